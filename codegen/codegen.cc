@@ -1,21 +1,20 @@
 // One kernel to LLVM IR, assembly and object code.
 #include "codegen/codegen.h"
 
-#include "codegen/kernel_emitter.h"
+#include "codegen/emit/kernel_emitter.h"
 #include "codegen/machine.h"
+#include "codegen/passes/pass.h"
 
 namespace tc {
 
-std::string kernel_llvm_ir(const ScheduledKernel& kernel, const Target& target,
-                           const std::string& name) {
+std::string kernel_llvm_ir(const ScheduledKernel& kernel, const Target& target, const std::string& name) {
   Unit unit(target, name);
   emit_kernel(unit, kernel);
   unit.optimise();
   return unit.text();
 }
 
-std::string kernel_assembly(const ScheduledKernel& kernel, const Target& target,
-                            const std::string& name) {
+std::string kernel_assembly(const ScheduledKernel& kernel, const Target& target, const std::string& name) {
   Unit unit(target, name);
   emit_kernel(unit, kernel);
   unit.optimise();
@@ -27,6 +26,34 @@ Bytes kernel_object(const ScheduledKernel& kernel, const Target& target, const s
   emit_kernel(unit, kernel);
   unit.optimise();
   return unit.object();
+}
+
+std::vector<CodePassInfo> code_passes() {
+  const auto over = [](CodePass::Stage stage) {
+    switch (stage) {
+      case CodePass::Stage::First: return "LLVM IR, before LLVM simplifies it";
+      case CodePass::Stage::Last: return "LLVM IR";
+      case CodePass::Stage::Machine: return "machine instructions";
+    }
+    return "";
+  };
+  std::vector<CodePassInfo> result;
+  for (const CodePass& pass : code_pass_table())
+    result.push_back({pass.name, pass.doc, pass.when, over(pass.stage)});
+  return result;
+}
+
+std::string kernel_after_pass(const ScheduledKernel& kernel, const Target& target, const std::string& name,
+                              const std::string& pass) {
+  const CodePass& row = code_pass(pass);
+  // Which attempt is taken shows when registers are given.
+  Unit taken(target, name);
+  emit_kernel(taken, kernel);
+  taken.optimise();
+  taken.object();
+  Unit unit(target, name);
+  emit_kernel(unit, kernel);
+  return unit.text_after(row, taken.attempt());
 }
 
 }  // namespace tc

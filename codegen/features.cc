@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "codegen/codegen.h"
-#include "codegen/context.h"
-#include "codegen/matrix_plan.h"
-#include "codegen/plan_emitter.h"
+#include "codegen/emit/context.h"
+#include "codegen/emit/matrix_plan.h"
+#include "codegen/artefact/plan_emitter.h"
 #include "ir/target/tables.h"
 
 namespace tc {

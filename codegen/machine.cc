@@ -2,6 +2,7 @@
 #include "codegen/machine.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/CodeGen/MachineFunctionPass.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
@@ -22,23 +23,21 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "codegen/count_spills.h"
-#include "codegen/in_order.h"
-#include "codegen/join_vectors.h"
-#include "codegen/loop_invariants.h"
-#include "codegen/masked_accesses.h"
-#include "codegen/maxima.h"
-#include "codegen/overlap_sums.h"
-#include "codegen/stack_frames.h"
-#include "codegen/sums_in_place.h"
+#include "codegen/passes/stack_frames.h"
+#include "codegen/passes/count_spills.h"
+#include "codegen/passes/in_order.h"
+#include "codegen/passes/pass.h"
 #include "ir/error.h"
+#include "ir/interrupt.h"
+#include "ir/target/register_groups.h"
 
 namespace tc {
 namespace {
 
-// The order in which LLVM's register allocator takes values that live in one block: from the block's end backwards, or long ones
-// first. Where sums fill the registers, two groups of weights take turns; taken by length, some want the other's turn, and sums
-// would be saved. The choice is the process's: who wants the other one waits.
+// The order in which LLVM's register allocator takes values that live in one block: from the block's end
+// backwards, or long ones first. Where sums fill the registers, two groups of weights take turns; taken by
+// length, some want the other's turn, and sums would be saved. The choice is the process's: who wants the
+// other one waits.
 class LocalValues {
  public:
   explicit LocalValues(bool are_backwards) {
@@ -59,7 +58,8 @@ class LocalValues {
     TC_CHECK(found != options.end(), "LLVM's option greedy-reverse-local-assignment");
     option_ = static_cast<llvm::cl::opt<bool>*>(found->second);
     // Else LLVM asks the target.
-    TC_CHECK(!option_->addOccurrence(0, "greedy-reverse-local-assignment", "false"), "a value of LLVM's option");
+    TC_CHECK(!option_->addOccurrence(0, "greedy-reverse-local-assignment", "false"),
+             "a value of LLVM's option");
   }
 
  private:
@@ -94,8 +94,8 @@ Unit::Unit(const Target& target, const std::string& name) : target_(target) {
   std::string error;
   const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(target.triple, error);
   if (llvm_target == nullptr) {
-    fail(ErrorKind::Target, "target ", target.name, ": LLVM has no code generator for ",
-         target.triple, ": ", error);
+    fail(ErrorKind::Target, "target ", target.name, ": LLVM has no code generator for ", target.triple, ": ",
+         error);
   }
   llvm::TargetOptions options;
   options.MCOptions.ABIName = target.abi;
@@ -107,8 +107,8 @@ Unit::Unit(const Target& target, const std::string& name) : target_(target) {
       target.is_riscv() ? std::optional(llvm::CodeModel::Medium) : std::nullopt,
       llvm::CodeGenOptLevel::Default));
   if (machine_ == nullptr) {
-    fail(ErrorKind::Target, "target ", target.name, ": LLVM refuses CPU '", target.cpu,
-         "' with features '", target.features, "'");
+    fail(ErrorKind::Target, "target ", target.name, ": LLVM refuses CPU '", target.cpu, "' with features '",
+         target.features, "'");
   }
   context_ = std::make_unique<llvm::LLVMContext>();
   module_ = std::make_unique<llvm::Module>(name, *context_);
@@ -116,8 +116,7 @@ Unit::Unit(const Target& target, const std::string& name) : target_(target) {
   module_->setDataLayout(machine_->createDataLayout());
   module_->setPICLevel(llvm::PICLevel::BigPIC);
   if (!target.abi.empty()) {
-    module_->addModuleFlag(llvm::Module::Error, "target-abi",
-                           llvm::MDString::get(*context_, target.abi));
+    module_->addModuleFlag(llvm::Module::Error, "target-abi", llvm::MDString::get(*context_, target.abi));
   }
 }
 
@@ -175,11 +174,23 @@ void Unit::optimise() {
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& function : *module_) {
     if (function.isDeclaration()) continue;
-    if (runs_in_order(target_)) expand_maxima(function);
+    interruption_point();
+    PassContext context{target_};
+    for (const CodePass& pass : code_pass_table()) {
+      if (pass.stage == CodePass::Stage::First) run(pass, function, context);
+    }
     passes.run(function, functions);
   }
-  if (runs_in_order(target_)) before_ = llvm::CloneModule(*module_);
+  if (orders_code(target_)) before_ = llvm::CloneModule(*module_);
   transform();
+}
+
+void Unit::run(const CodePass& pass, llvm::Function& function, PassContext& context) {
+  if (!pass.runs(context.target)) return;
+  pass.run(function, context);
+  if (&pass != watched_) return;
+  llvm::raw_string_ostream stream(watched_text_);
+  function.print(stream);
 }
 
 void Unit::transform() {
@@ -187,10 +198,10 @@ void Unit::transform() {
   target.vector_registers -= attempt_.registers_less;
   for (llvm::Function& function : *module_) {
     if (function.isDeclaration()) continue;
-    if (target.arch == Arch::X86_64 && target.vector_registers >= 32) overlap_sums(function);
-    if (target.arch == Arch::X86_64 && target.vector_registers < 32) split_masked_accesses(function);
-    if (runs_in_order(target)) join_vectors(function, target);
-    if (runs_in_order(target)) order_for_core(function, target);
+    PassContext context{target};
+    for (const CodePass& pass : code_pass_table()) {
+      if (pass.stage == CodePass::Stage::Last) run(pass, function, context);
+    }
   }
 }
 
@@ -198,6 +209,15 @@ void Unit::begin_again(const Attempt& attempt) {
   attempt_ = attempt;
   module_ = llvm::CloneModule(*before_);
   transform();
+}
+
+std::string Unit::text_after(const CodePass& pass, const Attempt& attempt) {
+  attempt_ = attempt;
+  watched_ = &pass;
+  optimise();
+  int spills = 0;
+  if (pass.stage == CodePass::Stage::Machine) emit_once(/*assembly=*/false, spills);
+  return watched_text_;
 }
 
 std::string Unit::text() {
@@ -212,13 +232,23 @@ std::string Unit::text() {
 }
 
 bool Unit::any_function(const char* attribute) const {
-  return std::any_of(module_->begin(), module_->end(), [&](const llvm::Function& each) { return each.hasFnAttribute(attribute); });
+  return std::any_of(module_->begin(), module_->end(),
+                     [&](const llvm::Function& each) { return each.hasFnAttribute(attribute); });
 }
 
 Bytes Unit::emit(bool assembly) {
-  // Most loops fit by one of the first three. Those with many registers less leave room for constants that an epilogue keeps in registers through
-  // the loop of its sum.
-  constexpr std::array<Attempt, 10> kOthers = {{{0, true}, {1, false}, {2, false}, {1, true}, {2, true}, {4, false}, {4, true}, {6, false}, {8, false}, {12, false}}};
+  // Most loops fit by one of the first three. Those with many registers less leave room for constants that an
+  // epilogue keeps in registers through the loop of its sum.
+  constexpr std::array<Attempt, 10> kOthers = {{{0, true},
+                                                {1, false},
+                                                {2, false},
+                                                {1, true},
+                                                {2, true},
+                                                {4, false},
+                                                {4, true},
+                                                {6, false},
+                                                {8, false},
+                                                {12, false}}};
   int fewest = 0;
   Bytes result = emit_once(assembly, fewest);
   if (before_ == nullptr) return result;
@@ -240,6 +270,17 @@ Bytes Unit::emit(bool assembly) {
   return result;
 }
 
+void Unit::add_machine_passes(llvm::TargetPassConfig& config, llvm::raw_ostream& watched) {
+  Target target = target_;
+  target.vector_registers -= attempt_.registers_less;
+  for (const CodePass& pass : code_pass_table()) {
+    if (pass.stage != CodePass::Stage::Machine || !pass.runs(target)) continue;
+    if (pass.replaces != nullptr) config.disablePass(pass.replaces);
+    config.insertPass(pass.follows, pass.create(target));
+    if (&pass == watched_) config.insertPass(pass.follows, llvm::createMachineFunctionPrinterPass(watched));
+  }
+}
+
 Bytes Unit::emit_once(bool assembly, int& spills) {
   llvm::SmallVector<char, 0> buffer;
   llvm::raw_svector_ostream stream(buffer);
@@ -252,14 +293,11 @@ Bytes Unit::emit_once(bool assembly, int& spills) {
   auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
   // It moves products away from their loads, and sums then do not fit the registers.
-  if (target_.reorders || any_function("tc-ordered")) config->disablePass(&llvm::MachineSchedulerID);
-  // Not LLVM's: it takes splats out of loops whose registers are full.
-  if (runs_in_order(target_)) {
-    config->disablePass(&llvm::EarlyMachineLICMID);
-    config->insertPass(&llvm::MachineCSEID, create_loop_invariants(target_.vector_registers - attempt_.registers_less));
-    config->insertPass(&llvm::StackSlotColoringID, create_count_spills(spills));
-    config->insertPass(&llvm::PeepholeOptimizerID, create_sums_in_place());
-  }
+  if (!counts_registers(target_) || any_function("tc-ordered"))
+    config->disablePass(&llvm::MachineSchedulerID);
+  llvm::raw_string_ostream watched(watched_text_);
+  add_machine_passes(*config, watched);
+  if (orders_code(target_)) config->insertPass(&llvm::StackSlotColoringID, create_count_spills(spills));
   config->insertPass(&llvm::PrologEpilogCodeInserterID, create_stack_frames());
   if (any_function("tc-sums-in-order")) config->disablePass(&llvm::MachineCombinerID);
   config->setDisableVerify(true);

@@ -3,6 +3,7 @@
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include <memory>
@@ -10,7 +11,14 @@
 
 #include "codegen/codegen.h"
 
+namespace llvm {
+class TargetPassConfig;
+}
+
 namespace tc {
+
+struct CodePass;
+struct PassContext;
 
 // One module being built for a target. Units share nothing, so that each may live in its own thread.
 class Unit {
@@ -29,7 +37,16 @@ class Unit {
   // Whether the target's code may use an LLVM feature ("avx2"); false for unknown names.
   bool has_feature(const std::string& name) const;
 
-  // Verifies the module and runs the passes that follow our own vectorisation. Throws an Internal
+  // How code for a processor that executes instructions in order is put in order, and given registers. No
+  // order is the best one for all loops: where vectors do not fit the registers by one, others are tried, and
+  // the one with the fewest saved vectors is taken.
+  struct Attempt {
+    int registers_less = 0;  // than the target has, which leaves the register allocator gaps between groups
+    // LLVM's `greedy-reverse-local-assignment` is the inverse of what the module's loops ask for.
+    bool swapped = false;
+  };
+
+  // Verifies the module and runs the passes of codegen/passes/pass.h over its functions. Throws an Internal
   // error with the verifier's text where the module is ill-formed.
   void optimise();
 
@@ -37,32 +54,39 @@ class Unit {
   std::string text();
   Bytes object();
   std::string assembly();
+  // The attempt that object() or assembly() took.
+  const Attempt& attempt() const { return attempt_; }
+
+  // In the place of optimise(): the module's functions behind a pass of this attempt, as LLVM IR or machine
+  // instructions. Empty where the pass does not run.
+  std::string text_after(const CodePass& pass, const Attempt& attempt);
 
  private:
-  // How code for a processor that executes instructions in order is put in order, and given registers. No order is the best one for all
-  // loops: where vectors do not fit the registers by one, others are tried, and the one with the fewest saved vectors is taken.
-  struct Attempt {
-    int registers_less = 0;        // than the target has, which leaves the register allocator gaps between groups
-    bool swapped = false;          // LLVM's `greedy-reverse-local-assignment` is the inverse of what the module's loops ask for
-  };
-
   // Whether a function of the module has it.
   bool any_function(const char* attribute) const;
-  // Our passes on the module, as `attempt_` says.
+  // Runs a pass on a function, and keeps the text where it is watched.
+  void run(const CodePass& pass, llvm::Function& function, PassContext& context);
+  // Our last passes on the module, as `attempt_` says.
   void transform();
   // The module as it was before our passes, and these again.
   void begin_again(const Attempt& attempt);
-  // Code of the attempt that saves the fewest vectors in loops, which becomes `attempt_`. The module is not to be used behind it.
+  // Code of the attempt that saves the fewest vectors in loops, which becomes `attempt_`. The module is not
+  // to be used behind it.
   Bytes emit(bool assembly);
-  // Code of the module as it is. Where instructions run in order, adds the saves and reloads of vectors in loops to `spills`.
+  // Adds our passes over machine instructions to LLVM's.
+  void add_machine_passes(llvm::TargetPassConfig& config, llvm::raw_ostream& watched);
+  // Code of the module as it is. Where instructions run in order, adds the saves and reloads of vectors in
+  // loops to `spills`.
   Bytes emit_once(bool assembly, int& spills);
 
   Target target_;
   Attempt attempt_;
+  const CodePass* watched_ = nullptr;
+  std::string watched_text_;
   std::unique_ptr<llvm::LLVMContext> context_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::unique_ptr<llvm::Module> module_;
-  std::unique_ptr<llvm::Module> before_;   // the module before our passes, where there may be several attempts
+  std::unique_ptr<llvm::Module> before_;  // the module before our passes, where there may be several attempts
 };
 
 }  // namespace tc

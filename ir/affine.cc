@@ -49,7 +49,8 @@ int64_t Affine::coefficient(const std::string& name) const {
 }
 
 bool Affine::is_multiple_of(int64_t number) const {
-  return constant_ % number == 0 && std::all_of(terms_.begin(), terms_.end(), [&](const auto& term) { return term.second % number == 0; });
+  return constant_ % number == 0 && std::all_of(terms_.begin(), terms_.end(),
+                                                [&](const auto& term) { return term.second % number == 0; });
 }
 
 Affine Affine::divided_by(int64_t number) const {
@@ -100,8 +101,7 @@ Affine Affine::substitute(const std::map<std::string, Affine>& values) const {
   Affine result(constant_);
   for (const auto& [name, coefficient] : terms_) {
     auto found = values.find(name);
-    result = result + (found == values.end() ? variable(name, coefficient)
-                                             : found->second * coefficient);
+    result = result + (found == values.end() ? variable(name, coefficient) : found->second * coefficient);
   }
   return result;
 }

@@ -26,7 +26,8 @@ class Affine {
   // The single variable of an expression that is exactly `1*name + 0`, else the empty string.
   std::string as_variable() const;
 
-  // Whether the value is a multiple of the positive number whatever the variables are, and the value over it then.
+  // Whether the value is a multiple of the positive number whatever the variables are, and the value over it
+  // then.
   bool is_multiple_of(int64_t number) const;
   Affine divided_by(int64_t number) const;
 

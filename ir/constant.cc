@@ -24,7 +24,9 @@ std::shared_ptr<const Kernel> packing_alone(const Kernel& kernel, const std::str
 }  // namespace
 
 PlanConstant::PlanConstant(TensorPtr plain)
-    : original_(std::move(plain)), dtype_(original_->dtype), shape_(original_->shape),
+    : original_(std::move(plain)),
+      dtype_(original_->dtype),
+      shape_(original_->shape),
       byte_count_(static_cast<int64_t>(original_->bytes.size())) {}
 
 PlanConstant::PlanConstant(TensorPtr original, const Kernel& kernel, const std::string& buffer)

@@ -87,14 +87,18 @@ bool is_nonnegative(const Dim::Atom& atom, int replacements) {
     case Dim::AtomKind::Symbol:
     case Dim::AtomKind::Mod: return true;
     case Dim::AtomKind::FloorDiv:
-    case Dim::AtomKind::Min: return is_nonnegative(atom.left, replacements) && is_nonnegative(atom.right, replacements);
-    case Dim::AtomKind::Max: return is_nonnegative(atom.left, replacements) || is_nonnegative(atom.right, replacements);
+    case Dim::AtomKind::Min:
+      return is_nonnegative(atom.left, replacements) && is_nonnegative(atom.right, replacements);
+    case Dim::AtomKind::Max:
+      return is_nonnegative(atom.left, replacements) || is_nonnegative(atom.right, replacements);
   }
   return false;
 }
 bool is_nonnegative(const Dim& dim, int replacements) {
   const bool plain = std::all_of(dim.terms().begin(), dim.terms().end(), [&](const Dim::Term& term) {
-    return term.coefficient > 0 && std::all_of(term.factors.begin(), term.factors.end(), [&](const Dim::AtomPtr& factor) { return is_nonnegative(*factor, replacements); });
+    return term.coefficient > 0 &&
+           std::all_of(term.factors.begin(), term.factors.end(),
+                       [&](const Dim::AtomPtr& factor) { return is_nonnegative(*factor, replacements); });
   });
   if (plain) return true;
   if (replacements == 0 || dim.terms().size() > kMostProvedTerms) return false;
@@ -126,9 +130,8 @@ std::optional<Dim::Monomial> divide_monomial(const Dim::Monomial& a, const Dim::
 // The term of highest degree, the first of them by text.
 const Dim::Term& leading_term(const Dim& dim) {
   const auto& terms = dim.terms();
-  return *std::max_element(terms.begin(), terms.end(), [](const auto& a, const auto& b) {
-    return a.factors.size() < b.factors.size();
-  });
+  return *std::max_element(terms.begin(), terms.end(),
+                           [](const auto& a, const auto& b) { return a.factors.size() < b.factors.size(); });
 }
 
 }  // namespace
@@ -226,7 +229,8 @@ Dim floor_div_constant(const Dim& a, int64_t b) {
 
 // The operands of minima (or maxima) of minima (or maxima).
 void collect_operands(Dim::AtomKind kind, const Dim& dim, std::vector<Dim>& operands) {
-  const bool nested = dim.terms().size() == 1 && dim.terms()[0].coefficient == 1 && dim.terms()[0].factors.size() == 1 && dim.terms()[0].factors[0]->kind == kind;
+  const bool nested = dim.terms().size() == 1 && dim.terms()[0].coefficient == 1 &&
+                      dim.terms()[0].factors.size() == 1 && dim.terms()[0].factors[0]->kind == kind;
   if (!nested) {
     operands.push_back(dim);
     return;
@@ -236,13 +240,16 @@ void collect_operands(Dim::AtomKind kind, const Dim& dim, std::vector<Dim>& oper
 }
 
 Dim make_bound(Dim::AtomKind kind, const Dim& a, const Dim& b) {
-  return make_atom(kind, "", a, b, (kind == Dim::AtomKind::Max ? "max(" : "min(") + a.str() + ", " + b.str() + ")");
+  return make_atom(kind, "", a, b,
+                   (kind == Dim::AtomKind::Max ? "max(" : "min(") + a.str() + ", " + b.str() + ")");
 }
 
-// The minimum or maximum. It is commutative and associative, so the operands are kept in one order, each once and without
-// those that another one bounds: equal Dims have equal texts.
+// The minimum or maximum. It is commutative and associative, so the operands are kept in one order, each once
+// and without those that another one bounds: equal Dims have equal texts.
 Dim bound(Dim::AtomKind kind, const Dim& a, const Dim& b) {
-  const auto covers = [&](const Dim& x, const Dim& y) { return is_nonnegative(kind == Dim::AtomKind::Max ? x - y : y - x); };
+  const auto covers = [&](const Dim& x, const Dim& y) {
+    return is_nonnegative(kind == Dim::AtomKind::Max ? x - y : y - x);
+  };
   if (covers(a, b)) return a;
   if (covers(b, a)) return b;
   std::vector<Dim> given, kept;
@@ -250,11 +257,13 @@ Dim bound(Dim::AtomKind kind, const Dim& a, const Dim& b) {
   collect_operands(kind, b, given);
   if (given.size() > kMostProvedTerms) return make_bound(kind, a, b);
   for (const Dim& operand : given) {
-    if (std::any_of(kept.begin(), kept.end(), [&](const Dim& other) { return covers(other, operand); })) continue;
+    if (std::any_of(kept.begin(), kept.end(), [&](const Dim& other) { return covers(other, operand); }))
+      continue;
     std::erase_if(kept, [&](const Dim& other) { return covers(operand, other); });
     kept.push_back(operand);
   }
-  std::sort(kept.begin(), kept.end(), [](const Dim& x, const Dim& y) { return text_before(x.str(), y.str()); });
+  std::sort(kept.begin(), kept.end(),
+            [](const Dim& x, const Dim& y) { return text_before(x.str(), y.str()); });
   Dim result = kept[0];
   for (size_t i = 1; i < kept.size(); ++i) result = make_bound(kind, result, kept[i]);
   return result;
@@ -352,8 +361,8 @@ std::string Dim::str() const {
   std::string result;
   for (const auto& term : terms_) {
     bool negative = term.coefficient < 0;
-    uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(term.coefficient)
-                                  : static_cast<uint64_t>(term.coefficient);
+    uint64_t magnitude =
+        negative ? 0 - static_cast<uint64_t>(term.coefficient) : static_cast<uint64_t>(term.coefficient);
     if (result.empty()) {
       if (negative) result += "-";
     } else {
@@ -494,7 +503,8 @@ namespace {
 bool mentions(const Dim& dim, const std::map<std::string, Dim>& bounds) {
   std::set<std::string> names;
   dim.collect_symbols(names);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return bounds.count(name) > 0; });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return bounds.count(name) > 0; });
 }
 
 // The largest or the least value.
@@ -525,7 +535,8 @@ Dim extreme(const Dim& dim, const std::map<std::string, Dim>& bounds, bool most)
     Dim product = term.coefficient;
     for (const Dim::AtomPtr& atom : term.factors) {
       const Dim factor = atom_dim(atom);
-      product = product * (mentions(factor, bounds) ? extreme(*atom, bounds, most == (term.coefficient > 0)) : factor);
+      product = product *
+                (mentions(factor, bounds) ? extreme(*atom, bounds, most == (term.coefficient > 0)) : factor);
     }
     result = result + product;
   }
@@ -541,7 +552,7 @@ Dim largest(const Dim& dim, const std::map<std::string, Dim>& bounds) {
 Dim parse_dim(TextCursor& cursor) { return parse_sum(cursor); }
 
 Dim parse_dim(const std::string& text) {
-  TextCursor cursor(text, "dimension '" + text.substr(0, 80) + "'");
+  TextCursor cursor(text, "dimension '" + printable(text, 80) + "'");
   Dim result = parse_sum(cursor);
   if (!cursor.at_end()) cursor.error("expected the end");
   return result;

@@ -26,13 +26,13 @@ class Dim {
     int64_t coefficient;
   };
 
-  Dim() = default;             // 0
-  Dim(int64_t value);          // NOLINT: integers are dimensions
+  Dim() = default;     // 0
+  Dim(int64_t value);  // NOLINT: integers are dimensions
   Dim(int value) : Dim(static_cast<int64_t>(value)) {}
   static Dim symbol(const std::string& name);
 
   bool is_constant() const { return terms_.empty() || (terms_.size() == 1 && terms_[0].factors.empty()); }
-  int64_t constant() const;    // requires is_constant()
+  int64_t constant() const;  // requires is_constant()
   // True where the Dim is exactly one symbol.
   bool is_symbol() const;
 
@@ -54,16 +54,16 @@ class Dim {
   friend bool operator!=(const Dim& a, const Dim& b) { return !(a == b); }
 
  private:
-  std::vector<Term> terms_;    // no zero coefficients; sorted by the monomials' texts
+  std::vector<Term> terms_;  // no zero coefficients; sorted by the monomials' texts
   friend Dim atom_dim(AtomPtr atom);
   friend Dim normalized(std::vector<Term> terms);
 };
 
 struct Dim::Atom {
   AtomKind kind;
-  std::string name;    // of a Symbol
-  Dim left, right;     // of the others
-  std::string text;    // canonical
+  std::string name;  // of a Symbol
+  Dim left, right;   // of the others
+  std::string text;  // canonical
 };
 
 // Floor division and the non-negative remainder; the divisor must not be the constant 0
@@ -74,14 +74,15 @@ Dim mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 
-// What a sum of products is at most, over the other symbols, where each symbol of `bounds` is 0 to what it is given.
+// What a sum of products is at most, over the other symbols, where each symbol of `bounds` is 0 to what it is
+// given.
 Dim largest(const Dim& dim, const std::map<std::string, Dim>& bounds);
 
 // Reads what str() writes; throws a Model error with the position otherwise.
 Dim parse_dim(const std::string& text);
 
 using Shape = std::vector<Dim>;
-std::string str(const Shape& shape);   // `[1, 3, seq, 4]`
+std::string str(const Shape& shape);  // `[1, 3, seq, 4]`
 bool is_constant(const Shape& shape);
 Dim element_count(const Shape& shape);
 // The integers of a constant shape.

@@ -65,8 +65,7 @@ bool Domain::follows_from_constraints(const Affine& affine) const {
   return false;
 }
 
-Domain::Answer Domain::enumerate(const Affine& affine,
-                                 std::map<std::string, int64_t>* counterexample) const {
+Domain::Answer Domain::enumerate(const Affine& affine, std::map<std::string, int64_t>* counterexample) const {
   // The variables that the constraints connect with the expression.
   std::set<std::string> names;
   for (const auto& term : affine.terms()) names.insert(term.first);
@@ -94,9 +93,8 @@ Domain::Answer Domain::enumerate(const Affine& affine,
     point[name] = range.low;
   }
   while (true) {
-    bool inside = std::all_of(relevant.begin(), relevant.end(), [&](const Affine* constraint) {
-      return constraint->evaluate(point) >= 0;
-    });
+    bool inside = std::all_of(relevant.begin(), relevant.end(),
+                              [&](const Affine* constraint) { return constraint->evaluate(point) >= 0; });
     if (inside && affine.evaluate(point) < 0) {
       if (counterexample) *counterexample = point;
       return Answer::No;

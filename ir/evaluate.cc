@@ -76,9 +76,11 @@ class Evaluation {
     for (const auto& [name, symbol] : graph_.data_symbols) {
       if (std::find(node.outputs.begin(), node.outputs.end(), symbol.source) == node.outputs.end()) continue;
       const int64_t size = get(symbol.source)->as_int(0);
-      const std::optional<int64_t> bound = symbol.bound ? std::optional(symbol.bound->evaluate(symbols_)) : std::nullopt;
+      const std::optional<int64_t> bound =
+          symbol.bound ? std::optional(symbol.bound->evaluate(symbols_)) : std::nullopt;
       if (size < 0 || (bound && size > *bound)) {
-        fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", size, "; it may be 0 ", bound ? text("to ", *bound) : "or more");
+        fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", size, "; it may be 0 ",
+             bound ? text("to ", *bound) : "or more");
       }
       symbols_[name] = size;
       check_relations(&name);
@@ -91,10 +93,13 @@ class Evaluation {
       std::set<std::string> names;
       (relation.left - relation.right).collect_symbols(names);
       if (bound && !names.count(*bound)) continue;
-      if (!std::all_of(names.begin(), names.end(), [&](const std::string& name) { return symbols_.count(name) > 0; })) continue;
+      if (!std::all_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return symbols_.count(name) > 0; }))
+        continue;
       const int64_t left = relation.left.evaluate(symbols_), right = relation.right.evaluate(symbols_);
       if (relation.equal ? left == right : left <= right) continue;
-      fail(ErrorKind::Shape, relation.where, ": '", relation.left.str(), "' is ", left, " and '", relation.right.str(), "' is ", right, "; the first must be ",
+      fail(ErrorKind::Shape, relation.where, ": '", relation.left.str(), "' is ", left, " and '",
+           relation.right.str(), "' is ", right, "; the first must be ",
            relation.equal ? "equal to" : "at most", " the second");
     }
   }
@@ -106,8 +111,9 @@ class Evaluation {
 };
 
 // A subgraph with its formal inputs and what it captures.
-std::vector<TensorPtr> run_body(const Graph& body, const std::vector<TensorPtr>& formal, const std::vector<TensorPtr>& captured,
-                                const Symbols& symbols, const EvaluateOptions& options) {
+std::vector<TensorPtr> run_body(const Graph& body, const std::vector<TensorPtr>& formal,
+                                const std::vector<TensorPtr>& captured, const Symbols& symbols,
+                                const EvaluateOptions& options) {
   Evaluation evaluation(body, symbols, options);
   for (size_t i = 0; i < formal.size(); ++i) evaluation.set(body.inputs.at(i), formal[i]);
   for (size_t i = 0; i < body.captures.size(); ++i) evaluation.set(body.captures[i].second, captured.at(i));
@@ -118,13 +124,15 @@ TensorPtr slice_of(const Tensor& whole, int64_t index) {
   std::vector<int64_t> shape(whole.shape.begin() + 1, whole.shape.end());
   auto part = std::make_shared<Tensor>(whole.dtype, shape);
   if (!part->bytes.empty()) {
-    std::memcpy(part->bytes.data(), whole.bytes.data() + static_cast<size_t>(index) * part->bytes.size(), part->bytes.size());
+    std::memcpy(part->bytes.data(), whole.bytes.data() + static_cast<size_t>(index) * part->bytes.size(),
+                part->bytes.size());
   }
   return part;
 }
 
 // Slices gathered over the iterations, in the order of the output.
-TensorPtr joined(const std::vector<TensorPtr>& parts, bool backwards, DType dtype, const std::vector<int64_t>& empty_shape) {
+TensorPtr joined(const std::vector<TensorPtr>& parts, bool backwards, DType dtype,
+                 const std::vector<int64_t>& empty_shape) {
   std::vector<int64_t> shape = parts.empty() ? empty_shape : parts[0]->shape;
   if (parts.empty()) {
     if (!shape.empty()) shape[0] = 0;
@@ -148,8 +156,8 @@ std::vector<int64_t> directions(const Node& node, const char* name, size_t count
   return result;
 }
 
-std::vector<TensorPtr> run_scan(const Node& node, const std::vector<TensorPtr>& inputs, const Symbols& symbols,
-                                const EvaluateOptions& options) {
+std::vector<TensorPtr> run_scan(const Node& node, const std::vector<TensorPtr>& inputs,
+                                const Symbols& symbols, const EvaluateOptions& options) {
   const GraphPtr body = graph_attribute(node, "body");
   const size_t scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));
   const size_t formal = body->inputs.size(), states = formal - scans;
@@ -162,7 +170,8 @@ std::vector<TensorPtr> run_scan(const Node& node, const std::vector<TensorPtr>& 
   const int64_t trip = inputs.at(states)->shape.at(0);
   for (int64_t t = 0; t < trip; ++t) {
     std::vector<TensorPtr> given = state;
-    for (size_t i = 0; i < scans; ++i) given.push_back(slice_of(*inputs[states + i], in_directions[i] ? trip - 1 - t : t));
+    for (size_t i = 0; i < scans; ++i)
+      given.push_back(slice_of(*inputs[states + i], in_directions[i] ? trip - 1 - t : t));
     std::vector<TensorPtr> results = run_body(*body, given, captured, symbols, options);
     state.assign(results.begin(), results.begin() + static_cast<int64_t>(states));
     for (size_t i = 0; i < collected; ++i) parts[i].push_back(results[states + i]);
@@ -176,7 +185,8 @@ std::vector<TensorPtr> run_scan(const Node& node, const std::vector<TensorPtr>& 
   return state;
 }
 
-std::vector<TensorPtr> run_loop(const Node& node, const std::vector<TensorPtr>& inputs, const Symbols& symbols, const EvaluateOptions& options) {
+std::vector<TensorPtr> run_loop(const Node& node, const std::vector<TensorPtr>& inputs,
+                                const Symbols& symbols, const EvaluateOptions& options) {
   const GraphPtr body = graph_attribute(node, "body");
   const size_t states = body->inputs.size() - 2;
   const std::vector<TensorPtr> captured(inputs.begin() + static_cast<int64_t>(2 + states), inputs.end());
@@ -209,16 +219,18 @@ std::vector<TensorPtr> run_loop(const Node& node, const std::vector<TensorPtr>& 
   return state;
 }
 
-std::vector<TensorPtr> run_branch(const Node& node, const std::vector<TensorPtr>& inputs, const Symbols& symbols, const EvaluateOptions& options) {
-  const GraphPtr then_body = graph_attribute(node, "then_branch"), else_body = graph_attribute(node, "else_branch");
+std::vector<TensorPtr> run_branch(const Node& node, const std::vector<TensorPtr>& inputs,
+                                  const Symbols& symbols, const EvaluateOptions& options) {
+  const GraphPtr then_body = graph_attribute(node, "then_branch"),
+                 else_body = graph_attribute(node, "else_branch");
   const bool taken = inputs.at(0)->as_int(0) != 0;
   const auto first = inputs.begin() + 1 + (taken ? 0 : static_cast<int64_t>(then_body->captures.size()));
   const Graph& body = taken ? *then_body : *else_body;
   return run_body(body, {}, {first, first + static_cast<int64_t>(body.captures.size())}, symbols, options);
 }
 
-std::vector<TensorPtr> run_kernel(const Graph& graph, const Node& node, const std::vector<TensorPtr>& inputs, const Symbols& symbols,
-                                  const EvaluateOptions& options) {
+std::vector<TensorPtr> run_kernel(const Graph& graph, const Node& node, const std::vector<TensorPtr>& inputs,
+                                  const Symbols& symbols, const EvaluateOptions& options) {
   // The group is lowered from a graph that holds this node alone, with the given constants left out.
   Graph single;
   single.symbols = graph.symbols;
@@ -247,7 +259,8 @@ std::vector<TensorPtr> run_kernel(const Graph& graph, const Node& node, const st
   Kernel kernel = lower_group(single, {0}, outputs, &arguments);
   inline_locals(kernel);
   std::map<std::string, int64_t> parameters;
-  for (const Parameter& parameter : kernel.parameters) parameters[parameter.name] = parameter.value.evaluate(symbols);
+  for (const Parameter& parameter : kernel.parameters)
+    parameters[parameter.name] = parameter.value.evaluate(symbols);
   std::map<std::string, Tensor> buffers;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const TensorPtr& tensor = tensors.at(arguments[i]);
@@ -260,7 +273,8 @@ std::vector<TensorPtr> run_kernel(const Graph& graph, const Node& node, const st
       result.push_back(nullptr);
       continue;
     }
-    const size_t at = static_cast<size_t>(std::find(arguments.begin(), arguments.end(), id) - arguments.begin());
+    const size_t at =
+        static_cast<size_t>(std::find(arguments.begin(), arguments.end(), id) - arguments.begin());
     result.push_back(std::make_shared<const Tensor>(std::move(buffers.at(kernel.buffers.at(at).name))));
   }
   return result;
@@ -268,7 +282,8 @@ std::vector<TensorPtr> run_kernel(const Graph& graph, const Node& node, const st
 
 }  // namespace
 
-std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node, const std::vector<TensorPtr>& inputs, const Symbols& symbols,
+std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node,
+                                     const std::vector<TensorPtr>& inputs, const Symbols& symbols,
                                      const EvaluateOptions& options) {
   switch (node.op->traits.control) {
     case OpTraits::Control::Branch: return run_branch(node, inputs, symbols, options);
@@ -277,7 +292,8 @@ std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node, const
     case OpTraits::Control::Size: return {std::make_shared<Tensor>(*inputs.at(0))};
     case OpTraits::Control::None: break;
   }
-  TC_CHECK(node.op->kind == OpRow::Kind::Compute || node.op->kind == OpRow::Kind::View, "an operator that can run, not ", node.op->name);
+  TC_CHECK(node.op->kind == OpRow::Kind::Compute || node.op->kind == OpRow::Kind::View,
+           "an operator that can run, not ", node.op->name);
   if (node.op->kind == OpRow::Kind::View && !options.copy_views) {
     auto view = std::make_shared<Tensor>(*inputs.at(0));
     view->shape = concrete(*graph[node.outputs.at(0)].shape, symbols);
@@ -292,7 +308,8 @@ std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node, const
   return run_kernel(graph, node, inputs, symbols, options);
 }
 
-std::map<std::string, Tensor> evaluate(const Graph& graph, const std::map<std::string, Tensor>& inputs, const EvaluateOptions& options) {
+std::map<std::string, Tensor> evaluate(const Graph& graph, const std::map<std::string, Tensor>& inputs,
+                                       const EvaluateOptions& options) {
   Graph plain = graph;
   expand_all(plain);
   Symbols symbols;
@@ -302,21 +319,25 @@ std::map<std::string, Tensor> evaluate(const Graph& graph, const std::map<std::s
     if (given == inputs.end()) fail(ErrorKind::Shape, "input '", value.name, "' is missing");
     const Tensor& tensor = given->second;
     if (tensor.dtype != value.dtype) {
-      fail(ErrorKind::Shape, "input '", value.name, "' has type ", name_of(tensor.dtype), "; ", name_of(value.dtype), " is needed");
+      fail(ErrorKind::Shape, "input '", value.name, "' has type ", name_of(tensor.dtype), "; ",
+           name_of(value.dtype), " is needed");
     }
     if (tensor.shape.size() != value.shape->size()) {
-      fail(ErrorKind::Shape, "input '", value.name, "' has shape ", str(shape_of(tensor.shape)), "; ", str(*value.shape), " is needed");
+      fail(ErrorKind::Shape, "input '", value.name, "' has shape ", str(shape_of(tensor.shape)), "; ",
+           str(*value.shape), " is needed");
     }
     for (size_t axis = 0; axis < tensor.shape.size(); ++axis) {
       const Dim& dim = (*value.shape)[axis];
       if (dim.is_symbol()) symbols.try_emplace(dim.terms()[0].factors[0]->name, tensor.shape[axis]);
     }
     if (concrete(*value.shape, symbols) != tensor.shape) {
-      fail(ErrorKind::Shape, "input '", value.name, "' has shape ", str(shape_of(tensor.shape)), "; ", str(*value.shape), " is needed");
+      fail(ErrorKind::Shape, "input '", value.name, "' has shape ", str(shape_of(tensor.shape)), "; ",
+           str(*value.shape), " is needed");
     }
   }
   Evaluation evaluation(plain, symbols, options);
-  for (ValueId id : plain.inputs) evaluation.set(id, std::make_shared<const Tensor>(inputs.at(plain[id].name)));
+  for (ValueId id : plain.inputs)
+    evaluation.set(id, std::make_shared<const Tensor>(inputs.at(plain[id].name)));
   std::vector<TensorPtr> results = evaluation.run();
   std::map<std::string, Tensor> outputs;
   for (size_t i = 0; i < results.size(); ++i) outputs[plain[plain.outputs[i]].name] = *results[i];

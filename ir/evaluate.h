@@ -25,7 +25,9 @@ std::map<std::string, Tensor> evaluate(const Graph& graph, const std::map<std::s
 
 // One node with known inputs (null for those left out): its outputs in order, null for those unused.
 // `symbols` gives the sizes of symbolic dimensions. The node is no composite.
-std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node, const std::vector<TensorPtr>& inputs,
-                                     const std::map<std::string, int64_t>& symbols, const EvaluateOptions& options = {});
+std::vector<TensorPtr> evaluate_node(const Graph& graph, const Node& node,
+                                     const std::vector<TensorPtr>& inputs,
+                                     const std::map<std::string, int64_t>& symbols,
+                                     const EvaluateOptions& options = {});
 
 }  // namespace tc

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "ir/error.h"
+#include "ir/held_constants.h"
+#include "ir/names.h"
 #include "ir/ops/op.h"
 
 namespace tc {
@@ -19,7 +22,9 @@ const Attribute& attribute(const Node& node, const std::string& name) {
   auto row = std::find_if(rows.begin(), rows.end(),
                           [&](const AttributeRow& candidate) { return candidate.name == name; });
   TC_CHECK(row != rows.end(), "an attribute '", name, "' of op ", node.op->name);
-  if (row->required) fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "', which ", node.op->name, " needs");
+  if (row->required)
+    fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "', which ", node.op->name,
+         " needs");
   return row->fallback;
 }
 
@@ -57,6 +62,20 @@ std::set<std::string> free_symbols(const Graph& graph) {
     names.erase(name);
   }
   return names;
+}
+
+// The number N of a name that goes on with `_N`, as it is printed, behind `begin`; 0 where it does not.
+size_t suffix_of(const std::string& name, size_t begin) {
+  constexpr size_t kMostDigits = 9;
+  const size_t first = begin + 1;
+  if (name.size() <= first || name.size() > first + kMostDigits || name[begin] != '_' || name[first] == '0')
+    return 0;
+  size_t number = 0;
+  for (size_t i = first; i < name.size(); ++i) {
+    if (name[i] < '0' || name[i] > '9') return 0;
+    number = number * 10 + static_cast<size_t>(name[i] - '0');
+  }
+  return number;
 }
 
 void substitute(std::vector<Dim>& dims, const std::map<std::string, Dim>& sizes) {
@@ -105,13 +124,13 @@ void substitute_symbols(Graph& graph, const std::map<std::string, Dim>& sizes) {
 }
 
 std::string Origin::str() const {
-  std::string result = "node '" + node + "'";
+  std::string result = text("node '", node, "'");
   if (!op_type.empty()) {
-    result += " (" + op_type;
+    result += " (" + printable(op_type);
     if (opset > 0) result += ", opset " + std::to_string(opset);
     result += ")";
   }
-  if (!file.empty()) result += " of " + file;
+  if (!file.empty()) result += " of " + printable(file);
   return result;
 }
 
@@ -124,17 +143,75 @@ ValueId Graph::add_value(std::string name, DType dtype, std::optional<Shape> sha
   return static_cast<ValueId>(values.size()) - 1;
 }
 
-ValueId Graph::fresh_value(const std::string& base, DType dtype, std::optional<Shape> shape) {
-  std::set<std::string> taken;
-  for (const Value& value : values) {
-    if (value.name.compare(0, base.size(), base) == 0) taken.insert(value.name);
+struct IndexedNames::Index {
+  const Graph* graph;
+  Index* outer;
+  size_t count = 0;                                   // values that are in it
+  std::unordered_map<std::string, size_t> free_from;  // names, with the least suffix that may be free
+
+  // The name, or with the least suffix with which it is free.
+  std::string free_name(const std::string& base) {
+    if (graph->values.size() < count) forget();
+    for (; count < graph->values.size(); ++count) free_from.emplace(graph->values[count].name, 1);
+    const auto known = free_from.find(base);
+    if (known == free_from.end()) return base;
+    for (size_t& suffix = known->second;; ++suffix) {
+      std::string name = base + "_" + std::to_string(suffix);
+      if (free_from.count(name) == 0) return name;
+    }
   }
-  std::string name = base;
-  for (int suffix = 1; taken.count(name); ++suffix) name = base + "_" + std::to_string(suffix);
-  return add_value(name, dtype, std::move(shape));
+
+  void forget() {
+    count = 0;
+    free_from.clear();
+  }
+};
+
+namespace {
+
+thread_local IndexedNames::Index* innermost = nullptr;
+
+IndexedNames::Index* index_of(const Graph& graph) {
+  IndexedNames::Index* each = innermost;
+  while (each != nullptr && each->graph != &graph) each = each->outer;
+  return each;
+}
+
+}  // namespace
+
+IndexedNames::IndexedNames(const Graph& graph)
+    : outer_(innermost), index_(new Index{&graph, innermost, 0, {}}) {
+  innermost = index_.get();
+}
+
+IndexedNames::~IndexedNames() { innermost = outer_; }
+
+void forget_names(const Graph& graph) {
+  if (IndexedNames::Index* index = index_of(graph)) index->forget();
+}
+
+ValueId Graph::fresh_value(const std::string& base, DType dtype, std::optional<Shape> shape) {
+  if (IndexedNames::Index* index = index_of(*this))
+    return add_value(index->free_name(base), dtype, std::move(shape));
+  bool is_taken = false;
+  std::vector<bool> suffixes;  // that are taken: a graph has no more than it has values
+  for (const Value& value : values) {
+    const std::string& name = value.name;
+    if (name.compare(0, base.size(), base) != 0) continue;
+    is_taken = is_taken || name.size() == base.size();
+    if (const size_t suffix = suffix_of(name, base.size()); suffix > 0 && suffix <= values.size()) {
+      suffixes.resize(std::max(suffixes.size(), suffix + 1));
+      suffixes[suffix] = true;
+    }
+  }
+  if (!is_taken) return add_value(base, dtype, std::move(shape));
+  size_t suffix = 1;
+  while (suffix < suffixes.size() && suffixes[suffix]) ++suffix;
+  return add_value(base + "_" + std::to_string(suffix), dtype, std::move(shape));
 }
 
 ValueId Graph::add_constant(const std::string& base, TensorPtr data) {
+  data = held(std::move(data), base);
   ValueId id = fresh_value(base, data->dtype, shape_of(data->shape));
   Value& value = (*this)[id];
   if (!is_float(data->dtype) && data->shape.size() <= 1 && data->count() <= 64) {
@@ -192,8 +269,6 @@ std::vector<int64_t> ints_attribute(const Node& node, const std::string& name) {
   return typed_attribute<std::vector<int64_t>>(node, name, "a list of integers");
 }
 
-bool has_attribute(const Node& node, const std::string& name) {
-  return node.attributes.count(name) > 0;
-}
+bool has_attribute(const Node& node, const std::string& name) { return node.attributes.count(name) > 0; }
 
 }  // namespace tc

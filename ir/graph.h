@@ -29,9 +29,8 @@ struct Origin {
   std::string str() const;  // `node 'conv1' (Conv, opset 13) of model.onnx`
 };
 
-using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>,
-                               std::vector<double>, std::vector<std::string>, TensorPtr, GraphPtr,
-                               std::vector<Dim>>;
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                               std::vector<std::string>, TensorPtr, GraphPtr, std::vector<Dim>>;
 
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;  // an optional input that is left out
@@ -42,43 +41,46 @@ inline constexpr ValueId kNoValue = -1;  // an optional input that is left out
 struct Value {
   std::string name;  // unique in its graph
   DType dtype = DType::F32;
-  std::optional<Shape> shape;      // set by shape inference
+  std::optional<Shape> shape;  // set by shape inference
   TensorPtr constant;
   std::optional<std::vector<Dim>> elements;
 };
 
 struct Node {
-  const OpRow* op = nullptr;       // row of the op table
-  std::vector<ValueId> inputs;     // kNoValue for an omitted optional input
-  std::vector<ValueId> outputs;    // kNoValue for an unused optional output
+  const OpRow* op = nullptr;                    // row of the op table
+  std::vector<ValueId> inputs;                  // kNoValue for an omitted optional input
+  std::vector<ValueId> outputs;                 // kNoValue for an unused optional output
   std::map<std::string, Attribute> attributes;  // those given; defaults live in the row
   Origin origin;
 };
 
-// A size that a node computes. In shapes it stands like a symbol of an input; it has its value once `source` has been
-// computed, which comes before every node that mentions the symbol.
+// A size that a node computes. In shapes it stands like a symbol of an input; it has its value once `source`
+// has been computed, which comes before every node that mentions the symbol.
 struct DataSymbol {
-  ValueId source = kNoValue;       // one i64 that a node makes, with the symbol as its known element
-  std::optional<Dim> bound;        // it is 0 to this, which symbols that have their values by then give; any size without
+  ValueId source = kNoValue;  // one i64 that a node makes, with the symbol as its known element
+  // It is 0 to this, which symbols that have their values by then give; any size without.
+  std::optional<Dim> bound;
 };
 
-// What nothing proves of two sizes: they are equal, or the first is at most the second. A run checks it once it knows them.
+// What nothing proves of two sizes: they are equal, or the first is at most the second. A run checks it once
+// it knows them.
 struct SizeRelation {
   Dim left, right;
   bool equal = true;
-  std::string where;               // the node that needs it
+  std::string where;  // the node that needs it
 };
 
 // How a node of a quantised network is computed, as the pass that decided it says; for the report.
 struct ArithmeticNote {
-  // Integers: sums, joins and choices of integers. Bytes: functions of elements that the kernel of a sum, or one of their own,
-  // computes in registers between the integers that it reads and writes. Floats: it stayed as the file has it.
+  // Integers: sums, joins and choices of integers. Bytes: functions of elements that the kernel of a sum, or
+  // one of their own, computes in registers between the integers that it reads and writes. Floats: it stayed
+  // as the file has it.
   enum class Kind : uint8_t { Integers, Bytes, Floats };
   Kind kind = Kind::Floats;
-  std::string node, op;            // as the file has them
-  int region = -1;                 // of nodes that integers connect, counted from 0; Floats have none
-  bool fixed_point = false;        // brought to the scale of its result without floats
-  std::string reason;              // Floats: why, as a clause; of the others what to know about them, or empty
+  std::string node, op;      // as the file has them
+  int region = -1;           // of nodes that integers connect, counted from 0; Floats have none
+  bool fixed_point = false;  // brought to the scale of its result without floats
+  std::string reason;        // Floats: why, as a clause; of the others what to know about them, or empty
 };
 
 // Nodes are in topological order. A subgraph (attribute of If, Scan, Loop) reads values of the
@@ -115,11 +117,12 @@ struct Graph {
   std::vector<std::vector<int>> consumers() const;
 };
 
-// Symbols in the shapes and known elements of what the node reads and makes, in its lists of dimensions, and the same of
-// its subgraphs, but for those that these define.
+// Symbols in the shapes and known elements of what the node reads and makes, in its lists of dimensions, and
+// the same of its subgraphs, but for those that these define.
 std::set<std::string> mentioned_symbols(const Graph& graph, const Node& node);
 
-// Puts sizes in the place of symbols wherever the graph and its subgraphs, which must be its own, mention them.
+// Puts sizes in the place of symbols wherever the graph and its subgraphs, which must be its own, mention
+// them.
 void substitute_symbols(Graph& graph, const std::map<std::string, Dim>& sizes);
 
 // Attribute of the node, or the row's default; Model error where neither exists or the kind differs.

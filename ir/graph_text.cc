@@ -24,12 +24,12 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostElements = 16;  // of constants that are written out
-constexpr int64_t kMostZeros = int64_t{1} << 24;   // elements of those that come back as zeros
+constexpr int64_t kMostElements = 16;             // of constants that are written out
+constexpr int64_t kMostZeros = int64_t{1} << 24;  // elements of those that come back as zeros
 
 std::string name_text(const std::string& name) {
-  static const std::set<std::string> words = {"graph",  "symbol", "input", "constant",
-                                              "output", "capture", "size", "_"};
+  static const std::set<std::string> words = {"graph",  "symbol",  "input", "constant",
+                                              "output", "capture", "size",  "_"};
   return is_identifier(name) && !words.count(name) ? name : quote(name);
 }
 
@@ -178,7 +178,7 @@ class Parser {
     cursor_.expect("graph");
     Graph graph;
     std::map<std::string, ValueId> values;
-    std::map<std::string, std::string> sources;   // of sizes, by name: they are defined later
+    std::map<std::string, std::string> sources;  // of sizes, by name: they are defined later
     graph.name = name();
     cursor_.expect("{");
     while (!cursor_.try_token("}")) {
@@ -222,7 +222,8 @@ class Parser {
     }
     for (const auto& [size, source] : sources) {
       const auto found = values.find(source);
-      if (found == values.end()) cursor_.error("value '", source, "', which gives size '", size, "', is not defined");
+      if (found == values.end())
+        cursor_.error("value '", source, "', which gives size '", size, "', is not defined");
       graph.data_symbols[size].source = found->second;
     }
     return graph;
@@ -290,7 +291,8 @@ class Parser {
     DType type = dtype();
     Shape dims = shape();
     if (!is_constant(dims)) cursor_.error("the shape of a constant holds symbols");
-    if (checked_count(constant_shape(dims)) > kMostZeros) cursor_.error("the constant is too large for a text");
+    if (checked_count(constant_shape(dims)) > kMostZeros)
+      cursor_.error("the constant is too large for a text");
     auto result = std::make_shared<Tensor>(type, constant_shape(dims));
     if (cursor_.try_token("#")) {
       // The data are not in the text: zeros stand for them.

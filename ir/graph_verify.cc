@@ -37,14 +37,12 @@ class Verifier {
   template <class... Parts>
   void require(bool condition, const Parts&... parts) const {
     if (condition) return;
-    std::string where = "graph '" + graph_.name + "'";
+    std::string where = text("graph '", graph_.name, "'");
     if (node_) where += ", " + node_->origin.str();
     fail(ErrorKind::Internal, where, ": ", parts...);
   }
 
-  bool is_value(ValueId id) const {
-    return id >= 0 && id < static_cast<ValueId>(graph_.values.size());
-  }
+  bool is_value(ValueId id) const { return id >= 0 && id < static_cast<ValueId>(graph_.values.size()); }
   bool is_defined(ValueId id) const { return defined_[static_cast<size_t>(id)]; }
 
   void define(ValueId id, const char* what) {
@@ -60,18 +58,21 @@ class Verifier {
             " has data of type ", name_of(data.dtype));
     require(!value.shape || *value.shape == shape_of(data.shape), "constant '", value.name,
             "' has data of shape ", str(shape_of(data.shape)));
-    require(data.count() == checked_count(data.shape), "constant '", value.name, "' has ",
-            data.count(), " elements of data");
+    require(data.count() == checked_count(data.shape), "constant '", value.name, "' has ", data.count(),
+            " elements of data");
   }
 
   // Each data symbol is what its source is known to hold.
   void check_sizes() const {
     for (const auto& [name, symbol] : graph_.data_symbols) {
       require(!graph_.symbols.count(name), "size '", name, "' is a symbol of the inputs too");
-      require(is_value(symbol.source), "size '", name, "' refers to value ", symbol.source, ", which does not exist");
-      require(is_defined(symbol.source), "size '", name, "' is of value '", graph_[symbol.source].name, "', which is never defined");
+      require(is_value(symbol.source), "size '", name, "' refers to value ", symbol.source,
+              ", which does not exist");
+      require(is_defined(symbol.source), "size '", name, "' is of value '", graph_[symbol.source].name,
+              "', which is never defined");
       const Value& source = graph_[symbol.source];
-      require(source.dtype == DType::I64 && source.elements && *source.elements == std::vector<Dim>{Dim::symbol(name)},
+      require(source.dtype == DType::I64 && source.elements &&
+                  *source.elements == std::vector<Dim>{Dim::symbol(name)},
               "value '", source.name, "' does not hold size '", name, "'");
     }
   }
@@ -82,7 +83,8 @@ class Verifier {
     for (const std::string& name : mentioned_symbols(graph_, node)) {
       const auto symbol = graph_.data_symbols.find(name);
       if (symbol == graph_.data_symbols.end() || !is_value(symbol->second.source)) continue;
-      require(is_defined(symbol->second.source), "size '", name, "' is mentioned before '", graph_[symbol->second.source].name, "' gives it");
+      require(is_defined(symbol->second.source), "size '", name, "' is mentioned before '",
+              graph_[symbol->second.source].name, "' gives it");
     }
   }
 
@@ -116,8 +118,7 @@ class Verifier {
     check_mentions(node);
     for (const AttributeRow& row : op.attributes) {
       auto given = node.attributes.find(row.name);
-      require(given != node.attributes.end() || !row.required, "attribute '", row.name,
-              "' is missing");
+      require(given != node.attributes.end() || !row.required, "attribute '", row.name, "' is missing");
     }
   }
 
@@ -145,9 +146,9 @@ class Verifier {
       std::string where = graph_.nodes[static_cast<size_t>(producers[i])].origin.str();
       require(stated.dtype == inferred.dtype, where, ": result '", stated.name, "' is ",
               name_of(stated.dtype), " but inference says ", name_of(inferred.dtype));
-      require(!stated.shape || !inferred.shape || agree(*stated.shape, *inferred.shape), where,
-              ": result '", stated.name, "' has shape ", stated.shape ? str(*stated.shape) : "",
-              " but inference says ", inferred.shape ? str(*inferred.shape) : "");
+      require(!stated.shape || !inferred.shape || agree(*stated.shape, *inferred.shape), where, ": result '",
+              stated.name, "' has shape ", stated.shape ? str(*stated.shape) : "", " but inference says ",
+              inferred.shape ? str(*inferred.shape) : "");
     }
   }
 

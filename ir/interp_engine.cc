@@ -40,13 +40,12 @@ Memory::Memory(const Kernel& kernel, const std::map<std::string, int64_t>& param
     storage.cells.assign(count, poison(buffer.dtype));
     auto given = buffers.find(buffer.name);
     bool is_read = buffer.scope == Scope::Input || buffer.scope == Scope::Constant;
-    TC_CHECK(!is_read || given != buffers.end(), "a tensor for buffer '", buffer.name,
-             "' of kernel '", kernel.name, "'");
+    TC_CHECK(!is_read || given != buffers.end(), "a tensor for buffer '", buffer.name, "' of kernel '",
+             kernel.name, "'");
     if (given != buffers.end() && is_argument(buffer.scope)) {
       const Tensor& tensor = given->second;
-      TC_CHECK(tensor.count() == static_cast<int64_t>(count), "for buffer '", buffer.name,
-               "' of kernel '", kernel.name, "': ", tensor.count(), " elements given, ", count,
-               " needed");
+      TC_CHECK(tensor.count() == static_cast<int64_t>(count), "for buffer '", buffer.name, "' of kernel '",
+               kernel.name, "': ", tensor.count(), " elements given, ", count, " needed");
       for (size_t i = 0; i < count; ++i) {
         auto index = static_cast<int64_t>(i);
         storage.cells[i] = is_float(buffer.dtype) ? Cell{.number = tensor.as_double(index)}
@@ -81,10 +80,16 @@ void Memory::finish(const Kernel& kernel, std::map<std::string, Tensor>& buffers
   }
 }
 
-StatementProgram::StatementProgram(const Kernel& kernel, Memory& memory, const Body& body, std::vector<Loop> loops,
+StatementProgram::StatementProgram(const Kernel& kernel, Memory& memory, const Body& body,
+                                   std::vector<Loop> loops,
                                    const std::map<std::string, const int64_t*>& outer)
-    : kernel_(kernel), memory_(memory), name_(body.name), reduction_(body.reduction),
-      dtype_(body.value->dtype), loops_(std::move(loops)), outer_(outer) {
+    : kernel_(kernel),
+      memory_(memory),
+      name_(body.name),
+      reduction_(body.reduction),
+      dtype_(body.value->dtype),
+      loops_(std::move(loops)),
+      outer_(outer) {
   for (const Affine& constraint : body.constraints) constraints_.push_back(make_register(constraint));
   write_ = compile(body.write);
   value_begin_ = code_.size();
@@ -143,8 +148,7 @@ StatementProgram::Place StatementProgram::compile(const Access& access) {
   return place;
 }
 
-void StatementProgram::drop_implied_checks(Place& place,
-                                           const std::vector<Affine>& constraints) const {
+void StatementProgram::drop_implied_checks(Place& place, const std::vector<Affine>& constraints) const {
   const Storage& storage = memory_.storages[static_cast<size_t>(place.buffer)];
   // A constraint and a distance that differ by a number: the one implies the other.
   auto is_implied = [&](const Affine& distance) {
@@ -207,8 +211,8 @@ void StatementProgram::run() {
     int64_t extent = loop.extent.constant();
     for (const auto& [variable, coefficient] : loop.extent.terms()) {
       auto found = outer_.find(variable);
-      TC_CHECK(found != outer_.end(), "a value for variable '", variable, "' in the extent of '",
-               loop.name, "' of statement '", name_, "'");
+      TC_CHECK(found != outer_.end(), "a value for variable '", variable, "' in the extent of '", loop.name,
+               "' of statement '", name_, "'");
       extent += coefficient * *found->second;
     }
     if (extent <= 0) return;
@@ -330,16 +334,13 @@ Cell StatementProgram::evaluate(const int64_t* values, size_t begin, size_t end,
         *stack++ = read(place, element);
         break;
       }
-      case Code::Unary:
-        stack[-1] = apply(static_cast<UnaryOp>(step.detail), step.dtype, stack[-1]);
-        break;
+      case Code::Unary: stack[-1] = apply(static_cast<UnaryOp>(step.detail), step.dtype, stack[-1]); break;
       case Code::Binary:
         --stack;
         stack[-1] = apply(static_cast<BinaryOp>(step.detail), step.dtype, stack[-1], stack[0]);
         break;
       case Code::Cast:
-        stack[-1] = convert(step.dtype, static_cast<DType>(step.detail), stack[-1],
-                            memory_.round_to_storage);
+        stack[-1] = convert(step.dtype, static_cast<DType>(step.detail), stack[-1], memory_.round_to_storage);
         break;
       case Code::Jump: at = static_cast<size_t>(step.argument) - 1; break;
       case Code::JumpIfFalse:
@@ -368,22 +369,21 @@ size_t StatementProgram::locate(const Place& place, const int64_t* values, Cell*
 Cell StatementProgram::read(const Place& place, size_t element) {
   const Storage& storage = memory_.storages[static_cast<size_t>(place.buffer)];
   if (!storage.stamps.empty() && storage.stamps[element] != memory_.leaf) {
-    fail(ErrorKind::Internal, "kernel '", kernel_.name, "', statement ", instance_text(),
-         ": element ", element, " of register buffer '", storage.name,
-         "' is read before this leaf writes it");
+    fail(ErrorKind::Internal, "kernel '", kernel_.name, "', statement ", instance_text(), ": element ",
+         element, " of register buffer '", storage.name, "' is read before this leaf writes it");
   }
   return storage.cells[element];
 }
 
 void StatementProgram::out_of_range(const Place& place, size_t dimension, int64_t index) {
   const Storage& storage = memory_.storages[static_cast<size_t>(place.buffer)];
-  fail(ErrorKind::Internal, "kernel '", kernel_.name, "', statement ", instance_text(), ": index ",
-       index, " of dimension ", dimension, " of buffer '", storage.name, "' is outside 0 .. ",
+  fail(ErrorKind::Internal, "kernel '", kernel_.name, "', statement ", instance_text(), ": index ", index,
+       " of dimension ", dimension, " of buffer '", storage.name, "' is outside 0 .. ",
        storage.shape[dimension] - 1);
 }
 
 std::string StatementProgram::instance_text() const {
-  std::string result = "'" + name_ + "' at [";
+  std::string result = text("'", name_, "' at [");
   const char* separator = "";
   for (const auto& [name, place] : outer_) {
     result += text(separator, name, "=", *place);

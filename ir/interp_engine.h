@@ -31,8 +31,7 @@ class Memory {
   // `registers_are_private`: elements of Register buffers vanish at the end of each leaf; reading one
   // that this leaf has not written is an error.
   Memory(const Kernel& kernel, const std::map<std::string, int64_t>& parameters,
-         const std::map<std::string, Tensor>& buffers, bool round_to_storage,
-         bool registers_are_private);
+         const std::map<std::string, Tensor>& buffers, bool round_to_storage, bool registers_are_private);
 
   // Writes outputs and private buffers back. Those that are missing in `buffers` are made: outputs
   // with the buffer's type, private ones of float types as f64 unless rounding.
@@ -40,7 +39,7 @@ class Memory {
 
   std::vector<Storage> storages;  // one per buffer of the kernel
   bool round_to_storage;
-  uint32_t leaf = 1;              // number of the leaf run
+  uint32_t leaf = 1;  // number of the leaf run
 };
 
 // The value of an operator on operands of type `dtype`, in double or wrapped to the integer type.
@@ -82,20 +81,20 @@ class StatementProgram {
     int64_t constant = 0;
     std::vector<int64_t> steps;  // per loop
   };
-  struct Place {                 // a compiled access
+  struct Place {  // a compiled access
     int buffer = -1;
-    int flat = -1;               // register of the element's index; -1 with dynamic subscripts
-    std::vector<int> dimensions; // register of each subscript's affine part
-    std::vector<bool> dynamic;   // per dimension: the next value on the stack is added
+    int flat = -1;                // register of the element's index; -1 with dynamic subscripts
+    std::vector<int> dimensions;  // register of each subscript's affine part
+    std::vector<bool> dynamic;    // per dimension: the next value on the stack is added
     std::vector<bool> may_be_negative, may_be_large;  // per dimension: no constraint says otherwise
     int dynamic_count = 0;
   };
   enum class Code : uint8_t { Const, Load, Index, Unary, Binary, Cast, Jump, JumpIfFalse };
   struct Instruction {
     Code code;
-    DType dtype;                 // operand type; Cast: source
-    uint8_t detail = 0;          // operator; Cast: target type
-    int argument = 0;            // place, register or target of a jump
+    DType dtype;         // operand type; Cast: source
+    uint8_t detail = 0;  // operator; Cast: target type
+    int argument = 0;    // place, register or target of a jump
     Cell constant{};
   };
 
@@ -127,8 +126,8 @@ class StatementProgram {
   Place write_;
   std::vector<int> constraints_;
   std::vector<Instruction> code_;
-  size_t value_begin_ = 0;       // before it: the dynamic subscripts of the store
-  bool is_multiply_add_ = false; // the value is load * load, added to a float
+  size_t value_begin_ = 0;        // before it: the dynamic subscripts of the store
+  bool is_multiply_add_ = false;  // the value is load * load, added to a float
 
   // State of a run.
   std::vector<int64_t> extents_, counters_;

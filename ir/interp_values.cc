@@ -214,7 +214,7 @@ Cell apply(Reduction reduction, DType dtype, Cell a, Cell b) {
 
 Cell convert(DType from, DType to, Cell a, bool round) {
   if (is_float(to)) {
-    double value = is_float(from) ? a.number
+    double value = is_float(from)       ? a.number
                    : from == DType::U64 ? static_cast<double>(bits(a.integer))
                                         : static_cast<double>(a.integer);
     // Casts to what is only stored round always: what they leave is no rounding error.

@@ -3,13 +3,16 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 namespace tc {
 namespace {
 
-constexpr int64_t kBetweenChecks = 20'000'000;   // nanoseconds
+constexpr int64_t kBetweenChecks = 20'000'000;  // nanoseconds
 
 std::atomic<InterruptionCheck> interruption_check{nullptr};
 thread_local int64_t next_check = 0;
+thread_local int64_t deadline = INT64_MAX;  // of the same clock
 thread_local const std::atomic<bool>* helper_stop = nullptr;
 
 // Of a clock that is read in some nanoseconds and goes in steps of a few milliseconds.
@@ -31,12 +34,23 @@ WorkProgress& work_progress() {
 void interruption_point() {
   if (helper_stop != nullptr && helper_stop->load(std::memory_order_relaxed)) throw Interrupted();
   const InterruptionCheck check = interruption_check.load(std::memory_order_relaxed);
-  if (check == nullptr) return;
+  if (check == nullptr && deadline == INT64_MAX) return;
   const int64_t now = coarse_nanoseconds();
   if (now < next_check) return;
   next_check = now + kBetweenChecks;
-  if (check()) throw Interrupted();
+  if (now > deadline || (check != nullptr && check())) throw Interrupted();
 }
+
+TimeLimit::TimeLimit(double seconds) : before_(deadline) {
+  constexpr double kLongest = 1e9;  // seconds: more than anybody waits
+  if (seconds > 0)
+    deadline =
+        std::min(deadline, coarse_nanoseconds() + static_cast<int64_t>(std::min(seconds, kLongest) * 1e9));
+}
+
+TimeLimit::~TimeLimit() { deadline = before_; }
+
+bool TimeLimit::is_over() const { return deadline < before_ && coarse_nanoseconds() > deadline; }
 
 Helping::Helping(const std::atomic<bool>& stop) { helper_stop = &stop; }
 Helping::~Helping() { helper_stop = nullptr; }

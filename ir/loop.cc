@@ -21,9 +21,7 @@ constexpr const char* kBinaryNames[] = {
 #undef X
 };
 
-bool is_predicate(UnaryOp op) {
-  return op == UnaryOp::IsNan || op == UnaryOp::IsInf;
-}
+bool is_predicate(UnaryOp op) { return op == UnaryOp::IsNan || op == UnaryOp::IsInf; }
 
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::Eq && op <= BinaryOp::Ge; }
 
@@ -35,8 +33,7 @@ std::shared_ptr<Expr> make(Expr::Kind kind, DType dtype) {
 }
 
 // The access with each dynamic part mapped; null where nothing changed.
-std::optional<Access> map_dynamic(const Access& access,
-                                  const std::function<ExprPtr(const ExprPtr&)>& map) {
+std::optional<Access> map_dynamic(const Access& access, const std::function<ExprPtr(const ExprPtr&)>& map) {
   std::optional<Access> changed;
   for (size_t i = 0; i < access.index.size(); ++i) {
     const ExprPtr& before = access.index[i].dynamic;
@@ -94,7 +91,7 @@ const char* name_of(Scope scope) {
 }
 
 const char* name_of(Reduction reduction) {
-  constexpr const char* names[] = {"none", "sum", "product", "max", "min", "and", "or"};
+  constexpr const char* names[] = {"none", "sum", "product", "max", "min", "and", "or", "max_number"};
   return names[static_cast<size_t>(reduction)];
 }
 
@@ -140,8 +137,7 @@ ExprPtr unary(UnaryOp op, ExprPtr a) {
 }
 
 ExprPtr binary(BinaryOp op, ExprPtr a, ExprPtr b) {
-  TC_CHECK(a->dtype == b->dtype, "for ", name_of(op), ": ", name_of(a->dtype), " and ",
-           name_of(b->dtype));
+  TC_CHECK(a->dtype == b->dtype, "for ", name_of(op), ": ", name_of(a->dtype), " and ", name_of(b->dtype));
   auto expr = make(Expr::Kind::Binary, is_comparison(op) ? DType::Bool : a->dtype);
   expr->binary = op;
   expr->operands = {std::move(a), std::move(b)};
@@ -150,8 +146,8 @@ ExprPtr binary(BinaryOp op, ExprPtr a, ExprPtr b) {
 
 ExprPtr select(ExprPtr condition, ExprPtr then_value, ExprPtr else_value) {
   TC_CHECK(condition->dtype == DType::Bool, "for a select");
-  TC_CHECK(then_value->dtype == else_value->dtype, "for a select: ", name_of(then_value->dtype),
-           " and ", name_of(else_value->dtype));
+  TC_CHECK(then_value->dtype == else_value->dtype, "for a select: ", name_of(then_value->dtype), " and ",
+           name_of(else_value->dtype));
   auto expr = make(Expr::Kind::Select, then_value->dtype);
   expr->operands = {std::move(condition), std::move(then_value), std::move(else_value)};
   return expr;
@@ -168,8 +164,7 @@ ExprPtr identity(Reduction reduction, DType dtype) {
   double infinity = std::numeric_limits<double>::infinity();
   int64_t bits = 8 * size_of(dtype);
   // The extreme values as bit patterns: int_constant wraps them to the type.
-  auto largest = static_cast<int64_t>(is_signed(dtype) ? (uint64_t{1} << (bits - 1)) - 1
-                                                       : ~uint64_t{0});
+  auto largest = static_cast<int64_t>(is_signed(dtype) ? (uint64_t{1} << (bits - 1)) - 1 : ~uint64_t{0});
   auto smallest = static_cast<int64_t>(is_signed(dtype) ? uint64_t{1} << (bits - 1) : 0);
   switch (reduction) {
     case Reduction::None: break;

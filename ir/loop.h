@@ -16,13 +16,14 @@
 // earlier statement. Reductions may be reassociated and commuted freely (also those of floats:
 // that is the one freedom that tolerance 0 has); every other operation may not.
 //
-// Integers are two's complement and wrap. Integer division truncates and x/0 is 0; shifts by the
-// width or more give 0. Float arithmetic is IEEE with round to nearest even, no exceptions, no
-// flush of denormals; NaN payloads are not kept. a*b + c may be contracted to a fused
-// multiply-add. Max and min return NaN where an operand is NaN, but for the reduction MaxNumber. Functions (exp, erf, …) are within 2 ULP for f32 (erf within 7 on vectors of RISC-V) unless an
-// error budget allows more. Arithmetic happens in f32, f64, bool and the integer types of 8 to 64
-// bits; f16, bf16, narrower floats and shorter integers are storage: they are loaded through and stored through a
-// cast. A cast to a narrow float rounds once, to nearest even, and does not saturate (ir/narrow_float.h).
+// Integers are two's complement and wrap. Integer division truncates and x/0 is 0; shifts by the width or
+// more give 0. Float arithmetic is IEEE with round to nearest even, no exceptions, no flush of denormals; NaN
+// payloads are not kept. a*b + c may be contracted to a fused multiply-add. Max and min return NaN where an
+// operand is NaN, but for the reduction MaxNumber. Functions (exp, erf, …) are within 2 ULP for f32 (erf
+// within 7 on vectors of RISC-V) unless an error budget allows more. Arithmetic happens in f32, f64, bool and
+// the integer types of 8 to 64 bits; f16, bf16, narrower floats and shorter integers are storage: they are
+// loaded through and stored through a cast. A cast to a narrow float rounds once, to nearest even, and does
+// not saturate (ir/narrow_float.h).
 //
 // Indices. Every load and store must be inside the buffer's shape for every instance of the domain:
 // the verifier proves it for affine indices. A subscript may add a `dynamic` part (an integer
@@ -47,6 +48,7 @@
 namespace tc {
 
 // Unary operators: X(enumerator, text). Results have the operand's type, predicates are bool.
+// clang-format off
 #define TC_FOR_EACH_UNARY(X)                                                                     \
   X(Neg, "neg") X(Abs, "abs") X(Sign, "sign") X(Floor, "floor") X(Ceil, "ceil")                   \
   X(Round, "round") /* half to even */ X(Trunc, "trunc") X(Sqrt, "sqrt") X(Exp, "exp")            \
@@ -54,14 +56,17 @@ namespace tc {
   X(Atan, "atan") X(Sinh, "sinh") X(Cosh, "cosh") X(Tanh, "tanh") X(Asinh, "asinh")               \
   X(Acosh, "acosh") X(Atanh, "atanh") X(Erf, "erf") X(Sigmoid, "sigmoid") X(Not, "not")           \
   X(BitNot, "bitnot") X(IsNan, "isnan") X(IsInf, "isinf") X(Log1p, "log1p")
+// clang-format on
 
 // Binary operators: X(enumerator, text). Both operands have one type; comparisons give bool.
 // Mod takes the sign of the divisor (integers and floats); Fmod that of the dividend.
+// clang-format off
 #define TC_FOR_EACH_BINARY(X)                                                                    \
   X(Add, "add") X(Sub, "sub") X(Mul, "mul") X(Div, "div") X(Mod, "mod") X(Fmod, "fmod")           \
   X(Pow, "pow") X(Max, "max") X(Min, "min") X(And, "and") X(Or, "or") X(Xor, "xor")               \
   X(Shl, "shl") X(Shr, "shr") X(Eq, "eq") X(Ne, "ne") X(Lt, "lt") X(Le, "le") X(Gt, "gt")         \
   X(Ge, "ge") X(Atan2, "atan2")
+// clang-format on
 
 enum class UnaryOp : uint8_t {
 #define X(name, text) name,
@@ -86,22 +91,22 @@ struct Subscript {
 };
 
 struct Access {
-  int buffer = -1;                 // index into Kernel::buffers
-  std::vector<Subscript> index;    // one per dimension of the buffer
+  int buffer = -1;               // index into Kernel::buffers
+  std::vector<Subscript> index;  // one per dimension of the buffer
 };
 
 // A scalar expression tree. Immutable; shared freely.
 struct Expr {
   enum class Kind : uint8_t { Const, Load, Index, Unary, Binary, Select, Cast };
   Kind kind;
-  DType dtype;                     // of the result
-  double number = 0;               // Const of a float type
-  int64_t integer = 0;             // Const of an integer or bool type
-  Access access;                   // Load
-  Affine affine;                   // Index: the value of an affine expression, type i64
+  DType dtype;          // of the result
+  double number = 0;    // Const of a float type
+  int64_t integer = 0;  // Const of an integer or bool type
+  Access access;        // Load
+  Affine affine;        // Index: the value of an affine expression, type i64
   UnaryOp unary{};
   BinaryOp binary{};
-  std::vector<ExprPtr> operands;   // Unary 1, Binary 2, Select 3 (condition, then, else), Cast 1
+  std::vector<ExprPtr> operands;  // Unary 1, Binary 2, Select 3 (condition, then, else), Cast 1
 };
 
 ExprPtr constant(DType dtype, double value);
@@ -123,7 +128,7 @@ const char* name_of(Scope scope);
 // A dense array, row-major over `shape` (affine in the parameters). Blocked layouts are ordinary
 // shapes such as [n, c/16, y, x, 16]; `logical` says so for people ("n c y x, c by 16").
 struct Buffer {
-  std::string name;                // unique in the kernel, a C identifier
+  std::string name;  // unique in the kernel, a C identifier
   DType dtype = DType::F32;
   std::vector<Affine> shape;
   Scope scope = Scope::Input;
@@ -132,34 +137,34 @@ struct Buffer {
 
 // True for what the caller passes: inputs, outputs and constants.
 inline bool is_argument(const Buffer& buffer) {
-  return buffer.scope == Scope::Input || buffer.scope == Scope::Output ||
-         buffer.scope == Scope::Constant;
+  return buffer.scope == Scope::Input || buffer.scope == Scope::Output || buffer.scope == Scope::Constant;
 }
 
-// MaxNumber is the largest of the operands that are no NaN (IEEE 754's maximumNumber); what the buffer held before has to be a number.
+// MaxNumber is the largest of the operands that are no NaN (IEEE 754's maximumNumber); what the buffer held
+// before has to be a number.
 enum class Reduction : uint8_t { None, Sum, Product, Max, Min, And, Or, MaxNumber };
 const char* name_of(Reduction reduction);
 // The value that leaves the other operand unchanged.
 ExprPtr identity(Reduction reduction, DType dtype);
 
 struct Iterator {
-  std::string name;                // unique in its statement, a C identifier
-  Affine extent;                   // 0 <= name < extent; affine in the parameters only
+  std::string name;  // unique in its statement, a C identifier
+  Affine extent;     // 0 <= name < extent; affine in the parameters only
 };
 
 struct Statement {
-  std::string name;                // unique in the kernel, a C identifier
+  std::string name;  // unique in the kernel, a C identifier
   std::vector<Iterator> iterators;
-  std::vector<Affine> constraints; // each >= 0; affine in iterators and parameters
-  Access write;                    // dynamic subscripts only where `reduction` is None
+  std::vector<Affine> constraints;  // each >= 0; affine in iterators and parameters
+  Access write;                     // dynamic subscripts only where `reduction` is None
   Reduction reduction = Reduction::None;
   ExprPtr value;
 };
 
 // An integer bound before the kernel runs: a dimension that is not a number.
 struct Parameter {
-  std::string name;                // C identifier: p0, p1, …
-  Dim value;                       // what the plan passes
+  std::string name;  // C identifier: p0, p1, …
+  Dim value;         // what the plan passes
   int64_t minimum = 0, maximum = int64_t{1} << 40;
 };
 
@@ -185,20 +190,21 @@ struct Combination {
 // - Of i16 the only term is a whole number. The scales are such that the magnitudes of the numbers along the
 //   iterators behind `terms` that are not in `scaled` add up to no more than kLargestSum.
 //
-// Where `words` is not empty, three values lie in two words of i32: `words` is the iterator that counts the values, and
-// the buffer has two elements along its dimension. The original is f32. Of values that agree in the iterators `scaled` the
-// largest magnitude divided by kLargestInWords is the scale; in units of it, modulo 2^32, value 0 is word 0, value 2
-// is word 1 (errors of at most 2^10), and value 1 is word 0 * 2^21 + word 1 * 2^10 (at most 2^9). The upper 21 bits of
-// a word belong to its own value. The lower 11 bits of word 1 are the low half of value 1; those of word 0 are its
-// high half minus what word 1 * 2^10 already adds there.
+// Where `words` is not empty, three values lie in two words of i32: `words` is the iterator that counts the
+// values, and the buffer has two elements along its dimension. The original is f32. Of values that agree in
+// the iterators `scaled` the largest magnitude divided by kLargestInWords is the scale; in units of it,
+// modulo 2^32, value 0 is word 0, value 2 is word 1 (errors of at most 2^10), and value 1 is word 0 * 2^21 +
+// word 1 * 2^10 (at most 2^9). The upper 21 bits of a word belong to its own value. The lower 11 bits of word
+// 1 are the low half of value 1; those of word 0 are its high half minus what word 1 * 2^10 already adds
+// there.
 //
 // Where `scales_of` is not empty, the buffer is f32 and holds the scales of that packed constant, in the
 // order of its `scaled`, the last innermost; nothing else is set.
 struct Packing {
-  std::string buffer;              // a Constant buffer of the kernel
+  std::string buffer;  // a Constant buffer of the kernel
   std::vector<std::string> iterators;
   std::vector<int64_t> original_shape;
-  std::vector<Affine> index;       // one per dimension of the original
+  std::vector<Affine> index;  // one per dimension of the original
   double fill = 0;
   std::vector<Combination> combinations;
   std::string terms;
@@ -213,11 +219,11 @@ struct Packing {
 };
 
 struct Kernel {
-  std::string name;                // for people; not part of the workload key
+  std::string name;  // for people; not part of the workload key
   std::vector<Parameter> parameters;
-  std::vector<Buffer> buffers;     // arguments first, in calling order
+  std::vector<Buffer> buffers;  // arguments first, in calling order
   std::vector<Statement> statements;
-  std::vector<Packing> packings;   // added by rewrites
+  std::vector<Packing> packings;     // added by rewrites
   std::vector<std::string> origins;  // the model's nodes that it computes
 
   int buffer_index(const std::string& name) const;  // -1 where absent
@@ -276,12 +282,12 @@ double instance_count(const Statement& statement, const std::map<std::string, in
 Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original);
 // The largest whole number of so many digits: the first is at most 127, so that rounding has room.
 double largest_of_digits(int64_t digits);
-// Whole numbers of 16 bits of which no sum of products leaves 32 bits: the largest of one operand, and what the
-// other's magnitudes may add up to.
+// Whole numbers of 16 bits of which no sum of products leaves 32 bits: the largest of one operand, and what
+// the other's magnitudes may add up to.
 constexpr double kLargestFactor = 16383, kLargestSum = 131000;
-// Of packings in words: the largest magnitude of a number (rounding up by 2^10 still fits 32 bits), how many values lie
-// in how many words, and how far up each word goes to make the middle value.
-constexpr double kLargestInWords = 2147479552;   // 2^31 - 2^12
+// Of packings in words: the largest magnitude of a number (rounding up by 2^10 still fits 32 bits), how many
+// values lie in how many words, and how far up each word goes to make the middle value.
+constexpr double kLargestInWords = 2147479552;  // 2^31 - 2^12
 constexpr int64_t kValuesInWords = 3, kWordsOfValues = 2;
 constexpr int kFirstWordShift = 21, kSecondWordShift = 10;
 // How the constant is packed, or null.

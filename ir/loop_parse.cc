@@ -20,11 +20,11 @@ constexpr int kMostOperations = 5000;
 // An expression as read, before types are known.
 struct Word {
   Expr::Kind kind = Expr::Kind::Const;
-  std::optional<DType> dtype;  // Const with a type, Cast
-  std::string number;          // Const
-  Access access;               // Load: affine parts only
+  std::optional<DType> dtype;                  // Const with a type, Cast
+  std::string number;                          // Const
+  Access access;                               // Load: affine parts only
   std::vector<std::unique_ptr<Word>> dynamic;  // Load: per dimension, or null
-  Affine affine;               // Index
+  Affine affine;                               // Index
   UnaryOp unary{};
   BinaryOp binary{};
   std::vector<std::unique_ptr<Word>> operands;
@@ -122,16 +122,17 @@ class Parser {
   void buffer(const std::string& scope_word, size_t start) {
     Buffer made;
     bool known = false;
-    for (Scope scope : {Scope::Input, Scope::Output, Scope::Constant, Scope::Local, Scope::Stack,
-                        Scope::Register}) {
+    for (Scope scope :
+         {Scope::Input, Scope::Output, Scope::Constant, Scope::Local, Scope::Stack, Scope::Register}) {
       if (scope_word != name_of(scope)) continue;
       made.scope = scope;
       known = true;
     }
     if (!known) {
       cursor_.set_position(start);
-      cursor_.error("expected a statement, a buffer with its scope, `parameter`, `packing` or "
-                    "`origin`");
+      cursor_.error(
+          "expected a statement, a buffer with its scope, `parameter`, `packing` or "
+          "`origin`");
     }
     made.name = cursor_.identifier();
     made.dtype = dtype();
@@ -237,10 +238,14 @@ class Parser {
   }
 
   Reduction reduction() {
-    static const std::pair<const char*, Reduction> symbols[] = {
-        {"+=", Reduction::Sum},   {"*=", Reduction::Product}, {"max=", Reduction::Max},
-        {"min=", Reduction::Min}, {"and=", Reduction::And},   {"or=", Reduction::Or},
-        {"maxnum=", Reduction::MaxNumber}, {"=", Reduction::None}};
+    static const std::pair<const char*, Reduction> symbols[] = {{"+=", Reduction::Sum},
+                                                                {"*=", Reduction::Product},
+                                                                {"max=", Reduction::Max},
+                                                                {"min=", Reduction::Min},
+                                                                {"and=", Reduction::And},
+                                                                {"or=", Reduction::Or},
+                                                                {"maxnum=", Reduction::MaxNumber},
+                                                                {"=", Reduction::None}};
     for (const auto& [symbol, reduction] : symbols) {
       if (cursor_.try_token(symbol)) return reduction;
     }
@@ -265,9 +270,9 @@ class Parser {
 
   WordPtr comparison() {
     TextCursor::Nesting nesting(cursor_);
-    static const std::pair<const char*, BinaryOp> symbols[] = {
-        {"==", BinaryOp::Eq}, {"!=", BinaryOp::Ne}, {"<=", BinaryOp::Le},
-        {">=", BinaryOp::Ge}, {"<", BinaryOp::Lt},  {">", BinaryOp::Gt}};
+    static const std::pair<const char*, BinaryOp> symbols[] = {{"==", BinaryOp::Eq}, {"!=", BinaryOp::Ne},
+                                                               {"<=", BinaryOp::Le}, {">=", BinaryOp::Ge},
+                                                               {"<", BinaryOp::Lt},  {">", BinaryOp::Gt}};
     WordPtr left = sum();
     for (const auto& [symbol, op] : symbols) {
       if (cursor_.try_token(symbol)) return make_binary(op, std::move(left), sum());
@@ -459,9 +464,7 @@ class Parser {
 
   ExprPtr typed(const Word& word, std::optional<DType> expected) {
     std::optional<DType> own = own_type(word);
-    auto operand = [&](size_t i, std::optional<DType> type) {
-      return typed(*word.operands[i], type);
-    };
+    auto operand = [&](size_t i, std::optional<DType> type) { return typed(*word.operands[i], type); };
     auto require = [&](bool condition, const std::string& message) {
       if (!condition) error_at(word, message);
     };
@@ -487,8 +490,8 @@ class Parser {
     std::optional<DType> type = left ? left : own_type(*word.operands[1]);
     if (!type && !is_comparison(word.binary)) type = expected;
     ExprPtr a = operand(0, type), b = operand(1, type);
-    require(a->dtype == b->dtype, text("the operands have types ", name_of(a->dtype), " and ",
-                                       name_of(b->dtype)));
+    require(a->dtype == b->dtype,
+            text("the operands have types ", name_of(a->dtype), " and ", name_of(b->dtype)));
     return binary(word.binary, a, b);
   }
 

@@ -59,11 +59,9 @@ bool has_own_type(const Expr& expr) {
   switch (expr.kind) {
     case Expr::Kind::Const: return false;
     case Expr::Kind::Unary:
-      return expr.unary == UnaryOp::IsNan || expr.unary == UnaryOp::IsInf ||
-             has_own_type(*expr.operands[0]);
+      return expr.unary == UnaryOp::IsNan || expr.unary == UnaryOp::IsInf || has_own_type(*expr.operands[0]);
     case Expr::Kind::Binary:
-      return is_comparison(expr.binary) || has_own_type(*expr.operands[0]) ||
-             has_own_type(*expr.operands[1]);
+      return is_comparison(expr.binary) || has_own_type(*expr.operands[0]) || has_own_type(*expr.operands[1]);
     case Expr::Kind::Select: return has_own_type(*expr.operands[1]) || has_own_type(*expr.operands[2]);
     default: return true;
   }
@@ -109,8 +107,7 @@ class Printer {
     }
     bool known = s.write.buffer >= 0 && s.write.buffer < static_cast<int>(kernel_.buffers.size()) &&
                  kernel_.buffers[static_cast<size_t>(s.write.buffer)].dtype == s.value->dtype;
-    return result + ": " + access(s.write) + " " + store_symbol(s.reduction) + " " +
-           expr(*s.value, known);
+    return result + ": " + access(s.write) + " " + store_symbol(s.reduction) + " " + expr(*s.value, known);
   }
 
  private:
@@ -134,8 +131,7 @@ class Printer {
       // Boolean words carry their type.
       return e.integer ? "true" : "false";
     } else if (is_float(e.dtype)) {
-      value = e.dtype == DType::F64 ? number_text(e.number)
-                                    : number_text(static_cast<float>(e.number));
+      value = e.dtype == DType::F64 ? number_text(e.number) : number_text(static_cast<float>(e.number));
     } else {
       value = e.dtype == DType::U64 ? std::to_string(static_cast<uint64_t>(e.integer))
                                     : std::to_string(e.integer);
@@ -148,8 +144,7 @@ class Printer {
       case Expr::Kind::Const: return constant_text(e, known);
       case Expr::Kind::Load: return access(e.access);
       case Expr::Kind::Index: return "index(" + e.affine.str() + ")";
-      case Expr::Kind::Cast:
-        return std::string(name_of(e.dtype)) + "(" + expr(*e.operands[0], false) + ")";
+      case Expr::Kind::Cast: return std::string(name_of(e.dtype)) + "(" + expr(*e.operands[0], false) + ")";
       case Expr::Kind::Unary: {
         bool operand_known = e.dtype == e.operands[0]->dtype && known;
         return std::string(name_of(e.unary)) + "(" + expr(*e.operands[0], operand_known) + ")";
@@ -177,8 +172,8 @@ class Printer {
 };
 
 std::string str(const Buffer& buffer) {
-  std::string result = text(name_of(buffer.scope), " ", buffer.name, " ", name_of(buffer.dtype), "[",
-                            join(buffer.shape), "]");
+  std::string result =
+      text(name_of(buffer.scope), " ", buffer.name, " ", name_of(buffer.dtype), "[", join(buffer.shape), "]");
   if (!buffer.logical.empty()) result += " as " + quote(buffer.logical);
   return result;
 }
@@ -223,8 +218,8 @@ std::string str(const Kernel& kernel) {
   result += is_identifier(kernel.name) ? kernel.name : quote(kernel.name);
   result += "\n";
   for (const Parameter& parameter : kernel.parameters) {
-    result += text("  parameter ", parameter.name, " = ", parameter.value.str(), " in [",
-                   parameter.minimum, ", ", parameter.maximum, "]\n");
+    result += text("  parameter ", parameter.name, " = ", parameter.value.str(), " in [", parameter.minimum,
+                   ", ", parameter.maximum, "]\n");
   }
   for (const Buffer& buffer : kernel.buffers) result += "  " + str(buffer) + "\n";
   for (const Packing& packing : kernel.packings) result += "  " + str(packing) + "\n";

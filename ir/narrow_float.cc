@@ -11,7 +11,7 @@
 namespace tc {
 namespace {
 
-constexpr int kExponentBias = 127;   // of f8e8m0
+constexpr int kExponentBias = 127;  // of f8e8m0
 
 uint8_t double_to_exponent(double value) {
   const double magnitude = std::fabs(value);
@@ -59,12 +59,14 @@ double largest_number(DType dtype) {
 
 double narrow_to_double(DType dtype, uint8_t bits) {
   if (dtype == DType::F8E8M0) {
-    return bits == kExponentNan ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, bits - kExponentBias);
+    return bits == kExponentNan ? std::numeric_limits<double>::quiet_NaN()
+                                : std::ldexp(1.0, bits - kExponentBias);
   }
   const NarrowFloat format = narrow_float(dtype);
   const int magnitude = bits & (format.sign() - 1);
   const bool negative = (bits & format.sign()) != 0;
-  if (format.special == NarrowFloat::Special::ZeroIsNan && negative && magnitude == 0) return std::numeric_limits<double>::quiet_NaN();
+  if (format.special == NarrowFloat::Special::ZeroIsNan && negative && magnitude == 0)
+    return std::numeric_limits<double>::quiet_NaN();
   if (magnitude > format.largest()) {
     const bool infinite = format.special == NarrowFloat::Special::Ieee && magnitude == format.overflow();
     if (!infinite) return std::numeric_limits<double>::quiet_NaN();
@@ -82,12 +84,13 @@ uint8_t double_to_narrow(DType dtype, double value) {
   if (std::isnan(value)) return format.nan();
   const uint8_t sign = std::signbit(value) ? format.sign() : 0;
   const double magnitude = std::fabs(value);
-  int exponent = INT_MIN / 2;      // of 0, which is below all
+  int exponent = INT_MIN / 2;  // of 0, which is below all
   if (std::isfinite(magnitude) && magnitude != 0) std::frexp(magnitude, &exponent);
   // Units of the last place; below the smallest normal exponent the unit stays.
   const int lowest = 1 - format.bias, unit = std::max(exponent - 1, lowest) - format.mantissa_bits;
   const double units = std::isfinite(magnitude) ? std::nearbyint(std::ldexp(magnitude, -unit)) : 0;
-  const double field = (unit + format.mantissa_bits - lowest) * static_cast<double>(1 << format.mantissa_bits) + units;
+  const double field =
+      (unit + format.mantissa_bits - lowest) * static_cast<double>(1 << format.mantissa_bits) + units;
   const bool beyond = !std::isfinite(magnitude) || field > format.largest();
   const uint8_t bits = beyond ? format.overflow() : static_cast<uint8_t>(field);
   if (format.special == NarrowFloat::Special::ZeroIsNan && (bits == 0 || bits == format.nan())) return bits;

@@ -14,7 +14,10 @@ namespace {
 class Packer {
  public:
   Packer(const Packing& packing, const Tensor& original, Tensor& result)
-      : packing_(packing), shape_(packing.combined_shape()), original_(original), result_(result),
+      : packing_(packing),
+        shape_(packing.combined_shape()),
+        original_(original),
+        result_(result),
         index_(packing.index.size()),
         element_(static_cast<size_t>(size_of(result.dtype))) {
     size_t rank = shape_.size();
@@ -81,10 +84,10 @@ class Packer {
   }
 
   const Packing& packing_;
-  const std::vector<int64_t> shape_;         // of the original
+  const std::vector<int64_t> shape_;  // of the original
   const Tensor& original_;
   Tensor& result_;
-  std::vector<int64_t> index_;               // of the original, at the walk's place
+  std::vector<int64_t> index_;  // of the original, at the walk's place
   size_t element_, written_ = 0;
   std::vector<int64_t> strides_;
   std::vector<std::vector<int64_t>> steps_;  // per iterator: change of each original index
@@ -93,7 +96,8 @@ class Packer {
 
 // One dimension of dense data replaced by combinations of its elements; `inner` elements from one to
 // the next.
-void combine(const Combination& how, size_t inner, const std::vector<double>& data, std::vector<double>& result) {
+void combine(const Combination& how, size_t inner, const std::vector<double>& data,
+             std::vector<double>& result) {
   const size_t from = how.rows.at(0).size(), to = how.rows.size(), outer = data.size() / (from * inner);
   result.assign(outer * to * inner, 0);
   for (size_t o = 0; o < outer; ++o) {
@@ -159,12 +163,14 @@ struct Along {
 
 size_t position_of(const Packing& packing, const std::string& iterator) {
   const auto found = std::find(packing.iterators.begin(), packing.iterators.end(), iterator);
-  TC_CHECK(found != packing.iterators.end(), "an iterator '", iterator, "' of packed buffer '", packing.buffer, "'");
+  TC_CHECK(found != packing.iterators.end(), "an iterator '", iterator, "' of packed buffer '",
+           packing.buffer, "'");
   return static_cast<size_t>(found - packing.iterators.begin());
 }
 
 // The terms of values, which have one element along the iterator of the terms.
-Tensor terms_of(const Packing& packing, DType dtype, const std::vector<int64_t>& shape, const Tensor& values) {
+Tensor terms_of(const Packing& packing, DType dtype, const std::vector<int64_t>& shape,
+                const Tensor& values) {
   Tensor result(dtype, shape);
   const Along along(shape, position_of(packing, packing.terms));
   const auto* numbers = values.data<float>();
@@ -209,7 +215,8 @@ class GroupNumbers {
     return result;
   }
 
-  // The numbers of the next elements along the last dimension: `first`, and each by `step` more than the one before. Only where a row begins.
+  // The numbers of the next elements along the last dimension: `first`, and each by `step` more than the one
+  // before. Only where a row begins.
   struct Row {
     int64_t first, step, size;
   };
@@ -268,13 +275,16 @@ Tensor scales_of_sums(const Packing& packing, const Tensor& values) {
     const float magnitude = std::abs(*from);
     float &sum = sums[static_cast<size_t>(sum_of.next())], &scale = scales[scale_of.next()];
     sum += magnitude;
-    raise(scale, static_cast<float>(std::max(static_cast<double>(sum) / most, static_cast<double>(magnitude) / kLargest)));
+    raise(scale, static_cast<float>(
+                     std::max(static_cast<double>(sum) / most, static_cast<double>(magnitude) / kLargest)));
   }
   return result;
 }
 
 // The number that the largest magnitude of those with one scale becomes; of i8, digits so many.
-double largest_number(const Packing& packing, int64_t digits) { return packing.words.empty() ? largest_of_digits(digits) : kLargestInWords; }
+double largest_number(const Packing& packing, int64_t digits) {
+  return packing.words.empty() ? largest_of_digits(digits) : kLargestInWords;
+}
 
 Tensor scales_of(const Packing& packing, DType dtype, int64_t digits, const Tensor& values) {
   if (dtype == DType::I16) return scales_of_sums(packing, values);
@@ -291,7 +301,8 @@ Tensor scales_of(const Packing& packing, DType dtype, int64_t digits, const Tens
   return result;
 }
 
-// A value as a whole number in units of the scale. Of zeros the scale is zero; what is infinite makes the scale infinite, or NaN.
+// A value as a whole number in units of the scale. Of zeros the scale is zero; what is infinite makes the
+// scale infinite, or NaN.
 int64_t whole_number(float value, float scale) {
   const double quotient = static_cast<double>(value) / static_cast<double>(scale);
   return std::isfinite(quotient) ? std::llrint(quotient) : 0;
@@ -299,7 +310,8 @@ int64_t whole_number(float value, float scale) {
 
 // Values, which have one element along the iterator of their terms, divided by their scales: digits to
 // base 256, the highest first; of i16 the whole number.
-Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>& shape, const Tensor& values) {
+Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>& shape,
+                 const Tensor& values) {
   const Along along(shape, position_of(packing, packing.terms));
   const Tensor scales = scales_of(packing, dtype, along.count, values);
   GroupNumbers numbers = scale_numbers(packing, values.shape);
@@ -328,7 +340,9 @@ Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>
 std::array<uint32_t, 2> words_of_numbers(int64_t first, int64_t middle, int64_t last) {
   constexpr int kLowBits = 32 - kFirstWordShift;
   constexpr int64_t kLow = (int64_t{1} << kLowBits) - 1, kHalf = int64_t{1} << (kLowBits - 1);
-  const auto with_low = [&](int64_t number, int64_t low) { return static_cast<uint32_t>((((number - low + kHalf) >> kLowBits) << kLowBits) + low); };
+  const auto with_low = [&](int64_t number, int64_t low) {
+    return static_cast<uint32_t>((((number - low + kHalf) >> kLowBits) << kLowBits) + low);
+  };
   const int64_t bits = (middle + (int64_t{1} << (kSecondWordShift - 1))) >> kSecondWordShift;
   const uint32_t second = with_low(last, bits & kLow);
   // What the last number's low bits add when the second word goes up is taken from the upper part.
@@ -336,12 +350,14 @@ std::array<uint32_t, 2> words_of_numbers(int64_t first, int64_t middle, int64_t 
   return {with_low(first, upper), second};
 }
 
-// A weight in units of its scale as a whole number. A scale that is no normal number is not exact: what is larger than the largest number is
-// cut. Of zeros the scale is zero, so that the quotient is no number; 0 then, and where it is infinite.
+// A weight in units of its scale as a whole number. A scale that is no normal number is not exact: what is
+// larger than the largest number is cut. Of zeros the scale is zero, so that the quotient is no number; 0
+// then, and where it is infinite.
 int64_t number_in_words(double quotient) {
-  constexpr double kRound = 0x1.8p52;   // added and taken away, it leaves the nearest whole number
+  constexpr double kRound = 0x1.8p52;  // added and taken away, it leaves the nearest whole number
   if (!std::isfinite(quotient)) return 0;
-  return static_cast<int64_t>(std::clamp<double>(quotient, -kLargestInWords, kLargestInWords) + kRound - kRound);
+  return static_cast<int64_t>(std::clamp<double>(quotient, -kLargestInWords, kLargestInWords) + kRound -
+                              kRound);
 }
 
 // Values, of which there are three along the iterator of their words.
@@ -359,11 +375,14 @@ Tensor words_of(const Packing& packing, const std::vector<int64_t>& shape, const
   for (int64_t o = 0; o < along.outer; ++o) {
     for (auto* number = whole.data(); number != whole.data() + whole.size();) {
       const GroupNumbers::Row row = numbers.next_row();
-      for (int64_t i = 0; i < row.size; ++i) *number++ = number_in_words(static_cast<double>(*from++) * inverses[static_cast<size_t>(row.first + i * row.step)]);
+      for (int64_t i = 0; i < row.size; ++i)
+        *number++ = number_in_words(static_cast<double>(*from++) *
+                                    inverses[static_cast<size_t>(row.first + i * row.step)]);
     }
     for (size_t i = 0; i < inner; ++i) {
       const auto words = words_of_numbers(whole[i], whole[inner + i], whole[2 * inner + i]);
-      for (size_t word = 0; word < words.size(); ++word) to[word * inner + i] = static_cast<int32_t>(words[word]);
+      for (size_t word = 0; word < words.size(); ++word)
+        to[word * inner + i] = static_cast<int32_t>(words[word]);
     }
     to += kWordsOfValues * along.inner;
   }
@@ -382,15 +401,16 @@ std::vector<int64_t> shape_of(const Packing& packing, const Kernel& kernel) {
   return shape;
 }
 
-// Elements as the packing places them, not yet divided into terms or put in words: one along the iterator of terms, three along that of words.
+// Elements as the packing places them, not yet divided into terms or put in words: one along the iterator of
+// terms, three along that of words.
 Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
   std::vector<int64_t> shape = shape_of(packing, kernel);
-  TC_CHECK(original.dtype == packing.original_dtype(buffer_of(packing, kernel).dtype), "for packed buffer '", packing.buffer, "'");
-  TC_CHECK(original.count() == checked_count(packing.original_shape), "for packed buffer '",
+  TC_CHECK(original.dtype == packing.original_dtype(buffer_of(packing, kernel).dtype), "for packed buffer '",
            packing.buffer, "'");
+  TC_CHECK(original.count() == checked_count(packing.original_shape), "for packed buffer '", packing.buffer,
+           "'");
   TC_CHECK(packing.iterators.size() == shape.size(), "for packed buffer '", packing.buffer, "'");
-  TC_CHECK(packing.index.size() == packing.original_shape.size(), "for packed buffer '",
-           packing.buffer, "'");
+  TC_CHECK(packing.index.size() == packing.original_shape.size(), "for packed buffer '", packing.buffer, "'");
   if (!packing.terms.empty()) shape[position_of(packing, packing.terms)] = 1;
   if (!packing.words.empty()) shape[position_of(packing, packing.words)] = kValuesInWords;
   Tensor result(original.dtype, shape);
@@ -413,7 +433,8 @@ std::string combinations_text(const Packing& packing) {
   return result;
 }
 
-// A loop over packed elements: how many there are, and how far apart they lie in each dimension of the original.
+// A loop over packed elements: how many there are, and how far apart they lie in each dimension of the
+// original.
 struct PackedLoop {
   int64_t size;
   std::vector<int64_t> steps;
@@ -436,7 +457,8 @@ std::vector<PackedLoop> loops_of(const Packing& packing, const Kernel& kernel) {
     PackedLoop loop{shape[i], {}};
     for (const Affine& index : packing.index) loop.steps.push_back(index.coefficient(packing.iterators[i]));
     bool goes_on = !loops.empty();
-    for (size_t d = 0; goes_on && d < loop.steps.size(); ++d) goes_on = loops.back().steps[d] == loop.size * loop.steps[d];
+    for (size_t d = 0; goes_on && d < loop.steps.size(); ++d)
+      goes_on = loops.back().steps[d] == loop.size * loop.steps[d];
     if (goes_on) {
       loop.size *= loops.back().size;
       loops.pop_back();
@@ -466,8 +488,10 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   if (!packing.scales_of.empty()) {
     const Packing* digits = packing_of(kernel, packing.scales_of);
     TC_CHECK(digits != nullptr, "a packing of '", packing.scales_of, "' for its scales");
-    const int64_t count = digits->terms.empty() ? 0 : shape_of(*digits, kernel).at(position_of(*digits, digits->terms));
-    Tensor scales = scales_of(*digits, buffer_of(*digits, kernel).dtype, count, placed(*digits, kernel, original));
+    const int64_t count =
+        digits->terms.empty() ? 0 : shape_of(*digits, kernel).at(position_of(*digits, digits->terms));
+    Tensor scales =
+        scales_of(*digits, buffer_of(*digits, kernel).dtype, count, placed(*digits, kernel, original));
     scales.shape = shape_of(packing, kernel);
     return scales;
   }
@@ -476,15 +500,18 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   if (!packing.words.empty()) return words_of(packing, shape, result);
   if (packing.terms.empty()) return result;
   const DType dtype = buffer_of(packing, kernel).dtype;
-  return packing.scaled.empty() ? terms_of(packing, dtype, shape, result) : digits_of(packing, dtype, shape, result);
+  return packing.scaled.empty() ? terms_of(packing, dtype, shape, result)
+                                : digits_of(packing, dtype, shape, result);
 }
 
 bool keeps_order(const Packing& packing, const Kernel& kernel) {
-  if (!packing.combinations.empty() || !packing.terms.empty() || !packing.words.empty() || !packing.scales_of.empty()) return false;
+  if (!packing.combinations.empty() || !packing.terms.empty() || !packing.words.empty() ||
+      !packing.scales_of.empty())
+    return false;
   const std::vector<int64_t> shape = shape_of(packing, kernel);
   if (checked_count(shape) != checked_count(packing.original_shape)) return false;
   // From each packed element to the next it is one element in the original, and none is outside of it.
-  std::vector<int64_t> steps(shape.size(), 0);   // per iterator
+  std::vector<int64_t> steps(shape.size(), 0);  // per iterator
   int64_t first = 0;
   int64_t stride = 1, inner = 1;
   for (size_t d = packing.index.size(); d-- > 0; stride *= packing.original_shape[d]) {
@@ -504,11 +531,31 @@ bool keeps_order(const Packing& packing, const Kernel& kernel) {
   return first == 0;
 }
 
+namespace {
+
+// Of packings that move elements alone: the same text for the same bytes, however their loops are divided.
+std::string recipe_of_moves(const Packing& packing, const Kernel& kernel) {
+  std::string result = text(name_of(buffer_of(packing, kernel).dtype), " of");
+  for (const int64_t size : packing.original_shape) result += text(" ", size);
+  result += " from";
+  for (const int64_t place : first_of(packing)) result += text(" ", place);
+  for (const PackedLoop& loop : loops_of(packing, kernel)) {
+    result += text(", ", loop.size, " by");
+    for (const int64_t step : loop.steps) result += text(" ", step);
+  }
+  return result + text(" fill ", packing.fill) + combinations_text(packing);
+}
+
+}  // namespace
+
 std::string recipe(const Packing& packing, const Kernel& kernel) {
+  if (packing.terms.empty() && packing.words.empty() && packing.scaled.empty() && packing.scales_of.empty())
+    return recipe_of_moves(packing, kernel);
   const auto part_of = [&](const Packing& each) {
     const Buffer& buffer = buffer_of(each, kernel);
     std::map<std::string, Affine> numbers;
-    for (size_t i = 0; i < each.iterators.size(); ++i) numbers[each.iterators[i]] = Affine::variable(text("i", i));
+    for (size_t i = 0; i < each.iterators.size(); ++i)
+      numbers[each.iterators[i]] = Affine::variable(text("i", i));
     std::string result = name_of(buffer.dtype);
     for (const Affine& size : buffer.shape) result += " " + size.str();
     result += " at";
@@ -524,10 +571,13 @@ std::string recipe(const Packing& packing, const Kernel& kernel) {
 }
 
 bool packs_alike(const Packing& a, const Kernel& of_a, const Packing& b, const Kernel& of_b) {
-  const auto plain = [](const Packing& packing) { return packing.terms.empty() && packing.words.empty() && packing.scales_of.empty(); };
+  const auto plain = [](const Packing& packing) {
+    return packing.terms.empty() && packing.words.empty() && packing.scales_of.empty();
+  };
   if (!plain(a) || !plain(b)) return recipe(a, of_a) == recipe(b, of_b);
-  return buffer_of(a, of_a).dtype == buffer_of(b, of_b).dtype && a.fill == b.fill && a.original_shape == b.original_shape &&
-         combinations_text(a) == combinations_text(b) && first_of(a) == first_of(b) && loops_of(a, of_a) == loops_of(b, of_b);
+  return buffer_of(a, of_a).dtype == buffer_of(b, of_b).dtype && a.fill == b.fill &&
+         a.original_shape == b.original_shape && combinations_text(a) == combinations_text(b) &&
+         first_of(a) == first_of(b) && loops_of(a, of_a) == loops_of(b, of_b);
 }
 
 }  // namespace tc

@@ -27,6 +27,15 @@ std::string str(const std::vector<Location>& locations) {
   return result;
 }
 
+// What a step of kind If asks.
+std::string condition(const PlanStep& step) {
+  if (!step.locations.empty()) return str(step.locations);
+  std::string result;
+  for (const auto& [left, right] : step.sizes)
+    result += (result.empty() ? "" : ", ") + left.str() + " == " + right.str();
+  return result;
+}
+
 void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::string& out) {
   std::string indent(static_cast<size_t>(2 * depth), ' ');
   for (const PlanStep& step : steps) {
@@ -51,14 +60,19 @@ void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::strin
         out += "loop " + step.symbol + (step.trip ? " < " + step.trip->str() : "");
         if (!step.locations.empty()) out += " while " + str(step.locations);
         break;
-      case PlanStep::Kind::If: out += "if " + str(step.locations); break;
+      case PlanStep::Kind::If: out += "if " + condition(step); break;
       case PlanStep::Kind::Bind:
-        out += "bind " + step.symbol + (step.bound ? " <= " + step.bound->str() : "") + " to " + str(step.locations);
+        out += "bind " + step.symbol + (step.bound ? " <= " + step.bound->str() : "") + " to " +
+               str(step.locations);
         break;
-      case PlanStep::Kind::Grow: out += text("grow segment", step.segment, " to ", step.bytes.str(), " bytes for ", step.left.str()); break;
-      case PlanStep::Kind::Check: out += "check " + step.left.str() + (step.equal ? " == " : " <= ") + step.right.str(); break;
+      case PlanStep::Kind::Grow:
+        out += text("grow segment", step.segment, " to ", step.bytes.str(), " bytes for ", step.left.str());
+        break;
+      case PlanStep::Kind::Check:
+        out += "check " + step.left.str() + (step.equal ? " == " : " <= ") + step.right.str();
+        break;
     }
-    if (!step.label.empty()) out += "  # " + step.label;
+    if (!step.label.empty()) out += "  # " + printable(step.label, kMostOfLine);
     out += "\n";
     print_steps(step.body, plan, depth + 1, out);
     if (step.otherwise.empty()) continue;
@@ -68,31 +82,32 @@ void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::strin
 }
 
 std::string str(const PortInfo& port) {
-  return port.name + " " + name_of(port.dtype) + str(port.shape);
+  return printable(port.name) + " " + name_of(port.dtype) + str(port.shape);
 }
 
 }  // namespace
 
 std::string str(const Plan& plan) {
-  std::string result = "plan " + plan.model + " for " + plan.target + "\n";
+  std::string result = "plan " + printable(plan.model) + " for " + plan.target + "\n";
   for (const auto& [name, range] : plan.symbols) {
     result += text("symbol ", name, " in [", range.first, ", ", range.second, "]\n");
   }
   for (const auto& [name, bound] : plan.data_symbols) result += "size " + name + " <= " + bound.str() + "\n";
   for (const std::string& name : plan.unbounded) result += "size " + name + "\n";
   for (const PortInfo& port : plan.inputs) result += "input " + str(port) + "\n";
-  for (const PortInfo& port : plan.outputs) result += "output " + str(port) + (port.data ? " at " + str(*port.data) : "") + "\n";
+  for (const PortInfo& port : plan.outputs)
+    result += "output " + str(port) + (port.data ? " at " + str(*port.data) : "") + "\n";
   for (size_t i = 0; i < plan.constants.size(); ++i) {
     const PlanConstant& constant = plan.constants[i];
     result += text("constant ", i, " ", name_of(constant.dtype()), str(shape_of(constant.shape())), " ",
                    constant.byte_count(), " bytes\n");
   }
-  result += "arena " + plan.arena_bytes.str() + " bytes, scratch " +
-            std::to_string(plan.scratch_bytes) + " bytes\n";
+  result += "arena " + plan.arena_bytes.str() + " bytes, scratch " + std::to_string(plan.scratch_bytes) +
+            " bytes\n";
   if (plan.sized_scratch != Dim(0)) result += "scratch by sizes " + plan.sized_scratch.str() + " bytes\n";
   for (size_t i = 0; i < plan.blocks.size(); ++i) {
     const ArenaBlock& block = plan.blocks[i];
-    result += text("block ", i, " ", block.name, " [", block.offset.str(), ", +",
+    result += text("block ", i, " ", printable(block.name), " [", block.offset.str(), ", +",
                    block.bytes.str(), ") steps ", block.first, " .. ", block.last, "\n");
   }
   result += "steps\n";

@@ -14,10 +14,12 @@ void append(std::vector<const PlanStep*>& found, const PlanSteps& steps) {
 
 }  // namespace
 
-std::vector<const PlanStep*> all_steps(const Plan& plan) {
+std::vector<const PlanStep*> all_steps(const PlanSteps& steps) {
   std::vector<const PlanStep*> found;
-  append(found, plan.steps);
+  append(found, steps);
   return found;
 }
+
+std::vector<const PlanStep*> all_steps(const Plan& plan) { return all_steps(plan.steps); }
 
 }  // namespace tc

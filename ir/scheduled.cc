@@ -93,12 +93,8 @@ int64_t apply(Kind kind, int64_t a, int64_t b) {
     case Kind::Add: refuse(__builtin_add_overflow(a, b, &result)); return result;
     case Kind::Sub: refuse(__builtin_sub_overflow(a, b, &result)); return result;
     case Kind::Mul: refuse(__builtin_mul_overflow(a, b, &result)); return result;
-    case Kind::FloorDiv:
-      TC_CHECK(b > 0, "as a divisor");
-      return a / b - (a % b < 0);
-    case Kind::Mod:
-      TC_CHECK(b > 0, "as a divisor");
-      return a % b < 0 ? a % b + b : a % b;
+    case Kind::FloorDiv: TC_CHECK(b > 0, "as a divisor"); return a / b - (a % b < 0);
+    case Kind::Mod: TC_CHECK(b > 0, "as a divisor"); return a % b < 0 ? a % b + b : a % b;
     case Kind::Min: return std::min(a, b);
     case Kind::Max: return std::max(a, b);
     case Kind::Eq: return a == b;
@@ -128,13 +124,13 @@ std::string str(const TileStatement& tile, const Kernel& kernel) {
   for (size_t i = 0; i < statement.iterators.size(); ++i) {
     const std::string& name = statement.iterators[i].name;
     auto found = tile.iterators.find(name);
-    result += (i ? ", " : "") + name + "=" +
-              (found == tile.iterators.end() ? "?" : found->second.str());
+    result += (i ? ", " : "") + name + "=" + (found == tile.iterators.end() ? "?" : found->second.str());
   }
   result += "]";
   for (size_t i = 0; i < tile.loops.size(); ++i) {
     const TileLoop& loop = tile.loops[i];
-    std::string extent = loop.extent < 0 ? "(" + loop.symbolic_extent.str() + ")" : std::to_string(loop.extent);
+    std::string extent =
+        loop.extent < 0 ? "(" + loop.symbolic_extent.str() + ")" : std::to_string(loop.extent);
     if (loop.symbolic_divisor > 1) extent += text("/", loop.symbolic_divisor, " rounded up");
     result += text(i ? ", " : " for ", name_of(loop.kind), " ", loop.name, ":", extent);
     if (loop.unroll > 1) result += text(" unroll ", loop.unroll);
@@ -251,9 +247,10 @@ namespace {
 // Functions are formulas of some twenty operations.
 double operation_count(const Expr& expr) {
   constexpr double kFunction = 20;
-  const bool function = (expr.kind == Expr::Kind::Unary && expr.unary >= UnaryOp::Exp && expr.unary <= UnaryOp::Sigmoid) ||
-                        (expr.kind == Expr::Kind::Unary && expr.unary == UnaryOp::Log1p) ||
-                        (expr.kind == Expr::Kind::Binary && (expr.binary == BinaryOp::Pow || expr.binary == BinaryOp::Atan2));
+  const bool function =
+      (expr.kind == Expr::Kind::Unary && expr.unary >= UnaryOp::Exp && expr.unary <= UnaryOp::Sigmoid) ||
+      (expr.kind == Expr::Kind::Unary && expr.unary == UnaryOp::Log1p) ||
+      (expr.kind == Expr::Kind::Binary && (expr.binary == BinaryOp::Pow || expr.binary == BinaryOp::Atan2));
   double count = function ? kFunction : 1;
   for (const ExprPtr& operand : expr.operands) count += operation_count(*operand);
   return count;
@@ -283,7 +280,8 @@ double node_size(const Kernel& kernel, const LoopNode& node) {
 bool alternates(const ScheduledKernel& scheduled) {
   const auto below = [](const LoopNode& node, const auto& self) -> bool {
     return node.mark("alternate") != nullptr ||
-           std::any_of(node.children.begin(), node.children.end(), [&](const LoopNodePtr& child) { return self(*child, self); });
+           std::any_of(node.children.begin(), node.children.end(),
+                       [&](const LoopNodePtr& child) { return self(*child, self); });
   };
   return below(*scheduled.root, below);
 }

@@ -13,14 +13,16 @@ namespace tc {
 struct LoopExpr;
 using LoopExprPtr = std::shared_ptr<const LoopExpr>;
 struct LoopExpr {
+  // clang-format off
   enum class Kind : uint8_t {
     Const, Variable, Add, Sub, Mul, FloorDiv, Mod, Min, Max,  // FloorDiv and Mod by a positive Const
     Eq, Le, Lt, Ge, Gt, And, Or,                              // conditions
     Select                                                    // condition, then, else
   };
+  // clang-format on
   Kind kind;
-  int64_t value = 0;               // Const
-  std::string name;                // Variable
+  int64_t value = 0;  // Const
+  std::string name;   // Variable
   std::vector<LoopExprPtr> operands;
 };
 std::string str(const LoopExpr& expr);
@@ -52,19 +54,20 @@ struct TileLoop {
   enum class Kind : uint8_t { Serial, Unroll, Vector, Matrix };
   std::string name;
   Kind kind = Kind::Serial;
-  int64_t extent = 1;              // 0 <= name < extent
-  // Where the extent is not a number (symbolic reductions) it is -1, and this over the divisor, rounded up, is its value:
-  // affine in the parameters and outer variables. Serial only.
+  int64_t extent = 1;  // 0 <= name < extent
+  // Where the extent is not a number (symbolic reductions) it is -1, and this over the divisor, rounded up,
+  // is its value: affine in the parameters and outer variables. Serial only.
   Affine symbolic_extent;
   int64_t symbolic_divisor = 1;
-  int unroll = 1;                  // Serial: copies per trip; the rest runs in a remainder loop
-  // Serial, of a sum: after each so many trips what they add up to, from zero, is added to the sum before; 0: it goes on.
+  int unroll = 1;  // Serial: copies per trip; the rest runs in a remainder loop
+  // Serial, of a sum: after each so many trips what they add up to, from zero, is added to the sum before; 0:
+  // it goes on.
   int64_t sum_block = 0;
 };
 
 // One statement of a leaf: its instances, in the order of the loops, outermost first.
 struct TileStatement {
-  int statement = -1;              // index into kernel.statements
+  int statement = -1;  // index into kernel.statements
   std::vector<TileLoop> loops;
   // Each iterator of the statement as an affine expression of parameters, outer loop variables and
   // the names of `loops`.
@@ -76,11 +79,11 @@ struct TileStatement {
 // What a leaf brings near before it is needed: of a buffer that one trip of an outer loop reads a part of, in
 // one or several runs of the leaf, the part that the next trip will read. Changes no value.
 struct Prefetch {
-  int statement = -1;              // index into kernel.statements: the reader, a statement of the leaf
-  int buffer = -1;                 // scope Constant or Input
-  int64_t ahead = 0;               // elements from what this trip reads to what the next one reads
-  int64_t shares = 1;              // runs of the leaf in one trip, each of which brings a share
-  Affine share;                    // which one this run is, in outer variables; 0 <= share < shares
+  int statement = -1;  // index into kernel.statements: the reader, a statement of the leaf
+  int buffer = -1;     // scope Constant or Input
+  int64_t ahead = 0;   // elements from what this trip reads to what the next one reads
+  int64_t shares = 1;  // runs of the leaf in one trip, each of which brings a share
+  Affine share;        // which one this run is, in outer variables; 0 <= share < shares
 };
 
 // A node of the loop tree.
@@ -92,41 +95,43 @@ struct LoopNode {
   enum class Kind : uint8_t { Block, For, If, Leaf };
   Kind kind;
   std::vector<LoopNodePtr> children;
-  std::string variable;            // For
-  LoopExprPtr lower, upper;        // For
-  LoopExprPtr condition;           // If
-  // For. `parallel`: iterations are independent and are divided statically among the threads; only the outermost
-  // loops of the tree, and loops directly nested in such a loop, carry it. `unroll N`: copies of the body to emit
-  // per trip.
+  std::string variable;      // For
+  LoopExprPtr lower, upper;  // For
+  LoopExprPtr condition;     // If
+  // For. `parallel`: iterations are independent and are divided statically among the threads; only the
+  // outermost loops of the tree, and loops directly nested in such a loop, carry it. `unroll N`: copies of
+  // the body to emit per trip.
   std::vector<LoopMark> marks;
   // Leaf: statements that share registers, in order. Buffers of scope Register live only here: an
   // element is identified by its index, whose part in outer variables is the same for all accesses
   // of the leaf.
   std::vector<TileStatement> statements;
   std::vector<Prefetch> prefetches;
-  std::string name;                // Leaf: for people
+  std::string name;  // Leaf: for people
 
-  const LoopMark* mark(const std::string& word) const;   // null where it has none
+  const LoopMark* mark(const std::string& word) const;  // null where it has none
   bool is_parallel() const { return mark("parallel") != nullptr; }
   int64_t copies() const;
 };
 
-// Bytes of scratch memory, of one thread, that intermediate results should fit, and that they may take at most.
+// Bytes of scratch memory, of one thread, that intermediate results should fit, and that they may take at
+// most.
 constexpr int64_t kManyScratchBytes = 64 << 20, kMostScratchBytes = int64_t{1} << 30;
 
 struct ScheduledKernel {
-  Kernel kernel;                   // after rewrites; scopes decided
+  Kernel kernel;  // after rewrites; scopes decided
   LoopNodePtr root;
-  // The scratch memory that a call has is what its sizes need (Plan::sized_scratch), not what the largest sizes would.
+  // The scratch memory that a call has is what its sizes need (Plan::sized_scratch), not what the largest
+  // sizes would.
   bool scratch_by_sizes = false;
 };
 
-// Whether a loop of the kernel goes backwards in every other run (mark "alternate"): the number of the run stands behind the
-// values of the kernel's parameters then.
+// Whether a loop of the kernel goes backwards in every other run (mark "alternate"): the number of the run
+// stands behind the values of the kernel's parameters then.
 bool alternates(const ScheduledKernel& scheduled);
 
-// About how many operations on registers code has to be written for: what copies of loops' bodies and of register tiles
-// multiply.
+// About how many operations on registers code has to be written for: what copies of loops' bodies and of
+// register tiles multiply.
 double code_size(const ScheduledKernel& scheduled);
 
 // Loops and leaves as text, for people and golden tests.

@@ -72,7 +72,9 @@ class Runner {
       for (const TileLoop& loop : tile.loops) {
         loops.push_back({loop.name, loop.extent < 0 ? loop.symbolic_extent : Affine(loop.extent)});
         // A quotient is not affine: trips past it have no instances.
-        if (loop.symbolic_divisor > 1) constraints.push_back(loop.symbolic_extent - 1 - Affine::variable(loop.name, loop.symbolic_divisor));
+        if (loop.symbolic_divisor > 1)
+          constraints.push_back(loop.symbolic_extent - 1 -
+                                Affine::variable(loop.name, loop.symbolic_divisor));
       }
       const Access write = substitute(statement.write, tile.iterators);
       const ExprPtr value = substitute(statement.value, tile.iterators);

@@ -14,13 +14,14 @@ std::map<std::string, Dim> size_bounds(const Graph& graph) {
     const size_t before = left.size();
     for (auto symbol = left.begin(); symbol != left.end();) {
       if (symbol->second != largest(symbol->second, left)) {
-        ++symbol;   // over another that is still to come
+        ++symbol;  // over another that is still to come
         continue;
       }
       bounds[symbol->first] = largest(symbol->second, bounds);
       symbol = left.erase(symbol);
     }
-    TC_CHECK(left.size() < before, "in graph '", graph.name, "': bounds of sizes that are not those of each other");
+    TC_CHECK(left.size() < before, "in graph '", graph.name,
+             "': bounds of sizes that are not those of each other");
   }
   return bounds;
 }

@@ -8,8 +8,8 @@
 
 namespace tc {
 
-// The bounds of the graph's data symbols that have one, over all other symbols. Internal error where one of them is that of
-// another.
+// The bounds of the graph's data symbols that have one, over all other symbols. Internal error where one of
+// them is that of another.
 std::map<std::string, Dim> size_bounds(const Graph& graph);
 
 }  // namespace tc

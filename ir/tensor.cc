@@ -175,16 +175,10 @@ float half_to_float(uint16_t bits) {
 
 uint16_t float_to_half(float value) { return double_to_half(value); }
 
-uint16_t double_to_half(double value) {
-  return static_cast<uint16_t>(round_to_float_bits(value, 5, 10));
-}
+uint16_t double_to_half(double value) { return static_cast<uint16_t>(round_to_float_bits(value, 5, 10)); }
 
-float bfloat_to_float(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
+float bfloat_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-uint16_t float_to_bfloat(float value) {
-  return static_cast<uint16_t>(round_to_float_bits(value, 8, 7));
-}
+uint16_t float_to_bfloat(float value) { return static_cast<uint16_t>(round_to_float_bits(value, 8, 7)); }
 
 }  // namespace tc

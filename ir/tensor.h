@@ -28,9 +28,13 @@ struct Tensor {
   void set_int(int64_t index, int64_t value);
 
   template <class T>
-  T* data() { return reinterpret_cast<T*>(bytes.data()); }
+  T* data() {
+    return reinterpret_cast<T*>(bytes.data());
+  }
   template <class T>
-  const T* data() const { return reinterpret_cast<const T*>(bytes.data()); }
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes.data());
+  }
 };
 
 using TensorPtr = std::shared_ptr<const Tensor>;

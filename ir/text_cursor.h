@@ -57,7 +57,9 @@ class TextCursor {
 
   // Throws a Model error: "<what>, line 3, column 14: <parts>".
   template <class... Parts>
-  [[noreturn]] void error(const Parts&... parts) const { fail_here(text(parts...)); }
+  [[noreturn]] void error(const Parts&... parts) const {
+    fail_here(text(parts...));
+  }
 
   // Bounds recursion: each nested rule holds one; more than 200 are an error.
   class Nesting {

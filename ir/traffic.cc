@@ -19,7 +19,7 @@ double value_count(const Affine& affine, const Values& extents, int64_t size) {
   int64_t span = 0, divisor = 0;
   for (const auto& [name, coefficient] : affine.terms()) {
     const auto found = extents.find(name);
-    if (found == extents.end()) continue;   // a parameter
+    if (found == extents.end()) continue;  // a parameter
     combinations *= static_cast<double>(found->second);
     span += std::abs(coefficient) * (found->second - 1);
     divisor = std::gcd(divisor, coefficient);
@@ -58,8 +58,8 @@ class Counter {
     for (size_t i = 0; i < access.index.size(); ++i) {
       const Subscript& subscript = access.index[i];
       const int64_t size = shapes_[buffer][i];
-      elements *= subscript.dynamic ? static_cast<double>(size)
-                                    : value_count(subscript.affine, extents_, size);
+      elements *=
+          subscript.dynamic ? static_cast<double>(size) : value_count(subscript.affine, extents_, size);
       key += "," + subscript.affine.str();
       for (const auto& [name, coefficient] : subscript.affine.terms()) {
         const auto found = extents_.find(name);

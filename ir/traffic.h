@@ -12,9 +12,9 @@ namespace tc {
 // Bytes of the kernel's arguments that its statements touch, each counted once however often it is
 // read: the least that any schedule moves.
 struct Traffic {
-  double read = 0;                 // of inputs
-  double constants = 0;            // of constants
-  double written = 0;              // of outputs
+  double read = 0;       // of inputs
+  double constants = 0;  // of constants
+  double written = 0;    // of outputs
 };
 
 // With parameters bound. Strided accesses count only what they touch, subscripts known only at run

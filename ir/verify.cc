@@ -10,9 +10,7 @@
 namespace tc {
 namespace {
 
-bool is_logical(BinaryOp op) {
-  return op == BinaryOp::And || op == BinaryOp::Or || op == BinaryOp::Xor;
-}
+bool is_logical(BinaryOp op) { return op == BinaryOp::And || op == BinaryOp::Or || op == BinaryOp::Xor; }
 
 bool needs_float(UnaryOp op) {
   switch (op) {
@@ -50,8 +48,8 @@ class Verifier {
  private:
   template <class... Parts>
   [[noreturn]] void broken(const Parts&... parts) const {
-    std::string where = "kernel '" + kernel_.name + "'";
-    if (statement_) where += ", statement '" + statement_->name + "'";
+    std::string where = text("kernel '", kernel_.name, "'");
+    if (statement_) where += text(", statement '", statement_->name, "'");
     fail(ErrorKind::Internal, where, ": ", parts...);
   }
   template <class... Parts>
@@ -59,8 +57,7 @@ class Verifier {
     if (!condition) broken(parts...);
   }
 
-  void check_variables(const Affine& affine, const std::set<std::string>& known,
-                       const char* what) const {
+  void check_variables(const Affine& affine, const std::set<std::string>& known, const char* what) const {
     for (const auto& [name, coefficient] : affine.terms()) {
       require(known.count(name), what, " `", affine.str(), "` uses '", name, "', which is not known");
     }
@@ -87,23 +84,27 @@ class Verifier {
 
   void check_terms(const Packing& packing, const Buffer& buffer) {
     const bool digits = buffer.dtype == DType::I8 || buffer.dtype == DType::I16;
-    require(is_float(buffer.dtype) || digits, "the packing of '", packing.buffer, "' divides ", name_of(buffer.dtype),
-            " numbers into terms");
+    require(is_float(buffer.dtype) || digits, "the packing of '", packing.buffer, "' divides ",
+            name_of(buffer.dtype), " numbers into terms");
     require(digits == !packing.scaled.empty(), "the packing of '", packing.buffer, "' ",
             digits ? "makes digits without scales" : "scales terms that are no digits");
     for (const std::string& iterator : packing.scaled) {
       const bool known = std::count(packing.iterators.begin(), packing.iterators.end(), iterator) == 1 &&
                          std::count(packing.scaled.begin(), packing.scaled.end(), iterator) == 1;
-      require(known && iterator != packing.terms, "the packing of '", packing.buffer, "' cannot have scales by '", iterator, "'");
+      require(known && iterator != packing.terms, "the packing of '", packing.buffer,
+              "' cannot have scales by '", iterator, "'");
     }
     const bool known = std::count(packing.iterators.begin(), packing.iterators.end(), packing.terms) == 1;
-    require(known, "the packing of '", packing.buffer, "' has no iterator '", packing.terms, "' for its terms");
-    for (size_t d = 0; buffer.dtype == DType::I16 && d < buffer.shape.size() && d < packing.iterators.size(); ++d) {
-      require(packing.iterators[d] != packing.terms || buffer.shape[d] == Affine(1), "the packing of '", packing.buffer,
-              "' makes several terms of i16");
+    require(known, "the packing of '", packing.buffer, "' has no iterator '", packing.terms,
+            "' for its terms");
+    for (size_t d = 0; buffer.dtype == DType::I16 && d < buffer.shape.size() && d < packing.iterators.size();
+         ++d) {
+      require(packing.iterators[d] != packing.terms || buffer.shape[d] == Affine(1), "the packing of '",
+              packing.buffer, "' makes several terms of i16");
     }
     for (const Affine& index : packing.index) {
-      require(index.coefficient(packing.terms) == 0, "the packing of '", packing.buffer, "' reads other elements for other terms");
+      require(index.coefficient(packing.terms) == 0, "the packing of '", packing.buffer,
+              "' reads other elements for other terms");
     }
   }
 
@@ -119,14 +120,16 @@ class Verifier {
     for (const std::string& iterator : packing.scaled) {
       fits = fits && std::count(packing.iterators.begin(), packing.iterators.end(), iterator) == 1;
     }
-    require(fits && found == 1, "the packing of '", packing.buffer, "' has no dimension '", packing.words, "' of two words of i32 with scales");
+    require(fits && found == 1, "the packing of '", packing.buffer, "' has no dimension '", packing.words,
+            "' of two words of i32 with scales");
   }
 
   void check_scales(const Packing& packing, const Buffer& buffer) {
     const Packing* digits = packing_of(kernel_, packing.scales_of);
-    require(digits != nullptr && !digits->scaled.empty(), "the packing of '", packing.buffer, "' has no digits in '",
-            packing.scales_of, "'");
-    const auto& packed = kernel_.buffers.at(static_cast<size_t>(kernel_.buffer_index(packing.scales_of))).shape;
+    require(digits != nullptr && !digits->scaled.empty(), "the packing of '", packing.buffer,
+            "' has no digits in '", packing.scales_of, "'");
+    const auto& packed =
+        kernel_.buffers.at(static_cast<size_t>(kernel_.buffer_index(packing.scales_of))).shape;
     int64_t wanted = 1, is = 1;
     for (size_t d = 0; d < digits->iterators.size() && d < packed.size(); ++d) {
       const bool scaled = std::count(digits->scaled.begin(), digits->scaled.end(), digits->iterators[d]) > 0;
@@ -135,7 +138,8 @@ class Verifier {
     }
     for (const Affine& size : buffer.shape) is = size.is_constant() ? is * size.constant() : -1;
     const bool fits = buffer.dtype == DType::F32 && is == wanted;
-    require(fits, "buffer '", packing.buffer, "' does not hold as many numbers as '", packing.scales_of, "' has scales");
+    require(fits, "buffer '", packing.buffer, "' does not hold as many numbers as '", packing.scales_of,
+            "' has scales");
   }
 
   void check_packings() {
@@ -149,26 +153,23 @@ class Verifier {
         continue;
       }
       std::set<std::string> iterators(packing.iterators.begin(), packing.iterators.end());
-      require(packing.iterators.size() == buffer.shape.size() &&
-                  iterators.size() == buffer.shape.size(),
+      require(packing.iterators.size() == buffer.shape.size() && iterators.size() == buffer.shape.size(),
               "the packing of '", packing.buffer, "' needs one iterator per dimension");
-      require(packing.index.size() == packing.original_shape.size(), "the packing of '",
-              packing.buffer, "' needs one index per dimension of the original");
+      require(packing.index.size() == packing.original_shape.size(), "the packing of '", packing.buffer,
+              "' needs one index per dimension of the original");
       for (const Affine& affine : packing.index) check_variables(affine, iterators, "index");
       if (!packing.terms.empty()) check_terms(packing, buffer);
       if (!packing.words.empty()) check_words(packing, buffer);
-      require(packing.scaled.empty() || !packing.terms.empty() || !packing.words.empty(), "the packing of '", packing.buffer,
-              "' has scales, but neither terms nor words");
+      require(packing.scaled.empty() || !packing.terms.empty() || !packing.words.empty(), "the packing of '",
+              packing.buffer, "' has scales, but neither terms nor words");
       std::vector<int64_t> shape = packing.original_shape;
       for (const Combination& each : packing.combinations) {
-        require(is_float(buffer.dtype) && each.dimension < shape.size(), "the packing of '",
-                packing.buffer, "' combines dimension ", each.dimension,
-                ", which the original does not have as numbers");
+        require(is_float(buffer.dtype) && each.dimension < shape.size(), "the packing of '", packing.buffer,
+                "' combines dimension ", each.dimension, ", which the original does not have as numbers");
         require(!each.rows.empty(), "the packing of '", packing.buffer, "' combines nothing");
         for (const std::vector<double>& row : each.rows) {
           require(static_cast<int64_t>(row.size()) == shape[each.dimension], "the packing of '",
-                  packing.buffer, "' combines ", row.size(), " elements of ",
-                  shape[each.dimension]);
+                  packing.buffer, "' combines ", row.size(), " elements of ", shape[each.dimension]);
         }
         shape[each.dimension] = static_cast<int64_t>(each.rows.size());
       }
@@ -183,8 +184,7 @@ class Verifier {
       check_variables(iterator.extent, parameters_, "extent");
     }
     for (const Iterator& iterator : statement.iterators) {
-      require(known_.insert(iterator.name).second, "iterator '", iterator.name,
-              "' has a name that is taken");
+      require(known_.insert(iterator.name).second, "iterator '", iterator.name, "' has a name that is taken");
     }
     for (const Affine& constraint : statement.constraints) {
       check_variables(constraint, known_, "constraint");
@@ -194,8 +194,8 @@ class Verifier {
     const Buffer& target = buffer(statement.write);
     require(target.scope != Scope::Input && target.scope != Scope::Constant, "it writes ",
             name_of(target.scope), " buffer '", target.name, "'");
-    require(target.dtype == statement.value->dtype, "it stores ", name_of(statement.value->dtype),
-            " to ", name_of(target.dtype), " buffer '", target.name, "'");
+    require(target.dtype == statement.value->dtype, "it stores ", name_of(statement.value->dtype), " to ",
+            name_of(target.dtype), " buffer '", target.name, "'");
     if (statement.reduction != Reduction::None) {
       require(written_.count(statement.write.buffer), "it reduces into buffer '", target.name,
               "', which no earlier statement initialises");
@@ -232,23 +232,22 @@ class Verifier {
   void check_load(const Expr& expr) {
     check_access(expr.access);
     const Buffer& source = buffer(expr.access);
-    require(source.dtype == expr.dtype, "a load of ", name_of(source.dtype), " buffer '",
-            source.name, "' has type ", name_of(expr.dtype));
+    require(source.dtype == expr.dtype, "a load of ", name_of(source.dtype), " buffer '", source.name,
+            "' has type ", name_of(expr.dtype));
     bool is_argument = source.scope == Scope::Input || source.scope == Scope::Constant;
     // A statement may read what its own earlier instances wrote.
-    require(is_argument || written_.count(expr.access.buffer) ||
-                statement_->write.buffer == expr.access.buffer,
-            "it reads buffer '", source.name, "', which no earlier statement writes");
+    require(
+        is_argument || written_.count(expr.access.buffer) || statement_->write.buffer == expr.access.buffer,
+        "it reads buffer '", source.name, "', which no earlier statement writes");
   }
 
   void check_expr(const Expr& expr) {
     if (!checked_.insert(&expr).second) return;
     static const std::map<Expr::Kind, size_t> operand_counts = {
-        {Expr::Kind::Unary, 1}, {Expr::Kind::Binary, 2}, {Expr::Kind::Select, 3},
-        {Expr::Kind::Cast, 1}};
+        {Expr::Kind::Unary, 1}, {Expr::Kind::Binary, 2}, {Expr::Kind::Select, 3}, {Expr::Kind::Cast, 1}};
     auto count = operand_counts.find(expr.kind);
-    require(expr.operands.size() == (count == operand_counts.end() ? 0 : count->second),
-            "an expression has ", expr.operands.size(), " operands");
+    require(expr.operands.size() == (count == operand_counts.end() ? 0 : count->second), "an expression has ",
+            expr.operands.size(), " operands");
     for (const ExprPtr& operand : expr.operands) {
       require(operand != nullptr, "an operand is missing");
       check_expr(*operand);
@@ -263,9 +262,8 @@ class Verifier {
         return require(expr.dtype == DType::I64, "an index has type ", name_of(expr.dtype));
       case Expr::Kind::Select:
         require(type(0) == DType::Bool, "the condition of a select is ", name_of(type(0)));
-        return require(type(1) == expr.dtype && type(2) == expr.dtype,
-                       "the sides of a select have types ", name_of(type(1)), " and ",
-                       name_of(type(2)));
+        return require(type(1) == expr.dtype && type(2) == expr.dtype, "the sides of a select have types ",
+                       name_of(type(1)), " and ", name_of(type(2)));
       case Expr::Kind::Unary: {
         bool is_test = expr.unary == UnaryOp::IsNan || expr.unary == UnaryOp::IsInf;
         check_computed(type(0), name_of(expr.unary));
@@ -273,8 +271,7 @@ class Verifier {
                 name_of(type(0)), " gives ", name_of(expr.dtype));
         require(is_float(type(0)) || is_test || !needs_float(expr.unary), name_of(expr.unary),
                 " has no meaning for ", name_of(type(0)));
-        return require(expr.unary != UnaryOp::Not || type(0) == DType::Bool, "not of ",
-                       name_of(type(0)));
+        return require(expr.unary != UnaryOp::Not || type(0) == DType::Bool, "not of ", name_of(type(0)));
       }
       case Expr::Kind::Binary: {
         bool compares = expr.binary >= BinaryOp::Eq && expr.binary <= BinaryOp::Ge;
@@ -283,8 +280,7 @@ class Verifier {
                 name_of(type(1)));
         require(expr.dtype == (compares ? DType::Bool : type(0)), name_of(expr.binary), " of ",
                 name_of(type(0)), " gives ", name_of(expr.dtype));
-        bool bits = is_logical(expr.binary) || expr.binary == BinaryOp::Shl ||
-                    expr.binary == BinaryOp::Shr;
+        bool bits = is_logical(expr.binary) || expr.binary == BinaryOp::Shl || expr.binary == BinaryOp::Shr;
         return require(!is_float(type(0)) || !bits, name_of(expr.binary), " has no meaning for ",
                        name_of(type(0)));
       }
@@ -292,8 +288,7 @@ class Verifier {
   }
 
   void check_computed(DType dtype, const char* what) const {
-    require(!is_storage(dtype), what, " of ", name_of(dtype),
-            ": it is a storage type; cast to f32 first");
+    require(!is_storage(dtype), what, " of ", name_of(dtype), ": it is a storage type; cast to f32 first");
   }
 
   // Ranges, with every parameter at one end of its range.
@@ -347,8 +342,7 @@ class Verifier {
     for (bool taken : {true, false}) {
       std::vector<Affine> constraints = guard.constraints;
       bool understood = add_condition(*expr.operands[0], taken, constraints);
-      Guard inner{guard.box, constraints, Domain(guard.box, constraints), guard.exact && understood,
-                  {}};
+      Guard inner{guard.box, constraints, Domain(guard.box, constraints), guard.exact && understood, {}};
       check_loads(*expr.operands[taken ? 1 : 2], inner);
     }
   }
@@ -382,8 +376,7 @@ class Verifier {
     if (!less && !greater) return false;
     // x < y means y - x - 1 >= 0; its negation x - y >= 0.
     Affine difference = less ? *y - *x : *x - *y;
-    constraints.push_back(holds ? difference - Affine(strict ? 1 : 0)
-                                : Affine(strict ? 0 : -1) - difference);
+    constraints.push_back(holds ? difference - Affine(strict ? 1 : 0) : Affine(strict ? 0 : -1) - difference);
     return true;
   }
 
@@ -409,8 +402,8 @@ class Verifier {
       for (const auto& [name, value] : ends_) {
         at += text(at.empty() ? "" : ", ", name, "=", value.constant());
       }
-      broken("subscript `", access.index[i].affine.str(), "` of dimension ", i, " of buffer '",
-             target.name, "' is ", index.evaluate(point), " at [", at, "], outside 0 .. ", size - 1);
+      broken("subscript `", access.index[i].affine.str(), "` of dimension ", i, " of buffer '", target.name,
+             "' is ", index.evaluate(point), " at [", at, "], outside 0 .. ", size - 1);
     }
   }
 

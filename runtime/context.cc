@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "machine.h"
+#include "memory_present.h"
 #include "model.h"
 #include "pool.h"
 #include "run_fault.h"
@@ -24,18 +25,19 @@ struct tc_context {
   int32_t threads_used = 0;
   bool bound = false;
   int64_t* symbols = nullptr;
-  int64_t* input_dims = nullptr;   // all dimensions of all inputs, in order
+  int64_t* input_dims = nullptr;  // all dimensions of all inputs, in order
   int64_t* output_dims = nullptr;
   int64_t* result_dims = nullptr;  // of the last run's outputs
   int64_t* input_bytes = nullptr;  // per input
   int64_t* output_bytes = nullptr;
-  bool has_results = false;        // `result_dims` are set
-  const void** output_data = nullptr;   // of the last run's outputs
+  bool has_results = false;            // `result_dims` are set
+  const void** output_data = nullptr;  // of the last run's outputs
   tc::runtime::Segments segments;
+  int64_t bytes_present = 0;  // of memory; 0: not asked yet
   tc::runtime::RunFault fault;
-  const void** inputs = nullptr;   // per run
+  const void** inputs = nullptr;  // per run
   void** outputs = nullptr;
-  tc_frame* frames = nullptr;      // per thread
+  tc_frame* frames = nullptr;  // per thread
   // One block: the arena, then the scratch of each thread.
   uint8_t* memory = nullptr;
   int64_t memory_bytes = 0;
@@ -52,9 +54,7 @@ struct tc_context {
 namespace tc::runtime {
 namespace {
 
-bool valid(const tc_context* context) {
-  return context != nullptr && context->tag == tc_context::kTag;
-}
+bool valid(const tc_context* context) { return context != nullptr && context->tag == tc_context::kTag; }
 
 tc_status bad_context(const char* function) {
   return fail(TC_ERROR_ARGUMENT, "%s: the context handle is null or destroyed", function);
@@ -105,15 +105,10 @@ tc_status reserve(tc_context& context, int64_t arena_bytes) {
   const int64_t needed = round_up(round_up(arena_bytes, 64) + context.scratch.before(context.threads), page);
   if (needed > context.memory_bytes || needed < context.memory_bytes / 2) {
     free_memory(context);
-    const int64_t present = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * page;
     if (needed > 0) {
-      context.memory = needed <= present ? map_memory(needed) : nullptr;
-      if (context.memory == nullptr)
-        return fail(TC_ERROR_MEMORY,
-                    "model '%s' needs %.1f MB of working memory for these shapes, which cannot be "
-                    "had (this machine has %.1f MB); use smaller shapes or fewer threads",
-                    context.model->descriptor->model, static_cast<double>(needed) / 1e6,
-                    static_cast<double>(present) / 1e6);
+      const MemoryPresent present = memory_present();
+      context.memory = needed <= present.bytes ? map_memory(needed) : nullptr;
+      if (context.memory == nullptr) return refuse_memory(context.model->descriptor->model, needed, present);
     }
     context.memory_bytes = needed;
   }
@@ -123,41 +118,38 @@ tc_status reserve(tc_context& context, int64_t arena_bytes) {
 
 // Checks one input's shape and takes the values of symbols from it. A symbol that has no value yet
 // is -1; `first_input` and `first_axis` say where a value came from.
-tc_status match_shape(const tc_descriptor& d, int32_t index, const tc_shape& shape,
-                      int64_t* symbols, int32_t* first_input, int32_t* first_axis) {
+tc_status match_shape(const tc_descriptor& d, int32_t index, const tc_shape& shape, int64_t* symbols,
+                      int32_t* first_input, int32_t* first_axis) {
   const tc_port& port = d.inputs[index];
   if (shape.rank != port.rank)
-    return fail(TC_ERROR_SHAPE, "input '%s' has rank %d; the model expects rank %d", port.name,
-                shape.rank, port.rank);
+    return fail(TC_ERROR_SHAPE, "input '%s' has rank %d; the model expects rank %d", port.name, shape.rank,
+                port.rank);
   if (shape.rank > 0 && shape.dims == nullptr)
     return fail(TC_ERROR_ARGUMENT, "tc_context_bind: the sizes of input '%s' are null", port.name);
   for (int32_t axis = 0; axis < port.rank; ++axis) {
     const long long size = shape.dims[axis];
-    if (size < 0)
-      return fail(TC_ERROR_SHAPE, "input '%s': axis %d has the size %lld", port.name, axis, size);
+    if (size < 0) return fail(TC_ERROR_SHAPE, "input '%s': axis %d has the size %lld", port.name, axis, size);
     const int32_t symbol = port.dims[axis].symbol;
     if (symbol < 0) {
       const long long expected = port.dims[axis].value;
       if (size != expected)
-        return fail(TC_ERROR_SHAPE, "input '%s': axis %d is %lld; the model expects %lld",
-                    port.name, axis, size, expected);
+        return fail(TC_ERROR_SHAPE, "input '%s': axis %d is %lld; the model expects %lld", port.name, axis,
+                    size, expected);
       continue;
     }
     const tc_symbol& row = d.symbols[symbol];
     if (symbols[symbol] < 0) {
       if (size < row.minimum || size > row.maximum)
-        return fail(TC_ERROR_SHAPE,
-                    "input '%s': axis %d ('%s') is %lld; the model takes %lld to %lld", port.name,
-                    axis, row.name, size, static_cast<long long>(row.minimum),
+        return fail(TC_ERROR_SHAPE, "input '%s': axis %d ('%s') is %lld; the model takes %lld to %lld",
+                    port.name, axis, row.name, size, static_cast<long long>(row.minimum),
                     static_cast<long long>(row.maximum));
       symbols[symbol] = size;
       first_input[symbol] = index;
       first_axis[symbol] = axis;
     } else if (symbols[symbol] != size) {
       return fail(TC_ERROR_SHAPE,
-                  "input '%s': axis %d ('%s') is %lld, but axis %d of input '%s' makes '%s' %lld",
-                  port.name, axis, row.name, size, first_axis[symbol],
-                  d.inputs[first_input[symbol]].name, row.name,
+                  "input '%s': axis %d ('%s') is %lld, but axis %d of input '%s' makes '%s' %lld", port.name,
+                  axis, row.name, size, first_axis[symbol], d.inputs[first_input[symbol]].name, row.name,
                   static_cast<long long>(symbols[symbol]));
     }
   }
@@ -288,8 +280,11 @@ void note_unrelated(const tc_frame* frame, int32_t step, int64_t left, int64_t r
 
 void grow(const tc_frame* frame, int32_t step, int32_t segment, int64_t bytes, int64_t size, int64_t limit) {
   tc_context& context = *static_cast<tc_context*>(frame->owner);
-  const int64_t all = limit > 0 ? limit : memory_present();
-  grow_segment(context.segments, segment, bytes, all - context.memory_bytes - context.model->descriptor->constant_bytes);
+  // Asked once: a loop may grow a segment in each turn.
+  if (limit <= 0 && context.bytes_present == 0) context.bytes_present = memory_present().bytes;
+  const int64_t all = limit > 0 ? limit : context.bytes_present / 2;
+  grow_segment(context.segments, segment, bytes,
+               all - context.memory_bytes - context.model->descriptor->constant_bytes);
   if (context.segments.places[segment] == nullptr)
     context.fault = {RunFault::Kind::Memory, step, size, bytes > kMaxBytes ? -1 : bytes, all};
 }
@@ -305,36 +300,36 @@ tc_status check_buffer(const char* kind, const tc_port& port, Pointer data, uint
                        int64_t expected) {
   if (bytes != static_cast<uint64_t>(expected))
     return fail(TC_ERROR_ARGUMENT, "%s '%s': the buffer has %llu bytes; the shape needs %lld", kind,
-                port.name, static_cast<unsigned long long>(bytes),
-                static_cast<long long>(expected));
+                port.name, static_cast<unsigned long long>(bytes), static_cast<long long>(expected));
   if (data == nullptr && expected > 0)
     return fail(TC_ERROR_ARGUMENT, "%s '%s': the buffer is null", kind, port.name);
   const auto alignment = static_cast<uintptr_t>(tc_dtype_size(port.dtype));
   if (reinterpret_cast<uintptr_t>(data) % alignment != 0)
-    return fail(TC_ERROR_ARGUMENT, "%s '%s': the buffer is not aligned to its elements' %d bytes",
-                kind, port.name, static_cast<int>(alignment));
+    return fail(TC_ERROR_ARGUMENT, "%s '%s': the buffer is not aligned to its elements' %d bytes", kind,
+                port.name, static_cast<int>(alignment));
   return TC_OK;
 }
 
-tc_status check_buffers(tc_context& context, const tc_input_buffer* inputs,
-                        const tc_output_buffer* outputs) {
+tc_status check_buffers(tc_context& context, const tc_input_buffer* inputs, const tc_output_buffer* outputs) {
   const tc_descriptor& d = *context.model->descriptor;
   for (int32_t i = 0; i < d.input_count; ++i) {
-    const tc_status status = check_buffer("input", d.inputs[i], inputs[i].data, inputs[i].bytes,
-                                          context.input_bytes[i]);
+    const tc_status status =
+        check_buffer("input", d.inputs[i], inputs[i].data, inputs[i].bytes, context.input_bytes[i]);
     if (status != TC_OK) return status;
     context.inputs[i] = inputs[i].data;
   }
   for (int32_t i = 0; i < d.output_count; ++i) {
     if (context.output_bytes[i] < 0 && (outputs[i].data != nullptr || outputs[i].bytes != 0))
-      return fail(TC_ERROR_ARGUMENT, "output '%s': its size has no bound, so that it takes no buffer; give null and "
-                  "read tc_context_result_data after the run", d.outputs[i].name);
+      return fail(TC_ERROR_ARGUMENT,
+                  "output '%s': its size has no bound, so that it takes no buffer; give null and "
+                  "read tc_context_result_data after the run",
+                  d.outputs[i].name);
     const tc_status status = check_buffer("output", d.outputs[i], outputs[i].data, outputs[i].bytes,
                                           context.output_bytes[i] < 0 ? 0 : context.output_bytes[i]);
     if (status != TC_OK) return status;
     context.outputs[i] = outputs[i].data;
   }
-  return TC_OK;
+  return check_in_place(d, {context.inputs, context.input_bytes}, {context.outputs, context.output_bytes});
 }
 
 void run_frames(tc_context& context) {
@@ -385,7 +380,8 @@ tc_status check_results(tc_context& context) {
   const int64_t* dims = context.result_dims;
   for (int32_t i = 0; i < d.output_count; ++i) {
     const int64_t bytes = byte_count(dims, d.outputs[i].rank, d.outputs[i].dtype);
-    const bool fits = context.output_bytes[i] < 0 ? context.output_data[i] != nullptr || bytes == 0 : bytes <= context.output_bytes[i];
+    const bool fits = context.output_bytes[i] < 0 ? context.output_data[i] != nullptr || bytes == 0
+                                                  : bytes <= context.output_bytes[i];
     if (bytes < 0 || !fits)
       return fail(TC_ERROR_MODEL, "model '%s': output '%s' does not fit its buffer; compile the model again",
                   d.model, d.outputs[i].name);
@@ -411,8 +407,10 @@ class Running {
 };
 
 tc_status busy(const tc_context& context) {
-  return fail(TC_ERROR_BUSY, "a context of model '%s' is running in another thread; give each thread "
-              "its own", context.model->descriptor->model);
+  return fail(TC_ERROR_BUSY,
+              "a context of model '%s' is running in another thread; give each thread "
+              "its own",
+              context.model->descriptor->model);
 }
 
 // The inputs or the outputs of a context: dimensions of all of them one after the other, bytes of each.
@@ -434,11 +432,10 @@ tc_status port_shape(const char* function, const tc_context& context, const Port
   const auto& [ports, count, first_dims, all_bytes] = of;
   const auto& [dims, rank, bytes] = wanted;
   if (index < 0 || index >= count)
-    return fail(TC_ERROR_ARGUMENT, "%s: index %d is out of range; the model has %d", function,
-                index, count);
+    return fail(TC_ERROR_ARGUMENT, "%s: index %d is out of range; the model has %d", function, index, count);
   if (!context.bound)
-    return fail(TC_ERROR_SHAPE, "%s: model '%s' has no shapes yet; call tc_context_bind first",
-                function, context.model->descriptor->model);
+    return fail(TC_ERROR_SHAPE, "%s: model '%s' has no shapes yet; call tc_context_bind first", function,
+                context.model->descriptor->model);
   const int64_t* all_dims = first_dims + total_rank(ports, index);
   if (rank != nullptr) *rank = ports[index].rank;
   if (bytes != nullptr) *bytes = all_bytes[index] < 0 ? 0 : static_cast<uint64_t>(all_bytes[index]);
@@ -458,8 +455,10 @@ tc_status tc_context_create(tc_model* model, int32_t threads, tc_context** conte
   *context = nullptr;
   if (!tc::runtime::valid(model)) return bad_model("tc_context_create");
   if (threads < 0 || threads > TC_MAX_THREADS)
-    return fail(TC_ERROR_ARGUMENT, "tc_context_create: %d threads; give 1 to %d, or 0 for the "
-                "model's default", threads, TC_MAX_THREADS);
+    return fail(TC_ERROR_ARGUMENT,
+                "tc_context_create: %d threads; give 1 to %d, or 0 for the "
+                "model's default",
+                threads, TC_MAX_THREADS);
   const tc_descriptor& d = *model->descriptor;
   void* memory = aligned_alloc(alignof(tc_context), sizeof(tc_context));
   if (memory == nullptr) return fail(TC_ERROR_MEMORY, "model '%s': out of memory", d.model);
@@ -497,38 +496,39 @@ tc_status tc_context_bind(tc_context* context, const tc_shape* shapes, int32_t c
   if (!valid(context)) return bad_context("tc_context_bind");
   const tc_descriptor& d = *context->model->descriptor;
   if (count != d.input_count)
-    return fail(TC_ERROR_ARGUMENT, "tc_context_bind: %d shapes; model '%s' has %d inputs", count,
-                d.model, d.input_count);
-  if (shapes == nullptr && count > 0)
-    return fail(TC_ERROR_ARGUMENT, "tc_context_bind: shapes is null");
+    return fail(TC_ERROR_ARGUMENT, "tc_context_bind: %d shapes; model '%s' has %d inputs", count, d.model,
+                d.input_count);
+  if (shapes == nullptr && count > 0) return fail(TC_ERROR_ARGUMENT, "tc_context_bind: shapes is null");
   Running running(*context);
   if (!running.taken) return busy(*context);
   if (context->bound && same_shapes(*context, shapes)) return TC_OK;
   return bind_shapes(*context, shapes);
 }
 
-tc_status tc_context_input_shape(const tc_context* context, int32_t index, int64_t* dims,
-                                 int32_t* rank, uint64_t* bytes) {
+tc_status tc_context_input_shape(const tc_context* context, int32_t index, int64_t* dims, int32_t* rank,
+                                 uint64_t* bytes) {
   if (!valid(context)) return bad_context("tc_context_input_shape");
   const tc_descriptor& d = *context->model->descriptor;
   const Ports inputs = {d.inputs, d.input_count, context->input_dims, context->input_bytes};
   return port_shape("tc_context_input_shape", *context, inputs, index, {dims, rank, bytes});
 }
 
-tc_status tc_context_output_shape(const tc_context* context, int32_t index, int64_t* dims,
-                                  int32_t* rank, uint64_t* bytes) {
+tc_status tc_context_output_shape(const tc_context* context, int32_t index, int64_t* dims, int32_t* rank,
+                                  uint64_t* bytes) {
   if (!valid(context)) return bad_context("tc_context_output_shape");
   const tc_descriptor& d = *context->model->descriptor;
   const Ports outputs = {d.outputs, d.output_count, context->output_dims, context->output_bytes};
   return port_shape("tc_context_output_shape", *context, outputs, index, {dims, rank, bytes});
 }
 
-tc_status tc_context_result_shape(const tc_context* context, int32_t index, int64_t* dims,
-                                  int32_t* rank, uint64_t* bytes) {
+tc_status tc_context_result_shape(const tc_context* context, int32_t index, int64_t* dims, int32_t* rank,
+                                  uint64_t* bytes) {
   if (!valid(context)) return bad_context("tc_context_result_shape");
   if (context->bound && !context->has_results)
-    return fail(TC_ERROR_ARGUMENT, "tc_context_result_shape: model '%s' has no results yet; call "
-                "tc_context_run first", context->model->descriptor->model);
+    return fail(TC_ERROR_ARGUMENT,
+                "tc_context_result_shape: model '%s' has no results yet; call "
+                "tc_context_run first",
+                context->model->descriptor->model);
   const tc_descriptor& d = *context->model->descriptor;
   const Ports outputs = {d.outputs, d.output_count, context->result_dims, context->output_bytes};
   const tc_status status =
@@ -543,9 +543,11 @@ tc_status tc_context_result_data(const tc_context* context, int32_t index, const
   if (!valid(context)) return bad_context("tc_context_result_data");
   const tc_descriptor& d = *context->model->descriptor;
   if (index < 0 || index >= d.output_count)
-    return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: index %d is out of range; the model has %d", index, d.output_count);
+    return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: index %d is out of range; the model has %d",
+                index, d.output_count);
   if (!context->has_results)
-    return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: model '%s' has no results yet; call tc_context_run first", d.model);
+    return fail(TC_ERROR_ARGUMENT,
+                "tc_context_result_data: model '%s' has no results yet; call tc_context_run first", d.model);
   if (data == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_context_result_data: data is null");
   *data = context->output_data[index];
   return TC_OK;
@@ -565,18 +567,18 @@ tc_status tc_context_run(tc_context* context, const tc_input_buffer* inputs, int
   if (!valid(context)) return bad_context("tc_context_run");
   const tc_descriptor& d = *context->model->descriptor;
   if (input_count != d.input_count || output_count != d.output_count)
-    return fail(TC_ERROR_ARGUMENT,
-                "tc_context_run: %d inputs and %d outputs; model '%s' has %d and %d", input_count,
-                output_count, d.model, d.input_count, d.output_count);
+    return fail(TC_ERROR_ARGUMENT, "tc_context_run: %d inputs and %d outputs; model '%s' has %d and %d",
+                input_count, output_count, d.model, d.input_count, d.output_count);
   if ((inputs == nullptr && input_count > 0) || (outputs == nullptr && output_count > 0))
     return fail(TC_ERROR_ARGUMENT, "tc_context_run: inputs or outputs is null");
   Running running(*context);
   if (!running.taken) return busy(*context);
   if (!context->bound)
-    return fail(TC_ERROR_SHAPE, "tc_context_run: model '%s' has no shapes yet; call "
-                "tc_context_bind first", d.model);
-  if (const tc_status status = check_buffers(*context, inputs, outputs); status != TC_OK)
-    return status;
+    return fail(TC_ERROR_SHAPE,
+                "tc_context_run: model '%s' has no shapes yet; call "
+                "tc_context_bind first",
+                d.model);
+  if (const tc_status status = check_buffers(*context, inputs, outputs); status != TC_OK) return status;
   context->has_results = false;
   run_frames(*context);
   return check_results(*context);
@@ -595,5 +597,4 @@ tc_status tc_context_set_profile(tc_context* context, void (*step_done)(void* us
   context->user = user;
   return TC_OK;
 }
-
 }

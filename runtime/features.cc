@@ -26,11 +26,12 @@ constexpr uint64_t kNone = 0, kYmm = 0x6, kZmm = 0xe6, kTile = 0x60000;
 struct Feature {
   const char* name;
   uint32_t leaf, subleaf;
-  char reg;      // 'a'..'d'
+  char reg;  // 'a'..'d'
   int bit;
   uint64_t state;
 };
 
+// clang-format off
 constexpr Feature kFeatures[] = {
     {"fxsr", 1, 0, 'd', 24, kNone},        {"mmx", 1, 0, 'd', 23, kNone},
     {"cx8", 1, 0, 'd', 8, kNone},          {"cmov", 1, 0, 'd', 15, kNone},
@@ -62,6 +63,7 @@ constexpr Feature kFeatures[] = {
     {"sahf", 0x80000001, 0, 'c', 0, kNone}, {"lzcnt", 0x80000001, 0, 'c', 5, kNone},
     {"prfchw", 0x80000001, 0, 'c', 8, kNone}, {"64bit", 0x80000001, 0, 'd', 29, kNone},
 };
+// clang-format on
 
 // The XCR0 register, 0 where the system does not save extended registers at all.
 uint64_t saved_state() {
@@ -83,8 +85,7 @@ Answer has_feature(const char* name) {
       __get_cpuid_count(7, 0, &parts, &ignored, &ignored, &ignored);
       if (parts < feature.subleaf) return Answer::No;
     }
-    const uint32_t value = feature.reg == 'a' ? a : feature.reg == 'b' ? b
-                         : feature.reg == 'c' ? c : d;
+    const uint32_t value = feature.reg == 'a' ? a : feature.reg == 'b' ? b : feature.reg == 'c' ? c : d;
     if ((value >> feature.bit & 1) == 0) return Answer::No;
     if ((saved_state() & feature.state) != feature.state) return Answer::No;
     return Answer::Yes;
@@ -104,10 +105,12 @@ struct Probe {
   const char* name;
   int bit;
 };
+// clang-format off
 constexpr Probe kProbes[] = {
     {"zba", 3}, {"zbb", 4}, {"zbs", 5}, {"zicboz", 6}, {"zbc", 7}, {"zfh", 27}, {"zfhmin", 28},
     {"zvbb", 17}, {"zvbc", 18}, {"zvfh", 30}, {"zvfhmin", 31}, {"zfa", 32}, {"zicond", 35},
 };
+// clang-format on
 // Extensions that every machine with the letter extensions has.
 constexpr const char* kImplied[] = {"zicsr", "zifencei", "zmmul", "zaamo", "zalrsc", "zca", "zcd"};
 
@@ -154,7 +157,10 @@ Answer has_feature(const char* name) {
     if (strcmp(name, implied) == 0) return Answer::Yes;
   for (const Probe& probe : kProbes) {
     if (strcmp(probe.name, name) != 0) continue;
-    struct { int64_t key; uint64_t value; } pair = {4, 0};
+    struct {
+      int64_t key;
+      uint64_t value;
+    } pair = {4, 0};
     constexpr long kHwprobe = 258;
     if (syscall(kHwprobe, &pair, 1L, 0L, nullptr, 0L) == 0 && pair.key == 4)
       return (pair.value >> probe.bit & 1) != 0 ? Answer::Yes : Answer::No;
@@ -165,9 +171,9 @@ Answer has_feature(const char* name) {
 }
 
 // The rest of what artefacts name.
-constexpr const char* kOthers[] = {"64bit", "i", "m", "a", "f", "d", "c", "v", "zve32x", "zve32f",
-                                   "zve64x", "zve64f", "zve64d", "zvl32b", "zvl64b", "zvl128b",
-                                   "zvl256b", "zvl512b", "zvl1024b"};
+constexpr const char* kOthers[] = {"64bit",  "i",       "m",       "a",       "f",       "d",      "c",
+                                   "v",      "zve32x",  "zve32f",  "zve64x",  "zve64f",  "zve64d", "zvl32b",
+                                   "zvl64b", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
 
 const char* feature_name(int index) {
   constexpr int kOther = sizeof kOthers / sizeof kOthers[0];
@@ -187,17 +193,18 @@ struct Bit {
   int word;  // 1: AT_HWCAP, 2: AT_HWCAP2
   int bit;
 };
+// clang-format off
 constexpr Bit kBits[] = {
     {"neon", 1, 1},  {"fp-armv8", 1, 0}, {"aes", 1, 3},   {"crc", 1, 7},      {"lse", 1, 8},
     {"fullfp16", 1, 10}, {"dotprod", 1, 20}, {"sve", 1, 22}, {"sve2", 2, 1}, {"i8mm", 2, 13},
     {"bf16", 2, 14},
 };
+// clang-format on
 
 Answer has_feature(const char* name) {
   for (const Bit& bit : kBits)
     if (strcmp(bit.name, name) == 0)
-      return (getauxval(bit.word == 1 ? AT_HWCAP : AT_HWCAP2) >> bit.bit & 1) != 0 ? Answer::Yes
-                                                                                 : Answer::No;
+      return (getauxval(bit.word == 1 ? AT_HWCAP : AT_HWCAP2) >> bit.bit & 1) != 0 ? Answer::Yes : Answer::No;
   return Answer::Unknown;
 }
 
@@ -236,8 +243,8 @@ bool has_features(const char* features, char* missing, size_t missing_size) {
     }
 #if defined(__riscv)
     if (strncmp(word, "zvl", 3) == 0) {
-      snprintf(missing, missing_size, "'%s', and this machine's vector registers have %lu bits",
-               word, vector_bits());
+      snprintf(missing, missing_size, "'%s', and this machine's vector registers have %lu bits", word,
+               vector_bits());
       return false;
     }
 #endif

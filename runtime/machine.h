@@ -40,12 +40,13 @@ inline void pause_processor() {
 // Nanoseconds of the monotonic clock.
 uint64_t now_nanoseconds();
 
-// What a program may read of its core: on RISC-V its cycles (`rdcycle`) or, where the system forbids that (Linux since 6.6), the ticks of the
-// system's clock (`rdtime`); nothing on other processors. find_counter() tries, with a handler for SIGILL of its own meanwhile.
+// What a program may read of its core: on RISC-V its cycles (`rdcycle`) or, where the system forbids that
+// (Linux since 6.6), the ticks of the system's clock (`rdtime`); nothing on other processors. find_counter()
+// tries, with a handler for SIGILL of its own meanwhile.
 enum class Counter : uint8_t { None, Cycles, Ticks };
 Counter find_counter();
 uint64_t read_counter(Counter counter);
-const char* counter_name(Counter counter);   // "cycles", "ticks"
+const char* counter_name(Counter counter);  // "cycles", "ticks"
 
 // The floating-point control register: round to nearest, denormals kept, no traps is the default.
 using FloatMode = uint64_t;

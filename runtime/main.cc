@@ -7,7 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "error.h"
+#include "foreign_text.h"
 #include "machine.h"
+#include "new_file.h"
 #include "npy.h"
 #include "serve.h"
 #include "tc_runtime.h"
@@ -47,7 +50,7 @@ struct Program {
   int32_t input_count = 0, output_count = 0;
   Port* inputs = nullptr;
   Port* outputs = nullptr;
-  tc_shape* shapes = nullptr;            // of the inputs
+  tc_shape* shapes = nullptr;  // of the inputs
   tc_input_buffer* input_buffers = nullptr;
   tc_output_buffer* output_buffers = nullptr;
   uint64_t* nanoseconds = nullptr;       // of each run
@@ -56,7 +59,7 @@ struct Program {
   Counter counter = Counter::None;       // of the core, for profiles
   uint64_t* step_counts = nullptr;       // what it counts in each step, summed over the runs
   uint64_t last_count = 0;
-  int core = 0;                          // that was counted on
+  int core = 0;  // that was counted on
 };
 
 void free_memory(Program& program) {
@@ -83,12 +86,34 @@ __attribute__((noreturn)) void end(Program& program, int code) {
   exit(code);
 }
 
-__attribute__((format(printf, 3, 4), noreturn)) void stop(Program& program, int code,
-                                                            const char* format, ...) {
-  fprintf(stderr, "%s: ", program.name);
+// A name as it is printed.
+struct Shown {
+  char text[kMostOfText];
+  explicit Shown(const char* name, size_t most = kMostOfName) {
+    show_name(name, strlen(name), text, sizeof text, most);
+  }
+};
+
+// Prints a text in which what cannot be seen is an escape.
+void vsay(FILE* file, const char* format, va_list arguments) {
+  char text[kMostOfText];
+  write_text(text, sizeof text, format, arguments);
+  fputs(text, file);
+}
+
+__attribute__((format(printf, 2, 3))) void say(FILE* file, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vfprintf(stderr, format, arguments);
+  vsay(file, format, arguments);
+  va_end(arguments);
+}
+
+__attribute__((format(printf, 3, 4), noreturn)) void stop(Program& program, int code, const char* format,
+                                                          ...) {
+  say(stderr, "%s: ", program.name);
+  va_list arguments;
+  va_start(arguments, format);
+  vsay(stderr, format, arguments);
   va_end(arguments);
   fputc('\n', stderr);
   end(program, code);
@@ -107,12 +132,11 @@ const char* type_text(const tc_port_info& info, char* text, size_t size) {
   for (int32_t i = 0; i < info.rank && length < size; ++i) {
     const char* comma = i > 0 ? ", " : "";
     if (info.dims[i] >= 0)
-      length += static_cast<size_t>(snprintf(text + length, size - length, "%s%lld", comma,
-                                             static_cast<long long>(info.dims[i])));
-    else
       length += static_cast<size_t>(
-          snprintf(text + length, size - length, "%s%s", comma,
-                   info.symbols[i] != nullptr ? info.symbols[i] : "?"));
+          snprintf(text + length, size - length, "%s%lld", comma, static_cast<long long>(info.dims[i])));
+    else
+      length += static_cast<size_t>(snprintf(text + length, size - length, "%s%s", comma,
+                                             info.symbols[i] != nullptr ? Shown(info.symbols[i]).text : "?"));
   }
   if (length < size) snprintf(text + length, size - length, "]");
   return text;
@@ -127,20 +151,19 @@ const char* array_text(const NpyArray& array, char* text, size_t size) {
 }
 
 void print_usage(const Program& program, FILE* file) {
-  fprintf(file,
-          "usage: %s --input NAME=FILE.npy ... --output-dir FOLDER [--repeat N] [--threads N] "
-          "[--json] [--profile]\n"
-          "       %s --serve THREADS\n"
-          "Runs the model '%s', compiled for %s (%s).\n",
-          program.name, program.name, program.info.model, program.info.target,
-          program.info.provenance);
+  say(file,
+      "usage: %s --input NAME=FILE.npy ... --output-dir FOLDER [--repeat N] [--threads N] "
+      "[--json] [--profile]\n"
+      "       %s --serve THREADS\n"
+      "Runs the model '%s', compiled for %s (%s).\n",
+      program.name, program.name, program.info.model, program.info.target, program.info.provenance);
   char text[512];
   for (int32_t i = 0; i < program.input_count; ++i)
-    fprintf(file, "  input  %s: %s\n", program.inputs[i].info.name,
-            type_text(program.inputs[i].info, text, sizeof text));
+    say(file, "  input  %s: %s\n", Shown(program.inputs[i].info.name).text,
+        type_text(program.inputs[i].info, text, sizeof text));
   for (int32_t i = 0; i < program.output_count; ++i)
-    fprintf(file, "  output %s: %s\n", program.outputs[i].info.name,
-            type_text(program.outputs[i].info, text, sizeof text));
+    say(file, "  output %s: %s\n", Shown(program.outputs[i].info.name).text,
+        type_text(program.outputs[i].info, text, sizeof text));
   fprintf(file,
           "  --output-dir FOLDER  write each output there as NAME.npy; made where missing\n"
           "  --repeat N           run N times; the times are of all runs (default 1)\n"
@@ -152,12 +175,11 @@ void print_usage(const Program& program, FILE* file) {
           "instructions.\n");
 }
 
-__attribute__((format(printf, 2, 3), noreturn)) void wrong_usage(Program& program,
-                                                                   const char* format, ...) {
-  fprintf(stderr, "%s: ", program.name);
+__attribute__((format(printf, 2, 3), noreturn)) void wrong_usage(Program& program, const char* format, ...) {
+  say(stderr, "%s: ", program.name);
   va_list arguments;
   va_start(arguments, format);
-  vfprintf(stderr, format, arguments);
+  vsay(stderr, format, arguments);
   va_end(arguments);
   fputc('\n', stderr);
   print_usage(program, stderr);
@@ -168,8 +190,7 @@ __attribute__((format(printf, 2, 3), noreturn)) void wrong_usage(Program& progra
 void open_model(Program& program) {
   const tc_status status = tc_model_open_linked(&tc_model_descriptor, &program.model);
   if (status != TC_OK)
-    stop(program, status == TC_ERROR_TARGET ? kMissingInstructions : kWrongInput, "%s",
-         tc_last_error());
+    stop(program, status == TC_ERROR_TARGET ? kMissingInstructions : kWrongInput, "%s", tc_last_error());
   program.info.struct_size = sizeof program.info;
   tc_model_get_info(program.model, &program.info);
   program.input_count = tc_model_input_count(program.model);
@@ -259,10 +280,9 @@ void read_inputs(Program& program) {
     type_text(port.info, wanted, sizeof wanted);
     if (port.path == nullptr)
       wrong_usage(program, "input '%s' is missing: give --input %s=FILE.npy (%s)", port.info.name,
-                  port.info.name, wanted);
+                  Shown(port.info.name).text, wanted);
     if (!read_npy(port.path, &port.array, why, sizeof why))
-      stop(program, kWrongInput, "input '%s': %s: %s; expected %s", port.info.name, port.path, why,
-           wanted);
+      stop(program, kWrongInput, "input '%s': %s: %s; expected %s", port.info.name, port.path, why, wanted);
     if (!is_npy_of(port.array, port.info.dtype))
       stop(program, kWrongInput, "input '%s': %s holds %s; expected %s", port.info.name, port.path,
            array_text(port.array, got, sizeof got), wanted);
@@ -270,8 +290,8 @@ void read_inputs(Program& program) {
 }
 
 void bind_shapes(Program& program) {
-  if (tc_context_create(program.model, static_cast<int32_t>(program.options.threads),
-                        &program.context) != TC_OK)
+  if (tc_context_create(program.model, static_cast<int32_t>(program.options.threads), &program.context) !=
+      TC_OK)
     stop(program, kWrongInput, "%s", tc_last_error());
   program.shapes = allocate<tc_shape>(program, program.input_count);
   for (int32_t i = 0; i < program.input_count; ++i)
@@ -337,8 +357,8 @@ void run(Program& program) {
       program.core = sched_getcpu();
     }
     const uint64_t begin = program.last = now_nanoseconds();
-    if (tc_context_run(program.context, program.input_buffers, program.input_count,
-                       program.output_buffers, program.output_count) != TC_OK)
+    if (tc_context_run(program.context, program.input_buffers, program.input_count, program.output_buffers,
+                       program.output_count) != TC_OK)
       stop(program, kWrongInput, "%s", tc_last_error());
     program.nanoseconds[i] = now_nanoseconds() - begin;
   }
@@ -354,8 +374,7 @@ void run(Program& program) {
       stop(program, kWrongInput, "no memory for output '%s'", program.outputs[i].info.name);
     if (array.bytes > 0) memcpy(array.data, data, array.bytes);
   }
-  qsort(program.nanoseconds, static_cast<size_t>(program.options.repeat), sizeof(uint64_t),
-        compare_times);
+  qsort(program.nanoseconds, static_cast<size_t>(program.options.repeat), sizeof(uint64_t), compare_times);
 }
 
 // A file name made of the output's name: other characters than letters, digits, '_', '-' and '.'
@@ -383,6 +402,7 @@ void file_name(const Program& program, int32_t index, char* name, size_t size) {
 void write_outputs(Program& program) {
   const char* folder = program.options.output_dir;
   if (folder == nullptr) return;
+  remove_new_file_at_signals();
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     stop(program, kWrongInput, "%s: the folder cannot be made: %s", folder, strerror(errno));
   for (int32_t i = 0; i < program.output_count; ++i) {
@@ -408,45 +428,50 @@ uint64_t median(const Program& program) {
 void print_text(const Program& program, const tc_memory_info& memory) {
   char text[512];
   const int32_t threads = tc_context_threads_used(program.context);
-  printf("model  %s for %s, %d thread%s\n", program.info.model, program.info.target, threads,
-         threads == 1 ? "" : "s");
+  say(stdout, "model  %s for %s, %d thread%s\n", Shown(program.info.model).text, program.info.target, threads,
+      threads == 1 ? "" : "s");
   for (int32_t i = 0; i < program.input_count; ++i)
-    printf("input  %s: %s from %s\n", program.inputs[i].info.name,
-           array_text(program.inputs[i].array, text, sizeof text), program.inputs[i].path);
+    say(stdout, "input  %s: %s from %s\n", Shown(program.inputs[i].info.name).text,
+        array_text(program.inputs[i].array, text, sizeof text),
+        Shown(program.inputs[i].path, kMostOfLine).text);
   for (int32_t i = 0; i < program.output_count; ++i) {
     const Port& port = program.outputs[i];
-    printf("output %s: %s", port.info.name, array_text(port.array, text, sizeof text));
-    if (port.file != nullptr) printf(" to %s", port.file);
+    say(stdout, "output %s: %s", Shown(port.info.name).text, array_text(port.array, text, sizeof text));
+    if (port.file != nullptr) say(stdout, " to %s", Shown(port.file, kMostOfLine).text);
     putchar('\n');
   }
   printf("memory constants %.3f MB, arena %.3f MB, scratch %.3f MB\n",
-         static_cast<double>(memory.constant_bytes) * 1e-6,
-         static_cast<double>(memory.arena_bytes) * 1e-6,
+         static_cast<double>(memory.constant_bytes) * 1e-6, static_cast<double>(memory.arena_bytes) * 1e-6,
          static_cast<double>(memory.scratch_bytes) * 1e-6);
-  printf("time   min %.3f ms, median %.3f ms of %lld run%s\n",
-         milliseconds(program.nanoseconds[0]), milliseconds(median(program)),
-         static_cast<long long>(program.options.repeat), program.options.repeat == 1 ? "" : "s");
+  printf("time   min %.3f ms, median %.3f ms of %lld run%s\n", milliseconds(program.nanoseconds[0]),
+         milliseconds(median(program)), static_cast<long long>(program.options.repeat),
+         program.options.repeat == 1 ? "" : "s");
   if (!program.options.profile) return;
   uint64_t total = 0;
   for (int32_t i = 0; i < program.info.step_count; ++i) total += program.step_nanoseconds[i];
   for (int32_t i = 0; i < program.info.step_count; ++i) {
     printf("step   %4d %10.3f ms %5.1f %%", i,
            milliseconds(program.step_nanoseconds[i]) / static_cast<double>(program.options.repeat),
-           total > 0 ? 100.0 * static_cast<double>(program.step_nanoseconds[i]) /
-                           static_cast<double>(total)
+           total > 0 ? 100.0 * static_cast<double>(program.step_nanoseconds[i]) / static_cast<double>(total)
                      : 0.0);
-    if (program.counter != Counter::None) printf(" %12lld %s", counts_of_run(program, i), counter_name(program.counter));
-    printf("  %s\n", tc_model_step_name(program.model, i));
+    if (program.counter != Counter::None)
+      printf(" %12lld %s", counts_of_run(program, i), counter_name(program.counter));
+    say(stdout, "  %s\n", Shown(tc_model_step_name(program.model, i), kMostOfLine).text);
   }
 }
 
+// The whole text, in ASCII; bytes that are no UTF-8 become the replacement character.
 void print_json_string(const char* text) {
   putchar('"');
-  for (; *text != 0; ++text) {
-    const auto c = static_cast<unsigned char>(*text);
-    if (c == '"' || c == '\\') printf("\\%c", c);
-    else if (c < 32) printf("\\u%04x", c);
-    else putchar(c);
+  for (size_t left = strlen(text); left > 0;) {
+    const auto character = foreign_text::character_at(text, left);
+    const uint32_t code = character.valid ? character.code : 0xfffd;
+    if (code == '"' || code == '\\') printf("\\%c", static_cast<char>(code));
+    else if (code >= 32 && code < 127) putchar(static_cast<int>(code));
+    else if (code < 0x10000) printf("\\u%04x", code);
+    else printf("\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + (code & 0x3ff));
+    text += character.size;
+    left -= character.size;
   }
   putchar('"');
 }
@@ -470,8 +495,8 @@ void print_json(const Program& program, const tc_memory_info& memory) {
   print_json_string(program.info.model);
   printf(", \"target\": ");
   print_json_string(program.info.target);
-  printf(", \"threads\": %d, \"repeat\": %lld, \"inputs\": [",
-         tc_context_threads_used(program.context), static_cast<long long>(program.options.repeat));
+  printf(", \"threads\": %d, \"repeat\": %lld, \"inputs\": [", tc_context_threads_used(program.context),
+         static_cast<long long>(program.options.repeat));
   print_json_ports(program.inputs, program.input_count, true);
   printf("], \"outputs\": [");
   print_json_ports(program.outputs, program.output_count, false);
@@ -485,9 +510,10 @@ void print_json(const Program& program, const tc_memory_info& memory) {
     for (int32_t i = 0; i < program.info.step_count; ++i) {
       printf("%s{\"label\": ", i > 0 ? ", " : "");
       print_json_string(tc_model_step_name(program.model, i));
-      printf(", \"ms\": %.6f", milliseconds(program.step_nanoseconds[i]) /
-                                   static_cast<double>(program.options.repeat));
-      if (program.counter != Counter::None) printf(", \"%s\": %lld", counter_name(program.counter), counts_of_run(program, i));
+      printf(", \"ms\": %.6f",
+             milliseconds(program.step_nanoseconds[i]) / static_cast<double>(program.options.repeat));
+      if (program.counter != Counter::None)
+        printf(", \"%s\": %lld", counter_name(program.counter), counts_of_run(program, i));
       printf("}");
     }
     printf("]");

@@ -2,13 +2,17 @@
 #include "npy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "error.h"
 #include "model.h"
+#include "new_file.h"
 
 namespace tc::runtime {
 namespace {
@@ -18,8 +22,9 @@ constexpr size_t kMagicSize = 6;
 constexpr uint32_t kMaxHeader = 65536;
 
 // In the order of tc_dtype. NumPy has no names for what ml_dtypes adds: void types of as many bytes.
-constexpr const char* kDescriptions[] = {"<f4", "<f8", "<f2", "<V2", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8",
-                                         "|b1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1"};
+constexpr const char* kDescriptions[] = {"<f4", "<f8", "<f2", "<V2", "|i1", "<i2", "<i4", "<i8",
+                                         "|u1", "<u2", "<u4", "<u8", "|b1", "<V1", "<V1", "<V1",
+                                         "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1"};
 
 struct Why {
   char* text;
@@ -27,7 +32,7 @@ struct Why {
   __attribute__((format(printf, 2, 3))) bool no(const char* format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, size, format, arguments);
+    write_text(text, size, format, arguments);
     va_end(arguments);
     return false;
   }
@@ -64,8 +69,7 @@ class Cursor {
   bool take_word(const char* word) {
     skip_space();
     const size_t length = strlen(word);
-    if (static_cast<size_t>(end_ - next_) < length || memcmp(next_, word, length) != 0)
-      return false;
+    if (static_cast<size_t>(end_ - next_) < length || memcmp(next_, word, length) != 0) return false;
     next_ += length;
     return true;
   }
@@ -94,8 +98,7 @@ bool parse_shape(Cursor& cursor, NpyArray* array, Why& why) {
   array->rank = 0;
   while (!cursor.take(')')) {
     if (array->rank == TC_MAX_RANK) return why.no("it has more than %d dimensions", TC_MAX_RANK);
-    if (!cursor.take_size(&array->dims[array->rank++]))
-      return why.no("its header's shape is damaged");
+    if (!cursor.take_size(&array->dims[array->rank++])) return why.no("its header's shape is damaged");
     if (cursor.take(',')) continue;
     if (!cursor.take(')')) return why.no("its header's shape is damaged");
     break;
@@ -109,8 +112,7 @@ bool parse_description(const char* description, NpyArray* array, Why& why) {
   for (size_t i = 0; i < sizeof kDescriptions / sizeof kDescriptions[0]; ++i) {
     // The byte order of types of one byte, and of void types, says nothing.
     const bool any_order = kDescriptions[i][0] == '|' || kDescriptions[i][1] == 'V';
-    const bool order = any_order ? strchr("|<>=", description[0]) != nullptr
-                                 : description[0] == '<';
+    const bool order = any_order ? strchr("|<>=", description[0]) != nullptr : description[0] == '<';
     if (!order || strcmp(kDescriptions[i] + 1, description + 1) != 0) continue;
     array->dtype = static_cast<int32_t>(i);
     return true;
@@ -126,8 +128,7 @@ bool parse_header(const char* text, size_t size, NpyArray* array, Why& why) {
   if (!cursor.take('{')) return why.no("its header is damaged");
   while (!cursor.take('}')) {
     char key[32], description[32] = "";
-    if (!cursor.take_string(key, sizeof key) || !cursor.take(':'))
-      return why.no("its header is damaged");
+    if (!cursor.take_string(key, sizeof key) || !cursor.take(':')) return why.no("its header is damaged");
     if (strcmp(key, "descr") == 0) {
       if (!cursor.take_string(description, sizeof description) || description[0] == 0)
         return why.no("its element type is not one that models take");
@@ -147,10 +148,8 @@ bool parse_header(const char* text, size_t size, NpyArray* array, Why& why) {
     if (!cursor.take('}')) return why.no("its header is damaged");
     break;
   }
-  if (!cursor.at_end() || !has_type || !has_order || !has_shape)
-    return why.no("its header is damaged");
-  if (fortran && array->rank > 1)
-    return why.no("it is in Fortran order; save numpy.ascontiguousarray(x)");
+  if (!cursor.at_end() || !has_type || !has_order || !has_shape) return why.no("its header is damaged");
+  if (fortran && array->rank > 1) return why.no("it is in Fortran order; save numpy.ascontiguousarray(x)");
   return true;
 }
 
@@ -159,8 +158,8 @@ bool read_data(FILE* file, uint64_t data_offset, uint64_t file_size, NpyArray* a
   if (bytes < 0) return why.no("its shape is too large");
   const uint64_t there = file_size - data_offset;
   if (static_cast<uint64_t>(bytes) != there)
-    return why.no("its header promises %lld bytes of elements, %llu are there",
-                  static_cast<long long>(bytes), static_cast<unsigned long long>(there));
+    return why.no("its header promises %lld bytes of elements, %llu are there", static_cast<long long>(bytes),
+                  static_cast<unsigned long long>(there));
   array->bytes = there;
   if (there == 0) return true;
   array->data = malloc(there);
@@ -177,7 +176,8 @@ bool read_data(FILE* file, uint64_t data_offset, uint64_t file_size, NpyArray* a
 bool read_open(FILE* file, NpyArray* array, Why& why) {
   struct stat state;
   if (fstat(fileno(file), &state) != 0) return why.no("it cannot be read: %s", strerror(errno));
-  if (!S_ISREG(state.st_mode)) return why.no("it is no regular file");
+  if (!S_ISREG(state.st_mode))
+    return why.no("it is no regular file; write what comes out of it to one, and give that");
   const uint64_t file_size = static_cast<uint64_t>(state.st_size);
   unsigned char start[12];
   if (fread(start, 1, 10, file) != 10 || memcmp(start, kMagic, kMagicSize) != 0)
@@ -212,8 +212,14 @@ bool is_npy_of(const NpyArray& array, int32_t dtype) {
 bool read_npy(const char* path, NpyArray* array, char* why_text, size_t why_size) {
   Why why{why_text, why_size};
   *array = {};
-  FILE* file = fopen(path, "rbe");
-  if (file == nullptr) return why.no("it cannot be opened: %s", strerror(errno));
+  // A pipe that nobody writes to would be waited for.
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "rb");
+  if (file == nullptr) {
+    why.no("it cannot be opened: %s", strerror(errno));
+    if (descriptor >= 0) close(descriptor);
+    return false;
+  }
   const bool good = read_open(file, array, why);
   fclose(file);
   return good;
@@ -230,36 +236,32 @@ bool write_npy(const char* path, const NpyArray& array, char* why_text, size_t w
   size_t length = 0;
   for (int32_t i = 0; i < rank; ++i)
     length += static_cast<size_t>(snprintf(shape + length, sizeof shape - length, "%lld,%s",
-                                           static_cast<long long>(dims[i]),
-                                           i + 1 < rank ? " " : ""));
+                                           static_cast<long long>(dims[i]), i + 1 < rank ? " " : ""));
   if (rank > 1) shape[length - 1] = 0;  // only (n,) needs the last comma
   char header[640];
-  const int used = snprintf(header, sizeof header - 64,
-                            "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                            kDescriptions[dtype], shape);
+  const int used =
+      snprintf(header, sizeof header - 64, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+               kDescriptions[dtype], shape);
   // The elements start at a multiple of 64 bytes; a line end closes the header.
   size_t header_size = static_cast<size_t>(used) + 1;
   header_size += 63 - (10 + header_size + 63) % 64;
   memset(header + used, ' ', header_size - static_cast<size_t>(used));
   header[header_size - 1] = '\n';
-  const unsigned char start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0,
+  const unsigned char start[10] = {0x93,
+                                   'N',
+                                   'U',
+                                   'M',
+                                   'P',
+                                   'Y',
+                                   1,
+                                   0,
                                    static_cast<unsigned char>(header_size & 255),
                                    static_cast<unsigned char>(header_size >> 8)};
-  char temporary[4096];
-  if (snprintf(temporary, sizeof temporary, "%s.part", path) >=
-      static_cast<int>(sizeof temporary))
-    return why.no("its path is too long");
-  FILE* file = fopen(temporary, "wbe");
-  if (file == nullptr) return why.no("it cannot be written: %s", strerror(errno));
-  const size_t size = static_cast<size_t>(bytes);
-  bool good = fwrite(start, 1, sizeof start, file) == sizeof start &&
-              fwrite(header, 1, header_size, file) == header_size &&
-              (size == 0 || fwrite(data, 1, size, file) == size);
-  good = fclose(file) == 0 && good;
-  if (good && rename(temporary, path) == 0) return true;
-  why.no("it cannot be written: %s", strerror(errno));
-  remove(temporary);
-  return false;
+  NewFile file;
+  if (file.open(path) && file.write(start, sizeof start) && file.write(header, header_size) &&
+      file.write(data, static_cast<size_t>(bytes)) && file.finish())
+    return true;
+  return why.no("it cannot be written: %s", file.why());
 }
 
 }  // namespace tc::runtime

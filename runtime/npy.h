@@ -17,8 +17,9 @@ struct NpyArray {
   uint64_t bytes = 0;
 };
 
-// Reads a file of format 1, 2 or 3, little-endian and in C order. A two-byte void type is bf16, as
-// ml_dtypes writes it; one of a byte may be any of its types, and is told as the first. On false `why` holds the reason, without the path; nothing is allocated.
+// Reads a file of format 1, 2 or 3, little-endian and in C order. A two-byte void type is bf16, as ml_dtypes
+// writes it; one of a byte may be any of its types, and is told as the first. On false `why` holds the
+// reason, without the path; nothing is allocated.
 bool read_npy(const char* path, NpyArray* array, char* why, size_t why_size);
 
 // Whether what was read may be of the type.

@@ -1,9 +1,9 @@
 // Opening shared artefacts. Apart from the rest, so that static programs need no dlopen.
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,124 +12,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "artefact_file.h"
 #include "error.h"
-#include "machine.h"
 #include "model.h"
 
 namespace tc::runtime {
 namespace {
 
-// Reads exactly `size` bytes at `offset`.
-bool read_at(int file, void* data, size_t size, uint64_t offset) {
-  return pread(file, data, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
-}
-
-tc_status not_artefact(const char* path, const char* why) {
-  return fail(TC_ERROR_MODEL, "%s: not a compiled model (%s)", path, why);
-}
-
-// Refuses what is no shared library of this machine's kind, and files whose segments reach past
-// their end: the loader would map them and the first access would kill the process.
-tc_status check_header(int file, const char* path) {
-  struct stat state;
-  if (fstat(file, &state) != 0) return not_artefact(path, strerror(errno));
-  if (!S_ISREG(state.st_mode)) return not_artefact(path, "it is no regular file");
-  const uint64_t size = static_cast<uint64_t>(state.st_size);
-  if (size == 0) return not_artefact(path, "the file is empty");
-  Elf64_Ehdr header;
-  if (!read_at(file, &header, sizeof header, 0))
-    return not_artefact(path, "the file is too short for an ELF header");
-  if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return not_artefact(path, "it is no ELF file");
-  if (header.e_ident[EI_DATA] != ELFDATA2LSB)
-    return fail(TC_ERROR_TARGET, "%s: built for a big-endian machine; this machine is %s", path,
-                architecture_name());
-  if (header.e_machine != elf_machine()) {
-    char number[32];
-    snprintf(number, sizeof number, "ELF machine %d", header.e_machine);
-    const char* name = elf_machine_name(header.e_machine);
-    return fail(TC_ERROR_TARGET,
-                "%s: built for %s; this machine is %s. Run it there, or compile the model for a "
-                "target of this machine",
-                path, name != nullptr ? name : number, architecture_name());
-  }
-  if (header.e_ident[EI_CLASS] != ELFCLASS64) return not_artefact(path, "it is no 64-bit ELF file");
-  if (header.e_type != ET_DYN) return not_artefact(path, "it is no shared library");
-  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0)
-    return not_artefact(path, "its program headers are damaged");
-  for (int i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment;
-    const uint64_t offset = header.e_phoff + static_cast<uint64_t>(i) * sizeof segment;
-    if (header.e_phoff > size || !read_at(file, &segment, sizeof segment, offset))
-      return not_artefact(path, "the file is cut short");
-    if (segment.p_type == PT_NULL) continue;
-    if (segment.p_offset > size || segment.p_filesz > size - segment.p_offset)
-      return not_artefact(path, "the file is cut short");
-  }
-  return TC_OK;
-}
-
-// Where the file has what the loader puts at an address; 0 where it has nothing there.
-uint64_t offset_of(int file, const Elf64_Ehdr& header, uint64_t address) {
-  Elf64_Phdr segment;
-  for (int i = 0; i < header.e_phnum; ++i) {
-    if (!read_at(file, &segment, sizeof segment, header.e_phoff + static_cast<uint64_t>(i) * sizeof segment)) return 0;
-    if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz)
-      return segment.p_offset + (address - segment.p_vaddr);
-  }
-  return 0;
-}
-
-// Where the names of the library's symbols lie in the file: `size` bytes, 0 where it has none.
-uint64_t find_names(int file, const Elf64_Ehdr& header, uint64_t* size) {
-  uint64_t address = 0;
-  *size = 0;
-  Elf64_Phdr segment = {};
-  for (int i = 0; i < header.e_phnum && segment.p_type != PT_DYNAMIC; ++i) {
-    if (!read_at(file, &segment, sizeof segment, header.e_phoff + static_cast<uint64_t>(i) * sizeof segment)) return 0;
-  }
-  if (segment.p_type != PT_DYNAMIC) return 0;
-  Elf64_Dyn entry = {};
-  for (uint64_t at = 0; at + sizeof entry <= segment.p_filesz; at += sizeof entry) {
-    if (!read_at(file, &entry, sizeof entry, segment.p_offset + at) || entry.d_tag == DT_NULL) break;
-    if (entry.d_tag == DT_STRTAB) address = entry.d_un.d_ptr;
-    if (entry.d_tag == DT_STRSZ) *size = entry.d_un.d_val;
-  }
-  return offset_of(file, header, address);
-}
-
-// Whether the library names the descriptor's symbol. Loading a library runs its code, and may leave it in the process for good: what
-// is no model is not to come that far.
-bool names_descriptor(int file) {
-  struct stat state;
-  Elf64_Ehdr header;
-  uint64_t size;
-  if (fstat(file, &state) != 0 || !read_at(file, &header, sizeof header, 0)) return false;
-  const uint64_t offset = find_names(file, header, &size);
-  if (offset == 0 || size > static_cast<uint64_t>(state.st_size)) return false;
-  char* names = static_cast<char*>(malloc(size + 1));
-  constexpr char kName[] = "\0" TC_DESCRIPTOR_SYMBOL;   // with the zeros at both ends
-  const bool found = names != nullptr && read_at(file, names, size, offset) && memmem(names, size, kName, sizeof kName) != nullptr;
-  free(names);
-  return found;
-}
-
 // A loaded artefact; models of one file share it.
 struct Library {
-  struct stat state;        // the file's, as it was loaded
+  struct stat state;  // the file's, as it was loaded
   void* handle;
   int32_t users;
+  bool is_checked;  // its file had the checksum of its contents
   Library* next;
 };
 
 pthread_mutex_t libraries_mutex = PTHREAD_MUTEX_INITIALIZER;
-Library* libraries = nullptr;   // all that are loaded
+Library* libraries = nullptr;  // all that are loaded
 
-bool is_same_file(const struct stat& one, const struct stat& other) { return one.st_dev == other.st_dev && one.st_ino == other.st_ino; }
+bool is_same_file(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
 
-bool is_same_time(const timespec& one, const timespec& other) { return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec; }
+bool is_same_time(const timespec& one, const timespec& other) {
+  return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+}
 
 bool is_unchanged(const struct stat& before, const struct stat& now) {
-  return before.st_size == now.st_size && is_same_time(before.st_mtim, now.st_mtim) && is_same_time(before.st_ctim, now.st_ctim);
+  return before.st_size == now.st_size && is_same_time(before.st_mtim, now.st_mtim) &&
+         is_same_time(before.st_ctim, now.st_ctim);
 }
 
 void close_library(void* pointer) {
@@ -148,11 +60,12 @@ void close_library(void* pointer) {
 
 constexpr size_t kMostOfName = 320;
 
-// A name of the open file that the loader has never had. It takes a file of a name that it knows for the library that it loaded by that
-// name, though the number be another file's by now, and a library may stay in the process after it is closed. "/" and "/./" lead to
-// the same place, and so spell a number: where this library's counter lies, and its count.
+// A name of the open file that the loader has never had. It takes a file of a name that it knows for the
+// library that it loaded by that name, though the number be another file's by now, and a library may stay in
+// the process after it is closed. "/" and "/./" lead to the same place, and so spell a number: where this
+// library's counter lies, and its count.
 void name_anew(int file, char* name) {
-  static uint64_t count = 0;   // guarded by libraries_mutex
+  static uint64_t count = 0;  // guarded by libraries_mutex
   ++count;
   char* at = stpcpy(name, "/proc/self/fd");
   const auto own = reinterpret_cast<uintptr_t>(&count);
@@ -192,22 +105,42 @@ tc_status load(int file, const char* path, void** handle) {
   if (*handle != nullptr) return TC_OK;
   const char* why = dlerror();
   const size_t length = strlen(name);
-  return not_artefact(path, strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? why + length + 2 : why);
+  return not_artefact(
+      path, strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? why + length + 2 : why);
+}
+
+// The library that was loaded from the open file, as the file is: null where none is. Needs the mutex.
+Library* loaded_from(const struct stat& state, bool* overwritten) {
+  for (Library* each = libraries; each != nullptr; each = each->next) {
+    if (!is_same_file(each->state, state)) continue;
+    if (is_unchanged(each->state, state)) return each;
+    *overwritten = true;
+  }
+  return nullptr;
+}
+
+// Whether nothing is to be compared any more: the file was when it was loaded, and has not changed.
+bool is_known(int file) {
+  struct stat state;
+  bool overwritten = false;
+  if (fstat(file, &state) != 0) return false;
+  pthread_mutex_lock(&libraries_mutex);
+  const Library* library = loaded_from(state, &overwritten);
+  const bool result = library != nullptr && library->is_checked;
+  pthread_mutex_unlock(&libraries_mutex);
+  return result;
 }
 
 // The library of the open file, loaded where it is not. Needs the mutex.
-tc_status find_library(int file, const char* path, Library** result) {
+tc_status find_library(int file, const char* path, bool is_checked, Library** result) {
   struct stat state;
   if (fstat(file, &state) != 0) return not_artefact(path, strerror(errno));
   bool overwritten = false;
-  for (Library* each = libraries; each != nullptr; each = each->next) {
-    if (!is_same_file(each->state, state)) continue;
-    if (is_unchanged(each->state, state)) {
-      ++each->users;
-      *result = each;
-      return TC_OK;
-    }
-    overwritten = true;
+  if (Library* each = loaded_from(state, &overwritten); each != nullptr) {
+    ++each->users;
+    each->is_checked = each->is_checked || is_checked;
+    *result = each;
+    return TC_OK;
   }
   auto* library = static_cast<Library*>(malloc(sizeof(Library)));
   // The loader would take the file for what was loaded of it before it was overwritten.
@@ -216,7 +149,7 @@ tc_status find_library(int file, const char* path, Library** result) {
     free(library);
     return fail(TC_ERROR_MEMORY, "%s: out of memory", path);
   }
-  *library = {state, nullptr, 1, libraries};
+  *library = {state, nullptr, 1, is_checked, libraries};
   const tc_status status = load(overwritten ? copy : file, path, &library->handle);
   if (copy >= 0) close(copy);
   if (status != TC_OK) {
@@ -227,17 +160,42 @@ tc_status find_library(int file, const char* path, Library** result) {
   return TC_OK;
 }
 
-tc_status open_checked(int file, const char* path, tc_model** model) {
-  if (const tc_status status = check_header(file, path); status != TC_OK) return status;
-  if (!names_descriptor(file)) return not_artefact(path, "it has no symbol " TC_DESCRIPTOR_SYMBOL);
+// What is known of the file before the loader has it.
+tc_status check(int file, const char* path, uint32_t flags, uint64_t* descriptor) {
+  const bool is_needed = (flags & TC_OPEN_UNCHECKED) == 0;
+  // First what damage there is: headers that are damaged tell of other machines and versions.
+  const bool compares = is_needed && !is_known(file);
+  bool is_there = true;
+  if (compares) {
+    if (const tc_status status = check_checksum(file, path, &is_there); status != TC_OK) return status;
+  }
+  if (const tc_status status = check_file(file, path); status != TC_OK) return status;
+  if (!is_there) return no_checksum(path);
+  return (flags & TC_OPEN_UNTRUSTED) == 0 ? TC_OK : check_shape(file, path, descriptor);
+}
+
+// Where the library has its descriptor. In a table of symbols that is made to mislead, a search may never
+// end.
+const tc_descriptor* descriptor_in(void* handle, uint32_t flags, uint64_t address) {
+  if ((flags & TC_OPEN_UNTRUSTED) == 0)
+    return static_cast<const tc_descriptor*>(dlsym(handle, TC_DESCRIPTOR_SYMBOL));
+  const link_map* map = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return nullptr;
+  return reinterpret_cast<const tc_descriptor*>(map->l_addr + address);
+}
+
+tc_status open_checked(int file, const char* path, uint32_t flags, tc_model** model) {
+  uint64_t address = 0;
+  if (const tc_status status = check(file, path, flags, &address); status != TC_OK) return status;
   Library* library = nullptr;
   pthread_mutex_lock(&libraries_mutex);
-  const tc_status found = find_library(file, path, &library);
+  const tc_status found = find_library(file, path, (flags & TC_OPEN_UNCHECKED) == 0, &library);
   pthread_mutex_unlock(&libraries_mutex);
   if (found != TC_OK) return found;
-  const auto* descriptor = static_cast<const tc_descriptor*>(dlsym(library->handle, TC_DESCRIPTOR_SYMBOL));
-  const tc_status status = descriptor != nullptr ? make_model(descriptor, path, model)
-                                                 : not_artefact(path, "it has no symbol " TC_DESCRIPTOR_SYMBOL);
+  const tc_descriptor* descriptor = descriptor_in(library->handle, flags, address);
+  const tc_status status = descriptor != nullptr
+                               ? make_model(descriptor, path, model)
+                               : not_artefact(path, "it has no symbol " TC_DESCRIPTOR_SYMBOL);
   if (status != TC_OK) {
     close_library(library);
     return status;
@@ -250,14 +208,22 @@ tc_status open_checked(int file, const char* path, tc_model** model) {
 }  // namespace
 }  // namespace tc::runtime
 
-extern "C" tc_status tc_model_open(const char* path, tc_model** model) {
+extern "C" {
+
+tc_status tc_model_open_with(const char* path, uint32_t flags, tc_model** model) {
   using namespace tc::runtime;
   if (model == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_model_open: model is null");
   *model = nullptr;
   if (path == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_model_open: path is null");
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if ((flags & ~(TC_OPEN_UNCHECKED | TC_OPEN_UNTRUSTED)) != 0)
+    return fail(TC_ERROR_ARGUMENT, "tc_model_open_with: unknown flags %x; take those of tc_open_flags",
+                flags);
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // nobody may ever write into a pipe
   if (file < 0) return fail(TC_ERROR_MODEL, "%s: cannot be opened: %s", path, strerror(errno));
-  const tc_status status = open_checked(file, path, model);
+  const tc_status status = open_checked(file, path, flags, model);
   close(file);
   return status;
+}
+
+tc_status tc_model_open(const char* path, tc_model** model) { return tc_model_open_with(path, 0, model); }
 }

@@ -41,13 +41,11 @@ std::atomic<uint64_t> spin_nanoseconds{100000};
 std::atomic<int32_t> core_total{0};
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr,
-          nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
 void futex_wake_all(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
-          nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 // Reading the cores' topology costs file reads: once per process.
@@ -218,5 +216,4 @@ extern "C" {
 void tc_set_spin_time(uint32_t microseconds) {
   tc::runtime::spin_nanoseconds.store(uint64_t{microseconds} * 1000, std::memory_order_relaxed);
 }
-
 }

@@ -10,9 +10,9 @@ namespace tc::runtime {
 struct RunFault {
   enum class Kind { Size, Relation, Memory };
   Kind kind = Kind::Size;
-  int32_t step = -1;               // whose label names the node; -1: nothing is wrong
-  // Size: the size and its bound (INT64_MAX: none). Relation: both sizes. Memory: the size, the bytes that it needs, negative
-  // where they are beyond any memory, and the bytes that the model may use.
+  int32_t step = -1;  // whose label names the node; -1: nothing is wrong
+  // Size: the size and its bound (INT64_MAX: none). Relation: both sizes. Memory: the size, the bytes that it
+  // needs, negative where they are beyond any memory, and the bytes that the model may use.
   int64_t first = 0, second = 0, limit = 0;
 };
 

@@ -11,15 +11,14 @@ namespace tc::runtime {
 namespace {
 
 void drop(Segments& segments, int32_t segment) {
-  if (segments.places[segment] != nullptr) munmap(segments.places[segment], static_cast<size_t>(segments.bytes[segment]));
+  if (segments.places[segment] != nullptr)
+    munmap(segments.places[segment], static_cast<size_t>(segments.bytes[segment]));
   segments.all_bytes -= segments.bytes[segment];
   segments.places[segment] = nullptr;
   segments.bytes[segment] = 0;
 }
 
 }  // namespace
-
-int64_t memory_present() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGESIZE)); }
 
 bool make_segments(Segments& segments, int32_t count) {
   segments.count = count;
@@ -49,8 +48,10 @@ void grow_segment(Segments& segments, int32_t segment, int64_t needed, int64_t m
   // Twice as much where that is to be had, so that what grows step by step is seldom moved.
   if (wanted >= 0 && present > 0 && wanted < 2 * present && 2 * present <= most) wanted = 2 * present;
   if (wanted < 0 || wanted > most) return drop(segments, segment);
-  void* mapped = place == nullptr ? mmap(nullptr, static_cast<size_t>(wanted), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                  : mremap(place, static_cast<size_t>(present), static_cast<size_t>(wanted), MREMAP_MAYMOVE);
+  void* mapped = place == nullptr ? mmap(nullptr, static_cast<size_t>(wanted), PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                  : mremap(place, static_cast<size_t>(present), static_cast<size_t>(wanted),
+                                           MREMAP_MAYMOVE);
   if (mapped == MAP_FAILED) return drop(segments, segment);
   segments.all_bytes += wanted - present;
   place = static_cast<uint8_t*>(mapped);

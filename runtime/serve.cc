@@ -34,8 +34,8 @@ void* map_tensor(int descriptor, uint64_t bytes, bool writable) {
     return nullptr;
   }
   if (bytes == 0) return empty;
-  void* memory = mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
-                      descriptor, 0);
+  void* memory =
+      mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
@@ -70,8 +70,8 @@ int serve(tc_model* model, int threads) {
 
   auto* inputs =
       static_cast<tc_input_buffer*>(calloc(static_cast<size_t>(input_count) + 1, sizeof(tc_input_buffer)));
-  auto* outputs = static_cast<tc_output_buffer*>(
-      calloc(static_cast<size_t>(output_count) + 1, sizeof(tc_output_buffer)));
+  auto* outputs =
+      static_cast<tc_output_buffer*>(calloc(static_cast<size_t>(output_count) + 1, sizeof(tc_output_buffer)));
   if (inputs == nullptr || outputs == nullptr) {
     fail("tensors", "out of memory");
     return kServeOutOfMemory;
@@ -95,8 +95,7 @@ int serve(tc_model* model, int threads) {
     const int descriptor = kFirstDataDescriptor + input_count + i;
     outputs[i] = {map_tensor(descriptor, bytes, true), bytes};
     if (outputs[i].data == nullptr) {
-      snprintf(what, sizeof what, "output %d (%llu bytes)", i,
-               static_cast<unsigned long long>(bytes));
+      snprintf(what, sizeof what, "output %d (%llu bytes)", i, static_cast<unsigned long long>(bytes));
       return fail(what, strerror(errno));
     }
   }
@@ -109,8 +108,7 @@ int serve(tc_model* model, int threads) {
     if (got != sizeof command || command[0] != 'N')
       return fail("standard input", "not a command of 'N' and four bytes");
     const uint32_t runs = command[1] | static_cast<uint32_t>(command[2]) << 8 |
-                          static_cast<uint32_t>(command[3]) << 16 |
-                          static_cast<uint32_t>(command[4]) << 24;
+                          static_cast<uint32_t>(command[3]) << 16 | static_cast<uint32_t>(command[4]) << 24;
     for (uint32_t run = 0; run < runs && status == TC_OK; ++run)
       status = tc_context_run(context, inputs, input_count, outputs, output_count);
     if (status != TC_OK) return fail_with_status(status);

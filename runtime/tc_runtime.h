@@ -42,12 +42,12 @@ typedef struct tc_context tc_context;
 /* What a model says of itself. */
 typedef struct tc_model_info {
   uint64_t struct_size;
-  const char* model;       /* name */
-  const char* target;      /* canonical target string */
-  const char* features;    /* CPU features that it needs, separated by spaces */
-  const char* provenance;  /* compiler version and options */
-  int64_t constant_bytes;  /* read-only data, shared by all contexts */
-  int64_t scratch_bytes;   /* per thread */
+  const char* model;      /* name */
+  const char* target;     /* canonical target string */
+  const char* features;   /* CPU features that it needs, separated by spaces */
+  const char* provenance; /* compiler version and options */
+  int64_t constant_bytes; /* read-only data, shared by all contexts */
+  int64_t scratch_bytes;  /* per thread */
   int32_t symbol_count;
   int32_t step_count;
   int32_t default_threads; /* what a context gets that asks for 0 threads */
@@ -110,10 +110,21 @@ int64_t tc_dtype_size(int32_t dtype);
 const char* tc_dtype_name(int32_t dtype);
 
 /* Opens a shared artefact (.so). Reads the file's header first: a file that is no artefact, is cut
- * short, or is built for another kind of processor is refused before any of it is executed. Then
+ * short, or is built for another kind of processor is refused before any of it is executed, as is
+ * one whose contents do not have the checksum at the file's end, which is read whole for it. Then
  * checks the interface version and that this machine has every CPU feature that the code uses.
  * An artefact is native code: open only files that you trust as you trust a program. */
 tc_status tc_model_open(const char* path, tc_model** model);
+
+typedef enum tc_open_flags {
+  TC_OPEN_UNCHECKED = 1, /* do not compare the checksum: the file is not read whole, and may have none */
+  TC_OPEN_UNTRUSTED =
+      2 /* refuse a file that is not what tc's linker makes, before the system's loader has it: opening
+           runs none of its code. Binding and running do, without any wall. */
+} tc_open_flags;
+
+/* The same with flags of tc_open_flags, 0 for none. */
+tc_status tc_model_open_with(const char* path, uint32_t flags, tc_model** model);
 
 /* The same for a model linked into the program: `extern const tc_descriptor NAME;`. */
 tc_status tc_model_open_linked(const tc_descriptor* descriptor, tc_model** model);
@@ -127,9 +138,14 @@ int32_t tc_model_input_count(const tc_model* model);
 int32_t tc_model_output_count(const tc_model* model);
 tc_status tc_model_input_info(const tc_model* model, int32_t index, tc_port_info* info);
 tc_status tc_model_output_info(const tc_model* model, int32_t index, tc_port_info* info);
+/* The input that output `index` may share memory with, or -1: an output that is this input with a few
+ * elements changed, such as the keys and values of attention. tc_context_run takes one buffer for both then,
+ * and writes only what changes; where the buffers are apart it copies the input first. No two outputs have
+ * one input. */
+int32_t tc_model_output_in_place(const tc_model* model, int32_t index);
 /* Name and range of a symbol. Any of the last three may be null. */
-tc_status tc_model_symbol_info(const tc_model* model, int32_t index, const char** name,
-                               int64_t* minimum, int64_t* maximum);
+tc_status tc_model_symbol_info(const tc_model* model, int32_t index, const char** name, int64_t* minimum,
+                               int64_t* maximum);
 /* Label of a step of the plan, null for an index out of range. */
 const char* tc_model_step_name(const tc_model* model, int32_t step);
 
@@ -145,22 +161,24 @@ void tc_context_destroy(tc_context* context);
 tc_status tc_context_bind(tc_context* context, const tc_shape* shapes, int32_t count);
 
 /* Sizes under the bound shapes. `dims` has room for TC_MAX_RANK; any pointer may be null. */
-tc_status tc_context_input_shape(const tc_context* context, int32_t index, int64_t* dims,
-                                 int32_t* rank, uint64_t* bytes);
-tc_status tc_context_output_shape(const tc_context* context, int32_t index, int64_t* dims,
-                                  int32_t* rank, uint64_t* bytes);
-/* Sizes of an output that the last run gave: those of tc_context_output_shape, but where the run computes a size that is
- * what a buffer must have room for at most. The elements lie densely at the buffer's begin. There a size without a bound is
- * -1, and the output takes no buffer: null and 0 bytes; see tc_context_result_data. */
-tc_status tc_context_result_shape(const tc_context* context, int32_t index, int64_t* dims,
-                                  int32_t* rank, uint64_t* bytes);
-/* Where the elements of an output lie after a run: in the caller's buffer, or, where the output has no bound, in the
- * context's memory until it runs or is bound again or is destroyed. */
+tc_status tc_context_input_shape(const tc_context* context, int32_t index, int64_t* dims, int32_t* rank,
+                                 uint64_t* bytes);
+tc_status tc_context_output_shape(const tc_context* context, int32_t index, int64_t* dims, int32_t* rank,
+                                  uint64_t* bytes);
+/* Sizes of an output that the last run gave: those of tc_context_output_shape, but where the run computes a
+ * size that is what a buffer must have room for at most. The elements lie densely at the buffer's begin.
+ * There a size without a bound is -1, and the output takes no buffer: null and 0 bytes; see
+ * tc_context_result_data. */
+tc_status tc_context_result_shape(const tc_context* context, int32_t index, int64_t* dims, int32_t* rank,
+                                  uint64_t* bytes);
+/* Where the elements of an output lie after a run: in the caller's buffer, or, where the output has no bound,
+ * in the context's memory until it runs or is bound again or is destroyed. */
 tc_status tc_context_result_data(const tc_context* context, int32_t index, const void** data);
 tc_status tc_context_memory(const tc_context* context, tc_memory_info* info);
 
 /* Runs the model once: reads all inputs, writes all outputs, returns when done. Outputs must not
- * overlap each other or inputs. Allocates nothing. The floating-point mode of the calling thread is
+ * overlap each other or inputs, but that an output may have the very buffer of the input that
+ * tc_model_output_in_place tells. Allocates nothing. The floating-point mode of the calling thread is
  * set to the default for the run and then restored. */
 tc_status tc_context_run(tc_context* context, const tc_input_buffer* inputs, int32_t input_count,
                          const tc_output_buffer* outputs, int32_t output_count);

@@ -28,12 +28,13 @@ struct Argument {
   static constexpr int kMany = INT_MAX;
 
   Kind kind = Kind::Keyword;
-  std::string name;                // a keyword itself, or the name of the place: "OUTER"
-  std::string what;                // in refusals: "the outer loop's name"
-  int64_t minimum = 0;             // Number
-  int least = 1, most = 1;         // how many words stand there: 0 to 1 for an optional argument, up to kMany for a list
+  std::string name;     // a keyword itself, or the name of the place: "OUTER"
+  std::string what;     // in refusals: "the outer loop's name"
+  int64_t minimum = 0;  // Number
+  int least = 1,
+      most = 1;  // how many words stand there: 0 to 1 for an optional argument, up to kMany for a list
   Change change = Change::None;
-  bool changes_layout = false;     // Buffer: it is stored otherwise afterwards, for who calls the kernel too
+  bool changes_layout = false;  // Buffer: it is stored otherwise afterwards, for who calls the kernel too
 
   bool is_list() const { return most == kMany; }
 };
@@ -41,9 +42,9 @@ struct Argument {
 const char* name_of(Argument::Kind kind);
 
 enum class PrimitiveKind : uint8_t {
-  Rewrite,                         // changes statements
-  Order,                           // changes when instances run
-  Mark                             // says how a loop is run
+  Rewrite,  // changes statements
+  Order,    // changes when instances run
+  Mark      // says how a loop is run
 };
 const char* name_of(PrimitiveKind kind);
 
@@ -52,29 +53,29 @@ struct MarkRow {
   // Whether its iterations have to be independent of each other: in every way, or but for the order of sums.
   enum class Needs : uint8_t { Nothing, Independence, IndependenceButSums };
 
-  std::string word;                // in scheduled loops and keys: "vector"
-  std::string adjective;           // in refusals: "vectorized"
+  std::string word;       // in scheduled loops and keys: "vector"
+  std::string adjective;  // in refusals: "vectorized"
   Needs needs = Needs::Nothing;
-  bool in_tile = true;             // it may stand inside of a register tile
-  bool scheduled = false;          // it stands at the scheduled loop, too, for code generation
-  std::vector<std::string> joins = {};   // words of the marks that a loop may have already
+  bool in_tile = true;                  // it may stand inside of a register tile
+  bool scheduled = false;               // it stands at the scheduled loop, too, for code generation
+  std::vector<std::string> joins = {};  // words of the marks that a loop may have already
 };
 
 struct PrimitiveRow {
-  std::string name;                // "split": unique, the method's name in Python
+  std::string name;  // "split": unique, the method's name in Python
   PrimitiveKind kind = PrimitiveKind::Order;
-  std::vector<Argument> form;      // what follows on the first word of its lines
-  std::string doc = {};            // before -> after, one or two sentences
+  std::vector<Argument> form;  // what follows on the first word of its lines
+  std::string doc = {};        // before -> after, one or two sentences
   // The first word of its lines, where that is not the name: several primitives may share it, and the first
   // keyword of each form then tells them apart.
   std::string verb = {};
-  std::optional<MarkRow> mark = {};   // of the kind Mark
-  bool tuned = false;              // Mark: the tuner may add and drop it; takes a loop and numbers only
-  bool matrix_unit = false;        // only for targets that have one
-  bool last = false;               // it judges the whole tree, and so stands behind all others
+  std::optional<MarkRow> mark = {};  // of the kind Mark
+  bool tuned = false;                // Mark: the tuner may add and drop it; takes a loop and numbers only
+  bool matrix_unit = false;          // only for targets that have one
+  bool last = false;                 // it judges the whole tree, and so stands behind all others
 
   const std::string& first_word() const { return verb.empty() ? name : verb; }
-  std::string signature() const;   // "split LOOP SIZE as OUTER INNER"
+  std::string signature() const;  // "split LOOP SIZE as OUTER INNER"
 };
 const std::vector<PrimitiveRow>& primitive_table();
 
@@ -82,7 +83,7 @@ const std::vector<PrimitiveRow>& primitive_table();
 struct PrimitiveLine {
   const PrimitiveRow* row = nullptr;
   std::vector<std::string> words;
-  std::vector<const Argument*> arguments;   // what each word is; null for the first
+  std::vector<const Argument*> arguments;  // what each word is; null for the first
 };
 // Nothing, and in `why` the reason, where no primitive has such a line.
 std::optional<PrimitiveLine> read_line(const std::string& line, std::string* why = nullptr);

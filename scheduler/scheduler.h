@@ -31,7 +31,7 @@ class Schedule {
   std::optional<std::string> replay(const std::vector<std::string>& trace);
 
   const std::vector<std::string>& trace() const;
-  const Kernel& kernel() const;    // after the rewrites so far
+  const Kernel& kernel() const;  // after the rewrites so far
   const Target& target() const;
   // Whether this element of the buffer, after the rewrites so far, only fills up a block of a layout:
   // kernels may leave any finite value there.
@@ -54,8 +54,9 @@ class Schedule {
   std::unique_ptr<State> state_;
 };
 
-// While alive, all that schedules of the calling thread ask of isl shares so many of its operations, in place of a limit
-// for each question: primitives are refused, and loops are not generated, when they are spent. Not nested.
+// While alive, all that schedules of the calling thread ask of isl shares so many of its operations, in place
+// of a limit for each question: primitives are refused, and loops are not generated, when they are spent. Not
+// nested.
 class ReplayBudget {
  public:
   explicit ReplayBudget(unsigned long operations);
@@ -70,14 +71,15 @@ class ReplayBudget {
 std::vector<std::string> default_trace(const Schedule& start, int threads, double tolerance = 0);
 // What the default makes of one of its strategies (scheduler/default/strategy.h) for a kernel.
 struct StrategyReport {
-  std::string name;                // "Winograd"
-  bool taken = false;              // by the default: one at most
-  double cycles = 0;               // predicted by its closed form; 0 where it does not apply
-  double plain = 0;                // predicted for the same sums without the algorithm; 0 for what is no algorithm
-  std::string plan;                // in words; empty where it does not apply
-  std::string rejected;            // why it is not taken; empty where it is
+  std::string name;      // "Winograd"
+  bool taken = false;    // by the default: one at most
+  double cycles = 0;     // predicted by its closed form; 0 where it does not apply
+  double plain = 0;      // predicted for the same sums without the algorithm; 0 for what is no algorithm
+  std::string plan;      // in words; empty where it does not apply
+  std::string rejected;  // why it is not taken; empty where it is
 };
-// All strategies in the order of their table. Takes longer than the default, which leaves out what cannot win.
+// All strategies in the order of their table. Takes longer than the default, which leaves out what cannot
+// win.
 std::vector<StrategyReport> default_report(const Schedule& start, int threads, double tolerance = 0);
 // A line for each strategy, and one more for the plan of that which is taken.
 std::string str(const std::vector<StrategyReport>& report);
@@ -88,21 +90,23 @@ std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, in
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
                           const std::vector<std::string>& layout_lines = {}, double tolerance = 0);
 
-// The line that follows on the schedule of a kernel that a loop of the plan runs again and again: the outermost loop over its largest constant
-// alternates ("alternate LOOP"). None where that constant stays in the second cache, the loop's iterations need each other, or it has
-// a mark that `alternate` does not go with.
+// The line that follows on the schedule of a kernel that a loop of the plan runs again and again: the
+// outermost loop over its largest constant alternates ("alternate LOOP"). None where that constant stays in
+// the second cache, the loop's iterations need each other, or it has a mark that `alternate` does not go
+// with.
 std::optional<std::string> alternation(const Schedule& schedule);
 
 // What a trace computes instead of the kernel's own statements.
 struct TraceAlgorithm {
-  std::string text;                // "winograd F(4, 3)"; empty for the statements themselves
-  double error = 0;                // of one layer, relative to its largest output: an estimate
-  double tolerance = 0;            // of twenty such layers: default_trace() spends no more
+  std::string text;      // "winograd F(4, 3)"; empty for the statements themselves
+  double error = 0;      // of one layer, relative to its largest output: an estimate
+  double tolerance = 0;  // of twenty such layers: default_trace() spends no more
 };
 TraceAlgorithm algorithm_of(const std::vector<std::string>& trace);
 
-// Predicted cycles of the scheduled kernel on one thread by closed forms: the longer of its arithmetic at the target's
-// peak and its arguments' way from the caches. Symbolic sizes take the value `likely` where their range allows.
+// Predicted cycles of the scheduled kernel on one thread by closed forms: the longer of its arithmetic at the
+// target's peak and its arguments' way from the caches. Symbolic sizes take the value `likely` where their
+// range allows.
 double predicted_cycles(const ScheduledKernel& scheduled, const Target& target, int64_t likely = 0);
 // The same as seconds at the target's clock, shared by so many threads: for reports.
 double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads,

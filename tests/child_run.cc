@@ -55,7 +55,8 @@ std::string limited(const std::function<std::string()>& work, const ChildLimits&
     answer = "an unknown exception escaped";
   }
   const int64_t held = status_bytes("VmHWM:") - before;
-  if (answer.empty() && kMeasured && held > limits.bytes) answer = text("it held ", held, " bytes; ", limits.bytes, " are allowed");
+  if (answer.empty() && kMeasured && held > limits.bytes)
+    answer = text("it held ", held, " bytes; ", limits.bytes, " are allowed");
   return answer;
 }
 

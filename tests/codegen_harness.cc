@@ -14,6 +14,8 @@
 #include <sstream>
 
 #include "ir/error.h"
+#include "ir/scratch.h"
+#include "tests/c_kernels.h"
 
 namespace tc::testing {
 namespace {
@@ -27,8 +29,7 @@ class GuardedBytes {
     page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     inside_ = (size_ + page_ - 1) / page_ * page_ + page_;
     total_ = inside_ + 2 * page_;
-    base_ = static_cast<uint8_t*>(
-        mmap(nullptr, total_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ = static_cast<uint8_t*>(mmap(nullptr, total_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     TC_CHECK(base_ != MAP_FAILED);
     TC_CHECK(mprotect(base_ + page_, inside_, PROT_READ | PROT_WRITE) == 0);
     std::memset(base_ + page_, kPoison, inside_);
@@ -62,15 +63,14 @@ void call(void* function, std::vector<void*> pointers, int32_t thread, int32_t t
   for (size_t i = 0; i < pointers.size(); ++i) a[i] = reinterpret_cast<int64_t>(pointers[i]);
   a[pointers.size()] = thread;
   a[pointers.size() + 1] = threads;
-  using Function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                            int64_t, int64_t, int64_t, int64_t);
-  reinterpret_cast<Function>(function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9],
-                                       a[10], a[11], a[12], a[13], a[14], a[15], a[16], a[17],
-                                       a[18], a[19], a[20], a[21], a[22], a[23], a[24], a[25],
-                                       a[26], a[27], a[28], a[29], a[30], a[31]);
+  using Function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                            int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                            int64_t, int64_t, int64_t, int64_t, int64_t);
+  reinterpret_cast<Function>(function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+                                       a[11], a[12], a[13], a[14], a[15], a[16], a[17], a[18], a[19], a[20],
+                                       a[21], a[22], a[23], a[24], a[25], a[26], a[27], a[28], a[29], a[30],
+                                       a[31]);
 }
 
 Target x86_target(const std::string& cpu, int bits) {
@@ -83,7 +83,7 @@ Target x86_target(const std::string& cpu, int bits) {
   target.vector_registers = bits == 512 ? 32 : 16;
   target.masked_memory = bits == 512;
   target.broadcast_operand = bits == 512;
-  target.reorders = true;
+  target.window = 224;
   return target;
 }
 
@@ -112,6 +112,7 @@ Target riscv_target(int vector_bits) {
     target.name = text("rv64gcv_zvl", vector_bits, "b");
     target.features += text(",+v,+zvl", vector_bits, "b");
     target.scalable = target.masked_memory = target.broadcast_operand = true;
+    target.rescheduled_for = "sifive-x280";
   }
   return target;
 }
@@ -120,7 +121,8 @@ Target host_target() { return host_targets().back(); }
 
 std::vector<Target> host_targets() {
   std::vector<Target> targets = {avx2_target()};
-  if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) targets.push_back(avx512_target());
+  if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    targets.push_back(avx512_target());
   return targets;
 }
 
@@ -131,8 +133,8 @@ LoopNodePtr block(std::vector<LoopNodePtr> children) {
   return node;
 }
 
-LoopNodePtr for_loop(const std::string& variable, LoopExprPtr lower, LoopExprPtr upper,
-                     LoopNodePtr body, bool parallel) {
+LoopNodePtr for_loop(const std::string& variable, LoopExprPtr lower, LoopExprPtr upper, LoopNodePtr body,
+                     bool parallel) {
   auto node = std::make_shared<LoopNode>();
   node->kind = LoopNode::Kind::For;
   node->variable = variable;
@@ -289,8 +291,8 @@ static void write_file(const std::string& path, const std::string& content) {
   write_file(path, content.data(), content.size());
 }
 
-// How kernels of another machine are run: as qemu and clang name it, and cores that have what the target has. Results must
-// be the same on each.
+// How kernels of another machine are run: as qemu and clang name it, and cores that have what the target has.
+// Results must be the same on each.
 struct Emulation {
   std::string name;
   std::vector<std::string> cores;
@@ -298,16 +300,19 @@ struct Emulation {
 
 static Emulation emulation_of(const Target& target) {
   if (target.arch == Arch::AArch64) {
-    const auto has = [&](const char* feature) { return target.name.find(feature) != std::string::npos; };
+    const auto has = [&](const char* feature) { return target.features.find(feature) != std::string::npos; };
     const bool newest = has("i8mm") || has("bf16");
-    return {"aarch64", {newest ? "max" : has("dotprod") ? "neoverse-n1" : "cortex-a57", "max"}};
+    return {"aarch64", {newest ? "max" : has("dotprod") ? "neoverse-n1" : "cortex-a53", "max"}};
   }
   if (target.vector_bits == 0) return {"riscv64", {"rv64,v=false", "rv64,v=false"}};
   const std::string vectors = "rv64,v=true,vext_spec=v1.0,vlen=";
-  return {"riscv64", {vectors + std::to_string(target.vector_bits), vectors + std::to_string(2 * target.vector_bits)}};
+  return {"riscv64",
+          {vectors + std::to_string(target.vector_bits), vectors + std::to_string(2 * target.vector_bits)}};
 }
 
-static std::string compiler_for(const std::string& machine) { return "clang-19 --target=" + machine + "-linux-gnu "; }
+static std::string compiler_for(const std::string& machine) {
+  return "clang-19 --target=" + machine + "-linux-gnu ";
+}
 
 // The driver's object for the machine, compiled once for all kernels of this process.
 static std::string driver_for(const std::string& machine) {
@@ -324,7 +329,8 @@ static std::string driver_for(const std::string& machine) {
   static const Drivers drivers;
   const std::string object = drivers.folder + "/" + machine + ".o";
   if (std::filesystem::exists(object)) return object;
-  const std::string problem = shell_quiet(compiler_for(machine) + "-O1 -c " + drivers.folder + "/driver.c -o " + object);
+  const std::string problem =
+      shell_quiet(compiler_for(machine) + "-O1 -c " + drivers.folder + "/driver.c -o " + object);
   TC_CHECK(problem.empty(), problem);
   return object;
 }
@@ -338,13 +344,14 @@ static void link_for_qemu(const std::string& machine, const std::string& folder,
     objects += text(" ", folder, "/kernel", i, ".o");
   }
   write_file(folder + "/table.c", table + "void (*const kernels[])() = {" + names + "};\n");
-  const std::string problem = shell_quiet(compiler_for(machine) + "-fuse-ld=lld -static " + driver_for(machine) + " " + folder +
-                                          "/table.c" + objects + " -o " + folder + "/program");
+  const std::string problem =
+      shell_quiet(compiler_for(machine) + "-fuse-ld=lld -static " + driver_for(machine) + " " + folder +
+                  "/table.c" + objects + " -o " + folder + "/program");
   TC_CHECK(problem.empty(), problem);
 }
 
-// A call of a kernel of a program: its number, the scratch memory's bytes, how many threads in turn, and whether buffers
-// end at unreadable pages or begin there.
+// A call of a kernel of a program: its number, the scratch memory's bytes, how many threads in turn, and
+// whether buffers end at unreadable pages or begin there.
 struct EmulatedCall {
   size_t which = 0;
   int64_t scratch = 0;
@@ -352,8 +359,10 @@ struct EmulatedCall {
   bool at_end = true;
 };
 
-// Sizes that are given, or the products of such that a schedule has added; the number of the run behind them where loops alternate.
-static std::vector<int64_t> values_of(const ScheduledKernel& kernel, const Parameters& parameters, int64_t run) {
+// Sizes that are given, or the products of such that a schedule has added; the number of the run behind them
+// where loops alternate.
+static std::vector<int64_t> values_of(const ScheduledKernel& kernel, const Parameters& parameters,
+                                      int64_t run) {
   std::vector<int64_t> values;
   for (const Parameter& parameter : kernel.kernel.parameters) {
     const auto found = parameters.find(parameter.name);
@@ -389,8 +398,8 @@ static void run_in_qemu(const std::string& emulator, const std::string& folder, 
 }
 
 // Runs in qemu, tensors in and out, on each core.
-static void run_emulated(const std::string& folder, const ScheduledKernel& kernel, const Target& target, EmulatedCall call,
-                         const Parameters& parameters, Tensors& tensors) {
+static void run_emulated(const std::string& folder, const ScheduledKernel& kernel, const Target& target,
+                         EmulatedCall call, const Parameters& parameters, Tensors& tensors) {
   Tensors results;
   const Emulation emulation = emulation_of(target);
   call.scratch = scratch_bytes(kernel);
@@ -398,8 +407,7 @@ static void run_emulated(const std::string& folder, const ScheduledKernel& kerne
     std::vector<std::vector<uint8_t>> arguments;
     std::vector<std::string> names;
     for (const Buffer& buffer : kernel.kernel.buffers) {
-      if (buffer.scope != Scope::Input && buffer.scope != Scope::Output &&
-          buffer.scope != Scope::Constant) {
+      if (buffer.scope != Scope::Input && buffer.scope != Scope::Output && buffer.scope != Scope::Constant) {
         continue;
       }
       arguments.push_back(tensors.at(buffer.name).bytes);
@@ -430,8 +438,7 @@ static void run_once(void* function, const ScheduledKernel& kernel, const Parame
   std::vector<void*> pointers;
   std::map<std::string, size_t> place;
   for (const Buffer& buffer : kernel.kernel.buffers) {
-    if (buffer.scope != Scope::Input && buffer.scope != Scope::Output &&
-        buffer.scope != Scope::Constant) {
+    if (buffer.scope != Scope::Input && buffer.scope != Scope::Output && buffer.scope != Scope::Constant) {
       continue;
     }
     TC_CHECK(tensors.count(buffer.name) != 0, "a tensor for ", buffer.name);
@@ -465,6 +472,13 @@ CompiledKernels::CompiledKernels(std::vector<ScheduledKernel> kernels, const Tar
   char pattern[] = "/tmp/tc-test-XXXXXX";
   TC_CHECK(mkdtemp(pattern) != nullptr);
   folder_ = pattern;
+  if (!c_compiler().empty() && target.arch == Arch::X86_64) {
+    is_c_ = true;
+    compile_as_c(kernels_, c_compiler(), folder_);
+    library_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    TC_CHECK(library_ != nullptr, dlerror());
+    return;
+  }
   std::vector<Bytes> objects;
   for (size_t i = 0; i < kernels_.size(); ++i) {
     objects.push_back(kernel_object(kernels_[i], target, text("kernel", i)));
@@ -486,13 +500,13 @@ CompiledKernels::~CompiledKernels() {
   std::filesystem::remove_all(folder_);
 }
 
-void CompiledKernels::run(size_t which, const Parameters& parameters, Tensors& tensors,
-                          int threads) const {
+void CompiledKernels::run(size_t which, const Parameters& parameters, Tensors& tensors, int threads) const {
   const ScheduledKernel& kernel = kernels_.at(which);
   if (target_.arch != Arch::X86_64) {
     run_emulated(folder_, kernel, target_, {.which = which, .threads = threads}, parameters, tensors);
     return;
   }
+  if (is_c_) threads = 1;  // the whole kernel is one function
   Tensors again = tensors;
   run_once(function(which), kernel, parameters, tensors, 0, threads - 1, threads, true);
   run_once(function(which), kernel, parameters, again, 0, threads - 1, threads, false);
@@ -549,13 +563,12 @@ void expect_like_interpreter(const ScheduledKernel& kernel, const Target& target
       const double a = want.as_double(i), b = got.as_double(i);
       bool equal = want.as_int(i) == got.as_int(i);
       if (is_float(buffer.dtype)) {
-        equal = a == b || (std::isnan(a) && std::isnan(b)) ||
-                std::fabs(a - b) <= tolerance * largest;
+        equal = a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= tolerance * largest;
       }
       if (equal) continue;
       ++shown;
-      ADD_FAILURE() << buffer.name << "[" << i << "]: interpreter " << a << ", compiled " << b
-                    << ", largest " << largest;
+      ADD_FAILURE() << buffer.name << "[" << i << "]: interpreter " << a << ", compiled " << b << ", largest "
+                    << largest;
     }
     if (shown > 0) std::fprintf(stderr, "%s\n", str(kernel).c_str());
   }

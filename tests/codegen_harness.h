@@ -24,10 +24,9 @@ std::vector<Target> host_targets();
 
 // Building blocks of hand-written loop trees.
 LoopNodePtr block(std::vector<LoopNodePtr> children);
-LoopNodePtr for_loop(const std::string& variable, LoopExprPtr lower, LoopExprPtr upper,
-                     LoopNodePtr body, bool parallel = false);
-LoopNodePtr for_loop(const std::string& variable, int64_t extent, LoopNodePtr body,
+LoopNodePtr for_loop(const std::string& variable, LoopExprPtr lower, LoopExprPtr upper, LoopNodePtr body,
                      bool parallel = false);
+LoopNodePtr for_loop(const std::string& variable, int64_t extent, LoopNodePtr body, bool parallel = false);
 LoopNodePtr leaf(std::vector<TileStatement> statements);
 TileLoop serial(const std::string& name, int64_t extent, int unroll = 1);
 TileLoop unrolled(const std::string& name, int64_t extent);
@@ -64,7 +63,8 @@ class CompiledKernels {
   // As run_compiled, for the kernel of that number.
   void run(size_t which, const Parameters& parameters, Tensors& tensors, int threads = 1) const;
   // What one of `threads` threads of this machine computes, alone.
-  void run_thread(size_t which, const Parameters& parameters, Tensors& tensors, int thread, int threads) const;
+  void run_thread(size_t which, const Parameters& parameters, Tensors& tensors, int thread,
+                  int threads) const;
 
  private:
   void* function(size_t which) const;
@@ -72,6 +72,7 @@ class CompiledKernels {
   Target target_;
   std::string folder_;
   void* library_ = nullptr;
+  bool is_c_ = false;  // the library is made of C source (tests/c_kernels.h)
 };
 
 // Runs the compiled kernel as each of `threads` threads in turn. Buffers stand against unreadable

@@ -4,8 +4,7 @@
 namespace tc::testing {
 namespace {
 
-Buffer buffer(const std::string& name, Scope scope, std::vector<Affine> shape,
-              DType dtype = DType::F32) {
+Buffer buffer(const std::string& name, Scope scope, std::vector<Affine> shape, DType dtype = DType::F32) {
   Buffer result;
   result.name = name;
   result.scope = scope;
@@ -21,8 +20,8 @@ Access access(int buffer, const std::vector<Affine>& index) {
   return result;
 }
 
-Statement statement(const std::string& name, std::vector<Iterator> iterators, Access write,
-                    ExprPtr value, Reduction reduction = Reduction::None) {
+Statement statement(const std::string& name, std::vector<Iterator> iterators, Access write, ExprPtr value,
+                    Reduction reduction = Reduction::None) {
   Statement result;
   result.name = name;
   result.iterators = std::move(iterators);
@@ -51,18 +50,16 @@ ScheduledKernel blocked_convolution(const ConvolutionSpec& spec) {
   const int64_t oh = spec.out(spec.height), ow = spec.out(spec.width);
   Kernel kernel;
   kernel.name = "conv";
-  kernel.buffers = {
-      buffer("I", Scope::Input, {spec.input_blocks, spec.height, spec.width, b}),
-      buffer("K", Scope::Constant,
-             {spec.output_blocks / n, spec.input_blocks, spec.filter, spec.filter, b, n, b}),
-      buffer("bias", Scope::Constant, {spec.output_blocks * b}),
-      buffer("O", Scope::Output, {spec.output_blocks, oh, ow, b}),
-      buffer("T", Scope::Register, {spec.output_blocks, oh, ow, b})};
+  kernel.buffers = {buffer("I", Scope::Input, {spec.input_blocks, spec.height, spec.width, b}),
+                    buffer("K", Scope::Constant,
+                           {spec.output_blocks / n, spec.input_blocks, spec.filter, spec.filter, b, n, b}),
+                    buffer("bias", Scope::Constant, {spec.output_blocks * b}),
+                    buffer("O", Scope::Output, {spec.output_blocks, oh, ow, b}),
+                    buffer("T", Scope::Register, {spec.output_blocks, oh, ow, b})};
   const std::vector<Iterator> outer = {
       {"fo", spec.output_blocks / n}, {"fn", n}, {"fi", b}, {"y", oh}, {"x", ow}};
   std::vector<Iterator> inner = outer;
-  inner.insert(inner.end(), {{"co", spec.input_blocks}, {"r", spec.filter}, {"s", spec.filter},
-                             {"ci", b}});
+  inner.insert(inner.end(), {{"co", spec.input_blocks}, {"r", spec.filter}, {"s", spec.filter}, {"ci", b}});
   const std::vector<Affine> place = {v("fo") * n + v("fn"), v("y"), v("x"), v("fi")};
   const Affine row = v("y") * spec.stride + v("r") - spec.padding;
   const Affine column = v("x") * spec.stride + v("s") - spec.padding;
@@ -70,8 +67,7 @@ ScheduledKernel blocked_convolution(const ConvolutionSpec& spec) {
       statement("init", outer, access(4, place), constant(DType::F32, 0)),
       statement("macc", inner, access(4, place),
                 binary(BinaryOp::Mul, load(DType::F32, 0, {v("co"), row, column, v("ci")}),
-                       load(DType::F32, 1, {v("fo"), v("co"), v("r"), v("s"), v("ci"), v("fn"),
-                                            v("fi")})),
+                       load(DType::F32, 1, {v("fo"), v("co"), v("r"), v("s"), v("ci"), v("fn"), v("fi")})),
                 Reduction::Sum),
       statement("tail", outer, access(3, place),
                 relu(binary(BinaryOp::Add, load(DType::F32, 4, place),
@@ -83,11 +79,12 @@ ScheduledKernel blocked_convolution(const ConvolutionSpec& spec) {
   }
 
   const int64_t tiles = (ow + spec.columns - 1) / spec.columns;
-  std::map<std::string, Affine> iterators = {{"fo", v("o_fo")}, {"fn", v("fn")}, {"fi", v("fi")},
+  std::map<std::string, Affine> iterators = {{"fo", v("o_fo")},
+                                             {"fn", v("fn")},
+                                             {"fi", v("fi")},
                                              {"y", v("o_y")},
                                              {"x", v("o_x") * spec.columns + v("xi")}};
-  const std::vector<TileLoop> copies = {unrolled("xi", spec.columns), unrolled("fn", n),
-                                        lanes("fi", b)};
+  const std::vector<TileLoop> copies = {unrolled("xi", spec.columns), unrolled("fn", n), lanes("fi", b)};
   std::vector<Affine> tail;
   if (ow % spec.columns != 0) tail = {Affine(ow - 1) - iterators["x"]};
   std::vector<TileLoop> nest = {serial("co", spec.input_blocks), serial("r", spec.filter),
@@ -99,22 +96,24 @@ ScheduledKernel blocked_convolution(const ConvolutionSpec& spec) {
   constraints.insert(constraints.end(), tail.begin(), tail.end());
   ScheduledKernel result;
   result.kernel = kernel;
-  result.root = for_loop(
-      "o_fo", spec.output_blocks / n,
-      for_loop("o_y", oh,
-               for_loop("o_x", tiles,
-                        leaf({tile(0, copies, iterators, tail), tile(1, nest, all, constraints),
-                              tile(2, copies, iterators, tail)})),
-               true),
-      true);
+  result.root =
+      for_loop("o_fo", spec.output_blocks / n,
+               for_loop("o_y", oh,
+                        for_loop("o_x", tiles,
+                                 leaf({tile(0, copies, iterators, tail), tile(1, nest, all, constraints),
+                                       tile(2, copies, iterators, tail)})),
+                        true),
+               true);
   return result;
 }
 
 Tensors convolution_inputs(const ConvolutionSpec& spec) {
   const int64_t b = spec.block;
   return {{"I", seeded(DType::F32, {spec.input_blocks, spec.height, spec.width, b}, 1)},
-          {"K", seeded(DType::F32, {spec.output_blocks / spec.vectors, spec.input_blocks,
-                                    spec.filter, spec.filter, b, spec.vectors, b}, 2)},
+          {"K", seeded(DType::F32,
+                       {spec.output_blocks / spec.vectors, spec.input_blocks, spec.filter, spec.filter, b,
+                        spec.vectors, b},
+                       2)},
           {"bias", seeded(DType::F32, {spec.output_blocks * b}, 3)}};
 }
 
@@ -133,13 +132,11 @@ ScheduledKernel elementwise(int64_t count, int64_t width, DType from, DType to,
   const ExprPtr expr = value(loads);
   // Only inputs that are read are arguments.
   size_t used = 0;
-  for_each_load(expr, [&](const Expr& load) {
-    used = std::max(used, static_cast<size_t>(load.access.buffer) + 1);
-  });
+  for_each_load(
+      expr, [&](const Expr& load) { used = std::max(used, static_cast<size_t>(load.access.buffer) + 1); });
   kernel.buffers.resize(used);
   kernel.buffers.push_back(buffer("O", Scope::Output, {count}, to));
-  kernel.statements = {
-      statement("map", {{"i", count}}, access(static_cast<int>(used), {v("i")}), expr)};
+  kernel.statements = {statement("map", {{"i", count}}, access(static_cast<int>(used), {v("i")}), expr)};
   const Affine i = v("io") * width + v("ii");
   std::vector<Affine> tail;
   if (count % width != 0) tail = {Affine(count - 1) - i};
@@ -184,13 +181,15 @@ ScheduledKernel elementwise_relu(int64_t count, int64_t width) {
   });
 }
 
-ScheduledKernel transposed(int64_t rows, int64_t columns, int64_t width, int64_t copies, DType dtype, bool apart) {
+ScheduledKernel transposed(int64_t rows, int64_t columns, int64_t width, int64_t copies, DType dtype,
+                           bool apart) {
   Kernel kernel;
   kernel.name = "transposed";
   kernel.buffers = {buffer("A", Scope::Input, {columns, rows}), buffer("O", Scope::Output, {rows, columns})};
   for (Buffer& each : kernel.buffers) each.dtype = dtype;
-  kernel.statements = {statement("copy", {{"i", rows}, {"j", columns}}, access(1, {v("i"), v("j")}),
-                                 binary(BinaryOp::Add, load(dtype, 0, {v("j"), v("i")}), constant(dtype, 1)))};
+  kernel.statements = {
+      statement("copy", {{"i", rows}, {"j", columns}}, access(1, {v("i"), v("j")}),
+                binary(BinaryOp::Add, load(dtype, 0, {v("j"), v("i")}), constant(dtype, 1)))};
   auto leaf_at = [&](const Affine& io, const Affine& jo, bool tail) {
     const Affine i = io * width + v("ii"), j = jo * copies + v("ju");
     const std::vector<Affine> ends = {Affine(rows - 1) - i, Affine(columns - 1) - j};
@@ -225,14 +224,13 @@ ScheduledKernel symbolic_add(Scope second) {
   kernel.buffers = {buffer("A", Scope::Input, {v("p0")}), buffer("B", second, {extent}),
                     buffer("O", Scope::Output, {v("p0")})};
   const std::vector<Affine> place = {v("i")};
-  kernel.statements = {statement(
-      "add", {{"i", v("p0")}}, access(2, place),
-      binary(BinaryOp::Add, load(DType::F32, 0, place), load(DType::F32, 1, place)))};
+  kernel.statements = {
+      statement("add", {{"i", v("p0")}}, access(2, place),
+                binary(BinaryOp::Add, load(DType::F32, 0, place), load(DType::F32, 1, place)))};
   const Affine i = v("io") * 16 + v("ii");
   using Kind = LoopExpr::Kind;
   const LoopExprPtr last = loop_expr(
-      Kind::FloorDiv,
-      {loop_expr(Kind::Sub, {loop_variable("p0"), loop_constant(1)}), loop_constant(16)});
+      Kind::FloorDiv, {loop_expr(Kind::Sub, {loop_variable("p0"), loop_constant(1)}), loop_constant(16)});
   ScheduledKernel result;
   result.kernel = kernel;
   result.root = for_loop("io", loop_constant(0), last,
@@ -249,10 +247,10 @@ ScheduledKernel gemm(int64_t m, int64_t n, int64_t k) {
   const std::vector<Iterator> outer = {{"i", m}, {"j", n}};
   kernel.statements = {
       statement("init", outer, access(4, {v("i"), v("j")}), load(DType::F32, 2, {v("j")})),
-      statement("macc", {{"i", m}, {"j", n}, {"k", k}}, access(4, {v("i"), v("j")}),
-                binary(BinaryOp::Mul, load(DType::F32, 0, {v("i"), v("k")}),
-                       load(DType::F32, 1, {v("k"), v("j")})),
-                Reduction::Sum),
+      statement(
+          "macc", {{"i", m}, {"j", n}, {"k", k}}, access(4, {v("i"), v("j")}),
+          binary(BinaryOp::Mul, load(DType::F32, 0, {v("i"), v("k")}), load(DType::F32, 1, {v("k"), v("j")})),
+          Reduction::Sum),
       statement("out", outer, access(3, {v("i"), v("j")}), load(DType::F32, 4, {v("i"), v("j")}))};
   std::map<std::string, Affine> iterators = {{"i", v("io") * 4 + v("ii")},
                                              {"j", v("jo") * 32 + v("jn") * 16 + v("ji")}};
@@ -266,13 +264,12 @@ ScheduledKernel gemm(int64_t m, int64_t n, int64_t k) {
   if (n % 32 != 0) tail.push_back(Affine(n - 1) - iterators["j"]);
   ScheduledKernel result;
   result.kernel = kernel;
-  result.root = for_loop(
-      "io", (m + 3) / 4,
-      for_loop("jo", (n + 31) / 32,
-               leaf({tile(0, copies, iterators, tail), tile(1, nest, all, tail),
-                     tile(2, copies, iterators, tail)}),
-               true),
-      true);
+  result.root = for_loop("io", (m + 3) / 4,
+                         for_loop("jo", (n + 31) / 32,
+                                  leaf({tile(0, copies, iterators, tail), tile(1, nest, all, tail),
+                                        tile(2, copies, iterators, tail)}),
+                                  true),
+                         true);
   return result;
 }
 
@@ -281,11 +278,10 @@ ScheduledKernel row_reduction(int64_t rows, int64_t columns, Reduction reduction
   kernel.name = "rows";
   kernel.buffers = {buffer("A", Scope::Input, {rows, columns}), buffer("O", Scope::Output, {rows}),
                     buffer("T", Scope::Register, {rows})};
-  kernel.statements = {
-      statement("init", {{"r", rows}}, access(2, {v("r")}), identity(reduction, DType::F32)),
-      statement("sum", {{"r", rows}, {"c", columns}}, access(2, {v("r")}),
-                load(DType::F32, 0, {v("r"), v("c")}), reduction),
-      statement("out", {{"r", rows}}, access(1, {v("r")}), load(DType::F32, 2, {v("r")}))};
+  kernel.statements = {statement("init", {{"r", rows}}, access(2, {v("r")}), identity(reduction, DType::F32)),
+                       statement("sum", {{"r", rows}, {"c", columns}}, access(2, {v("r")}),
+                                 load(DType::F32, 0, {v("r"), v("c")}), reduction),
+                       statement("out", {{"r", rows}}, access(1, {v("r")}), load(DType::F32, 2, {v("r")}))};
   const Affine c = v("co") * 16 + v("ci");
   std::vector<Affine> tail;
   if (columns % 16 != 0) tail = {Affine(columns - 1) - c};
@@ -294,8 +290,7 @@ ScheduledKernel row_reduction(int64_t rows, int64_t columns, Reduction reduction
   result.root = for_loop(
       "ro", rows,
       leaf({tile(0, {}, {{"r", v("ro")}}),
-            tile(1, {serial("co", (columns + 15) / 16), lanes("ci", 16)}, {{"r", v("ro")}, {"c", c}},
-                 tail),
+            tile(1, {serial("co", (columns + 15) / 16), lanes("ci", 16)}, {{"r", v("ro")}, {"c", c}}, tail),
             tile(2, {}, {{"r", v("ro")}})}),
       true);
   return result;
@@ -304,32 +299,32 @@ ScheduledKernel row_reduction(int64_t rows, int64_t columns, Reduction reduction
 ScheduledKernel softmax(int64_t rows, int64_t columns) {
   Kernel kernel;
   kernel.name = "softmax";
-  kernel.buffers = {buffer("A", Scope::Input, {rows, columns}),
-                    buffer("O", Scope::Output, {rows, columns}), buffer("E", Scope::Stack, {columns}),
-                    buffer("M", Scope::Register, {rows}), buffer("S", Scope::Register, {rows})};
+  kernel.buffers = {buffer("A", Scope::Input, {rows, columns}), buffer("O", Scope::Output, {rows, columns}),
+                    buffer("E", Scope::Stack, {columns}), buffer("M", Scope::Register, {rows}),
+                    buffer("S", Scope::Register, {rows})};
   const std::vector<Iterator> row = {{"r", rows}}, both = {{"r", rows}, {"c", columns}};
   const std::vector<Affine> r = {v("r")}, c = {v("c")}, rc = {v("r"), v("c")};
   const ExprPtr input = load(DType::F32, 0, rc);
-  kernel.statements = {
-      statement("low", row, access(3, r), identity(Reduction::Max, DType::F32)),
-      statement("top", both, access(3, r), input, Reduction::Max),
-      statement("zero", row, access(4, r), constant(DType::F32, 0)),
-      statement("power", both, access(2, c),
-                unary(UnaryOp::Exp, binary(BinaryOp::Sub, input, load(DType::F32, 3, r)))),
-      statement("sum", both, access(4, r), load(DType::F32, 2, c), Reduction::Sum),
-      statement("share", both, access(1, rc),
-                binary(BinaryOp::Div, load(DType::F32, 2, c), load(DType::F32, 4, r)))};
+  kernel.statements = {statement("low", row, access(3, r), identity(Reduction::Max, DType::F32)),
+                       statement("top", both, access(3, r), input, Reduction::Max),
+                       statement("zero", row, access(4, r), constant(DType::F32, 0)),
+                       statement("power", both, access(2, c),
+                                 unary(UnaryOp::Exp, binary(BinaryOp::Sub, input, load(DType::F32, 3, r)))),
+                       statement("sum", both, access(4, r), load(DType::F32, 2, c), Reduction::Sum),
+                       statement("share", both, access(1, rc),
+                                 binary(BinaryOp::Div, load(DType::F32, 2, c), load(DType::F32, 4, r)))};
   const Affine column = v("co") * 8 + v("ci");
   std::vector<Affine> tail;
   if (columns % 8 != 0) tail = {Affine(columns - 1) - column};
   auto scalar = [&](int index) { return tile(index, {}, {{"r", v("ro")}}); };
   auto vector = [&](int index) {
-    return tile(index, {serial("co", (columns + 7) / 8, 2), lanes("ci", 8)},
-                {{"r", v("ro")}, {"c", column}}, tail);
+    return tile(index, {serial("co", (columns + 7) / 8, 2), lanes("ci", 8)}, {{"r", v("ro")}, {"c", column}},
+                tail);
   };
   ScheduledKernel result;
   result.kernel = kernel;
-  result.root = for_loop("ro", rows, leaf({scalar(0), vector(1), scalar(2), vector(3), vector(4), vector(5)}), true);
+  result.root =
+      for_loop("ro", rows, leaf({scalar(0), vector(1), scalar(2), vector(3), vector(4), vector(5)}), true);
   return result;
 }
 

@@ -38,9 +38,10 @@ struct Result {
 ScheduledKernel several(int64_t count, int64_t width, const std::vector<DType>& inputs,
                         const std::vector<Result>& results);
 
-// O[i, j] = A[j, i] + 1 with `width` lanes along i and `copies` along j; ends of both in leaves of their own, or
-// where they are not `apart`, under conditions known only at run time.
-ScheduledKernel transposed(int64_t rows, int64_t columns, int64_t width, int64_t copies, DType dtype, bool apart);
+// O[i, j] = A[j, i] + 1 with `width` lanes along i and `copies` along j; ends of both in leaves of their own,
+// or where they are not `apart`, under conditions known only at run time.
+ScheduledKernel transposed(int64_t rows, int64_t columns, int64_t width, int64_t copies, DType dtype,
+                           bool apart);
 
 // O[i] = A[i] + B[i] over i < p0, in vectors of 16; B of this scope, with 5000 elements if constant.
 ScheduledKernel symbolic_add(Scope second);

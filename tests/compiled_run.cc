@@ -45,7 +45,7 @@ class LinkedModel {
 
   void run() {
     bind();
-    std::vector<std::vector<uint64_t>> memory;   // aligned for elements of all types
+    std::vector<std::vector<uint64_t>> memory;  // aligned for elements of all types
     std::vector<tc_input_buffer> inputs;
     std::vector<tc_output_buffer> outputs;
     for (int32_t i = 0; i < tc_model_input_count(model_.get()); ++i) {
@@ -70,7 +70,8 @@ class LinkedModel {
   size_t pick(size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(random_); }
 
   void take(uint64_t bytes) {
-    if (bytes > kMostBytes || (taken_ += bytes) > kMostBytes) throw Refusal{"its inputs and outputs are too large for a test"};
+    if (bytes > kMostBytes || (taken_ += bytes) > kMostBytes)
+      throw Refusal{"its inputs and outputs are too large for a test"};
   }
 
   tc_port_info port(int32_t index, bool input) const {
@@ -90,7 +91,8 @@ class LinkedModel {
       for (int32_t axis = 0; axis < info.rank; ++axis) {
         if (own[static_cast<size_t>(axis)] >= 0) continue;
         const std::string name = info.symbols[axis] ? info.symbols[axis] : "";
-        own[static_cast<size_t>(axis)] = sizes.try_emplace(name, 1 + static_cast<int64_t>(pick(9))).first->second;
+        own[static_cast<size_t>(axis)] =
+            sizes.try_emplace(name, 1 + static_cast<int64_t>(pick(9))).first->second;
       }
     }
     for (const auto& own : dims) shapes.push_back({own.data(), static_cast<int32_t>(own.size()), 0});
@@ -104,14 +106,16 @@ class LinkedModel {
     const auto type = static_cast<DType>(dtype);
     const bool wild = pick(4) == 0 && type != DType::Bool;
     if (wild || !(is_float(type) || is_integer(type) || type == DType::Bool)) {
-      for (uint64_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(type == DType::Bool ? pick(2) : pick(256));
+      for (uint64_t i = 0; i < bytes; ++i)
+        data[i] = static_cast<uint8_t>(type == DType::Bool ? pick(2) : pick(256));
       return memory;
     }
     const int64_t size = tc_dtype_size(dtype);
     TC_CHECK(size > 0, "an input has the type ", dtype);
     Tensor values(type, {static_cast<int64_t>(bytes) / size});
     for (int64_t i = 0; i < values.count(); ++i) {
-      const double number = is_float(type) ? static_cast<double>(pick(2001)) / 1000 - 1 : static_cast<double>(pick(type == DType::Bool ? 2 : 4));
+      const double number = is_float(type) ? static_cast<double>(pick(2001)) / 1000 - 1
+                                           : static_cast<double>(pick(type == DType::Bool ? 2 : 4));
       values.set(i, number);
     }
     std::copy(values.bytes.begin(), values.bytes.end(), data);

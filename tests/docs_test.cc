@@ -33,7 +33,8 @@ std::string cell(const std::string& text) {
   return result;
 }
 
-// By ONNX name how many of the ONNX project's node tests have the operator, and of these pass: tests/frontend/test_node_counts.py.
+// By ONNX name how many of the ONNX project's node tests have the operator, and of these pass:
+// tests/frontend/test_node_counts.py.
 struct NodeTestCount {
   int passed = 0, all = 0;
 };
@@ -66,16 +67,18 @@ std::string tested(const OpRow& row, const std::map<std::string, NodeTestCount>&
 std::string versions_section() {
   constexpr size_t kWidth = 140;
   std::ostringstream section;
-  section << "## newest versions\n\nOf each operator of ONNX the newest version that is known, and the newest operator set of its domain; a node of a "
-             "newer set is refused.\nWhere the text of an operator was corrected later, the corrected one holds for all its versions: "
-             "[frontend.md](frontend.md) says where.\n";
+  section
+      << "## newest versions\n\nOf each operator of ONNX the newest version that is known, and the newest operator set of its domain; a node of a "
+         "newer set is refused.\nWhere the text of an operator was corrected later, the corrected one holds for all its versions: "
+         "[frontend.md](frontend.md) says where.\n";
   for (const OnnxDomain& domain : onnx_domains()) {
-    section << "\n* " << (domain.name.empty() ? "default domain" : domain.name) << ", operator set " << domain.newest << ":\n";
+    section << "\n* " << (domain.name.empty() ? "default domain" : domain.name) << ", operator set "
+            << domain.newest << ":\n";
     std::string line;
     for (const OnnxVersion& each : domain.operators) {
       const std::string entry = each.name + " " + std::to_string(each.version);
       if (line.size() + entry.size() > kWidth) {
-        section << "  " << line.substr(0, line.size() - 1) << "\n";   // without the space behind the comma
+        section << "  " << line.substr(0, line.size() - 1) << "\n";  // without the space behind the comma
         line.clear();
       }
       line += entry + (&each == &domain.operators.back() ? "" : ", ");
@@ -88,22 +91,26 @@ std::string versions_section() {
 std::string operators_page() {
   std::ostringstream page;
   const std::map<std::string, NodeTestCount> counts = node_test_counts();
-  page << "# Operators\n\nGenerated from the op table (`ir/ops`) by `./check --update`; a test fails when it is stale.\n"
-       << "A row without ONNX names is made by the compiler itself. Operators on sequences, optionals, strings and images, and FlexAttention, need no row: "
-          "[frontend.md](frontend.md) lists them.\nThe column before the last says how many of the node tests of the ONNX project have the "
-          "operator and pass.\n\n";
+  page
+      << "# Operators\n\nGenerated from the op table (`ir/ops`) by `./check --update`; a test fails when it is stale.\n"
+      << "A row without ONNX names is made by the compiler itself. Operators on sequences, optionals, strings and images, and FlexAttention, need no row: "
+         "[frontend.md](frontend.md) lists them.\nThe column before the last says how many of the node tests of the ONNX project have the "
+         "operator and pass.\n\n";
   std::map<std::string, std::vector<const OpRow*>> categories;
   for (const auto& [name, row] : op_table()) categories[row.category].push_back(&row);
   for (const auto& [category, rows] : categories) {
-    page << "## " << (category.empty() ? "other" : category) << "\n\n"
-         << "| op | ONNX name and first opset | equation | node tests | what it computes |\n|---|---|---|---|---|\n";
+    page
+        << "## " << (category.empty() ? "other" : category) << "\n\n"
+        << "| op | ONNX name and first opset | equation | node tests | what it computes |\n|---|---|---|---|---|\n";
     for (const OpRow* row : rows) {
       std::vector<std::string> names;
       for (const OnnxName& name : row->onnx) {
-        names.push_back((name.domain.empty() ? "" : name.domain + "::") + name.name + " " + std::to_string(name.since));
+        names.push_back((name.domain.empty() ? "" : name.domain + "::") + name.name + " " +
+                        std::to_string(name.since));
       }
       page << "| " << row->name << " | " << cell(joined(names)) << " | "
-           << (row->equation.empty() ? "" : "`" + cell(row->equation) + "`") << " | " << tested(*row, counts) << " | " << cell(row->doc) << " |\n";
+           << (row->equation.empty() ? "" : "`" + cell(row->equation) + "`") << " | " << tested(*row, counts)
+           << " | " << cell(row->doc) << " |\n";
     }
     page << "\n";
   }
@@ -113,15 +120,18 @@ std::string operators_page() {
 
 std::string primitives_page() {
   std::ostringstream page;
-  page << "# Schedule primitives\n\nGenerated from their rows (`scheduler/primitives`) by `./check --update`; a test fails "
-          "when it is stale.\n\nRewrites change statements, and each has its own check. Orders change when instances run, and "
-          "one check asks isl\nwhether every dependence still runs forwards. Marks say how a loop is run. In Python each is "
-          "a method of `tc.Schedule`\nwhose arguments have the names below in small letters.\n\n";
+  page
+      << "# Schedule primitives\n\nGenerated from their rows (`scheduler/primitives`) by `./check --update`; a test fails "
+         "when it is stale.\n\nRewrites change statements, and each has its own check. Orders change when instances run, and "
+         "one check asks isl\nwhether every dependence still runs forwards. Marks say how a loop is run. In Python each is "
+         "a method of `tc.Schedule`\nwhose arguments have the names below in small letters.\n\n";
   for (const PrimitiveRow& row : primitive_table()) {
-    page << "## " << row.name << " (" << name_of(row.kind) << ")\n\n`" << row.signature() << "`\n\n" << row.doc << "\n\n";
+    page << "## " << row.name << " (" << name_of(row.kind) << ")\n\n`" << row.signature() << "`\n\n"
+         << row.doc << "\n\n";
     if (row.matrix_unit) page << "Only for targets with a matrix unit.\n\n";
     for (const Argument& argument : row.form) {
-      if (argument.kind != Argument::Kind::Keyword) page << "* " << argument.name << ": " << description(argument) << "\n";
+      if (argument.kind != Argument::Kind::Keyword)
+        page << "* " << argument.name << ": " << description(argument) << "\n";
     }
     page << "\n";
   }
@@ -130,30 +140,62 @@ std::string primitives_page() {
 
 std::string passes_page() {
   std::ostringstream page;
-  page << "# Graph passes\n\nGenerated from the pass table (`ir/passes/pass.cc`) by `./check --update`, in the order in which "
-          "they run.\n`--dump=NAME` or `--dump=all` prints the graph after them.\n\n| pass | what it does |\n|---|---|\n";
+  page
+      << "# Graph passes\n\nGenerated from the pass table (`ir/passes/pass.cc`) by `./check --update`, in the order in which "
+         "they run.\n`--dump=NAME` or `--dump=all` prints the graph after them.\n\n| pass | what it does |\n|---|---|\n";
   for (const Pass& pass : pass_table()) page << "| " << pass.name << " | " << cell(pass.doc) << " |\n";
+  return page.str();
+}
+
+std::string code_passes_page() {
+  std::ostringstream page;
+  page
+      << "# Passes over code\n\nGenerated from the table of `codegen/passes/pass.cc` by `./check --update`, in the order in which they run over a kernel's "
+         "code.\n`python -m tc inspect MODEL --kernel NAME --dump=PASS` prints it behind a pass.\n\n| pass | what it does | for | over |\n|---|---|---|---|\n";
+  for (const CodePassInfo& pass : code_passes())
+    page << "| " << pass.name << " | " << cell(pass.doc) << " | " << pass.when << " | " << pass.stage
+         << " |\n";
   return page.str();
 }
 
 std::string targets_page() {
   std::ostringstream page;
-  page << "# Targets\n\nGenerated from the target tables (`ir/target`) by `./check --update`. After a name, "
-          "`+feature,-feature` adds and removes features; `rv64gcv+lengths` has versions for longer vectors (riscv.md).\n\n| target | description |\n|---|---|\n";
+  page
+      << "# Targets\n\nGenerated from the target tables (`ir/target`) by `./check --update`. After a name, "
+         "`+feature,-feature` adds and removes features; `rv64gcv+lengths` has versions for longer vectors (riscv.md).\n"
+         "`TARGET@CORE` is code for every machine that runs TARGET's, planned for one of the cores below; on the command line `--target TARGET --cpu CORE`.\n\n| target | description |\n|---|---|\n";
   for (const auto& [name, description] : known_targets()) {
     // What this machine has is in no page.
-    page << "| " << name << " | " << (name == "native" ? "this machine, with what it has" : cell(description)) << " |\n";
+    page << "| " << name << " | " << (name == "native" ? "this machine, with what it has" : cell(description))
+         << " |\n";
   }
-  page << "\n## Multiply-accumulate instructions\n\nThose that products of small numbers use (`ir/target/*_instructions.cc`), by "
-          "unit: a target uses the first of its architecture's whose\nfeature it has, and of that the instructions whose features "
-          "it has. Cycles are of one instruction.\n\n| architecture | unit | instruction | needs | multiplies | sums up in | rows x "
-          "columns x depth | cycles |\n|---|---|---|---|---|---|---|--:|\n";
-  for (const auto& [name, arch] : {std::pair("x86-64", Arch::X86_64), {"riscv64", Arch::RiscV64}, {"aarch64", Arch::AArch64}}) {
+  page
+      << "\n## Cores\n\nRows of `ir/target/*_cores.h`. Widths are of a vector register and of a vector unit, in bits; latency is a multiply-add's, in cycles; caches are the first and "
+         "the second one.\n\n| architecture | core | what it is | executes | issues | registers / unit | vector units | latency | caches, KiB |\n"
+         "|---|---|---|---|--:|--:|--:|--:|--:|\n";
+  for (const auto& [name, arch] :
+       {std::pair("x86-64", Arch::X86_64), {"riscv64", Arch::RiscV64}, {"aarch64", Arch::AArch64}}) {
+    for (const CoreRow* row : targets::cores_of(arch)) {
+      page << "| " << name << " | " << row->name << " | " << row->description << " | "
+           << (row->window == 0 ? "in order" : text("out of order, window ", row->window)) << " | "
+           << row->issue_width << " | " << row->vector_bits << " / " << row->datapath_bits << " | "
+           << row->vector_units << " | " << row->latency.vector << " | " << row->first_level_kib << ", "
+           << row->second_level_kib << " |\n";
+    }
+  }
+  page
+      << "\n## Multiply-accumulate instructions\n\nThose that products of small numbers use (`ir/target/*_instructions.cc`), by "
+         "unit: a target uses the first of its architecture's whose\nfeature it has, and of that the instructions whose features "
+         "it has. Cycles are of one instruction.\n\n| architecture | unit | instruction | needs | multiplies | sums up in | rows x "
+         "columns x depth | cycles |\n|---|---|---|---|---|---|---|--:|\n";
+  for (const auto& [name, arch] :
+       {std::pair("x86-64", Arch::X86_64), {"riscv64", Arch::RiscV64}, {"aarch64", Arch::AArch64}}) {
     for (const targets::UnitRow& unit : targets::units_of(arch)) {
       for (const MultiplyAdd& row : unit.instructions) {
-        page << "| " << name << " | " << unit.feature << (unit.vectors ? ", vectors" : ", tiles") << " | `" << row.name << "` | "
-             << row.feature << " | " << name_of(row.a) << " x " << name_of(row.b) << " | " << name_of(row.sum) << " | " << row.rows
-             << " x " << row.columns << " x " << row.depth << " | " << row.cycles << " |\n";
+        page << "| " << name << " | " << unit.feature << (unit.vectors ? ", vectors" : ", tiles") << " | `"
+             << row.name << "` | " << row.feature << " | " << name_of(row.a) << " x " << name_of(row.b)
+             << " | " << name_of(row.sum) << " | " << row.rows << " x " << row.columns << " x " << row.depth
+             << " | " << row.cycles << " |\n";
       }
     }
   }
@@ -189,13 +231,15 @@ std::map<std::string, std::string> convolution_texts() {
     for (const std::string& line : report.trace) texts["trace"] += line + "\n";
     texts["loops"] = str(schedule.finish());
     // Of the four unrolled steps the first: fences end them.
-    const std::string loop = testing::hottest_loop(kernel_assembly(schedule.finish(), options.target, "kernel"), "vfmadd");
+    const std::string loop =
+        testing::hottest_loop(kernel_assembly(schedule.finish(), options.target, "kernel"), "vfmadd");
     texts["assembly"] = loop.substr(0, loop.find("\t#MEMBARRIER"));
   }
   return texts;
 }
 
-// The page with what follows each line `<!-- generated: NAME -->` in a fenced block replaced by the text of that name.
+// The page with what follows each line `<!-- generated: NAME -->` in a fenced block replaced by the text of
+// that name.
 std::string with_blocks(const std::string& page, const std::map<std::string, std::string>& texts) {
   std::istringstream in(page);
   std::string result, line;
@@ -229,6 +273,7 @@ TEST(Docs, StoryOfAConvolutionIsWhatTheCompilerPrints) {
 TEST(Docs, OperatorsPageIsGenerated) { expect_golden("docs/operators.md", operators_page()); }
 TEST(Docs, PrimitivesPageIsGenerated) { expect_golden("docs/primitives.md", primitives_page()); }
 TEST(Docs, PassesPageIsGenerated) { expect_golden("docs/passes.md", passes_page()); }
+TEST(Docs, CodePassesPageIsGenerated) { expect_golden("docs/code_passes.md", code_passes_page()); }
 TEST(Docs, TargetsPageIsGenerated) { expect_golden("docs/targets.md", targets_page()); }
 
 TEST(Docs, EveryRowIsDocumented) {

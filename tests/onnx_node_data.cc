@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 fs::path data_folder() {
   if (const char* named = std::getenv("TC_ONNX_NODE_TESTS")) return named;
-  FILE* python = popen("python3 -c 'import onnx, os; print(os.path.dirname(onnx.__file__), end=\"\")' 2>/dev/null", "r");
+  FILE* python =
+      popen("python3 -c 'import onnx, os; print(os.path.dirname(onnx.__file__), end=\"\")' 2>/dev/null", "r");
   if (!python) return {};
   std::string package;
   char part[256];
@@ -73,13 +74,15 @@ std::string read_whole_file(const fs::path& path) {
 
 Tensor read_tensor_file(const fs::path& path) {
   tc_onnx::TensorProto message;
-  if (!message.ParseFromString(read_whole_file(path))) fail(ErrorKind::Unsupported, path.string(), " is no tensor");
+  if (!message.ParseFromString(read_whole_file(path)))
+    fail(ErrorKind::Unsupported, path.string(), " is no tensor");
   return *read_tensor(message, "", path.filename().string());
 }
 
 namespace {
 
-void add_tensors(const tc_onnx::SequenceProto& sequence, const std::string& name, std::vector<Tensor>& tensors) {
+void add_tensors(const tc_onnx::SequenceProto& sequence, const std::string& name,
+                 std::vector<Tensor>& tensors) {
   for (const auto& each : sequence.tensor_values()) tensors.push_back(*read_tensor(each, "", name));
 }
 
@@ -100,7 +103,8 @@ NodeTestValue read_value_file(const fs::path& path, const tc_onnx::TypeProto& ty
     default:
       read = optional.ParseFromString(bytes);
       value.present = optional.has_tensor_value() || optional.has_sequence_value();
-      if (optional.has_tensor_value()) value.tensors.push_back(*read_tensor(optional.tensor_value(), "", name));
+      if (optional.has_tensor_value())
+        value.tensors.push_back(*read_tensor(optional.tensor_value(), "", name));
       add_tensors(optional.sequence_value(), name, value.tensors);
   }
   if (!read) fail(ErrorKind::Unsupported, path.string(), " is no ", name_of(value.kind));
@@ -129,7 +133,8 @@ std::string constant_operands(const std::string& bytes, const fs::path& data,
 
 std::string constant_operands(const std::string& bytes, const fs::path& data, bool all) {
   return constant_operands(bytes, data, [&](const std::string&, const Tensor& tensor) {
-    const bool integers = tensor.dtype == DType::I32 || tensor.dtype == DType::I64 || tensor.dtype == DType::Bool;
+    const bool integers =
+        tensor.dtype == DType::I32 || tensor.dtype == DType::I64 || tensor.dtype == DType::Bool;
     return all || (integers && tensor.shape.size() <= 1);
   });
 }

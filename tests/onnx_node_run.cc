@@ -30,11 +30,17 @@ using Tensors = std::map<std::string, Tensor>;
 
 // A mismatch in words, or nothing.
 std::string difference(const Tensor& found, const Tensor& expected) {
-  if (found.dtype != expected.dtype) return text("type ", name_of(found.dtype), " for ", name_of(expected.dtype));
-  if (found.shape != expected.shape) return text("shape ", str(shape_of(found.shape)), " for ", str(shape_of(expected.shape)));
+  if (found.dtype != expected.dtype)
+    return text("type ", name_of(found.dtype), " for ", name_of(expected.dtype));
+  if (found.shape != expected.shape)
+    return text("shape ", str(shape_of(found.shape)), " for ", str(shape_of(expected.shape)));
   const bool half = expected.dtype == DType::F16 || expected.dtype == DType::BF16;
-  // Of bfloat16 two units in the last place: the vectors' operators each round, and what lies between casts does not here.
-  const double relative = expected.dtype == DType::BF16 ? 0x1p-6 : half ? 1e-2 : 1e-3, absolute = half ? 1e-3 : 1e-5;
+  // Of bfloat16 two units in the last place: the vectors' operators each round, and what lies between casts
+  // does not here.
+  const double relative = expected.dtype == DType::BF16 ? 0x1p-6
+                          : half                        ? 1e-2
+                                                        : 1e-3,
+               absolute = half ? 1e-3 : 1e-5;
   for (int64_t i = 0; i < expected.count(); ++i) {
     if (!is_float(expected.dtype)) {
       // Quantised values may fall on the other side of a tie.
@@ -47,7 +53,8 @@ std::string difference(const Tensor& found, const Tensor& expected) {
     const double a = found.as_double(i), b = expected.as_double(i);
     if (std::isnan(a) && std::isnan(b)) continue;
     if (a == b) continue;
-    if (!(std::abs(a - b) <= absolute + relative * std::abs(b))) return text("element ", i, " is ", a, " for ", b);
+    if (!(std::abs(a - b) <= absolute + relative * std::abs(b)))
+      return text("element ", i, " is ", a, " for ", b);
   }
   return "";
 }
@@ -62,7 +69,8 @@ void collect_rows(const Graph& graph, std::set<std::string>& rows) {
 }
 
 // Rows and forms of the file's own nodes, of which the import may have computed some.
-void collect_rows(const tc_onnx::GraphProto& graph, const std::map<std::string, int>& opsets, std::set<std::string>& rows) {
+void collect_rows(const tc_onnx::GraphProto& graph, const std::map<std::string, int>& opsets,
+                  std::set<std::string>& rows) {
   for (const tc_onnx::NodeProto& node : graph.node()) {
     const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
     const auto opset = opsets.find(domain);
@@ -109,7 +117,8 @@ class NativeModel {
       inputs.push_back(&given.at(port(i, true).name));
       shapes.push_back({inputs.back()->shape.data(), static_cast<int32_t>(inputs.back()->shape.size()), 0});
     }
-    if (tc_context_bind(context.get(), shapes.data(), static_cast<int32_t>(shapes.size())) != TC_OK) broken("bind");
+    if (tc_context_bind(context.get(), shapes.data(), static_cast<int32_t>(shapes.size())) != TC_OK)
+      broken("bind");
     std::vector<Tensor> results;
     std::vector<std::string> names;
     std::vector<bool> unbounded;
@@ -130,7 +139,8 @@ class NativeModel {
     for (const Tensor* tensor : inputs) in.push_back({tensor->bytes.data(), tensor->bytes.size()});
     std::vector<tc_output_buffer> out;
     for (size_t i = 0; i < results.size(); ++i) {
-      out.push_back(unbounded[i] ? tc_output_buffer{nullptr, 0} : tc_output_buffer{results[i].bytes.data(), results[i].bytes.size()});
+      out.push_back(unbounded[i] ? tc_output_buffer{nullptr, 0}
+                                 : tc_output_buffer{results[i].bytes.data(), results[i].bytes.size()});
     }
     if (tc_context_run(context.get(), in.data(), static_cast<int32_t>(in.size()), out.data(),
                        static_cast<int32_t>(out.size())) != TC_OK) {
@@ -141,10 +151,13 @@ class NativeModel {
       // What the run computes may be smaller than its room.
       int32_t rank = 0;
       uint64_t bytes = 0;
-      if (tc_context_result_shape(context.get(), static_cast<int32_t>(i), results[i].shape.data(), &rank, &bytes) != TC_OK) broken("result");
+      if (tc_context_result_shape(context.get(), static_cast<int32_t>(i), results[i].shape.data(), &rank,
+                                  &bytes) != TC_OK)
+        broken("result");
       results[i].bytes.resize(bytes);
       const void* data = nullptr;
-      if (unbounded[i] && tc_context_result_data(context.get(), static_cast<int32_t>(i), &data) != TC_OK) broken("data");
+      if (unbounded[i] && tc_context_result_data(context.get(), static_cast<int32_t>(i), &data) != TC_OK)
+        broken("data");
       if (unbounded[i] && bytes > 0) std::memcpy(results[i].bytes.data(), data, bytes);
       outputs[names[i]] = std::move(results[i]);
     }
@@ -155,7 +168,8 @@ class NativeModel {
   tc_port_info port(int32_t index, bool input) const {
     tc_port_info info = {};
     info.struct_size = sizeof info;
-    if ((input ? tc_model_input_info : tc_model_output_info)(model_.get(), index, &info) != TC_OK) broken("port");
+    if ((input ? tc_model_input_info : tc_model_output_info)(model_.get(), index, &info) != TC_OK)
+      broken("port");
     return info;
   }
 
@@ -182,10 +196,13 @@ Tensors run_native(Graph graph, const Tensors& inputs) {
 
 namespace {
 
-fs::path data_of(const fs::path& folder, const char* kind, int number) { return folder / "test_data_set_0" / text(kind, "_", number, ".pb"); }
+fs::path data_of(const fs::path& folder, const char* kind, int number) {
+  return folder / "test_data_set_0" / text(kind, "_", number, ".pb");
+}
 
 // The test's data for an input of its model; null where the model has no such input.
-std::optional<NodeTestValue> data_of_input(const tc_onnx::ModelProto& model, const fs::path& folder, const std::string& name) {
+std::optional<NodeTestValue> data_of_input(const tc_onnx::ModelProto& model, const fs::path& folder,
+                                           const std::string& name) {
   for (int i = 0; i < model.graph().input_size(); ++i) {
     const auto& input = model.graph().input(i);
     if (input.name() == name) return read_value_file(data_of(folder, "input", i), input.type());
@@ -193,9 +210,10 @@ std::optional<NodeTestValue> data_of_input(const tc_onnx::ModelProto& model, con
   return std::nullopt;
 }
 
-// The graph for these inputs: where their values decide its structure they are constants of it, and where they are no
-// tensors they have their form, as in the versions that tc.Module compiles.
-Graph import_version(const std::string& bytes, const tc_onnx::ModelProto& model, const fs::path& folder, std::vector<OutputForm>& outputs) {
+// The graph for these inputs: where their values decide its structure they are constants of it, and where
+// they are no tensors they have their form, as in the versions that tc.Module compiles.
+Graph import_version(const std::string& bytes, const tc_onnx::ModelProto& model, const fs::path& folder,
+                     std::vector<OutputForm>& outputs) {
   ImportOptions options;
   options.output_forms = &outputs;
   for (;;) {
@@ -204,7 +222,8 @@ Graph import_version(const std::string& bytes, const tc_onnx::ModelProto& model,
     } catch (const DependsOnData& error) {
       if (error.inputs().empty()) throw;
       for (const std::string& name : error.inputs()) {
-        options.constants[name] = std::make_shared<Tensor>(data_of_input(model, folder, name).value().tensors.at(0));
+        options.constants[name] =
+            std::make_shared<Tensor>(data_of_input(model, folder, name).value().tensors.at(0));
       }
     } catch (const NeedsForms& error) {
       for (const std::string& name : error.inputs()) {
@@ -223,17 +242,20 @@ Tensors inputs_of(const tc_onnx::ModelProto& model, const fs::path& folder) {
     const auto& input = model.graph().input(i);
     if (!fs::exists(data_of(folder, "input", i))) continue;
     const NodeTestValue value = read_value_file(data_of(folder, "input", i), input.type());
-    const std::vector<std::string> names = value_names({input.name(), value.kind, true, static_cast<int64_t>(value.tensors.size())});
+    const std::vector<std::string> names =
+        value_names({input.name(), value.kind, true, static_cast<int64_t>(value.tensors.size())});
     for (size_t k = 0; k < names.size(); ++k) inputs[names[k]] = value.tensors[k];
   }
   return inputs;
 }
 
 // How an output differs from what is expected of it, or nothing.
-std::string difference(const OutputForm& form, const std::string* names, const Tensors& found, const NodeTestValue& expected) {
+std::string difference(const OutputForm& form, const std::string* names, const Tensors& found,
+                       const NodeTestValue& expected) {
   const int64_t tensors = static_cast<int64_t>(expected.tensors.size());
   if (form.kind != expected.kind) return text(name_of(form.kind), " for ", name_of(expected.kind));
-  if (form.present != expected.present || form.tensors != tensors) return text(form.tensors, " tensors for ", tensors);
+  if (form.present != expected.present || form.tensors != tensors)
+    return text(form.tensors, " tensors for ", tensors);
   for (size_t i = 0; i < expected.tensors.size(); ++i) {
     const std::string wrong = difference(found.at(names[i]), expected.tensors[i]);
     if (!wrong.empty()) return text(names[i], ": ", wrong);
@@ -259,15 +281,16 @@ NodeTestResult run_model(const std::string& bytes, const fs::path& folder, NodeT
     }
     EvaluateOptions options;
     options.copy_views = true;
-    const Tensors found = way == NodeTestWay::Native ? run_native(std::move(graph), inputs)
-                                                     : evaluate(graph, inputs, options);
+    const Tensors found =
+        way == NodeTestWay::Native ? run_native(std::move(graph), inputs) : evaluate(graph, inputs, options);
     size_t value = 0;
     for (size_t i = 0; i < forms.size(); ++i) {
       const fs::path file = data_of(folder, "output", static_cast<int>(i));
       const std::string* first = names.data() + value;
       value += static_cast<size_t>(forms[i].tensors);
       if (!fs::exists(file)) continue;
-      const std::string wrong = difference(forms[i], first, found, read_value_file(file, model.graph().output(static_cast<int>(i)).type()));
+      const std::string wrong = difference(
+          forms[i], first, found, read_value_file(file, model.graph().output(static_cast<int>(i)).type()));
       if (!wrong.empty()) {
         result.reason = text("output ", i, ": ", wrong);
         return result;

@@ -18,7 +18,7 @@ struct NodeTestResult {
   // Refused: an Unsupported error.
   enum class Outcome { Pass, Refused, Fail };
   Outcome outcome = Outcome::Fail;
-  std::string reason;              // why it does not pass
+  std::string reason;  // why it does not pass
   // The operator rows of the graph that runs, and the forms of the rows that the file uses.
   std::set<std::string> rows;
 };

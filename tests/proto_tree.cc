@@ -11,7 +11,9 @@ namespace {
 std::vector<std::string> tokens_of(const std::string& proto) {
   std::vector<std::string> tokens;
   for (size_t i = 0; i < proto.size();) {
-    const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '"'; };
+    const auto word = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '"';
+    };
     if (proto.compare(i, 2, "//") == 0) {
       i = std::min(proto.find('\n', i), proto.size());
     } else if (word(proto[i])) {
@@ -56,7 +58,7 @@ class SchemaParser {
 
   void field(std::map<int, ProtoField>& fields) {
     ProtoField field;
-    const std::string& label = tokens_.at(at_);   // proto3 has none but "repeated"
+    const std::string& label = tokens_.at(at_);  // proto3 has none but "repeated"
     field.repeated = label == "repeated";
     if (field.repeated || label == "optional" || label == "required") take();
     field.type = take();
@@ -93,7 +95,8 @@ Wire wire_of(const ProtoSchema& schema, const std::string& type) {
 
 class Reader {
  public:
-  Reader(const ProtoSchema& schema, const char* begin, size_t size) : schema_(schema), at_(begin), end_(begin + size) {}
+  Reader(const ProtoSchema& schema, const char* begin, size_t size)
+      : schema_(schema), at_(begin), end_(begin + size) {}
 
   ProtoMessage message(const std::string& type) {
     ProtoMessage result{type, {}};

@@ -1,5 +1,5 @@
-// Protobuf messages as trees of fields, by the types that a .proto file declares: what a test needs to change any field
-// of any message without naming it.
+// Protobuf messages as trees of fields, by the types that a .proto file declares: what a test needs to change
+// any field of any message without naming it.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,17 @@ namespace tc {
 
 // A field as the .proto file declares it.
 struct ProtoField {
-  std::string name, type;          // "int64", "string", … or the name of a message or an enum
+  std::string name, type;  // "int64", "string", … or the name of a message or an enum
   bool repeated = false;
 };
 
 struct ProtoSchema {
-  std::map<std::string, std::map<int, ProtoField>> messages;   // by name, by number of the field
+  std::map<std::string, std::map<int, ProtoField>> messages;  // by name, by number of the field
   std::map<std::string, std::vector<int64_t>> enums;
 
-  const ProtoField& field(const std::string& message, int number) const { return messages.at(message).at(number); }
+  const ProtoField& field(const std::string& message, int number) const {
+    return messages.at(message).at(number);
+  }
   bool is_message(const std::string& type) const { return messages.count(type) > 0; }
 };
 
@@ -32,8 +34,8 @@ struct ProtoMessage {
   std::vector<ProtoValue> fields;  // in the order of the bytes; repeated fields once per element
 };
 
-// One of them counts: `message` for messages, `bytes` for strings and bytes, `bits` for numbers (of floats and doubles
-// the bits, of integers the value).
+// One of them counts: `message` for messages, `bytes` for strings and bytes, `bits` for numbers (of floats
+// and doubles the bits, of integers the value).
 struct ProtoValue {
   int number = 0;
   uint64_t bits = 0;

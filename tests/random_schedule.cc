@@ -22,7 +22,6 @@ std::vector<std::string> rewrites_drawn() {
   return names;
 }
 
-
 std::string joined(const std::vector<std::string>& words) {
   std::string result;
   for (const std::string& word : words) result += (result.empty() ? "" : " ") + word;
@@ -108,8 +107,8 @@ std::string LineGenerator::strip(const Kernel& kernel) {
   if (statement.iterators.empty()) return "";
   const Iterator& iterator = one_of(statement.iterators);
   const int64_t extent = iterator.extent.is_constant() ? iterator.extent.constant() : 8;
-  return text("strip ", statement.name, "_", iterator.name, " ", pick(1, extent + 1), " as ",
-              fresh("a"), " ", fresh("a"));
+  return text("strip ", statement.name, "_", iterator.name, " ", pick(1, extent + 1), " as ", fresh("a"), " ",
+              fresh("a"));
 }
 
 std::string LineGenerator::pack(const Kernel& kernel) {
@@ -124,7 +123,7 @@ std::string LineGenerator::pack(const Kernel& kernel) {
     for_each_load(statement.value, [&](const Expr& load) {
       if (load.access.buffer != which || !iterators.empty()) return;
       for (const Iterator& iterator : statement.iterators) {
-        bool used = chance(8);   // one that the index does not need is allowed as well
+        bool used = chance(8);  // one that the index does not need is allowed as well
         for (const Subscript& subscript : load.access.index) {
           used = used || subscript.affine.coefficient(iterator.name) != 0;
         }
@@ -150,8 +149,8 @@ std::string LineGenerator::join(const Kernel& kernel) {
   if (statement.iterators.size() < 2) return "";
   const auto at = static_cast<size_t>(pick(0, static_cast<int64_t>(statement.iterators.size()) - 2));
   const std::string& inner = statement.iterators[at + 1].name;
-  return text("join ", statement.name, "_", statement.iterators[at].name, " ", statement.name, "_", inner, " as ",
-              chance(2) ? inner : fresh("j"));
+  return text("join ", statement.name, "_", statement.iterators[at].name, " ", statement.name, "_", inner,
+              " as ", chance(2) ? inner : fresh("j"));
 }
 
 std::string LineGenerator::split(const std::vector<const TreeNode*>& loops) {
@@ -186,8 +185,7 @@ std::string LineGenerator::fuse(const std::vector<const TreeNode*>& sequences) {
   return line + " as " + fresh("f");
 }
 
-std::string LineGenerator::compute_at(const Kernel& kernel,
-                                      const std::vector<const TreeNode*>& sequences) {
+std::string LineGenerator::compute_at(const Kernel& kernel, const std::vector<const TreeNode*>& sequences) {
   const TreeNode& sequence = *one_of(sequences);
   const auto last = static_cast<int64_t>(sequence.children.size()) - 1;
   const int64_t target = pick(0, last);
@@ -207,7 +205,8 @@ std::string LineGenerator::compute_at(const Kernel& kernel,
 std::string LineGenerator::winograd(const Kernel& kernel) {
   for (const Statement& statement : kernel.statements) {
     if (statement.reduction != Reduction::Sum) continue;
-    return text("algorithm ", statement.name, " winograd ", 2 * pick(1, 2), " 3 ", pick(1, 3), " ", pick(1, 4));
+    return text("algorithm ", statement.name, " winograd ", 2 * pick(1, 2), " 3 ", pick(1, 3), " ",
+                pick(1, 4));
   }
   return "";
 }
@@ -224,10 +223,12 @@ std::vector<std::string> LineGenerator::any_iterators(const Kernel& kernel, int6
   return static_cast<int64_t>(result.size()) < count ? std::vector<std::string>{} : result;
 }
 
-std::string LineGenerator::any(const PrimitiveRow& row, const Kernel& kernel, const std::vector<const TreeNode*>& loops) {
+std::string LineGenerator::any(const PrimitiveRow& row, const Kernel& kernel,
+                               const std::vector<const TreeNode*>& loops) {
   constexpr int64_t kMostNumber = 4, kMostInList = 3;
   using Kind = Argument::Kind;
-  const auto iterators = std::count_if(row.form.begin(), row.form.end(), [](const Argument& each) { return each.kind == Kind::Iterator; });
+  const auto iterators = std::count_if(row.form.begin(), row.form.end(),
+                                       [](const Argument& each) { return each.kind == Kind::Iterator; });
   std::vector<std::string> from = any_iterators(kernel, iterators);
   std::string line = row.first_word();
   for (const Argument& argument : row.form) {
@@ -351,7 +352,7 @@ class Drawer {
 
   bool attempt(const std::string& line) {
     const auto read = read_line(line);
-    if (!read) return false;   // nothing was drawn, or nothing for one of the arguments
+    if (!read) return false;  // nothing was drawn, or nothing for one of the arguments
     const std::string& primitive = read->row->name;
     counts_.add(named_.name, primitive, false);
     Schedule next = history_.back();
@@ -409,11 +410,11 @@ class Drawer {
   }
 
   void orders() {
-    static const std::vector<std::string> structure = {"split", "order", "fuse", "compute_at", "split",
-                                                       "order", "compute_at"};
-    static const std::vector<std::string> marks = {"register_tile", "isolate",   "vectorize", "unroll",
-                                                   "parallel",      "unroll",    "vectorize", "prefetch",
-                                                   "alternate"};
+    static const std::vector<std::string> structure = {"split", "order", "fuse",      "compute_at",
+                                                       "split", "order", "compute_at"};
+    static const std::vector<std::string> marks = {"register_tile", "isolate",  "vectorize",
+                                                   "unroll",        "parallel", "unroll",
+                                                   "vectorize",     "prefetch", "alternate"};
     const bool late = row_of(preferred_).kind == PrimitiveKind::Mark || preferred_ == "register_tile";
     const int64_t first = lines_.pick(0, 7), second = lines_.pick(0, 5);
     // One loop around everything is what parallel needs.
@@ -454,11 +455,13 @@ RandomSchedule random_schedule(uint32_t seed, const Target& target, int64_t most
   return {&named, parse_kernel(named.text), preferred, std::move(schedule), seed};
 }
 
-RandomSchedule random_schedule_of_products(uint32_t seed, const Target& target, int64_t most_copies, PrimitiveCounts& counts) {
+RandomSchedule random_schedule_of_products(uint32_t seed, const Target& target, int64_t most_copies,
+                                           PrimitiveCounts& counts) {
   const auto& kernels = kernels_of_products();
   const NamedKernel& named = kernels[seed % kernels.size()];
   const auto round = static_cast<uint32_t>(seed / kernels.size());
-  const std::string preferred = round % 2 == 0 ? "merge" : drawn_primitives()[round / 2 % drawn_primitives().size()];
+  const std::string preferred =
+      round % 2 == 0 ? "merge" : drawn_primitives()[round / 2 % drawn_primitives().size()];
   Schedule schedule = Drawer(seed, named, preferred, target, most_copies, counts).draw();
   return {&named, parse_kernel(named.text), preferred, std::move(schedule), seed};
 }
@@ -468,8 +471,8 @@ size_t products_of(const RandomSchedule& random) {
 }
 
 std::string describe(uint32_t seed, const RandomSchedule& random) {
-  std::string result = text("TC_SEED=", seed, " kernel ", random.named->name, ", preferred ",
-                            random.preferred, ":");
+  std::string result =
+      text("TC_SEED=", seed, " kernel ", random.named->name, ", preferred ", random.preferred, ":");
   for (const std::string& line : random.schedule.trace()) result += "\n    \"" + line + "\",";
   return result + "\n" + str(random.schedule.finish());
 }

@@ -18,7 +18,7 @@ struct RandomSchedule {
   const NamedKernel* named;
   Kernel kernel;
   std::string preferred;
-  Schedule schedule;               // legal; finish() has been tried
+  Schedule schedule;  // legal; finish() has been tried
   uint32_t data_seed;
 };
 
@@ -84,8 +84,10 @@ int64_t copies_of(const ScheduleState& state);
 RandomSchedule random_schedule(uint32_t seed, const Target& target, int64_t most_copies,
                                PrimitiveCounts& counts);
 
-// A schedule of a kernel whose sizes it may make one: the seed says kernel and preferred primitive, every other time merge, which does so.
-RandomSchedule random_schedule_of_products(uint32_t seed, const Target& target, int64_t most_copies, PrimitiveCounts& counts);
+// A schedule of a kernel whose sizes it may make one: the seed says kernel and preferred primitive, every
+// other time merge, which does so.
+RandomSchedule random_schedule_of_products(uint32_t seed, const Target& target, int64_t most_copies,
+                                           PrimitiveCounts& counts);
 // How many products of sizes the schedule has added to its kernel.
 size_t products_of(const RandomSchedule& random);
 

@@ -67,7 +67,7 @@ void for_blocked(const std::vector<int64_t>& shape, size_t dim, int64_t block,
 
 struct Blocking {
   std::string buffer;
-  std::vector<int64_t> shape;   // before
+  std::vector<int64_t> shape;  // before
   size_t dim;
   int64_t block;
 };
@@ -84,8 +84,8 @@ std::vector<Blocking> blockings(const Kernel& kernel, const Schedule& schedule,
     if (read.row->name == "layout") {
       Blocking blocking{read.words[1], {}, std::stoul(read.words[2]), std::stoll(read.words[3])};
       const Kernel& now = shadow.kernel();
-      blocking.shape = shape_of(now.buffers.at(static_cast<size_t>(now.buffer_index(blocking.buffer))),
-                                parameters);
+      blocking.shape =
+          shape_of(now.buffers.at(static_cast<size_t>(now.buffer_index(blocking.buffer))), parameters);
       result.push_back(blocking);
     }
     if (auto refused = shadow.apply(line)) fail(ErrorKind::Internal, "replay: ", *refused);
@@ -94,9 +94,11 @@ std::vector<Blocking> blockings(const Kernel& kernel, const Schedule& schedule,
 }
 
 // The sizes of a kernel with the products of them that its schedule has added.
-std::map<std::string, int64_t> with_products(const Kernel& scheduled, std::map<std::string, int64_t> parameters) {
+std::map<std::string, int64_t> with_products(const Kernel& scheduled,
+                                             std::map<std::string, int64_t> parameters) {
   for (const Parameter& parameter : scheduled.parameters) {
-    if (parameters.count(parameter.name) == 0) parameters[parameter.name] = parameter.value.evaluate(parameters);
+    if (parameters.count(parameter.name) == 0)
+      parameters[parameter.name] = parameter.value.evaluate(parameters);
   }
   return parameters;
 }
@@ -112,8 +114,7 @@ std::map<std::string, int64_t> parameter_values(const Kernel& kernel, uint32_t s
 }
 
 std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t seed,
-                       const std::map<std::string, int64_t>& given, const Runner& runner,
-                       double tolerance) {
+                       const std::map<std::string, int64_t>& given, const Runner& runner, double tolerance) {
   const ScheduledKernel scheduled = schedule.finish();
   const std::map<std::string, int64_t> parameters = with_products(scheduled.kernel, given);
   const std::vector<Blocking> blocked = blockings(kernel, schedule, parameters);
@@ -122,8 +123,8 @@ std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t 
     const std::vector<int64_t> shape = shape_of(buffer, parameters);
     const bool output = buffer.scope == Scope::Output;
     if (!output && buffer.scope != Scope::Input && buffer.scope != Scope::Constant) continue;
-    const Buffer& now = scheduled.kernel.buffers.at(
-        static_cast<size_t>(scheduled.kernel.buffer_index(buffer.name)));
+    const Buffer& now =
+        scheduled.kernel.buffers.at(static_cast<size_t>(scheduled.kernel.buffer_index(buffer.name)));
     const std::vector<int64_t> now_shape = shape_of(now, parameters);
     if (output) {
       const DType exact = is_float(buffer.dtype) ? DType::F64 : buffer.dtype;
@@ -135,7 +136,8 @@ std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t 
     plain[buffer.name] = data;
     if (buffer.scope == Scope::Constant) {
       for (const Packing& each : scheduled.kernel.packings) {
-        if (original_of(scheduled.kernel, each.buffer) == buffer.name) fast[each.buffer] = pack(each, scheduled.kernel, data);
+        if (original_of(scheduled.kernel, each.buffer) == buffer.name)
+          fast[each.buffer] = pack(each, scheduled.kernel, data);
       }
       if (fast.count(buffer.name) != 0) continue;
     }
@@ -146,9 +148,8 @@ std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t 
       new_shape[blocking.dim] = (new_shape[blocking.dim] + blocking.block - 1) / blocking.block;
       new_shape.push_back(blocking.block);
       Tensor next_form = filled(buffer.dtype, new_shape, seed + 12345);
-      for_blocked(blocking.shape, blocking.dim, blocking.block, [&](int64_t from, int64_t to) {
-        next_form.set(to, converted.as_double(from));
-      });
+      for_blocked(blocking.shape, blocking.dim, blocking.block,
+                  [&](int64_t from, int64_t to) { next_form.set(to, converted.as_double(from)); });
       converted = next_form;
     }
     converted.shape = now_shape;
@@ -164,9 +165,8 @@ std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t 
     for (size_t i = blocked.size(); i-- > 0;) {
       if (blocked[i].buffer != buffer.name) continue;
       Tensor next_form(result.dtype, blocked[i].shape);
-      for_blocked(blocked[i].shape, blocked[i].dim, blocked[i].block, [&](int64_t to, int64_t from) {
-        next_form.set(to, result.as_double(from));
-      });
+      for_blocked(blocked[i].shape, blocked[i].dim, blocked[i].block,
+                  [&](int64_t to, int64_t from) { next_form.set(to, result.as_double(from)); });
       for (int64_t lane = 0; lane < result.count(); ++lane) {
         if (!std::isfinite(result.as_double(lane))) {
           return text("output ", buffer.name, " has ", result.as_double(lane), " at element ", lane,

@@ -20,7 +20,8 @@ struct NamedKernel {
 // Small ones, a few thousand instances each: convolutions, products, pooling, rows, copies, symbolic
 // extents, in-place outputs.
 const std::vector<NamedKernel>& small_kernels();
-// Kernels with two open sizes that lie one behind the other in memory, so that a schedule may make one size of them, their product.
+// Kernels with two open sizes that lie one behind the other in memory, so that a schedule may make one size
+// of them, their product.
 const std::vector<NamedKernel>& kernels_of_products();
 // The small kernel of that name.
 Kernel small_kernel(const std::string& name);
@@ -38,8 +39,8 @@ using Runner = std::function<void(const ScheduledKernel&, std::map<std::string, 
 // as NaN. Layout lines of the trace are followed: inputs are brought into blocks with arbitrary
 // finite values in the padded lanes, and outputs back.
 std::string difference(const Kernel& kernel, const Schedule& schedule, uint32_t seed,
-                       const std::map<std::string, int64_t>& parameters = {},
-                       const Runner& runner = {}, double tolerance = 1e-9);
+                       const std::map<std::string, int64_t>& parameters = {}, const Runner& runner = {},
+                       double tolerance = 1e-9);
 
 // Values for the kernel's parameters: small, and different per seed.
 std::map<std::string, int64_t> parameter_values(const Kernel& kernel, uint32_t seed);

@@ -59,7 +59,9 @@ void StructureMutator::mutate_once(ProtoMessage&) {
   std::vector<ProtoValue>& fields = place.parent->fields;
   switch (pick(10)) {
     case 0: fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(place.index)); break;
-    case 1: fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(place.index), ProtoValue(place.value())); break;
+    case 1:
+      fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(place.index), ProtoValue(place.value()));
+      break;
     case 2: {
       // Through copies: one of the two may be inside the other.
       const ProtoValue copy = other.value();
@@ -99,11 +101,15 @@ void StructureMutator::redraw_text(const Place& place) {
 
 // A field of some message that it may have and perhaps has not.
 void StructureMutator::add_field() {
-  ProtoMessage& parent = *[&] { auto& alike = any_of(messages_, pick(messages_.size())); return alike[pick(alike.size())]; }();
+  ProtoMessage& parent = *[&] {
+    auto& alike = any_of(messages_, pick(messages_.size()));
+    return alike[pick(alike.size())];
+  }();
   const auto& declared = schema_.messages.at(parent.type);
   const int number = std::next(declared.begin(), static_cast<std::ptrdiff_t>(pick(declared.size())))->first;
   ProtoValue value = drawn(parent, number);
-  parent.fields.insert(parent.fields.begin() + static_cast<std::ptrdiff_t>(pick(parent.fields.size() + 1)), std::move(value));
+  parent.fields.insert(parent.fields.begin() + static_cast<std::ptrdiff_t>(pick(parent.fields.size() + 1)),
+                       std::move(value));
 }
 
 // An attribute that a node's row has, of its kind.
@@ -131,7 +137,8 @@ void StructureMutator::add_attribute() {
     kind(1);
   } else if (std::holds_alternative<std::string>(attribute.fallback)) {
     const auto& choices = attribute.rule.choices;
-    made.fields.push_back(text_value(number("s"), choices.empty() ? draw_word() : choices[pick(choices.size())]));
+    made.fields.push_back(
+        text_value(number("s"), choices.empty() ? draw_word() : choices[pick(choices.size())]));
     kind(3);
   } else {
     for (size_t i = 0; i < count; ++i) made.fields.push_back(number_value(number("ints"), draw_integer(i)));
@@ -140,7 +147,8 @@ void StructureMutator::add_attribute() {
   const int attributes = number_of(schema_, node.type, "attribute");
   // In the place of one of the same name.
   std::erase_if(node.fields, [&](const ProtoValue& value) {
-    return value.number == attributes && !value.message.fields.empty() && value.message.fields[0].bytes == attribute.name;
+    return value.number == attributes && !value.message.fields.empty() &&
+           value.message.fields[0].bytes == attribute.name;
   });
   node.fields.push_back({attributes, 0, "", made});
 }
@@ -151,12 +159,15 @@ ProtoValue StructureMutator::drawn(const ProtoMessage& parent, int number) {
   value.number = number;
   if (schema_.is_message(field.type)) {
     const auto alike = messages_.find(field.type);
-    value.message = alike == messages_.end() ? ProtoMessage{field.type, {}} : ProtoMessage(*alike->second[pick(alike->second.size())]);
+    value.message = alike == messages_.end() ? ProtoMessage{field.type, {}}
+                                             : ProtoMessage(*alike->second[pick(alike->second.size())]);
   } else if (field.name == "op_type" && pick(8) == 0) {
     // Operators that need no row: they act on sequences, optionals and strings.
-    static const char* const others[] = {"SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength",
-                                         "SplitToSequence", "ConcatFromSequence", "SequenceMap", "Optional", "OptionalHasElement",
-                                         "OptionalGetElement", "StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"};
+    static const char* const others[] = {
+        "SequenceConstruct", "SequenceEmpty",  "SequenceInsert",     "SequenceErase",
+        "SequenceAt",        "SequenceLength", "SplitToSequence",    "ConcatFromSequence",
+        "SequenceMap",       "Optional",       "OptionalHasElement", "OptionalGetElement",
+        "StringConcat",      "StringSplit",    "StringNormalizer",   "RegexFullMatch"};
     value.bytes = others[pick(std::size(others))];
   } else if (field.name == "op_type") {
     auto row = std::next(op_table().begin(), static_cast<std::ptrdiff_t>(pick(op_table().size())));
@@ -182,8 +193,11 @@ ProtoValue StructureMutator::drawn(const ProtoMessage& parent, int number) {
 }
 
 uint64_t StructureMutator::draw_integer(uint64_t present) {
-  const int64_t known[] = {-1, -2, -3, 7, 16, 17, 63, 64, 100, 1000, 65536, INT32_MAX, INT32_MIN, int64_t{1} << 31, int64_t{1} << 32,
+  // clang-format off
+  const int64_t known[] = {-1, -2, -3, 7, 16, 17, 63, 64, 100, 1000, 65536, INT32_MAX, INT32_MIN,
+                           int64_t{1} << 31, int64_t{1} << 32,
                            int64_t{1} << 40, int64_t{1} << 62, INT64_MAX, INT64_MIN};
+  // clang-format on
   switch (pick(4)) {
     case 0: return present + 1 - 2 * pick(2);
     case 1: return pick(6);
@@ -193,15 +207,23 @@ uint64_t StructureMutator::draw_integer(uint64_t present) {
 }
 
 float StructureMutator::draw_float() {
-  const float known[] = {0, -0.0f, 1, -1, 0.5f, 3, 1e-45f, 3e38f, 1e10f, std::numeric_limits<float>::infinity(),
+  // clang-format off
+  const float known[] = {0, -0.0f, 1, -1, 0.5f, 3, 1e-45f, 3e38f, 1e10f,
+                         std::numeric_limits<float>::infinity(),
                          -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()};
+  // clang-format on
   return known[pick(std::size(known))];
 }
 
 std::string StructureMutator::draw_word() {
-  static const char* const known[] = {"", "\xff\xfe", "x", "axis", "perm", "axes", "pads", "SAME_UPPER", "VALID", "linear", "cubic", "nearest",
-                                      "reflect", "wrap", "CRD", "LEFT", "reverse", "bidirectional", "tf_crop_and_resize", "half_pixel_symmetric",
-                                      "add", "ij,jk->ik", "ii->", "i...->...", "%s%n", "a\nb", "f32", "location", "../x", "ai.onnx"};
+  // clang-format off
+  static const char* const known[] = {"", "\xff\xfe", "x", "axis", "perm", "axes", "pads", "SAME_UPPER",
+                                      "VALID", "linear", "cubic", "nearest",
+                                      "reflect", "wrap", "CRD", "LEFT", "reverse", "bidirectional",
+                                      "tf_crop_and_resize", "half_pixel_symmetric",
+                                      "add", "ij,jk->ik", "ii->", "i...->...", "%s%n", "a\nb", "f32",
+                                      "location", "../x", "ai.onnx"};
+  // clang-format on
   return pick(40) == 0 ? std::string(size_t{1} << pick(18), 'n') : known[pick(std::size(known))];
 }
 
@@ -218,8 +240,9 @@ bool for_some_place(ProtoMessage& message, const std::function<bool(ProtoMessage
 
 }  // namespace
 
-ProtoMessage shrink(const ProtoSchema& schema, ProtoMessage model, int attempts, const std::function<bool(const ProtoMessage&)>& fails) {
-  size_t passed = 0;   // places that cannot go
+ProtoMessage shrink(const ProtoSchema& schema, ProtoMessage model, int attempts,
+                    const std::function<bool(const ProtoMessage&)>& fails) {
+  size_t passed = 0;  // places that cannot go
   const auto without = [&](ProtoMessage& parent, size_t index) {
     const ProtoValue taken = parent.fields[index];
     parent.fields.erase(parent.fields.begin() + static_cast<std::ptrdiff_t>(index));
@@ -239,7 +262,8 @@ ProtoMessage shrink(const ProtoSchema& schema, ProtoMessage model, int attempts,
     value.bits = before;
     return false;
   };
-  for (const auto& step : {std::function<bool(ProtoMessage&, size_t)>(without), std::function<bool(ProtoMessage&, size_t)>(smaller)}) {
+  for (const auto& step : {std::function<bool(ProtoMessage&, size_t)>(without),
+                           std::function<bool(ProtoMessage&, size_t)>(smaller)}) {
     passed = 0;
     for (bool changed = true; changed && attempts > 0;) {
       size_t place = 0;

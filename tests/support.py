@@ -52,6 +52,15 @@ def verdict(failed):
     return 1 if failed else 0
 
 
+def expect_golden(path, text):
+    """Fails where the file does not hold the text; with TC_UPDATE set to the repository's root, writes it instead."""
+    if os.environ.get("TC_UPDATE"):
+        path = Path(os.environ["TC_UPDATE"]) / path.relative_to(ROOT)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
 def output_file(name):
     """File name that an exported executable gives to an output."""
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name) + ".npy"

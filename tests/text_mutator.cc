@@ -26,8 +26,12 @@ std::vector<std::pair<size_t, size_t>> words_of(const std::string& line) {
 }  // namespace
 
 std::string TextMutator::number() {
-  static const char* const known[] = {"0", "1", "-1", "2", "3", "7", "16", "64", "256", "1000", "65536", "4294967296", "1099511627776",
-                                      "9223372036854775807", "-9223372036854775808", "99999999999999999999", "1e308", "nan", "0.5"};
+  // clang-format off
+  static const char* const known[] = {"0", "1", "-1", "2", "3", "7", "16", "64", "256", "1000", "65536",
+                                      "4294967296", "1099511627776",
+                                      "9223372036854775807", "-9223372036854775808", "99999999999999999999",
+                                      "1e308", "nan", "0.5"};
+  // clang-format on
   return pick(2) ? known[pick(std::size(known))] : std::to_string(pick(20));
 }
 
@@ -35,7 +39,10 @@ void TextMutator::mutate_lines(std::vector<std::string>& lines) {
   const size_t at = pick(lines.size());
   switch (pick(4)) {
     case 0: lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(at)); break;
-    case 1: lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(pick(lines.size() + 1)), std::string(lines[at])); break;
+    case 1:
+      lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(pick(lines.size() + 1)),
+                   std::string(lines[at]));
+      break;
     case 2: std::swap(lines[at], lines[pick(lines.size())]); break;
     default: lines.resize(at + 1);
   }
@@ -48,7 +55,8 @@ void TextMutator::mutate_word(std::vector<std::string>& lines, const std::vector
   const auto [begin, size] = words[pick(words.size())];
   const std::string& from = lines[pick(lines.size())];
   const auto others = words_of(from);
-  const auto [other, other_size] = others.empty() ? std::pair<size_t, size_t>{0, 0} : others[pick(others.size())];
+  const auto [other, other_size] =
+      others.empty() ? std::pair<size_t, size_t>{0, 0} : others[pick(others.size())];
   const bool numeric = std::isdigit(static_cast<unsigned char>(line[begin])) != 0;
   switch (pick(5)) {
     case 0: line.erase(begin, size); break;

@@ -36,12 +36,16 @@ std::string result_problem(const rpc::MeasureResult& result, std::vector<bool>& 
 }  // namespace
 
 AgentDevice::AgentDevice(rpc::Address address, rpc::Credentials credentials, std::string token)
-    : token_(std::move(token)),
-      address_(std::move(address)),
-      credentials_(std::move(credentials)) {}
+    : token_(std::move(token)), address_(std::move(address)), credentials_(std::move(credentials)) {}
 
 std::string AgentDevice::name() const {
   return info_.name().empty() ? "the agent" : "the agent '" + info_.name() + "'";
+}
+
+void AgentDevice::lose(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  why_lost_ = why;
+  lost_ = true;
 }
 
 // One call to the agent. What it refuses for the request's own sake is a Device error; all else
@@ -62,13 +66,17 @@ void AgentDevice::call(double seconds, const Call& one_call) {
   });
   const grpc::Status status = answer_of(context, [&] { return one_call(context); });
   if (status.ok()) return;
+  {
+    // The agent knows that the lease is over, the tracker why.
+    const std::lock_guard lock(mutex_);
+    if (!cancelled_ && !why_lost_.empty()) throw DeviceLost(name() + " is no longer leased: " + why_lost_);
+  }
   if (status.error_code() == grpc::StatusCode::CANCELLED) {
     const std::lock_guard lock(mutex_);
     throw DeviceLost(cancelled_ ? "cancelled"
                                 : name() + " ended the call: the lease is over, or the call stalled");
   }
-  const std::string text =
-      rpc::explain(status, name(), address_, credentials_);
+  const std::string text = rpc::explain(status, name(), address_, credentials_);
   if (status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
       status.error_code() == grpc::StatusCode::FAILED_PRECONDITION)
     fail(ErrorKind::Device, text);
@@ -77,8 +85,7 @@ void AgentDevice::call(double seconds, const Call& one_call) {
 
 void AgentDevice::greet(const rpc::DeviceInfo& expected) {
   info_ = expected;
-  stub_ = rpc::Agent::NewStub(
-      rpc::make_channel(address_, credentials_, rpc::Role::Agent, expected.name()));
+  stub_ = rpc::Agent::NewStub(rpc::make_channel(address_, credentials_, rpc::Role::Agent, expected.name()));
   rpc::HelloRequest request;
   *request.mutable_version() = rpc::own_version();
   rpc::HelloReply reply;
@@ -101,8 +108,7 @@ void AgentDevice::greet(const rpc::DeviceInfo& expected) {
     if (const std::string malformed = rpc::device_problem(described); !malformed.empty())
       problem = name() + " describes itself wrongly: " + malformed;
   if (!problem.empty()) fail(ErrorKind::Device, problem);
-  if (expected.name().empty())
-    info_ = reply.device();
+  if (expected.name().empty()) info_ = reply.device();
   else if (reply.device().name() != expected.name() || reply.device().key() != expected.key())
     throw DeviceLost(name() + " at " + address_.text() + " is now another device, '" +
                      rpc::printable(reply.device().name(), 64) + "'");
@@ -116,17 +122,13 @@ void AgentDevice::upload(const std::vector<RemoteFile>& files) {
     const size_t end = std::min(files.size(), begin + kMostNamesPerCall);
     for (size_t i = begin; i < end; ++i) wanted.add_sha256(files[i].sha256);
     rpc::FileList part;
-    call(kCallSeconds, [&](grpc::ClientContext& context) {
-      return stub_->Missing(&context, wanted, &part);
-    });
+    call(kCallSeconds, [&](grpc::ClientContext& context) { return stub_->Missing(&context, wanted, &part); });
     for (const std::string& hash : part.sha256()) missing.add_sha256(hash);
   }
   for (const std::string& hash : missing.sha256()) {
-    const auto file = std::find_if(files.begin(), files.end(), [&](const RemoteFile& candidate) {
-      return candidate.sha256 == hash;
-    });
-    if (file == files.end())
-      throw DeviceLost(name() + " asks for a file that it was not told of");
+    const auto file = std::find_if(files.begin(), files.end(),
+                                   [&](const RemoteFile& candidate) { return candidate.sha256 == hash; });
+    if (file == files.end()) throw DeviceLost(name() + " asks for a file that it was not told of");
     send(*file);
   }
 }
@@ -189,10 +191,8 @@ void AgentDevice::send(const RemoteFile& file) {
       const int64_t size = std::min<int64_t>(rpc::kMostChunkBytes, total - sent);
       std::string* data = chunk.mutable_data();
       data->resize(static_cast<size_t>(size));
-      if (file.path.empty())
-        data->assign(file.bytes, static_cast<size_t>(sent), static_cast<size_t>(size));
-      else if (!stream.read(data->data(), size))
-        complete = false;
+      if (file.path.empty()) data->assign(file.bytes, static_cast<size_t>(sent), static_cast<size_t>(size));
+      else if (!stream.read(data->data(), size)) complete = false;
       if (!complete || !writer->Write(chunk)) break;
       sent += size;
       chunk.Clear();

@@ -41,6 +41,9 @@ class AgentDevice : public LeasedDevice {
   void report_failure(const std::string&) override {}
 
  protected:
+  // The lease is over; `why` is the tracker's sentence, empty where it said none.
+  void lose(const std::string& why);
+
   const std::string token_;
   std::atomic<bool> lost_{false};
 
@@ -56,6 +59,7 @@ class AgentDevice : public LeasedDevice {
   std::unique_ptr<rpc::Agent::Stub> stub_;
   std::mutex mutex_;
   bool cancelled_ = false;
+  std::string why_lost_;
   grpc::ClientContext* running_ = nullptr;
 };
 

@@ -1,7 +1,7 @@
 // tc-builder: a worker of the tuner's build pool.
 #include <unistd.h>
 
-#include "tuner/builder.h"
+#include "tuner/process_builder.h"
 
 int main() {
   // Nothing that a library prints may get between the answers.

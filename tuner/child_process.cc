@@ -32,7 +32,8 @@ void ChildProcess::stop(double seconds) {
   if (has_ended()) return;
   kill(pid_, SIGTERM);
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (!has_ended() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  while (!has_ended() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   kill_now();
 }
 

@@ -5,8 +5,8 @@
 
 namespace tc {
 
-// Its number is used only until it has been waited for: afterwards the system may give it to another process, which no signal
-// of ours may reach.
+// Its number is used only until it has been waited for: afterwards the system may give it to another process,
+// which no signal of ours may reach.
 class ChildProcess {
  public:
   ChildProcess() = default;

@@ -37,12 +37,11 @@ std::string client_name() {
 }
 
 // The channel's credentials and address of "[insecure://]HOST:PORT".
-std::pair<rpc::Address, rpc::Credentials> parse_tracker(const std::string& text,
-                                                        const std::string& folder) {
+std::pair<rpc::Address, rpc::Credentials> parse_tracker(const std::string& text, const std::string& folder) {
   return as_device_error([&] {
     const bool insecure = text.compare(0, std::string(kInsecure).size(), kInsecure) == 0;
-    const rpc::Address address = rpc::parse_address(
-        insecure ? text.substr(std::string(kInsecure).size()) : text, rpc::kTrackerPort);
+    const rpc::Address address =
+        rpc::parse_address(insecure ? text.substr(std::string(kInsecure).size()) : text, rpc::kTrackerPort);
     return std::pair(address, insecure ? rpc::insecure_credentials(address)
                                        : rpc::load_credentials(folder, rpc::Role::Client));
   });
@@ -52,7 +51,8 @@ std::pair<rpc::Address, rpc::Credentials> parse_tracker(const std::string& text,
 
 struct TrackerClient::Connection {
   Connection(const rpc::Address& tracker, const rpc::Credentials& credentials, double patience)
-      : address(tracker), patience_seconds(patience),
+      : address(tracker),
+        patience_seconds(patience),
         keyring(as_device_error([&] { return std::make_unique<rpc::Keyring>(credentials); })) {}
 
   // With the credentials as the files have them now.
@@ -80,8 +80,7 @@ struct TrackerClient::Connection {
         see_who_answered(context);
       }
       const bool away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
-      if (!away || !reached || SteadyClock::now() - start > Seconds(patience_seconds))
-        return status;
+      if (!away || !reached || SteadyClock::now() - start > Seconds(patience_seconds)) return status;
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
     }
   }
@@ -89,9 +88,8 @@ struct TrackerClient::Connection {
   void see_who_answered(const grpc::ClientContext& context) {
     const rpc::Credentials credentials = keyring->now();
     if (credentials.insecure) return;
-    const std::string problem = as_device_error([&] {
-      return rpc::server_problem(*context.auth_context(), credentials, rpc::Role::Tracker, "");
-    });
+    const std::string problem = as_device_error(
+        [&] { return rpc::server_problem(*context.auth_context(), credentials, rpc::Role::Tracker, ""); });
     if (!problem.empty())
       fail(ErrorKind::Device, "the tracker at ", address.text(), " is not to be trusted: ", problem);
   }
@@ -109,7 +107,7 @@ struct TrackerClient::Connection {
   const double patience_seconds;
   const std::unique_ptr<rpc::Keyring> keyring;
   std::atomic<bool> reached{false};
-  std::mutex mutex;                                // of what follows
+  std::mutex mutex;  // of what follows
   std::shared_ptr<rpc::Tracker::Stub> present;
   int64_t stub_generation = 0;
 };
@@ -167,7 +165,8 @@ class TrackerClient::Device : public AgentDevice {
       lock.lock();
       if (status.ok()) end = SteadyClock::now() + std::chrono::milliseconds(renewed.ttl_ms());
       if (status.error_code() == grpc::StatusCode::NOT_FOUND || SteadyClock::now() > end) {
-        lost_ = true;
+        lose(status.error_code() == grpc::StatusCode::NOT_FOUND ? rpc::printable(status.error_message(), 400)
+                                                                : "");
         return;
       }
     }
@@ -196,9 +195,10 @@ std::vector<rpc::DeviceState> TrackerClient::devices() {
   rpc::DevicesRequest request;
   *request.mutable_version() = rpc::own_version();
   rpc::DevicesReply reply;
-  const grpc::Status status = connection_->call(kCallSeconds, [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
-    return stub.Devices(&context, request, &reply);
-  });
+  const grpc::Status status =
+      connection_->call(kCallSeconds, [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
+        return stub.Devices(&context, request, &reply);
+      });
   if (!status.ok()) connection_->refuse(status);
   return {reply.devices().begin(), reply.devices().end()};
 }
@@ -214,10 +214,10 @@ std::unique_ptr<LeasedDevice> TrackerClient::acquire(const DeviceRequest& wanted
   request.set_wait_ms(static_cast<int>(std::clamp(wanted.wait_seconds, 0.0, 600.0) * 1000));
   request.set_client(client_name());
   rpc::Lease lease;
-  const grpc::Status status = connection_->call(
-      kCallSeconds + wanted.wait_seconds, [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
-        return stub.Acquire(&context, request, &lease);
-      });
+  const grpc::Status status = connection_->call(kCallSeconds + wanted.wait_seconds,
+                                                [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
+                                                  return stub.Acquire(&context, request, &lease);
+                                                });
   if (!status.ok()) connection_->refuse(status);
   const std::string problem = rpc::device_problem(lease.device());
   if (!problem.empty()) fail(ErrorKind::Device, "the tracker's device is malformed: ", problem);

@@ -19,18 +19,18 @@ class DeviceLost : public Error {
 
 // Which device is wanted. Features are spelt as artefacts name what they need.
 struct DeviceRequest {
-  std::string target;                  // for texts
-  std::string architecture;            // "x86-64", "riscv64", "aarch64"
-  std::vector<std::string> features;   // all needed
-  std::string runner;                  // empty: any
-  std::string device_key;              // empty: any
-  double wait_seconds = 0;             // for one to become free; at most 600
+  std::string target;                 // for texts
+  std::string architecture;           // "x86-64", "riscv64", "aarch64"
+  std::vector<std::string> features;  // all needed
+  std::string runner;                 // empty: any
+  std::string device_key;             // empty: any
+  double wait_seconds = 0;            // for one to become free; at most 600
 };
 
 // A file to be on a device, named by its content.
 struct RemoteFile {
-  std::string sha256;                  // of its bytes (runtime/rpc/sha256.h)
-  std::string path;                    // where it is here; empty: `bytes` are the file
+  std::string sha256;  // of its bytes (runtime/rpc/sha256.h)
+  std::string path;    // where it is here; empty: `bytes` are the file
   std::string bytes;
 };
 // With its name: of a file here (a Device error where it cannot be read), and of bytes.

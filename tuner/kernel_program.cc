@@ -5,8 +5,9 @@
 #include <memory>
 #include <set>
 
+#include "codegen/backend/table.h"
 #include "ir/error.h"
-#include "runtime/abi.h"
+#include "ir/kernel_plan.h"
 #include "scheduler/scheduler.h"
 #include "tuner/run_library.h"
 
@@ -17,14 +18,6 @@ constexpr uint64_t kConstantPorts = 1000;
 constexpr int64_t kMostCalls = 64;
 // Of the time that its multiply-adds take at least: what reading the constants from afar may add unseen.
 constexpr double kUnseen = 0.01;
-
-PortInfo port_of(const Buffer& buffer) {
-  PortInfo port;
-  port.name = buffer.name;
-  port.dtype = buffer.dtype;
-  for (const Affine& size : buffer.shape) port.shape.push_back(size.constant());
-  return port;
-}
 
 // The number of a constant among those of the kernel before all rewrites.
 uint64_t number_of(const Kernel& kernel, const std::string& constant) {
@@ -46,7 +39,8 @@ PlanConstant constant_of(const Kernel& kernel, const Buffer& buffer, uint64_t se
     // Packed here: many calls may have copies of it.
     return PlanConstant(std::make_shared<const Tensor>(pack(*packing, kernel, data)));
   }
-  return PlanConstant(std::make_shared<const Tensor>(sample_data(buffer.dtype, sizes_of(port_of(buffer)), seed, port)));
+  return PlanConstant(
+      std::make_shared<const Tensor>(sample_data(buffer.dtype, sizes_of(port_of(buffer)), seed, port)));
 }
 
 Schedule scheduled_as(const KernelProgram& program, const Target& target, const Trace& trace) {
@@ -65,7 +59,8 @@ void hide_padding(const Schedule& schedule, const Buffer& buffer, Bytes& bytes) 
   for (size_t i = 0; i * size < bytes.size(); ++i) {
     auto rest = static_cast<int64_t>(i);
     for (size_t d = index.size(); d-- > 0; rest /= shape[d]) index[d] = rest % shape[d];
-    if (schedule.is_padding(buffer.name, index)) std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(i * size), size, 0xff);
+    if (schedule.is_padding(buffer.name, index))
+      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(i * size), size, 0xff);
   }
 }
 
@@ -79,7 +74,8 @@ void find_constants(const PlanSteps& steps, std::set<int>& constants) {
   }
 }
 
-void count_bytes_between(const Plan& plan, const PlanSteps& steps, int64_t around, std::map<int, int64_t>& between) {
+void count_bytes_between(const Plan& plan, const PlanSteps& steps, int64_t around,
+                         std::map<int, int64_t>& between) {
   for (const PlanStep& step : steps) {
     int64_t bytes = around;
     if (step.kind == PlanStep::Kind::Loop) {
@@ -114,7 +110,8 @@ int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_b
     for (const Affine& size : buffer.shape) bytes *= size.constant();
     own += bytes;
   }
-  const double least = flop_count(scheduled, {}) / (2 * std::max(1, target.lanes(DType::F32)) * target.multiply_adds);
+  const double least =
+      flop_count(scheduled, {}) / (2 * std::max(1, target.lanes(DType::F32)) * target.multiply_adds);
   if (static_cast<double>(own) / target.l3_bandwidth < kUnseen * least) return 1;
   // What is not used while the second cache is filled anew has left it; a target has the least of its kind's.
   const int64_t between = std::min(bytes_between_calls, 4 * target.l2_bytes);
@@ -122,36 +119,11 @@ int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_b
 }
 
 Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed, int calls) {
-  const Kernel& kernel = scheduled.kernel;
-  if (!kernel.parameters.empty())
-    fail(ErrorKind::Unsupported, "kernel '", kernel.name, "' has symbolic sizes ('",
-         kernel.parameters[0].value.str(), "'); bind them to numbers with shapes=");
-  Plan plan;
-  plan.model = kernel.name;
-  plan.target = target.name;
-  plan.kernels.push_back(scheduled);
-  PlanStep call;
-  call.kernel = 0;
-  call.label = kernel.name;
-  for (const Buffer& buffer : kernel.buffers) {
-    Location location;
-    if (buffer.scope == Scope::Output) {
-      location.kind = Location::Kind::Output;
-      location.index = static_cast<int>(plan.outputs.size());
-      plan.outputs.push_back(port_of(buffer));
-    } else if (buffer.scope == Scope::Input) {
-      location.kind = Location::Kind::Input;
-      location.index = static_cast<int>(plan.inputs.size());
-      plan.inputs.push_back(port_of(buffer));
-    } else if (buffer.scope == Scope::Constant) {
-      location.kind = Location::Kind::Constant;
-      location.index = static_cast<int>(plan.constants.size());
-      plan.constants.push_back(constant_of(kernel, buffer, constants_seed));
-    } else {
-      continue;
-    }
-    call.locations.push_back(location);
-  }
+  Plan plan = plan_of_kernel(scheduled, target, [&](const Buffer& buffer) {
+    return constant_of(scheduled.kernel, buffer, constants_seed);
+  });
+  PlanStep call = std::move(plan.steps.back());
+  plan.steps.clear();
   const auto own = static_cast<int>(plan.constants.size());
   for (int i = 0; i < calls; ++i) {
     plan.steps.push_back(call);
@@ -161,8 +133,6 @@ Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_
     }
     for (int k = 0; k < own; ++k) plan.constants.push_back(plan.constants[static_cast<size_t>(k)]);
   }
-  plan.scratch_bytes = scratch_bytes(scheduled);
-  plan.provenance = "one kernel";
   return plan;
 }
 
@@ -172,7 +142,7 @@ int build_kernel_program(const KernelProgram& program, const Trace& trace, const
   const int calls = calls_per_run(finished.kernel, target, program.bytes_between_calls);
   Plan plan = kernel_plan(finished, target, program.constants_seed, calls);
   for (PlanStep& step : plan.steps) step.single_thread = program.threads == 1;
-  link_executable(model_objects(plan, target, TC_DESCRIPTOR_SYMBOL, 1), target, library_folder, path);
+  build_artefact(candidate_kind(), plan, target, {path, path, library_folder});
   return calls;
 }
 
@@ -194,7 +164,7 @@ std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target&
   Plan plan = kernel_plan(plain, here, program.constants_seed);
   plan.steps[0].single_thread = true;
   const TemporaryFile library;
-  link_shared(model_objects(plan, here, TC_DESCRIPTOR_SYMBOL, 1), here, library.path());
+  build_artefact("shared", plan, here, {library.path(), library.path(), ""});
   std::vector<Bytes> outputs = run_on_samples(library.path(), plan.inputs, plan.outputs, seed);
   size_t next = 0;
   for (const Buffer& buffer : plain.kernel.buffers) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.h"
+#include "codegen/backend/backend.h"
 #include "ir/plan.h"
 #include "ir/target/target.h"
 #include "tuner/record.h"
@@ -15,7 +15,7 @@ namespace tc {
 
 // What every schedule of one kernel has in common.
 struct KernelProgram {
-  Kernel kernel;                       // before any primitive; its sizes are numbers
+  Kernel kernel;  // before any primitive; its sizes are numbers
   std::vector<std::string> layout_lines;
   int threads = 1;
   uint64_t constants_seed = 1;
@@ -28,17 +28,19 @@ struct KernelProgram {
 // loop around the call, or of the whole plan.
 std::map<int, int64_t> constant_bytes_between_calls(const Plan& plan);
 
-// Calls in one run of the program under a schedule: as many as there are copies of its constants. One where it
-// makes no difference to its time whether they are cold.
+// Calls in one run of the program under a schedule: as many as there are copies of its constants. One where
+// it makes no difference to its time whether they are cold.
 int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_between_calls);
 
 // The plan that calls the scheduled kernel, each time with constants of its own: inputs are the kernel's
-// Input buffers in order, outputs its Output buffers, constants hold sample_float(seed, 1000 + i, element) of the buffer as
-// it was before packing. An Unsupported error for a kernel with parameters.
-Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed, int calls = 1);
+// Input buffers in order, outputs its Output buffers, constants hold sample_float(seed, 1000 + i, element) of
+// the buffer as it was before packing. An Unsupported error for a kernel with parameters.
+Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed,
+                 int calls = 1);
 
-// A static executable of the kernel under the trace; returns its calls per run. Throws a Schedule error where the trace is
-// refused. `library_folder` as in link_executable.
+// A program of the kernel under the trace, of the kind that back ends have measured
+// (Backend::candidate_kind); returns its calls per run. Throws a Schedule error where the trace is refused.
+// `library_folder` as in ArtefactPlace.
 int build_kernel_program(const KernelProgram& program, const Trace& trace, const Target& target,
                          const std::string& library_folder, const std::string& path);
 

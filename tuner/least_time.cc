@@ -8,8 +8,8 @@
 namespace tc {
 namespace {
 
-constexpr double kClockHz = 8e9;               // of no processor
-constexpr double kBytesPerCycle = 128;         // of a core's loads and stores together
+constexpr double kClockHz = 8e9;        // of no processor
+constexpr double kBytesPerCycle = 128;  // of a core's loads and stores together
 constexpr double kLeastSeconds = 1e-9;
 // Of what the target's vector units do: other units for narrow types, longer vectors of a later machine.
 constexpr double kFloatUnits = 2, kNarrowUnits = 64;
@@ -42,8 +42,9 @@ Measurement believed(const Measurement& measurement, double least, const std::st
   if (measurement.outcome != Outcome::Ok || measurement.time.minimum >= least) return measurement;
   Measurement refused;
   refused.outcome = Outcome::WrongResult;
-  refused.detail = text("a time of ", measurement.time.minimum, " ", unit, " is not believed: no machine needs less than ",
-                        least, " for its operations and bytes; the device is in error, or does not tell the truth");
+  refused.detail =
+      text("a time of ", measurement.time.minimum, " ", unit, " is not believed: no machine needs less than ",
+           least, " for its operations and bytes; the device is in error, or does not tell the truth");
   return refused;
 }
 

@@ -12,8 +12,8 @@ namespace tc {
 
 // One kernel to tune; its sizes are numbers.
 struct KernelTask {
-  std::string label;                // the nodes it computes
-  std::string workload;             // workload_key(kernel) and the layout lines: the log's key
+  std::string label;     // the nodes it computes
+  std::string workload;  // workload_key(kernel) and the layout lines: the log's key
   Kernel kernel;
   std::vector<std::string> layout_lines;
   Target target;
@@ -30,8 +30,8 @@ class Measurer {
  public:
   virtual ~Measurer() = default;
   virtual std::string device_key() const = 0;
-  virtual std::string unit() const = 0;   // "seconds" or "simulated cycles"
-  virtual double clock_hz() const { return 2.5e9; }   // of the device, roughly: for the roof
+  virtual std::string unit() const = 0;              // "seconds" or "simulated cycles"
+  virtual double clock_hz() const { return 2.5e9; }  // of the device, roughly: for the roof
   // One result per trace, in their order. The incumbent's is interleaved with them and is what
   // `ratio` refers to. `rounds` is the number of samples of each. Never throws for what a candidate
   // does; throws a Device error where no device is left.

@@ -7,7 +7,7 @@
 
 namespace tc {
 
-using Trace = std::vector<std::string>;   // primitives in their text form, layout lines included
+using Trace = std::vector<std::string>;  // primitives in their text form, layout lines included
 
 // A line per primitive, each ended; and back.
 std::string trace_text(const Trace& trace);
@@ -18,10 +18,12 @@ constexpr int kTraceLanguageMajor = 1;
 constexpr int kTraceLanguageMinor = 0;
 
 // What became of a candidate. The numbers are those of the log and of runtime/rpc/tc_rpc.proto.
+// clang-format off
 enum class Outcome : int {
   Ok = 0, Illegal = 1, CompileError = 2, WrongResult = 3, Crash = 4, Timeout = 5, OutOfMemory = 6,
   DeviceLost = 7, Noisy = 8,
 };
+// clang-format on
 // "ok", "illegal", "compile error", "wrong result", …
 const char* name_of(Outcome outcome);
 
@@ -29,33 +31,33 @@ const char* name_of(Outcome outcome);
 struct Timing {
   int count = 0;
   double minimum = 0, median = 0;
-  double spread = 0;                // median absolute deviation / median
+  double spread = 0;  // median absolute deviation / median
 };
 
 // A measured candidate. Only those with outcome Ok have a time.
 struct Measurement {
   Outcome outcome = Outcome::Ok;
-  std::string detail;               // a sentence, where it failed
+  std::string detail;  // a sentence, where it failed
   Timing time;
   // Time relative to the incumbent's in the same interleaved batch; what decides.
   double ratio = 0;
-  double worst_error = 0;           // relative to the output's largest magnitude
+  double worst_error = 0;  // relative to the output's largest magnitude
 };
 
 // A line of the log.
 struct Record {
-  std::string workload;             // workload_key(kernel) and the layout lines: full text
-  std::string target;               // canonical target string: where the trace is legal
-  std::string device;               // device key: where the time is to be trusted
-  std::string unit;                 // "seconds" or "simulated cycles"
+  std::string workload;  // workload_key(kernel) and the layout lines: full text
+  std::string target;    // canonical target string: where the trace is legal
+  std::string device;    // device key: where the time is to be trusted
+  std::string unit;      // "seconds" or "simulated cycles"
   int threads = 1;
   Trace trace;
   Measurement measurement;
-  std::string build;                // of the compiler
+  std::string build;  // of the compiler
   int language_major = kTraceLanguageMajor, language_minor = kTraceLanguageMinor;
-  uint64_t seed = 0;                // of the search that found it
-  int64_t created = 0;              // seconds since 1970, for people
-  bool chosen = false;              // by a session that compared whole models
+  uint64_t seed = 0;    // of the search that found it
+  int64_t created = 0;  // seconds since 1970, for people
+  bool chosen = false;  // by a session that compared whole models
 };
 
 }  // namespace tc

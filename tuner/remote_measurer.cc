@@ -1,4 +1,4 @@
-// Measuring on devices: candidates built here by a pool of processes, run by agents.
+// Measuring on devices: candidates of a builder, run by agents.
 #include "tuner/remote_measurer.h"
 
 #include <unistd.h>
@@ -14,17 +14,19 @@
 
 #include "ir/error.h"
 #include "ir/interrupt.h"
+#include "runtime/new_file.h"
 #include "runtime/rpc/sample_data.h"
 
 namespace tc {
 namespace {
 
 constexpr int kDataSets = 2;
-constexpr int kMostAttempts = 3;      // of one chunk: the first and two more, elsewhere where possible
-constexpr size_t kChunk = 8;          // candidates that run interleaved on one device
-constexpr size_t kMostBuilt = 64;     // candidates of a kernel whose files are kept
+constexpr int kMostAttempts = 3;   // of one chunk: the first and two more, elsewhere where possible
+constexpr size_t kChunk = 8;       // candidates that run interleaved on one device
+constexpr size_t kMostBuilt = 64;  // candidates of a kernel whose files are kept
 constexpr double kNoisySpread = 0.25;
-constexpr double kSlowRatio = 4;      // of a candidate to the incumbent: sampling it would eat the time of better ones
+// Of a candidate to the incumbent: sampling it would eat the time of better ones.
+constexpr double kSlowRatio = 4;
 
 Timing timing_of(std::vector<double> samples) {
   Timing timing;
@@ -68,9 +70,9 @@ Answer answer_of(const rpc::MeasureResult& result) {
   measurement.worst_error = result.worst_error();
   answer.samples.assign(result.samples().begin(), result.samples().end());
   if (measurement.outcome != Outcome::Ok) return answer;
-  const bool sane = !answer.samples.empty() && std::all_of(answer.samples.begin(), answer.samples.end(), [](double s) {
-    return std::isfinite(s) && s > 0;
-  });
+  const bool sane =
+      !answer.samples.empty() && std::all_of(answer.samples.begin(), answer.samples.end(),
+                                             [](double s) { return std::isfinite(s) && s > 0; });
   if (!sane) {
     measurement.outcome = Outcome::DeviceLost;
     measurement.detail = "the agent answered with times that are no times";
@@ -89,30 +91,40 @@ Timing paired_ratio(const Answer& candidate, const Answer& incumbent) {
   return timing_of(ratios);
 }
 
-// A candidate with its file's name by content.
+// A candidate whose executable is in a file.
 struct Built {
   BuiltCandidate candidate;
-  RemoteFile file;                  // without a path where it could not be built
+  RemoteFile file;  // without a path where it could not be built
 };
+
+// The bytes in a file of the folder that is called after them: memory need not hold the executables of a
+// kernel, of which each has the kernel's constants.
+RemoteFile kept_in(const std::string& folder, const std::string& sha256, const std::string& bytes) {
+  const std::string path = folder + "/" + sha256;
+  runtime::NewFile file;
+  if (!file.open(path.c_str()) || !file.write(bytes.data(), bytes.size()) || !file.finish())
+    fail(ErrorKind::Device, "a candidate cannot be kept at '", path, "': ", file.why(),
+         "; free some disk space");
+  return {sha256, path, ""};
+}
 
 }  // namespace
 
 struct RemoteMeasurer::State {
   OpenDevice open;
   MeasureOptions options;
-  BuildPool pool;
-  std::string work_folder;
-  std::mutex mutex;                              // of the devices
+  CandidateBuilder& builder;
+  std::mutex mutex;  // of the devices
   std::condition_variable changed;
   std::vector<std::unique_ptr<LeasedDevice>> idle;
-  int devices = 0;                               // idle or measuring
+  int devices = 0;  // idle or measuring
   std::string key, unit;
   double clock_hz = 2.5e9;
   // Expected outputs of the kernel that was measured last.
   std::string reference_of;
   ProgramPorts ports;
   std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> reference;
-  std::map<Trace, Built> built;                  // its candidates so far
+  std::map<Trace, Built> built;  // its candidates so far
 
   ~State() { forget_built(); }
 
@@ -123,9 +135,8 @@ struct RemoteMeasurer::State {
     built.clear();
   }
 
-  State(OpenDevice open_device, const BuildPoolOptions& pool_options, const MeasureOptions& measure_options)
-      : open(std::move(open_device)), options(measure_options), pool(pool_options),
-        work_folder(pool_options.work_folder) {
+  State(OpenDevice open_device, CandidateBuilder& candidate_builder, const MeasureOptions& measure_options)
+      : open(std::move(open_device)), options(measure_options), builder(candidate_builder) {
     keep(open(true));
   }
 
@@ -147,7 +158,7 @@ struct RemoteMeasurer::State {
       try {
         more = open(false);
       } catch (const Error&) {
-        return;   // those at hand do the work
+        return;  // those at hand do the work
       }
       if (!more) return;
       keep(std::move(more));
@@ -164,12 +175,12 @@ struct RemoteMeasurer::State {
       forget_built();
       fresh = traces;
     }
-    const std::vector<BuiltCandidate> results = pool.build(program, target, fresh);
-    for (size_t i = 0; i < fresh.size(); ++i) {
+    builder.build(program, target, fresh, [&](size_t i, BuiltCandidate candidate) {
       Built& made = built[fresh[i]];
-      made.candidate = results[i];
-      if (!results[i].path.empty()) made.file = remote_file(results[i].path);
-    }
+      if (candidate.outcome == Outcome::Ok)
+        made.file = kept_in(options.work_folder, candidate.sha256, std::exchange(candidate.executable, {}));
+      made.candidate = std::move(candidate);
+    });
   }
 
   // A device for this thread alone, waited for while others have them all; a new one where all were
@@ -177,13 +188,15 @@ struct RemoteMeasurer::State {
   std::unique_ptr<LeasedDevice> take() {
     {
       std::unique_lock lock(mutex);
-      while (!changed.wait_for(lock, std::chrono::milliseconds(20), [this] { return !idle.empty() || devices == 0; })) interruption_point();
+      while (!changed.wait_for(lock, std::chrono::milliseconds(20),
+                               [this] { return !idle.empty() || devices == 0; }))
+        interruption_point();
       if (!idle.empty()) {
         auto device = std::move(idle.back());
         idle.pop_back();
         return device;
       }
-      ++devices;   // so that others wait for this one
+      ++devices;  // so that others wait for this one
     }
     try {
       return open(true);
@@ -226,13 +239,15 @@ struct RemoteMeasurer::State {
     request.set_threads(programs.threads);
     request.set_rounds(rounds);
     request.set_sample_seconds(options.sample_seconds);
-    request.set_timeout_seconds(programs.timeout_seconds > 0 ? programs.timeout_seconds : options.timeout_seconds);
+    request.set_timeout_seconds(programs.timeout_seconds > 0 ? programs.timeout_seconds
+                                                             : options.timeout_seconds);
     request.set_memory_bytes(options.memory_bytes);
     return request;
   }
 
   // The answers of the programs `which`; those that no device gave stay empty, with the reason.
-  void ask(const ProgramSet& programs, const std::vector<size_t>& which, int rounds, std::vector<Answer>& answers) {
+  void ask(const ProgramSet& programs, const std::vector<size_t>& which, int rounds,
+           std::vector<Answer>& answers) {
     std::string why;
     std::vector<size_t> open_ones = which;
     for (int attempt = 0; attempt < kMostAttempts && open_ones.size() > 1; ++attempt) {
@@ -270,8 +285,8 @@ struct RemoteMeasurer::State {
   }
 };
 
-RemoteMeasurer::RemoteMeasurer(OpenDevice open, const BuildPoolOptions& pool, const MeasureOptions& options)
-    : state_(std::make_unique<State>(std::move(open), pool, options)) {}
+RemoteMeasurer::RemoteMeasurer(OpenDevice open, CandidateBuilder& builder, const MeasureOptions& options)
+    : state_(std::make_unique<State>(std::move(open), builder, options)) {}
 RemoteMeasurer::~RemoteMeasurer() = default;
 
 std::string RemoteMeasurer::device_key() const { return state_->key; }
@@ -291,7 +306,7 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
     chunks.push_back({0});
     for (size_t i = begin; i < begin + chunk && i <= candidates; ++i) chunks.back().push_back(i);
   }
-  if (chunks.empty()) chunks.push_back({0, 0});   // the incumbent against itself
+  if (chunks.empty()) chunks.push_back({0, 0});  // the incumbent against itself
 
   std::vector<std::vector<Answer>> answers(chunks.size(), std::vector<Answer>(programs.executables.size()));
   std::mutex error_mutex;
@@ -335,8 +350,8 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
       if (incumbent.measurement.outcome != Outcome::Ok) {
         result = {};
         result.outcome = Outcome::DeviceLost;
-        result.detail = text("the untuned schedule beside it was '", name_of(incumbent.measurement.outcome), "': ",
-                             incumbent.measurement.detail);
+        result.detail = text("the untuned schedule beside it was '", name_of(incumbent.measurement.outcome),
+                             "': ", incumbent.measurement.detail);
         continue;
       }
       const Timing ratio = paired_ratio(answers[c][i], incumbent);
@@ -365,8 +380,9 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   if (state.reference_of != task.workload) {
     state.ports = program_ports(program, task.target);
     std::vector<uint64_t> seeds;
-    for (int i = 0; i < kDataSets; ++i) seeds.push_back(runtime::mix_bits(state.options.seed + 1 + static_cast<uint64_t>(i)));
-    const std::vector<std::vector<Bytes>> outputs = state.pool.reference(program, task.target.name, seeds);
+    for (int i = 0; i < kDataSets; ++i)
+      seeds.push_back(runtime::mix_bits(state.options.seed + 1 + static_cast<uint64_t>(i)));
+    const std::vector<std::vector<Bytes>> outputs = state.builder.reference(program, task.target.name, seeds);
     state.reference.clear();
     for (size_t i = 0; i < seeds.size(); ++i) {
       auto& files = state.reference.emplace_back(seeds[i], std::vector<RemoteFile>()).second;
@@ -394,7 +410,7 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   programs.data_sets = state.reference;
   programs.threads = task.single_thread ? 1 : task.threads;
   programs.slow_ratio = kSlowRatio;
-  std::map<Trace, size_t> place;   // of each trace among the executables
+  std::map<Trace, size_t> place;  // of each trace among the executables
   for (const Trace& trace : wanted) {
     const RemoteFile& file = state.built.at(trace).file;
     if (file.path.empty()) continue;
@@ -409,7 +425,7 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
     Measurement failed;
     failed.outcome = candidate.outcome;
     failed.detail = candidate.detail;
-    results.push_back(candidate.path.empty() ? failed : measured[place.at(trace)]);
+    results.push_back(candidate.outcome == Outcome::Ok ? measured[place.at(trace)] : failed);
     Measurement& result = results.back();
     result.time.median /= candidate.calls;
     result.time.minimum /= candidate.calls;

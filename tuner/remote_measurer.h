@@ -1,4 +1,4 @@
-// Measuring on devices: candidates built here by a pool of processes, run by agents.
+// Measuring on devices: candidates of a builder, run by agents.
 #pragma once
 
 #include <functional>
@@ -8,32 +8,34 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/builder.h"
+#include "tuner/candidate_builder.h"
 #include "tuner/client.h"
 #include "tuner/measure.h"
 
 namespace tc {
 
 struct MeasureOptions {
-  double tolerance = 1e-4;          // of a candidate's worst error
-  double sample_seconds = 0.01;     // a sample runs as often as fills this
-  double timeout_seconds = 20;      // of one candidate
-  int64_t memory_bytes = int64_t{2} << 30;   // of one candidate
+  double tolerance = 1e-4;                  // of a candidate's worst error
+  double sample_seconds = 0.01;             // a sample runs as often as fills this
+  double timeout_seconds = 20;              // of one candidate
+  int64_t memory_bytes = int64_t{2} << 30;  // of one candidate
   int most_devices = 8;
-  uint64_t seed = 0;                // of the inputs
+  uint64_t seed = 0;  // of the inputs
+  // Where the executables of the kernel that is being measured are kept; the caller's to remove.
+  std::string work_folder;
 };
 
 // Programs that compute the same, for instance one model under several schedules.
 struct ProgramSet {
-  std::vector<RemoteFile> executables;     // the first is the incumbent
-  std::vector<PortInfo> inputs, outputs;   // sizes are numbers
+  std::vector<RemoteFile> executables;    // the first is the incumbent
+  std::vector<PortInfo> inputs, outputs;  // sizes are numbers
   // Expected outputs of the inputs that each seed makes (sample_tensor).
   std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> data_sets;
   int threads = 1;
-  double timeout_seconds = 0;              // of one; 0: that of MeasureOptions
+  double timeout_seconds = 0;  // of one; 0: that of MeasureOptions
   // Those that take more than so many times the incumbent's time per call have one sample only; 0: none.
   double slow_ratio = 0;
-  std::vector<int> calls;                  // in one run, by executable; empty: one in each
+  std::vector<int> calls;  // in one run, by executable; empty: one in each
 };
 
 // Opens one device more of the kind that is measured on; null where there is no further one now.
@@ -42,7 +44,8 @@ using OpenDevice = std::function<std::unique_ptr<LeasedDevice>(bool first)>;
 
 class RemoteMeasurer : public Measurer {
  public:
-  RemoteMeasurer(OpenDevice open, const BuildPoolOptions& pool, const MeasureOptions& options);
+  // The builder outlives the measurer.
+  RemoteMeasurer(OpenDevice open, CandidateBuilder& builder, const MeasureOptions& options);
   ~RemoteMeasurer() override;
 
   std::string device_key() const override;
@@ -52,6 +55,7 @@ class RemoteMeasurer : public Measurer {
                                    const std::vector<Trace>& traces, int rounds) override;
   // One measurement per executable; ratios refer to the first.
   std::vector<Measurement> measure_programs(const ProgramSet& programs, int rounds);
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -28,8 +28,8 @@ Tensor unwritten(const PortInfo& port) {
 
 }  // namespace
 
-TemporaryFile::TemporaryFile() {
-  path_ = temporary_folder() + "/tc-XXXXXX";
+TemporaryFile::TemporaryFile(const std::string& folder) {
+  path_ = (folder.empty() ? temporary_folder() : folder) + "/tc-XXXXXX";
   const int descriptor = mkstemp(path_.data());
   if (descriptor < 0)
     fail(ErrorKind::Device, "cannot make a temporary file ", path_, "; set TMPDIR to a folder with room");

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.h"
+#include "codegen/backend/backend.h"
 #include "ir/plan.h"
 #include "ir/tensor.h"
 
@@ -14,7 +14,8 @@ namespace tc {
 // A file of this process that is gone with the object. A Device error where none can be made.
 class TemporaryFile {
  public:
-  TemporaryFile();
+  // In temporary_folder() where none is given.
+  explicit TemporaryFile(const std::string& folder = "");
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;

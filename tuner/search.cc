@@ -22,11 +22,11 @@ constexpr int kRandomStarts = 16;  // where the search starts at random
 constexpr int kAttempts = 20;      // to find one more candidate
 constexpr int kMixtures = 50;      // of fast points, and as many random ones, that are looked at
 constexpr size_t kTournament = 4;
-constexpr size_t kElite = 4;       // whose neighbours are looked at
-constexpr size_t kSure = 40;       // points whose uncertainty is looked at
-constexpr size_t kSureOfFamily = 6;   // and of each family
-constexpr double kByFamily = 0.5;  // of the points are the most promising of a family drawn at random
-constexpr size_t kPerSearch = 16;  // of them, chosen before others are looked for
+constexpr size_t kElite = 4;         // whose neighbours are looked at
+constexpr size_t kSure = 40;         // points whose uncertainty is looked at
+constexpr size_t kSureOfFamily = 6;  // and of each family
+constexpr double kByFamily = 0.5;    // of the points are the most promising of a family drawn at random
+constexpr size_t kPerSearch = 16;    // of them, chosen before others are looked for
 
 // The schedule after the lines that fix the layouts of the arguments.
 Schedule after_layout(const KernelTask& task) {
@@ -36,14 +36,12 @@ Schedule after_layout(const KernelTask& task) {
 }
 
 // What the candidate did, not the device or the noise on it.
-bool is_verdict(Outcome outcome) {
-  return outcome != Outcome::DeviceLost && outcome != Outcome::Noisy;
-}
+bool is_verdict(Outcome outcome) { return outcome != Outcome::DeviceLost && outcome != Outcome::Noisy; }
 
 struct Candidate {
   Trace trace;
-  std::string family;              // what is likely to fail alike
-  bool known = false;              // has a verdict
+  std::string family;  // what is likely to fail alike
+  bool known = false;  // has a verdict
   Measurement result;
   bool good() const { return known && result.outcome == Outcome::Ok && result.ratio > 0; }
 };
@@ -64,16 +62,16 @@ struct KernelSearch::State {
   std::vector<Candidate> candidates;
   std::map<Trace, size_t> by_trace;
   std::map<uint64_t, size_t> by_loops;
-  std::map<uint64_t, std::optional<Point>> sketches;   // the first point of each; none: lines
-  std::map<Point, std::optional<size_t>> points;   // tried; those that could be built, as candidates
-  std::vector<std::pair<Point, size_t>> samples;   // in the order of their building
+  std::map<uint64_t, std::optional<Point>> sketches;  // the first point of each; none: lines
+  std::map<Point, std::optional<size_t>> points;      // tried; those that could be built, as candidates
+  std::vector<std::pair<Point, size_t>> samples;      // in the order of their building
   std::map<std::string, Family> families;
   size_t next_seed = 0, next_start = 0;
   std::vector<Point> starts;
-  std::map<Point, std::vector<double>> features;   // of the points that were looked at
-  std::vector<std::pair<Surrogate::Place, Surrogate::Prediction>> hopeful;   // since the last answers
-  std::vector<Surrogate::Place> chosen;                                      // of them
-  std::map<int, size_t> of_family;                                           // how many were hopeful
+  std::map<Point, std::vector<double>> features;  // of the points that were looked at
+  std::vector<std::pair<Surrogate::Place, Surrogate::Prediction>> hopeful;  // since the last answers
+  std::vector<Surrogate::Place> chosen;                                     // of them
+  std::map<int, size_t> of_family;                                          // how many were hopeful
   bool started = false, stale = true, exhausted = false;
   int evolved = 0, proposed = 0, refused = 0;
   std::string refusal;
@@ -81,9 +79,13 @@ struct KernelSearch::State {
   Trace best;
 
   State(const KernelTask& the_task, const SearchOptions& the_options)
-      : task(the_task), options(the_options), start(after_layout(task)),
-        space(start, task.threads, task.tolerance), random(the_options.seed ^ fnv1a(the_task.workload)),
-        surrogate(space), best(the_task.untuned) {
+      : task(the_task),
+        options(the_options),
+        start(after_layout(task)),
+        space(start, task.threads, task.tolerance),
+        random(the_options.seed ^ fnv1a(the_task.workload)),
+        surrogate(space),
+        best(the_task.untuned) {
     if (options.from_random) {
       for (int i = 0; i < kRandomStarts; ++i) starts.push_back(random_point(space, random));
     } else {
@@ -242,14 +244,16 @@ struct KernelSearch::State {
     for (const auto& [point, candidate] : samples) {
       if (candidates[candidate].good()) sorted.emplace_back(candidates[candidate].result.ratio, point);
     }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Point> result;
     for (auto& [ratio, point] : sorted) result.push_back(std::move(point));
     return result;
   }
 
   // Of verified candidates the fastest point of each family, fastest first.
-  static std::vector<Point> fastest_of_families(const ScheduleSpace& space, const std::vector<Point>& fastest_first) {
+  static std::vector<Point> fastest_of_families(const ScheduleSpace& space,
+                                                const std::vector<Point>& fastest_first) {
     std::vector<Point> result;
     std::set<int> seen;
     for (const Point& point : fastest_first) {
@@ -347,13 +351,14 @@ struct KernelSearch::State {
       const auto& [place, prediction] = hopeful[i];
       if (family && space.family(place.point) != *family) continue;
       double alike = 0;
-      for (const Surrogate::Place& other : chosen) alike = std::max(alike, surrogate.similarity(place, other));
+      for (const Surrogate::Place& other : chosen)
+        alike = std::max(alike, surrogate.similarity(place, other));
       const double value = prediction.mean + (alike - hope) * prediction.deviation;
       if (value >= least) continue;
       least = value;
       best = i;
     }
-    if (best == hopeful.size()) best = 0;   // all of that family are taken: the one of the least mean
+    if (best == hopeful.size()) best = 0;  // all of that family are taken: the one of the least mean
     Surrogate::Place place = std::move(hopeful[best].first);
     hopeful.erase(hopeful.begin() + static_cast<std::ptrdiff_t>(best));
     chosen.push_back(place);
@@ -472,8 +477,8 @@ void KernelSearch::learn(const std::vector<Trace>& traces, const std::vector<Mea
     if (!is_verdict(results[i].outcome)) continue;
     Candidate& candidate = s.candidates[found->second];
     const bool again = candidate.known;
-    const bool better_known = !again || results[i].outcome != Outcome::Ok ||
-                              results[i].time.count >= candidate.result.time.count;
+    const bool better_known =
+        !again || results[i].outcome != Outcome::Ok || results[i].time.count >= candidate.result.time.count;
     if (!again) {
       Family& family = s.families[candidate.family];
       ++family.tried;

@@ -14,8 +14,8 @@ namespace tc {
 
 struct SearchOptions {
   uint64_t seed = 0;
-  bool from_random = false;         // start at random legal schedules, not at the default (tests)
-  std::vector<Trace> seeds;         // traces of the log worth a try first (other builds, near kernels)
+  bool from_random = false;  // start at random legal schedules, not at the default (tests)
+  std::vector<Trace> seeds;  // traces of the log worth a try first (other builds, near kernels)
 };
 
 class KernelSearch {

@@ -25,15 +25,17 @@ int64_t other_number(int64_t number, Random& random) {
   return std::clamp<int64_t>(result, 1, kLargest);
 }
 
-// Changes lines by what the rows of their primitives say: which numbers and orders are choices, which marks may go.
+// Changes lines by what the rows of their primitives say: which numbers and orders are choices, which marks
+// may go.
 class LineChange {
  public:
-  LineChange(const Trace& trace, size_t fixed, Random& random) : trace_(trace), fixed_(fixed), random_(random) {
+  LineChange(const Trace& trace, size_t fixed, Random& random)
+      : trace_(trace), fixed_(fixed), random_(random) {
     for (const std::string& line : trace) lines_.push_back(read_line(line).value_or(PrimitiveLine{}));
   }
 
   bool number() {
-    std::vector<std::pair<size_t, size_t>> places;   // line and word
+    std::vector<std::pair<size_t, size_t>> places;  // line and word
     for (size_t i = fixed_; i < lines_.size(); ++i) {
       for (size_t word : words_with(lines_[i], Argument::Change::Number)) places.emplace_back(i, word);
     }
@@ -74,7 +76,8 @@ class LineChange {
     const std::string loop = any_loop();
     if (loop.empty()) return false;
     const std::vector<size_t> marked = those([&](const PrimitiveLine& line) {
-      return line.row->kind == PrimitiveKind::Mark && std::count(line.words.begin() + 1, line.words.end(), loop) > 0;
+      return line.row->kind == PrimitiveKind::Mark &&
+             std::count(line.words.begin() + 1, line.words.end(), loop) > 0;
     });
     if (!marked.empty()) return false;
     std::vector<const PrimitiveRow*> rows;
@@ -140,7 +143,8 @@ class LineChange {
     return result;
   }
   std::vector<size_t> with_orders() const {
-    return those([](const PrimitiveLine& line) { return !words_with(line, Argument::Change::Order).empty(); });
+    return those(
+        [](const PrimitiveLine& line) { return !words_with(line, Argument::Change::Order).empty(); });
   }
   std::string any_loop() {
     const std::vector<size_t> lines = with_orders();
@@ -156,7 +160,7 @@ class LineChange {
   }
 
   Trace trace_;
-  std::vector<PrimitiveLine> lines_;   // of the trace as it came
+  std::vector<PrimitiveLine> lines_;  // of the trace as it came
   size_t fixed_;
   Random& random_;
 };
@@ -232,11 +236,23 @@ std::optional<Trace> mutate_lines(const Trace& trace, size_t fixed, Random& rand
   switch (random.below(8)) {
     case 0:
     case 1:
-    case 2: *kind = "number"; done = change.number(); break;
+    case 2:
+      *kind = "number";
+      done = change.number();
+      break;
     case 3:
-    case 4: *kind = "order"; done = change.order(); break;
-    case 5: *kind = "drop"; done = change.drop(); break;
-    case 6: *kind = "add"; done = change.add(); break;
+    case 4:
+      *kind = "order";
+      done = change.order();
+      break;
+    case 5:
+      *kind = "drop";
+      done = change.drop();
+      break;
+    case 6:
+      *kind = "add";
+      done = change.add();
+      break;
     default: *kind = "divide"; done = change.divide();
   }
   if (!done) return std::nullopt;

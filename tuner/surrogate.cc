@@ -10,8 +10,8 @@ namespace tc {
 namespace {
 
 constexpr size_t kMostSamples = 120;
-constexpr size_t kMostToLearn = 80;      // weights from
-constexpr double kNoise = 0.01;          // of the variance
+constexpr size_t kMostToLearn = 80;  // weights from
+constexpr double kNoise = 0.01;      // of the variance
 constexpr double kFirstWeight = 0.1, kFirstFeatureWeight = 0.1;
 
 }  // namespace
@@ -141,7 +141,7 @@ void Surrogate::fit(const std::vector<Sample>& samples) {
     xx += (x[i] - x_mean) * (x[i] - x_mean);
     xy += (x[i] - x_mean) * (samples_[i].value - y_mean);
   }
-  constexpr double kSteadiness = 0.5;   // as if samples had been seen that agree with the first slope
+  constexpr double kSteadiness = 0.5;  // as if samples had been seen that agree with the first slope
   slope_ = std::clamp((xy + kSteadiness * 0.7) / (xx + kSteadiness), 0.0, 1.0);
   base_ = y_mean - slope_ * x_mean;
   if (samples.size() >= 8 && 4 * samples.size() >= 5 * learned_from_) {

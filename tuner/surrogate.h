@@ -7,10 +7,10 @@
 
 namespace tc {
 
-// Predicts the logarithm of the time of points, with how sure it is. Points that agree in a dimension,
-// or are near in an ordered one, and whose loops have alike features, have alike times; how much each dimension
-// and feature matters is learned. The mean
-// far from all samples follows the closed forms as far as the samples do.
+// Predicts the logarithm of the time of points, with how sure it is. Points that agree in a dimension, or are
+// near in an ordered one, and whose loops have alike features, have alike times; how much each dimension and
+// feature matters is learned. The mean far from all samples follows the closed forms as far as the samples
+// do.
 class Surrogate {
  public:
   // A point and the features of its loops.
@@ -20,7 +20,7 @@ class Surrogate {
   };
   struct Sample {
     Place place;
-    double value = 0;              // logarithm of the time
+    double value = 0;  // logarithm of the time
   };
   struct Prediction {
     double mean = 0, deviation = 0;
@@ -50,9 +50,9 @@ class Surrogate {
   double base_ = 0, slope_ = 0.7;  // of the prior over the logarithm of the closed forms' cycles
   double variance_ = 1;
   std::vector<Sample> samples_;
-  std::vector<double> factor_;     // Cholesky factor, row by row
-  std::vector<double> solved_;     // inverse of the covariance times what the prior leaves
-  size_t learned_from_ = 0;        // samples when the weights were last learned
+  std::vector<double> factor_;  // Cholesky factor, row by row
+  std::vector<double> solved_;  // inverse of the covariance times what the prior leaves
+  size_t learned_from_ = 0;     // samples when the weights were last learned
 };
 
 }  // namespace tc

@@ -23,41 +23,43 @@ constexpr int kBatch = 8;
 // Samples of each candidate in the rounds of a batch's successive halving: all, the faster half, the
 // fastest two.
 constexpr int kRounds[] = {3, 7, 15};
-constexpr size_t kHotKernels = 6;     // that the whole model is asked for one by one
-constexpr size_t kExactKernels = 3;   // the same, where the device is a slow simulator
+constexpr size_t kHotKernels = 6;    // that the whole model is asked for one by one
+constexpr size_t kExactKernels = 3;  // the same, where the device is a slow simulator
 constexpr int kRankDraws = 5, kRankRounds = 4;
 // How often the model that won is measured again, and by how many standard errors it has to be faster.
 constexpr int kModelDraws = 12, kDrawRounds = 4;
 constexpr double kSureErrors = 2.2;
-constexpr double kModelShare = 0.2, kMostModelSeconds = 60;   // of a time limit
-constexpr double kPriorGain = 0.25;   // of a batch on a kernel that had none yet, as a share of its time
+constexpr double kModelShare = 0.2, kMostModelSeconds = 60;  // of a time limit
+constexpr double kPriorGain = 0.25;  // of a batch on a kernel that had none yet, as a share of its time
 constexpr double kLeastGain = 0.002;
 
 // One kernel of the session.
 struct Tuned {
   const KernelTask* task = nullptr;
   std::unique_ptr<KernelSearch> search;
-  std::map<Trace, Measurement> known;   // what the log has, by trace
+  std::map<Trace, Measurement> known;  // what the log has, by trace
   KernelProgress progress;
   double untuned_time = 0;
   double expected_gain = kPriorGain;
   bool exhausted = false;
-  double least_time = 0;                // that any schedule can take
-  bool broken = false;                  // the untuned schedule cannot be measured
+  double least_time = 0;  // that any schedule can take
+  bool broken = false;    // the untuned schedule cannot be measured
 
   double time() const { return untuned_time * (search ? search->best_ratio() : 1) * task->calls; }
 };
 
 class Session {
  public:
-  Session(const std::vector<KernelTask>& tasks, Measurer& measurer, Log& log, const TuneOptions& options,
-          const std::function<bool(const TuneProgress&)>& progress)
+  Session(const std::vector<KernelTask>& tasks, Measurer& measurer, RecordStore& log,
+          const TuneOptions& options, const std::function<bool(const TuneProgress&)>& progress)
       : measurer_(measurer), log_(log), options_(options), progress_(progress) {
     result_.last.unit = measurer.unit();
     for (const KernelTask& task : tasks) add(task);
     if (seeds_ > 0)
-      result_.notes.push_back(text(seeds_, " schedules that the log has of other targets, devices or compilers are tried "
-                                   "first; their times are not used"));
+      result_.notes.push_back(
+          text(seeds_,
+               " schedules that the log has of other targets, devices or compilers are tried "
+               "first; their times are not used"));
     name_ = session_name(tasks);
     spent_before_ = log_.seconds_spent(name_);
     settled_ = Clock::now();
@@ -102,10 +104,12 @@ class Session {
                         record.threads == task.threads && record.build == options_.build;
       if (same) kernel.known[record.trace] = believed(record.measurement, kernel.least_time, record.unit);
       // Measured elsewhere or by another compiler: worth a try, never worth its time.
-      else if (record.measurement.outcome == Outcome::Ok && search.seeds.size() < 4) search.seeds.push_back(record.trace);
+      else if (record.measurement.outcome == Outcome::Ok && search.seeds.size() < 4)
+        search.seeds.push_back(record.trace);
     }
     seeds_ += search.seeds.size();
-    if (!options_.from_random) search.seeds.insert(search.seeds.begin(), task.algorithms.begin(), task.algorithms.end());
+    if (!options_.from_random)
+      search.seeds.insert(search.seeds.begin(), task.algorithms.begin(), task.algorithms.end());
     kernel.search = std::make_unique<KernelSearch>(task, search);
     kernels_.push_back(std::move(kernel));
     result_.last.kernels.emplace_back();
@@ -119,8 +123,8 @@ class Session {
     std::string all;
     for (const std::string& workload : workloads) all += workload + '\0';
     const KernelTask* first = tasks.empty() ? nullptr : &tasks[0];
-    return text(first ? first->target.name : "", "|", measurer_.device_key(), "|", first ? first->threads : 0, "|",
-                options_.build, "|", options_.seed, options_.from_random ? "r" : "", "|", fnv1a(all));
+    return text(first ? first->target.name : "", "|", measurer_.device_key(), "|", first ? first->threads : 0,
+                "|", options_.build, "|", options_.seed, options_.from_random ? "r" : "", "|", fnv1a(all));
   }
 
   double seconds() const {
@@ -145,7 +149,8 @@ class Session {
     TuneProgress& progress = result_.last;
     progress.doing = doing;
     progress.seconds = seconds();
-    progress.seconds_left = options_.time_limit > 0 ? std::max(0.0, options_.time_limit - progress.seconds) : -1;
+    progress.seconds_left =
+        options_.time_limit > 0 ? std::max(0.0, options_.time_limit - progress.seconds) : -1;
     for (size_t i = 0; i < kernels_.size(); ++i) {
       Tuned& kernel = kernels_[i];
       kernel.progress.untuned = kernel.untuned_time;
@@ -171,7 +176,7 @@ class Session {
         if (fresh[i].outcome != Outcome::DeviceLost) {
           records.push_back(record_of(kernel, unknown[i], fresh[i]));
         } else if (kernel.known.count(unknown[i])) {
-          continue;   // what is known of it still holds
+          continue;  // what is known of it still holds
         }
         kernel.known[unknown[i]] = fresh[i];
       }
@@ -213,7 +218,8 @@ class Session {
     for (Tuned& kernel : kernels_) {
       if (stopped()) return;
       report("measuring " + kernel.task->label);
-      const std::vector<Trace> first = options_.from_random ? std::vector<Trace>{} : kernel.search->propose(1);
+      const std::vector<Trace> first =
+          options_.from_random ? std::vector<Trace>{} : kernel.search->propose(1);
       TC_CHECK(first.empty() || first[0] == kernel.task->untuned);
       const Measurement untuned = measure(kernel, {kernel.task->untuned}, kRounds[1], false)[0];
       if (!first.empty()) kernel.search->learn(first, {untuned});
@@ -221,8 +227,9 @@ class Session {
       kernel.untuned_time = untuned.time.median;
       kernel.broken = untuned.outcome != Outcome::Ok;
       if (kernel.broken)
-        result_.notes.push_back(text("kernel ", kernel.task->label, " is not tuned: its untuned schedule is '",
-                                     name_of(untuned.outcome), "': ", untuned.detail));
+        result_.notes.push_back(text("kernel ", kernel.task->label,
+                                     " is not tuned: its untuned schedule is '", name_of(untuned.outcome),
+                                     "': ", untuned.detail));
     }
   }
 
@@ -269,7 +276,8 @@ class Session {
         const bool in_question = results[i].ratio < 1.1 * std::min(before, 1.0);
         if (results[i].outcome == Outcome::Ok && in_question) order.push_back(i);
       }
-      std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return results[a].ratio < results[b].ratio; });
+      std::sort(order.begin(), order.end(),
+                [&](size_t a, size_t b) { return results[a].ratio < results[b].ratio; });
       if (order.size() > keep) order.resize(keep);
       if (order.empty()) break;
       std::vector<Trace> survivors;
@@ -285,7 +293,9 @@ class Session {
   }
 
   // Seconds of the whole model that its kernel's best saves, by the kernel's own measurements.
-  static double saved(const Tuned& kernel) { return kernel.untuned_time * kernel.task->calls - kernel.time(); }
+  static double saved(const Tuned& kernel) {
+    return kernel.untuned_time * kernel.task->calls - kernel.time();
+  }
 
   // Kernels with something faster than the untuned schedule, those first that save most.
   std::vector<Tuned*> changed_kernels() {
@@ -295,7 +305,8 @@ class Session {
       const bool faster = kernel.search->best() != kernel.task->untuned && kernel.search->best_ratio() < 1;
       if (!kernel.broken && faster) changed.push_back(&kernel);
     }
-    std::stable_sort(changed.begin(), changed.end(), [](const Tuned* a, const Tuned* b) { return saved(*a) > saved(*b); });
+    std::stable_sort(changed.begin(), changed.end(),
+                     [](const Tuned* a, const Tuned* b) { return saved(*a) > saved(*b); });
     return changed;
   }
 
@@ -304,8 +315,10 @@ class Session {
 
   // Logarithms of the times of whole models over the untuned's, by draw; a model that failed has none.
   struct Ranked {
-    std::vector<std::vector<double>> draws;   // by variant
-    bool good(size_t variant) const { return !draws[variant].empty() && draws[variant].size() == draws[0].size(); }
+    std::vector<std::vector<double>> draws;  // by variant
+    bool good(size_t variant) const {
+      return !draws[variant].empty() && draws[variant].size() == draws[0].size();
+    }
     double mean(size_t variant) const { return average(draws[variant]); }
     // Of the mean of the differences of two variants in the same draws.
     double error(size_t one, size_t other) const {
@@ -329,13 +342,14 @@ class Session {
   };
 
   // Each draw has other memory: where constants lie in a cache that they just fit decides some percent.
-  Ranked rank(const MeasureModel& measure_model, const std::vector<Choices>& variants, int draws, int rounds) {
+  Ranked rank(const MeasureModel& measure_model, const std::vector<Choices>& variants, int draws,
+              int rounds) {
     Ranked ranked;
     ranked.draws.resize(variants.size());
     std::set<size_t> failed;
-    const bool known = is_exact() && std::all_of(variants.begin(), variants.end(), [this](const Choices& choices) {
-      return exact_.count(choices) > 0;
-    });
+    const bool known =
+        is_exact() && std::all_of(variants.begin(), variants.end(),
+                                  [this](const Choices& choices) { return exact_.count(choices) > 0; });
     for (size_t i = 0; known && i < variants.size(); ++i) ranked.draws[i] = {exact_.at(variants[i])};
     for (int draw = 0; draw < (known ? 0 : is_exact() ? 1 : draws); ++draw) {
       const std::vector<Measurement> measured = measure_model(variants, rounds);
@@ -344,7 +358,8 @@ class Session {
           ranked.draws[i].push_back(std::log(measured[i].ratio));
           exact_[variants[i]] = ranked.draws[i].back();
         } else if (measured[i].outcome != Outcome::Noisy && failed.insert(i).second) {
-          result_.notes.push_back(text("a whole model is '", name_of(measured[i].outcome), "': ", measured[i].detail));
+          result_.notes.push_back(
+              text("a whole model is '", name_of(measured[i].outcome), "': ", measured[i].detail));
         }
       }
     }
@@ -354,14 +369,15 @@ class Session {
   // The choices of the kernels that gain inside the model. All bests are tried together, and in turn each of
   // the first few kernels is taken out of them or has its second best: what the model loses then is what
   // the kernel gains in it.
-  Choices choose_by_kernel(const MeasureModel& measure_model, const std::vector<Tuned*>& changed, bool& failed) {
+  Choices choose_by_kernel(const MeasureModel& measure_model, const std::vector<Tuned*>& changed,
+                           bool& failed) {
     Choices all;
     double untuned_time = 0;
     for (const Tuned* kernel : changed) all[kernel->task->workload] = kernel->search->best();
     for (const Tuned& kernel : kernels_) untuned_time += kernel.untuned_time * kernel.task->calls;
     struct Option {
       Tuned* kernel;
-      size_t without, second;      // variants; second: 0 where there is none
+      size_t without, second;  // variants; second: 0 where there is none
     };
     std::vector<Choices> variants = {{}, all};
     std::vector<Option> options;
@@ -413,7 +429,8 @@ class Session {
     if (!failed && !chosen.empty()) {
       const Ranked ranked = rank(measure_model, {{}, chosen}, kModelDraws, kDrawRounds);
       failed = !ranked.good(0);
-      const bool sure = ranked.good(1) && ranked.mean(1) + kSureErrors * Ranked::error_of(ranked.draws[1]) < 0;
+      const bool sure =
+          ranked.good(1) && ranked.mean(1) + kSureErrors * Ranked::error_of(ranked.draws[1]) < 0;
       if (sure) {
         result_.model_ratio = std::exp(ranked.mean(1));
         result_.choices = chosen;
@@ -439,13 +456,13 @@ class Session {
   }
 
   Measurer& measurer_;
-  Log& log_;
+  RecordStore& log_;
   const TuneOptions options_;
   const std::function<bool(const TuneProgress&)>& progress_;
   std::vector<Tuned> kernels_;
   TuneResult result_;
   std::string name_;
-  std::map<Choices, double> exact_;     // whole models that were measured: where that is exact, not again
+  std::map<Choices, double> exact_;  // whole models that were measured: where that is exact, not again
   size_t seeds_ = 0;
   double spent_before_ = 0;
   const Clock::time_point started_ = Clock::now();
@@ -454,8 +471,9 @@ class Session {
 
 }  // namespace
 
-TuneResult tune(const std::vector<KernelTask>& tasks, Measurer& measurer, Log& log, const TuneOptions& options,
-                const MeasureModel& measure_model, const std::function<bool(const TuneProgress&)>& progress) {
+TuneResult tune(const std::vector<KernelTask>& tasks, Measurer& measurer, RecordStore& log,
+                const TuneOptions& options, const MeasureModel& measure_model,
+                const std::function<bool(const TuneProgress&)>& progress) {
   return Session(tasks, measurer, log, options, progress).run(measure_model);
 }
 

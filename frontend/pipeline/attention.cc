@@ -11,8 +11,9 @@
 namespace tc {
 namespace {
 
-// Scores that are larger than the second cache by less than this factor are mostly found there by the row program: three
-// kernels took 4 % less time at 1.5 times the cache, and bands 6 % less at 1.8 times (measured on x86-64).
+// Scores that are larger than the second cache by less than this factor are mostly found there by the row
+// program: three kernels took 4 % less time at 1.5 times the cache, and bands 6 % less at 1.8 times (measured
+// on x86-64).
 constexpr double kLeastOfCache = 1.75;
 
 KernelPart lowered(const Graph& graph, const Group& group) {
@@ -31,9 +32,11 @@ KernelPart lowered(const Graph& graph, const GroupsOfAttention& groups) {
 // Whether what the group reads and writes lies as the graph has it, and has sizes that are numbers.
 bool is_plain(const Graph& graph, const Group& group, const std::map<ValueId, int>& layouts) {
   const auto plain = [&](ValueId id) {
-    return id == kNoValue || (layouts.count(id) == 0 && graph[id].shape && element_count(*graph[id].shape).is_constant());
+    return id == kNoValue ||
+           (layouts.count(id) == 0 && graph[id].shape && element_count(*graph[id].shape).is_constant());
   };
-  return std::all_of(group.outputs.begin(), group.outputs.end(), plain) && std::all_of(group.nodes.begin(), group.nodes.end(), [&](int node) {
+  return std::all_of(group.outputs.begin(), group.outputs.end(), plain) &&
+         std::all_of(group.nodes.begin(), group.nodes.end(), [&](int node) {
            const std::vector<ValueId>& inputs = graph.nodes[static_cast<size_t>(node)].inputs;
            return std::all_of(inputs.begin(), inputs.end(), plain);
          });
@@ -53,17 +56,22 @@ KernelPart AttentionJoiner::kernel_of(const Graph& graph, const Group& group) co
 bool AttentionJoiner::leaves_cache(const Graph& graph, const GroupsOfAttention& parts) const {
   const Value& scores = graph[parts[0].outputs[0]];
   const Dim bytes = element_count(*scores.shape) * Dim(size_of(scores.dtype));
-  return bytes.is_constant() && static_cast<double>(bytes.constant()) > kLeastOfCache * static_cast<double>(options_.target.l2_bytes);
+  return bytes.is_constant() && static_cast<double>(bytes.constant()) >
+                                    kLeastOfCache * static_cast<double>(options_.target.l2_bytes);
 }
 
 bool AttentionJoiner::has_bands(const Kernel& kernel) const {
-  const std::vector<StrategyReport> report = default_report(Schedule(kernel, options_.target), options_.threads, options_.tolerance);
-  return std::any_of(report.begin(), report.end(), [](const StrategyReport& each) { return each.taken && each.name == "bands of rows"; });
+  const std::vector<StrategyReport> report =
+      default_report(Schedule(kernel, options_.target), options_.threads, options_.tolerance);
+  return std::any_of(report.begin(), report.end(),
+                     [](const StrategyReport& each) { return each.taken && each.name == "bands of rows"; });
 }
 
-std::vector<Group> AttentionJoiner::join(const Graph& graph, const std::vector<Group>& groups, const std::map<ValueId, int>& layouts) {
+std::vector<Group> AttentionJoiner::join(const Graph& graph, const std::vector<Group>& groups,
+                                         const std::map<ValueId, int>& layouts) {
   const auto wanted = [&](const GroupsOfAttention& parts) {
-    const bool plain = std::all_of(parts.begin(), parts.end(), [&](const Group& part) { return is_plain(graph, part, layouts); });
+    const bool plain = std::all_of(parts.begin(), parts.end(),
+                                   [&](const Group& part) { return is_plain(graph, part, layouts); });
     if (!plain || !leaves_cache(graph, parts)) return false;
     Kernel kernel = lowered(graph, parts).kernel;
     rename_buffers(kernel);

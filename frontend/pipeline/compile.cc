@@ -2,26 +2,26 @@
 #include "frontend/pipeline/compile.h"
 
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <cstring>
 #include <optional>
 #include <set>
 #include <thread>
 
-#include "codegen/renamed.h"
-#include "frontend/pipeline/artefact_names.h"
-#include "frontend/pipeline/bare.h"
+#include "codegen/backend/table.h"
+#include "frontend/pipeline/size_versions.h"
 #include "ir/error.h"
+#include "ir/held_constants.h"
 #include "ir/interrupt.h"
 #include "ir/passes/arithmetic_notes.h"
 #include "ir/passes/pass.h"
-#include "tuner/log.h"
+#include "runtime/abi.h"
+#include "runtime/new_file.h"
+#include "tuner/record_store.h"
 
 namespace tc {
 namespace {
 
-constexpr size_t kMostTraces = 8;   // of a workload that are tried before the default
+constexpr size_t kMostTraces = 8;  // of a workload that are tried before the default
 
 class Stopwatch {
  public:
@@ -37,55 +37,25 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-Bytes read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail(ErrorKind::Target, "cannot read '", path, "', which this export links; reinstall tc");
-  return Bytes(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-}
-
-// The members of a Unix archive ("!<arch>" format, GNU and plain names), without its index.
-std::vector<std::pair<std::string, Bytes>> archive_members(const std::string& path) {
-  const Bytes bytes = read_file(path);
-  std::vector<std::pair<std::string, Bytes>> members;
-  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  TC_CHECK(all.substr(0, 8) == "!<arch>\n", "in '", path, "'");
-  for (size_t at = 8; at + 60 <= all.size();) {
-    const std::string name(all.substr(at, 16));
-    const size_t size = std::stoull(std::string(all.substr(at + 48, 10)));
-    TC_CHECK(at + 60 + size <= all.size(), "in '", path, "'");
-    if (name.substr(0, 2) != "/ " && name.substr(0, 2) != "//") {
-      const auto* begin = bytes.data() + at + 60;
-      members.emplace_back(text("runtime_", members.size(), ".o"), Bytes(begin, begin + size));
-    }
-    at += 60 + size + size % 2;
-  }
-  return members;
-}
-
-std::string descriptor_symbol(const std::string& path) { return c_name(path) + "_descriptor"; }
-
-// Of a model that the runtime opens.
-void write_header_of_linked(const CompiledModel& model, const std::string& path) {
-  const std::string symbol = descriptor_symbol(path);
-  write_header(path, "model '" + harmless(model.plan.model) + "' for " + harmless(model.target.name) + ". Open it with tc_model_open_linked(&" + symbol +
-                     ", &model).",
-               "#include \"tc_runtime.h\"\n\n#ifdef __cplusplus\nextern \"C\"\n#else\nextern\n#endif\nconst struct tc_descriptor " + symbol + ";\n\n");
-}
-
-// Calls write(part) with a path for what is to become the file at `path`; what is in use is replaced, never overwritten.
+// Calls write(part) with a path for what is to become the file at `path`; what is in use is replaced, never
+// overwritten.
 void written_apart(const std::string& path, const std::function<void(const std::string&)>& write) {
-  const std::string part = path + ".part";
-  std::error_code ignored;
+  runtime::NewFile file;
+  const auto check = [&](bool done) {
+    if (!done) fail(ErrorKind::Device, "cannot write '", path, "': ", file.why());
+  };
+  check(file.open(path.c_str()));
+  if (file.is_in_place())
+    fail(ErrorKind::Device, "cannot write '", path, "': linkers write regular files alone");
   try {
-    write(part);
-    std::filesystem::rename(part, path);
-  } catch (const std::filesystem::filesystem_error& error) {
-    std::filesystem::remove(part, ignored);
-    fail(ErrorKind::Device, "cannot write '", path, "': ", error.code().message());
-  } catch (...) {
-    std::filesystem::remove(part, ignored);
-    throw;
+    write(file.path());
+  } catch (const Error& error) {
+    std::string said = error.what();
+    const size_t at = said.find(file.path());
+    if (at == std::string::npos) throw;
+    throw Error(error.kind(), said.replace(at, std::strlen(file.path()), path));  // as users know the file
   }
+  check(file.finish());
 }
 
 }  // namespace
@@ -94,22 +64,35 @@ int worker_count(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void set_limits(BuildOptions& build, const CompileOptions& options) {
-  // The kind of artefact of these targets keeps its constants in read-only memory.
-  const bool apart = options.max_ram > 0 && build.target.arch == Arch::RiscV32;
+BuildOptions build_options(const CompileOptions& options) {
+  const KindOfBackend kind = artefact_kind(options.kind);
+  const Target target = parse_target(options.target);
+  BuildOptions build;
+  build.target = kind.backend->usable(target);
+  const bool one_thread = kind.kind->one_thread || target.parallel == ParallelLoops::None;
+  build.threads = one_thread ? 1 : worker_count(options.threads);
+  build.tolerance = options.tolerance;
+  const bool in_flash = options.max_ram > 0 && target.constants == ConstantMemory::Flash;
   if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
-  if (options.max_flash > 0 || apart) build.constants_limit = options.max_flash > 0 ? options.max_flash : INT64_MAX;
+  if (options.max_flash > 0 || in_flash)
+    build.constants_limit = options.max_flash > 0 ? options.max_flash : INT64_MAX;
+  build.check_kernel = [kind, target = build.target](const ScheduledKernel& kernel) {
+    kind.backend->check_kernel(kernel, target);
+  };
+  return build;
 }
 
 bool wants_fast(const CompileOptions& options) {
   if (options.quantised == "exact" || options.quantised == "fast") return options.quantised == "fast";
-  fail(ErrorKind::Model, "quantised is '", options.quantised, "'; give 'exact' (what the unfused evaluation in floats gives) or 'fast' (fixed point, at "
+  fail(ErrorKind::Model, "quantised is '", options.quantised,
+       "'; give 'exact' (what the unfused evaluation in floats gives) or 'fast' (fixed point, at "
        "most one step from it)");
 }
 
 bool rounds_each(const CompileOptions& options) {
   if (options.rounding == "stored" || options.rounding == "each") return options.rounding == "each";
-  fail(ErrorKind::Model, "rounding is '", options.rounding, "'; give 'stored' (float16 and bfloat16 are rounded where they are stored or cast) or 'each' "
+  fail(ErrorKind::Model, "rounding is '", options.rounding,
+       "'; give 'stored' (float16 and bfloat16 are rounded where they are stored or cast) or 'each' "
        "(the result of every operator is rounded)");
 }
 
@@ -117,10 +100,31 @@ ImportOptions import_options(const CompileOptions& options) {
   ImportOptions result{options.input_shapes, options.symbols, options.values, options.forms};
   result.open_initializers = options.open_initializers;
   result.data_folders = options.data_folders;
+  result.max_nodes = options.max_nodes;
   return result;
 }
 
-Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump, CompiledModel* model) {
+void within_time(const CompileOptions& options, const std::string& name, const std::function<void()>& work,
+                 double spent) {
+  constexpr double kLeast = 1e-9;  // 0 is no limit
+  const bool limited = options.compile_time_limit > 0;
+  const TimeLimit limit(limited ? std::max(kLeast, options.compile_time_limit - spent) : 0);
+  try {
+    work();
+  } catch (const Interrupted&) {
+    if (!limit.is_over()) throw;
+    const WorkProgress& progress = work_progress();
+    fail(ErrorKind::Unsupported, "'", name,
+         "' takes longer to compile than compile_time_limit=", options.compile_time_limit,
+         " allows: after so many seconds it was at ", progress.phase,
+         progress.total > 0 ? text(", part ", progress.done, " of ", progress.total) : "",
+         "; give it more time, or compile a smaller model");
+  }
+}
+
+Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump,
+                          CompiledModel* model) {
+  const HeldConstants counting(static_cast<int64_t>(source.bytes.size()));
   ImportOptions importing = import_options(options);
   work_progress() = {"reading"};
   if (model) {
@@ -147,30 +151,55 @@ void check_symbols(const Graph& graph) {
     for (const Dim& dim : graph[id].shape.value()) dim.collect_symbols(names);
   }
   for (const std::string& name : names) {
-    if (!graph.symbols.count(name)) fail(ErrorKind::Model, "symbol '", name, "' of graph '", graph.name, "' has no range");
+    if (!graph.symbols.count(name))
+      fail(ErrorKind::Model, "symbol '", name, "' of graph '", graph.name, "' has no range");
   }
 }
 
-// The plan of a graph; code is still to come.
-CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& watch) {
+void check_ports(const Graph& graph) {
+  const auto check = [&](size_t count, const char* what) {
+    if (count > TC_MOST_PORTS)
+      fail(ErrorKind::Unsupported, "graph '", graph.name, "' has ", count, " ", what,
+           "; a compiled model has at most ", TC_MOST_PORTS,
+           ": join some of them (Concat), or compile parts of the model");
+  };
+  check(graph.inputs.size(), "inputs");
+  check(graph.outputs.size(), "outputs");
+}
+
+// The graphs of the options' versions by size, of the model whose graph is given.
+std::vector<SizedGraph> import_versions(Graph& graph, Source source, const CompileOptions& options) {
+  check_size_versions(options.size_versions, graph.symbols, source.name);
+  std::vector<SizedGraph> versions;
+  SharedTensors tensors;
+  if (!options.size_versions.empty()) tensors.share(graph);
+  for (const Sizes& sizes : options.size_versions) {
+    CompileOptions own = options;
+    own.symbols.insert(sizes.begin(), sizes.end());
+    own.dump.clear();
+    const bool last = versions.size() + 1 == options.size_versions.size();
+    versions.push_back({sizes, import_and_simplify(last ? std::move(source) : source, own, nullptr)});
+    tensors.share(versions.back().graph);
+  }
+  return versions;
+}
+
+// The plan of a graph and of its versions by size; code is still to come.
+CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const CompileOptions& options,
+                         Stopwatch& watch) {
   CompiledModel model;
-  model.target = parse_target(options.target);
-  BuildOptions build;
-  build.target = model.target;
-  // The one kind of artefact with addresses of 32 bits, `bare`, has one thread; and dividing work among threads would take a library's function.
-  build.threads = model.target.arch == Arch::RiscV32 ? 1 : worker_count(options.threads);
-  build.tolerance = options.tolerance;
-  set_limits(build, options);
+  BuildOptions build = build_options(options);
+  model.target = build.target;
+  model.backend = artefact_kind(options.kind).backend;
   build.traces = options.traces;
   std::vector<std::string> notes;
-  std::optional<Log> log;
   std::string device;
-  if (!build.traces && !options.log.empty()) {
-    log.emplace(options.log, Log::Mode::Read);
-    device = log->usual_device(model.target.name, build.threads);
+  if (!build.traces && options.log) {
+    device = options.log->usual_device(model.target.name, build.threads);
     build.traces = [&](const std::string& workload) {
       std::vector<std::vector<std::string>> traces;
-      for (Record& record : log->best(workload, model.target.name, device, build.threads, options.build, &notes)) {
+      for (Record& record :
+           options.log->best(workload, model.target.name, device, build.threads, options.build, &notes)) {
         traces.push_back(std::move(record.trace));
         if (traces.size() == kMostTraces) break;
       }
@@ -178,10 +207,12 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
     };
   }
   check_symbols(graph);
+  check_ports(graph);
+  for (const SizedGraph& version : versions) check_symbols(version.graph);
   model.arithmetic = all_arithmetic(graph);
   model.quantised = options.quantised;
   model.max_flash = options.max_flash;
-  BuiltPlan built = build_plan(std::move(graph), build);
+  BuiltPlan built = build_plan_with_versions(std::move(graph), std::move(versions), build);
   model.plan = std::move(built.plan);
   model.reports = std::move(built.reports);
   model.notes = std::move(notes);
@@ -191,13 +222,14 @@ CompiledModel plan_graph(Graph graph, const CompileOptions& options, Stopwatch& 
     if (report.tuned) tuned.insert(report.kernel);
   }
   model.tuned_kernels = static_cast<int>(tuned.size());
-  model.plan.provenance = text("tc target=", model.target.name, " tolerance=", options.tolerance, model.arithmetic.empty() ? "" : " quantised=" + options.quantised);
+  model.plan.provenance = text("tc target=", model.target.name, " tolerance=", options.tolerance,
+                               model.arithmetic.empty() ? "" : " quantised=" + options.quantised);
   watch.lap("plan");
   return model;
 }
 
 void generate_code(CompiledModel& model, const CompileOptions& options, Stopwatch& watch) {
-  model.objects = model_objects(model.plan, model.target, kUnnamedDescriptor, worker_count(options.build_threads));
+  model.objects = model.backend->compile(model.plan, model.target, worker_count(options.build_threads));
   // They are in their file now.
   for (PlanConstant& constant : model.plan.constants) constant.release();
   watch.lap("code");
@@ -208,7 +240,7 @@ void generate_code(CompiledModel& model, const CompileOptions& options, Stopwatc
 CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
-  CompiledModel model = plan_graph(std::move(graph), options, watch);
+  CompiledModel model = plan_graph(std::move(graph), {}, options, watch);
   generate_code(model, options, watch);
   model.phases = std::move(phases);
   return model;
@@ -216,23 +248,34 @@ CompiledModel compile_graph(Graph graph, const CompileOptions& options) {
 
 namespace {
 
-CompiledModel from_source(Source source, const CompileOptions& options, bool code) {
+CompiledModel timed_from_source(Source source, const CompileOptions& options, bool code) {
   std::vector<std::pair<std::string, double>> phases;
   Stopwatch watch(phases);
-  parse_target(options.target);    // an unknown target is told before the work
-  wants_fast(options);             // and so are an unknown meaning
-  rounds_each(options);            // and rounding
+  parse_target(options.target);  // an unknown target is told before the work
+  wants_fast(options);           // and so are an unknown meaning
+  rounds_each(options);          // and rounding
   std::string dump;
   CompiledModel told;
+  const HeldConstants counting(static_cast<int64_t>(source.bytes.size()));
+  // The bytes are let go as soon as nobody reads them again.
+  Source again = options.size_versions.empty() ? Source() : source;
   Graph graph = import_and_simplify(std::move(source), options, &dump, &told);
+  std::vector<SizedGraph> versions = import_versions(graph, std::move(again), options);
   watch.lap("import");
-  CompiledModel model = plan_graph(std::move(graph), options, watch);
+  CompiledModel model = plan_graph(std::move(graph), std::move(versions), options, watch);
   if (code) generate_code(model, options, watch);
   model.phases = std::move(phases);
   model.dump = std::move(dump);
   model.output_forms = std::move(told.output_forms);
   model.defaults = std::move(told.defaults);
   model.notes.insert(model.notes.begin(), told.notes.begin(), told.notes.end());
+  return model;
+}
+
+CompiledModel from_source(Source source, const CompileOptions& options, bool code) {
+  const std::string name = source.name;
+  CompiledModel model;
+  within_time(options, name, [&] { model = timed_from_source(std::move(source), options, code); });
   return model;
 }
 
@@ -246,32 +289,19 @@ CompiledModel compile_model(Source source, const CompileOptions& options) {
   return from_source(std::move(source), options, true);
 }
 
-std::optional<ExportedSizes> export_model(const CompiledModel& model, const std::string& kind, const std::string& path,
-                                          const std::string& library_folder) {
-  if (model.target.arch == Arch::RiscV32 && kind != "bare") {
-    fail(ErrorKind::Unsupported, "cannot make an artefact of kind '", kind, "' for target ", model.target.name,
-         ": there is no runtime for addresses of 32 bits; export kind 'bare', which needs none");
+std::optional<ExportedSizes> export_model(const CompiledModel& model, const std::string& kind,
+                                          const std::string& path, const std::string& library_folder) {
+  const KindOfBackend wanted = artefact_kind(kind);
+  refuse_kind(wanted, model.target);
+  if (wanted.backend != model.backend && model.objects.code.empty()) {
+    fail(ErrorKind::Unsupported, "model '", model.plan.model, "' was compiled by the back end '",
+         model.backend->name(), "', which makes no artefact of kind '", kind,
+         "'; compile it again for that kind");
   }
-  const std::string libraries = library_folder + "/" + library_folder_name(model.target.arch);
-  const std::string symbol = descriptor_symbol(path);
   std::optional<ExportedSizes> sizes;
   written_apart(path, [&](const std::string& part) {
-    if (kind == "shared") {
-      link_shared(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::Descriptor), model.target, part);
-    } else if (kind == "executable") {
-      link_executable(model.objects, model.target, libraries, part);
-    } else if (kind == "object") {
-      link_object(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::All), model.target, part);
-      write_header_of_linked(model, path);
-    } else if (kind == "static") {
-      write_archive(renamed(model.objects, kUnnamedDescriptor, symbol, Renamed::All), archive_members(libraries + "/libtc_runtime.a"), model.target, part);
-      write_header_of_linked(model, path);
-    } else if (kind == "bare") {
-      sizes = export_bare(model, path, part);
-    } else {
-      fail(ErrorKind::Target, "unknown kind of artefact '", kind,
-           "'; the kinds are shared, static, executable, object and bare");
-    }
+    sizes = wanted.backend->write(*wanted.kind, {model.plan, model.target, model.objects, model.max_flash},
+                                  {path, part, library_folder});
   });
   return sizes;
 }

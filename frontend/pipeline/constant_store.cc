@@ -8,8 +8,9 @@
 namespace tc {
 namespace {
 
-// Tensors of up to so many bytes are packed at once and compared with all others. What is made of larger ones is
-// told apart by how it is made, since it is packed when it is written, by all threads and little of it at a time.
+// Tensors of up to so many bytes are packed at once and compared with all others. What is made of larger ones
+// is told apart by how it is made, since it is packed when it is written, by all threads and little of it at
+// a time.
 constexpr int64_t kSmall = 64 << 10;
 
 }  // namespace
@@ -19,7 +20,8 @@ int ConstantStore::index_of(const TensorPtr& tensor) {
   if (!fresh) return known->second;
   kept_.push_back(tensor);
   const int content = content_of(tensor);
-  return known->second = stored(content, "", [&] { return PlanConstant(contents_[static_cast<size_t>(content)]); });
+  return known->second =
+             stored(content, "", [&] { return PlanConstant(contents_[static_cast<size_t>(content)]); });
 }
 
 int ConstantStore::index_of(const TensorPtr& tensor, const Packing& packing, const Kernel& kernel) {
@@ -34,12 +36,6 @@ int ConstantStore::index_of(const TensorPtr& tensor, const Packing& packing, con
   }
   const std::string from = text(name_of(tensor->dtype), str(shape_of(tensor->shape)), " as ", how);
   return known->second = stored(content_of(tensor), from, [&] { return packed; });
-}
-
-std::vector<PlanConstant> ConstantStore::take() {
-  std::vector<PlanConstant> all = std::move(constants_);
-  *this = ConstantStore();
-  return all;
 }
 
 // The number of the tensor's bytes among all that were asked for; equal ones have one.

@@ -13,7 +13,8 @@
 
 namespace tc {
 
-// Numbers what kernels read of constant tensors, and keeps what is needed to make it. Nothing large is packed.
+// Numbers what kernels read of constant tensors, and keeps what is needed to make it. Nothing large is
+// packed.
 class ConstantStore {
  public:
   // The number of the tensor as it is.
@@ -22,19 +23,19 @@ class ConstantStore {
   int index_of(const TensorPtr& tensor, const Packing& packing, const Kernel& kernel);
 
   const PlanConstant& operator[](int index) const { return constants_.at(static_cast<size_t>(index)); }
-  // All of them, in order of their numbers; the store is empty afterwards.
-  std::vector<PlanConstant> take();
+  // All of them, in order of their numbers.
+  const std::vector<PlanConstant>& all() const { return constants_; }
 
  private:
   int content_of(const TensorPtr& tensor);
   int stored(int content, const std::string& how, const std::function<PlanConstant()>& make);
 
   std::vector<PlanConstant> constants_;
-  std::map<std::pair<const Tensor*, std::string>, int> known_;   // numbers by tensor and recipe
-  std::vector<TensorPtr> kept_;                                  // keeps the keys of known_ alive
-  std::vector<TensorPtr> contents_;                              // one of all tensors with equal bytes
-  std::map<size_t, std::vector<int>> by_hash_;                   // positions in contents_
-  std::map<std::pair<int, std::string>, int> stored_;            // numbers by content and what is made of it
+  std::map<std::pair<const Tensor*, std::string>, int> known_;  // numbers by tensor and recipe
+  std::vector<TensorPtr> kept_;                                 // keeps the keys of known_ alive
+  std::vector<TensorPtr> contents_;                             // one of all tensors with equal bytes
+  std::map<size_t, std::vector<int>> by_hash_;                  // positions in contents_
+  std::map<std::pair<int, std::string>, int> stored_;           // numbers by content and what is made of it
 };
 
 }  // namespace tc

@@ -31,16 +31,20 @@ class Join {
  private:
   int add(Buffer buffer) {
     std::vector<Buffer>& buffers = result_.kernel.buffers;
-    buffer.name = fresh(buffer.name, [&](const std::string& name) { return result_.kernel.buffer_index(name) >= 0; });
+    buffer.name =
+        fresh(buffer.name, [&](const std::string& name) { return result_.kernel.buffer_index(name) >= 0; });
     buffers.push_back(std::move(buffer));
     return static_cast<int>(buffers.size()) - 1;
   }
 
-  bool is_passed_on(size_t part, const Buffer& buffer) const { return buffer.scope == Scope::Output && part + 1 < parts_.size(); }
+  bool is_passed_on(size_t part, const Buffer& buffer) const {
+    return buffer.scope == Scope::Output && part + 1 < parts_.size();
+  }
 
   void add_arguments(size_t part) {
     const Kernel& kernel = parts_[part].kernel;
-    TC_CHECK(kernel.parameters.empty() && kernel.packings.empty(), "kernel ", kernel.name, " as lowered, of sizes that are numbers");
+    TC_CHECK(kernel.parameters.empty() && kernel.packings.empty(), "kernel ", kernel.name,
+             " as lowered, of sizes that are numbers");
     for_each_argument(kernel, [&](const Buffer& buffer, size_t number) {
       const ValueId id = parts_[part].arguments.at(number);
       if (is_passed_on(part, buffer)) {
@@ -88,20 +92,22 @@ class Join {
   void add_statements(size_t part) {
     Kernel& kernel = result_.kernel;
     for (Statement statement : parts_[part].kernel.statements) {
-      statement.name = fresh(statement.name, [&](const std::string& name) { return kernel.find(name) != nullptr; });
+      statement.name =
+          fresh(statement.name, [&](const std::string& name) { return kernel.find(name) != nullptr; });
       statement.write = moved(part, statement.write);
       statement.value = moved(part, statement.value);
       kernel.statements.push_back(std::move(statement));
     }
     for (const std::string& origin : parts_[part].kernel.origins) {
-      if (std::find(kernel.origins.begin(), kernel.origins.end(), origin) == kernel.origins.end()) kernel.origins.push_back(origin);
+      if (std::find(kernel.origins.begin(), kernel.origins.end(), origin) == kernel.origins.end())
+        kernel.origins.push_back(origin);
     }
   }
 
   const std::vector<KernelPart>& parts_;
   KernelPart result_;
-  std::vector<std::vector<int>> places_;   // of each part's buffers in the result
-  std::map<ValueId, int> arguments_, passed_on_;   // buffers of the result
+  std::vector<std::vector<int>> places_;          // of each part's buffers in the result
+  std::map<ValueId, int> arguments_, passed_on_;  // buffers of the result
 };
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 
 class Joiner {
  public:
-  Joiner(const Graph& graph, const std::vector<Group>& groups) : graph_(graph), groups_(groups), readers_(graph.values.size()) {
+  Joiner(const Graph& graph, const std::vector<Group>& groups)
+      : graph_(graph), groups_(groups), readers_(graph.values.size()) {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (int node : groups[g].nodes) {
         for (ValueId id : graph.nodes[static_cast<size_t>(node)].inputs) {
@@ -36,7 +37,8 @@ class Joiner {
       const GroupsOfAttention parts = {groups_[first], groups_[*rows], groups_[*second]};
       if (!wanted(parts)) continue;
       Group joined;
-      for (const Group& part : parts) joined.nodes.insert(joined.nodes.end(), part.nodes.begin(), part.nodes.end());
+      for (const Group& part : parts)
+        joined.nodes.insert(joined.nodes.end(), part.nodes.begin(), part.nodes.end());
       joined.outputs = groups_[*second].outputs;
       told(joined, parts);
       taken.insert({first, *rows, *second});
@@ -53,14 +55,15 @@ class Joiner {
   }
 
  private:
-  static bool is_product(const Node& node) { return node.op->traits.contraction == OpTraits::Contraction::Product; }
+  static bool is_product(const Node& node) {
+    return node.op->traits.contraction == OpTraits::Contraction::Product;
+  }
   static bool is_row_program(const Node& node) { return node.op->traits.row_program; }
 
   bool has(const Group& group, bool (*kind)(const Node&)) const {
     if (group.kind != Group::Kind::Compute || group.outputs.size() != 1) return false;
-    return std::count_if(group.nodes.begin(), group.nodes.end(), [&](int node) {
-             return kind(graph_.nodes[static_cast<size_t>(node)]);
-           }) == 1;
+    return std::count_if(group.nodes.begin(), group.nodes.end(),
+                         [&](int node) { return kind(graph_.nodes[static_cast<size_t>(node)]); }) == 1;
   }
 
   // Results have the shape of what is read, and rows are independent of each other.
@@ -69,10 +72,13 @@ class Joiner {
     for (int index : group.nodes) {
       const Node& node = graph_.nodes[static_cast<size_t>(index)];
       if (!is_row_program(node)) continue;
-      if (!has_attribute(node, "axis") || !graph_[node.inputs[0]].shape || !graph_[result].shape) return false;
+      if (!has_attribute(node, "axis") || !graph_[node.inputs[0]].shape || !graph_[result].shape)
+        return false;
       const auto rank = static_cast<int64_t>(graph_[result].shape->size());
       const int64_t axis = int_attribute(node, "axis");
-      if ((axis < 0 ? axis + rank : axis) != rank - 1 || *graph_[node.inputs[0]].shape != *graph_[result].shape) return false;
+      if ((axis < 0 ? axis + rank : axis) != rank - 1 ||
+          *graph_[node.inputs[0]].shape != *graph_[result].shape)
+        return false;
     }
     return true;
   }
@@ -88,7 +94,8 @@ class Joiner {
 
   const Graph& graph_;
   const std::vector<Group>& groups_;
-  std::vector<std::set<size_t>> readers_;   // of each value, the groups but its own; one past all of them: who runs the graph
+  std::vector<std::set<size_t>>
+      readers_;  // of each value, the groups but its own; one past all of them: who runs the graph
 };
 
 }  // namespace

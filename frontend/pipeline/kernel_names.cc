@@ -11,23 +11,22 @@ namespace tc {
 
 std::string label_of(const Graph& graph, const Group& group) {
   std::string label;
-  std::set<std::string> named;   // a node of the model may stand for many here, as those of a GRU's step
+  std::set<std::string> named;  // a node of the model may stand for many here, as those of a GRU's step
   for (int node : group.nodes) {
     const Node& n = graph.nodes[node];
     if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;
     if (!label.empty()) label += " + ";
-    label += n.origin.node.empty() ? n.op->name : n.origin.node;
+    label += n.origin.node.empty() ? n.op->name : printable(n.origin.node);
     if (n.op->traits.movement == OpTraits::Movement::Layout) label += " (reorder)";
   }
   return label;
 }
 
 void rename_buffers(Kernel& kernel) {
-  std::map<Scope, std::pair<const char*, int>> roles = {
-      {Scope::Input, {"in", 0}},
-      {Scope::Constant, {"const", 0}},
-      {Scope::Output, {"out", 0}},
-      {Scope::Local, {"tmp", 0}}};
+  std::map<Scope, std::pair<const char*, int>> roles = {{Scope::Input, {"in", 0}},
+                                                        {Scope::Constant, {"const", 0}},
+                                                        {Scope::Output, {"out", 0}},
+                                                        {Scope::Local, {"tmp", 0}}};
   std::map<std::string, std::string> names;
   for (Buffer& buffer : kernel.buffers) {
     auto& [stem, count] = roles.at(buffer.scope);

@@ -8,9 +8,9 @@
 #include <optional>
 #include <sstream>
 
-#include "codegen/codegen.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
+#include "ir/scratch.h"
 #include "scheduler/algebra/algorithms.h"
 
 namespace tc {
@@ -20,17 +20,19 @@ namespace {
 constexpr double kSingleThreadCycles = 20e3;
 // What symbolic sizes are taken for then.
 constexpr int64_t kLikelySize = 64;
-constexpr int64_t kLeastLimit = 4096;   // on a size that is not known
-// What records may cost a build, so that a log can't make it slow. Of a kernel: isl's operations of all replays, lines of
-// a record, and splits, whose number isl's time grows with as a cube (32: 0.5 s, measured on x86-64), and operations that
-// code is written for. Of a build: the cubes of all records together (12 of the longest), and records that were refused.
+constexpr int64_t kLeastLimit = 4096;  // on a size that is not known
+// What records may cost a build, so that a log can't make it slow. Of a kernel: isl's operations of all
+// replays, lines of a record, and splits, whose number isl's time grows with as a cube (32: 0.5 s, measured
+// on x86-64), and operations that code is written for. Of a build: the cubes of all records together (12 of
+// the longest), and records that were refused.
 constexpr unsigned long kReplayOperations = 20'000'000;
 constexpr size_t kMostLines = 512, kMostSplits = 32, kMostRefused = 64;
 constexpr double kMostReplayWork = 12.0 * kMostSplits * kMostSplits * kMostSplits;
 constexpr double kMostCode = 40'000;
 
 size_t split_count(const std::vector<std::string>& trace) {
-  return static_cast<size_t>(std::count_if(trace.begin(), trace.end(), [](const std::string& line) { return line.rfind("split ", 0) == 0; }));
+  return static_cast<size_t>(std::count_if(
+      trace.begin(), trace.end(), [](const std::string& line) { return line.rfind("split ", 0) == 0; }));
 }
 
 // Products that sums of products add up, as networks' authors count them: with those that meet
@@ -56,31 +58,33 @@ double multiply_add_count(const Kernel& kernel, const std::map<std::string, int6
 std::vector<Parameter*> sizes_of_scratch(Kernel& kernel) {
   std::vector<Parameter*> result;
   for (Parameter& parameter : kernel.parameters) {
-    const bool in_scratch = std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [&](const Buffer& buffer) {
-      return buffer.scope == Scope::Stack && std::any_of(buffer.shape.begin(), buffer.shape.end(), [&](const Affine& extent) {
-               return extent.coefficient(parameter.name) != 0;
-             });
-    });
+    const bool in_scratch =
+        std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [&](const Buffer& buffer) {
+          return buffer.scope == Scope::Stack &&
+                 std::any_of(buffer.shape.begin(), buffer.shape.end(),
+                             [&](const Affine& extent) { return extent.coefficient(parameter.name) != 0; });
+        });
     if (in_scratch) result.push_back(&parameter);
   }
   return result;
 }
 
-// Makes the kernel's sizes that are not known smaller until its intermediate results fit the scratch memory, or as small
-// as they may be.
+// Makes the kernel's sizes that are not known smaller until its intermediate results fit the scratch memory,
+// or as small as they may be.
 void limit_sizes(ScheduledKernel& kernel) {
   const std::vector<Parameter*> held = sizes_of_scratch(kernel.kernel);
   while (!held.empty() && scratch_bytes(kernel) > kManyScratchBytes) {
-    Parameter& largest = **std::max_element(held.begin(), held.end(), [](const Parameter* a, const Parameter* b) {
-      return a->maximum < b->maximum;
-    });
+    Parameter& largest =
+        **std::max_element(held.begin(), held.end(),
+                           [](const Parameter* a, const Parameter* b) { return a->maximum < b->maximum; });
     if (largest.maximum / 2 < std::max(kLeastLimit, largest.minimum)) break;
     largest.maximum /= 2;
   }
 }
 
 // Why a recorded schedule is not taken: with it the model would run for fewer sizes than with the default.
-std::optional<std::string> refuse_scratch(ScheduledKernel recorded, const std::function<ScheduledKernel()>& default_kernel) {
+std::optional<std::string> refuse_scratch(ScheduledKernel recorded,
+                                          const std::function<ScheduledKernel()>& default_kernel) {
   const int64_t bytes = scratch_bytes(recorded);
   if (bytes <= kManyScratchBytes) return std::nullopt;
   limit_sizes(recorded);
@@ -88,7 +92,8 @@ std::optional<std::string> refuse_scratch(ScheduledKernel recorded, const std::f
   if (!more && !sizes_of_scratch(recorded.kernel).empty()) {
     ScheduledKernel by_default = default_kernel();
     limit_sizes(by_default);
-    for (size_t i = 0; i < std::min(recorded.kernel.parameters.size(), by_default.kernel.parameters.size()); ++i) {
+    for (size_t i = 0; i < std::min(recorded.kernel.parameters.size(), by_default.kernel.parameters.size());
+         ++i) {
       more = more || recorded.kernel.parameters[i].maximum < by_default.kernel.parameters.at(i).maximum;
     }
   }
@@ -96,7 +101,8 @@ std::optional<std::string> refuse_scratch(ScheduledKernel recorded, const std::f
   return text("it needs ", bytes, " bytes of scratch memory per thread, more than the default");
 }
 
-// The trace with each panel of several vectors packed as panels of one: `pack c : f_ot k f_on f_i` as `f_ot f_on k f_i`.
+// The trace with each panel of several vectors packed as panels of one: `pack c : f_ot k f_on f_i` as `f_ot
+// f_on k f_i`.
 std::vector<std::string> with_narrow_panels(std::vector<std::string> trace) {
   for (std::string& line : trace) {
     if (line.rfind("pack ", 0) != 0) continue;
@@ -115,7 +121,8 @@ std::vector<std::string> with_narrow_panels(std::vector<std::string> trace) {
   return trace;
 }
 
-// Whether two versions of one kernel can be called alike: the same buffers, packed into the same bytes, for the same sizes.
+// Whether two versions of one kernel can be called alike: the same buffers, packed into the same bytes, for
+// the same sizes.
 bool takes_same_arguments(const Kernel& a, const Kernel& b) {
   std::vector<const Buffer*> of_a, of_b;
   for_each_argument(a, [&](const Buffer& buffer, size_t) { of_a.push_back(&buffer); });
@@ -126,11 +133,13 @@ bool takes_same_arguments(const Kernel& a, const Kernel& b) {
     const Packing* packing_a = packing_of(a, of_a[i]->name);
     const Packing* packing_b = packing_of(b, of_b[i]->name);
     if ((packing_a == nullptr) != (packing_b == nullptr)) return false;
-    if (packing_a != nullptr ? !packs_alike(*packing_a, a, *packing_b, b) : of_a[i]->shape != of_b[i]->shape) return false;
+    if (packing_a != nullptr ? !packs_alike(*packing_a, a, *packing_b, b) : of_a[i]->shape != of_b[i]->shape)
+      return false;
   }
   if (a.parameters.size() != b.parameters.size()) return false;
   for (size_t i = 0; i < a.parameters.size(); ++i) {
-    if (b.parameters[i].value != a.parameters[i].value || b.parameters[i].maximum < a.parameters[i].maximum) return false;
+    if (b.parameters[i].value != a.parameters[i].value || b.parameters[i].maximum < a.parameters[i].maximum)
+      return false;
   }
   return true;
 }
@@ -145,14 +154,16 @@ void alternate(Schedule& schedule) {
 
 }  // namespace
 
-std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
-                                                         const std::vector<std::string>& trace, double tolerance,
-                                                         Schedule& schedule) const {
+std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel,
+                                                         const std::vector<std::string>& layout_lines,
+                                                         const std::vector<std::string>& trace,
+                                                         double tolerance, Schedule& schedule) const {
   const bool laid_out = trace.size() >= layout_lines.size() &&
                         std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
   if (!laid_out) return "it does not begin with the layouts that the model gives the kernel";
   if (trace.size() > kMostLines) return text("it has ", trace.size(), " lines; ", kMostLines, " are allowed");
-  if (split_count(trace) > kMostSplits) return text("it splits loops ", split_count(trace), " times; ", kMostSplits, " are allowed");
+  if (split_count(trace) > kMostSplits)
+    return text("it splits loops ", split_count(trace), " times; ", kMostSplits, " are allowed");
   if (auto refused = schedule.replay(trace)) return refused;
   const TraceAlgorithm algorithm = algorithm_of(trace);
   if (algorithm.tolerance > tolerance) {
@@ -162,18 +173,20 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel, c
   const ScheduledKernel finished = schedule.finish();
   const double size = code_size(finished);
   if (size > kMostCode) {
-    return text("its code would have about ", static_cast<int64_t>(size), " operations; ", static_cast<int64_t>(kMostCode), " are allowed");
+    return text("its code would have about ", static_cast<int64_t>(size), " operations; ",
+                static_cast<int64_t>(kMostCode), " are allowed");
   }
   const auto by_default = [&] {
     return default_schedule(kernel, options_.target, options_.threads, layout_lines, tolerance).finish();
   };
   if (auto refused = refuse_scratch(finished, by_default)) return refused;
   // Where no code can be written for it, the build must not end in that.
-  kernel_llvm_ir(finished, options_.target, "probe");
+  if (options_.check_kernel) options_.check_kernel(finished);
   return std::nullopt;
 }
 
-std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel,
+                                                           const std::vector<std::string>& layout_lines,
                                                            const Entry& entry) {
   if (!options_.traces || stopped_) return std::nullopt;
   const ReplayBudget budget(kReplayOperations);
@@ -190,11 +203,14 @@ std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel,
     }
     if (refused) {
       ++refused_;
-      result_.notes.push_back(text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
+      result_.notes.push_back(
+          text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
     }
     replay_work_ += std::pow(static_cast<double>(std::min(split_count(trace), kMostSplits)), 3);
     stopped_ = refused_ >= kMostRefused || replay_work_ > kMostReplayWork;
-    if (stopped_) result_.notes.push_back(text("no more recorded schedules are tried: ", refused_, " were refused, and replaying them takes long"));
+    if (stopped_)
+      result_.notes.push_back(text("no more recorded schedules are tried: ", refused_,
+                                   " were refused, and replaying them takes long"));
     if (!refused) return schedule;
     if (stopped_) break;
   }
@@ -211,18 +227,21 @@ Schedule KernelSchedules::choose_schedule(const Kernel& kernel, const std::vecto
 }
 
 const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
-                                                        const std::vector<std::string>& layout_lines, const Use& use) {
+                                                        const std::vector<std::string>& layout_lines,
+                                                        const Use& use) {
   interruption_point();
   std::string key = workload_key(kernel);
   for (const std::string& line : layout_lines) key += "\n" + line;
   if (use.equal_weights) key += "\nequal weights";
   Entry entry;
   entry.workload = key;
-  // Of three features in words two have 21 bits and one 22, so that equal ones would differ; results of 1e19 differ by enough for a softmax.
+  // Of three features in words two have 21 bits and one 22, so that equal ones would differ; results of 1e19
+  // differ by enough for a softmax.
   entry.tolerance = use.equal_weights ? std::min(options_.tolerance, kWithoutWords) : options_.tolerance;
   if (use.repeated) key += "\nrepeated";
   auto found = scheduled_.find(key);
-  if (found != scheduled_.end() && !use.sizes_known && result_.plan.kernels.at(found->second.index).scratch_by_sizes) {
+  if (found != scheduled_.end() && !use.sizes_known &&
+      result_.plan.kernels.at(found->second.index).scratch_by_sizes) {
     key += "\nlimited";
     found = scheduled_.find(key);
   }
@@ -231,39 +250,47 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   if (use.repeated) alternate(schedule);
   entry.trace = schedule.trace();
   ScheduledKernel finished = schedule.finish();
-  finished.scratch_by_sizes = use.sizes_known && scratch_bytes(finished) > kManyScratchBytes && !sizes_of_scratch(finished.kernel).empty();
+  finished.scratch_by_sizes = use.sizes_known && scratch_bytes(finished) > kManyScratchBytes &&
+                              !sizes_of_scratch(finished.kernel).empty();
   if (!finished.scratch_by_sizes) limit_sizes(finished);
   if (scratch_bytes(finished) > kMostScratchBytes) {
-    fail(ErrorKind::Unsupported, "kernel '", kernel.name, "' would need more than 1 GiB per thread for its intermediate "
-         "results", sizes_of_scratch(finished.kernel).empty() ? "" : "; give `shapes` with the sizes that occur");
+    fail(ErrorKind::Unsupported, "kernel '", kernel.name,
+         "' would need more than 1 GiB per thread for its intermediate "
+         "results",
+         sizes_of_scratch(finished.kernel).empty() ? "" : "; give `shapes` with the sizes that occur");
   }
   entry.seconds = predicted_seconds(finished, options_.target, 1);
   entry.single_thread = predicted_cycles(finished, options_.target, kLikelySize) < kSingleThreadCycles;
   entry.index = static_cast<int>(result_.plan.kernels.size());
   result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
   result_.plan.kernels.push_back(std::move(finished));
-  if (!options_.target.longer.empty()) add_versions(kernel, layout_lines, entry, use.repeated);
+  if (!options_.target.wider_targets.empty()) add_versions(kernel, layout_lines, entry, use.repeated);
   return scheduled_.emplace(key, entry).first->second;
 }
 
-void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry,
-                                   bool repeated) {
-  for (const std::string& name : options_.target.longer) {
+void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines,
+                                   const Entry& entry, bool repeated) {
+  for (const std::string& name : options_.target.wider_targets) {
     const Target target = parse_target(name);
-    Target one_of_several = target;   // whose schedule packs constants as those of other lengths do
-    one_of_several.longer = options_.target.longer;
-    Schedule by_default = default_schedule(kernel, one_of_several, options_.threads, layout_lines, entry.tolerance);
-    // Where its panels are wider than those of shorter vectors, the parts of a panel can lie apart as they do there; else
-    // the kernel's own schedule takes fewer registers of longer vectors.
-    for (const std::vector<std::string>& trace : {by_default.trace(), with_narrow_panels(by_default.trace()), entry.trace}) {
+    Target one_of_several = target;  // whose schedule packs constants as those of other lengths do
+    one_of_several.wider_targets = options_.target.wider_targets;
+    Schedule by_default =
+        default_schedule(kernel, one_of_several, options_.threads, layout_lines, entry.tolerance);
+    // Where its panels are wider than those of shorter vectors, the parts of a panel can lie apart as they do
+    // there; else the kernel's own schedule takes fewer registers of longer vectors.
+    for (const std::vector<std::string>& trace :
+         {by_default.trace(), with_narrow_panels(by_default.trace()), entry.trace}) {
       Schedule schedule(kernel, target);
       if (schedule.replay(trace) || schedule.check()) continue;
       // The call passes the number of the run where the kernel itself takes it.
-      if (repeated && alternates(result_.plan.kernels.at(static_cast<size_t>(entry.index)))) alternate(schedule);
+      if (repeated && alternates(result_.plan.kernels.at(static_cast<size_t>(entry.index))))
+        alternate(schedule);
       ScheduledKernel finished = schedule.finish();
       finished.scratch_by_sizes = result_.plan.kernels.at(static_cast<size_t>(entry.index)).scratch_by_sizes;
       if (!finished.scratch_by_sizes) limit_sizes(finished);
-      if (!takes_same_arguments(result_.plan.kernels.at(static_cast<size_t>(entry.index)).kernel, finished.kernel)) continue;
+      if (!takes_same_arguments(result_.plan.kernels.at(static_cast<size_t>(entry.index)).kernel,
+                                finished.kernel))
+        continue;
       if (scratch_bytes(finished) > std::max(kManyScratchBytes, result_.plan.scratch_bytes)) continue;
       result_.plan.scratch_bytes = std::max(result_.plan.scratch_bytes, scratch_bytes(finished));
       result_.plan.versions[entry.index].push_back({name, std::move(finished)});

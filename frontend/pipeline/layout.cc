@@ -13,8 +13,9 @@ using Contraction = OpTraits::Contraction;
 
 // Channels of bytes that a block of their own is made of, where there are no more.
 constexpr int kFewBytes = 4;
-// Of so many columns a depthwise convolution's window has few sums in registers beside it where its blocks are of several registers, and more where they
-// are single ones (for 5 columns 3 and 19, for 13 both have 3). By them 5x5 and 7x7 took 43 % fewer cycles, 3x3 up to 40 % more.
+// Of so many columns a depthwise convolution's window has few sums in registers beside it where its blocks
+// are of several registers, and more where they are single ones (for 5 columns 3 and 19, for 13 both have 3).
+// By them 5x5 and 7x7 took 43 % fewer cycles, 3x3 up to 40 % more.
 constexpr int64_t kLeastWideWindow = 5, kMostWideWindow = 11;
 // Of a feature map: a batch, channels and one spatial axis or more.
 constexpr size_t kLeastRank = 3;
@@ -22,7 +23,10 @@ constexpr size_t kLeastRank = 3;
 class LayoutChooser {
  public:
   LayoutChooser(Graph& graph, const Target& target)
-      : graph_(graph), target_(target), block_(target.block), shuffles_(target.vector_bits > 0 && !target.scalable) {
+      : graph_(graph),
+        target_(target),
+        block_(target.block),
+        shuffles_(target.vector_bits > 0 && !target.scalable) {
     for (ValueId id : graph.outputs) fixed_.insert(id);
     find_single_registers();
   }
@@ -39,7 +43,8 @@ class LayoutChooser {
   }
 
  private:
-  // A feature map: [batch, channels, spatial axes]. Of how many axes makes no difference: blocks divide the channels alone.
+  // A feature map: [batch, channels, spatial axes]. Of how many axes makes no difference: blocks divide the
+  // channels alone.
   bool is_map(ValueId id) const {
     return id != kNoValue && graph_[id].shape && rank(id) >= kLeastRank &&
            (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 ||
@@ -49,48 +54,54 @@ class LayoutChooser {
   bool is_byte(ValueId id) const { return graph_[id].dtype == DType::I8 || graph_[id].dtype == DType::U8; }
   // Whether the products of all channels are summed up together.
   bool is_few_bytes(ValueId id) const {
-    return is_byte(id) && channels(id) > 1 && channels(id) <= kFewBytes && byte_products(target_) == kFewBytes;
+    return is_byte(id) && channels(id) > 1 && channels(id) <= kFewBytes &&
+           byte_products(target_) == kFewBytes;
   }
   int64_t channels(ValueId id) const {
     const Dim& dim = (*graph_[id].shape)[1];
     return dim.is_constant() ? dim.constant() : 0;
   }
-  bool worth(ValueId id) const {
-    return is_map(id) && (channels(id) * 2 >= block_ || is_few_bytes(id));
-  }
+  bool worth(ValueId id) const { return is_map(id) && (channels(id) * 2 >= block_ || is_few_bytes(id)); }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
   // Values of as many channels have the same.
   int block_of(ValueId id) const {
     if (is_few_bytes(id)) return kFewBytes;
-    return static_cast<int>(single_registers_.count(channels(id)) > 0 ? target_.lanes(DType::F32) : target_.width_for(channels(id), block_));
+    return static_cast<int>(single_registers_.count(channels(id)) > 0
+                                ? target_.lanes(DType::F32)
+                                : target_.width_for(channels(id), block_));
   }
   bool is_depthwise(const Node& node) const {
     const int64_t groups = int_attribute(node, "group");
     return groups > 1 && groups == channels(node.inputs[0]) && groups == channels(node.outputs[0]);
   }
 
-  // Finds the numbers of channels whose blocks are single registers on a core that executes in order: those whose depthwise convolutions do more
-  // multiply-adds in wide windows than in others.
+  // Finds the numbers of channels whose blocks are single registers on a core that executes in order: those
+  // whose depthwise convolutions do more multiply-adds in wide windows than in others.
   void find_single_registers() {
-    const bool in_pairs = target_.scalable && !target_.reorders && 2 * target_.lanes(DType::F32) == block_;
-    if (!in_pairs || !target_.longer.empty()) return;
+    const bool in_pairs = target_.scalable && 2 * target_.lanes(DType::F32) == block_;
+    if (!in_pairs || !target_.wider_targets.empty()) return;
     std::map<int64_t, double> gains;
     for (const Node& node : graph_.nodes) {
-      if (node.op->traits.contraction != Contraction::Convolution || !graph_[node.inputs[1]].constant) continue;
-      if (!is_map(node.inputs[0]) || is_byte(node.inputs[0]) || !is_map(node.outputs[0]) || !is_depthwise(node)) continue;
+      if (node.op->traits.contraction != Contraction::Convolution || !graph_[node.inputs[1]].constant)
+        continue;
+      if (!is_map(node.inputs[0]) || is_byte(node.inputs[0]) || !is_map(node.outputs[0]) ||
+          !is_depthwise(node))
+        continue;
       const Shape& weights = *graph_[node.inputs[1]].shape;
-      const bool wide = weights.back().constant() >= kLeastWideWindow && weights.back().constant() <= kMostWideWindow;
+      const bool wide =
+          weights.back().constant() >= kLeastWideWindow && weights.back().constant() <= kMostWideWindow;
       const Dim places = element_count(*graph_[node.outputs[0]].shape);
-      const double work = static_cast<double>(element_count(weights).constant()) * static_cast<double>(places.is_constant() ? places.constant() : 1);
+      const double work = static_cast<double>(element_count(weights).constant()) *
+                          static_cast<double>(places.is_constant() ? places.constant() : 1);
       gains[channels(node.inputs[0])] += wide ? work : -work;
     }
     for (const auto& [count, gain] : gains) {
       if (gain > 0) single_registers_.insert(count);
     }
-    while (part_from_joins()) {
-    }
+    while (part_from_joins()) {}
   }
-  // Takes away what a concatenation of channels would mix with other blocks, which it could not join; returns whether it did.
+  // Takes away what a concatenation of channels would mix with other blocks, which it could not join; returns
+  // whether it did.
   bool part_from_joins() {
     bool changed = false;
     for (const Node& node : graph_.nodes) {
@@ -135,8 +146,8 @@ class LayoutChooser {
     return int_attribute(node, "group") == 1 && graph_[node.inputs[1]].constant;
   }
 
-  // What reads fine against blocked channels: one element, or one for each channel of a map of this rank ([1, c, 1, 1] or
-  // [c, 1, 1] for a map of two spatial axes).
+  // What reads fine against blocked channels: one element, or one for each channel of a map of this rank ([1,
+  // c, 1, 1] or [c, 1, 1] for a map of two spatial axes).
   bool broadcasts(ValueId id) const {
     if (!graph_[id].shape) return false;
     const Shape& shape = *graph_[id].shape;
@@ -156,7 +167,8 @@ class LayoutChooser {
     bool any = false;
     for (ValueId id : node.inputs) {
       if (id == kNoValue || broadcasts(id) || channel_constant(id, rank(out))) continue;
-      if (!is_map(id) || rank(id) != rank(out) || channels(id) != channels(out) || graph_[id].constant) return false;
+      if (!is_map(id) || rank(id) != rank(out) || channels(id) != channels(out) || graph_[id].constant)
+        return false;
       any = any || blocked(id);
     }
     return any && (whole_blocks(out) || node.op->traits.finite_at_zero);
@@ -166,7 +178,8 @@ class LayoutChooser {
   bool fits_blocks(const Node& node) const {
     const OpTraits& traits = node.op->traits;
     const ValueId out = node.outputs[0];
-    if (traits.contraction == Contraction::Convolution) return convolution_fits(node) && graph_[node.inputs[1]].constant;
+    if (traits.contraction == Contraction::Convolution)
+      return convolution_fits(node) && graph_[node.inputs[1]].constant;
     if (traits.contraction == Contraction::TransposedConvolution) return transposed_fits(node);
     if (traits.blocks == OpTraits::Blocks::Channelwise) {
       return blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
@@ -174,7 +187,8 @@ class LayoutChooser {
     if (traits.blocks == OpTraits::Blocks::Neighbours) return blocked(node.inputs[0]) && whole_blocks(out);
     // Around what quantised convolutions read.
     if (traits.movement == OpTraits::Movement::Pad) {
-      return is_byte(out) && blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out) && whole_blocks(out);
+      return is_byte(out) && blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out) &&
+             whole_blocks(out);
     }
     if (traits.movement == OpTraits::Movement::Join) {
       return int_attribute(node, "axis") == 1 &&
@@ -185,8 +199,8 @@ class LayoutChooser {
     return node.op->elementwise && elementwise_fits(node);
   }
 
-  // An elementwise node in front of an output of the graph whose operands are all in blocks: it is computed in blocks,
-  // by the kernel that makes them, and its result is reordered then instead of an operand before.
+  // An elementwise node in front of an output of the graph whose operands are all in blocks: it is computed
+  // in blocks, by the kernel that makes them, and its result is reordered then instead of an operand before.
   bool fits_before_output(const Node& node) const {
     if (!node.op->elementwise || !fits_blocks(node)) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
@@ -200,7 +214,8 @@ class LayoutChooser {
     if (!worth(out)) return;
     if (fixed_.count(out)) {
       if (!fits_before_output(node)) return;
-      const ValueId inside = graph_.fresh_value(graph_[out].name + "_blocked", graph_[out].dtype, graph_[out].shape);
+      const ValueId inside =
+          graph_.fresh_value(graph_[out].name + "_blocked", graph_[out].dtype, graph_[out].shape);
       inside_[out] = inside;
       node.outputs[0] = out = inside;
       layouts_[out] = block_of(out);
@@ -256,7 +271,8 @@ class LayoutChooser {
         input = found->second;
       }
       nodes.push_back(std::move(node));
-      const auto output = nodes.back().outputs.size() == 1 ? outputs.find(nodes.back().outputs[0]) : outputs.end();
+      const auto output =
+          nodes.back().outputs.size() == 1 ? outputs.find(nodes.back().outputs[0]) : outputs.end();
       if (output == outputs.end()) continue;
       const Node near = nodes.back();
       add_reorder(nodes, output->first, output->second, near);
@@ -267,18 +283,17 @@ class LayoutChooser {
 
   Graph& graph_;
   const Target& target_;
-  int block_;                      // of the target; block_of() of a value
-  bool shuffles_;                  // lanes can cheaply read each another one's element
+  int block_;      // of the target; block_of() of a value
+  bool shuffles_;  // lanes can cheaply read each another one's element
   std::set<ValueId> fixed_;
-  std::set<int64_t> single_registers_;   // numbers of channels whose blocks are single registers
-  std::map<ValueId, ValueId> inside_;   // of outputs that are computed in blocks: the values before the reorder
+  std::set<int64_t> single_registers_;  // numbers of channels whose blocks are single registers
+  // Of outputs that are computed in blocks: the values before the reorder.
+  std::map<ValueId, ValueId> inside_;
   Layouts layouts_;
 };
 
 }  // namespace
 
-Layouts choose_layouts(Graph& graph, const Target& target) {
-  return LayoutChooser(graph, target).run();
-}
+Layouts choose_layouts(Graph& graph, const Target& target) { return LayoutChooser(graph, target).run(); }
 
 }  // namespace tc

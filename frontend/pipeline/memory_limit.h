@@ -11,15 +11,15 @@
 
 namespace tc {
 
-// Bytes of this machine's memory: the limit where no other is given.
+// Bytes of memory that this process may have: the machine's, or what its control groups leave of them.
 int64_t machine_memory();
 
-// Throws an Unsupported error naming the node, or the input, where the value takes more than `limit` bytes. Sizes that
-// depend on symbols are judged when they are known, by the runtime.
+// Throws an Unsupported error naming the node, or the input, where the value takes more than `limit` bytes.
+// Sizes that depend on symbols are judged when they are known, by the runtime.
 void check_memory(const Graph& graph, ValueId id, int64_t limit);
 
-// Bytes that a run of the plan on so many threads holds at once, besides inputs and results; nothing where they depend on
-// symbols.
+// Bytes that a run of the plan on so many threads holds at once, besides inputs and results; nothing where
+// they depend on symbols.
 struct MemoryNeed {
   int64_t constants, working;
   int64_t total() const { return constants + working; }
@@ -30,8 +30,12 @@ std::optional<MemoryNeed> memory_need(const Plan& plan, int threads);
 struct MemoryLimits {
   int64_t memory, constants;
 };
-// Throws an Unsupported error that names what is too large: the step in which most is in use and the tensors that are then, and the largest
-// constants. `constant_names` are of the plan's constants.
-[[noreturn]] void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads, const MemoryLimits& limits);
+// Whether a run of the plan on so many threads stays within them; also where that depends on symbols.
+bool fits(const Plan& plan, int threads, const MemoryLimits& limits);
+
+// Throws an Unsupported error that names what is too large: the step in which most is in use and the tensors
+// that are then, and the largest constants. `constant_names` are of the plan's constants.
+[[noreturn]] void refuse_memory(const Plan& plan, const std::vector<std::string>& constant_names, int threads,
+                                const MemoryLimits& limits);
 
 }  // namespace tc

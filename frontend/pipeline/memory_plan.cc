@@ -2,12 +2,20 @@
 #include "frontend/pipeline/memory_plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <set>
+#include <string>
 
 namespace tc {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+// Comparing each block with all others takes 0.1 s for so many; more are placed in the order of their lives,
+// which wastes a little memory.
+constexpr size_t kMostCompared = 4096;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -36,33 +44,136 @@ int64_t best_offset(const LiveBlock& block, int64_t bytes, const std::vector<Liv
   return best >= 0 ? best : end;
 }
 
-}  // namespace
-
-Dim plan_memory(std::vector<LiveBlock>& blocks) {
-  std::vector<LiveBlock*> constant, symbolic;
-  for (LiveBlock& block : blocks) {
-    (block.bytes.is_constant() ? constant : symbolic).push_back(&block);
+// Free memory between blocks, of which the smallest part that is large enough is taken.
+class FreeParts {
+ public:
+  int64_t take(int64_t bytes) {
+    const auto fits = by_size_.lower_bound({bytes, 0});
+    if (fits == by_size_.end()) {
+      // What is free at the end grows.
+      int64_t begin = end_;
+      if (!by_offset_.empty() && std::prev(by_offset_.end())->second == end_) {
+        begin = std::prev(by_offset_.end())->first;
+        erase(begin, end_);
+      }
+      end_ = begin + bytes;
+      return begin;
+    }
+    const auto [size, begin] = *fits;
+    erase(begin, begin + size);
+    if (size > bytes) insert(begin + bytes, begin + size);
+    return begin;
   }
-  std::stable_sort(constant.begin(), constant.end(), [](const LiveBlock* a, const LiveBlock* b) {
+
+  void give(int64_t begin, int64_t bytes) {
+    int64_t end = begin + bytes;
+    const auto next = by_offset_.find(end);
+    if (next != by_offset_.end()) {
+      end = next->second;
+      erase(next->first, end);
+    }
+    const auto after = by_offset_.lower_bound(begin);
+    if (after != by_offset_.begin() && std::prev(after)->second == begin) {
+      const int64_t first = std::prev(after)->first;
+      erase(first, begin);
+      begin = first;
+    }
+    insert(begin, end);
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  void insert(int64_t begin, int64_t end) {
+    by_offset_[begin] = end;
+    by_size_.insert({end - begin, begin});
+  }
+  void erase(int64_t begin, int64_t end) {
+    by_offset_.erase(begin);
+    by_size_.erase({end - begin, begin});
+  }
+
+  int64_t end_ = 0;
+  std::map<int64_t, int64_t> by_offset_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // with offsets
+};
+
+// Calls begin(block) for each in the order in which they begin to live, the largest of those that begin
+// together first, and finish(block) before the first that begins after its end.
+void in_order_of_lives(std::vector<LiveBlock*> blocks, const std::function<int64_t(const LiveBlock&)>& size,
+                       const std::function<void(LiveBlock&)>& begin,
+                       const std::function<void(LiveBlock&)>& finish) {
+  std::stable_sort(blocks.begin(), blocks.end(), [&](const LiveBlock* a, const LiveBlock* b) {
+    return a->first != b->first ? a->first < b->first : size(*a) > size(*b);
+  });
+  std::multimap<int, LiveBlock*> live;  // by their ends
+  for (LiveBlock* block : blocks) {
+    while (!live.empty() && live.begin()->first < block->first) {
+      finish(*live.begin()->second);
+      live.erase(live.begin());
+    }
+    begin(*block);
+    live.emplace(block->last, block);
+  }
+}
+
+// Gives many blocks of constant size their offsets, and returns where they end.
+int64_t place_by_lives(const std::vector<LiveBlock*>& blocks) {
+  FreeParts parts;
+  const auto size = [](const LiveBlock& block) { return aligned(block.bytes.constant()); };
+  in_order_of_lives(
+      blocks, size, [&](LiveBlock& block) { block.offset = size(block) == 0 ? 0 : parts.take(size(block)); },
+      [&](LiveBlock& block) {
+        if (size(block) > 0) parts.give(block.offset.constant(), size(block));
+      });
+  return parts.end();
+}
+
+// The same of many blocks of symbolic size, from `begin` on: those of one size take the place of one that is
+// dead.
+Dim place_symbolic_by_lives(const std::vector<LiveBlock*>& blocks, Dim begin) {
+  std::map<std::string, std::vector<Dim>> dead;  // offsets, by size
+  in_order_of_lives(
+      blocks, [](const LiveBlock&) { return 0; },
+      [&](LiveBlock& block) {
+        std::vector<Dim>& places = dead[block.bytes.str()];
+        if (places.empty()) {
+          block.offset = begin;
+          begin = begin + ceil_div(block.bytes, Dim(kAlignment)) * Dim(kAlignment);
+        } else {
+          block.offset = places.back();
+          places.pop_back();
+        }
+      },
+      [&](LiveBlock& block) { dead[block.bytes.str()].push_back(block.offset); });
+  return begin;
+}
+
+// Largest first, each where it fits best beside all that are placed; returns where they end.
+int64_t place_by_size(std::vector<LiveBlock*> blocks) {
+  std::stable_sort(blocks.begin(), blocks.end(), [](const LiveBlock* a, const LiveBlock* b) {
     return a->scratch != b->scratch ? b->scratch : a->bytes.constant() > b->bytes.constant();
   });
   std::vector<LiveBlock*> placed;
   int64_t end = 0;
-  for (LiveBlock* block : constant) {
+  for (LiveBlock* block : blocks) {
     int64_t bytes = aligned(block->bytes.constant());
     int64_t offset = best_offset(*block, bytes, placed);
     block->offset = offset;
     placed.push_back(block);
     end = std::max(end, offset + bytes);
   }
+  return end;
+}
 
+// Those of symbolic size, from `begin` on, in slots that each hold one at a time; returns where they end.
+Dim place_in_slots(const std::vector<LiveBlock*>& blocks, int64_t begin) {
   struct Slot {
     Dim bytes;
     std::vector<LiveBlock*> tenants;
   };
   std::vector<Slot> slots;
-  std::vector<size_t> slot_of;
-  for (LiveBlock* block : symbolic) {
+  for (LiveBlock* block : blocks) {
     size_t chosen = slots.size();
     for (size_t s = 0; s < slots.size(); ++s) {
       bool free = std::none_of(slots[s].tenants.begin(), slots[s].tenants.end(),
@@ -75,14 +186,25 @@ Dim plan_memory(std::vector<LiveBlock>& blocks) {
       slots[chosen].bytes = max(slots[chosen].bytes, block->bytes);
     }
     slots[chosen].tenants.push_back(block);
-    slot_of.push_back(chosen);
   }
-  Dim at = end;
+  Dim at = begin;
   for (Slot& slot : slots) {
     for (LiveBlock* tenant : slot.tenants) tenant->offset = at;
     at = at + ceil_div(slot.bytes, Dim(kAlignment)) * Dim(kAlignment);
   }
   return at;
+}
+
+}  // namespace
+
+Dim plan_memory(std::vector<LiveBlock>& blocks) {
+  std::vector<LiveBlock*> constant, symbolic;
+  for (LiveBlock& block : blocks) {
+    (block.bytes.is_constant() ? constant : symbolic).push_back(&block);
+  }
+  const int64_t end = constant.size() > kMostCompared ? place_by_lives(constant) : place_by_size(constant);
+  return symbolic.size() > kMostCompared ? place_symbolic_by_lives(symbolic, end)
+                                         : place_in_slots(symbolic, end);
 }
 
 }  // namespace tc

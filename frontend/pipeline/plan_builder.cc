@@ -5,17 +5,19 @@
 #include <optional>
 #include <set>
 
-#include "codegen/codegen.h"
 #include "frontend/pipeline/attention.h"
+#include "frontend/pipeline/block_products.h"
 #include "frontend/pipeline/constant_store.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
 #include "frontend/pipeline/plan_control.h"
 #include "frontend/pipeline/step_order.h"
+#include "frontend/pipeline/updates.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
 #include "ir/ops/op.h"
 #include "ir/passes/group.h"
+#include "ir/scratch.h"
 #include "scheduler/algebra/algorithms.h"
 
 namespace tc {
@@ -27,9 +29,9 @@ using Movement = OpTraits::Movement;
 // What is given up for less memory; each has what stands before it.
 enum class Thrift : uint8_t {
   None,
-  Order,        // steps in the order in which the fewest bytes are in use at once, not in the model's
-  Constants,    // no algorithm that stores more than the weights
-  Layouts,      // maps as the model has them: nothing fills the last block of channels
+  Order,      // steps in the order in which the fewest bytes are in use at once, not in the model's
+  Constants,  // no algorithm that stores more than the weights
+  Layouts,    // maps as the model has them: nothing fills the last block of channels
 };
 
 // The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
@@ -43,7 +45,9 @@ bool outermost(const Shape& shape, int64_t axis) {
 // A matrix of float32 whose elements are all equal; dimensions of 1 do not count.
 bool is_even_matrix(const TensorPtr& constant) {
   if (constant == nullptr || constant->dtype != DType::F32 || constant->count() < 2) return false;
-  if (std::count_if(constant->shape.begin(), constant->shape.end(), [](int64_t size) { return size > 1; }) > 2) return false;
+  if (std::count_if(constant->shape.begin(), constant->shape.end(), [](int64_t size) { return size > 1; }) >
+      2)
+    return false;
   const std::vector<uint8_t>& bytes = constant->bytes;
   return std::equal(bytes.begin() + sizeof(float), bytes.end(), bytes.begin());
 }
@@ -51,17 +55,23 @@ bool is_even_matrix(const TensorPtr& constant) {
 // Whether a sum of the kernel has the buffer as a factor.
 bool is_multiplied(const Kernel& kernel, const std::string& buffer) {
   return std::any_of(kernel.statements.begin(), kernel.statements.end(), [&](const Statement& statement) {
-    if (statement.reduction != Reduction::Sum || statement.value->kind != Expr::Kind::Binary || statement.value->binary != BinaryOp::Mul) return false;
-    return std::any_of(statement.value->operands.begin(), statement.value->operands.end(), [&](const ExprPtr& each) {
-      return each->kind == Expr::Kind::Load && kernel.buffers.at(static_cast<size_t>(each->access.buffer)).name == buffer;
-    });
+    if (statement.reduction != Reduction::Sum || statement.value->kind != Expr::Kind::Binary ||
+        statement.value->binary != BinaryOp::Mul)
+      return false;
+    return std::any_of(statement.value->operands.begin(), statement.value->operands.end(),
+                       [&](const ExprPtr& each) {
+                         return each->kind == Expr::Kind::Load &&
+                                kernel.buffers.at(static_cast<size_t>(each->access.buffer)).name == buffer;
+                       });
   });
 }
 
 class PlanBuilder final : public ControlSteps {
  public:
-  PlanBuilder(const BuildOptions& options, Thrift thrift) : options_(options), thrift_(thrift), attention_(options), schedules_(options, result_) {
+  PlanBuilder(const BuildOptions& options, Thrift thrift)
+      : options_(options), thrift_(thrift), attention_(options), schedules_(options, result_) {
     result_.plan.target = options.target.name;
+    if (options.known_constants) constants_ = *options.known_constants;
   }
 
   BuiltPlan run(Graph graph) {
@@ -91,9 +101,11 @@ class PlanBuilder final : public ControlSteps {
     for (size_t i = 0; i < graph.outputs.size(); ++i) copy_output(frame, static_cast<int>(i), plan.steps);
     storages_.finish(plan);
     if (plan.segments > 0) plan.memory_limit = options_.segment_limit;
-    plan.constants = constants_.take();
+    plan.constants = constants_.all();
     result_.constant_names.resize(plan.constants.size());
-    for (const auto& [index, storage] : constant_storages_) result_.constant_names[static_cast<size_t>(index)] = storages_.name(storage);
+    for (const auto& [index, storage] : constant_storages_)
+      result_.constant_names[static_cast<size_t>(index)] = storages_.name(storage);
+    result_.constants = std::move(constants_);
     return std::move(result_);
   }
 
@@ -113,7 +125,8 @@ class PlanBuilder final : public ControlSteps {
   Place constant_place(int index, const std::string& name) {
     auto [found, fresh] = constant_storages_.try_emplace(index, -1);
     if (fresh) {
-      found->second = storages_.add(Location::Kind::Constant, index, name, Dim(constants_[index].byte_count()));
+      found->second =
+          storages_.add(Location::Kind::Constant, index, name, Dim(constants_[index].byte_count()));
     }
     return {found->second, 0};
   }
@@ -149,8 +162,8 @@ class PlanBuilder final : public ControlSteps {
       if (frame.places[id] || frame.aliases.count(id) || frame.layouts.count(id)) continue;
       if (graph[id].dtype != graph[graph.outputs[i]].dtype) continue;
       if (sizes_.is_unbounded(bytes_of(graph[graph.outputs[i]]))) continue;
-      frame.places[id] =
-          Place{storages_.add(Location::Kind::Output, static_cast<int>(i), graph[id].name, bytes_of(graph[id])), 0};
+      frame.places[id] = Place{
+          storages_.add(Location::Kind::Output, static_cast<int>(i), graph[id].name, bytes_of(graph[id])), 0};
     }
   }
 
@@ -201,7 +214,8 @@ class PlanBuilder final : public ControlSteps {
         offset = offset + (*graph[part].shape)[axis] * stride;
         const bool same_layout = frame.layouts.count(part) == frame.layouts.count(whole);
         // Where a part lies has to be known when it is computed.
-        if (here != sizes_.reserved(here) || sizes_.is_unbounded((*graph[whole].shape)[axis] * stride)) continue;
+        if (here != sizes_.reserved(here) || sizes_.is_unbounded((*graph[whole].shape)[axis] * stride))
+          continue;
         if (!computed[part] || outputs.count(part) || frame.aliases.count(part) || !same_layout) continue;
         if (std::count(node->inputs.begin(), node->inputs.end(), part) > 1) continue;
         frame.aliases[part] = {whole, here};
@@ -209,7 +223,9 @@ class PlanBuilder final : public ControlSteps {
     }
   }
 
-  PlanSteps body_steps(Frame& frame, const std::function<void(PlanSteps&)>& finish) override { return build_steps(frame, false, finish); }
+  PlanSteps body_steps(Frame& frame, const std::function<void(PlanSteps&)>& finish) override {
+    return build_steps(frame, false, finish);
+  }
 
   // With the sizes that the graph computes.
   PlanSteps build_steps(Frame& frame, bool top, const std::function<void(PlanSteps&)>& finish) {
@@ -218,7 +234,8 @@ class PlanBuilder final : public ControlSteps {
     build_plain_steps(frame, top, steps);
     if (finish) finish(steps);
     for (size_t i = 0; top && i < frame.graph->outputs.size(); ++i) {
-      if (sizes_.is_unbounded(bytes_of((*frame.graph)[frame.graph->outputs[i]]))) unbounded_outputs_.insert(static_cast<int>(i));
+      if (sizes_.is_unbounded(bytes_of((*frame.graph)[frame.graph->outputs[i]])))
+        unbounded_outputs_.insert(static_cast<int>(i));
     }
     sizes_.leave(outside);
     return steps;
@@ -234,6 +251,9 @@ class PlanBuilder final : public ControlSteps {
       });
     }
     frame.places.resize(frame.graph->values.size());
+    if (top)
+      groups =
+          readers_first(*frame.graph, groups, [&](const Group& each) { return changed_input(frame, each); });
     alias_concats(frame, groups);
     if (top) assign_outputs(frame, groups);
     if (top) work_progress() = {"scheduling", 0, static_cast<int64_t>(groups.size())};
@@ -273,7 +293,8 @@ class PlanBuilder final : public ControlSteps {
     const ValueId in = node.inputs[0], out = node.outputs[0];
     const Shape& shape = *(*frame.graph)[in].shape;
     const int block = frame.layouts.count(in) ? frame.layouts[in] : frame.layouts[out];
-    if (std::any_of(shape.begin() + 2, shape.end(), [](const Dim& size) { return size != Dim(1); })) return false;
+    if (std::any_of(shape.begin() + 2, shape.end(), [](const Dim& size) { return size != Dim(1); }))
+      return false;
     if (!shape[1].is_constant() || shape[1].constant() % block != 0) return false;
     if (frame.places[out] || frame.aliases.count(out)) return false;
     frame.places[out] = place_of(frame, in);
@@ -296,7 +317,7 @@ class PlanBuilder final : public ControlSteps {
       const bool lies_there = alias != frame.aliases.end() && alias->second.first == whole;
       if (!lies_there && bytes != Dim(0)) {
         steps.push_back(storages_.copy_step({to.storage, to.offset + offset}, place_of(frame, part), bytes,
-                                          "concat " + graph[whole].name));
+                                            "concat " + graph[whole].name));
       }
       offset = offset + bytes;
     }
@@ -309,8 +330,8 @@ class PlanBuilder final : public ControlSteps {
     int64_t axis = int_attribute(node, "axis");
     if (axis < 0) axis += static_cast<int64_t>(graph[whole].shape->size());
     if (!outermost(*graph[whole].shape, axis) || frame.layouts.count(whole)) return false;
-    // Everything that makes a kernel necessary is asked before the first part gets its place: a kernel writes its outputs,
-    // which must not lie in the operand.
+    // Everything that makes a kernel necessary is asked before the first part gets its place: a kernel writes
+    // its outputs, which must not lie in the operand.
     for (ValueId part : node.outputs) {
       if (part == kNoValue) return false;
       if (frame.places[part] || frame.aliases.count(part) || frame.layouts.count(part)) return false;
@@ -327,26 +348,30 @@ class PlanBuilder final : public ControlSteps {
 
   // --- kernels ---------------------------------------------------------------------------------
 
-  // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger one.
+  // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger
+  // one.
   void limit_size(const Dim& size, int64_t most, const std::string& kernel) {
     if (size.is_symbol() && !result_.plan.symbols.count(size.str())) {
       // A run that computes more of it ends with an error.
       if (!sizes_.limit(size.str(), most)) return;
-      result_.notes.push_back(text("'", size.str(), "' may be at most ", most, ", for the intermediate results of kernel '", kernel, "'"));
+      result_.notes.push_back(text("'", size.str(), "' may be at most ", most,
+                                   ", for the intermediate results of kernel '", kernel, "'"));
       return;
     }
     const auto& inputs = result_.plan.inputs;
-    const bool given = size.is_symbol() && std::any_of(inputs.begin(), inputs.end(), [&](const PortInfo& port) {
-      return std::find(port.shape.begin(), port.shape.end(), size) != port.shape.end();
-    });
+    const bool given =
+        size.is_symbol() && std::any_of(inputs.begin(), inputs.end(), [&](const PortInfo& port) {
+          return std::find(port.shape.begin(), port.shape.end(), size) != port.shape.end();
+        });
     if (!given) {
-      fail(ErrorKind::Unsupported, "kernel '", kernel, "' would need more scratch memory than is given for '", size.str(),
-           "', which is not known; give `shapes` with the sizes that occur");
+      fail(ErrorKind::Unsupported, "kernel '", kernel, "' would need more scratch memory than is given for '",
+           size.str(), "', which is not known; give `shapes` with the sizes that occur");
     }
     int64_t& maximum = result_.plan.symbols.at(size.str()).second;
     if (most >= maximum) return;
     maximum = most;
-    result_.notes.push_back(text("'", size.str(), "' is at most ", most, ", for the intermediate results of kernel '", kernel, "'"));
+    result_.notes.push_back(text("'", size.str(), "' is at most ", most,
+                                 ", for the intermediate results of kernel '", kernel, "'"));
   }
 
   // Whether the sizes of the model's inputs tell those of the kernel, or what they are at most.
@@ -354,12 +379,13 @@ class PlanBuilder final : public ControlSteps {
     return std::all_of(kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& parameter) {
       std::set<std::string> names;
       sizes_.reserved(parameter.value).collect_symbols(names);
-      return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return result_.plan.symbols.count(name) > 0; });
+      return std::all_of(names.begin(), names.end(),
+                         [&](const std::string& name) { return result_.plan.symbols.count(name) > 0; });
     });
   }
 
-  // Scratch memory for a call. The first thread's lies in the arena, where values that are dead then leave room, unless only
-  // the sizes of a run tell how much it is.
+  // Scratch memory for a call. The first thread's lies in the arena, where values that are dead then leave
+  // room, unless only the sizes of a run tell how much it is.
   void reserve_scratch(PlanStep& step) {
     Plan& plan = result_.plan;
     std::vector<const ScheduledKernel*> kernels = {&plan.kernels.at(static_cast<size_t>(step.kernel))};
@@ -368,12 +394,14 @@ class PlanBuilder final : public ControlSteps {
       for (const VectorVersion& version : versions->second) kernels.push_back(&version.kernel);
     }
     Dim wanted = 0;
-    int64_t most = 0;   // for the largest sizes
+    int64_t most = 0;  // for the largest sizes
     for (const ScheduledKernel* kernel : kernels) {
       const Dim bytes = sizes_.reserved(sized_scratch(kernel->kernel, step.parameters));
       const int64_t largest = scratch_bytes(*kernel);
       if (kernel->scratch_by_sizes) plan.sized_scratch = max(plan.sized_scratch, bytes);
-      wanted = max(wanted, kernel->scratch_by_sizes || !bytes.is_constant() ? bytes : Dim(std::min(bytes.constant(), largest)));
+      wanted = max(wanted, kernel->scratch_by_sizes || !bytes.is_constant()
+                               ? bytes
+                               : Dim(std::min(bytes.constant(), largest)));
       most = std::max(most, largest);
     }
     if (!wanted.is_constant()) {
@@ -384,12 +412,47 @@ class PlanBuilder final : public ControlSteps {
     }
   }
 
+  // The input of the model that the group makes an output of by changing parts, or kNoValue.
+  ValueId changed_input(const Frame& frame, const Group& group) const {
+    const Graph& graph = *frame.graph;
+    if (group.kind != Group::Kind::Compute || group.nodes.size() != 1 || group.outputs.size() != 1)
+      return kNoValue;
+    const std::vector<ValueId>& inputs = graph.nodes[static_cast<size_t>(group.nodes[0])].inputs;
+    const Value& result = graph[group.outputs[0]];
+    // Few are lowered only to look at them.
+    const bool may_be = std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
+      if (id == kNoValue || graph[id].constant) return false;
+      return graph[id].dtype == result.dtype && *graph[id].shape == *result.shape &&
+             std::count(graph.inputs.begin(), graph.inputs.end(), id) > 0;
+    });
+    return may_be ? first_copy(attention_.kernel_of(graph, group)).from : kNoValue;
+  }
+
+  // An output of the model that is an input of which a kernel changes parts: the copy of all of it is a step
+  // of its own, which a run leaves out where the caller gives one memory for both (inputs_in_place).
+  void update_in_place(Frame& frame, KernelPart& part, PlanSteps& steps) {
+    const auto [from, to] = first_copy(part);
+    if (to == kNoValue || !frame.places[to] || !frame.places[from] || frame.layouts.count(from) ||
+        frame.layouts.count(to))
+      return;
+    const Place &input = *frame.places[from], &output = *frame.places[to];
+    if (storages_.kind(input.storage) != Location::Kind::Input ||
+        storages_.kind(output.storage) != Location::Kind::Output)
+      return;
+    steps.push_back(storages_.copy_step(
+        output, input, bytes_of((*frame.graph)[to]),
+        text("copy ", storages_.name(input.storage), " unless ", (*frame.graph)[to].name, " lies there")));
+    drop_first_copy(part);
+  }
+
   void call(Frame& frame, const Group& group, PlanSteps& steps) {
     const Graph& graph = *frame.graph;
-    const auto [kernel, arguments] = attention_.kernel_of(graph, group);
+    KernelPart part = attention_.kernel_of(graph, group);
+    update_in_place(frame, part, steps);
+    const auto& [kernel, arguments] = part;
     std::vector<std::string> layout_lines;
     size_t argument_count = 0;
-    std::map<std::string, ValueId> values;   // of the arguments
+    std::map<std::string, ValueId> values;  // of the arguments
     for_each_argument(kernel, [&](const Buffer& buffer, size_t argument) {
       values[buffer.name] = arguments.at(argument);
       auto blocked = frame.layouts.find(arguments.at(argument));
@@ -400,10 +463,12 @@ class PlanBuilder final : public ControlSteps {
     });
     TC_CHECK(argument_count == arguments.size());
 
-    const bool equal_weights = has_words(options_.target) && std::any_of(values.begin(), values.end(), [&](const auto& each) {
-      return is_even_matrix(graph[each.second].constant) && is_multiplied(kernel, each.first);
-    });
-    const KernelSchedules::Entry& entry = schedules_.schedule(kernel, layout_lines, {sizes_known(kernel), frame.repeated, equal_weights});
+    const bool equal_weights =
+        has_words(options_.target) && std::any_of(values.begin(), values.end(), [&](const auto& each) {
+          return is_even_matrix(graph[each.second].constant) && is_multiplied(kernel, each.first);
+        });
+    const KernelSchedules::Entry& entry =
+        schedules_.schedule(kernel, layout_lines, {sizes_known(kernel), frame.repeated, equal_weights});
     const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
 
     PlanStep step;
@@ -439,7 +504,8 @@ class PlanBuilder final : public ControlSteps {
       double whole = 1;
       for (const Dim::AtomPtr& atom : parameter.value.terms().at(0).factors) whole *= largest.at(atom->name);
       whole = std::min(whole, static_cast<double>(Parameter().maximum));
-      if (static_cast<double>(parameter.maximum) < whole) limit_size(step.parameters.back(), parameter.maximum, kernel.name);
+      if (static_cast<double>(parameter.maximum) < whole)
+        limit_size(step.parameters.back(), parameter.maximum, kernel.name);
     }
   }
 
@@ -472,25 +538,32 @@ BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
   plain.tolerance = 0;
   const bool apart = options.constants_limit > 0;
   std::optional<BuiltPlan> least;
-  int64_t first = 0, fewest = 0;   // bytes
+  int64_t first = 0, fewest = 0;  // bytes
   for (const Thrift thrift : {Thrift::None, Thrift::Order, Thrift::Constants, Thrift::Layouts}) {
-    BuiltPlan built = PlanBuilder(thrift < Thrift::Constants ? options : plain, thrift).run(given ? graph : std::move(graph));
+    const BuildOptions& chosen = thrift < Thrift::Constants ? options : plain;
+    Graph own = given ? graph : std::move(graph);
+    multiply_codes(own, chosen.target, chosen.tolerance);
+    BuiltPlan built = PlanBuilder(chosen, thrift).run(std::move(own));
     const std::optional<MemoryNeed> need = memory_need(built.plan, options.threads);
-    const bool fits = !need || (apart ? need->constants <= options.constants_limit && need->working <= options.memory_limit
-                                      : need->total() <= options.memory_limit);
+    const bool has_room = fits(built.plan, options.threads, {options.memory_limit, options.constants_limit});
     if (thrift == Thrift::None) first = need ? need->total() : 0;
-    if (fits && thrift != Thrift::None) {
-      const char* how[] = {"", "runs its steps in another order", "uses no algorithm that stores more than its weights", "does not fill up blocks of channels"};
-      built.notes.push_back(text(apart ? "for max_flash and max_ram the model " : "for max_ram the model ", how[static_cast<size_t>(thrift)], ": it needs ", need->total(), " bytes, not ", first));
+    if (has_room && thrift != Thrift::None) {
+      const char* how[] = {"", "runs its steps in another order",
+                           "uses no algorithm that stores more than its weights",
+                           "does not fill up blocks of channels"};
+      built.notes.push_back(text(apart ? "for max_flash and max_ram the model " : "for max_ram the model ",
+                                 how[static_cast<size_t>(thrift)], ": it needs ", need->total(),
+                                 " bytes, not ", first));
     }
-    if (fits) return built;
+    if (has_room) return built;
     if (!least || need->total() < fewest) {
       fewest = need->total();
       least = std::move(built);
     }
     if (!given) break;
   }
-  refuse_memory(least->plan, least->constant_names, options.threads, {options.memory_limit, options.constants_limit});
+  refuse_memory(least->plan, least->constant_names, options.threads,
+                {options.memory_limit, options.constants_limit});
 }
 
 }  // namespace tc

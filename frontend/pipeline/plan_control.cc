@@ -10,7 +10,8 @@ namespace tc {
 
 Dim bytes_of(const Value& value) { return element_count(*value.shape) * Dim(size_of(value.dtype)); }
 
-PlanFrame ControlSteps::enter(PlanFrame& outer, Graph& body, const std::vector<Place>& formal, const Node& node, size_t first_capture) {
+PlanFrame ControlSteps::enter(PlanFrame& outer, Graph& body, const std::vector<Place>& formal,
+                              const Node& node, size_t first_capture) {
   PlanFrame frame;
   frame.graph = &body;
   frame.repeated = outer.repeated;
@@ -26,9 +27,7 @@ PlanFrame ControlSteps::enter(PlanFrame& outer, Graph& body, const std::vector<P
 void ControlSteps::control(PlanFrame& frame, const Node& node, PlanSteps& steps) {
   const std::string symbol = text("t", loops_);
   switch (node.op->traits.control) {
-    case OpTraits::Control::Size:
-      frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]);
-      break;
+    case OpTraits::Control::Size: frame.places[node.outputs[0]] = place_of(frame, node.inputs[0]); break;
     case OpTraits::Control::Branch: branch(frame, node, steps); break;
     case OpTraits::Control::Scan: {
       PlanLoop scan = scan_loop(*frame.graph, node, symbol);
@@ -59,7 +58,7 @@ void ControlSteps::branch(PlanFrame& frame, const Node& node, PlanSteps& steps) 
   step.kind = PlanStep::Kind::If;
   const Place condition = place_of(frame, node.inputs[0]);
   step.locations = {storages_.locate(condition)};
-  step.label = node.origin.node;
+  step.label = printable(node.origin.node);
   storages_.next_step();
   const int begin = storages_.step();
   size_t capture = 1;
@@ -74,12 +73,14 @@ void ControlSteps::branch(PlanFrame& frame, const Node& node, PlanSteps& steps) 
       const Dim bytes = bytes_of((*body)[body->outputs[i]]);
       const Place to = result_place(frame, node, i);
       // What the branch gives has its size here, and only then outside.
-      if (is_grown(to)) inside.push_back(sizes_.grow_step(to.storage, bytes, text("the result of ", node.origin.str())));
+      if (is_grown(to))
+        inside.push_back(sizes_.grow_step(to.storage, bytes, text("the result of ", node.origin.str())));
       inside.push_back(storages_.copy_step(to, from, bytes, "if"));
     }
     (std::string(name) == "then_branch" ? step.body : step.otherwise) = std::move(inside);
   }
-  // No barrier stands between a thread's look at the condition and the first step of the branch: what that writes must not lie there.
+  // No barrier stands between a thread's look at the condition and the first step of the branch: what that
+  // writes must not lie there.
   storages_.touch(condition.storage);
   storages_.extend_over_loop(begin);
   storages_.next_step();
@@ -100,7 +101,8 @@ Place ControlSteps::result_place(PlanFrame& frame, const Node& node, size_t outp
 // The sizes that the node's outputs hold.
 void ControlSteps::bind_sizes(PlanFrame& frame, const Node& node, PlanSteps& steps) {
   for (const auto& [name, symbol] : frame.graph->data_symbols) {
-    const bool here = std::find(node.outputs.begin(), node.outputs.end(), symbol.source) != node.outputs.end();
+    const bool here =
+        std::find(node.outputs.begin(), node.outputs.end(), symbol.source) != node.outputs.end();
     if (here) sizes_.bind(*frame.graph, name, place_of(frame, symbol.source), node.origin, steps);
   }
 }
@@ -110,7 +112,8 @@ void ControlSteps::enter_states(PlanFrame& frame, PlanLoop& loop, PlanSteps& ste
   for (size_t i = 0; i < loop.states; ++i) {
     const Value& inner = loop.value_of(loop.body->inputs[i]);
     const Dim bytes = bytes_of((*frame.graph)[loop.initial[i]]);
-    const Place place = loop.changes(i) ? grown(inner.name, bytes, steps) : Place{sizes_.allocate(inner.name, bytes), 0};
+    const Place place =
+        loop.changes(i) ? grown(inner.name, bytes, steps) : Place{sizes_.allocate(inner.name, bytes), 0};
     steps.push_back(storages_.copy_step(place, place_of(frame, loop.initial[i]), bytes, "initial state"));
     loop.formal.push_back(place);
     loop.states_at.push_back(place);
@@ -132,7 +135,8 @@ bool ControlSteps::has_own_sizes(const Graph& graph, const Node& node, const Val
   });
 }
 
-// What is scanned and what is collected is in use from before the loop. What is collected grows where only the loop gives its size.
+// What is scanned and what is collected is in use from before the loop. What is collected grows where only
+// the loop gives its size.
 void ControlSteps::enter_collected(PlanFrame& frame, const Node& node, PlanLoop& loop, PlanSteps& steps) {
   for (size_t i = 0; i < loop.scans; ++i) {
     const Place whole = place_of(frame, loop.initial[loop.states + i]);
@@ -144,13 +148,15 @@ void ControlSteps::enter_collected(PlanFrame& frame, const Node& node, PlanLoop&
     if (!loop.wants(i)) continue;
     const ValueId id = loop.results[i];
     const Value& value = (*frame.graph)[id];
-    if (!frame.places[id] && has_own_sizes(*frame.graph, node, value)) frame.places[id] = grown(value.name, 1, steps);
+    if (!frame.places[id] && has_own_sizes(*frame.graph, node, value))
+      frame.places[id] = grown(value.name, 1, steps);
     storages_.touch(place_of(frame, id).storage);
   }
   storages_.next_step();
 }
 
-// What is collected is written straight into its slice where a kernel of the body makes it and the slice has its place.
+// What is collected is written straight into its slice where a kernel of the body makes it and the slice has
+// its place.
 void ControlSteps::place_collected(PlanFrame& frame, const PlanLoop& loop, PlanFrame& inner) {
   const std::vector<int> makers = loop.body->producers();
   for (size_t i = loop.states; i < loop.collected_end(); ++i) {
@@ -173,23 +179,26 @@ void ControlSteps::copy_collected(PlanFrame& frame, PlanLoop& loop, PlanFrame& i
     const Place to = loop.slice(whole, bytes, loop.is_backwards(i)), from = place_of(inner, id);
     if (from.storage == to.storage && from.offset == to.offset) continue;
     if (is_grown(whole)) {
-      steps.push_back(sizes_.grow_step(whole.storage, (Dim::symbol(loop.step.symbol) + Dim(1)) * bytes, text("what '", loop.step.label, "' collects")));
+      steps.push_back(sizes_.grow_step(whole.storage, (Dim::symbol(loop.step.symbol) + Dim(1)) * bytes,
+                                       text("what '", loop.step.label, "' collects")));
     }
     steps.push_back(storages_.copy_step(to, from, bytes, "scan output"));
   }
 }
 
-// The next states go where the states live; one that takes another state's value, or another part of its own, reads it
-// before that is overwritten.
+// The next states go where the states live; one that takes another state's value, or another part of its own,
+// reads it before that is overwritten.
 void ControlSteps::copy_states(PlanLoop& loop, PlanFrame& inner, PlanSteps& steps) {
   std::vector<Place> next_states;
   for (size_t i = 0; i < loop.states; ++i) {
     const ValueId id = loop.body->outputs[i];
     const Dim bytes = bytes_of(loop.value_of(id));
     Place from = place_of(inner, id);
-    const bool overwritten = std::any_of(loop.states_at.begin(), loop.states_at.end(), [&](const Place& place) {
-      return place.storage == from.storage && (place.storage != loop.states_at[i].storage || place.offset != from.offset);
-    });
+    const bool overwritten =
+        std::any_of(loop.states_at.begin(), loop.states_at.end(), [&](const Place& place) {
+          return place.storage == from.storage &&
+                 (place.storage != loop.states_at[i].storage || place.offset != from.offset);
+        });
     if (overwritten) {
       const Place temporary{sizes_.allocate("state", bytes), 0};
       steps.push_back(storages_.copy_step(temporary, from, bytes, "state"));
@@ -200,7 +209,9 @@ void ControlSteps::copy_states(PlanLoop& loop, PlanFrame& inner, PlanSteps& step
   for (size_t i = 0; i < loop.states; ++i) {
     if (next_states[i].storage == loop.states_at[i].storage) continue;
     const Dim bytes = bytes_of(loop.value_of(loop.body->outputs[i]));
-    if (is_grown(loop.states_at[i])) steps.push_back(sizes_.grow_step(loop.states_at[i].storage, bytes, text("a state of '", loop.step.label, "'")));
+    if (is_grown(loop.states_at[i]))
+      steps.push_back(
+          sizes_.grow_step(loop.states_at[i].storage, bytes, text("a state of '", loop.step.label, "'")));
     steps.push_back(storages_.copy_step(loop.states_at[i], next_states[i], bytes, "state"));
   }
   for (const Place& place : loop.states_at) storages_.touch(place.storage);
@@ -229,7 +240,9 @@ void ControlSteps::loop(PlanFrame& frame, const Node& node, PlanLoop& loop, Plan
   place_collected(frame, loop, inner);
   loop.step.body = body_steps(inner, [&](PlanSteps& inside) {
     copy_collected(frame, loop, inner, inside);
-    if (loop.conditional) inside.push_back(storages_.copy_step(loop.condition_at, place_of(inner, loop.body->outputs.back()), 1, "condition"));
+    if (loop.conditional)
+      inside.push_back(
+          storages_.copy_step(loop.condition_at, place_of(inner, loop.body->outputs.back()), 1, "condition"));
     copy_states(loop, inner, inside);
   });
   storages_.extend_over_loop(begin);

@@ -42,7 +42,8 @@ class ControlSteps {
   RunSizes sizes_{storages_};
 
  private:
-  PlanFrame enter(PlanFrame& outer, Graph& body, const std::vector<Place>& formal, const Node& node, size_t first_capture);
+  PlanFrame enter(PlanFrame& outer, Graph& body, const std::vector<Place>& formal, const Node& node,
+                  size_t first_capture);
   void branch(PlanFrame& frame, const Node& node, PlanSteps& steps);
   Place result_place(PlanFrame& frame, const Node& node, size_t output);
   void bind_sizes(PlanFrame& frame, const Node& node, PlanSteps& steps);
@@ -59,7 +60,7 @@ class ControlSteps {
   Place grown(const std::string& name, const Dim& bytes, PlanSteps& steps);
   bool is_grown(const Place& place) const { return own_segments_.count(place.storage) > 0; }
 
-  std::set<int> own_segments_;          // storages
+  std::set<int> own_segments_;  // storages
   int loops_ = 0;
 };
 

@@ -24,7 +24,9 @@ TensorPtr scalar(DType dtype, int64_t value) {
   return tensor;
 }
 
-bool is_true(const Value& value) { return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0; }
+bool is_true(const Value& value) {
+  return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0;
+}
 
 // Whether something may end the loop before its trip count does.
 bool has_condition(const Graph& graph, const Node& node, const Graph& body) {
@@ -37,7 +39,7 @@ PlanLoop loop_of(const Node& node, const std::string& symbol) {
   loop.body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body")));
   loop.step.kind = PlanStep::Kind::Loop;
   loop.step.symbol = symbol;
-  loop.step.label = node.origin.node;
+  loop.step.label = printable(node.origin.node);
   return loop;
 }
 
@@ -51,7 +53,8 @@ Place PlanLoop::slice(const Place& whole, const Dim& bytes, bool backwards) cons
 bool PlanLoop::changes(size_t state) const {
   std::set<std::string> names;
   for (const Dim& dim : *value_of(body->inputs[state]).shape) dim.collect_symbols(names);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return body->data_symbols.count(name) > 0; });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return body->data_symbols.count(name) > 0; });
 }
 
 PlanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symbol) {
@@ -59,10 +62,12 @@ PlanLoop scan_loop(const Graph& graph, const Node& node, const std::string& symb
   loop.scans = static_cast<size_t>(int_attribute(node, "num_scan_inputs"));
   loop.states = loop.body->inputs.size() - loop.scans;
   loop.first_capture = loop.states + loop.scans;
-  loop.initial.assign(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(loop.first_capture));
+  loop.initial.assign(node.inputs.begin(),
+                      node.inputs.begin() + static_cast<std::ptrdiff_t>(loop.first_capture));
   loop.results = node.outputs;
   loop.in_directions = directions_of(node, "scan_input_directions", loop.scans);
-  loop.out_directions = directions_of(node, "scan_output_directions", loop.body->outputs.size() - loop.states);
+  loop.out_directions =
+      directions_of(node, "scan_output_directions", loop.body->outputs.size() - loop.states);
   loop.step.trip = (*graph[node.inputs[loop.states]].shape)[0];
   return loop;
 }
@@ -82,9 +87,11 @@ PlanLoop plain_loop(Graph& graph, const Node& node, const std::string& symbol) {
   if (loop.conditional) body.outputs.push_back(body.outputs[0]);
   body.outputs[0] = next;
   loop.initial = {graph.add_constant("first_iteration", scalar(DType::I64, 0))};
-  loop.initial.insert(loop.initial.end(), node.inputs.begin() + 2, node.inputs.begin() + static_cast<std::ptrdiff_t>(loop.first_capture));
+  loop.initial.insert(loop.initial.end(), node.inputs.begin() + 2,
+                      node.inputs.begin() + static_cast<std::ptrdiff_t>(loop.first_capture));
   if (loop.conditional) {
-    loop.condition = node.inputs[1] == kNoValue ? graph.add_constant("goes_on", scalar(DType::Bool, 1)) : node.inputs[1];
+    loop.condition =
+        node.inputs[1] == kNoValue ? graph.add_constant("goes_on", scalar(DType::Bool, 1)) : node.inputs[1];
   }
   loop.results = {kNoValue};
   loop.results.insert(loop.results.end(), node.outputs.begin(), node.outputs.end());

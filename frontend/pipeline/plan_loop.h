@@ -10,17 +10,19 @@
 
 namespace tc {
 
-// The body's inputs are states, then slices of what is scanned; its outputs the next states, then what is collected, then
-// the condition of a loop that has one. The number of the iteration is the first state of a Loop.
+// The body's inputs are states, then slices of what is scanned; its outputs the next states, then what is
+// collected, then the condition of a loop that has one. The number of the iteration is the first state of a
+// Loop.
 struct PlanLoop {
   GraphPtr body;
   size_t states = 0, scans = 0;
-  std::vector<ValueId> initial;        // values outside for the body's inputs
-  std::vector<ValueId> results;        // values outside for the states and what is collected, kNoValue where nobody wants them
-  size_t first_capture = 0;            // among the inputs of the node
+  std::vector<ValueId> initial;  // values outside for the body's inputs
+  // Values outside for the states and what is collected, kNoValue where nobody wants them.
+  std::vector<ValueId> results;
+  size_t first_capture = 0;  // among the inputs of the node
   bool conditional = false;
-  ValueId condition = kNoValue;        // outside, of the first iteration
-  std::vector<int64_t> in_directions, out_directions;   // 1: backwards
+  ValueId condition = kNoValue;                        // outside, of the first iteration
+  std::vector<int64_t> in_directions, out_directions;  // 1: backwards
   PlanStep step;
   // Places of the body's inputs, of the states, and of the condition.
   std::vector<Place> formal, states_at;

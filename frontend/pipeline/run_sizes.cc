@@ -35,7 +35,8 @@ RunSizes::Scope RunSizes::enter(const Graph& graph, PlanSteps& steps) {
 bool RunSizes::is_unbounded(const Dim& size) const {
   if (scope_.segments.empty()) return false;
   const std::set<std::string> names = symbols_of(reserved(size));
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return scope_.segments.count(name) > 0; });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return scope_.segments.count(name) > 0; });
 }
 
 int RunSizes::allocate(const std::string& name, const Dim& bytes) {
@@ -45,13 +46,14 @@ int RunSizes::allocate(const std::string& name, const Dim& bytes) {
     const auto found = scope_.segments.find(size);
     if (found == scope_.segments.end()) continue;
     TC_CHECK(found->second >= 0, "for '", name, "': size '", size, "' before it is bound");
-    segment = std::max(segment, found->second);   // numbered in the order in which the sizes are bound
+    segment = std::max(segment, found->second);  // numbered in the order in which the sizes are bound
   }
   if (segment < 0) return storages_.add(Location::Kind::Arena, 0, name, most);
   return storages_.add(Location::Kind::Segment, segment, name, most);
 }
 
-void RunSizes::bind(const Graph& graph, const std::string& size, const Place& holder, const Origin& origin, PlanSteps& steps) {
+void RunSizes::bind(const Graph& graph, const std::string& size, const Place& holder, const Origin& origin,
+                    PlanSteps& steps) {
   PlanStep step;
   step.kind = PlanStep::Kind::Bind;
   step.symbol = size;
@@ -96,7 +98,8 @@ void RunSizes::add_checks(PlanSteps& steps) {
   auto has_values = [&](const SizeRelation& relation) {
     std::set<std::string> names = symbols_of(relation.left);
     names.merge(symbols_of(relation.right));
-    return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return scope_.known.count(name) > 0; });
+    return std::all_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return scope_.known.count(name) > 0; });
   };
   for (const SizeRelation& relation : scope_.relations) {
     if (!has_values(relation)) continue;
@@ -105,11 +108,13 @@ void RunSizes::add_checks(PlanSteps& steps) {
     step.left = relation.left;
     step.right = relation.right;
     step.equal = relation.equal;
-    step.label = text(relation.where, ": '", relation.left.str(), relation.equal ? "' has to be '" : "' may be at most '", relation.right.str(), "'");
+    step.label = text(relation.where, ": '", relation.left.str(),
+                      relation.equal ? "' has to be '" : "' may be at most '", relation.right.str(), "'");
     storages_.next_step();
     steps.push_back(std::move(step));
   }
-  scope_.relations.erase(std::remove_if(scope_.relations.begin(), scope_.relations.end(), has_values), scope_.relations.end());
+  scope_.relations.erase(std::remove_if(scope_.relations.begin(), scope_.relations.end(), has_values),
+                         scope_.relations.end());
 }
 
 bool RunSizes::limit(const std::string& size, int64_t most) {
@@ -123,7 +128,8 @@ bool RunSizes::limit(const std::string& size, int64_t most) {
 void RunSizes::apply_limits(PlanSteps& steps, const std::map<std::string, int64_t>& limits) {
   for (PlanStep& step : steps) {
     const auto limit = step.kind == PlanStep::Kind::Bind ? limits.find(step.symbol) : limits.end();
-    if (limit != limits.end()) step.bound = step.bound ? min(*step.bound, Dim(limit->second)) : Dim(limit->second);
+    if (limit != limits.end())
+      step.bound = step.bound ? min(*step.bound, Dim(limit->second)) : Dim(limit->second);
     apply_limits(step.body, limits);
     apply_limits(step.otherwise, limits);
   }
@@ -139,8 +145,10 @@ void RunSizes::finish(const Graph& graph, Plan& plan) const {
   for (const auto& [name, symbol] : graph.data_symbols) {
     if (!names.count(name)) continue;
     const auto bound = bounds.find(name);
-    const std::set<std::string> over = bound == bounds.end() ? std::set<std::string>() : symbols_of(bound->second);
-    const bool known = std::all_of(over.begin(), over.end(), [&](const std::string& each) { return !graph.data_symbols.count(each); });
+    const std::set<std::string> over =
+        bound == bounds.end() ? std::set<std::string>() : symbols_of(bound->second);
+    const bool known = std::all_of(over.begin(), over.end(),
+                                   [&](const std::string& each) { return !graph.data_symbols.count(each); });
     if (bound != bounds.end() && known) plan.data_symbols[name] = bound->second;
     else plan.unbounded.insert(name);
   }

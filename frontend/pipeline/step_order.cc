@@ -11,21 +11,23 @@
 namespace tc {
 namespace {
 
-// So many beginnings of orders are followed at once. Networks have few branches at a time, and few of their orders matter.
+// So many beginnings of orders are followed at once. Networks have few branches at a time, and few of their
+// orders matter.
 constexpr size_t kWidth = 48;
 // Beyond that many groups the search would take seconds.
 constexpr size_t kMostGroups = 600;
 
 // What each group makes and reads, by blocks of memory: values that lie in the same one count once.
 struct Uses {
-  std::vector<std::vector<int>> makes, reads;   // by group: blocks
-  std::vector<std::vector<int>> waits_for;      // by group: groups
-  std::vector<int64_t> size;                    // by block
+  std::vector<std::vector<int>> makes, reads;  // by group: blocks
+  std::vector<std::vector<int>> waits_for;     // by group: groups
+  std::vector<int64_t> size;                   // by block
 };
 
 class UsesFinder {
  public:
-  UsesFinder(const Graph& graph, const std::vector<Group>& groups) : graph_(graph), groups_(groups), block_of_(graph.values.size()) {
+  UsesFinder(const Graph& graph, const std::vector<Group>& groups)
+      : graph_(graph), groups_(groups), block_of_(graph.values.size()) {
     std::iota(block_of_.begin(), block_of_.end(), 0);
     for (const Group& group : groups) share_memory(group);
   }
@@ -72,7 +74,8 @@ class UsesFinder {
     int64_t axis = int_attribute(node, "axis");
     const Shape& shape = *graph_[node.outputs[0]].shape;
     if (axis < 0) axis += static_cast<int64_t>(shape.size());
-    if (std::any_of(shape.begin(), shape.begin() + axis, [](const Dim& dim) { return dim != Dim(1); })) return;
+    if (std::any_of(shape.begin(), shape.begin() + axis, [](const Dim& dim) { return dim != Dim(1); }))
+      return;
     for (ValueId part : node.inputs) {
       if (!graph_[part].constant) block_of_[block_of(part)] = block_of(node.outputs[0]);
     }
@@ -87,11 +90,13 @@ class UsesFinder {
 struct Begin {
   std::vector<int> order;
   std::vector<bool> done;
-  std::vector<int> open;       // by block: groups to come that use it
-  std::vector<bool> live;      // by block
+  std::vector<int> open;   // by block: groups to come that use it
+  std::vector<bool> live;  // by block
   int64_t bytes = 0, peak = 0;
 
-  bool operator<(const Begin& other) const { return std::tie(peak, bytes, order) < std::tie(other.peak, other.bytes, other.order); }
+  bool operator<(const Begin& other) const {
+    return std::tie(peak, bytes, order) < std::tie(other.peak, other.bytes, other.order);
+  }
 };
 
 void run_group(Begin& begin, const Uses& uses, int group) {
@@ -113,7 +118,8 @@ void run_group(Begin& begin, const Uses& uses, int group) {
 
 bool is_ready(const Begin& begin, const Uses& uses, int group) {
   const auto& before = uses.waits_for[group];
-  return !begin.done[group] && std::all_of(before.begin(), before.end(), [&](int other) { return begin.done[other]; });
+  return !begin.done[group] &&
+         std::all_of(before.begin(), before.end(), [&](int other) { return begin.done[other]; });
 }
 
 // The best of the beginnings that are one group longer; of those that have done the same groups only one.
@@ -138,7 +144,8 @@ std::vector<Begin> longer(const std::vector<Begin>& begins, const Uses& uses, in
 
 }  // namespace
 
-std::vector<Group> order_for_memory(const Graph& graph, const std::vector<Group>& groups, const std::function<int64_t(ValueId)>& bytes) {
+std::vector<Group> order_for_memory(const Graph& graph, const std::vector<Group>& groups,
+                                    const std::function<int64_t(ValueId)>& bytes) {
   if (groups.size() > kMostGroups) return groups;
   const Uses uses = UsesFinder(graph, groups).find(bytes);
   const int count = static_cast<int>(groups.size());

@@ -70,9 +70,12 @@ void Storages::resolve(PlanSteps& steps) const {
     resolve(step.body);
     resolve(step.otherwise);
   }
-  steps.erase(std::remove_if(steps.begin(), steps.end(), [](const PlanStep& step) {
-    return step.kind == PlanStep::Kind::Grow && step.bytes == Dim(0);   // nothing lies there
-  }), steps.end());
+  steps.erase(std::remove_if(steps.begin(), steps.end(),
+                             [](const PlanStep& step) {
+                               return step.kind == PlanStep::Kind::Grow &&
+                                      step.bytes == Dim(0);  // nothing lies there
+                             }),
+              steps.end());
 }
 
 Dim Storages::place_blocks(int segment, Plan& plan) {
@@ -90,7 +93,8 @@ Dim Storages::place_blocks(int segment, Plan& plan) {
   for (size_t b = 0; b < blocks.size(); ++b) {
     storages_[owners[b]].offset = blocks[b].offset;
     if (segment < 0) storages_[owners[b]].index = static_cast<int>(plan.blocks.size());
-    plan.blocks.push_back({blocks[b].name, blocks[b].offset, blocks[b].bytes, blocks[b].first, blocks[b].last, segment});
+    plan.blocks.push_back(
+        {blocks[b].name, blocks[b].offset, blocks[b].bytes, blocks[b].first, blocks[b].last, segment});
   }
   return bytes;
 }

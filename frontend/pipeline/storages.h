@@ -25,6 +25,7 @@ class Storages {
   int own_segment() { return segments_++; }
   const std::string& name(int storage) const { return storages_[static_cast<size_t>(storage)].name; }
   int segment(int storage) const { return storages_[static_cast<size_t>(storage)].index; }
+  Location::Kind kind(int storage) const { return storages_[static_cast<size_t>(storage)].kind; }
   // Whether the place is in the memory of that output of the model.
   bool is_output(const Place& place, int index) const;
 
@@ -50,7 +51,7 @@ class Storages {
     int index = 0;
     std::string name;
     Dim bytes;
-    int first = -1, last = -1;       // life in steps
+    int first = -1, last = -1;  // life in steps
     Dim offset;
     bool scratch = false;
   };
@@ -61,7 +62,7 @@ class Storages {
   Dim place_blocks(int segment, Plan& plan);
 
   std::vector<Storage> storages_;
-  std::map<int, Dim> planned_;         // segments with their bytes
+  std::map<int, Dim> planned_;  // segments with their bytes
   int segments_ = 0;
   int step_ = 0;
 };

@@ -16,11 +16,13 @@
 #include <sstream>
 #include <thread>
 
+#include "codegen/backend/table.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
 #include "runtime/rpc/sample_data.h"
 #include "scheduler/scheduler.h"
 #include "tuner/child_process.h"
+#include "tuner/remote_measurer.h"
 #include "tuner/run_library.h"
 
 extern char** environ;
@@ -31,7 +33,8 @@ namespace {
 constexpr double kAgentStartSeconds = 10, kAgentStopSeconds = 1;
 constexpr double kFirstDeviceSeconds = 30;
 constexpr int kMostAcquires = 5;
-constexpr double kModelTimeoutSeconds = 300;   // of a whole model, whose kernels were verified; simulators are slow
+// Of a whole model, whose kernels were verified; simulators are slow.
+constexpr double kModelTimeoutSeconds = 300;
 
 // Runs of each kernel in one run of the model: calls in loops count with the loops' trips.
 void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& calls) {
@@ -43,7 +46,8 @@ void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& 
       case PlanStep::Kind::Grow:
       case PlanStep::Kind::Check: break;
       case PlanStep::Kind::Loop:
-        count_calls(step.body, trips * (step.trip && step.trip->is_constant() ? step.trip->constant() : 1), calls);
+        count_calls(step.body, trips * (step.trip && step.trip->is_constant() ? step.trip->constant() : 1),
+                    calls);
         break;
       case PlanStep::Kind::If:
         count_calls(step.body, trips, calls);
@@ -75,16 +79,18 @@ class OwnAgent {
       : address_("unix:" + folder + "/agent.sock"), token_(random_token()) {
     const std::string token_file = folder + "/agent.token";
     const int descriptor = open(token_file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (descriptor < 0 || write(descriptor, token_.data(), token_.size()) != static_cast<ssize_t>(token_.size()))
+    if (descriptor < 0 ||
+        write(descriptor, token_.data(), token_.size()) != static_cast<ssize_t>(token_.size()))
       fail(ErrorKind::Device, "cannot write ", token_file, ": ", strerror(errno));
     close(descriptor);
-    const std::vector<std::string> words = {program, "--standalone", address_, "--token-file", token_file,
-                                            "--while-input"};
+    const std::vector<std::string> words = {program,        "--standalone", address_,
+                                            "--token-file", token_file,     "--while-input"};
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    int input[2];   // ends with this process, and the agent with it
-    if (pipe2(input, O_CLOEXEC) != 0) fail(ErrorKind::Device, "cannot make a pipe for ", program, ": ", strerror(errno));
+    int input[2];  // ends with this process, and the agent with it
+    if (pipe2(input, O_CLOEXEC) != 0)
+      fail(ErrorKind::Device, "cannot make a pipe for ", program, ": ", strerror(errno));
     input_ = input[1];
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -92,7 +98,7 @@ class OwnAgent {
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);   // Ctrl-C is the tuner's to handle
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // Ctrl-C is the tuner's to handle
     pid_t child = -1;
     const int code = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -118,7 +124,8 @@ class OwnAgent {
         return connect_agent(address_, token_);
       } catch (const Error&) {
         if (child_.has_ended())
-          fail(ErrorKind::Device, "the agent of this machine ended at once; run it by hand to see why: python -m tc agent");
+          fail(ErrorKind::Device,
+               "the agent of this machine ended at once; run it by hand to see why: python -m tc agent");
         if (std::chrono::steady_clock::now() > end) throw;
         interruption_point();
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -141,14 +148,16 @@ class OwnAgent {
 };
 
 OpenDevice device_opener(const TuneRequest& request, const Target& target) {
-  if (target.arch == Arch::RiscV32)
-    fail(ErrorKind::Target, "cannot tune for target ", target.name, ": an agent, which measures schedules, needs an operating system with addresses of "
+  if (!target.has_runtime)
+    fail(ErrorKind::Target, "cannot tune for target ", target.name,
+         ": an agent, which measures schedules, needs an operating system with addresses of "
          "64 bits; compile without tuning");
   if (request.tracker.empty()) {
     std::string why;
     if (!runs_here(target, &why))
-      fail(ErrorKind::Target, "code for ", target.name, " does not run on this machine (", why,
-           "): to tune for it, start a tracker and an agent on a board and give tracker=\"host:port\" (docs/tuning.md)");
+      fail(
+          ErrorKind::Target, "code for ", target.name, " does not run on this machine (", why,
+          "): to tune for it, start a tracker and an agent on a board and give tracker=\"host:port\" (docs/tuning.md)");
     auto agent = std::make_shared<OwnAgent>(request.programs + "/tc-agent", request.work_folder);
     // One device: this machine measures one batch at a time.
     return [agent](bool first) { return first ? agent->connect() : std::unique_ptr<LeasedDevice>(); };
@@ -156,12 +165,12 @@ OpenDevice device_opener(const TuneRequest& request, const Target& target) {
   DeviceRequest wanted;
   wanted.target = target.name;
   wanted.architecture = architecture_of(target);
-  wanted.features = split_words(target_features(target));
+  wanted.features = split_words(default_backend().features(target));
   auto tracker = std::make_shared<TrackerClient>(request.tracker, request.credentials);
   auto key = std::make_shared<std::string>();
   return [tracker, wanted, key](bool first) -> std::unique_ptr<LeasedDevice> {
     DeviceRequest like_first = wanted;
-    like_first.device_key = *key;   // times are compared with those of the first
+    like_first.device_key = *key;  // times are compared with those of the first
     like_first.wait_seconds = first ? kFirstDeviceSeconds : 0;
     for (int attempt = 0;; ++attempt) {
       try {
@@ -187,6 +196,7 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
   std::vector<std::string> symbolic;
   for (const KernelReport& report : model.reports) {
     if (!seen.insert(report.workload).second) continue;
+    interruption_point();
     KernelTask task;
     task.label = report.label;
     task.workload = report.workload;
@@ -213,28 +223,27 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
   return tasks;
 }
 
-TuneResult tune_model(const Source& source, const TuneRequest& request,
-                      const std::function<bool(const TuneProgress&)>& progress) {
+TuneResult tune_model(const Source& source, const TuneRequest& request, RecordStore& log,
+                      CandidateBuilder& builder, const std::function<bool(const TuneProgress&)>& progress) {
   CompileOptions untuned = request.compile;
-  untuned.log.clear();
+  untuned.log.reset();
   untuned.traces = nullptr;
   const Target target = parse_target(untuned.target);
-  Log log(request.log, Log::Mode::Write);   // what is wrong with it is told before the work
   const int threads = worker_count(untuned.threads);
-  const CompiledModel model = plan_model(source, untuned);
+  CompiledModel model;
   std::vector<std::string> notes;
-  const std::vector<KernelTask> tasks = kernel_tasks(model, threads, untuned.tolerance, &notes);
+  std::vector<KernelTask> tasks;
+  within_time(untuned, source.name, [&] {
+    model = plan_model(source, untuned);
+    tasks = kernel_tasks(model, threads, untuned.tolerance, &notes);
+  });
 
-  BuildPoolOptions pool;
-  pool.program = request.programs + "/tc-builder";
-  pool.library_folder = request.libraries;
-  pool.work_folder = request.work_folder;
-  pool.workers = worker_count(request.build_workers);
   MeasureOptions measure;
+  measure.work_folder = request.work_folder;
   measure.tolerance = std::max(request.compile.tolerance, 1e-5);
   measure.sample_seconds = request.sample_seconds;
   measure.seed = request.tune.seed;
-  RemoteMeasurer measurer(device_opener(request, target), pool, measure);
+  RemoteMeasurer measurer(device_opener(request, target), builder, measure);
 
   const auto has_symbols = [](const std::vector<PortInfo>& ports) {
     for (const PortInfo& port : ports) {
@@ -248,7 +257,7 @@ TuneResult tune_model(const Source& source, const TuneRequest& request,
   ProgramSet programs;
   programs.threads = threads;
   programs.timeout_seconds = kModelTimeoutSeconds;
-  std::map<Choices, RemoteFile> built;   // models that are measured several times are built once
+  std::map<Choices, RemoteFile> built;  // models that are measured several times are built once
   if (has_symbols(model.plan.inputs) || has_symbols(model.plan.outputs)) {
     notes.push_back("the model's shapes are symbolic: kernels were not ranked again in the whole model");
   } else {
@@ -260,7 +269,8 @@ TuneResult tune_model(const Source& source, const TuneRequest& request,
         here.target = "native";
         const TemporaryFile library;
         export_model(compile_model(source, here), "shared", library.path(), request.libraries);
-        for (const uint64_t seed : {runtime::mix_bits(request.tune.seed + 101), runtime::mix_bits(request.tune.seed + 102)}) {
+        for (const uint64_t seed :
+             {runtime::mix_bits(request.tune.seed + 101), runtime::mix_bits(request.tune.seed + 102)}) {
           auto& files = programs.data_sets.emplace_back(seed, std::vector<RemoteFile>()).second;
           for (const Bytes& bytes : run_on_samples(library.path(), programs.inputs, programs.outputs, seed))
             files.push_back(remote_bytes(bytes.data(), bytes.size()));
@@ -276,7 +286,7 @@ TuneResult tune_model(const Source& source, const TuneRequest& request,
         auto found = built.find(variants[i]);
         if (found == built.end()) {
           const std::string path = text(request.work_folder, "/model", built.size());
-          export_model(compile_model(source, options), "executable", path, request.libraries);
+          export_model(compile_model(source, options), candidate_kind(), path, request.libraries);
           found = built.emplace(variants[i], remote_file(path)).first;
         }
         programs.executables.push_back(found->second);

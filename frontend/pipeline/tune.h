@@ -5,7 +5,8 @@
 #include <string>
 
 #include "frontend/pipeline/compile.h"
-#include "tuner/remote_measurer.h"
+#include "tuner/candidate_builder.h"
+#include "tuner/record_store.h"
 #include "tuner/tune.h"
 
 namespace tc {
@@ -13,14 +14,12 @@ namespace tc {
 struct TuneRequest {
   CompileOptions compile;
   TuneOptions tune;
-  std::string log;                  // path; made where it is not there
   // "host:port" of a tracker (see TrackerClient); empty tunes on this machine, by an agent of our own.
   std::string tracker;
-  std::string credentials;          // folder
-  std::string programs;             // folder of tc-agent and tc-builder
-  std::string libraries;            // as in export_model
-  std::string work_folder;          // for candidates; the caller's to remove
-  int build_workers = 0;            // 0: all cores
+  std::string credentials;  // folder
+  std::string programs;     // folder of tc-agent
+  std::string libraries;    // as in export_model
+  std::string work_folder;  // for candidates; the caller's to remove
   double sample_seconds = 0.01;
 };
 
@@ -29,9 +28,10 @@ struct TuneRequest {
 std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, double tolerance,
                                      std::vector<std::string>* notes);
 
-// Fills the log. Afterwards a compile with that log uses what was found. Errors: those of compiling,
-// of the log, and Device errors where no device of the target answers.
-TuneResult tune_model(const Source& source, const TuneRequest& request,
-                      const std::function<bool(const TuneProgress&)>& progress);
+// Fills the log, which is open for writing, with what the builder's candidates take. Afterwards a compile
+// with that log uses what was found. Errors: those of compiling, of the log, and Device errors where no
+// device of the target answers.
+TuneResult tune_model(const Source& source, const TuneRequest& request, RecordStore& log,
+                      CandidateBuilder& builder, const std::function<bool(const TuneProgress&)>& progress);
 
 }  // namespace tc

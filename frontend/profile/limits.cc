@@ -17,7 +17,7 @@
 #include <memory>
 #include <thread>
 
-#include "codegen/probe.h"
+#include "codegen/probe/probe.h"
 #include "ir/error.h"
 #include "ir/temporary_folder.h"
 #include "runtime/machine.h"
@@ -129,7 +129,7 @@ std::map<int, int64_t> cache_sizes(const Target& target) {
 
 struct StreamSize {
   std::string level;
-  int64_t bytes;                   // of all threads together
+  int64_t bytes;  // of all threads together
 };
 
 int64_t available_memory() {
@@ -151,12 +151,14 @@ std::vector<StreamSize> stream_sizes(const Target& target, int threads) {
       below = bytes * threads;
       continue;
     }
-    for (int64_t size = std::min(4 * below, bytes / 2); size <= bytes / 2 && size <= largest_memory; size *= 4) {
+    for (int64_t size = std::min(4 * below, bytes / 2); size <= bytes / 2 && size <= largest_memory;
+         size *= 4) {
       if (size > sizes.back().bytes) sizes.push_back({name, size});
     }
     below = std::max(below, bytes);
   }
-  sizes.push_back({"memory", std::min({std::max<int64_t>(2 * below, 64 << 20), int64_t{1} << 30, largest_memory})});
+  sizes.push_back(
+      {"memory", std::min({std::max<int64_t>(2 * below, 64 << 20), int64_t{1} << 30, largest_memory})});
   const int64_t unit = kProbeUnit * threads;
   for (StreamSize& size : sizes) size.bytes = std::max(unit, size.bytes / unit * unit);
   return sizes;
@@ -187,9 +189,9 @@ void measure_peaks(const Library& library, const Probes& probes, MachineLimits& 
     const auto run = library.find<void (*)(int64_t)>(probe.symbol);
     const int64_t trips = calibrated(run);
     const double seconds = round_times(limits.threads, kRounds, [&](int, int) { run(trips); }).front();
-    limits.peaks.push_back({probe.instructions, probe.types, probe.vector_bits,
-                            static_cast<double>(probe.multiply_adds) * static_cast<double>(trips) *
-                                limits.threads / seconds});
+    limits.peaks.push_back(
+        {probe.instructions, probe.types, probe.vector_bits,
+         static_cast<double>(probe.multiply_adds) * static_cast<double>(trips) * limits.threads / seconds});
   }
 }
 
@@ -209,11 +211,12 @@ void measure_streams(const Library& library, const Target& target, MachineLimits
       const auto stream = [&](int thread, int64_t round, int64_t repeats) {
         run(memory.data() + part * thread + round % segments * segment, segment, repeats);
       };
-      round_times(limits.threads, static_cast<int>(segments), [&](int thread, int round) { stream(thread, round, 1); });
+      round_times(limits.threads, static_cast<int>(segments),
+                  [&](int thread, int round) { stream(thread, round, 1); });
       const int64_t repeats = segments > 1 ? 1 : calibrated([&](int64_t count) { stream(0, 0, count); });
       const int rounds = std::max(kRounds, static_cast<int>(segments));
-      const std::vector<double> times = round_times(
-          limits.threads, rounds, [&](int thread, int round) { stream(thread, round, repeats); });
+      const std::vector<double> times =
+          round_times(limits.threads, rounds, [&](int thread, int round) { stream(thread, round, repeats); });
       // Of many segments a few may still be in a cache.
       const double seconds = times[segments > 1 ? times.size() / 10 : 0];
       *rate = static_cast<double>(segment) * limits.threads * static_cast<double>(repeats) / seconds;

@@ -28,9 +28,9 @@ std::set<std::string> iterators_in(const Access& access) {
 
 // The windows of a statement: pairs of an output's iterator and a reduction's in one subscript.
 struct Window {
-  std::string size;                // "3x3"
+  std::string size;  // "3x3"
   int64_t stride = 1;
-  std::set<std::string> taps;      // the reduction's iterators
+  std::set<std::string> taps;  // the reduction's iterators
 };
 
 // The filter's taps of a load, empty where it has none. `inside` are the iterators of the output that
@@ -71,7 +71,9 @@ std::string product_class(const Kernel& kernel, const Statement& statement) {
   for (const Iterator& iterator : statement.iterators) {
     if (!inside.count(iterator.name)) summed.insert(iterator.name);
   }
-  const auto scope = [&](const Access& access) { return kernel.buffers[static_cast<size_t>(access.buffer)].scope; };
+  const auto scope = [&](const Access& access) {
+    return kernel.buffers[static_cast<size_t>(access.buffer)].scope;
+  };
   for (const Access& load : loads) {
     // What the other operand has too is a group or a channel.
     std::set<std::string> placing = inside;
@@ -165,6 +167,7 @@ class Walker {
     for (const PlanStep& step : steps) {
       StepWork work;
       work.label = step.label;
+      work.runs = runs_;
       switch (step.kind) {
         case PlanStep::Kind::Call: call(step, work); break;
         case PlanStep::Kind::Copy:
@@ -186,9 +189,20 @@ class Walker {
       }
       if (work.what.empty()) work.what = work.kind;
       found_.push_back(std::move(work));
+      const bool runs = runs_, chosen = has_sizes(step);
+      runs_ = runs && chosen;
       walk(step.body);
+      runs_ = runs && (step.sizes.empty() || !chosen);
       walk(step.otherwise);
+      runs_ = runs;
     }
+  }
+
+  // Whether the run has the sizes for which the step's body was planned.
+  bool has_sizes(const PlanStep& step) const {
+    return std::all_of(step.sizes.begin(), step.sizes.end(), [&](const auto& each) {
+      return each.first.evaluate(symbols_) == each.second.evaluate(symbols_);
+    });
   }
 
   void call(const PlanStep& step, StepWork& work) {
@@ -218,6 +232,7 @@ class Walker {
 
   const CompiledModel& model_;
   Symbols symbols_;
+  bool runs_ = true;
   size_t next_report_ = 0;
   std::vector<StepWork> found_;
 };

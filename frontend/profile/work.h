@@ -13,15 +13,16 @@ namespace tc {
 
 // One step of the plan, done once.
 struct StepWork {
-  std::string kind;                // "kernel", "copy", "loop", "branch"
+  std::string kind;  // "kernel", "copy", "loop", "branch"
   std::string label;
-  int report = -1;                 // kernel: index into CompiledModel::reports
-  std::string what;                // kernel: its class, as kernel_class() names it; else the kind
-  DType dtype = DType::F32;        // of the arithmetic
+  int report = -1;           // kernel: index into CompiledModel::reports
+  std::string what;          // kernel: its class, as kernel_class() names it; else the kind
+  DType dtype = DType::F32;  // of the arithmetic
   double flops = 0, multiply_adds = 0;
   Traffic traffic;
-  double predicted_seconds = 0;    // on one thread
-  bool single_thread = false;      // however many threads run the model
+  double predicted_seconds = 0;  // on one thread
+  bool single_thread = false;    // however many threads run the model
+  bool runs = true;              // not: it is of another version by size than the run takes
 };
 
 // All steps by number (ir/plan_steps.h) with the model's symbols bound; symbols of loops take their

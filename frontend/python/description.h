@@ -5,7 +5,8 @@
 
 namespace tc {
 
-// Adds the classes DescribedNode, GraphDescription and ModelDescription to the extension module; Source exists already.
+// Adds the classes DescribedNode, GraphDescription and ModelDescription to the extension module; Source
+// exists already.
 void add_description(pybind11::module_& module);
 
 }  // namespace tc

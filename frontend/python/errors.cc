@@ -40,12 +40,13 @@ void raise(const Error& error) {
   // Native code that was left because a signal's handler raised: its error is Python's already.
   if (PyErr_Occurred() != nullptr) return;
   const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
-  PyErr_SetObject(type.ptr(), python_text(error.what()).ptr());
+  // Error(text, shown=True): an Error's text is fit to be seen.
+  PyErr_SetObject(type.ptr(), py::make_tuple(python_text(error.what()), true).ptr());
 }
 
-// The boundary of an extension module: nothing but classes of tc.errors leaves native code, besides what Python's own
-// rules ask for (TypeError for a call with wrong arguments, StopIteration). What a function of the caller raised does not
-// come here: pybind11 hands it on.
+// The boundary of an extension module: nothing but classes of tc.errors leaves native code, besides what
+// Python's own rules ask for (TypeError for a call with wrong arguments, StopIteration). What a function of
+// the caller raised does not come here: pybind11 hands it on.
 void translate_error(std::exception_ptr pointer) {
   if (!pointer) return;
   try {

@@ -5,6 +5,7 @@
 
 #include <pybind11/stl.h>
 
+#include "frontend/python/errors.h"
 #include "tuner/client.h"
 
 namespace tc {
@@ -42,6 +43,17 @@ py::dict row_of(const rpc::DeviceState& state) {
   row["measured"] = state.measured();
   row["certificate_ends"] = state.certificate_ends();
   row["seconds_since_heartbeat"] = state.seconds_since_heartbeat();
+  row["lease_seconds"] = state.lease_seconds();
+  row["longest_lease_seconds"] = state.longest_lease_seconds();
+  py::list waiting;
+  for (const rpc::WaitingClient& one : state.waiting()) {
+    py::dict client;
+    client["client"] = python_text(one.client());
+    client["seconds"] = one.seconds();
+    client["seconds_left"] = one.seconds_left();
+    waiting.append(client);
+  }
+  row["waiting"] = waiting;
   return row;
 }
 

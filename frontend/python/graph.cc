@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <set>
 
 #include "frontend/import/import.h"
@@ -11,6 +13,7 @@
 #include "frontend/python/tensor.h"
 #include "ir/error.h"
 #include "ir/evaluate.h"
+#include "ir/interrupt.h"
 #include "ir/ops/op.h"
 #include "ir/passes/pass.h"
 
@@ -36,8 +39,8 @@ Tensor converted(const Tensor& tensor, DType dtype) {
   return result;
 }
 
-// Float types whose values a wide graph keeps in float64. Floats of fewer bits are what a model makes of a value on
-// purpose, and stay.
+// Float types whose values a wide graph keeps in float64. Floats of fewer bits are what a model makes of a
+// value on purpose, and stay.
 bool is_widened(DType dtype) { return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16; }
 
 void widen_attributes(Node& node);
@@ -51,7 +54,8 @@ bool is_narrowing(const Graph& graph, const Node& node) {
 
 // `back`, but where it is infinite `x`: what leaves a type is found by comparing with what does not.
 std::vector<Node> unless_infinite(Graph& graph, const Node& cast, ValueId x, ValueId back, ValueId result) {
-  const ValueId infinite = graph.fresh_value(graph[result].name + "_infinite", DType::Bool, graph[result].shape);
+  const ValueId infinite =
+      graph.fresh_value(graph[result].name + "_infinite", DType::Bool, graph[result].shape);
   Node test, choice;
   test.op = find_op("IsInf");
   test.inputs = {back};
@@ -63,7 +67,8 @@ std::vector<Node> unless_infinite(Graph& graph, const Node& cast, ValueId x, Val
   return {test, choice};
 }
 
-// Casts that round give a value of their type, which is cast to what their readers take. The values of the former.
+// Casts that round give a value of their type, which is cast to what their readers take. The values of the
+// former.
 std::set<ValueId> keep_roundings(Graph& graph) {
   std::set<ValueId> rounded;
   std::vector<Node> nodes;
@@ -94,15 +99,16 @@ std::set<ValueId> keep_roundings(Graph& graph) {
   return rounded;
 }
 
-// Makes every float of a graph and of its subgraphs a float64, so that evaluation rounds nothing on the way but what the
-// model casts. Types and shapes have to be inferred again.
+// Makes every float of a graph and of its subgraphs a float64, so that evaluation rounds nothing on the way
+// but what the model casts. Types and shapes have to be inferred again.
 void widen(Graph& graph) {
   const std::set<ValueId> rounded = keep_roundings(graph);
   for (size_t i = 0; i < graph.values.size(); ++i) {
     Value& value = graph.values[i];
     if (!is_widened(value.dtype) || rounded.count(static_cast<ValueId>(i))) continue;
     value.dtype = DType::F64;
-    if (value.constant) value.constant = std::make_shared<const Tensor>(converted(*value.constant, DType::F64));
+    if (value.constant)
+      value.constant = std::make_shared<const Tensor>(converted(*value.constant, DType::F64));
   }
   for (Node& node : graph.nodes) {
     if (node.outputs.empty() || !rounded.count(node.outputs[0])) widen_attributes(node);
@@ -111,8 +117,11 @@ void widen(Graph& graph) {
 
 void widen_attributes(Node& node) {
   for (auto& [name, attribute] : node.attributes) {
-    if (auto* type = std::get_if<std::string>(&attribute); type && (*type == "f32" || *type == "f16" || *type == "bf16")) *type = "f64";
-    if (auto* tensor = std::get_if<TensorPtr>(&attribute); tensor && *tensor && is_widened((*tensor)->dtype)) {
+    if (auto* type = std::get_if<std::string>(&attribute);
+        type && (*type == "f32" || *type == "f16" || *type == "bf16"))
+      *type = "f64";
+    if (auto* tensor = std::get_if<TensorPtr>(&attribute);
+        tensor && *tensor && is_widened((*tensor)->dtype)) {
       *tensor = std::make_shared<const Tensor>(converted(**tensor, DType::F64));
     }
     if (auto* body = std::get_if<GraphPtr>(&attribute); body && *body) {
@@ -127,11 +136,23 @@ void widen_attributes(Node& node) {
 struct Stage {
   Graph graph;
   CompileOptions options;
+  std::string file;    // the model's, as errors name it
+  double seconds = 0;  // that it took to come here: compile_time_limit counts them
 };
+
+// Calls work() within the limit that the stage's compilation has, and adds its time to the stage's.
+void timed(Stage& stage, const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  within_time(stage.options, stage.file, work, stage.seconds);
+  stage.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 Stage imported(Source& source, const CompileOptions& options) {
   py::gil_scoped_release release;
-  return {import_model(std::move(source), import_options(options)), options};
+  Stage stage{Graph(), options, source.name};
+  work_progress() = {"reading"};
+  timed(stage, [&] { stage.graph = import_model(std::move(source), import_options(options)); });
+  return stage;
 }
 
 Stage after_pass(const Stage& stage, const std::string& name) {
@@ -139,7 +160,7 @@ Stage after_pass(const Stage& stage, const std::string& name) {
   for (const Pass& pass : pass_table()) {
     if (name != pass.name) continue;
     Stage result = stage;
-    run_pass(pass, result.graph);
+    timed(result, [&] { run_pass(pass, result.graph); });
     return result;
   }
   fail(ErrorKind::Model, "there is no pass '", name, "'; docs/passes.md lists them");
@@ -147,11 +168,13 @@ Stage after_pass(const Stage& stage, const std::string& name) {
 
 // The graph of the text. Constants that the text does not spell out are those of this graph by their names.
 Stage edited(const Stage& stage, const std::string& words) {
-  Stage result{parse_graph(words), stage.options};
+  Stage result{parse_graph(words), stage.options, stage.file, stage.seconds};
   for (Value& value : result.graph.values) {
     const ValueId known = stage.graph.find(value.name);
-    if (!value.constant || value.constant->count() <= 16 || known == kNoValue || !stage.graph[known].constant) continue;
-    if (stage.graph[known].constant->shape == value.constant->shape) value.constant = stage.graph[known].constant;
+    if (!value.constant || value.constant->count() <= 16 || known == kNoValue || !stage.graph[known].constant)
+      continue;
+    if (stage.graph[known].constant->shape == value.constant->shape)
+      value.constant = stage.graph[known].constant;
   }
   infer_shapes(result.graph);
   return result;
@@ -163,7 +186,8 @@ Stage giving(const Stage& stage, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const ValueId id = result.graph.find(name);
     if (id == kNoValue) fail(ErrorKind::Model, "graph '", result.graph.name, "' has no value '", name, "'");
-    if (std::find(result.graph.outputs.begin(), result.graph.outputs.end(), id) == result.graph.outputs.end()) result.graph.outputs.push_back(id);
+    if (std::find(result.graph.outputs.begin(), result.graph.outputs.end(), id) == result.graph.outputs.end())
+      result.graph.outputs.push_back(id);
   }
   return result;
 }
@@ -200,7 +224,8 @@ py::dict made_by_nodes(const Stage& stage) {
 }
 
 // The values of these names, by the interpreter; in float64 throughout where `wide`.
-py::dict evaluated(const Stage& stage, const std::vector<Given>& given, const std::vector<std::string>& wanted, bool wide) {
+py::dict evaluated(const Stage& stage, const std::vector<Given>& given,
+                   const std::vector<std::string>& wanted, bool wide) {
   std::map<std::string, Tensor> inputs, results;
   for (const auto& [name, dtype, shape, bytes] : given) {
     Tensor tensor = tensor_of(dtype, shape, bytes);
@@ -233,13 +258,16 @@ CompiledModel compiled(const Stage& stage, const Traces& traces) {
   py::gil_scoped_release release;
   CompileOptions options = stage.options;
   if (!traces.empty()) {
-    options.log.clear();
+    options.log.reset();
     options.traces = [traces](const std::string& workload) {
       const auto found = traces.find(workload);
-      return found == traces.end() ? std::vector<std::vector<std::string>>() : std::vector<std::vector<std::string>>{found->second};
+      return found == traces.end() ? std::vector<std::vector<std::string>>()
+                                   : std::vector<std::vector<std::string>>{found->second};
     };
   }
-  return compile_graph(stage.graph, options);
+  CompiledModel model;
+  within_time(options, stage.file, [&] { model = compile_graph(stage.graph, options); }, stage.seconds);
+  return model;
 }
 
 }  // namespace
@@ -255,19 +283,24 @@ void add_graph(py::module_& module) {
       .def("giving", &giving)
       .def("evaluate", &evaluated)
       .def("compile", &compiled);
-  // (name, what it does) of the graph passes, in their order; with those that only the meaning "fast" has, or rounding of each result.
-  module.def("passes", [](bool fast, bool rounding_each) {
-    PassOptions options;
-    options.fast = fast;
-    options.rounding_each = rounding_each;
-    py::list rows;
-    for (const Pass& pass : pass_table()) {
-      if (is_wanted(pass, options)) rows.append(py::make_tuple(pass.name, pass.doc));
-    }
-    return rows;
-  }, py::arg("fast") = false, py::arg("rounding_each") = false);
+  // (name, what it does) of the graph passes, in their order; with those that only the meaning "fast" has, or
+  // rounding of each result.
+  module.def(
+      "passes",
+      [](bool fast, bool rounding_each) {
+        PassOptions options;
+        options.fast = fast;
+        options.rounding_each = rounding_each;
+        py::list rows;
+        for (const Pass& pass : pass_table()) {
+          if (is_wanted(pass, options)) rows.append(py::make_tuple(pass.name, pass.doc));
+        }
+        return rows;
+      },
+      py::arg("fast") = false, py::arg("rounding_each") = false);
   // A tensor's bytes in another element type, each number rounded once.
-  module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const py::buffer& bytes, const std::string& to) {
+  module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const py::buffer& bytes,
+                          const std::string& to) {
     const Tensor tensor = converted(tensor_of(from, shape, bytes), dtype_from_name(to));
     return py::bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   });

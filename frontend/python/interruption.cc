@@ -18,8 +18,9 @@ bool is_interrupted() {
   if (progress_callback == nullptr) return false;
   const WorkProgress& progress = work_progress();
   const py::gil_scoped_acquire acquire;
-  PyObject* const result = PyObject_CallFunction(progress_callback, "sLL", progress.phase, static_cast<long long>(progress.done),
-                                                 static_cast<long long>(progress.total));
+  PyObject* const result =
+      PyObject_CallFunction(progress_callback, "sLL", progress.phase, static_cast<long long>(progress.done),
+                            static_cast<long long>(progress.total));
   Py_XDECREF(result);
   return result == nullptr;
 }
@@ -29,7 +30,8 @@ bool is_interrupted() {
 void add_interruption(py::module_& module) {
   set_interruption_check(&is_interrupted);
   module.def("set_progress", [](const py::object& function) {
-    py::object before = progress_callback == nullptr ? py::none() : py::reinterpret_steal<py::object>(progress_callback);
+    py::object before =
+        progress_callback == nullptr ? py::none() : py::reinterpret_steal<py::object>(progress_callback);
     progress_callback = function.is_none() ? nullptr : py::object(function).release().ptr();
     return before;
   });

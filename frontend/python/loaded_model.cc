@@ -33,9 +33,11 @@ tc_port_info port(const Model& model, Get get, int index) {
 
 }  // namespace
 
-Model::Model(const std::string& path) {
+Model::Model(const std::string& path, bool check, bool trusted) {
   tc_model* handle = nullptr;
-  check_opened(tc_model_open(path.c_str(), &handle));
+  const unsigned flags =
+      (check ? 0u : unsigned{TC_OPEN_UNCHECKED}) | (trusted ? 0u : unsigned{TC_OPEN_UNTRUSTED});
+  check_opened(tc_model_open_with(path.c_str(), flags, &handle));
   state_->handle.reset(handle, tc_model_close);
   tc_model_info info = {};
   info.struct_size = sizeof info;
@@ -46,8 +48,8 @@ Model::Model(const std::string& path) {
 void Model::check(tc_status status) const {
   if (status == TC_OK) return;
   std::string said = tc_last_error();
-  const std::string own = "model '" + state_->own_name + "'";
-  if (said.rfind(own, 0) == 0) said = "model '" + state_->name + "'" + said.substr(own.size());
+  const std::string own = text("model '", state_->own_name, "'");
+  if (said.rfind(own, 0) == 0) said = text("model '", state_->name, "'") + said.substr(own.size());
   fail(kind_of(status), said);
 }
 
@@ -97,11 +99,18 @@ py::list Model::ports(bool inputs) const {
 
 void add_loaded_model(py::module_& module) {
   py::class_<Model>(module, "Model")
-      .def(py::init<const std::string&>())
+      .def(py::init<const std::string&, bool, bool>(), py::arg("path"), py::arg("check") = true,
+           py::arg("trusted") = true)
       .def("info", &Model::info)
       .def("rename", &Model::rename)
       .def("inputs", [](const Model& model) { return model.ports(true); })
-      .def("outputs", [](const Model& model) { return model.ports(false); });
+      .def("outputs", [](const Model& model) { return model.ports(false); })
+      .def("in_place", [](const Model& model) {
+        py::list inputs;
+        for (int i = 0; i < model.output_count(); ++i)
+          inputs.append(tc_model_output_in_place(model.handle(), i));
+        return inputs;
+      });
 }
 
 }  // namespace tc

@@ -12,7 +12,9 @@ namespace tc {
 
 class Model {
  public:
-  explicit Model(const std::string& path);
+  // As tc_model_open_with(): whether the file's checksum is compared, and whether the file may be whatever it
+  // likes.
+  explicit Model(const std::string& path, bool check = true, bool trusted = true);
 
   tc_model* handle() const { return state_->handle.get(); }
   // What users call the model, in the place of the name that its file of ONNX gives the graph.
@@ -35,7 +37,7 @@ class Model {
     std::shared_ptr<tc_model> handle;
     std::string own_name, name;
   };
-  std::shared_ptr<State> state_ = std::make_shared<State>();   // all copies are one model
+  std::shared_ptr<State> state_ = std::make_shared<State>();  // all copies are one model
 };
 
 void add_loaded_model(pybind11::module_& module);

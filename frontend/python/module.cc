@@ -1,5 +1,5 @@
-// The extension module tc._tc: what Python sees of the compiler. The package's Python files make the user's interface
-// of it and of tc._runtime, which runs models.
+// The extension module tc._tc: what Python sees of the compiler. The package's Python files make the user's
+// interface of it and of tc._runtime, which runs models.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "codegen/codegen.h"
+#include "codegen/backend/table.h"
 #include "frontend/import/import.h"
 #include "frontend/import/onnx/strings.h"
 #include "frontend/pipeline/compile.h"
@@ -27,13 +27,17 @@
 #include "frontend/python/roof.h"
 #include "frontend/python/strings.h"
 #include "frontend/python/tune.h"
+#include "frontend/python/weights.h"
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "ir/loop.h"
 #include "ir/ops/depends_on_data.h"
 #include "ir/passes/arithmetic_notes.h"
 #include "ir/plan.h"
+#include "ir/scratch.h"
 #include "ir/target/target.h"
 #include "scheduler/scheduler.h"
+#include "tuner/record_store.h"
 
 namespace py = pybind11;
 
@@ -42,21 +46,23 @@ namespace {
 
 constexpr int64_t kMaxModelBytes = (int64_t{1} << 31) - 1;  // of protobuf
 
-Source read_source(const std::string& path) {
+Source read_source(const std::string& path, const std::string& known_files) {
   Source source;
-  source.name = std::filesystem::path(path).filename().string();
+  source.known_files = known_files;
+  source.name = printable(std::filesystem::path(path).filename().string());
   source.folder = std::filesystem::path(path).parent_path().string();
   if (source.folder.empty()) source.folder = ".";
+  std::error_code code;
+  // Before it is opened: a pipe that nobody writes to would be waited for.
+  if (std::filesystem::exists(path, code) && !std::filesystem::is_regular_file(path, code))
+    fail(ErrorKind::Model, path, ": cannot be read: it is no regular file");
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (!file) fail(ErrorKind::Model, path, ": cannot be read: ", std::strerror(errno));
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code))
-    fail(ErrorKind::Model, path, ": cannot be read: it is no regular file");
   const int64_t size = static_cast<int64_t>(std::filesystem::file_size(path, code));
   if (code) fail(ErrorKind::Model, path, ": cannot be read: ", code.message());
   if (size > kMaxModelBytes)
-    fail(ErrorKind::Model, path, ": the file has ", size, " bytes; a model file has at most ",
-         kMaxModelBytes, " (keep weights in external data files)");
+    fail(ErrorKind::Model, path, ": the file has ", size, " bytes; a model file has at most ", kMaxModelBytes,
+         " (keep weights in external data files)");
   source.bytes.resize(static_cast<size_t>(size));
   if (std::fread(source.bytes.data(), 1, source.bytes.size(), file.get()) != source.bytes.size())
     fail(ErrorKind::Model, path, ": cannot be read: ", std::strerror(errno));
@@ -84,14 +90,16 @@ py::list declared_ports(const std::vector<DeclaredPort>& ports) {
   py::list result;
   for (const DeclaredPort& port : ports) {
     const py::tuple known = port_tuple({port.name, port.dtype, port.shape.value_or(Shape())});
-    result.append(py::make_tuple(known[0], known[1], port.shape ? py::object(known[2]) : py::none(), name_of(port.kind)));
+    result.append(py::make_tuple(known[0], known[1], port.shape ? py::object(known[2]) : py::none(),
+                                 name_of(port.kind)));
   }
   return result;
 }
 
-// Makes an input a constant: its element type by the compiler's name, its sizes and its bytes in row-major order.
-void set_value(CompileOptions& options, const std::string& input, const std::string& dtype, const std::vector<int64_t>& shape,
-               const std::string& bytes) {
+// Makes an input a constant: its element type by the compiler's name, its sizes and its bytes in row-major
+// order.
+void set_value(CompileOptions& options, const std::string& input, const std::string& dtype,
+               const std::vector<int64_t>& shape, const std::string& bytes) {
   auto tensor = std::make_shared<Tensor>(dtype_from_name(dtype), shape);
   TC_CHECK(tensor->bytes.size() == bytes.size(), "of input ", input);
   std::memcpy(tensor->bytes.data(), bytes.data(), bytes.size());
@@ -99,7 +107,8 @@ void set_value(CompileOptions& options, const std::string& input, const std::str
 }
 
 // What a sequence or an optional has: the shapes of its tensors; `present` is of an optional.
-void set_form(CompileOptions& options, const std::string& input, bool present, const std::vector<std::vector<int64_t>>& shapes) {
+void set_form(CompileOptions& options, const std::string& input, bool present,
+              const std::vector<std::vector<int64_t>>& shapes) {
   options.forms[input] = {present, shapes};
 }
 
@@ -108,7 +117,8 @@ py::dict defaults(const CompiledModel& model) {
   py::dict result;
   for (const auto& [name, tensor] : model.defaults) {
     const py::bytes bytes(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
-    result[python_text(name)] = py::make_tuple(name_of(tensor->dtype), py::tuple(py::cast(tensor->shape)), bytes);
+    result[python_text(name)] =
+        py::make_tuple(name_of(tensor->dtype), py::tuple(py::cast(tensor->shape)), bytes);
   }
   return result;
 }
@@ -129,7 +139,9 @@ py::list arithmetic_rows(const std::vector<ArithmeticNote>& notes) {
     py::dict row;
     row["node"] = python_text(note.node);
     row["operator"] = python_text(note.op);
-    row["kind"] = note.kind == ArithmeticNote::Kind::Integers ? "integers" : note.kind == ArithmeticNote::Kind::Bytes ? "bytes" : "floats";
+    row["kind"] = note.kind == ArithmeticNote::Kind::Integers ? "integers"
+                  : note.kind == ArithmeticNote::Kind::Bytes  ? "bytes"
+                                                              : "floats";
     row["region"] = note.region < 0 ? py::object(py::none()) : py::object(py::int_(note.region + 1));
     row["fixed_point"] = note.fixed_point;
     row["reason"] = python_text(note.reason);
@@ -172,18 +184,19 @@ void add_compiled(py::module_& module) {
       .def_property_readonly("model", [](const CompiledModel& m) { return m.plan.model; })
       .def_property_readonly("provenance", [](const CompiledModel& m) { return m.plan.provenance; })
       .def_property_readonly("symbols", [](const CompiledModel& m) { return m.plan.symbols; })
-      .def_property_readonly("inputs",
-                             [](const CompiledModel& m) { return port_tuples(m.plan.inputs); })
-      .def_property_readonly("outputs",
-                             [](const CompiledModel& m) { return port_tuples(m.plan.outputs); })
+      .def_property_readonly("inputs", [](const CompiledModel& m) { return port_tuples(m.plan.inputs); })
+      .def_property_readonly("outputs", [](const CompiledModel& m) { return port_tuples(m.plan.outputs); })
       .def_property_readonly("output_forms", &output_forms)
       .def_property_readonly("defaults", &defaults)
       .def_property_readonly("reports", [](const CompiledModel& m) { return report_list(m.reports); })
       .def_readonly("tuned_kernels", &CompiledModel::tuned_kernels)
       .def_property_readonly("notes", [](const CompiledModel& m) { return python_texts(m.notes); })
       .def_property_readonly("quantised", [](const CompiledModel& m) { return m.quantised; })
-      .def_property_readonly("arithmetic", [](const CompiledModel& m) { return arithmetic_rows(m.arithmetic); })
-      .def_property_readonly("arithmetic_lines", [](const CompiledModel& m) { return python_texts(arithmetic_lines(m.arithmetic)); })
+      .def_property_readonly("arithmetic",
+                             [](const CompiledModel& m) { return arithmetic_rows(m.arithmetic); })
+      .def_property_readonly(
+          "arithmetic_lines",
+          [](const CompiledModel& m) { return python_texts(arithmetic_lines(m.arithmetic)); })
       .def_property_readonly("dump", [](const CompiledModel& m) { return m.dump; })
       .def_property_readonly("phases", [](const CompiledModel& m) { return m.phases; })
       .def_property_readonly("plan", [](const CompiledModel& m) { return str(m.plan); })
@@ -197,7 +210,9 @@ void add_compiled(py::module_& module) {
       .def_property_readonly("arena_bytes",
                              [](const CompiledModel& m) { return number_or_none(m.plan.arena_bytes); })
       .def_property_readonly("scratch_bytes",
-                             [](const CompiledModel& m) { return number_or_none(max(m.plan.sized_scratch, first_scratch_bytes(m.plan))); })
+                             [](const CompiledModel& m) {
+                               return number_or_none(max(m.plan.sized_scratch, first_scratch_bytes(m.plan)));
+                             })
       .def("export", [](const CompiledModel& m, const std::string& kind, const std::string& path,
                         const std::string& library_folder) {
         const auto sizes = [&] {
@@ -251,32 +266,29 @@ void add_schedule(py::module_& module) {
       .def_property_readonly("name", kernel_name)
       .def("statements", [](const Schedule& s) { return str(s.kernel()); })
       .def("loops", [](const Schedule& s) { return str(s.finish()); })
-      .def("llvm",
-           [](const Schedule& s) { return kernel_llvm_ir(s.finish(), s.target(), "kernel"); })
-      .def("assembly",
-           [](const Schedule& s) { return kernel_assembly(s.finish(), s.target(), "kernel"); })
+      .def("code_text",
+           [](const Schedule& s, const std::string& name) { return code_text(s.finish(), s.target(), name); })
       .def("flops", [](const Schedule& s) { return flop_count(s.kernel(), {}); })
       .def("predicted_seconds",
-           [](const Schedule& s, int threads) {
-             return predicted_seconds(s.finish(), s.target(), threads);
-           })
+           [](const Schedule& s, int threads) { return predicted_seconds(s.finish(), s.target(), threads); })
       .def("default_trace", [](const Schedule& s, int threads) { return default_trace(s, threads); })
       // The report as text, and a dict for each strategy.
-      .def("default_report", [](const Schedule& s, int threads, double tolerance) {
-        const std::vector<StrategyReport> report = default_report(s, threads, tolerance);
-        py::list rows;
-        for (const StrategyReport& each : report) {
-          py::dict row;
-          row["strategy"] = each.name;
-          row["taken"] = each.taken;
-          row["cycles"] = each.cycles;
-          row["plain_cycles"] = each.plain;
-          row["plan"] = each.plan;
-          row["rejected"] = each.rejected;
-          rows.append(row);
-        }
-        return py::make_tuple(str(report), rows);
-      })
+      .def("default_report",
+           [](const Schedule& s, int threads, double tolerance) {
+             const std::vector<StrategyReport> report = default_report(s, threads, tolerance);
+             py::list rows;
+             for (const StrategyReport& each : report) {
+               py::dict row;
+               row["strategy"] = each.name;
+               row["taken"] = each.taken;
+               row["cycles"] = each.cycles;
+               row["plain_cycles"] = each.plain;
+               row["plan"] = each.plan;
+               row["rejected"] = each.rejected;
+               rows.append(row);
+             }
+             return py::make_tuple(str(report), rows);
+           })
       .def("compile", [](const Schedule& s, int threads) {
         py::gil_scoped_release release;
         return compile_kernel(s.finish(), s.target(), threads);
@@ -288,27 +300,29 @@ void add_schedule(py::module_& module) {
   });
 }
 
-int core_total() { return std::max(1u, std::thread::hardware_concurrency()); }
-
-BuiltPlan plan_of(Source& source, const CompileOptions& options) {
+CompiledModel plan_of(Source& source, const CompileOptions& options) {
   py::gil_scoped_release release;
-  BuildOptions build;
-  build.target = parse_target(options.target);
-  build.threads = options.threads > 0 ? options.threads : core_total();
-  build.tolerance = options.tolerance;
-  set_limits(build, options);
-  std::string dump;
-  return build_plan(
-      import_and_simplify(std::move(source), options, &dump), build);
+  return plan_model(std::move(source), options);
+}
+
+// The graph that compile works on, within the time that the options allow.
+Graph simplified(Source& source, const CompileOptions& options, std::string* dump) {
+  py::gil_scoped_release release;
+  Graph graph;
+  const std::string name = source.name;
+  within_time(options, name, [&] { graph = import_and_simplify(std::move(source), options, dump); });
+  return graph;
 }
 
 void raise_unsupported(const Error& error, const char* attribute, const py::object& value) {
-  const py::object raised = py::module_::import("tc.errors").attr("UnsupportedError")(python_text(error.what()));
+  const py::object raised =
+      py::module_::import("tc.errors").attr("UnsupportedError")(python_text(error.what()), true);
   raised.attr(attribute) = value;
   PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
 }
 
-// UnsupportedErrors that say what would make the model compilable: the values of some inputs, or a program of the host.
+// UnsupportedErrors that say what would make the model compilable: the values of some inputs, or a program of
+// the host.
 void translate_unsupported(std::exception_ptr pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
@@ -324,9 +338,9 @@ void translate_unsupported(std::exception_ptr pointer) {
 void add_options(py::module_& module) {
   py::class_<Source>(module, "Source")
       .def(py::init([](const py::bytes& bytes, const std::string& name) {
-        return Source{std::string(bytes), name, "", nullptr};
+        return Source{std::string(bytes), printable(name), ""};
       }))
-      .def_static("read", &read_source)
+      .def_static("read", &read_source, py::arg("path"), py::arg("known_files") = "")
       .def("copy", [](const Source& source) { return Source(source); })
       .def_property_readonly("name", [](const Source& source) { return python_text(source.name); });
   py::class_<CompileOptions>(module, "Options")
@@ -334,6 +348,7 @@ void add_options(py::module_& module) {
       .def_readwrite("target", &CompileOptions::target)
       .def_readwrite("input_shapes", &CompileOptions::input_shapes)
       .def_readwrite("symbols", &CompileOptions::symbols)
+      .def_readwrite("size_versions", &CompileOptions::size_versions)
       .def_readwrite("threads", &CompileOptions::threads)
       .def_readwrite("build_threads", &CompileOptions::build_threads)
       .def_readwrite("tolerance", &CompileOptions::tolerance)
@@ -341,9 +356,14 @@ void add_options(py::module_& module) {
       .def_readwrite("rounding", &CompileOptions::rounding)
       .def_readwrite("seed", &CompileOptions::seed)
       .def_readwrite("dump", &CompileOptions::dump)
-      .def_readwrite("log", &CompileOptions::log)
+      .def_readwrite("kind", &CompileOptions::kind)
+      .def_property(
+          "log", py::cpp_function(),
+          [](CompileOptions& options, std::shared_ptr<RecordStore> log) { options.log = std::move(log); })
       .def_readwrite("max_ram", &CompileOptions::max_ram)
       .def_readwrite("max_flash", &CompileOptions::max_flash)
+      .def_readwrite("max_nodes", &CompileOptions::max_nodes)
+      .def_readwrite("compile_time_limit", &CompileOptions::compile_time_limit)
       .def_readwrite("build", &CompileOptions::build)
       .def_readwrite("open_initializers", &CompileOptions::open_initializers)
       .def_readwrite("data_folders", &CompileOptions::data_folders)
@@ -351,9 +371,70 @@ void add_options(py::module_& module) {
       .def("set_form", &set_form)
       .def_property_readonly("forms", [](const CompileOptions& options) {
         py::dict forms;
-        for (const auto& [name, form] : options.forms) forms[python_text(name)] = py::make_tuple(form.present, form.shapes);
+        for (const auto& [name, form] : options.forms)
+          forms[python_text(name)] = py::make_tuple(form.present, form.shapes);
         return forms;
       });
+}
+
+// The formats that the compiler reads, as rows of tc/formats.py.
+py::list importer_rows() {
+  py::list rows;
+  for (const Importer& importer : importers()) {
+    py::dict row;
+    row["name"] = importer.format;
+    row["suffixes"] = importer.suffixes;
+    row["offset"] = importer.offset;
+    row["begin"] = py::bytes(importer.begin);
+    row["options"] = importer.options;
+    rows.append(row);
+  }
+  return rows;
+}
+
+// Kinds of artefacts as dicts.
+py::list kind_list(const std::vector<KindOfBackend>& kinds) {
+  py::list rows;
+  for (const KindOfBackend& each : kinds) {
+    py::dict row;
+    row["name"] = each.kind->name;
+    row["suffix"] = each.kind->suffix;
+    row["doc"] = each.kind->doc;
+    row["one_thread"] = each.kind->one_thread;
+    row["constants_in_flash"] = each.kind->constants_in_flash;
+    row["backend"] = each.backend->name();
+    rows.append(row);
+  }
+  return rows;
+}
+
+void add_backends(py::module_& module) {
+  // (name, what makes it, for which targets, over what a pass runs where it is the code behind one) of the
+  // texts of kernels' code.
+  module.def("code_texts", [] {
+    py::list rows;
+    for (const Backend* backend : backends()) {
+      for (const CodeText& each : backend->texts())
+        rows.append(py::make_tuple(each.name, each.doc, each.when, each.stage));
+    }
+    return rows;
+  });
+  module.def("kinds", [] { return kind_list(all_kinds()); });
+  // Those that there are for the target.
+  module.def("kinds_for", [](const std::string& name) {
+    const Target target = parse_target(name);
+    std::vector<KindOfBackend> found;
+    for (const KindOfBackend& each : all_kinds()) {
+      if (!each.backend->refusal(*each.kind, target)) found.push_back(each);
+    }
+    return kind_list(found);
+  });
+  // Whether a plan for artefacts of that kind may differ from the one that the model has: another back end
+  // makes code of it, which does not use all of the target.
+  module.def("needs_own_plan", [](const CompiledModel& model, const std::string& kind) {
+    const KindOfBackend wanted = artefact_kind(kind);
+    return wanted.backend != model.backend && !uses_all(*wanted.backend, model.target);
+  });
 }
 
 void add_compile(py::module_& module) {
@@ -363,24 +444,19 @@ void add_compile(py::module_& module) {
   });
   // The simplified graph as text, and the dump that the options ask for.
   module.def("import_model", [](Source& source, const CompileOptions& options) {
-    py::gil_scoped_release release;
     std::string dump;
-    const Graph graph =
-        import_and_simplify(std::move(source), options, &dump);
+    const Graph graph = simplified(source, options, &dump);
     return std::make_pair(str(graph), dump);
   });
   // One report per call of a kernel, in the plan's order, without generating code.
   module.def("plan_kernels", [](Source& source, const CompileOptions& options) {
     return report_list(plan_of(source, options).reports);
   });
-  // How each node of a quantised network is computed, as rows and as lines of a report; both empty for other networks.
+  // How each node of a quantised network is computed, as rows and as lines of a report; both empty for other
+  // networks.
   module.def("arithmetic", [](Source& source, const CompileOptions& options) {
-    std::vector<ArithmeticNote> notes;
-    {
-      py::gil_scoped_release release;
-      std::string dump;
-      notes = all_arithmetic(import_and_simplify(std::move(source), options, &dump));
-    }
+    std::string dump;
+    const std::vector<ArithmeticNote> notes = all_arithmetic(simplified(source, options, &dump));
     return py::make_tuple(arithmetic_rows(notes), python_texts(arithmetic_lines(notes)));
   });
   // The plan as text, without generating code.
@@ -391,7 +467,8 @@ void add_compile(py::module_& module) {
     std::vector<ImportProblem> problems;
     {
       py::gil_scoped_release release;
-      problems = check_model(source, import_options(options));
+      work_progress() = {"reading"};
+      within_time(options, source.name, [&] { problems = check_model(source, import_options(options)); });
     }
     py::list result;
     for (const ImportProblem& problem : problems) {
@@ -402,7 +479,8 @@ void add_compile(py::module_& module) {
       row["operator"] = python_text(problem.op_type);
       row["opset"] = problem.opset;
       row["text"] = python_text(named ? problem.reason
-                                      : text("node '", problem.node, "' (", problem.op_type, ", opset ", problem.opset, "): ", problem.reason));
+                                      : text("node '", problem.node, "' (", problem.op_type, ", opset ",
+                                             problem.opset, "): ", problem.reason));
       result.append(row);
     }
     return result;
@@ -413,9 +491,11 @@ void add_compile(py::module_& module) {
       py::gil_scoped_release release;
       return signature_of(source, import_options(options));
     }();
-    return py::make_tuple(python_text(signature.model), declared_ports(signature.inputs), declared_ports(signature.outputs));
+    return py::make_tuple(python_text(signature.model), declared_ports(signature.inputs),
+                          declared_ports(signature.outputs));
   });
   module.def("targets", &known_targets);
+  module.def("importers", &importer_rows);
   module.def("resolve_target", [](const std::string& target) {
     const Target parsed = parse_target(target);
     std::string why;
@@ -437,6 +517,7 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_compiled(module);
   tc::add_schedule(module);
   tc::add_options(module);
+  tc::add_backends(module);
   tc::add_compile(module);
   tc::add_description(module);
   tc::add_graph(module);
@@ -444,4 +525,5 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_strings(module);
   tc::add_tune(module);
   tc::add_roof(module);
+  tc::add_weights(module);
 }

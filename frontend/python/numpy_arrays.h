@@ -1,8 +1,8 @@
 #ifndef TC_FRONTEND_PYTHON_NUMPY_ARRAYS_H_
 #define TC_FRONTEND_PYTHON_NUMPY_ARRAYS_H_
 
-// NumPy's arrays, read and made through NumPy's C interface. The buffer protocol and a call of numpy.empty do the same, but
-// each takes 150 to 200 ns: a model of a few small layers takes 2 microseconds.
+// NumPy's arrays, read and made through NumPy's C interface. The buffer protocol and a call of numpy.empty do
+// the same, but each takes 150 to 200 ns: a model of a few small layers takes 2 microseconds.
 
 #include <pybind11/pybind11.h>
 
@@ -10,25 +10,26 @@
 
 namespace tc {
 
-// The begin of every array, as NumPy's headers declare it (PyArrayObject_fields): part of its binary interface, and the same in
-// releases 1 and 2.
+// The begin of every array, as NumPy's headers declare it (PyArrayObject_fields): part of its binary
+// interface, and the same in releases 1 and 2.
 struct NumpyArray {
-  PyObject_HEAD
-  char* data;
+  PyObject_HEAD char* data;
   int rank;
   const Py_ssize_t* sizes;
   const Py_ssize_t* strides;
   PyObject* base;
   PyObject* type;
   int flags;
+
+  bool is_writable() const { return (flags & 0x400) != 0; }  // NPY_ARRAY_WRITEABLE
 };
 
 class NumpyInterface {
  public:
   NumpyInterface();
 
-  // The object as an array, where it is one of exactly this type, dense and aligned; else null. Two objects may stand for
-  // one type (of an array that was unpickled, say): such an array is none here.
+  // The object as an array, where it is one of exactly this type, dense and aligned; else null. Two objects
+  // may stand for one type (of an array that was unpickled, say): such an array is none here.
   const NumpyArray* dense_array(PyObject* object, const pybind11::object& type) const;
 
   // A new array. Throws std::bad_alloc where memory runs out.

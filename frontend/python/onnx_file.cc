@@ -14,15 +14,17 @@ namespace py = pybind11;
 namespace tc {
 namespace {
 
-std::vector<std::string> words_of(const google::protobuf::RepeatedPtrField<std::string>& words) { return {words.begin(), words.end()}; }
+std::vector<std::string> words_of(const google::protobuf::RepeatedPtrField<std::string>& words) {
+  return {words.begin(), words.end()};
+}
 
 // (name, operator, domain, inputs, outputs, reads) of each node.
 py::list rows_of(const OnnxFile& file) {
   py::list rows;
   for (const FileNode& node : file.nodes()) {
-    rows.append(py::make_tuple(python_text(node.name()), python_text(node.proto->op_type()), python_text(node.proto->domain()),
-                               python_texts(words_of(node.proto->input())), python_texts(words_of(node.proto->output())),
-                               python_texts(node.reads)));
+    rows.append(py::make_tuple(python_text(node.name()), python_text(node.proto->op_type()),
+                               python_text(node.proto->domain()), python_texts(words_of(node.proto->input())),
+                               python_texts(words_of(node.proto->output())), python_texts(node.reads)));
   }
   return rows;
 }
@@ -48,7 +50,8 @@ py::bytes part_of(const OnnxFile& file, const std::optional<std::set<int>>& node
   part.nodes = nodes;
   for (const auto& [name, typed] : inputs) part.inputs[name] = {dtype_from_name(typed.first), typed.second};
   for (const auto& [name, tensor] : constants) {
-    part.constants[name] = std::make_shared<Tensor>(tensor_of(std::get<0>(tensor), std::get<1>(tensor), std::get<2>(tensor)));
+    part.constants[name] =
+        std::make_shared<Tensor>(tensor_of(std::get<0>(tensor), std::get<1>(tensor), std::get<2>(tensor)));
   }
   if (outputs) {
     part.outputs.emplace();
@@ -64,7 +67,8 @@ py::bytes onnx_of(const Source& source) {
   if (!source.description) return py::bytes(source.bytes);
   tc_onnx::ModelProto model = source.description->proto();
   model.set_ir_version(10);
-  for (const auto& [name, tensor] : source.description->tensors()) add_initializer(*model.mutable_graph(), name, *tensor, source.name);
+  for (const auto& [name, tensor] : source.description->tensors())
+    add_initializer(*model.mutable_graph(), name, *tensor, source.name);
   return py::bytes(model.SerializeAsString());
 }
 
@@ -77,7 +81,10 @@ void add_onnx_file(py::module_& module) {
       .def_property_readonly("makers", &makers_of)
       .def_property_readonly("inputs", [](const OnnxFile& file) { return python_texts(file.inputs()); })
       .def_property_readonly("outputs", [](const OnnxFile& file) { return python_texts(file.outputs()); })
-      .def("node", [](const OnnxFile& file, size_t number) { return py::bytes(file.nodes().at(number).proto->SerializeAsString()); })
+      .def("node",
+           [](const OnnxFile& file, size_t number) {
+             return py::bytes(file.nodes().at(number).proto->SerializeAsString());
+           })
       .def("initializer", &initializer_of)
       .def("part", &part_of)
       .def("needed", &OnnxFile::needed);

@@ -56,6 +56,7 @@ py::dict work_dict(const StepWork& work) {
   row["written"] = work.traffic.written;
   row["predicted_seconds"] = work.predicted_seconds;
   row["single_thread"] = work.single_thread;
+  row["runs"] = work.runs;
   return row;
 }
 

@@ -67,7 +67,10 @@ bool has_type(const Py_buffer& buffer, int32_t dtype) {
     case TC_F64: accepted = "d"; break;
     case TC_F16: accepted = "e"; break;
     case TC_BOOL: accepted = "?"; break;
-    case TC_I8: case TC_I16: case TC_I32: case TC_I64: accepted = "bhilqn"; break;
+    case TC_I8:
+    case TC_I16:
+    case TC_I32:
+    case TC_I64: accepted = "bhilqn"; break;
     // What NumPy has not itself (bfloat16, floats of 8 and integers of 4 bits …) comes as bits.
     default: accepted = "BHILQN"; break;
   }
@@ -89,22 +92,27 @@ struct Sizes {
 // One run in progress: a context, and what it needs of Python to convert and make arrays.
 class Context : public std::enable_shared_from_this<Context> {
  public:
-  // `convert(index, object)` returns an array that is dense, aligned and of input `index`'s type, or
-  // raises.
-  // `types` are NumPy's of the inputs and of the outputs; `filled(array, shape)` is the part of an output that a run has
-  // filled, where that is smaller.
-  Context(const Model& model, int threads, const std::pair<py::list, py::list>& types, py::object convert, py::object filled)
+  // `convert(index, object)` returns an array that is dense, aligned and of input `index`'s type, or raises.
+  // `types` are NumPy's of the inputs and of the outputs; `filled(array, shape)` is the part of an output
+  // that a run has filled, where that is smaller.
+  Context(const Model& model, int threads, const std::pair<py::list, py::list>& types, py::object convert,
+          py::object filled)
       : model_(model), convert_(std::move(convert)), filled_(std::move(filled)) {
     tc_context* handle = nullptr;
     model_.check(tc_context_create(model.handle(), threads, &handle));
     handle_.reset(handle);
-    for (int i = 0; i < model.input_count(); ++i) inputs_.push_back({model.input(i), types.first[static_cast<size_t>(i)]});
-    for (int i = 0; i < model.output_count(); ++i) outputs_.push_back({types.second[static_cast<size_t>(i)]});
+    for (int i = 0; i < model.input_count(); ++i)
+      inputs_.push_back({model.input(i), types.first[static_cast<size_t>(i)]});
+    for (int i = 0; i < model.output_count(); ++i)
+      outputs_.push_back({types.second[static_cast<size_t>(i)], tc_model_output_in_place(model.handle(), i)});
   }
 
-  // Runs with one array per input; a tuple of new arrays.
-  py::tuple run(const py::sequence& arrays) {
-    return with_buffers(arrays, true, [this](const Buffers& inputs, const Results& outputs) { model_.check(timed_run(inputs, outputs)); });
+  // Runs with one array per input; a tuple of new arrays or, where `in_place`, of inputs that outputs may lie
+  // in. Such a run is not left: its caller would go on with arrays that it writes.
+  py::tuple run(const py::sequence& arrays, bool in_place) {
+    return with_buffers(arrays, {!in_place, in_place}, [this](const Buffers& inputs, const Results& outputs) {
+      model_.check(timed_run(inputs, outputs));
+    });
   }
 
   // Runs with one array per input for that many seconds, but at least `least` times and at most
@@ -121,7 +129,7 @@ class Context : public std::enable_shared_from_this<Context> {
       model_.check(tc_model_get_info(model_.handle(), &info));
       profile.steps.resize(static_cast<size_t>(info.step_count));
     }
-    with_buffers(arrays, false, [&](const Buffers& inputs, const Results& outputs) {
+    with_buffers(arrays, {false, false}, [&](const Buffers& inputs, const Results& outputs) {
       for (int i = 0; i < 2; ++i) model_.check(run_once(inputs, outputs));
       model_.check(tc_context_set_profile(handle_.get(), step_done, &profile));
       tc_status status = TC_OK;
@@ -141,10 +149,12 @@ class Context : public std::enable_shared_from_this<Context> {
     return profile.result();
   }
 
-  // Runs with one array per input. A small model takes a few microseconds, so what depends on shapes alone is kept from
-  // one call to the next. `apart` lets the caller leave a long run where it is interrupted (signals.h).
+  // `apart` lets the caller leave a long run where it is interrupted (signals.h).
+  struct Manner {
+    bool apart = false, in_place = false;
+  };
   template <class Execute>
-  py::tuple with_buffers(const py::sequence& arrays, bool apart, const Execute& execute) {
+  py::tuple with_buffers(const py::sequence& arrays, const Manner& manner, const Execute& execute) {
     const size_t count = inputs_.size();
     if (arrays.size() != count)
       fail(ErrorKind::Shape, "the model takes ", count, " inputs, not ", arrays.size());
@@ -163,12 +173,14 @@ class Context : public std::enable_shared_from_this<Context> {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       // A size without a bound: the run has the memory.
       if (!outputs_[i].is_bounded) continue;
-      py::object array = empty(i, outputs_[i].sizes);
+      const int in = manner.in_place ? outputs_[i].lies_in : -1;
+      py::object array = in < 0 ? empty(i, outputs_[i].sizes) : writable(in, arrays[in], given);
       outputs[i] = {data_of(array), outputs_[i].bytes};
       results[i] = std::move(array);
     }
-    if (apart && may_take_long() && is_signal_thread()) {
-      execute_apart({shared_from_this(), std::move(given), std::move(inputs), std::move(outputs), results}, execute);
+    if (manner.apart && may_take_long() && is_signal_thread()) {
+      execute_apart({shared_from_this(), std::move(given), std::move(inputs), std::move(outputs), results},
+                    execute);
     } else {
       py::gil_scoped_release release;
       execute(inputs, outputs);
@@ -211,7 +223,7 @@ class Context : public std::enable_shared_from_this<Context> {
   // An array that a run was given, and its memory.
   struct Given {
     py::object array;
-    View view;   // of what is no array of NumPy's
+    View view;  // of what is no array of NumPy's
     void* data = nullptr;
     uint64_t bytes = 0;
     int rank = 0;
@@ -226,6 +238,7 @@ class Context : public std::enable_shared_from_this<Context> {
   // An output under the shapes that are bound: the sizes that its array is made with.
   struct Output {
     py::object type;
+    int lies_in = -1;  // the input that it may share memory with
     Sizes sizes = {};
     uint64_t bytes = 0;
     bool is_bounded = true;
@@ -249,7 +262,7 @@ class Context : public std::enable_shared_from_this<Context> {
   // What the runtime tells of a context's runs while it is asked.
   struct Profile {
     struct Step {
-      uint64_t elapsed = 0;        // in the run so far, nanoseconds
+      uint64_t elapsed = 0;  // in the run so far, nanoseconds
       int64_t times = 0;
       std::vector<uint64_t> runs;
     };
@@ -339,7 +352,8 @@ class Context : public std::enable_shared_from_this<Context> {
     left_ = false;
   }
 
-  // Whether a run may take longer than somebody who has pressed Ctrl-C waits: by the run before, and always for the first.
+  // Whether a run may take longer than somebody who has pressed Ctrl-C waits: by the run before, and always
+  // for the first.
   bool may_take_long() const { return run_nanoseconds_ >= kLongRun; }
 
   tc_status timed_run(const Buffers& inputs, const Results& outputs) {
@@ -352,8 +366,8 @@ class Context : public std::enable_shared_from_this<Context> {
   static void step_done(void* user, int32_t step) { static_cast<Profile*>(user)->done(step); }
 
   tc_status run_once(const Buffers& inputs, const Results& outputs) {
-    return tc_context_run(handle_.get(), inputs.data(), static_cast<int32_t>(inputs.size()),
-                          outputs.data(), static_cast<int32_t>(outputs.size()));
+    return tc_context_run(handle_.get(), inputs.data(), static_cast<int32_t>(inputs.size()), outputs.data(),
+                          static_cast<int32_t>(outputs.size()));
   }
 
   // Takes the array's memory as it is where that is possible; false where it has to be converted.
@@ -381,8 +395,8 @@ class Context : public std::enable_shared_from_this<Context> {
     return false;
   }
 
-  // Takes what `convert_` makes of the arrays that could not be taken as they are. Converting may copy, so that shapes which the
-  // model refuses are refused before.
+  // Takes what `convert_` makes of the arrays that could not be taken as they are. Converting may copy, so
+  // that shapes which the model refuses are refused before.
   void convert_rest(std::vector<Given>& given) {
     std::vector<Given> shapes(given.size());
     bool known = true;
@@ -417,7 +431,9 @@ class Context : public std::enable_shared_from_this<Context> {
     if (!bound_) return false;
     const int64_t* dims = dims_.data();
     for (size_t i = 0; i < given.size(); ++i) {
-      if (given[i].rank != inputs_[i].info.rank || !std::equal(given[i].sizes, given[i].sizes + given[i].rank, dims)) return false;
+      if (given[i].rank != inputs_[i].info.rank ||
+          !std::equal(given[i].sizes, given[i].sizes + given[i].rank, dims))
+        return false;
       dims += given[i].rank;
     }
     return true;
@@ -430,8 +446,8 @@ class Context : public std::enable_shared_from_this<Context> {
     std::vector<tc_shape> shapes(given.size());
     for (size_t i = 0; i < given.size(); ++i) {
       if (given[i].rank > TC_MAX_RANK)
-        fail(ErrorKind::Shape, "input '", inputs_[i].info.name, "' has rank ", given[i].rank, "; the model expects rank ",
-             inputs_[i].info.rank);
+        fail(ErrorKind::Shape, "input '", inputs_[i].info.name, "' has rank ", given[i].rank,
+             "; the model expects rank ", inputs_[i].info.rank);
       shapes[i] = {dims_.data() + dims_.size(), given[i].rank, 0};
       dims_.insert(dims_.end(), given[i].sizes, given[i].sizes + given[i].rank);
     }
@@ -444,16 +460,31 @@ class Context : public std::enable_shared_from_this<Context> {
     }
     bound_ = true;
     // How long the run before took tells nothing of one of far larger inputs.
-    const uint64_t bytes = std::accumulate(given.begin(), given.end(), uint64_t{0}, [](uint64_t sum, const Given& each) { return sum + each.bytes; });
+    const uint64_t bytes = std::accumulate(given.begin(), given.end(), uint64_t{0},
+                                           [](uint64_t sum, const Given& each) { return sum + each.bytes; });
     if (bytes / 4 > bound_bytes_) run_nanoseconds_ = kLongRun;
     bound_bytes_ = bytes;
+  }
+
+  // The array of an input that the run is to write to: one of NumPy's that was taken as it is.
+  py::object writable(int number, const py::object& array, const std::vector<Given>& given) const {
+    const auto input = static_cast<size_t>(number);
+    const NumpyArray* own = numpy_.dense_array(array.ptr(), inputs_[input].type);
+    if (own == nullptr || given[input].array.ptr() != array.ptr() || !own->is_writable())
+      fail(
+          ErrorKind::Shape, "input '", inputs_[input].info.name,
+          "' is written in place, and its array cannot be: give one of NumPy's that is writable, dense in row-major order and of type ",
+          std::string(py::str(inputs_[input].type)));
+    return array;
   }
 
   py::object empty(size_t output, const Sizes& sizes) const {
     return numpy_.empty(sizes.rank, sizes.dims, outputs_[output].type);
   }
 
-  static char* data_of(const py::object& array) { return reinterpret_cast<const NumpyArray*>(array.ptr())->data; }
+  static char* data_of(const py::object& array) {
+    return reinterpret_cast<const NumpyArray*>(array.ptr())->data;
+  }
 
   template <class Get>
   Sizes port_sizes(Get get, size_t index, uint64_t& bytes) const {
@@ -468,10 +499,10 @@ class Context : public std::enable_shared_from_this<Context> {
   std::unique_ptr<tc_context, Destroy> handle_;
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
-  std::vector<int64_t> dims_;   // all sizes of all inputs of the run before
+  std::vector<int64_t> dims_;  // all sizes of all inputs of the run before
   bool bound_ = false;
-  uint64_t bound_bytes_ = 0;              // of all inputs of the run before
-  uint64_t run_nanoseconds_ = kLongRun;   // of the last run
+  uint64_t bound_bytes_ = 0;             // of all inputs of the run before
+  uint64_t run_nanoseconds_ = kLongRun;  // of the last run
   bool left_ = false;
 };
 
@@ -479,8 +510,13 @@ class Context : public std::enable_shared_from_this<Context> {
 class Runner : public std::enable_shared_from_this<Runner> {
  public:
   // See Context.
-  Runner(const Model& model, int threads, std::pair<py::list, py::list> types, py::object convert, py::object filled)
-      : model_(model), threads_(threads), types_(std::move(types)), convert_(std::move(convert)), filled_(std::move(filled)) {}
+  Runner(const Model& model, int threads, std::pair<py::list, py::list> types, py::object convert,
+         py::object filled)
+      : model_(model),
+        threads_(threads),
+        types_(std::move(types)),
+        convert_(std::move(convert)),
+        filled_(std::move(filled)) {}
 
   std::shared_ptr<Context> take() {
     if (idle_.empty()) return std::make_shared<Context>(model_, threads_, types_, convert_, filled_);
@@ -494,8 +530,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
   const std::shared_ptr<Context>& last() const { return last_; }
   void set_last(std::shared_ptr<Context> context) { last_ = std::move(context); }
 
-  // Runs with one array per input; a tuple of new arrays.
-  py::tuple run(const py::sequence& arrays) {
+  py::tuple run(const py::sequence& arrays, bool in_place) {
     struct Taken {
       Runner& runner;
       std::shared_ptr<Context> context;
@@ -504,15 +539,16 @@ class Runner : public std::enable_shared_from_this<Runner> {
       }
     };
     const Taken taken = {*this, take()};
-    py::tuple results = taken.context->run(arrays);
+    py::tuple results = taken.context->run(arrays, in_place);
     if (last_ != taken.context) last_ = taken.context;
     return results;
   }
 
-  // A function of Python that runs with a tuple of arrays and returns the output, or a tuple of them where there are several.
-  // It is called without what pybind11 does for a call, which takes 150 ns.
+  // A function of Python that runs with a tuple of arrays and returns the output, or a tuple of them where
+  // there are several. It is called without what pybind11 does for a call, which takes 150 ns.
   py::object function() {
-    static PyMethodDef definition = {"run", &Runner::call, METH_O, "Runs the model with a tuple of one array per input."};
+    static PyMethodDef definition = {"run", &Runner::call, METH_O,
+                                     "Runs the model with a tuple of one array per input."};
     const py::capsule self(new std::shared_ptr<Runner>(shared_from_this()),
                            [](void* runner) { delete static_cast<std::shared_ptr<Runner>*>(runner); });
     PyObject* const made = PyCFunction_New(&definition, self.ptr());
@@ -524,7 +560,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
   static PyObject* call(PyObject* self, PyObject* arrays) {
     try {
       auto& runner = *static_cast<std::shared_ptr<Runner>*>(PyCapsule_GetPointer(self, nullptr));
-      py::tuple results = runner->run(py::reinterpret_borrow<py::sequence>(arrays));
+      py::tuple results = runner->run(py::reinterpret_borrow<py::sequence>(arrays), false);
       if (results.size() != 1) return results.release().ptr();
       return py::object(results[0]).release().ptr();
     } catch (...) {
@@ -553,7 +589,7 @@ void add_runner(py::module_& module) {
       .def(py::init<const Model&, int, std::pair<py::list, py::list>, py::object, py::object>())
       .def("take", &Runner::take)
       .def("give_back", &Runner::give_back)
-      .def("run", &Runner::run)
+      .def("run", &Runner::run, py::arg("arrays"), py::arg("in_place") = false)
       .def("function", &Runner::function)
       .def_property("last", &Runner::last, &Runner::set_last);
   module.def("runtime_version", [] { return std::string(tc_runtime_version()); });

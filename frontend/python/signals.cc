@@ -61,7 +61,8 @@ struct Apart {
 
 }  // namespace
 
-// Not asked of Python, whose code may be interrupted itself. Where another thread of the process has made the interpreter, no thread is.
+// Not asked of Python, whose code may be interrupted itself. Where another thread of the process has made the
+// interpreter, no thread is.
 bool is_signal_thread() { return gettid() == getpid(); }
 
 bool has_raised_signal() {
@@ -84,7 +85,7 @@ void run_apart(const std::function<void()>& work, std::shared_ptr<void> owned) {
   try {
     thread = std::thread([apart] { apart->run(); });
   } catch (const std::system_error&) {
-    return work();     // no more threads to be had
+    return work();  // no more threads to be had
   }
   bool raised = false;
   {

@@ -14,9 +14,11 @@ namespace {
 
 // (element type or None for strings, sizes, bytes or texts).
 py::tuple python_value(const HostValue& value) {
-  if (const auto* strings = std::get_if<Strings>(&value)) return py::make_tuple(py::none(), strings->shape, python_texts(strings->values));
+  if (const auto* strings = std::get_if<Strings>(&value))
+    return py::make_tuple(py::none(), strings->shape, python_texts(strings->values));
   const Tensor& tensor = *std::get<TensorPtr>(value);
-  return py::make_tuple(name_of(tensor.dtype), tensor.shape, py::bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()));
+  return py::make_tuple(name_of(tensor.dtype), tensor.shape,
+                        py::bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()));
 }
 
 py::object python_attribute(const HostAttribute& attribute) {
@@ -57,7 +59,9 @@ py::list python_ports(const std::vector<HostPort>& ports) {
       if (dim.is_constant()) sizes.append(dim.constant());
       else sizes.append(dim.str());
     }
-    const py::object type = port.maps ? py::str("maps") : port.dtype ? py::object(py::str(name_of(*port.dtype))) : py::none();
+    const py::object type = port.maps    ? py::str("maps")
+                            : port.dtype ? py::object(py::str(name_of(*port.dtype)))
+                                         : py::none();
     result.append(py::make_tuple(python_text(port.name), type, port.shape ? py::object(sizes) : py::none()));
   }
   return result;

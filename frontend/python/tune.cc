@@ -3,6 +3,7 @@
 
 #include <pybind11/stl.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,20 +11,28 @@
 #include "frontend/pipeline/tune.h"
 #include "frontend/python/errors.h"
 #include "ir/error.h"
-#include "tuner/log.h"
+#include "tuner/builders.h"
+#include "tuner/stores.h"
 
 namespace py = pybind11;
 
 namespace tc {
 namespace {
 
-py::dict record_dict(const Record& record) {
+// Texts that many records have, each as one Python string.
+using SharedTexts = std::map<std::string, py::str>;
+
+py::dict record_dict(const Record& record, SharedTexts& texts) {
+  const auto shared = [&](const std::string& words) {
+    const auto found = texts.find(words);
+    return found != texts.end() ? found->second : texts.emplace(words, python_text(words)).first->second;
+  };
   const Measurement& measured = record.measurement;
   py::dict row;
-  row["workload"] = python_text(record.workload);
-  row["target"] = python_text(record.target);
-  row["device"] = python_text(record.device);
-  row["unit"] = python_text(record.unit);
+  row["workload"] = shared(record.workload);
+  row["target"] = shared(record.target);
+  row["device"] = shared(record.device);
+  row["unit"] = shared(record.unit);
   row["threads"] = record.threads;
   row["trace"] = python_texts(record.trace);
   row["outcome"] = name_of(measured.outcome);
@@ -34,7 +43,7 @@ py::dict record_dict(const Record& record) {
   row["spread"] = measured.time.spread;
   row["ratio"] = measured.ratio;
   row["worst_error"] = measured.worst_error;
-  row["build"] = python_text(record.build);
+  row["build"] = shared(record.build);
   row["language"] = text(record.language_major, ".", record.language_minor);
   row["seed"] = record.seed;
   row["created"] = record.created;
@@ -83,20 +92,30 @@ Record record_of(const py::dict& row) {
   return record;
 }
 
+// Counts by texts out of a log.
+py::dict counts_dict(const std::map<std::string, int64_t>& counts) {
+  py::dict result;
+  for (const auto& [words, count] : counts) result[python_text(words)] = count;
+  return result;
+}
+
 py::list record_list(const std::vector<Record>& records) {
   py::list rows;
-  for (const Record& record : records) rows.append(record_dict(record));
+  SharedTexts texts;
+  for (const Record& record : records) rows.append(record_dict(record, texts));
   return rows;
 }
 
 void add_log(py::module_& module) {
-  py::class_<Log>(module, "Log")
-      .def(py::init([](const std::string& path, bool write) {
-        return Log(path, write ? Log::Mode::Write : Log::Mode::Read);
-      }))
+  module.def("open_store", [](const std::string& url, bool write) -> std::shared_ptr<RecordStore> {
+    return open_store(url, write ? RecordStore::Mode::Write : RecordStore::Mode::Read);
+  });
+  module.def("file_of_store", [](const std::string& url) { return python_text(file_of_store(url)); });
+  py::class_<RecordStore, std::shared_ptr<RecordStore>>(module, "RecordStore")
+      .def_property_readonly("name", [](const RecordStore& log) { return python_text(log.name()); })
       .def("records",
-           [](const Log& log, const std::string& workload, const std::string& target, const std::string& device,
-              int threads) {
+           [](const RecordStore& log, const std::string& workload, const std::string& target,
+              const std::string& device, int threads) {
              RecordFilter filter;
              filter.workload = workload;
              filter.target = target;
@@ -104,44 +123,44 @@ void add_log(py::module_& module) {
              filter.threads = threads;
              std::vector<std::string> problems;
              const std::vector<Record> found = log.records(filter, &problems);
-             return py::make_tuple(record_list(found), problems);
+             return py::make_tuple(record_list(found), python_texts(problems));
            })
       .def("best",
-           [](const Log& log, const std::string& workload, const std::string& target, const std::string& device,
-              int threads, const std::string& build) {
+           [](const RecordStore& log, const std::string& workload, const std::string& target,
+              const std::string& device, int threads, const std::string& build) {
              return record_list(log.best(workload, target, device, threads, build));
            })
       .def("add",
-           [](Log& log, const py::list& rows) {
+           [](RecordStore& log, const py::list& rows) {
              std::vector<Record> records;
              for (const py::handle& row : rows) records.push_back(record_of(row.cast<py::dict>()));
              log.add(records);
              std::vector<Record> chosen;
              for (size_t i = 0; i < records.size(); ++i) {
                const auto row = rows[i].cast<py::dict>();
-               if (row.contains("chosen") && row["chosen"].cast<bool>()) chosen.push_back(records[i]);
+               if (row.contains("chosen") && field<bool>(row, "chosen")) chosen.push_back(records[i]);
              }
              log.choose(chosen);
            })
       .def("merge",
-           [](Log& log, const Log& other) {
+           [](RecordStore& log, const RecordStore& other) {
              std::vector<std::string> problems;
              const int64_t count = log.merge(other, &problems);
-             return py::make_tuple(count, problems);
+             return py::make_tuple(count, python_texts(problems));
            })
-      .def("integrity", &Log::integrity)
-      .def("stats", [](const Log& log) {
-        const Log::Stats stats = log.stats();
+      .def("integrity", &RecordStore::integrity)
+      .def("stats", [](const RecordStore& log) {
+        const StoreStats stats = log.stats();
         py::dict row;
         row["workloads"] = stats.workloads;
         row["records"] = stats.records;
         row["verified"] = stats.verified;
         row["bytes"] = stats.bytes;
         row["schema"] = stats.schema;
-        row["by_target"] = stats.by_target;
-        row["by_device"] = stats.by_device;
-        row["by_build"] = stats.by_build;
-        row["by_outcome"] = stats.by_outcome;
+        row["by_target"] = counts_dict(stats.by_target);
+        row["by_device"] = counts_dict(stats.by_device);
+        row["by_build"] = counts_dict(stats.by_build);
+        row["by_outcome"] = counts_dict(stats.by_outcome);
         return row;
       });
 }
@@ -173,12 +192,13 @@ py::dict progress_dict(const TuneProgress& progress) {
   return row;
 }
 
-py::dict tune_source(const Source& source, const TuneRequest& request, const py::object& callback) {
+py::dict tune_source(const Source& source, const TuneRequest& request, RecordStore& log,
+                     CandidateBuilder& builder, const py::object& callback) {
   TuneResult result;
-  std::exception_ptr raised;   // by the callback, or Ctrl-C
+  std::exception_ptr raised;  // by the callback, or Ctrl-C
   {
     py::gil_scoped_release release;
-    result = tune_model(source, request, [&](const TuneProgress& progress) {
+    result = tune_model(source, request, log, builder, [&](const TuneProgress& progress) {
       const py::gil_scoped_acquire acquire;
       try {
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -204,27 +224,36 @@ py::dict tune_source(const Source& source, const TuneRequest& request, const py:
 
 void add_tune(py::module_& module) {
   add_log(module);
+  py::class_<CandidateBuilder, std::shared_ptr<CandidateBuilder>>(module, "CandidateBuilder");
+  module.def("open_builder",
+             [](const std::string& wanted, const std::string& programs, const std::string& libraries,
+                const std::string& work_folder) -> std::shared_ptr<CandidateBuilder> {
+               return open_builder(wanted, {programs, libraries, work_folder});
+             });
   py::class_<TuneRequest>(module, "TuneRequest")
       .def(py::init<>())
       .def_readwrite("compile", &TuneRequest::compile)
-      .def_readwrite("log", &TuneRequest::log)
       .def_readwrite("tracker", &TuneRequest::tracker)
       .def_readwrite("credentials", &TuneRequest::credentials)
       .def_readwrite("programs", &TuneRequest::programs)
       .def_readwrite("libraries", &TuneRequest::libraries)
       .def_readwrite("work_folder", &TuneRequest::work_folder)
-      .def_readwrite("build_workers", &TuneRequest::build_workers)
       .def_readwrite("sample_seconds", &TuneRequest::sample_seconds)
-      .def_property("trials", [](const TuneRequest& r) { return r.tune.trials; },
-                    [](TuneRequest& r, int trials) { r.tune.trials = trials; })
-      .def_property("time_limit", [](const TuneRequest& r) { return r.tune.time_limit; },
-                    [](TuneRequest& r, double seconds) { r.tune.time_limit = seconds; })
-      .def_property("seed", [](const TuneRequest& r) { return r.tune.seed; },
-                    [](TuneRequest& r, uint64_t seed) { r.tune.seed = seed; })
-      .def_property("build", [](const TuneRequest& r) { return r.tune.build; },
-                    [](TuneRequest& r, const std::string& build) { r.tune.build = build; })
-      .def_property("from_random", [](const TuneRequest& r) { return r.tune.from_random; },
-                    [](TuneRequest& r, bool from_random) { r.tune.from_random = from_random; });
+      .def_property(
+          "trials", [](const TuneRequest& r) { return r.tune.trials; },
+          [](TuneRequest& r, int trials) { r.tune.trials = trials; })
+      .def_property(
+          "time_limit", [](const TuneRequest& r) { return r.tune.time_limit; },
+          [](TuneRequest& r, double seconds) { r.tune.time_limit = seconds; })
+      .def_property(
+          "seed", [](const TuneRequest& r) { return r.tune.seed; },
+          [](TuneRequest& r, uint64_t seed) { r.tune.seed = seed; })
+      .def_property(
+          "build", [](const TuneRequest& r) { return r.tune.build; },
+          [](TuneRequest& r, const std::string& build) { r.tune.build = build; })
+      .def_property(
+          "from_random", [](const TuneRequest& r) { return r.tune.from_random; },
+          [](TuneRequest& r, bool from_random) { r.tune.from_random = from_random; });
   module.def("tune", &tune_source);
 }
 

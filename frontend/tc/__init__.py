@@ -18,17 +18,19 @@ from .errors import (DeviceError, Error, LogError, ModelError, ScheduleError, Sh
                      TargetError, UnsupportedError)
 from .module import Memory, Module
 from .ports import Port
+from .version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "DeviceError", "Error", "Kernel", "Log", "LogError", "Memory", "ModelError", "Module", "Port",
     "Schedule", "ScheduleError", "ShapeError", "TargetError", "Timing", "TuneResult", "UnsupportedError",
-    "Verification", "check", "compile", "kernels", "load", "quantize", "targets", "tune", "verify",
+    "Verification", "check", "compile", "generate", "kernels", "load", "quantize", "targets", "tune", "verify",
 ]
 
 # What running a model does not need is imported when it is first asked for.
 _LATER = {
+    "generate": "language.generating",
     "Kernel": "kernel", "Schedule": "kernel", "Timing": "kernel", "kernels": "kernel", "Log": "log",
     "Quantised": "quantising", "TuneResult": "tuning", "quantize": "quantising", "tune": "tuning", "Verification": "verifying", "verify": "verifying",
 }

@@ -1,6 +1,7 @@
 """The options of the calls, checked, and as the compiler takes them."""
 
 import dataclasses
+import itertools
 import os
 
 import numpy as np
@@ -22,6 +23,7 @@ class Options:
     """What tc.compile is told beside the model; what each may be, stands there."""
     target: str = "native"
     shapes: dict | None = None
+    size_versions: dict | list | None = None
     threads: int | None = None
     build_threads: int | None = None
     tolerance: float = 1e-4
@@ -33,6 +35,8 @@ class Options:
     rounding: str = "stored"
     open_initializers: tuple = ()
     data_folders: tuple = ()
+    max_nodes: int | None = None
+    compile_time_limit: float | None = None
 
 
 def options_of(options=Options()):
@@ -46,12 +50,13 @@ def options_of(options=Options()):
     forms, shapes = forms_in(shapes_option(options.shapes))
     result.symbols, result.input_shapes = _sizes_of(shapes)
     set_forms(result, forms)
+    result.size_versions = size_versions_of(options.size_versions)
     for name in "threads", "build_threads":
         setattr(result, name, thread_count(name, getattr(options, name)))
     if not isinstance(options.tolerance, (int, float, np.integer, np.floating)) or not options.tolerance >= 0:
         raise Error(f"tolerance is {options.tolerance!r}; give a number of at least 0")
     result.tolerance = float(options.tolerance)
-    result.max_ram = size_option("max_ram", options.max_ram, "this machine's memory")
+    result.max_ram = size_option("max_ram", options.max_ram, "half of this machine's memory")
     result.max_flash = size_option("max_flash", options.max_flash, "constants as a part of max_ram")
     if options.quantised not in MEANINGS:
         raise Error(f"quantised is {options.quantised!r}; give {' or '.join(repr(name) for name in MEANINGS)}")
@@ -59,6 +64,14 @@ def options_of(options=Options()):
     if options.rounding not in ROUNDINGS:
         raise Error(f"rounding is {options.rounding!r}; give {' or '.join(repr(name) for name in ROUNDINGS)}")
     result.rounding = options.rounding
+    if options.max_nodes is not None:
+        if not _is_whole(options.max_nodes) or not 1 <= options.max_nodes < 1 << 31:
+            raise Error(f"max_nodes is {options.max_nodes!r}; give a whole number from 1 to 2^31 - 1, or None for {result.max_nodes}")
+        result.max_nodes = int(options.max_nodes)
+    if options.compile_time_limit is not None:
+        if not _is_number(options.compile_time_limit) or not options.compile_time_limit > 0:
+            raise Error(f"compile_time_limit is {options.compile_time_limit!r}; give a number of seconds above 0, or None for any")
+        result.compile_time_limit = float(options.compile_time_limit)
     result.open_initializers = set(_names("open_initializers", options.open_initializers))
     result.data_folders = [os.fspath(folder) for folder in _names("data_folders", options.data_folders)]
     return result
@@ -91,6 +104,10 @@ def _is_whole(value):
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def _is_number(value):
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
 def _sizes_of(shapes):
     """{symbol: size} and {input: sizes} of what the user gave as `shapes`; -1 leaves a size open."""
     symbols, inputs = {}, {}
@@ -107,6 +124,30 @@ def _sizes_of(shapes):
         if size < (0 if name in symbols else -1):
             raise ShapeError(f"shapes: '{name}' has the size {size}")
     return symbols, inputs
+
+
+def size_versions_of(given):
+    """[{symbol: size}] of what the user gave as `size_versions`: one for each combination of the sizes of a dictionary, or a list of
+    such versions as it is."""
+    if isinstance(given, dict):
+        sizes = [[size] if _is_whole(size) else size for size in given.values()]
+        if any(isinstance(each, (str, bytes)) or not hasattr(each, "__iter__") for each in sizes):
+            raise _wrong_versions(given)
+        versions = [dict(zip(given, each)) for each in itertools.product(*sizes)] if given else []
+    else:
+        versions = given
+    if versions is None:
+        return []
+    if not isinstance(versions, (list, tuple)) or not all(isinstance(each, dict) and each for each in versions):
+        raise _wrong_versions(given)
+    for each in versions:
+        if not all(isinstance(name, str) and _is_whole(size) and 0 <= size < 1 << 31 for name, size in each.items()):
+            raise _wrong_versions(given)
+    return [{name: int(size) for name, size in each.items()} for each in versions]
+
+
+def _wrong_versions(given):
+    return ShapeError(f"size_versions is {given!r}; give the sizes of symbols, {{'tokens': [1]}}, or a list of versions, [{{'batch': 1, 'frames': 1}}, {{'frames': 1}}]")
 
 
 def set_values(options, model, values):

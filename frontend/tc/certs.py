@@ -20,7 +20,7 @@ import socket
 import subprocess
 import tempfile
 
-from .errors import DeviceError
+from .errors import DeviceError, lines_text
 from .files import replaced
 from .interrupts import temporary
 
@@ -158,7 +158,7 @@ def _known_name(folder, role):
 
 def _write(folder, name, text, mode):
     """Puts the file there in one step, so that no reader sees half of it."""
-    with replaced(os.path.join(folder, name)) as place:
+    with replaced(os.path.join(folder, name), durable=True) as place:     # a key that is lost cannot be made again
         with open(place, "w", opener=lambda path, flags: os.open(path, flags, mode)) as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
@@ -392,13 +392,13 @@ def _run_init(arguments):
     text += ["             `python -m tc certs add NAME` makes those of one more board" +
              ("" if result["devices"] else "; each needs its own"),
              f"valid for    {result['days']} days; the same command issues new ones"]
-    return result, "\n".join(text)
+    return result, lines_text(text)
 
 
 def _run_add(arguments):
     folders = add(arguments.names, arguments.folder, arguments.role or "agent")
     return ({"folders": folders},
-            "\n".join(f"{folder}: copy what is in it to its machine; valid for {_DAYS} days" for folder in folders))
+            lines_text(f"{folder}: copy what is in it to its machine; valid for {_DAYS} days" for folder in folders))
 
 
 def _run_revoke(arguments):
@@ -406,7 +406,7 @@ def _run_revoke(arguments):
     text = [f"revoked {row['serial']} of {row['role']} '{row['name']}'" for row in rows] or ["all were revoked already"]
     text.append(f"the list is {_Authority(arguments.folder).folder}/{_REVOKED}: copy it to the tracker's folder and to "
                 "those of the agents, which read it again when it changes")
-    return {"revoked": rows}, "\n".join(text)
+    return {"revoked": rows}, lines_text(text)
 
 
 def _state(row):
@@ -422,7 +422,7 @@ def _state(row):
 def _run_list(arguments):
     rows = issued(arguments.folder)
     text = [f"{row['role']:8} {row['name']:20} {row['ends']}  {_state(row):16} {row['serial']}" for row in rows]
-    return {"issued": rows}, "\n".join(text) or "this authority has issued nothing yet"
+    return {"issued": rows}, lines_text(text) or "this authority has issued nothing yet"
 
 
 def run(arguments):

@@ -17,21 +17,26 @@ from . import c_interface, fleet, log
 from .archives import trusted
 from .arguments import MEANINGS, ROUNDINGS, Options, options_of
 from .compiling import check, compile, load, targets
-from .errors import Error, ModelError, ShapeError, UnsupportedError, error_of
-from .file_options import add_file_options, file_options
+from .errors import Error, ModelError, ShapeError, UnsupportedError, error_of, lines_text, printable, printable_lines
+from .file_options import add_bounds, add_file_options, add_size_versions, bounds, file_options, size_versions
 from .files import make_folder, write_array
+from .formats import add_command as add_formats, takes_examples
+from .given_files import begin_of, read_array
 from .kernel import kernels, seeded_array, time_calls
-from .module import KINDS, arithmetic_text
+from .kinds import KindNames, kind_row
+from .language.command import add_command as add_generate
+from .module import arithmetic_text
 from .native import compiler, runtime
 from .parser import Parser, number
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
+from .serving_command import add_command as add_serve
 from .sizes import board_rows, board_text, flash_limit, size_argument
-from .sources import described, is_torch_model, source_of
-from .tuning import tune
+from .sources import described, source_of
+from .tuning import add_tuning_options, tune
+from .version import VERSION
 
-_SUFFIXES = {"shared": ".so", "static": ".a", "executable": "", "object": ".o", "bare": ".o"}
 # The texts of a kernel, and which part of the compiler decides what each shows.
 _KERNEL_TEXTS = {
     "statements": "fused by ir/passes/group.cc, lowered by the rows of ir/ops, in layouts of frontend/pipeline/layout.cc",
@@ -39,10 +44,9 @@ _KERNEL_TEXTS = {
     "trace": "what scheduler/default decides of packing, tile, order and threads, a primitive a line",
     "tree": "isl's schedule tree of the trace: scheduler/legality/isl.cc",
     "loops": "what codegen gets: scheduler/generate",
-    "llvm": "codegen, before LLVM's passes",
-    "assembly": "codegen",
 }
-_ALL_TEXTS = [name for name in _KERNEL_TEXTS if name != "llvm"]
+_MOST_OF_FILE_NAME = 224     # the exported executable's
+_ALL_TEXTS = [*_KERNEL_TEXTS, "assembly"]
 
 
 def _shapes(arguments):
@@ -89,7 +93,7 @@ def _examples(arguments):
     """Example inputs of a model of PyTorch: --input NAME=1,3,224,224:f32 is seeded data, NAME=FILE.npy what is in the file,
     NAME=3 a number. None where there are none, or the model is another."""
     given = getattr(arguments, "input", [])
-    if not given or not is_torch_model(arguments.model):
+    if not given or not takes_examples(arguments.model):
         return None
     random = np.random.default_rng(getattr(arguments, "seed", 0))
     examples = {}
@@ -111,20 +115,13 @@ def _examples(arguments):
 
 def _array_in(name, path):
     try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise ModelError(f"input '{name}': {path} cannot be read: {error}") from None
-    if not isinstance(array, np.ndarray):
-        raise ModelError(f"input '{name}': {path} is no .npy file")
-    return array
+        return read_array(path)
+    except ModelError as error:
+        raise ModelError(f"input '{name}': {error}") from None
 
 
 def _is_artefact(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read(4) == b"\x7fELF"
-    except OSError:
-        return False  # the compiler says what is wrong with it
+    return begin_of(path, 4) == b"\x7fELF"
 
 
 def _progress(arguments):
@@ -139,8 +136,10 @@ def _module(arguments):
     tuning = {"log": arguments.log or None}
     if getattr(arguments, "tune", False):
         tuning = {"tune": True, **_tuning_options(arguments)}
+    kind = getattr(arguments, "kind", None)
+    threads = 1 if kind and kind_row(kind)["one_thread"] else arguments.threads
     module = compile(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
-                     values=_values(arguments), threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
+                     size_versions=size_versions(arguments), values=_values(arguments), threads=threads, tolerance=arguments.tolerance, seed=arguments.seed,
                      max_ram=getattr(arguments, "max_ram", None), max_flash=flash_limit(arguments), quantised=arguments.quantised,
                      rounding=arguments.rounding, **file_options(arguments), **{"progress": _progress(arguments), **tuning})
     # Files hold tensors: what consists of several is taken and given as an artefact does, as "NAME[0]", ...
@@ -157,16 +156,16 @@ def _array_row(name, array, file=None):
 
 def _row_text(row):
     if row["shape"] is None:
-        return f"{row['name']}: {row['dtype']} of any shape"
-    shape = ", ".join("?" if size is None else str(size) for size in row["shape"])
-    return f"{row['name']}: {row['dtype']} [{shape}]"
+        return f"{printable(row['name'])}: {row['dtype']} of any shape"
+    shape = ", ".join("?" if size is None else printable(size) for size in row["shape"])
+    return f"{printable(row['name'])}: {row['dtype']} [{shape}]"
 
 
 def _file_name(name, taken):
     """The same file names as the exported executable's."""
     kept = "".join(chr(byte) if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "_-" or
                                                          (chr(byte) == "." and position)) else "_"
-                   for position, byte in enumerate(name.encode())) or "_"
+                   for position, byte in enumerate(name.encode()[:_MOST_OF_FILE_NAME])) or "_"
     return f"{kept}.{len(taken)}" if kept in taken else kept
 
 
@@ -176,14 +175,14 @@ def _given_inputs(module, arguments):
     names = {port.name: port for port in module.inputs}
     for text in arguments.input:
         fitting = [name for name in names if text.startswith(name + "=")]
-        if not fitting and is_torch_model(arguments.model):
+        if not fitting and takes_examples(arguments.model):
             continue     # a number
         if not fitting:
             raise ShapeError(f"--input takes NAME=FILE.npy, not '{text}'; the inputs are "
                              f"{', '.join(names)}")
         name = max(fitting, key=len)
         path = text[len(name) + 1:]
-        if not path.endswith(".npy") and is_torch_model(arguments.model):
+        if not path.endswith(".npy") and takes_examples(arguments.model):
             continue     # an example, from which the model was compiled
         arrays[name] = _array_in(name, path)
         bits = np.dtype(BIT_TYPES.get(names[name].dtype, object))
@@ -215,7 +214,7 @@ def _compile(arguments):
     output = arguments.output
     if output is None:
         stem = os.path.splitext(os.path.basename(arguments.model))[0]
-        output = stem + _SUFFIXES[arguments.kind]
+        output = stem + kind_row(arguments.kind)["suffix"]
         if os.path.abspath(output) == os.path.abspath(arguments.model):
             output += ".out"
     begin = time.perf_counter()
@@ -228,13 +227,13 @@ def _compile(arguments):
               "phases": module.phases, "inputs": _port_rows(module.inputs),
               "outputs": _port_rows(module.outputs),
               "memory": {"constants": memory.constants, "arena": memory.arena}, **board}
-    text = [f"model  {module.name} for {module.target}, compiled in {seconds:.2f} s"]
+    text = [f"model  {printable(module.name)} for {module.target}, compiled in {seconds:.2f} s"]
     text += [f"input  {_row_text(row)}" for row in result["inputs"]]
     text += [f"output {_row_text(row)}" for row in result["outputs"]]
     arena = "depends on shapes" if memory.arena is None else f"{memory.arena / 1e6:.3f} MB"
     text += board_text(board) or [f"memory constants {memory.constants / 1e6:.3f} MB, arena {arena}"]
     text.append(f"wrote  {output} ({arguments.kind}, {result['bytes'] / 1e6:.3f} MB)")
-    return result, "\n".join(text)
+    return result, lines_text(text)
 
 
 def _run(arguments):
@@ -258,7 +257,7 @@ def _run(arguments):
         outputs.append(_array_row(name, array, path))
     result = {"model": module.name, "target": module.target, "inputs": inputs, "outputs": outputs,
               "milliseconds": milliseconds, "memory": module.memory._asdict()}
-    text = [f"model  {module.name} for {module.target}"]
+    text = [f"model  {printable(module.name)} for {module.target}"]
     text += [f"input  {_row_text(row)} {'from ' + row['file'] if row['file'] else '(seeded)'}"
              for row in inputs]
     for row in outputs:
@@ -266,7 +265,7 @@ def _run(arguments):
         span = f", {np.min(values):.6g} to {np.max(values):.6g}" if len(values) else ""
         text.append(f"output {_row_text(row)}{span}" + (f" to {row['file']}" if row["file"] else ""))
     text.append(f"time   {milliseconds:.3f} ms")
-    return result, "\n".join(text)
+    return result, lines_text(text)
 
 
 def _bench(arguments):
@@ -279,7 +278,7 @@ def _bench(arguments):
     result = {"model": module.name, "target": module.target, "threads": arguments.threads,
               "min_ms": timing.minimum * 1e3, "median_ms": timing.median * 1e3,
               "multiply_adds": work, "memory": module.memory._asdict()}
-    text = (f"{module.name} for {module.target}: min {timing.minimum * 1e3:.3f} ms, median "
+    text = (f"{printable(module.name)} for {module.target}: min {timing.minimum * 1e3:.3f} ms, median "
             f"{timing.median * 1e3:.3f} ms")
     if work:
         text += f", {2e-9 * work / timing.minimum:.1f} GFLOP/s"
@@ -296,13 +295,13 @@ def _bench(arguments):
 def _tuning_options(arguments):
     return {"trials": arguments.trials, "time_limit": arguments.time_limit, "log": arguments.log,
             "tracker": arguments.tracker, "credentials": arguments.credentials,
-            "insecure": arguments.insecure, "progress": not arguments.json}
+            "insecure": arguments.insecure, "builders": arguments.builders, "progress": not arguments.json}
 
 
 def _tune(arguments):
     found = tune(arguments.model, arguments.target, inputs=_examples(arguments), shapes=_shapes(arguments),
                  threads=arguments.threads, tolerance=arguments.tolerance, seed=arguments.seed,
-                 quantised=arguments.quantised, rounding=arguments.rounding, **_tuning_options(arguments))
+                 quantised=arguments.quantised, rounding=arguments.rounding, **bounds(arguments), **_tuning_options(arguments))
     result = found._asdict() | {"kernels": [kernel._asdict() for kernel in found.kernels]}
     return result, found.summary()
 
@@ -310,7 +309,7 @@ def _tune(arguments):
 def _check(arguments):
     problems = check(arguments.model, inputs=_examples(arguments), shapes=_shapes(arguments), **file_options(arguments))
     arithmetic, lines = [], []
-    if not problems and not is_torch_model(arguments.model):
+    if not problems and not takes_examples(arguments.model):
         try:
             arithmetic, lines = compiler.arithmetic(source_of(arguments.model), options_of(Options(shapes=_shapes(arguments), **file_options(arguments))))
         except UnsupportedError:
@@ -321,14 +320,14 @@ def _check(arguments):
                 "replace these nodes"]
     else:
         text = [f"{arguments.model}: everything in it compiles", *(arithmetic_text("exact", lines) if lines else [])]
-    return result, "\n".join(text), 1 if problems else 0
+    return result, lines_text(text), 1 if problems else 0
 
 
 def _verify(arguments):
     from .verifying import verify
 
     given = {}
-    for text in [] if is_torch_model(arguments.model) else arguments.input:
+    for text in [] if takes_examples(arguments.model) else arguments.input:
         name, equals, path = text.rpartition("=")
         if not equals or not path.endswith(".npy"):
             raise ShapeError(f"--input takes NAME=FILE.npy, not '{text}'")
@@ -336,7 +335,7 @@ def _verify(arguments):
     found = verify(arguments.model, arguments.target, given, shapes=_shapes(arguments), threads=arguments.threads,
                    tolerance=arguments.tolerance, budget=arguments.budget, seed=arguments.seed, log=arguments.log or None,
                    max_ram=arguments.max_ram, quantised=arguments.quantised, rounding=arguments.rounding, against=arguments.against,
-                   examples=_examples(arguments), progress=_progress(arguments))
+                   examples=_examples(arguments), progress=_progress(arguments), **bounds(arguments))
     stem = os.path.splitext(os.path.basename(arguments.model))[0]
     found.write(arguments.output_dir or f"{stem}.verify")
     return found.to_dict(), str(found), 0 if found.right else 1
@@ -357,12 +356,12 @@ def _chosen_kernel(arguments):
     """The kernel that --kernel names: its number, or a part of its label that only it has."""
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
                     threads=arguments.threads or 1, inputs=_examples(arguments), quantised=arguments.quantised,
-                    rounding=arguments.rounding)
+                    rounding=arguments.rounding, **bounds(arguments))
     if arguments.kernel.isdigit() and int(arguments.kernel) < len(found):
         return found[int(arguments.kernel)]
     exact = [kernel for kernel in found if kernel.label == arguments.kernel]
     near = exact or [kernel for kernel in found if arguments.kernel in kernel.label]
-    labels = ", ".join(dict.fromkeys(kernel.label for kernel in (near or found)))
+    labels = ", ".join(dict.fromkeys(printable(kernel.label, 4000) for kernel in (near or found)))
     if not near:
         raise Error(f"no kernel is called '{arguments.kernel}'; the kernels are {labels}")
     if len({(kernel.text, tuple(kernel.trace)) for kernel in near}) > 1:
@@ -375,11 +374,13 @@ def _inspect_kernel(arguments):
     schedule = kernel.schedule()
     wanted = arguments.dump or "all"
     names = _ALL_TEXTS if wanted == "all" else (wanted,)
-    if not _KERNEL_TEXTS.keys() >= set(names):
-        raise Error(f"--dump={wanted}: a kernel's texts are {', '.join(_KERNEL_TEXTS)}, or all")
+    passes = {name: (f"{stage} behind this pass: {doc}", when) for name, doc, when, stage in compiler.code_texts() if stage}
+    texts = _KERNEL_TEXTS | {name: doc for name, doc, _, stage in compiler.code_texts() if not stage}
+    if not texts.keys() | passes.keys() >= set(names):
+        raise Error(f"--dump={wanted}: a kernel's texts are {', '.join(texts)}, or all; and its code behind a pass: {', '.join(passes)}")
     threads = arguments.threads or 1
     result = {"label": kernel.label, "target": kernel.target, "threads": threads, "tolerance": kernel.tolerance}
-    text = [f"{kernel.label} for {kernel.target}, {threads} thread{'s'[:threads != 1]}, tolerance {kernel.tolerance:g}\n"]
+    text = [f"{printable(kernel.label, 4000)} for {kernel.target}, {threads} thread{'s'[:threads != 1]}, tolerance {kernel.tolerance:g}\n"]
     for name in names:
         if name == "statements":
             part = kernel.text
@@ -387,10 +388,14 @@ def _inspect_kernel(arguments):
             part = "\n".join(schedule.trace)
         elif name == "default":
             part, result["strategies"] = kernel.default_report()
-        else:
+        elif name in passes:
+            part = schedule.code_text(name) or f"does not run for {kernel.target}, only for: {passes[name][1]}"
+        elif name in _KERNEL_TEXTS:
             part = getattr(schedule, name)
+        else:
+            part = schedule.code_text(name)
         result[name] = part
-        title = f"{name} ({_KERNEL_TEXTS[name]})"
+        title = f"{name} ({passes[name][0] if name in passes else texts[name]})"
         runs = compiler.resolve_target(kernel.target)[1]
         if name == "assembly" and runs and kernel.multiply_adds and not arguments.no_time:
             timing = kernel.time(schedule)
@@ -410,8 +415,9 @@ def _inspect(arguments):
         return {"explain": module.explain()}, module.explain()
     passes = None if arguments.dump == "plan" else arguments.dump
     model, shapes = described(arguments.model, _examples(arguments), _shapes(arguments))
-    options = options_of(Options(target=arguments.target, shapes=shapes, threads=arguments.threads, tolerance=arguments.tolerance,
-                                 seed=arguments.seed, dump=passes, quantised=arguments.quantised, rounding=arguments.rounding))
+    options = options_of(Options(target=arguments.target, shapes=shapes, size_versions=size_versions(arguments), threads=arguments.threads, tolerance=arguments.tolerance,
+                                 seed=arguments.seed, dump=passes, quantised=arguments.quantised, rounding=arguments.rounding,
+                                 **bounds(arguments)))
     if arguments.dump == "plan":
         plan = compiler.plan_text(source_of(model), options)
         return {"plan": plan}, plan.rstrip()
@@ -419,7 +425,7 @@ def _inspect(arguments):
         graph, dump = compiler.import_model(source_of(model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
     found = kernels(model, arguments.target, shapes=shapes, tolerance=arguments.tolerance, threads=arguments.threads or 1,
-                    quantised=arguments.quantised, rounding=arguments.rounding)
+                    quantised=arguments.quantised, rounding=arguments.rounding, **bounds(arguments))
     rows = [{"label": kernel.label, "multiply_adds": kernel.multiply_adds,
              "predicted_seconds": kernel.predicted_seconds, "trace": kernel.trace}
             for kernel in found]
@@ -430,7 +436,7 @@ def _inspect(arguments):
                 "--dump=PASS|all the graph after passes, --dump=plan steps and memory")
     arithmetic, lines = compiler.arithmetic(source_of(model), options)
     text += arithmetic_text(arguments.quantised, lines) if lines else []
-    return {"kernels": rows, "quantised": arguments.quantised, "arithmetic": arithmetic}, "\n".join(text)
+    return {"kernels": rows, "quantised": arguments.quantised, "arithmetic": arithmetic}, lines_text(text)
 
 
 def _targets(arguments):
@@ -439,33 +445,31 @@ def _targets(arguments):
     result = {"native": native, "targets": known}
     width = max(len(name) for name in known)
     text = [f"{name:{width}}  {line}" for name, line in known.items()]
-    return result, "\n".join([*text, f"native here is {native}"])
+    return result, lines_text([*text, f"native here is {native}"])
 
 
 def _version(arguments):
-    from . import __version__
-
-    result = {"tc": __version__, "runtime": runtime.runtime_version(),
+    result = {"tc": VERSION, "runtime": runtime.runtime_version(),
               "python": platform.python_version(), "machine": platform.machine(),
               "cores": runtime.core_count()}
-    return result, f"tc {__version__} (runtime {result['runtime']}, {result['machine']}, " \
+    return result, f"tc {VERSION} (runtime {result['runtime']}, {result['machine']}, " \
                    f"{result['cores']} cores)"
 
 
 def _add_compiling(added):
     added.add_argument("--target", default="native", help="see `targets`; default: native")
-    added.add_argument("--cpu", dest="target", metavar="CORE", default=argparse.SUPPRESS,
-                       help="the same, of a RISC-V core by its table: spacemit-x60, sifive-x280 ...")
+    added.add_argument("--cpu", metavar="CORE", default="",
+                       help="plan for this core (docs/targets.md): cortex-a53, sifive-x280, znver4 ...; without --target also for what it has")
     added.add_argument("--threads", type=number(int, 1, "a whole number"), help="threads of a run; default: all cores")
     added.add_argument("--tolerance", type=number(float, 0, "a number"), default=1e-4,
                        help="error budget, relative to an output's largest magnitude")
     added.add_argument("--seed", type=number(int, 0, "a whole number"), default=0)
-    added.add_argument("--max-ram", type=size_argument, metavar="SIZE", help="memory that the model may use (256KB, 1MiB); default: this machine's")
+    added.add_argument("--max-ram", type=size_argument, metavar="SIZE", help="memory that the model may use (256KB, 1MiB); default: half of this machine's")
     added.add_argument("--quantised", choices=MEANINGS, default="exact",
                        help="networks of integers: as the unfused evaluation in floats (exact), or scaled in fixed point (fast)")
     added.add_argument("--rounding", choices=ROUNDINGS, default="stored",
                        help="float16 and bfloat16: rounded where they are stored or cast (stored), or the result of every operator (each)")
-    added.add_argument("--log", metavar="FILE", help="log of tuning records; default: $TC_LOG, else the user's cache folder")
+    added.add_argument("--log", metavar="FILE", help="path or URL of tuning records; default: $TC_LOG, else the user's cache folder")
 
 
 def _add_inspect(command, model, options):
@@ -508,15 +512,6 @@ def _parser():
             added.add_argument("--trust-archive", action="store_true", help="of a file of PyTorch: run what is in it, unheld")
         return added
 
-    def tuning(added):
-        added.add_argument("--trials", type=whole, help="schedules to try at most (default 1000)")
-        added.add_argument("--time-limit", type=number(float, 0, "a number"), metavar="SECONDS",
-                           help="stop after that long, earlier sessions with this log included")
-        added.add_argument("--tracker", metavar="HOST:PORT",
-                           help="tune on this tracker's devices; default: on this machine")
-        added.add_argument("--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc")
-        added.add_argument("--insecure", action="store_true", help="plain text, to a tracker of this machine started so")
-
     def exemplified(added):
         added.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
                            help="an array; of a model of PyTorch also an example, NAME=1,3,224,224:f32, or a number, NAME=3")
@@ -528,21 +523,23 @@ def _parser():
         deciding(added)
         exemplified(added)
 
-    source = "an .onnx or .tflite file, or one of PyTorch (.pt, .pt2, .jit)"
-    either = "a model's file (.onnx, .tflite, .pt, .pt2), or an artefact (.so)"
+    source = "a model's file; `formats` lists those that are read"
+    either = "a model's file, or an artefact (.so)"
     added = command("compile", _compile, "Compile a model and write an artefact.", source)
     _add_compiling(added)
     deciding(added)
     exemplified(added)
+    add_size_versions(added)
     added.add_argument("--output", "-o", help="default: the model's name in this folder")
-    added.add_argument("--kind", choices=KINDS, default="shared")
+    added.add_argument("--kind", choices=KindNames(), default="shared", metavar="KIND", help="of artefact: shared (default), static, executable, object, bare or c")
     added.add_argument("--max-flash", type=size_argument, metavar="SIZE", help="of kind bare: memory for constants and code, which are no part of --max-ram there")
     added.add_argument("--tune", action="store_true", help="search for schedules first")
-    tuning(added)
+    add_tuning_options(added)
     added = command("tune", _tune, "Search for schedules and keep them in the log.", source)
     _add_compiling(added)
+    add_bounds(added)
     exemplified(added)
-    tuning(added)
+    add_tuning_options(added)
     added = command("run", _run, "Run a model on .npy files.", either)
     _add_compiling(added)
     feeding(added)
@@ -557,11 +554,11 @@ def _parser():
     added.add_argument("--roof", action="store_true",
                        help="the machine's limits, and each kernel's share of what they allow")
     exemplified(add_file_options(command("check", _check, "Tell everything that keeps a model from compiling.", source)))
-    _add_verify(command, source, (_add_compiling, exemplified))
-    _add_inspect(command, either, (_add_compiling, exemplified))
+    _add_verify(command, source, (_add_compiling, add_bounds, exemplified))
+    _add_inspect(command, either, (_add_compiling, add_bounds, add_size_versions, exemplified))
     for name, function, text in (("targets", _targets, "List the targets."), ("version", _version, "Tell the version.")):
         command(name, function, text)
-    for add in (fleet.add_commands, log.add_command, add_quantize, c_interface.add_command):
+    for add in (fleet.add_commands, log.add_command, add_quantize, add_generate, add_serve, c_interface.add_command, add_formats):
         add(command)
     return parser
 
@@ -579,6 +576,8 @@ def main(argv=None):
             fleet.start(argv[0], argv[1:])  # returns where it was only asked for a path
             return 0
         arguments = _parser().parse_args(argv)
+        if cpu := getattr(arguments, "cpu", ""):
+            arguments.target = cpu if arguments.target == "native" else f"{arguments.target}@{cpu}"
         if getattr(arguments, "trust_archive", False):
             arguments.model = trusted(arguments.model)
         result, text, *code = arguments.function(arguments)
@@ -589,7 +588,7 @@ def main(argv=None):
         print(f"tc: {error}", file=sys.stderr)
         return 1
     try:
-        print(json.dumps(result) if arguments.json else text)
+        print(json.dumps(result) if arguments.json else printable_lines(text))
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone (`| head`); nobody is left to tell.

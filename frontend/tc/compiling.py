@@ -1,29 +1,28 @@
 """Compiling models: the calls that make a module, and say what keeps a model from becoming one."""
 
-import functools
 import os
 
 from . import archives
 from .arguments import Options, options_of, set_values, shapes_option, thread_count
 from .errors import Error, UnsupportedError, bounded, renamed
-from .foreign_models import refuse_file
+from .formats import read_model, takes_examples
 from .module import Module, file_name
-from .native import compiler
+from .native import compiler, runtime
 from .ports import ports_of
 from .progress import Progress
-from .sources import described, is_tflite_model, is_torch_model, read_torch_model, source_of
+from .sources import described, refuse_examples, source_of
 
 _MOST_SHOWN = 20     # nodes that an error tells of
 
 
-def compile(model, target="native", *, inputs=None, shapes=None, values=None, threads=None, tolerance=1e-4, seed=0,
+def compile(model, target="native", *, inputs=None, shapes=None, size_versions=None, values=None, threads=None, tolerance=1e-4, seed=0,
             tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, progress=None, build_threads=None, max_ram=None, max_flash=None, specialise=None, quantised="exact",
-            rounding="stored", open_initializers=(), data_folders=(), trust_archive=False):
+            insecure=False, builders="processes", progress=None, build_threads=None, max_ram=None, max_flash=None, specialise=None, quantised="exact",
+            rounding="stored", open_initializers=(), data_folders=(), trust_archive=False, max_nodes=None, compile_time_limit=None):
     """Compiles a model. The same model and options give the same bytes, whatever its file is called; an artefact has its own file's name in
     its symbols.
 
-    model      path of an .onnx or .tflite file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
+    model      path of an .onnx, .tflite or .gguf file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
                file of these (.pt2, .pt, .jit)
     inputs     of a torch.nn.Module or TorchScript: example inputs, a tuple of what the module is called with (or a dictionary
                by name). The module that comes back is called likewise
@@ -33,6 +32,10 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
                Of a sequence {"input": [(3, 4), (3, 5)]} the shapes of its tensors, of an optional the
                same or {"input": None}: an artefact takes each of them as an input ("input[0]", ...).
                Where these are not given, a version is compiled for each form on first use
+    size_versions  {"tokens": [1]} compiles steps of their own for runs in which the open size `tokens` is 1, into the same module
+               and artefact: constants that both read are there once. {"batch": [1], "tokens": [1, 4]} has a version for each
+               combination; a list [{"batch": 1, "tokens": 1}, {"tokens": 1}] names the versions, of which the first whose
+               sizes a run has is taken (docs/frontend.md)
     values     {"axes": [1]} makes an input a constant of the model. Inputs whose values decide the
                structure (axes, shapes, counts) need not be given: the module then compiles a version
                for each combination of values, on first use; only export() asks for them
@@ -40,84 +43,64 @@ def compile(model, target="native", *, inputs=None, shapes=None, values=None, th
     tolerance  largest error of any output, relative to its largest magnitude; 0 allows only the
                operations of the model in float32
     tune       search for schedules first, as tc.tune does with trials, time_limit, tracker,
-               credentials, insecure and progress
+               credentials, insecure, builders and progress
     progress   a callable that gets a dict now and then ({"phase", "done", "total", "seconds"}), True or False; default: a line on a
                terminal from 2 seconds on, silent otherwise
-    log        SQLite file of tuning records, read always; default $TC_LOG or the user's cache folder
-               where it exists; False reads none
+    log        path or URL of tuning records (docs/tuning.md), or a tc.Log, read always; default $TC_LOG or the user's cache
+               folder where it exists; False reads none
     build_threads  threads of the compiler; None takes all cores
-    max_ram    bytes that the model may use, constants included; None takes this machine's memory. A model that needs more gives up
+    max_ram    bytes that the model may use, constants included; None takes half of this machine's memory. A model that needs more gives up
                speed for it, and is refused where that is not enough and its sizes are known. A number, or one with a unit: "256KB"
                (256,000 bytes), "256KiB" (262,144)
     max_flash  likewise bytes of read-only memory, which constants and code take then and not max_ram: for kind "bare" (docs/bare.md)
     specialise  with sizes that are left open: so many versions are kept for sizes of the inputs that recur. The second run at a
                size compiles one, and is as fast as a model of that size from then on; 0 compiles none. None keeps 4, and none
-               with max_ram
+               with max_ram or size_versions
     quantised  of networks of integers: "exact" computes what the unfused evaluation in floats gives, "fast" brings sums to their scale in
                fixed point, as TensorFlow Lite does, at most one step from that. explain() tells what is computed in integers
     rounding   of models in float16 and bfloat16: "stored" computes in float32 between operators, and rounds what is stored and what the
                model casts; "each" rounds the result of every operator, as ONNX's reference does
     open_initializers  of an .onnx file: names of inputs that have an initializer too, which are constants otherwise. The module takes
                them; where a run leaves one out, it is what the file has
-    data_folders  of an .onnx file: further folders into which symbolic links to its external data may lead, beside its own and, in a
-               cache of Hugging Face's form, the folder `blobs`
-    trust_archive  of a file of PyTorch: has PyTorch open it in this process, where code that is in it runs. False reads it in a
-               process that can do no harm (docs/security.md)
+    data_folders  of an .onnx file: further folders into which symbolic links to its external data may lead (docs/frontend.md)
+    max_nodes  that the model may have where functions stand in the place of their calls; None: 2^18
+    compile_time_limit  seconds from the model's bytes to its code, then an UnsupportedError; None: any
+    trust_archive  of a file of PyTorch: opened in this process, where code in it runs; False: behind walls (docs/security.md)
     """
     from .log import let_read     # loading a module needs no log
 
-    model, shapes, read, make = _read(archives.trusted(model) if trust_archive else model, inputs, shapes_option(shapes))
+    model = archives.trusted(model) if trust_archive else model
+    if not takes_examples(model):
+        refuse_examples(inputs)
+    read = read_model(model, inputs, shapes_option(shapes))
     if tune:
         from .tuning import tune as search
 
-        search(model, target, shapes=shapes, threads=threads, tolerance=tolerance, trials=trials,
+        search(read.source, target, shapes=read.shapes, threads=threads, tolerance=tolerance, trials=trials,
                time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
-               insecure=insecure, seed=seed, progress=progress, quantised=quantised, rounding=rounding,
-               open_initializers=open_initializers, data_folders=data_folders)
+               insecure=insecure, builders=builders, seed=seed, progress=progress, quantised=quantised, rounding=rounding,
+               open_initializers=open_initializers, data_folders=data_folders, max_nodes=max_nodes, compile_time_limit=compile_time_limit)
 
-    def options(sizes=None):
-        made = options_of(Options(target=target, shapes={**(shapes or {}), **(sizes or {})}, threads=threads, build_threads=build_threads,
+    def options(sizes=None, versions=size_versions):
+        made = options_of(Options(target=target, shapes={**(read.shapes or {}), **(sizes or {})}, size_versions=versions, threads=threads, build_threads=build_threads,
                                   tolerance=tolerance, seed=seed, max_ram=max_ram, max_flash=max_flash, quantised=quantised, rounding=rounding,
-                                  open_initializers=open_initializers, data_folders=data_folders))
-        set_values(made, model, values)
+                                  open_initializers=open_initializers, data_folders=data_folders, max_nodes=max_nodes,
+                                  compile_time_limit=compile_time_limit))
+        set_values(made, read.source, values)
         let_read(made, log)
         return made
 
-    if specialise is None:
-        from .recurring import MOST_VERSIONS
-
-        specialise = 0 if max_ram else MOST_VERSIONS
+    specialise = _versions_kept(specialise, max_ram or size_versions)
     with Progress(progress):
-        if read is None:
-            return _compiled(model, options, threads, specialise, make)
-        from .torch import module_of
-
-        return module_of(read, lambda source: _compiled(source, options, threads, specialise))
+        return read.module(lambda source, make=Module, sizes=None, versions=size_versions: _compiled(
+            source, options if sizes is None else lambda: options(sizes, versions), threads, specialise if sizes is None else 0, make))
 
 
-def _read(model, inputs, shapes):
-    """(model, shapes, what the front end of PyTorch read of it or None, what makes its module)"""
-    if is_torch_model(model):
-        read = read_torch_model(model, inputs, shapes)
-        return read.source, read.shapes, read, None
-    if inputs is not None:
-        described(model, inputs, shapes)     # says what is wrong
-    source, make = _with_states(model) if is_tflite_model(model) else (model, Module)
-    return source, shapes, None, make
+def _versions_kept(specialise, has_limits):
+    """How many versions for recurring sizes a module keeps."""
+    from .recurring import MOST_VERSIONS
 
-
-@bounded
-def _with_states(model):
-    """(source of a model of TensorFlow Lite, what makes its module)"""
-    refuse_file(model)
-    from .tflite import read_with_states
-
-    source, states = read_with_states(model)
-    if not states:
-        return source, Module
-    from .stateful import StatefulModule
-
-    return source, functools.partial(StatefulModule, states)
+    return specialise if specialise is not None else 0 if has_limits else MOST_VERSIONS
 
 
 def _has_open_sizes(compiled):
@@ -137,7 +120,7 @@ def _compiled(model, options, threads, specialise=0, make=Module):
             from .recurring import RecurringModule, reader_of
 
             read = reader_of(model)
-            module = RecurringModule(compiled, threads, lambda sizes: _compiled(read(), lambda: options(sizes), threads), specialise)
+            module = RecurringModule(compiled, threads, lambda sizes: _compiled(read(), lambda: options(sizes, None), threads), specialise)
         else:
             module = make(compiled=compiled, threads=threads)
     except UnsupportedError as error:
@@ -154,9 +137,29 @@ def _compiled(model, options, threads, specialise=0, make=Module):
         raise _named(error, model) from None
     module.name = name
     module.take_defaults(compiled.defaults)
-    if made.forms or module.compiled_output_forms or not {port.name for port in module.inputs}.issuperset(made.input_shapes):
+    module.compile_kinds_by(_compiler_of_kinds(model, options, compiled))
+    # A shape may be that of an optional, or the range of a symbol.
+    known = {port.name for port in module.inputs}.union(compiled.symbols)
+    if made.forms or module.compiled_output_forms or not known.issuperset(made.input_shapes):
         module._divide(compiler.signature(source_of(model), made), made)
     return module
+
+
+def _compiler_of_kinds(model, options, compiled):
+    """Compiles the model for a kind of artefact that cannot use all of the target, as C source cannot use a matrix unit; None where there is
+    no such kind, or where the model is a source that only the compiler holds, which is not kept for this."""
+    if isinstance(model, compiler.Source) or not any(compiler.needs_own_plan(compiled, row["name"]) for row in compiler.kinds()):
+        return None
+    from .recurring import reader_of
+
+    read = reader_of(model) if isinstance(model, (str, os.PathLike)) else lambda: source_of(model)
+
+    def compile_kind(kind):
+        made = options()
+        made.kind = kind
+        return compiler.compile(read(), made)
+
+    return compile_kind
 
 
 def _of_file(module, model):
@@ -192,17 +195,23 @@ def _with_all(error, source, options):
 
 
 @bounded
-def load(path, *, threads=None):
-    """Opens an artefact that Module.save wrote. It is native code: load only files you trust."""
-    return Module(path=os.fspath(path), threads=thread_count("threads", threads))
+def load(path, *, threads=None, check=True, trusted=True):
+    """Opens an artefact that Module.save wrote. It is native code: load only files you trust.
+
+    The file is read whole and compared with the checksum at its end; check=False leaves that out, also for files that have none.
+    trusted=False looks at the file before the system's loader has it, and refuses what tc does not write (constructors, other
+    libraries, …): opening it runs none of its code. Calls do, and nothing holds them: that is no sandbox."""
+    threads = thread_count("threads", threads)
+    path = os.fspath(path)
+    return Module(path=path, threads=threads, loaded=runtime.Model(os.fsencode(path), check=check, trusted=trusted))
 
 
 @bounded
 def check(model, *, inputs=None, shapes=None, trust_archive=False, **reading):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
-    where nothing does. Damaged files and wrong shapes raise. trust_archive, and of `reading` open_initializers and data_folders,
-    are those of tc.compile."""
-    if unknown := reading.keys() - {"open_initializers", "data_folders"}:
+    where nothing does. Damaged files and wrong shapes raise. trust_archive, and of `reading` open_initializers, data_folders,
+    max_nodes and compile_time_limit, are those of tc.compile."""
+    if unknown := reading.keys() - {"open_initializers", "data_folders", "max_nodes", "compile_time_limit"}:
         raise TypeError(f"check() got an unexpected keyword argument '{min(unknown)}'")
     model = archives.trusted(model) if trust_archive else model
     try:

@@ -16,6 +16,7 @@ import time
 import numpy as np
 
 from . import interrupts
+from .files import replaced
 
 COPIES = 4   # of a module, where small differences of time are shown
 
@@ -58,9 +59,8 @@ def seeded_light_model(name, folder):
         graph.initializer.append(numpy_helper.from_array(weights.astype(np.float32), node.output[0]))
     del graph.node[:]
     graph.node.extend(kept)
-    temporary = path + f".{os.getpid()}"
-    onnx.save(model, temporary)
-    os.replace(temporary, path)
+    with replaced(path) as place:
+        onnx.save(model, place)
     return path
 
 

@@ -1,10 +1,78 @@
 """Errors: each names the file, the node and what to do."""
 
 import functools
+import re
+
+# How many characters are shown of a name, and of a line of other text; runtime/foreign_text.h has the same for native code.
+MOST_OF_NAME = 200
+MOST_OF_LINE = 4000
+_MOST_OF_MESSAGE = 16_000
+_LONGEST_SHOWN = 10 * MOST_OF_NAME + 40     # of a name: an escape has at most ten letters
+
+
+# Letters that fill a place without being seen, and what chooses the form of the letter before.
+_UNSEEN = re.compile("[\u115f\u1160\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+
+
+def _escaped(match):
+    character = match[0]
+    if character.isprintable() and not _UNSEEN.match(character):
+        return character
+    if "\udc80" <= character <= "\udcff":      # a byte that is no UTF-8, as os.fsdecode has it
+        return f"\\x{ord(character) - 0xdc00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
+def _line(text, most):
+    if len(text) > most:
+        text = f"{text[:most // 2]}...{len(text) - most} characters left out...{text[len(text) - most + most // 2:]}"
+    return re.sub(r"[^ -~]", _escaped, text)
+
+
+def printable(text, most=MOST_OF_NAME):
+    """Text of foreign origin as people see it: one line, whatever cannot be seen as an escape (\\n, \\x1b, \\u202e), and the middle of more
+    than `most` characters left out."""
+    return _line(str(text), most)
+
+
+def printable_lines(text):
+    """A text of several lines likewise: tabs and line ends are themselves, and lines have at most MOST_OF_LINE characters."""
+    return "\n".join("\t".join(_line(part, MOST_OF_LINE) for part in _line_parts(line)) for line in str(text).split("\n"))
+
+
+def lines_text(lines):
+    """The lines of a report as one text: each is one line, whatever names are in it."""
+    return "\n".join(printable(line, MOST_OF_LINE) for line in lines)
+
+
+def _line_parts(line):
+    return line.split("\t") if len(line) <= MOST_OF_LINE else [line]
+
+
+def _name(text):
+    """What stands between quotes, which may be what `printable` made of a name."""
+    return text if len(text) <= _LONGEST_SHOWN and printable(text, _LONGEST_SHOWN) == text else printable(text)
+
+
+def message(text):
+    """A message as people see it, one line. What stands between single quotes is a name, which anybody may have chosen."""
+    text, pieces, start, done = str(text), [], None, 0
+    for quote in re.finditer("'", text):
+        at = quote.start()
+        if start is None and not text[max(at - 1, 0):at].isalnum():
+            start = at + 1
+        elif start is not None and not text[at + 1:at + 2].isalnum():
+            pieces += [text[done:start], _name(text[start:at])]
+            start, done = None, at
+    return printable("".join([*pieces, text[done:]]), _MOST_OF_MESSAGE)
 
 
 class Error(Exception):
-    """Any failure of tc. One of the classes below, unless it is a bug in tc itself."""
+    """Any failure of tc. One of the classes below, unless it is a bug in tc itself. `shown`: the names in the text are as `printable` has
+    them, which native code sees to."""
+
+    def __init__(self, text="", shown=False):
+        super().__init__(printable(text, _MOST_OF_MESSAGE) if shown else message(text))
 
 
 class ModelError(Error):
@@ -44,14 +112,6 @@ class LogError(Error):
     """A log of tuning records cannot be used."""
 
 
-def printable(text, most=200):
-    """Text of foreign origin as messages show it: one line of what can be printed, the middle left out where it is long."""
-    text = str(text)
-    if len(text) > most:
-        text = f"{text[:most // 2]}…{text[-(most // 2):]}"
-    return "".join(each if each.isprintable() else each.encode("unicode_escape", "replace").decode() for each in text)
-
-
 def error_of(exception):
     """What an exception is to users, whatever raised it: an Error as it is, a machine that has no room or
     refuses something, or a bug."""
@@ -68,9 +128,10 @@ def error_of(exception):
 
 def renamed(error, own, name):
     """The error with the name that users know a model by, in the place of the one that its graph has."""
-    if not own or own == name or f"model '{own}'" not in str(error):
+    before, after = (f"model '{printable(each)}'" for each in (own, name))
+    if not own or own == name or before not in str(error):
         return error
-    result = type(error)(str(error).replace(f"model '{own}'", f"model '{name}'"))
+    result = type(error)(str(error).replace(before, after), shown=True)
     result.__dict__.update(error.__dict__)
     return result
 

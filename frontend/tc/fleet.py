@@ -6,7 +6,7 @@ import sys
 import time
 
 from . import certs, interrupts
-from .errors import DeviceError
+from .errors import DeviceError, lines_text, printable
 from .native import compiler
 
 PROGRAMS = {"tracker": "Start a tracker, which lends devices to tuners (options: tracker --help).",
@@ -125,26 +125,37 @@ def _size(count):
     return "-" if not count else f"{count} B"
 
 
+def _queue(row):
+    """Who waits for the device, and when its lease ends for that; no line where nobody does."""
+    if not row["waiting"]:
+        return []
+    waiting = ", ".join(f"{printable(client['client']) or 'someone'} (since {client['seconds']:.0f} s, at most {client['seconds_left']:.0f} s more)"
+                        for client in row["waiting"])
+    left = max(0, row["longest_lease_seconds"] - row["lease_seconds"])
+    until = f"; its lease of {row['lease_seconds']:.0f} s ends within {left:.0f} s" if row["state"] == "leased" else ""
+    return [f"waiting for '{row['name']}': {waiting}{until}"]
+
+
 def _run_devices(arguments):
     rows = devices(arguments.tracker, arguments.credentials, arguments.insecure)
     warnings = _warnings(rows, arguments)
     if not rows:
-        return {"devices": [], "warnings": warnings}, "\n".join(
+        return {"devices": [], "warnings": warnings}, lines_text(
             ["no agent has joined this tracker; start one with `python -m tc agent`", *warnings])
     header = ["name", "state", "architecture", "processor", "cores", "vector", "clock",
               "L1 / L2 / L3", "runner", "unit", "measured", "client"]
     table = [header]
     for row in rows:
-        table.append([
+        table.append([printable(cell) for cell in (
             row["name"], row["state"], row["architecture"], row["processor"] or "-",
-            str(row["cores"]), f"{row['vector_bits']} bit" if row["vector_bits"] else "-",
+            row["cores"], f"{row['vector_bits']} bit" if row["vector_bits"] else "-",
             f"{row['clock_ghz']:.4g} GHz" if row["clock_ghz"] else "-",
             " / ".join(_size(row[f"l{level}_bytes"]) for level in (1, 2, 3)),
-            row["runner"], row["unit"], str(row["measured"]), row["client"] or "-"])
+            row["runner"], row["unit"], row["measured"], row["client"] or "-")])
     widths = [max(len(line[column]) for line in table) for column in range(len(header))]
-    text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
-                     for line in table)
-    return {"devices": rows, "warnings": warnings}, "\n".join([text, *warnings])
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table]
+    queues = [line for row in rows for line in _queue(row)]
+    return {"devices": rows, "warnings": warnings}, lines_text([*lines, *queues, *warnings])
 
 
 def add_commands(command):

@@ -2,9 +2,9 @@
 
 import os
 import re
-import stat
 
 from .errors import ModelError, UnsupportedError
+from .given_files import begin_of
 
 _LFS = b"version https://git-lfs.github.com/spec/"
 # A file's suffix: what it is, and how to come to a model that tc reads.
@@ -30,29 +30,21 @@ _CONVERTERS = {
 }
 
 
-def _begin(path):
-    try:
-        # A pipe would have it wait, and a device may have no end.
-        with open(path, "rb", opener=lambda each, flags: os.open(each, flags | os.O_NONBLOCK)) as file:
-            return file.read(200) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
-    except (OSError, ValueError):
-        return b""     # whoever reads it says why it cannot be
-
-
-def refuse_file(model):
-    """Refuses a path of what is known to be no model for tc; anything else is let through."""
+def refuse_file(model, of_pickles=()):
+    """Refuses a path of what is known to be no model for tc; anything else is let through. Files with the suffixes `of_pickles`
+    have a reader that tells what a pickle is."""
     try:
         path = os.fsdecode(os.fspath(model))
     except TypeError:
         return
     suffix = os.path.splitext(path)[1].lower()
-    begin = _begin(path)
+    begin = begin_of(path, 200)
     if begin.startswith(_LFS):
         size = re.search(rb"\nsize (\d+)", begin)
         large = f", which has {int(size[1])} bytes" if size else ""
         raise ModelError(f"{path}: this is a pointer of Git LFS, not the model{large}; fetch it with `git lfs pull` in its repository")
-    # Pickles of the second protocol and later; torch.save's own are told of by the reader of PyTorch's files.
-    if suffix in _PICKLES or (begin[:1] == b"\x80" and begin[1:2] in b"\2\3\4\5" and suffix not in (".pt", ".pt2", ".pth", ".ts", ".jit", ".bin")):
+    # Pickles of the second protocol and later.
+    if suffix in _PICKLES or (begin[:1] == b"\x80" and begin[1:2] in b"\2\3\4\5" and suffix not in (*of_pickles, ".bin")):
         raise UnsupportedError(f"{path}: this is a pickle, and reading one would run what is in it; load it yourself and write the model as "
                                "ONNX (of scikit-learn: skl2onnx.to_onnx(model, X[:1])), or give tc.compile the torch.nn.Module with inputs=")
     if os.path.isdir(path) and os.path.exists(os.path.join(path, "saved_model.pb")):

@@ -8,20 +8,24 @@ import math
 
 import numpy as np
 
-from .errors import ModelError, ShapeError, UnsupportedError
+from .errors import ModelError, ShapeError, UnsupportedError, error_of
+from .host_room import MOST_ELEMENTS
 
-# Of regular expressions, and of the elements that one operator makes.
+# Of regular expressions.
 LONGEST_PATTERN = 1 << 16
-MOST_ELEMENTS = 1 << 28
 # Of the files that ImageDecoder takes, as Pillow names them.
 IMAGE_FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
 
 
-def run(node, values):
-    """Runs a node on the values of its inputs by name, and adds its outputs."""
+def run(node, values, room=None):
+    """Runs a node on the values of its inputs by name, and adds its outputs, for which there has to be room where one is given."""
     arrays = [values[name] if name else None for name in node.inputs]
+    if room is not None:
+        room.take(node, arrays)
     try:
         results = OPERATORS[node.op_type](node, *arrays)
+    except MemoryError as error:
+        raise error_of(error) from None
     except (ValueError, TypeError, IndexError, AttributeError) as error:
         shapes = ", ".join("-" if array is None else f"{array.dtype} {list(array.shape)}" for array in arrays)
         raise ShapeError(f"{node.who} cannot take inputs of {shapes}: {error}") from None

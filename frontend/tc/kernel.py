@@ -7,7 +7,7 @@ import numpy as np
 
 from . import archives
 from .arguments import Options, options_of
-from .errors import ScheduleError
+from .errors import ModelError, ScheduleError, lines_text, printable
 from .module import Module
 from .native import compiler
 from .ports import BIT_TYPES
@@ -74,14 +74,25 @@ class Schedule:
 
     @property
     def llvm(self):
-        return self._native.llvm()
+        return self._native.code_text("llvm")
 
     @property
     def assembly(self):
-        return self._native.assembly()
+        return self._native.code_text("assembly")
+
+    def after_pass(self, name):
+        """The code behind a pass of docs/code_passes.md, as LLVM IR or LLVM's machine instructions; empty where it does not run for the target."""
+        passes = [each for each, _, _, stage in compiler.code_texts() if stage]
+        if name not in passes:
+            raise ModelError(f"there is no pass over code that is called '{name}'; the passes are {', '.join(passes)}")
+        return self._native.code_text(name)
+
+    def code_text(self, name):
+        """One of the texts that back ends show of the kernel's code: llvm, assembly, c, or that behind a pass."""
+        return self._native.code_text(name)
 
     def __repr__(self):
-        return "\n".join([f"<tc.Schedule of {self._native.name} for {self.target}>", *self.trace])
+        return lines_text([f"<tc.Schedule of {printable(self._native.name)} for {self.target}>", *self.trace])
 
 
 def _flat(values):
@@ -206,8 +217,8 @@ def time_calls(call, seconds, repeat=None):
 
 
 def kernels(model, target="native", shapes=None, threads=1, inputs=None, **options):
-    """The fused groups of the model in the order of a run, as the compiler schedules them; tolerance, quantised, rounding and
-    trust_archive are those of tc.compile."""
+    """The fused groups of the model in the order of a run, as the compiler schedules them; tolerance, quantised, rounding,
+    max_nodes, compile_time_limit and trust_archive are those of tc.compile."""
     model, shapes = described(archives.trusted(model) if options.pop("trust_archive", False) else model, inputs, shapes)
     options = options_of(Options(target=target, shapes=shapes, threads=threads, **options))
     name = compiler.resolve_target(target)[0]

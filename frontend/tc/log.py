@@ -1,4 +1,4 @@
-"""The log of measured schedules: what tuning found, in one SQLite file that later builds read."""
+"""The log of measured schedules: what tuning found, in a file or another store that later builds read."""
 
 import functools
 import hashlib
@@ -8,9 +8,10 @@ import re
 import typing
 import warnings
 
-from .errors import LogError
+from .errors import LogError, lines_text, printable
 from .files import write
 from .native import compiler
+from .version import VERSION
 
 _MAX_LINE = 4 << 20  # of an exported log
 _MAX_STATEMENT = 2000  # bytes of one that are looked at for people
@@ -40,7 +41,7 @@ class Record(typing.NamedTuple):
     chosen: bool
 
 
-def default_path():
+def default_url():
     """Where the log is when none is named: $TC_LOG, else the user's cache folder; None where $TC_LOG
     is empty."""
     if "TC_LOG" in os.environ:
@@ -49,9 +50,30 @@ def default_path():
     return os.path.join(cache, "tc", "log.db")
 
 
-def make_log_folder(log):
-    """Makes the folder of a log that is to be written."""
-    folder = os.path.dirname(os.path.abspath(log))
+def url_of(log):
+    """How the compiler opens what was given as a log: a URL or a path, which is text; another path object, whose name is
+    none of a URL; or a Log."""
+    if isinstance(log, Log):
+        return log.path
+    if isinstance(log, str):
+        return log
+    path = os.fsdecode(log)
+    return "sqlite:" + path if ":" in path else path
+
+
+def opened(log, write=False):
+    """The store of a log given by URL, path or Log. One to write is made where there is none, with its folder."""
+    if isinstance(log, Log) and not write:
+        return log.store
+    url = url_of(log)
+    file = compiler.file_of_store(url)
+    if write and file:
+        _make_folder(file)
+    return compiler.open_store(url, write)
+
+
+def _make_folder(file):
+    folder = os.path.dirname(os.path.abspath(file))
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -62,27 +84,43 @@ def make_log_folder(log):
 @functools.cache
 def build_id():
     """This compiler's build: its version and what its code hashes to."""
-    from . import __version__
-
     digest = hashlib.sha256()
     with open(compiler.__file__, "rb") as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
-    return f"{__version__} {digest.hexdigest()[:12]}"
+    return f"{VERSION} {digest.hexdigest()[:12]}"
 
 
 class Log:
-    """A log file; made by tc.tune and tc.compile(tune=True). Reading needs no right to write."""
+    """A log, named by a path or by a URL (docs/tuning.md lists their forms); made by tc.tune and tc.compile(tune=True).
+    Reading needs no right to write. It may stand wherever a log is named, and is closed by `close` or at the end of `with`."""
 
     def __init__(self, path):
-        self.path = os.fspath(path)
-        self._native = compiler.Log(self.path, False)
+        self.path = url_of(path)
+        self._store = compiler.open_store(self.path, False)
         self.problems = []
+
+    @property
+    def store(self):
+        """The compiler's own object."""
+        if self._store is None:
+            raise LogError(f"{self.path}: the log is closed; open it again with tc.Log")
+        return self._store
+
+    def close(self):
+        """Lets go of the store; the log then has no use."""
+        self._store = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def records(self, *, workload="", target="", device="", threads=0):
         """The records that fit, per workload the chosen first, then the fastest. Rows that no tc
         writes are left out; `problems` then has a sentence for each."""
-        rows, self.problems = self._native.records(workload, target, device, threads)
+        rows, self.problems = self.store.records(workload, target, device, threads)
         return [Record(**row) for row in rows]
 
     def best(self, *, target="", device=""):
@@ -96,12 +134,12 @@ class Log:
 
     def stats(self):
         """Counts by target, device, build and outcome."""
-        return self._native.stats()
+        return self.store.stats()
 
     def merge(self, other):
         """Adds another log's records; of two of one schedule the newer stays. Returns how many came."""
         other = other if isinstance(other, Log) else Log(other)
-        count, self.problems = compiler.Log(self.path, True).merge(other._native)
+        count, self.problems = opened(self, write=True).merge(other.store)
         return count
 
     def export(self, path):
@@ -125,7 +163,7 @@ class Log:
                     raise LogError(f"{source}: line {number} is no record: a record is one JSON object per "
                                    "line, as `python -m tc log export` writes them")
                 rows.append(row)
-        compiler.Log(os.fspath(path), True).add(rows)
+        opened(path, write=True).add(rows)
         return len(rows)
 
     def __repr__(self):
@@ -174,37 +212,37 @@ def _rows(records):
 def _record_lines(records):
     return [f"{_time_text(record):>24}  x{1 / record.ratio if record.ratio else 0:5.2f}  "
             f"{'chosen' if record.chosen else '      '}  {record.target}  {record.threads} threads  "
-            f"{hashlib.sha256(record.workload.encode()).hexdigest()[:8]} {describe(record.workload)[:100]}"
+            f"{hashlib.sha256(record.workload.encode()).hexdigest()[:8]} {printable(describe(record.workload)[:100])}"
             for record in records]
 
 
 def _run(arguments):
     if arguments.action in ("merge", "export", "import") and arguments.file is None:
         arguments.refuse(f"log {arguments.action} takes two files: log {arguments.action} LOG FILE")
-    path = arguments.log or default_path()
+    path = arguments.log or default_url()
     if path is None:
-        raise LogError("no log is named: give its path, or set TC_LOG")
+        raise LogError("no log is named: give its path or URL, or set TC_LOG")
     if arguments.action == "import":
         count = Log.import_into(path, arguments.file)
-        return {"imported": count}, f"{count} records from {arguments.file} are in {path}"
+        return {"imported": count}, printable(f"{count} records from {arguments.file} are in {path}")
     log = Log(path)
     if arguments.action == "merge":
         count = log.merge(arguments.file)
-        return {"merged": count, "problems": log.problems}, "\n".join(
+        return {"merged": count, "problems": log.problems}, lines_text(
             [f"{count} records from {arguments.file} are in {path}", *log.problems])
     if arguments.action == "export":
         count = log.export(arguments.file)
-        return {"exported": count}, f"{count} records of {path} are in {arguments.file}"
+        return {"exported": count}, printable(f"{count} records of {path} are in {arguments.file}")
     if arguments.action == "stats":
         stats = log.stats()
         text = [f"{path}: {stats['records']} records of {stats['workloads']} workloads, "
                 f"{stats['verified']} verified, {stats['bytes'] / 1e6:.2f} MB, schema {stats['schema']}"]
         for name in ("target", "device", "build", "outcome"):
             text += [f"{name:8} {count:7d}  {value}" for value, count in stats[f"by_{name}"].items()]
-        return stats, "\n".join(text)
+        return stats, lines_text(text)
     if arguments.action == "best":
         records = log.best(target=arguments.target or "")
-        return {"records": _rows(records)}, "\n".join(_record_lines(records)) or _none_text(path, "verified record", arguments)
+        return {"records": _rows(records)}, lines_text(_record_lines(records)) or _none_text(path, "verified record", arguments)
     records = log.records(target=arguments.target or "")
     if arguments.action == "show":
         wanted = arguments.workload
@@ -212,23 +250,24 @@ def _run(arguments):
                    hashlib.sha256(record.workload.encode()).hexdigest().startswith(wanted)]
         if not records:
             raise LogError(f"{path}: no workload begins with {wanted}; `log list` shows them")
-        text = [records[0].workload.rstrip()]
-        for line, record in zip(_record_lines(records), records):
-            text += ["", line, f"  {record.detail}" if record.detail else "", *(f"  {t}" for t in record.trace)]
+        text = [printable(line, _MAX_STATEMENT) for line in records[0].workload.rstrip().splitlines()]
+        for head, record in zip(_record_lines(records), records):
+            text += ["", head, f"  {printable(record.detail, _MAX_STATEMENT)}" if record.detail else "",
+                     *(f"  {printable(line, _MAX_STATEMENT)}" for line in record.trace)]
         return {"records": _rows(records)}, "\n".join(text)
-    return {"records": _rows(records), "problems": log.problems}, "\n".join(
+    return {"records": _rows(records), "problems": log.problems}, lines_text(
         (_record_lines(records) or [_none_text(path, "record", arguments)]) + log.problems)
 
 
 def _none_text(path, what, arguments):
     of_target = f" of target {arguments.target}" if arguments.target else ""
-    return f"{path} has no {what}{of_target}; `python -m tc tune MODEL` makes some"
+    return f"{printable(path)} has no {what}{of_target}; `python -m tc tune MODEL` makes some"
 
 
 def add_command(command):
     added = command("log", _run, "Look into a log of tuning records, or change it.")
     added.add_argument("action", choices=("list", "show", "best", "stats", "merge", "export", "import"))
-    added.add_argument("log", nargs="?", help="path; default: $TC_LOG, else the user's cache folder")
+    added.add_argument("log", nargs="?", help="path or URL; default: $TC_LOG, else the user's cache folder")
     added.add_argument("file", nargs="?", help="of merge, export and import: the other file")
     added.add_argument("--target", help="only records of this target")
     added.add_argument("--workload", default="", help="of show: the first digits of a workload's hash")
@@ -238,13 +277,18 @@ def let_read(options, log):
     """Has the build read the log: the one given, else the default one where there is one."""
     if log is False:
         return
-    path = log or default_path()
-    if path is None or not (log or os.path.exists(path)):
-        return
-    if not log:
-        try:
-            Log(path)
-        except LogError as error:
-            warnings.warn(f"the default log is not used: {error}", stacklevel=5)
-            return
-    options.log, options.build = os.fspath(path), build_id()
+    store = opened(log) if log else _opened_default()
+    if store is not None:
+        options.log, options.build = store, build_id()
+
+
+def _opened_default():
+    """The default log's store; None where there is none, and with a warning where it cannot be used."""
+    url = default_url()
+    try:
+        if url is None or ((file := compiler.file_of_store(url)) and not os.path.exists(file)):
+            return None
+        return opened(url)
+    except LogError as error:
+        warnings.warn(f"the default log is not used: {error}", stacklevel=6)
+        return None

@@ -9,13 +9,12 @@ import weakref
 import numpy as np
 
 from .composites import Division
-from .errors import DeviceError, Error, ShapeError, TargetError, error_of, renamed
+from .errors import MOST_OF_LINE, DeviceError, Error, ShapeError, TargetError, error_of, lines_text, printable, renamed
 from .files import cannot_be_written, replaced
 from .interrupts import temporary
+from .kinds import kind_row, runnable_kind
 from .native import LIBRARY_FOLDER, compiler, runtime
 from .ports import BIT_TYPES, NUMPY_NAMES, ports_of, shape_text
-
-KINDS = ("shared", "static", "executable", "object", "bare")
 
 
 def file_name(path):
@@ -38,8 +37,9 @@ class Module:
     _cast = "x.astype('{}')"     # how users convert an input
     _direct = None   # runs with a tuple of arrays, where nothing but that is to be done for a call
     _defaults = {}   # of inputs that a run may leave out
+    _compile_kind = None  # compiles the model for another kind of artefact, where its plan would be another one
 
-    def __init__(self, compiled=None, path=None, threads=None):
+    def __init__(self, compiled=None, path=None, threads=None, loaded=None):
         self._compiled = compiled
         self._path = path
         self._threads = threads or 0
@@ -49,7 +49,7 @@ class Module:
         self._why_not = ""
         self._division = None   # of sequences and optionals into tensors (composites.py)
         if compiled is None:
-            self._model = runtime.Model(os.fsencode(path))
+            self._model = loaded     # from the file at `path`
             info = self._model.info()
             self.inputs, self.outputs = ports_of(self._model.inputs()), ports_of(self._model.outputs())
             self.name, self.target = file_name(path), info["target"]
@@ -90,6 +90,10 @@ class Module:
         self._defaults = {name: np.frombuffer(data, np.dtype(BIT_TYPES.get(NUMPY_NAMES[dtype], NUMPY_NAMES[dtype]))).reshape(shape)
                           for name, (dtype, shape, data) in defaults.items()}
 
+    def compile_kinds_by(self, compile_kind):
+        """`compile_kind(kind)` compiles the model for a kind of artefact whose plan is not this module's; None: that is never needed."""
+        self._compile_kind = compile_kind
+
     def as_artefact(self):
         """The module whose inputs and outputs an artefact has: but for models of PyTorch with state this one."""
         return self
@@ -114,7 +118,7 @@ class Module:
         with tempfile.TemporaryDirectory(prefix="tc-") as folder, temporary(folder):
             path = os.path.join(folder, "model.so")
             self._write("shared", path)
-            self._model = runtime.Model(os.fsencode(path))
+            self._model = runtime.Model(os.fsencode(path), check=False)     # nobody else has had the file
             self._model.rename(self.name)
 
     def __call__(self, *arrays, **named):
@@ -131,6 +135,23 @@ class Module:
         """Runs the model with {input name: array}; returns {output name: array}."""
         results = self._run(self._in_order((), arrays))
         return {port.name: result for port, result in zip(self.outputs, results)}
+
+    @property
+    def in_place(self):
+        """{output: input} of the outputs that run_in_place writes into an input's array: those that are an input with
+        some elements changed, such as the keys and values of attention."""
+        if self._model is None or self._division:
+            return {}
+        return {port.name: self.inputs[index].name for port, index in zip(self.outputs, self._model.in_place()) if index >= 0}
+
+    def run_in_place(self, *arrays):
+        """Runs the model with its inputs in order; returns a tuple of its outputs. Those that `in_place` has are the arrays
+        of their inputs, in which the run writes what changes; the others are new ones."""
+        if not self.in_place:
+            raise ShapeError(f"model '{self.name}' has no output that lies in an input's array; call it")
+        self._check_count(arrays)
+        self._need_runnable()
+        return self._runner.run(arrays, in_place=True)
 
     def _in_order(self, arrays, named):
         names = [port.name for port in self.inputs]
@@ -174,7 +195,7 @@ class Module:
 
     def _need_runnable(self):
         if self._runner is None:
-            kind = "bare" if self.target.startswith("rv32") else "executable"     # the only one that there is for 32-bit targets
+            kind = runnable_kind(self.target)
             raise TargetError(
                 f"model '{self.name}' is compiled for {self.target} and does not run here "
                 f"({self._why_not}); write it with export(path, kind=\"{kind}\") and run it on "
@@ -259,14 +280,15 @@ class Module:
 
     def export(self, path, kind="shared"):
         """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable" (no
-        files beside it are needed; reads and writes .npy), "object" (one relocatable file with a .h beside it) or "bare" (an
-        object for a system without an OS, with a .h beside it that tells what it needs: docs/bare.md). Symbols are called after
-        the file, so that one program may have several: first.a has first_descriptor (docs/c.md).
+        files beside it are needed; reads and writes .npy), "object" (one relocatable file with a .h beside it), "bare" (an
+        object for a system without an OS, with a .h beside it that tells what it needs: docs/bare.md) or "c" (C99 source: first.c,
+        first.h and first_weights.c, docs/c_source.md). Symbols are called after the file, so that one program may have several:
+        first.a has first_descriptor (docs/c.md).
 
         Returns what a "bare" one takes of memory, {"constants", "code", "arena", "zeros", "stack"} in bytes; else {}."""
         path = os.fsdecode(path)
-        if kind not in KINDS:
-            raise TargetError(f"unknown kind of artefact '{kind}'; the kinds are {', '.join(KINDS)}")
+        if kind != "shared":      # which loaded modules can be written as without the compiler
+            kind_row(kind)
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
             raise DeviceError(f"'{path}' cannot be written: there is no folder '{folder}'")
@@ -286,8 +308,11 @@ class Module:
 
     def _write(self, kind, path):
         # As bytes: the name of a folder need not be text.
+        compiled = self._compiled
         try:
-            return self._compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
+            if self._compile_kind is not None and compiler.needs_own_plan(compiled, kind):
+                compiled = self._compile_kind(kind)
+            return compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
         except Error as error:
             raise renamed(error, self._compiled.model, self.name) from None
 
@@ -326,14 +351,14 @@ class Module:
     def explain(self):
         """What the compiler did, as text: one line per kernel with its work, the predicted time, after
         a profile the measured one, and its schedule."""
-        lines = [f"model {self.name} for {self.target}"]
-        lines += [f"input  {port.name}: {shape_text(port)}" for port in self.inputs]
-        lines += [f"output {port.name}: {shape_text(port)}" for port in self.outputs]
+        lines = [f"model {printable(self.name)} for {self.target}"]
+        lines += [f"input  {printable(port.name)}: {shape_text(port)}" for port in self.inputs]
+        lines += [f"output {printable(port.name)}: {shape_text(port)}" for port in self.outputs]
         memory = self.memory
         arena = "depends on shapes" if memory.arena is None else f"{memory.arena / 1e6:.2f} MB"
         lines.append(f"memory constants {memory.constants / 1e6:.2f} MB, arena {arena}")
         if not self._compiled:
-            return "\n".join(lines + [f"made by {self.provenance}"])
+            return lines_text(lines + [f"made by {self.provenance}"])
         if self._compiled.tuned_kernels:
             lines.append(f"{self._compiled.tuned_kernels} kernels run schedules of the tuning log")
         lines += self._compiled.notes
@@ -358,11 +383,11 @@ class Module:
             algorithm = f"  [{report['algorithm']}]" if report["algorithm"] else ""
             lines.append(line + report["label"] + algorithm)
             lines += [f"        {line}" for line in report["trace"]]
-        return "\n".join(lines)
+        return lines_text(lines)
 
     def __repr__(self):
-        ports = ", ".join(f"{port.name}: {shape_text(port)}" for port in self.inputs)
-        return f"<tc.Module {self.name} for {self.target} ({ports})>"
+        ports = ", ".join(f"{printable(port.name)}: {shape_text(port)}" for port in self.inputs)
+        return printable(f"<tc.Module {printable(self.name)} for {self.target} ({ports})>", MOST_OF_LINE)
 
     def _repr_html_(self):
         """For notebooks."""

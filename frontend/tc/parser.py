@@ -5,6 +5,8 @@ import difflib
 import re
 import sys
 
+from .errors import message as shown
+
 # What argparse calls an argument, where the user knows it by another name.
 _NAMES = {"COMMAND": "the command"}
 
@@ -58,7 +60,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         """Ends with the status 2."""
-        self.exit(2, f"tc: {_sentence(message)}; `{self.prog} --help` lists what it takes\n")
+        self.exit(2, f"tc: {shown(_sentence(message))}; `{self.prog} --help` lists what it takes\n")
 
 
 def _sentence(message):

@@ -11,7 +11,7 @@ import typing
 
 import numpy as np
 
-from .errors import ShapeError
+from .errors import ShapeError, lines_text, printable
 from .files import write
 from .native import compiler, runtime
 
@@ -186,7 +186,7 @@ class Profile:
     def __str__(self):
         totals = self.summary()
         whole = totals["step_seconds"]
-        lines = [f"{self.model} for {self.target}, {self.threads} thread{'s' * (self.threads > 1)}: "
+        lines = [f"{printable(self.model)} for {self.target}, {self.threads} thread{'s' * (self.threads > 1)}: "
                  f"{self.runs} runs, fastest {totals['run_seconds'] * 1e3:.3f} ms, median "
                  f"{totals['median_run_seconds'] * 1e3:.3f} ms",
                  f"{'step':>5s} {'us':>10s} {'%':>5s} {'GFLOP/s':>8s} {'MB':>8s} {'roof':>8s} "
@@ -208,7 +208,7 @@ class Profile:
             total += (f", {totals['roof_seconds'] * 1e3:.3f} ms at the roofs "
                       f"({_percent(totals['share'])} of the roof), predicted "
                       f"{totals['predicted_seconds'] * 1e3:.3f} ms")
-        return "\n".join([*lines, total])
+        return lines_text([*lines, total])
 
 
 def _percent(share):
@@ -238,7 +238,7 @@ def limits_text(measured):
     lines.append(f"  call {measured['call_seconds'] * 1e6:.2f} us, with all threads "
                  f"{measured['awake_seconds'] * 1e6:.2f} us, woken from sleep "
                  f"{measured['asleep_seconds'] * 1e6:.2f} us")
-    return "\n".join(lines)
+    return lines_text(lines)
 
 
 def profile(module, arrays, seconds, repeat=None):

@@ -5,16 +5,15 @@ import os
 
 import numpy as np
 
-from .errors import ModelError
+from .errors import ModelError, printable
+from .given_files import begin_of, read_array, read_arrays
 
 METHODS = ("minmax", "percentile", "entropy")     # as ranges.py has them, which needs the package onnx
 
 
 def _array(path):
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise ModelError(f"{path} cannot be read: {error}") from None
+    """The array of a .npy file, or {name: array} of a .npz file."""
+    return read_arrays(path) if begin_of(path, 4) == b"PK\x03\x04" else read_array(path)
 
 
 def _data(path):
@@ -22,15 +21,14 @@ def _data(path):
     a file for each sample."""
     if os.path.isdir(path):
         files = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith((".npy", ".npz")))
-        return [dict(each) if path.endswith(".npz") else each for path, each in ((path, _array(path)) for path in files)]
+        return [_array(path) for path in files]
     found = _array(path)
     if isinstance(found, np.ndarray):
         return found
-    arrays = dict(found)
-    counts = {len(array) for array in arrays.values() if array.ndim}
+    counts = {len(array) for array in found.values() if array.ndim}
     if len(counts) != 1:
         raise ModelError(f"{path} has arrays of {', '.join(map(str, sorted(counts))) or 'no'} samples; all need as many")
-    return [{name: array[at:at + 1] for name, array in arrays.items()} for at in range(counts.pop())]
+    return [{name: array[at:at + 1] for name, array in found.items()} for at in range(counts.pop())]
 
 
 def _quantize(arguments):
@@ -44,7 +42,7 @@ def _quantize(arguments):
                       progress=False if arguments.json else None)
     result.save(output)
     row = json.loads(json.dumps(result.to_dict())) | {"file": output, "bytes": len(result.model)}
-    return row, f"{result}\nwrote {output} ({len(result.model) / 1e6:.3f} MB)"
+    return row, f"{result}\nwrote {printable(output)} ({len(result.model) / 1e6:.3f} MB)"
 
 
 def add_command(command):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import Error, ModelError
+from .errors import Error, ModelError, lines_text
 from .module import Memory, Module
 from .sources import source_of
 
@@ -106,7 +106,7 @@ class RecurringModule(Module):
     def explain(self):
         lines = [f"a version is compiled for sizes that {self._runs_before + 1} runs have; the last {self._most} are kept"]
         lines += ["  " + ", ".join(f"{port.name}: {shape}" for port, shape in zip(self.inputs, shapes)) for shapes in self.versions]
-        return "\n".join([super().explain(), *lines])
+        return lines_text([*super().explain().splitlines(), *lines])
 
 
 def reader_of(model):

@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from .errors import Error
+from .kinds import kind_row
 
 # As SI and IEC have them: 256KB are 256,000 bytes, 256KiB are 262,144.
 _UNITS = {"": 1, "b": 1, **{f"{prefix}b": 1000 ** power for power, prefix in enumerate("kmgt", 1)},
@@ -58,7 +59,8 @@ def kilobytes(count):
 def flash_limit(arguments):
     """max_flash of a command's arguments: a bare artefact has its constants in flash, however large that is."""
     given = getattr(arguments, "max_flash", None)
-    apart = getattr(arguments, "kind", None) == "bare" and arguments.max_ram
+    kind = getattr(arguments, "kind", None)
+    apart = arguments.max_ram and kind and kind_row(kind)["constants_in_flash"]
     return given or (UNLIMITED if apart else None)
 
 

@@ -4,8 +4,8 @@ import typing
 
 import numpy as np
 
-from . import host_operators
-from .errors import ShapeError, TargetError, UnsupportedError
+from . import host_operators, host_room
+from .errors import ShapeError, TargetError, UnsupportedError, lines_text
 from .module import Memory, Module
 from .native import compiler
 from .ports import BIT_TYPES, NUMPY_NAMES, TC_NAMES, Port, ports_of, shape_text
@@ -36,6 +36,7 @@ class StringModule(Module):
         self.target = compiler.resolve_target(options().target)[0]
         self._constants = {name: _value(value) for name, value in program["constants"].items()}
         self._before, self._after = ([_node(row) for row in program[part]] for part in ("before", "after"))
+        self._room = host_room.of_a_run(options().max_ram)
         self._fold()
         self._rest = None
         if program["rest"] is not None:
@@ -43,9 +44,10 @@ class StringModule(Module):
 
     def _fold(self):
         """Computes what depends on constants alone."""
-        left = []
+        left, room = [], host_room.Room(host_room.OF_CONSTANTS)
         for node in self._before:
-            if all(not name or name in self._constants for name in node.inputs):
+            known = all(not name or name in self._constants for name in node.inputs)
+            if known and room.fits(node, [self._constants[name] if name else None for name in node.inputs]):
                 host_operators.run(node, self._constants)
             else:
                 left.append(node)
@@ -72,13 +74,14 @@ class StringModule(Module):
         for port, array in zip(self.inputs, arrays):
             values[port.name] = self._strings(port, array) if port.dtype == "string" else self._as_array(port, array)
         self._check_sizes(values)
+        room = host_room.Room(self._room)
         for node in self._before:
-            host_operators.run(node, values)
+            host_operators.run(node, values, room)
         if self._rest:
             results = self._rest._run([values[port.name] for port in self._rest.inputs])
             values.update({port.name: result for port, result in zip(self._rest.outputs, results)})
         for node in self._after:
-            host_operators.run(node, values)
+            host_operators.run(node, values, room)
         return tuple(values[port.name] for port in self.outputs)
 
     def _strings(self, port, value):
@@ -129,7 +132,7 @@ class StringModule(Module):
         lines += [f"output {port.name}: {shape_text(port)}" for port in self.outputs]
         for where, nodes in (("before", self._before), ("after", self._after)):
             lines += [f"on the host, {where} what is compiled: {node.who}" for node in nodes]
-        return "\n".join(lines + (["compiled:", self._rest.explain()] if self._rest else ["nothing is compiled"]))
+        return lines_text(lines + (["compiled:", *self._rest.explain().splitlines()] if self._rest else ["nothing is compiled"]))
 
 
 def _ports(rows):

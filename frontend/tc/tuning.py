@@ -12,10 +12,11 @@ import typing
 from . import fleet
 from . import archives
 from .arguments import Options, options_of
-from .errors import Error
-from .log import build_id, default_path, make_log_folder
+from .errors import Error, lines_text, printable
+from .log import build_id, default_url, opened, url_of
 from .interrupts import temporary
 from .native import LIBRARY_FOLDER, compiler
+from .parser import number
 from .sources import described, source_of
 
 PROGRAM_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
@@ -70,7 +71,7 @@ class TuneResult(typing.NamedTuple):
         if self.model_gain is not None:
             lines.append(f"whole model: {self.model_gain:.3f} times as fast as untuned")
         lines.append(f"log: {self.log}")
-        return "\n".join(lines)
+        return lines_text(lines)
 
 
 def _amount(value, unit):
@@ -115,7 +116,7 @@ class _LiveDisplay:
         left = f", {raw['seconds_left']:.0f} s left" if raw["seconds_left"] >= 0 else ""
         lines = [*_table(kernels, unit, most=24),
                  f"{raw['trials']} tried, {raw['measured']} measured{left}: {raw['doing']}"]
-        self._live.update(Text("\n".join(lines)), refresh=True)
+        self._live.update(Text(lines_text(lines)), refresh=True)
 
     def close(self):
         self._live.stop()
@@ -135,8 +136,8 @@ class _PlainLines:
         kernels, unit = _progress_of(raw)
         untuned = sum(kernel.untuned * kernel.calls for kernel in kernels)
         best = sum(kernel.best * kernel.calls for kernel in kernels)
-        print(f"tune: {raw['seconds']:.0f} s, {raw['trials']} tried, kernels {_amount(untuned, unit)} -> "
-              f"{_amount(best, unit)}, {raw['doing']}", file=self._stream, flush=True)
+        print(printable(f"tune: {raw['seconds']:.0f} s, {raw['trials']} tried, kernels {_amount(untuned, unit)} -> "
+                        f"{_amount(best, unit)}, {raw['doing']}"), file=self._stream, flush=True)
 
     def close(self):
         pass
@@ -173,18 +174,21 @@ def _work_folder():
 
 
 def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tolerance=1e-4, trials=None,
-         time_limit=None, log=None, tracker=None, credentials=None, insecure=False, seed=0,
+         time_limit=None, log=None, tracker=None, credentials=None, insecure=False, builders="processes", seed=0,
          progress=None, quantised="exact", rounding="stored", open_initializers=(), data_folders=(), trust_archive=False,
-         _from_random=False, _sample_seconds=None):
+         max_nodes=None, compile_time_limit=None, _from_random=False, _sample_seconds=None):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
 
     trials      candidates at most, those that the log knows included; default 1000 where no time
                 limit is given
     time_limit  seconds at most, earlier sessions with this log included
-    log         path of the SQLite file; default $TC_LOG or the user's cache folder
+    log         path or URL of the log, or a tc.Log; default $TC_LOG or the user's cache folder
     tracker     "host:port"; None tunes on this machine
+    builders    what builds the candidates: "processes", one on each core of this machine, or "processes:4"
     progress    a callable that gets a dict now and then, True or False; default: a live table on a
                 terminal, silent otherwise
+    compile_time_limit  seconds that each compilation of the whole model may take, of which the first finds the kernels; max_nodes and the
+                other options are those of tc.compile
 
     May be interrupted at any moment: the next call with the same log goes on where it was.
     """
@@ -193,15 +197,15 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
         raise Error(f"time_limit is {time_limit!r}; give a number of seconds above 0")
     model, shapes = described(archives.trusted(model) if trust_archive else model, inputs, shapes)
-    log = os.fspath(log) if log else default_path()
+    log = url_of(log) if log else default_url()
     if log is None:
         raise Error("tuning needs a log: give log=\"FILE\"")
-    make_log_folder(log)
+    store = opened(log, write=True)     # what is wrong with it is told before the work
     request = compiler.TuneRequest()
     request.compile = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance,
                                          seed=seed, quantised=quantised, rounding=rounding,
-                                         open_initializers=open_initializers, data_folders=data_folders))
-    request.log = log
+                                         open_initializers=open_initializers, data_folders=data_folders,
+                                         max_nodes=max_nodes, compile_time_limit=compile_time_limit))
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
     request.credentials = os.fspath(credentials) if credentials else ""
     request.programs = PROGRAM_FOLDER
@@ -217,7 +221,8 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
     try:
         with _work_folder() as folder:
             request.work_folder = folder
-            raw = compiler.tune(source_of(model), request, display)
+            builder = compiler.open_builder(builders, PROGRAM_FOLDER, LIBRARY_FOLDER, folder)
+            raw = compiler.tune(source_of(model), request, store, builder, display)
     finally:
         if hasattr(display, "close"):
             display.close()
@@ -225,3 +230,16 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
     return TuneResult(kernels, unit, raw["last"]["trials"], raw["last"]["measured"],
                       raw["last"]["seconds"], 1 / raw["model_ratio"] if raw["model_ratio"] else None,
                       raw["stopped"], raw["notes"], log)
+
+
+def add_tuning_options(added):
+    """The options of a search, for a command that makes one."""
+    added.add_argument("--trials", type=number(int, 1, "a whole number"), help="schedules to try at most (default 1000)")
+    added.add_argument("--time-limit", type=number(float, 0, "a number"), metavar="SECONDS",
+                       help="stop after that long, earlier sessions with this log included")
+    added.add_argument("--tracker", metavar="HOST:PORT",
+                       help="tune on this tracker's devices; default: on this machine")
+    added.add_argument("--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc")
+    added.add_argument("--insecure", action="store_true", help="plain text, to a tracker of this machine started so")
+    added.add_argument("--builders", default="processes", metavar="processes[:N]",
+                       help="what builds the schedules to try; default: a process on each core")

@@ -172,7 +172,7 @@ def verify(model, target="native", inputs=None, *, budget=None, **options):
     inputs     {name: array}; what is not given is seeded data of normal distribution
     budget     largest error of a value, relative to its largest magnitude; default: the tolerance
     options    against, another model with values of the same names, from which this one was made, as the reference; progress,
-               threads, tolerance, seed, log and max_ram as of tc.compile; shapes, which give the sizes of what is not given
+               threads, tolerance, seed, log, max_ram, max_nodes and compile_time_limit (of each compilation) as of tc.compile; shapes, which give the sizes of what is not given
                ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch, and
                trust_archive
     """
@@ -191,6 +191,7 @@ def verify_by(pipeline, model, inputs=None, question=Question()):
 def _verify(pipeline, model, inputs, question, progress):
     budget = pipeline.tolerance if question.budget is None else question.budget
     file, name, shapes = _file_of(model, question.examples, question.shapes)
+    pipeline.model = name
     values = _values(file, name, pipeline, dict(inputs or {}), shapes)
     file, values = _bound(file, values, shapes, pipeline)
     other = _file_of(question.against, None, None)[0] if question.against is not None else None

@@ -36,6 +36,7 @@ class Pipeline:
     def __init__(self, log=None, **options):
         """The options as tc.compile takes them."""
         self._options, self.log = Options(**options), log
+        self.model = "model.onnx"     # as errors name it
         self.target, self.threads = self._options.target, self._options.threads
         self.tolerance, self.seed = self._options.tolerance, self._options.seed
         # What each pass makes of a graph, by its name and in their order.
@@ -50,7 +51,7 @@ class Pipeline:
         if tolerance is not None:
             options.tolerance = tolerance
         let_read(options, self.log if log is None else log)
-        return compiler.Graph.imported(compiler.Source(data, "model.onnx"), options)
+        return compiler.Graph.imported(compiler.Source(data, self.model), options)
 
     def simplified(self, graph, without=()):
         for name, run in self.passes:

@@ -3,6 +3,7 @@
 import math
 
 from .comparing import QUANTISED
+from .errors import lines_text
 
 _NEXT = {
     "pass": "look at the pass: `python -m tc inspect {model} --dump={name}` shows the graph after it, --dump=all after each",
@@ -104,7 +105,7 @@ def report_text(found):
             lines.append(f"ONNX Runtime has no say: {found.peer['why_not']}")
     lines += [f"warning: {warning}" for warning in found.warnings]
     if found.right:
-        return "\n".join([*lines, "right: every output is within the budget, and no node is wrong by itself"])
+        return lines_text([*lines, "right: every output is within the budget, and no node is wrong by itself"])
     lines += _culprit_lines(found)
     model = next((path for path in found.files if path.endswith("minimal.onnx")), None)
     if found.files:
@@ -115,4 +116,4 @@ def report_text(found):
         given = "".join(f" --input '{name}={path}'" for name, path in
                         zip(found.minimal_inputs, (path for path in found.files if path.endswith(".npy"))))
         lines.append(f"again: python -m tc verify {model}{reference}{given}")
-    return "\n".join(lines)
+    return lines_text(lines)

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from .composites import Form, arrays_of, form_of, set_forms
-from .errors import UnsupportedError
+from .errors import UnsupportedError, lines_text, printable
 from .module import Memory, Module
 from .native import compiler
 from .ports import ports_of, shape_text
@@ -104,7 +104,7 @@ class VersionedModule(Module):
             module._divide(compiler.signature(self._source.copy(), options), options)
         self._compiled_since_reuse += 1
         if self._compiled_since_reuse == MANY_COMPILATIONS:
-            warnings.warn(f"model '{self.name}' was compiled for {MANY_COMPILATIONS} combinations of values of "
+            warnings.warn(f"model '{printable(self.name)}' was compiled for {MANY_COMPILATIONS} combinations of values of "
                           f"{', '.join(self.deciding_inputs)}; each new one takes a compilation", stacklevel=5)
         return module
 
@@ -159,10 +159,10 @@ class VersionedModule(Module):
         for (names, _), module in versions:
             values = ", ".join(f"{name} = {_short(value)}" for name, value in module.values.items())
             lines.append(f"  {values}{' (last run)' if module is self._last else ''}")
-        return "\n".join(lines + ([self._last.explain()] if self._last else []))
+        return lines_text(lines + (self._last.explain().splitlines() if self._last else []))
 
 
 def _short(value):
     if isinstance(value, Form):
         return str(value)
-    return np.array2string(value, threshold=8, separator=", ")
+    return " ".join(np.array2string(value, threshold=8, separator=", ").split())

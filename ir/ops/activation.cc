@@ -4,6 +4,7 @@
 namespace tc {
 
 void register_activation_ops(OpTable& table) {
+  // clang-format off
   const ElementwiseRow rows[] = {
       {"Relu", 1, "max(a, 0)", 1, "Larger of the element and 0."},
       {"LeakyRelu", 1, "select(a < 0, alpha * a, a)", 1, "Slope `alpha` below 0.", {{"alpha", 0.01}}},
@@ -17,7 +18,8 @@ void register_activation_ops(OpTable& table) {
       {"Sigmoid", 1, "sigmoid(a)", 1, "1 / (1 + exp(-a))."},
       {"HardSigmoid", 1, "max(0, min(1, alpha * a + beta))", 1, "Piecewise linear sigmoid.",
        {{"alpha", 0.2}, {"beta", 0.5}}},
-      {"HardSwish", 14, "a * max(0, min(1, a * 0.16666666666666666 + 0.5))", 1, "The element times its hard sigmoid."},
+      {"HardSwish", 14, "a * max(0, min(1, a * 0.16666666666666666 + 0.5))", 1,
+       "The element times its hard sigmoid."},
       {"Swish", 24, "a * sigmoid(alpha * a)", 1, "The element times its sigmoid.", {{"alpha", 1.0}}},
       {"Tanh", 1, "tanh(a)", 1, "Hyperbolic tangent."},
       {"Softplus", 1, "max(a, 0) + log1p(exp(-abs(a)))", 1, "log(1 + exp(a))."},
@@ -27,14 +29,25 @@ void register_activation_ops(OpTable& table) {
       {"Shrink", 9, "select(a < -lambd, a + bias, select(a > lambd, a - bias, 0))", 1,
        "Elements near 0 become 0, the others move towards it by `bias`.", {{"lambd", 0.5}, {"bias", 0.0}}},
   };
+  // clang-format on
   for (const ElementwiseRow& row : rows) {
     OpRow& added = table.add(elementwise(row));
     added.traits.homogeneous = row.name == "Relu" || row.name == "LeakyRelu";
   }
 
-  table.add(elementwise({"SwiGLU", 28, "a * sigmoid(alpha * a) * b", 2, "The first operand times its sigmoid times the second.", {{"alpha", 1.0}}}));
+  table.add(elementwise({"SwiGLU",
+                         28,
+                         "a * sigmoid(alpha * a) * b",
+                         2,
+                         "The first operand times its sigmoid times the second.",
+                         {{"alpha", 1.0}}}));
 
-  OpRow quick = elementwise({"QuickGelu", 1, "a * sigmoid(alpha * a)", 1, "Gelu by a sigmoid of slope `alpha`.", {{"alpha", 1.702}}});
+  OpRow quick = elementwise({"QuickGelu",
+                             1,
+                             "a * sigmoid(alpha * a)",
+                             1,
+                             "Gelu by a sigmoid of slope `alpha`.",
+                             {{"alpha", 1.702}}});
   quick.onnx = {{"QuickGelu", 1, nullptr, "com.microsoft"}};
   table.add(std::move(quick));
 

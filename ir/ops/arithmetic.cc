@@ -40,7 +40,8 @@ Dim divided(const Dim& a, const Dim& b) {
   return floor_div(a, b);
 }
 
-// The remainder with the sign of the dividend, and that with the sign of the divisor; a dividend that is not known is not negative.
+// The remainder with the sign of the dividend, and that with the sign of the divisor; a dividend that is not
+// known is not negative.
 Dim rest_of_dividend(const Dim& a, const Dim& b) {
   if (b == Dim(0) || b == Dim(-1)) return 0;
   return a.is_constant() && b.is_constant() ? Dim(a.constant() % b.constant()) : mod(a, b);
@@ -75,7 +76,8 @@ OpRow variadic(const std::string& name, BinaryOp op, const std::string& doc) {
 }
 
 OpRow mod_row() {
-  OpRow row = elementwise({"Mod", 10, "mod(a, b)", 2, "Remainder with the sign of the divisor; of the dividend where `fmod` is 1."});
+  OpRow row = elementwise({"Mod", 10, "mod(a, b)", 2,
+                           "Remainder with the sign of the divisor; of the dividend where `fmod` is 1."});
   row.attributes = {{"fmod", int64_t{0}}};
   auto plain = row.lower;
   auto floating = elementwise({"Fmod", 10, "fmod(a, b)", 2, ""}).lower;
@@ -94,7 +96,8 @@ OpRow mod_row() {
 ExprPtr power_of_half(const ExprPtr& base) {
   const double infinity = std::numeric_limits<double>::infinity();
   const ExprPtr root = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, base, constant(base->dtype, 0)));
-  return select(binary(BinaryOp::Eq, base, constant(base->dtype, -infinity)), constant(base->dtype, infinity), root);
+  return select(binary(BinaryOp::Eq, base, constant(base->dtype, -infinity)), constant(base->dtype, infinity),
+                root);
 }
 
 // The power for an exponent that is known, or null.
@@ -120,17 +123,20 @@ ExprPtr power(const ExprPtr& base, const ExprPtr& exponent) {
     return binary(BinaryOp::Pow, base, e);
   }
   if (exponent->dtype == base->dtype) return binary(BinaryOp::Pow, base, exponent);
-  ExprPtr whole = cast(base->dtype, binary(BinaryOp::Pow, cast(DType::I64, base), cast(DType::I64, exponent)));
+  ExprPtr whole =
+      cast(base->dtype, binary(BinaryOp::Pow, cast(DType::I64, base), cast(DType::I64, exponent)));
   if (!is_float(exponent->dtype)) return whole;
   ExprPtr real = binary(BinaryOp::Pow, cast(DType::F64, base), cast(DType::F64, exponent));
   ExprPtr nudged = binary(BinaryOp::Mul, real, constant(DType::F64, 1 + 0x1p-50));
-  return select(binary(BinaryOp::Eq, unary(UnaryOp::Floor, exponent), exponent), whole, cast(base->dtype, nudged));
+  return select(binary(BinaryOp::Eq, unary(UnaryOp::Floor, exponent), exponent), whole,
+                cast(base->dtype, nudged));
 }
 
 // The operand of `pow(x, 1)`.
 ValueId forwards_first_power(const Graph& graph, const Node& node) {
   const TensorPtr& power = graph[node.inputs.at(1)].constant;
-  return power && power->count() == 1 && power->as_double(0) == 1 ? forwards_same_shape(graph, node) : kNoValue;
+  return power && power->count() == 1 && power->as_double(0) == 1 ? forwards_same_shape(graph, node)
+                                                                  : kNoValue;
 }
 
 OpRow pow_row() {
@@ -150,10 +156,11 @@ OpRow pow_row() {
 }
 
 OpRow clip_row() {
-  OpRow row = elementwise({"Clip", 6, "max(min(a, c), b)", 3,
-                           "The element brought into [b, c]; either end may be left out."});
+  OpRow row = elementwise(
+      {"Clip", 6, "max(min(a, c), b)", 3, "The element brought into [b, c]; either end may be left out."});
   row.minimum_inputs = 1;
-  row.attributes = {{"min", -std::numeric_limits<double>::infinity()}, {"max", std::numeric_limits<double>::infinity()}};
+  row.attributes = {{"min", -std::numeric_limits<double>::infinity()},
+                    {"max", std::numeric_limits<double>::infinity()}};
   row.onnx = {{"Clip", 1}, {"Clip", 11}};
   row.infer = [](InferContext& context) {
     for (int i : {1, 2}) need_one_element(context, i, text("bound ", i));
@@ -187,11 +194,13 @@ bool shifts_within(const Value& amounts) {
   return true;
 }
 
-// The loop IR's shifts by more than all bits give 0; of a negative number to the right the operator's text wants -1, as a shift by
-// all bits but one gives.
+// The loop IR's shifts by more than all bits give 0; of a negative number to the right the operator's text
+// wants -1, as a shift by all bits but one gives.
 OpRow shift_row() {
-  OpRow row = elementwise({"BitShift", 11, "shl(a, b)", 2, "Shift by b bits to `direction` LEFT or RIGHT; by a negative number, or all bits or more, "
-                                                           "nothing but the sign remains to the right, and 0 to the left."});
+  OpRow row =
+      elementwise({"BitShift", 11, "shl(a, b)", 2,
+                   "Shift by b bits to `direction` LEFT or RIGHT; by a negative number, or all bits or more, "
+                   "nothing but the sign remains to the right, and 0 to the left."});
   row.attributes = {{"direction", std::string("LEFT"), true, "", one_of({"LEFT", "RIGHT"})}};
   row.lower = [](LowerContext& context) {
     auto space = context.space("i", *context.output_value(0).shape);
@@ -200,35 +209,43 @@ OpRow shift_row() {
     const bool left = string_attribute(context.node(), "direction") == "LEFT";
     if (!left && is_signed(a->dtype) && !shifts_within(context.input_value(1))) {
       const ExprPtr most = int_constant(a->dtype, bits_of(a->dtype) - 1);
-      const ExprPtr within = binary(BinaryOp::And, binary(BinaryOp::Ge, b, int_constant(a->dtype, 0)), binary(BinaryOp::Le, b, most));
+      const ExprPtr within = binary(BinaryOp::And, binary(BinaryOp::Ge, b, int_constant(a->dtype, 0)),
+                                    binary(BinaryOp::Le, b, most));
       b = select(within, b, most);
     }
-    context.assign("e", space.iterators, context.output(0), space.position, binary(left ? BinaryOp::Shl : BinaryOp::Shr, a, b));
+    context.assign("e", space.iterators, context.output(0), space.position,
+                   binary(left ? BinaryOp::Shl : BinaryOp::Shr, a, b));
   };
   return row;
 }
 
 OpRow wide_product_row() {
-  OpRow row = elementwise({"WideProduct", 1, "a * b", 2, "Product, in 64 bits, of two integers of 32 bits; the compiler makes it."});
+  OpRow row = elementwise({"WideProduct", 1, "a * b", 2,
+                           "Product, in 64 bits, of two integers of 32 bits; the compiler makes it."});
   row.equation = "i64(a) * i64(b)";
   row.onnx.clear();
   row.types.clear();
   row.traits.binary.reset();
   row.infer = [](InferContext& context) {
     for (const int i : {0, 1}) {
-      if (context.dtype(i) != DType::I32) context.error("operand ", i, " is ", name_of(context.dtype(i)), "; i32 is needed");
+      if (context.dtype(i) != DType::I32)
+        context.error("operand ", i, " is ", name_of(context.dtype(i)), "; i32 is needed");
     }
     context.set_output(0, DType::I64, context.broadcast({context.shape(0), context.shape(1)}));
   };
   row.lower = [](LowerContext& context) {
     auto space = context.space("i", *context.output_value(0).shape);
-    auto operand = [&](int i) { return cast(DType::I64, context.read(i, context.broadcast_index(context.shape(i), space.position))); };
-    context.assign("e", space.iterators, context.output(0), space.position, binary(BinaryOp::Mul, operand(0), operand(1)));
+    auto operand = [&](int i) {
+      return cast(DType::I64, context.read(i, context.broadcast_index(context.shape(i), space.position)));
+    };
+    context.assign("e", space.iterators, context.output(0), space.position,
+                   binary(BinaryOp::Mul, operand(0), operand(1)));
   };
   return row;
 }
 
-// Whether it leaves every element as it is: of floats only -0 does in a sum, for -0 + 0 is 0, and only 0 in a difference.
+// Whether it leaves every element as it is: of floats only -0 does in a sum, for -0 + 0 is 0, and only 0 in a
+// difference.
 bool is_neutral(BinaryOp op, const Tensor& number) {
   const double value = number.as_double(0);
   if (op == BinaryOp::Mul || op == BinaryOp::Div) return value == 1;

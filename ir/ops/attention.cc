@@ -20,17 +20,18 @@ constexpr int64_t kUnbounded = -1;
 
 // What the shapes of an attention's operands say.
 struct Heads {
-  int64_t groups = 1;              // query heads per head of the keys
-  Dim batch, query_heads, heads;   // the latter of keys and values
-  Dim queries, keys, past;         // `keys`: new ones; `past`: those before them
-  Dim size, value_size;            // of a head
+  int64_t groups = 1;             // query heads per head of the keys
+  Dim batch, query_heads, heads;  // the latter of keys and values
+  Dim queries, keys, past;        // `keys`: new ones; `past`: those before them
+  Dim size, value_size;           // of a head
   Dim total() const { return past + keys; }
 };
 
 // The size of one of `heads` heads that lie side by side in `hidden` elements.
 Dim head_size(const Node& node, const Dim& hidden, int64_t heads) {
   if (heads < 1 || (hidden.is_constant() && hidden.constant() % heads != 0)) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", hidden.str(), " elements do not divide into ", heads, " heads");
+    fail(ErrorKind::Shape, node.origin.str(), ": ", hidden.str(), " elements do not divide into ", heads,
+         " heads");
   }
   return floor_div(hidden, Dim(heads));
 }
@@ -60,8 +61,8 @@ Heads heads_of(const Node& node, const Shape& q, const Shape& k, const Shape& v,
   if (heads.query_heads == heads.heads) return heads;
   const bool known = heads.query_heads.is_constant() && heads.heads.is_constant();
   if (!known || heads.heads.constant() < 1 || heads.query_heads.constant() % heads.heads.constant() != 0) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", heads.query_heads.str(), " heads of queries do not share ", heads.heads.str(),
-         " heads of keys evenly");
+    fail(ErrorKind::Shape, node.origin.str(), ": ", heads.query_heads.str(),
+         " heads of queries do not share ", heads.heads.str(), " heads of keys evenly");
   }
   heads.groups = heads.query_heads.constant() / heads.heads.constant();
   return heads;
@@ -78,9 +79,11 @@ void check_attention_types(InferContext& context) {
   }
   // Numbers of any type are added to the scores.
   if (context.has_input(kMask) && bits_of(context.dtype(kMask)) < (is_float(context.dtype(kMask)) ? 16 : 8)) {
-    context.error("input 3 has type ", name_of(context.dtype(kMask)), "; bool, integers of 8 bits or more and floats of 16 or more are possible");
+    context.error("input 3 has type ", name_of(context.dtype(kMask)),
+                  "; bool, integers of 8 bits or more and floats of 16 or more are possible");
   }
-  if (context.has_input(kLengths) && context.dtype(kLengths) != DType::I64 && context.dtype(kLengths) != DType::I32) {
+  if (context.has_input(kLengths) && context.dtype(kLengths) != DType::I64 &&
+      context.dtype(kLengths) != DType::I32) {
     context.error("input 6 has type ", name_of(context.dtype(kLengths)), "; i32 or i64 is needed");
   }
 }
@@ -93,9 +96,11 @@ void check_mask(InferContext& context, const Heads& heads) {
   const Shape scores = {heads.batch, heads.query_heads, heads.queries, heads.total()};
   const Shape& mask = context.shape(kMask);
   const bool fits = !mask.empty() && mask.size() <= 4;
-  const std::string message = text("the mask has shape ", str(mask), "; one that broadcasts to ", str(scores), " is needed");
+  const std::string message =
+      text("the mask has shape ", str(mask), "; one that broadcasts to ", str(scores), " is needed");
   if (!fits) context.error(message);
-  if (dim_range(missing(mask, heads), context.graph()).low < 0) need_equal(context, mask.back(), heads.total(), message);
+  if (dim_range(missing(mask, heads), context.graph()).low < 0)
+    need_equal(context, mask.back(), heads.total(), message);
   for (size_t i = 0; i + 1 < mask.size(); ++i) {
     if (mask[i] != Dim(1)) need_equal(context, mask[i], scores[4 - mask.size() + i], message);
   }
@@ -106,18 +111,21 @@ void infer_attention(InferContext& context) {
   check_attention_types(context);
   const int rank = context.rank(kQuery);
   if ((rank != 3 && rank != 4) || context.rank(kKey) != rank || context.rank(kValue) != rank) {
-    context.error("Q, K and V have shapes ", str(context.shape(kQuery)), ", ", str(context.shape(kKey)), " and ",
-                  str(context.shape(kValue)), "; all of rank 3 or all of rank 4 are needed");
+    context.error("Q, K and V have shapes ", str(context.shape(kQuery)), ", ", str(context.shape(kKey)),
+                  " and ", str(context.shape(kValue)), "; all of rank 3 or all of rank 4 are needed");
   }
   const bool past = context.has_input(kPastKey);
   if (past != context.has_input(kPastValue) || (past && context.has_input(kLengths))) {
     context.error("past_key and past_value are given together, and never with nonpad_kv_seqlen");
   }
-  if (past && context.rank(kPastKey) != 4) context.error("past_key has shape ", str(context.shape(kPastKey)), "; rank 4 is needed");
+  if (past && context.rank(kPastKey) != 4)
+    context.error("past_key has shape ", str(context.shape(kPastKey)), "; rank 4 is needed");
   const Dim &query_heads = context.shape(kQuery)[1], &key_heads = context.shape(kKey)[1];
   // Whether heads that nobody counted are shared, nothing tells.
   if (rank == 4 && !(query_heads.is_constant() && key_heads.is_constant())) {
-    need_equal(context, query_heads, key_heads, text(query_heads.str(), " heads of queries do not share ", key_heads.str(), " heads of keys evenly"));
+    need_equal(
+        context, query_heads, key_heads,
+        text(query_heads.str(), " heads of queries do not share ", key_heads.str(), " heads of keys evenly"));
   }
   const Heads heads = heads_of(node, context.shape(kQuery), context.shape(kKey), context.shape(kValue),
                                past ? &context.shape(kPastKey) : nullptr);
@@ -133,7 +141,8 @@ void infer_attention(InferContext& context) {
   need_shape(context, kLengths, {heads.batch});
   check_mask(context, heads);
   const std::string precision = string_attribute(node, "softmax_precision");
-  if (!precision.empty() && !is_float(dtype_from_name(precision))) context.error("softmax_precision is ", precision, "; a float type is needed");
+  if (!precision.empty() && !is_float(dtype_from_name(precision)))
+    context.error("softmax_precision is ", precision, "; a float type is needed");
   const int64_t mode = int_attribute(node, "qk_matmul_output_mode");
   if (mode < 0 || mode > 3) context.error("qk_matmul_output_mode is ", mode, "; 0 to 3 are known");
   for (const char* name : {"left_window_size", "right_window_size"}) {
@@ -141,11 +150,13 @@ void infer_attention(InferContext& context) {
     if (size < kUnbounded) context.error(name, " is ", size, "; -1 (no bound) or more is needed");
   }
   const Dim hidden = heads.query_heads * heads.value_size;
-  context.set_output(0, context.dtype(kQuery), rank == 3 ? Shape{heads.batch, heads.queries, hidden}
-                                                         : Shape{heads.batch, heads.query_heads, heads.queries, heads.value_size});
+  context.set_output(0, context.dtype(kQuery),
+                     rank == 3 ? Shape{heads.batch, heads.queries, hidden}
+                               : Shape{heads.batch, heads.query_heads, heads.queries, heads.value_size});
   context.set_output(1, context.dtype(kQuery), {heads.batch, heads.heads, heads.total(), heads.size});
   context.set_output(2, context.dtype(kValue), {heads.batch, heads.heads, heads.total(), heads.value_size});
-  context.set_output(3, context.dtype(kQuery), {heads.batch, heads.query_heads, heads.queries, heads.total()});
+  context.set_output(3, context.dtype(kQuery),
+                     {heads.batch, heads.query_heads, heads.queries, heads.total()});
 }
 
 // The expansion of one node.
@@ -153,14 +164,20 @@ class AttentionBuilder {
  public:
   AttentionBuilder(Graph& graph, const Node& node) : node_(node), build_(graph, node) {
     const bool past = input_given(node, kPastKey);
-    heads_ = heads_of(node, build_.shape(node.inputs[kQuery]), build_.shape(node.inputs[kKey]), build_.shape(node.inputs[kValue]),
-                      past ? &build_.shape(node.inputs[kPastKey]) : nullptr);
+    heads_ =
+        heads_of(node, build_.shape(node.inputs[kQuery]), build_.shape(node.inputs[kKey]),
+                 build_.shape(node.inputs[kValue]), past ? &build_.shape(node.inputs[kPastKey]) : nullptr);
     type_ = build_.dtype(node.inputs[kQuery]);
   }
 
   std::vector<Node> run() {
-    const ValueId key = with_past(split(kKey, heads_.heads, heads_.size), kPastKey, 1);
-    const ValueId value = with_past(split(kValue, heads_.heads, heads_.value_size), kPastValue, 2);
+    ValueId key = with_past(split(kKey, heads_.heads, heads_.size), kPastKey, 1);
+    ValueId value = with_past(split(kValue, heads_.heads, heads_.value_size), kPastValue, 2);
+    if (input_given(node_, kLengths) && !input_given(node_, kMask) && !output_wanted(node_, 3)) {
+      bind_length();
+      key = filled(key);
+      value = filled(value);
+    }
     ValueId weights = softmax(masked(product(key)));
     give(3, weights);
     weights = build_.cast(weights, build_.dtype(value));
@@ -171,8 +188,12 @@ class AttentionBuilder {
 
  private:
   bool flat() const { return build_.shape(node_.inputs[kQuery]).size() == 3; }
-  ValueId reshape(ValueId value, const Shape& shape) { return build_.add("Reshape", {value}, {{"shape", shape}, {"allowzero", int64_t{1}}}); }
-  ValueId transpose(ValueId value, const Ints& perm) { return build_.add("Transpose", {value}, {{"perm", perm}}); }
+  ValueId reshape(ValueId value, const Shape& shape) {
+    return build_.add("Reshape", {value}, {{"shape", shape}, {"allowzero", int64_t{1}}});
+  }
+  ValueId transpose(ValueId value, const Ints& perm) {
+    return build_.add("Transpose", {value}, {{"perm", perm}});
+  }
   ValueId infinity() { return build_.number(type_, -INFINITY); }
 
   // [batch, heads, positions, size] of an operand.
@@ -185,9 +206,29 @@ class AttentionBuilder {
 
   // Keys or values behind those of the past, which are an output, too.
   ValueId with_past(ValueId value, int past, size_t output) {
-    if (input_given(node_, past)) value = build_.add("Concat", {node_.inputs[past], value}, {{"axis", int64_t{2}}});
+    if (input_given(node_, past))
+      value = build_.add("Concat", {node_.inputs[past], value}, {{"axis", int64_t{2}}});
     build_.give(output, value);
     return value;
+  }
+
+  // Attention is over as many keys as the longest sequence has, which the run tells: all others are padding.
+  void bind_length() {
+    const bool one = only_sequence_ = heads_.batch == Dim(1);
+    ValueId length = build_.cast(node_.inputs[kLengths], DType::I64);
+    length = one ? reshape(length, {})
+                 : build_.add("ReduceMax", {length}, {{"axes", Ints{0}}, {"keepdims", int64_t{0}}});
+    const ValueId total = value_of(build_, heads_.total()), none = build_.integer(DType::I64, 0);
+    length = build_.add("Max", {build_.add("Min", {length, total}), none});
+    heads_.keys = build_.size(length, heads_.total());
+    if (!one) return;
+    heads_.past = heads_.keys - heads_.queries;  // its queries stand behind all other keys
+    heads_.keys = heads_.queries;
+  }
+
+  ValueId filled(ValueId value) {
+    const std::vector<Dim> begin = {Dim(0)}, end = {heads_.total()};
+    return build_.add("Slice", {value}, {{"starts", begin}, {"ends", end}, {"axes", Ints{2}}});
   }
 
   // The heads of queries that share a head of keys are rows of one matrix; and the opposite.
@@ -222,10 +263,16 @@ class AttentionBuilder {
   }
 
   ValueId range(const Dim& first, const Dim& count) {
-    return build_.add("Range", {}, {{"range", std::vector<Dim>{first, first + count, Dim(1)}}, {"dtype", std::string("i32")}});
+    return build_.add(
+        "Range", {},
+        {{"range", std::vector<Dim>{first, first + count, Dim(1)}}, {"dtype", std::string("i32")}});
   }
-  ValueId unsqueeze(ValueId value, const Ints& axes) { return build_.add("Unsqueeze", {value}, {{"axes", axes}}); }
-  ValueId both(ValueId a, ValueId b) { return a == kNoValue ? b : b == kNoValue ? a : build_.add("And", {a, b}); }
+  ValueId unsqueeze(ValueId value, const Ints& axes) {
+    return build_.add("Unsqueeze", {value}, {{"axes", axes}});
+  }
+  ValueId both(ValueId a, ValueId b) {
+    return a == kNoValue ? b : b == kNoValue ? a : build_.add("And", {a, b});
+  }
 
   // How many positions on one side of its own a query sees keys at; kUnbounded where there is no bound.
   int64_t window(const char* name) const {
@@ -233,22 +280,26 @@ class AttentionBuilder {
     return size > kLargestWindow ? kUnbounded : size;
   }
 
-  // True where a key lies in the window of a query, which ends at the query where the attention is causal; kNoValue where all
-  // do. A query stands behind the keys of the past; with lengths, the last query stands at the last key that is no padding,
-  // so that both positions are compared with the number of queries added.
+  // True where a key lies in the window of a query, which ends at the query where the attention is causal;
+  // kNoValue where all do. A query stands behind the keys of the past; with lengths, the last query stands at
+  // the last key that is no padding, so that both positions are compared with the number of queries added.
   ValueId in_window(ValueId lengths) {
     const int64_t before = window("left_window_size");
     int64_t after = int_attribute(node_, "is_causal") != 0 ? 0 : window("right_window_size");
-    if (lengths == kNoValue && heads_.queries == Dim(1) && heads_.total() == heads_.past + Dim(1)) after = kUnbounded;
+    if (lengths == kNoValue && heads_.queries == Dim(1) && heads_.total() == heads_.past + Dim(1))
+      after = kUnbounded;
     if (before == kUnbounded && after == kUnbounded) return kNoValue;
-    const Dim first = lengths == kNoValue ? heads_.past : Dim(0), moved = lengths == kNoValue ? Dim(0) : heads_.queries;
+    const Dim first = lengths == kNoValue ? heads_.past : Dim(0),
+              moved = lengths == kNoValue ? Dim(0) : heads_.queries;
     const auto queries = [&](int64_t further) {
       const ValueId rows = unsqueeze(range(first + Dim(further), heads_.queries), {1});
       return lengths == kNoValue ? rows : build_.add("Add", {rows, lengths});
     };
     ValueId inside = kNoValue;
-    if (after != kUnbounded) inside = build_.add("LessOrEqual", {range(moved, heads_.total()), queries(after)});
-    if (before != kUnbounded) inside = both(inside, build_.add("GreaterOrEqual", {range(moved, heads_.total()), queries(-before)}));
+    if (after != kUnbounded)
+      inside = build_.add("LessOrEqual", {range(moved, heads_.total()), queries(after)});
+    if (before != kUnbounded)
+      inside = both(inside, build_.add("GreaterOrEqual", {range(moved, heads_.total()), queries(-before)}));
     return inside;
   }
 
@@ -273,21 +324,23 @@ class AttentionBuilder {
     return build_.add("Mul", {build_.add("Tanh", {build_.add("Div", {scores, cap})}), cap});
   }
 
-  // The capped scores with the mask, and -inf for keys that a query does not see. The order is that of the standard's corrected
-  // text: the first versions of it had the softcap behind the mask.
+  // The capped scores with the mask, and -inf for keys that a query does not see. The order is that of the
+  // standard's corrected text: the first versions of it had the softcap behind the mask.
   ValueId masked(ValueId scores) {
     give(0, scores);
     scores = capped(scores);
     give(1, scores);
     ValueId lengths = kNoValue;
-    if (input_given(node_, kLengths)) lengths = unsqueeze(build_.cast(node_.inputs[kLengths], DType::I32), {1, 2, 3});
+    if (input_given(node_, kLengths) && !only_sequence_)
+      lengths = unsqueeze(build_.cast(node_.inputs[kLengths], DType::I32), {1, 2, 3});
     const ValueId mask = given_mask();
     const bool boolean = mask != kNoValue && build_.dtype(mask) == DType::Bool;
     ValueId allowed = in_window(lengths);
     if (lengths != kNoValue) allowed = both(allowed, build_.add("Less", {range(0, heads_.total()), lengths}));
     if (boolean) allowed = both(allowed, mask);
     if (mask != kNoValue && !boolean) scores = build_.add("Add", {scores, mask});
-    empty_rows_ = mask != kNoValue || lengths != kNoValue || window("left_window_size") != kUnbounded;
+    empty_rows_ = mask != kNoValue || lengths != kNoValue || window("left_window_size") != kUnbounded ||
+                  (only_sequence_ && heads_.queries != Dim(1));
     if (allowed != kNoValue) scores = build_.add("Where", {allowed, scores, infinity()});
     give(2, scores);
     return scores;
@@ -297,7 +350,8 @@ class AttentionBuilder {
   ValueId softmax(ValueId scores) {
     const std::string precision = string_attribute(node_, "softmax_precision");
     if (precision == "f64") scores = build_.cast(scores, DType::F64);
-    const ValueId weights = build_.add("Softmax", {scores}, {{"axis", int64_t{-1}}, {"masked", int64_t{empty_rows_ ? 1 : 0}}});
+    const ValueId weights =
+        build_.add("Softmax", {scores}, {{"axis", int64_t{-1}}, {"masked", int64_t{empty_rows_ ? 1 : 0}}});
     return build_.cast(weights, type_);
   }
 
@@ -305,14 +359,16 @@ class AttentionBuilder {
     if (!output_wanted(node_, 0)) return;
     if (!flat()) return build_.give(0, y);
     const Shape shape = {heads_.batch, heads_.queries, heads_.query_heads * heads_.value_size};
-    build_.add_to("Reshape", {transpose(y, {0, 2, 1, 3})}, {node_.outputs[0]}, {{"shape", shape}, {"allowzero", int64_t{1}}});
+    build_.add_to("Reshape", {transpose(y, {0, 2, 1, 3})}, {node_.outputs[0]},
+                  {{"shape", shape}, {"allowzero", int64_t{1}}});
   }
 
   const Node& node_;
   NodeBuilder build_;
   Heads heads_;
   DType type_;
-  bool empty_rows_ = false;        // a query may see no key at all: its result is 0
+  bool empty_rows_ = false;     // a query may see no key at all: its result is 0
+  bool only_sequence_ = false;  // the batch is of one, whose keys end where the attention does
 };
 
 OpRow attention_row() {
@@ -320,14 +376,22 @@ OpRow attention_row() {
   row.name = "Attention";
   row.kind = OpRow::Kind::Expand;
   row.category = "attention";
-  row.doc = "Scaled dot-product attention with masks, windows, caches and shared heads of keys. A softcap comes before the mask, at every version; a query that sees no key gives 0.";
-  row.onnx = {{"Attention", 23, dtype_attribute("softmax_precision")}, {"Attention", 25, dtype_attribute("softmax_precision")}};
+  row.doc =
+      "Scaled dot-product attention with masks, windows, caches and shared heads of keys. A softcap comes before the mask, at every version; a query that sees no key gives 0.";
+  row.onnx = {{"Attention", 23, dtype_attribute("softmax_precision")},
+              {"Attention", 25, dtype_attribute("softmax_precision")}};
   row.minimum_inputs = 3;
   row.maximum_inputs = 7;
   row.outputs = 4;
-  row.attributes = {{"is_causal", int64_t{0}}, {"q_num_heads", int64_t{0}}, {"kv_num_heads", int64_t{0}},
-                    {"qk_matmul_output_mode", int64_t{0}}, {"scale", 1.0}, {"softcap", 0.0}, {"softmax_precision", std::string()},
-                    {"left_window_size", int64_t{-1}}, {"right_window_size", int64_t{-1}}};
+  row.attributes = {{"is_causal", int64_t{0}},
+                    {"q_num_heads", int64_t{0}},
+                    {"kv_num_heads", int64_t{0}},
+                    {"qk_matmul_output_mode", int64_t{0}},
+                    {"scale", 1.0},
+                    {"softcap", 0.0},
+                    {"softmax_precision", std::string()},
+                    {"left_window_size", int64_t{-1}},
+                    {"right_window_size", int64_t{-1}}};
   row.infer = infer_attention;
   row.expand = [](Graph& graph, const Node& node) { return AttentionBuilder(graph, node).run(); };
   return row;
@@ -337,15 +401,16 @@ OpRow attention_row() {
 
 // Inputs: X, cos_cache, sin_cache, position_ids.
 struct Rotation {
-  bool flat = false;               // [batch, positions, heads * size], else [batch, heads, positions, size]
+  bool flat = false;  // [batch, positions, heads * size], else [batch, heads, positions, size]
   Dim batch, positions, heads, size;
-  int64_t half = 0;                // elements of a head that are turned, in pairs
+  int64_t half = 0;  // elements of a head that are turned, in pairs
 };
 
 // `heads` 0: as many as the caches' width makes.
 Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
   Rotation rotation;
-  const int64_t heads = int_attribute(node, "num_heads"), turned = int_attribute(node, "rotary_embedding_dim");
+  const int64_t heads = int_attribute(node, "num_heads"),
+                turned = int_attribute(node, "rotary_embedding_dim");
   const Dim width = cache.back() * Dim(2);
   rotation.flat = x.size() == 3;
   rotation.batch = x[0];
@@ -365,8 +430,8 @@ Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
                     (!rotation.size.is_constant() || pairs.constant() <= rotation.size.constant()) &&
                     rotation.heads * rotation.size == (rotation.flat ? x[2] : x[1] * x[3]);
   if (!fits) {
-    fail(ErrorKind::Shape, node.origin.str(), ": caches of shape ", str(cache), " do not turn ", pairs.str(), " of the ", rotation.size.str(),
-         " elements of a head");
+    fail(ErrorKind::Shape, node.origin.str(), ": caches of shape ", str(cache), " do not turn ", pairs.str(),
+         " of the ", rotation.size.str(), " elements of a head");
   }
   rotation.half = pairs.constant() / 2;
   return rotation;
@@ -375,13 +440,15 @@ Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
 // Twice the width of the caches is what is turned of a head.
 void agree_on_rotation(InferContext& context) {
   const Shape &x = context.shape(0), &cache = context.shape(1);
-  const int64_t heads = int_attribute(context.node(), "num_heads"), turned = int_attribute(context.node(), "rotary_embedding_dim");
+  const int64_t heads = int_attribute(context.node(), "num_heads"),
+                turned = int_attribute(context.node(), "rotary_embedding_dim");
   const Dim half = cache.back();
   Dim size = turned > 0 ? Dim(turned) : x.size() == 4 ? x[3] : half + half;
   if (turned == 0 && x.size() == 3 && heads > 0) size = head_size(context.node(), x[2], heads);
-  const std::string message = text("caches of shape ", str(cache), " do not turn heads of ", size.str(), " elements");
+  const std::string message =
+      text("caches of shape ", str(cache), " do not turn heads of ", size.str(), " elements");
   if (turned > 0 && x.size() == 3) need_number(context, x[2], "the size of the heads together");
-  if (size.is_constant() && half.is_constant()) return;   // rotation_of compares numbers
+  if (size.is_constant() && half.is_constant()) return;  // rotation_of compares numbers
   if (size.is_constant()) need_equal(context, half, Dim(size.constant() / 2), message);
   else need_number(context, half, "how many pairs of a head's elements are turned");
   if (x.size() == 4) need_equal(context, x[3], half + half, message);
@@ -391,7 +458,8 @@ void agree_on_rotation(InferContext& context) {
 void infer_rotary(InferContext& context) {
   for (int i : {1, 2}) {
     if (!is_float(context.dtype(0)) || context.dtype(i) != context.dtype(0)) {
-      context.error("X and the caches have types ", name_of(context.dtype(0)), " and ", name_of(context.dtype(i)), "; one float type is needed");
+      context.error("X and the caches have types ", name_of(context.dtype(0)), " and ",
+                    name_of(context.dtype(i)), "; one float type is needed");
     }
   }
   const bool ids = context.has_input(3);
@@ -400,8 +468,8 @@ void infer_rotary(InferContext& context) {
   }
   const Shape& x = context.shape(0);
   if ((x.size() != 3 && x.size() != 4) || context.rank(1) != (ids ? 2 : 3)) {
-    context.error("X and cos_cache have shapes ", str(x), " and ", str(context.shape(1)), "; rank 3 or 4, and for the cache rank ",
-                  ids ? 2 : 3, " are needed");
+    context.error("X and cos_cache have shapes ", str(x), " and ", str(context.shape(1)),
+                  "; rank 3 or 4, and for the cache rank ", ids ? 2 : 3, " are needed");
   }
   agree_on_rotation(context);
   const Rotation rotation = rotation_of(context.node(), x, context.shape(1));
@@ -415,14 +483,17 @@ void infer_rotary(InferContext& context) {
 class RotaryBuilder {
  public:
   RotaryBuilder(Graph& graph, const Node& node)
-      : node_(node), build_(graph, node),
+      : node_(node),
+        build_(graph, node),
         rotation_(rotation_of(node, build_.shape(node.inputs[0]), build_.shape(node.inputs[1]))) {}
 
   std::vector<Node> run() {
     const Shape shape = build_.shape(node_.inputs[0]);
     ValueId x = node_.inputs[0];
     if (rotation_.flat) {
-      x = build_.add("Reshape", {x}, {{"shape", Shape{shape[0], shape[1], rotation_.heads, rotation_.size}}, {"allowzero", int64_t{1}}});
+      x = build_.add(
+          "Reshape", {x},
+          {{"shape", Shape{shape[0], shape[1], rotation_.heads, rotation_.size}}, {"allowzero", int64_t{1}}});
     }
     const bool interleaved = int_attribute(node_, "interleaved") != 0;
     const int64_t half = rotation_.half, step = interleaved ? 2 : 1;
@@ -438,20 +509,27 @@ class RotaryBuilder {
     if (!rotation_.flat) {
       build_.add_to("Concat", parts, node_.outputs, last);
     } else {
-      build_.add_to("Reshape", {build_.add("Concat", parts, last)}, node_.outputs, {{"shape", shape}, {"allowzero", int64_t{1}}});
+      build_.add_to("Reshape", {build_.add("Concat", parts, last)}, node_.outputs,
+                    {{"shape", shape}, {"allowzero", int64_t{1}}});
     }
     return build_.take();
   }
 
  private:
   ValueId slice(ValueId value, int64_t first, const Dim& end, int64_t step) {
-    return build_.add("Slice", {value}, {{"starts", std::vector<Dim>{first}}, {"ends", std::vector<Dim>{end}}, {"axes", Ints{3}}, {"steps", Ints{step}}});
+    return build_.add("Slice", {value},
+                      {{"starts", std::vector<Dim>{first}},
+                       {"ends", std::vector<Dim>{end}},
+                       {"axes", Ints{3}},
+                       {"steps", Ints{step}}});
   }
 
   // The two by turns along the last axis.
   ValueId woven(ValueId a, ValueId b) {
     const std::map<std::string, Attribute> behind = {{"axes", Ints{4}}};
-    const ValueId pairs = build_.add("Concat", {build_.add("Unsqueeze", {a}, behind), build_.add("Unsqueeze", {b}, behind)}, {{"axis", int64_t{4}}});
+    const ValueId pairs =
+        build_.add("Concat", {build_.add("Unsqueeze", {a}, behind), build_.add("Unsqueeze", {b}, behind)},
+                   {{"axis", int64_t{4}}});
     Shape shape = build_.shape(a);
     shape.back() = Dim(2 * rotation_.half);
     return build_.add("Reshape", {pairs}, {{"shape", shape}, {"allowzero", int64_t{1}}});
@@ -469,7 +547,8 @@ class RotaryBuilder {
     const ValueId ids = node_.inputs[3];
     if (build_.shape(ids).size() == 2) return ids;
     const std::vector<Dim> range = {Dim(0), rotation_.positions, Dim(1)};
-    const ValueId steps = build_.add("Range", {}, {{"range", range}, {"dtype", std::string(name_of(build_.dtype(ids)))}});
+    const ValueId steps =
+        build_.add("Range", {}, {{"range", range}, {"dtype", std::string(name_of(build_.dtype(ids)))}});
     return build_.add("Unsqueeze", {build_.add("Add", {steps, ids})}, {{"axes", Ints{0}}});
   }
 
@@ -480,7 +559,9 @@ class RotaryBuilder {
 
 // The older form has the positions as input 1, and more attributes.
 void contributed_rotary(Graph&, Node& node) {
-  if (node.inputs.size() != 4) fail(ErrorKind::Model, node.origin.str(), " has ", node.inputs.size(), " inputs; RotaryEmbedding takes 4");
+  if (node.inputs.size() != 4)
+    fail(ErrorKind::Model, node.origin.str(), " has ", node.inputs.size(),
+         " inputs; RotaryEmbedding takes 4");
   node.inputs = {node.inputs[0], node.inputs[2], node.inputs[3], node.inputs[1]};
   auto packed = node.attributes.find("is_packed_batching");
   if (packed != node.attributes.end() && packed->second != Attribute(int64_t{0})) {
@@ -502,7 +583,8 @@ OpRow rotary_row() {
   row.onnx = {{"RotaryEmbedding", 23}, {"RotaryEmbedding", 1, contributed_rotary, "com.microsoft"}};
   row.minimum_inputs = 3;
   row.maximum_inputs = 4;
-  row.attributes = {{"interleaved", int64_t{0}}, {"num_heads", int64_t{0}}, {"rotary_embedding_dim", int64_t{0}}};
+  row.attributes = {
+      {"interleaved", int64_t{0}}, {"num_heads", int64_t{0}}, {"rotary_embedding_dim", int64_t{0}}};
   row.infer = infer_rotary;
   row.expand = [](Graph& graph, const Node& node) { return RotaryBuilder(graph, node).run(); };
   return row;

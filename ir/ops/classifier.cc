@@ -7,7 +7,9 @@ namespace {
 
 ValueId label_of(NodeBuilder& build, const Node& node, ValueId place) {
   const std::vector<int64_t> labels = class_labels(node);
-  return build.add("Gather", {build.constant(int_tensor({static_cast<int64_t>(labels.size())}, labels)), place}, {{"axis", int64_t{0}}});
+  return build.add("Gather",
+                   {build.constant(int_tensor({static_cast<int64_t>(labels.size())}, labels)), place},
+                   {{"axis", int64_t{0}}});
 }
 
 }  // namespace
@@ -16,7 +18,8 @@ const std::vector<std::string> kPostTransforms = {"NONE", "SOFTMAX", "LOGISTIC",
 
 void add_label_attributes(OpRow& row) {
   row.attributes.push_back({"classlabels_int64s", std::vector<int64_t>()});
-  row.attributes.push_back({"classlabels_ints", std::vector<int64_t>(), false, "the name in LinearClassifier and SVMClassifier"});
+  row.attributes.push_back(
+      {"classlabels_ints", std::vector<int64_t>(), false, "the name in LinearClassifier and SVMClassifier"});
   row.attributes.push_back({"classlabels_strings", std::vector<std::string>()});
 }
 
@@ -50,7 +53,8 @@ void give_classes(NodeBuilder& build, const Node& node, ValueId raw, ValueId sco
 void give_two_classes(NodeBuilder& build, const Node& node, ValueId raw, const TwoClasses& how) {
   const DType type = build.dtype(raw);
   const ValueId over = build.add("Greater", {raw, build.number(type, how.probability ? 0.5 : 0)});
-  const ValueId place = build.add("Squeeze", {build.cast(over, DType::I64)}, {{"axes", std::vector<int64_t>{1}}});
+  const ValueId place =
+      build.add("Squeeze", {build.cast(over, DType::I64)}, {{"axes", std::vector<int64_t>{1}}});
   build.give(0, label_of(build, node, place));
   ValueId other = how.complement ? build.add("Sub", {build.number(type, 1), raw}) : build.add("Neg", {raw});
   ValueId own = raw;

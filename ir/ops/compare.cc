@@ -27,7 +27,9 @@ std::optional<bool> known_less(const Dim& a, const Dim& b) {
   return std::nullopt;
 }
 
-std::optional<bool> negated(std::optional<bool> value) { return value ? std::optional<bool>(!*value) : std::nullopt; }
+std::optional<bool> negated(std::optional<bool> value) {
+  return value ? std::optional<bool>(!*value) : std::nullopt;
+}
 
 std::optional<bool> known_logic(const std::string& op, const Dim& a, const Dim& b) {
   if (!a.is_constant() || !b.is_constant()) return std::nullopt;
@@ -127,10 +129,13 @@ ExprPtr cast_to_exponent(const ExprPtr& value, const CastRules& rules) {
   const ExprPtr nearest = cast(type, cast(DType::F8E8M0, magnitude));
   const bool up = rules.round_mode == "up";
   const ExprPtr wrong = binary(up ? BinaryOp::Lt : BinaryOp::Gt, nearest, magnitude);
-  return cast(DType::F8E8M0, select(wrong, binary(BinaryOp::Mul, nearest, constant(type, up ? 2 : 0.5)), nearest));
+  return cast(DType::F8E8M0,
+              select(wrong, binary(BinaryOp::Mul, nearest, constant(type, up ? 2 : 0.5)), nearest));
 }
 
-CastRules rules_of(const Node& node) { return {int_attribute(node, "saturate") != 0, string_attribute(node, "round_mode")}; }
+CastRules rules_of(const Node& node) {
+  return {int_attribute(node, "saturate") != 0, string_attribute(node, "round_mode")};
+}
 
 void lower_cast(LowerContext& context) {
   auto space = context.space("i", *context.output_value(0).shape);
@@ -143,13 +148,17 @@ void lower_cast(LowerContext& context) {
 }
 
 OpRow cast_row() {
-  OpRow row = elementwise({"Cast", 1, "a", 1, "The element in another type `to`; floats are truncated to integers."});
+  OpRow row =
+      elementwise({"Cast", 1, "a", 1, "The element in another type `to`; floats are truncated to integers."});
   row.equation = "to(a)";
   row.forwards = forwards_same_shape;
   row.onnx = {{"Cast", 1, dtype_attribute("to")}};
-  row.attributes = {{"to", std::string(), true, "text of the element type"}, {"saturate", int64_t{1}},
+  row.attributes = {{"to", std::string(), true, "text of the element type"},
+                    {"saturate", int64_t{1}},
                     {"round_mode", std::string("up")}};
-  row.infer = [](InferContext& context) { infer_cast(context, dtype_from_name(string_attribute(context.node(), "to"))); };
+  row.infer = [](InferContext& context) {
+    infer_cast(context, dtype_from_name(string_attribute(context.node(), "to")));
+  };
   row.lower = lower_cast;
   return row;
 }
@@ -167,7 +176,8 @@ OpRow cast_like_row() {
 // Signed integers of less than a byte lie sign-extended in theirs.
 bool fills_byte(DType type) { return bits_of(type) >= 8 || !is_integer(type) || !is_signed(type); }
 
-// Between integers a cast keeps the bits; other types of less than a byte go through unsigned integers of as many bits.
+// Between integers a cast keeps the bits; other types of less than a byte go through unsigned integers of as
+// many bits.
 std::vector<Node> expand_bit_cast(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const DType from = build.dtype(node.inputs[0]), to = graph[node.outputs[0]].dtype;
@@ -179,9 +189,11 @@ std::vector<Node> expand_bit_cast(Graph& graph, const Node& node) {
   TC_CHECK(bits_of(from) == 4, "a float of 4 bits for ", name_of(from), " and ", name_of(to));
   const std::map<std::string, Attribute> plain = {{"to", std::string(name_of(DType::U4))}};
   if (is_float(from)) {
-    build.add_to("Cast", {build.add("BitCast", node.inputs, plain)}, node.outputs, {{"to", std::string(name_of(to))}});
+    build.add_to("Cast", {build.add("BitCast", node.inputs, plain)}, node.outputs,
+                 {{"to", std::string(name_of(to))}});
   } else {
-    build.add_to("BitCast", {build.add("Cast", node.inputs, plain)}, node.outputs, {{"to", std::string(name_of(to))}});
+    build.add_to("BitCast", {build.add("Cast", node.inputs, plain)}, node.outputs,
+                 {{"to", std::string(name_of(to))}});
   }
   return build.take();
 }
@@ -198,7 +210,8 @@ OpRow bit_cast_row() {
   row.infer = [](InferContext& context) {
     const DType from = context.dtype(0), to = dtype_from_name(string_attribute(context.node(), "to"));
     if (bits_of(from) != bits_of(to)) {
-      context.error("the operand is ", name_of(from), ", of ", bits_of(from), " bits, and ", name_of(to), " has ", bits_of(to), "; as many are needed");
+      context.error("the operand is ", name_of(from), ", of ", bits_of(from), " bits, and ", name_of(to),
+                    " has ", bits_of(to), "; as many are needed");
     }
     context.set_output(0, to, context.shape(0));
   };
@@ -206,14 +219,16 @@ OpRow bit_cast_row() {
   row.lower = [](LowerContext& context) {
     auto space = context.space("i", *context.output_value(0).shape);
     context.kernel().buffers[static_cast<size_t>(context.input(0))].dtype = context.output_value(0).dtype;
-    context.assign("e", space.iterators, context.output(0), space.position, context.read_buffer(context.input(0), space.position));
+    context.assign("e", space.iterators, context.output(0), space.position,
+                   context.read_buffer(context.input(0), space.position));
   };
   row.expand = expand_bit_cast;
   return row;
 }
 
 OpRow is_inf_row() {
-  OpRow row = elementwise({"IsInf", 10, "isinf(a)", 1, "True for infinities of the signs asked for.", {}, ResultType::Bool});
+  OpRow row = elementwise(
+      {"IsInf", 10, "isinf(a)", 1, "True for infinities of the signs asked for.", {}, ResultType::Bool});
   row.attributes = {{"detect_positive", int64_t{1}}, {"detect_negative", int64_t{1}}};
   row.lower = [](LowerContext& context) {
     auto space = context.space("i", *context.output_value(0).shape);
@@ -232,14 +247,16 @@ OpRow is_inf_row() {
 }  // namespace
 
 ExprPtr cast_to(DType type, ExprPtr value, const CastRules& rules) {
-  if (bits_of(type) < 8 && !is_float(type) && is_float(value->dtype)) return cast(type, cast(DType::I32, value));
+  if (bits_of(type) < 8 && !is_float(type) && is_float(value->dtype))
+    return cast(type, cast(DType::I32, value));
   if (!is_narrow_float(type)) return cast(type, value);
   // Integers that a float rounds are beyond the largest number.
   if (!is_float(value->dtype)) value = cast(DType::F32, value);
   if (type == DType::F8E8M0) return cast_to_exponent(value, rules);
   if (rules.saturate) {
     const double most = largest_number(type);
-    value = binary(BinaryOp::Max, binary(BinaryOp::Min, value, constant(value->dtype, most)), constant(value->dtype, -most));
+    value = binary(BinaryOp::Max, binary(BinaryOp::Min, value, constant(value->dtype, most)),
+                   constant(value->dtype, -most));
   }
   return cast(type, value);
 }
@@ -257,7 +274,8 @@ void register_compare_ops(OpTable& table) {
       {"Not", 1, "not(a)", 1, "Logical negation.", {}, ResultType::Bool},
   };
   for (const ElementwiseRow& row : rows) table.add(with_known_elements(elementwise(row)));
-  table.add(elementwise({"IsNaN", 9, "isnan(a)", 1, "True where the element is no number.", {}, ResultType::Bool}));
+  table.add(
+      elementwise({"IsNaN", 9, "isnan(a)", 1, "True where the element is no number.", {}, ResultType::Bool}));
   table.add(is_inf_row());
   table.add(where_row());
   table.add(cast_row());

@@ -34,8 +34,8 @@ std::string shortened(const std::string& words) {
 void check_outputs(const Node& node) {
   const OpRow& row = *node.op;
   if (row.outputs >= 0 && static_cast<int>(node.outputs.size()) > row.outputs) {
-    fail(ErrorKind::Unsupported, node.origin.str(), " has ", node.outputs.size(), " outputs; of ", row.name, " ", row.outputs,
-         row.outputs == 1 ? " is" : " are", " supported");
+    fail(ErrorKind::Unsupported, node.origin.str(), " has ", node.outputs.size(), " outputs; of ", row.name,
+         " ", row.outputs, row.outputs == 1 ? " is" : " are", " supported");
   }
 }
 
@@ -43,15 +43,18 @@ void check_outputs(const Node& node) {
 void check_kinds(const Node& node) {
   for (const auto& [name, value] : node.attributes) {
     const AttributeRow* row = node.op->attribute(name);
-    if (!row) fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", shortened(name), "' is not supported");
-    const bool dims = std::holds_alternative<std::vector<int64_t>>(row->fallback) && std::holds_alternative<std::vector<Dim>>(value);
+    if (!row)
+      fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", shortened(name), "' is not supported");
+    const bool dims = std::holds_alternative<std::vector<int64_t>>(row->fallback) &&
+                      std::holds_alternative<std::vector<Dim>>(value);
     if (row->fallback.index() != value.index() && !dims) {
       fail(ErrorKind::Model, node.origin.str(), ": attribute '", name, "' is of the wrong kind");
     }
   }
   for (const AttributeRow& row : node.op->attributes) {
     if (row.required && !node.attributes.count(row.name)) {
-      fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", row.name, "', which ", node.op->name, " needs");
+      fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", row.name, "', which ", node.op->name,
+           " needs");
     }
   }
 }
@@ -78,12 +81,15 @@ Numbers numbers_of(const Attribute& attribute) {
   return result;
 }
 
-void check_range(const InferContext& context, const AttributeRow& row, const Numbers& numbers, int64_t least, int64_t most,
-                 const std::string& where) {
+void check_range(const InferContext& context, const AttributeRow& row, const Numbers& numbers, int64_t least,
+                 int64_t most, const std::string& where) {
   for (int64_t number : numbers.all) {
     if (number >= least && number <= most) continue;
-    const std::string allowed = most < least ? "no number" : most == INT64_MAX ? text(least, " or more") : text(least, " to ", most);
-    context.error("attribute '", row.name, "' is ", numbers.str(), "; ", where, numbers.list ? "each number may be " : "it may be ", allowed);
+    const std::string allowed = most < least        ? "no number"
+                                : most == INT64_MAX ? text(least, " or more")
+                                                    : text(least, " to ", most);
+    context.error("attribute '", row.name, "' is ", numbers.str(), "; ", where,
+                  numbers.list ? "each number may be " : "it may be ", allowed);
   }
 }
 
@@ -102,8 +108,9 @@ void check_permutation(const InferContext& context, const AttributeRow& row, con
   bool valid = sorted.size() == rank;
   for (size_t i = 0; i < sorted.size(); ++i) valid = valid && sorted[i] == static_cast<int64_t>(i);
   if (valid) return;
-  context.error("attribute '", row.name, "' is ", numbers.str(), "; for ", *who,
-                rank == 0 ? " it may only be empty" : text(" each number from 0 to ", rank - 1, " is needed once"));
+  context.error(
+      "attribute '", row.name, "' is ", numbers.str(), "; for ", *who,
+      rank == 0 ? " it may only be empty" : text(" each number from 0 to ", rank - 1, " is needed once"));
 }
 
 void check_attribute(const InferContext& context, const AttributeRow& row) {
@@ -113,14 +120,16 @@ void check_attribute(const InferContext& context, const AttributeRow& row) {
   const auto given = context.node().attributes.find(row.name);
   const Attribute& value = given == context.node().attributes.end() ? row.fallback : given->second;
   if (rule.kind == Kind::Choice) {
-    if (const auto* words = std::get_if<std::string>(&value)) check_choice(context.node(), row.name, *words, rule.choices);
+    if (const auto* words = std::get_if<std::string>(&value))
+      check_choice(context.node(), row.name, *words, rule.choices);
     return;
   }
   const Numbers numbers = numbers_of(value);
   if (rule.kind == Kind::Permutation) return check_permutation(context, row, numbers);
   if (rule.kind == Kind::Range) {
     // A fallback may stand for "not given".
-    if (given != context.node().attributes.end()) check_range(context, row, numbers, rule.least, rule.most, "");
+    if (given != context.node().attributes.end())
+      check_range(context, row, numbers, rule.least, rule.most, "");
     return;
   }
   const auto who = shaped_input(context, rule.input);
@@ -131,15 +140,18 @@ void check_attribute(const InferContext& context, const AttributeRow& row) {
 
 // --- results -------------------------------------------------------------------------------------
 
-// The number of elements, symbols at the least values that they may have, is within what sizes are computed with.
+// The number of elements, symbols at the least values that they may have, is within what sizes are computed
+// with.
 void check_size(const InferContext& context, const Shape& shape) {
   constexpr int64_t kMostElements = int64_t{1} << 40;
   int64_t count = 1;
   for (const Dim& dim : shape) {
-    const int64_t extent = dim.is_constant() ? dim.constant() : std::max<int64_t>(dim_range(dim, context.graph()).low, 0);
+    const int64_t extent =
+        dim.is_constant() ? dim.constant() : std::max<int64_t>(dim_range(dim, context.graph()).low, 0);
     if (extent == 0) return;
     if (__builtin_mul_overflow(count, extent, &count) || count > kMostElements) {
-      context.error("the result would have shape ", str(shape), "; a tensor of more than 2^40 elements is not supported");
+      context.error("the result would have shape ", str(shape),
+                    "; a tensor of more than 2^40 elements is not supported");
     }
   }
 }
@@ -159,7 +171,9 @@ AttributeRule axis_of(int input, int64_t below, int64_t above) {
   return {AttributeRule::Kind::Axis, input, -below, above, {}};
 }
 AttributeRule permutation_of(int input) { return {AttributeRule::Kind::Permutation, input, 0, 0, {}}; }
-AttributeRule from_to(int64_t least, int64_t most) { return {AttributeRule::Kind::Range, 0, least, most, {}}; }
+AttributeRule from_to(int64_t least, int64_t most) {
+  return {AttributeRule::Kind::Range, 0, least, most, {}};
+}
 AttributeRule at_least(int64_t least) { return from_to(least, INT64_MAX); }
 AttributeRule positive() { return from_to(1, kLargestWindow); }
 AttributeRule one_of(std::vector<std::string> choices) {
@@ -178,30 +192,36 @@ void check_types(const InferContext& context, const TypeRule& rule) {
     }
     if (first < 0) first = i;
     if (rule.same && type != context.dtype(first)) {
-      context.error("input ", first, " has type ", name_of(context.dtype(first)), " and input ", i, " has type ",
-                    name_of(type), "; they must be the same");
+      context.error("input ", first, " has type ", name_of(context.dtype(first)), " and input ", i,
+                    " has type ", name_of(type), "; they must be the same");
     }
   }
 }
 
-void check_choice(const Node& node, const std::string& attribute, const std::string& value, const std::vector<std::string>& known) {
+void check_choice(const Node& node, const std::string& attribute, const std::string& value,
+                  const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), value) != known.end()) return;
   std::string list;
   for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
-  fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", attribute, "' is '", shortened(value), "'; it may be ", list);
+  fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", attribute, "' is '", shortened(value),
+       "'; it may be ", list);
 }
 
 void check_inputs(const Node& node, bool all) {
   const OpRow& row = *node.op;
-  const int given = static_cast<int>(node.inputs.size()), least = row.minimum_inputs, most = row.maximum_inputs;
+  const int given = static_cast<int>(node.inputs.size()), least = row.minimum_inputs,
+            most = row.maximum_inputs;
   // Captures follow a control node's own inputs.
   const bool too_many = all && row.kind != OpRow::Kind::Control && most >= 0 && given > most;
   if (given < least || too_many) {
     fail(ErrorKind::Model, node.origin.str(), " has ", given, " inputs; ", row.name, " takes ", least,
-         most == least ? "" : most < 0 ? " or more" : text(" to ", most));
+         most == least ? ""
+         : most < 0    ? " or more"
+                       : text(" to ", most));
   }
   for (int i = 0; i < least; ++i) {
-    if (!input_given(node, i)) fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i, ", which ", row.name, " needs");
+    if (!input_given(node, i))
+      fail(ErrorKind::Model, node.origin.str(), " leaves out input ", i, ", which ", row.name, " needs");
   }
 }
 
@@ -215,12 +235,14 @@ void check_operands(const InferContext& context) {
 }
 
 void check_result(const InferContext& context, const Shape& shape) {
-  if (shape.size() > kMostRank) context.error("a tensor of rank ", shape.size(), " is over the limit of ", kMostRank);
+  if (shape.size() > kMostRank)
+    context.error("a tensor of rank ", shape.size(), " is over the limit of ", kMostRank);
   for (const Dim& dim : shape) {
     if (dim.is_constant() && dim.constant() < 0) {
       context.error("the result would have shape ", str(shape), ", with a negative dimension");
     }
-    context.require_at_most(Dim(0), dim, text("the result would have shape ", str(shape), ", with a negative dimension"));
+    context.require_at_most(Dim(0), dim,
+                            text("the result would have shape ", str(shape), ", with a negative dimension"));
   }
   check_size(context, shape);
 }
@@ -228,8 +250,8 @@ void check_result(const InferContext& context, const Shape& shape) {
 void check_results(const InferContext& context) {
   for (ValueId id : context.node().outputs) {
     if (id == kNoValue || context.graph()[id].shape) continue;
-    fail(ErrorKind::Model, context.node().origin.str(), " has an output '", context.graph()[id].name, "', which ",
-         context.node().op->name, " does not give");
+    fail(ErrorKind::Model, context.node().origin.str(), " has an output '", context.graph()[id].name,
+         "', which ", context.node().op->name, " does not give");
   }
 }
 

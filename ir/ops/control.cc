@@ -29,7 +29,8 @@ struct Sizes {
 bool is_outside(const Dim& size, const Graph& body) {
   std::set<std::string> names;
   size.collect_symbols(names);
-  return std::none_of(names.begin(), names.end(), [&](const std::string& name) { return body.data_symbols.count(name) > 0; });
+  return std::none_of(names.begin(), names.end(),
+                      [&](const std::string& name) { return body.data_symbols.count(name) > 0; });
 }
 
 // What two sizes are at most, if that is known outside of the bodies that compute them.
@@ -46,12 +47,12 @@ void give_size(Graph& body, const Node& node, const Dim& size) {
   for (Node& made : build.take()) body.nodes.push_back(std::move(made));
 }
 
-// A size of a result that depends on the branch that is taken becomes one that the node computes: an output behind the
-// others holds it.
+// A size of a result that depends on the branch that is taken becomes one that the node computes: an output
+// behind the others holds it.
 void normalize_branches(Graph& graph, Node& node) {
   Graph& then_body = *graph_attribute(node, "then_branch");
   Graph& else_body = *graph_attribute(node, "else_branch");
-  for (const char* ours : {"shapes", "sizes"}) node.attributes.erase(ours);   // no file's
+  for (const char* ours : {"shapes", "sizes"}) node.attributes.erase(ours);  // no file's
   const size_t outputs = then_body.outputs.size();
   if (outputs != else_body.outputs.size() || outputs != node.outputs.size()) return;
   const std::map<std::string, Dim> then_sizes = size_bounds(then_body), else_sizes = size_bounds(else_body);
@@ -74,7 +75,8 @@ void normalize_branches(Graph& graph, Node& node) {
       }
       const std::string name = fresh_symbol(graph, node);
       node.outputs.push_back(graph.fresh_value(name, DType::I64, Shape{}));
-      graph.data_symbols[name] = {node.outputs.back(), larger_bound(x, {then_body, then_sizes}, y, {else_body, else_sizes})};
+      graph.data_symbols[name] = {node.outputs.back(),
+                                  larger_bound(x, {then_body, then_sizes}, y, {else_body, else_sizes})};
       sizes.push_back(name);
       given.emplace_back(x, y);
       shapes.push_back(Dim::symbol(name));
@@ -89,7 +91,8 @@ void normalize_branches(Graph& graph, Node& node) {
   node.attributes["sizes"] = sizes;
 }
 
-// Results whose sizes depend on the branch: their shapes one after the other, and outputs that hold the sizes.
+// Results whose sizes depend on the branch: their shapes one after the other, and outputs that hold the
+// sizes.
 void infer_sized_branches(InferContext& context, const Graph& body) {
   const std::vector<Dim> shapes = dims_attribute(context.node(), "shapes");
   const auto& sizes = unchecked_attribute<std::vector<std::string>>(context.node(), "sizes");
@@ -103,14 +106,15 @@ void infer_sized_branches(InferContext& context, const Graph& body) {
       context.set_elements(static_cast<int>(i), {Dim::symbol(name)});
       continue;
     }
-    if (shapes.end() - next < rank) context.fail_at(ErrorKind::Model, "has results of a higher rank than attribute 'shapes' says");
+    if (shapes.end() - next < rank)
+      context.fail_at(ErrorKind::Model, "has results of a higher rank than attribute 'shapes' says");
     context.set_output(static_cast<int>(i), value.dtype, Shape(next, next + rank));
     next += rank;
   }
 }
 
-// What an operand inside of the body decides is no question to whoever holds the node: the operand is a value of the
-// body's graph, not of his.
+// What an operand inside of the body decides is no question to whoever holds the node: the operand is a value
+// of the body's graph, not of his.
 void infer_body(Graph& body) {
   try {
     infer_shapes(body);
@@ -123,7 +127,8 @@ void infer_body(Graph& body) {
 void check_slice(const InferContext& context, const Graph& body, const Shape& shape, size_t output) {
   for (const Dim& size : shape) {
     if (is_outside(size, body)) continue;
-    context.unsupported("output ", output, " is put together of parts of shape ", str(shape), ", where each iteration computes '", size.str(),
+    context.unsupported("output ", output, " is put together of parts of shape ", str(shape),
+                        ", where each iteration computes '", size.str(),
                         "'; parts of equal sizes are needed");
   }
 }
@@ -133,8 +138,8 @@ void infer_branches(InferContext& context) {
   const GraphPtr else_body = graph_attribute(context.node(), "else_branch");
   const size_t outputs = context.node().outputs.size();
   if (then_body->outputs.size() != outputs || else_body->outputs.size() != outputs) {
-    context.fail_at(ErrorKind::Model, text("has ", outputs, " outputs but its branches give ", then_body->outputs.size(),
-                                           " and ", else_body->outputs.size()));
+    context.fail_at(ErrorKind::Model, text("has ", outputs, " outputs but its branches give ",
+                                           then_body->outputs.size(), " and ", else_body->outputs.size()));
   }
   infer_body(*then_body);
   infer_body(*else_body);
@@ -150,8 +155,8 @@ void infer_branches(InferContext& context) {
       continue;
     }
     if (a.dtype != b.dtype || a.shape != b.shape) {
-      context.unsupported("the branches of output ", i, " give ", name_of(a.dtype), str(*a.shape), " and ", name_of(b.dtype),
-                          str(*b.shape), "; equal types and shapes are needed");
+      context.unsupported("the branches of output ", i, " give ", name_of(a.dtype), str(*a.shape), " and ",
+                          name_of(b.dtype), str(*b.shape), "; equal types and shapes are needed");
     }
     context.set_output(static_cast<int>(i), a.dtype, *a.shape);
   }
@@ -166,7 +171,8 @@ void infer_scan(InferContext& context) {
   const int64_t states = formal - scans;
   if (states < 0 || static_cast<int64_t>(node.inputs.size()) < formal ||
       static_cast<int64_t>(body->outputs.size()) < states) {
-    context.fail_at(ErrorKind::Model, text("has ", node.inputs.size(), " inputs and num_scan_inputs ", scans, ", which do not fit its body"));
+    context.fail_at(ErrorKind::Model, text("has ", node.inputs.size(), " inputs and num_scan_inputs ", scans,
+                                           ", which do not fit its body"));
   }
   Dim trip;
   for (int64_t i = 0; i < formal; ++i) {
@@ -174,7 +180,9 @@ void infer_scan(InferContext& context) {
     if (i >= states) {
       if (shape.empty()) context.error("input ", i, " has no axis to scan");
       if (i == states) trip = shape[0];
-      need_equal(context, shape[0], trip, text("input ", i, " of shape ", str(shape), " has another length than the first, ", trip.str()));
+      need_equal(
+          context, shape[0], trip,
+          text("input ", i, " of shape ", str(shape), " has another length than the first, ", trip.str()));
       shape.erase(shape.begin());
     }
     Value& inside = (*body)[body->inputs[i]];
@@ -188,8 +196,8 @@ void infer_scan(InferContext& context) {
     if (static_cast<int64_t>(i) < states) {
       const Value& before = (*body)[body->inputs[i]];
       if (shape != *before.shape || value.dtype != before.dtype) {
-        context.unsupported("state ", i, " changes from ", name_of(before.dtype), str(*before.shape), " to ", name_of(value.dtype),
-                            str(shape), " in an iteration");
+        context.unsupported("state ", i, " changes from ", name_of(before.dtype), str(*before.shape), " to ",
+                            name_of(value.dtype), str(shape), " in an iteration");
       }
     } else {
       check_slice(context, *body, shape, i);
@@ -204,13 +212,17 @@ void normalize_scan(Graph&, Node& node) {
   for (const char* name : {"scan_input_axes", "scan_output_axes"}) {
     if (!has_attribute(node, name)) continue;
     for (int64_t axis : ints_attribute(node, name)) {
-      if (axis != 0) fail(ErrorKind::Unsupported, node.origin.str(), ": ", name, " other than 0 are not supported; transpose outside of the loop");
+      if (axis != 0)
+        fail(ErrorKind::Unsupported, node.origin.str(), ": ", name,
+             " other than 0 are not supported; transpose outside of the loop");
     }
     node.attributes.erase(name);
   }
 }
 
-bool is_true(const Value& value) { return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0; }
+bool is_true(const Value& value) {
+  return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0;
+}
 
 // The source of a value of one element through views.
 ValueId source_of(const Graph& graph, ValueId id) {
@@ -234,22 +246,25 @@ bool always_goes_on(const Graph& graph, const Node& node, const Graph& body) {
 class LoopForm {
  public:
   LoopForm(Graph& graph, Node& node) : graph_(graph), node_(node), build_(graph, node) {
-    node.attributes.erase("sizes");   // no file's
+    node.attributes.erase("sizes");  // no file's
     body_ = std::make_shared<Graph>(*graph_attribute(node, "body"));
     captures_ = body_->captures.size();
   }
 
-  // The trip count is a known size; sizes of states that an iteration changes, and the number of iterations where a condition
-  // decides it, are states behind the others.
+  // The trip count is a known size; sizes of states that an iteration changes, and the number of iterations
+  // where a condition decides it, are states behind the others.
   void carry_sizes() {
     if (node_.inputs.size() < 2 + captures_) return;
     states_ = node_.inputs.size() - 2 - captures_;
     // Inference tells what does not fit.
-    if (body_->inputs.size() < 2 + states_ || body_->outputs.size() < 1 + states_ || node_.outputs.size() + 1 > body_->outputs.size()) return;
+    if (body_->inputs.size() < 2 + states_ || body_->outputs.size() < 1 + states_ ||
+        node_.outputs.size() + 1 > body_->outputs.size())
+      return;
     const std::optional<Dim> trip = bind_trip_count();
     const bool endless = always_goes_on(graph_, node_, *body_), ends = !trip || !endless;
     if (endless && node_.inputs[0] == kNoValue) {
-      fail(ErrorKind::Unsupported, node_.origin.str(), " never ends: it has no trip count, and no iteration changes its condition");
+      fail(ErrorKind::Unsupported, node_.origin.str(),
+           " never ends: it has no trip count, and no iteration changes its condition");
     }
     node_.outputs.resize(std::max(node_.outputs.size(), states_), kNoValue);
     carry_changing();
@@ -266,11 +281,14 @@ class LoopForm {
     if (node_.inputs[0] == kNoValue) return std::nullopt;
     const ValueId given = node_.inputs[0];
     const DType type = graph_[given].dtype;
-    if (element_count(*graph_[given].shape) != Dim(1) || (type != DType::I64 && type != DType::I32)) return std::nullopt;   // inference refuses it
+    if (element_count(*graph_[given].shape) != Dim(1) || (type != DType::I64 && type != DType::I32))
+      return std::nullopt;  // inference refuses it
     auto known = known_elements(graph_[given]);
     if (!known || known->size() != 1) {
       ValueId count = build_.cast(given, DType::I64);
-      if (!graph_[count].shape->empty()) count = build_.add("Reshape", {count}, {{"shape", std::vector<int64_t>{}}, {"allowzero", int64_t{1}}});
+      if (!graph_[count].shape->empty())
+        count =
+            build_.add("Reshape", {count}, {{"shape", std::vector<int64_t>{}}, {"allowzero", int64_t{1}}});
       const Dim trip = build_.size(build_.add("Max", {count, build_.integer(DType::I64, 0)}), std::nullopt);
       node_.inputs[0] = graph_.data_symbols.at(trip.str()).source;
       return trip;
@@ -296,13 +314,15 @@ class LoopForm {
   }
 
   void give_next(ValueId next) {
-    body_->outputs.insert(body_->outputs.begin() + 1 + static_cast<std::ptrdiff_t>(states_ + names_.size()) - 1, next);
+    body_->outputs.insert(
+        body_->outputs.begin() + 1 + static_cast<std::ptrdiff_t>(states_ + names_.size()) - 1, next);
   }
 
   // The importer gave the body an input for each size.
   void carry_changing() {
     for (size_t i = 0; i < states_; ++i) {
-      const Shape inside = *(*body_)[body_->inputs[2 + i]].shape, next = *(*body_)[body_->outputs[1 + i]].shape;
+      const Shape inside = *(*body_)[body_->inputs[2 + i]].shape,
+                  next = *(*body_)[body_->outputs[1 + i]].shape;
       const Shape outside = *graph_[node_.inputs[2 + i]].shape;
       for (size_t axis = 0; axis < inside.size() && axis < next.size() && axis < outside.size(); ++axis) {
         if (is_outside(inside[axis], *body_)) continue;
@@ -314,8 +334,8 @@ class LoopForm {
     }
   }
 
-  // The sizes of what one output collects that an iteration computes: those of the first iteration, which a view has in the others,
-  // so that a run checks it.
+  // The sizes of what one output collects that an iteration computes: those of the first iteration, which a
+  // view has in the others, so that a run checks it.
   void carry_part(size_t output) {
     const ValueId part = body_->outputs[output];
     Shape shape = *(*body_)[part].shape;
@@ -325,11 +345,13 @@ class LoopForm {
       if (is_outside(size, *body_)) continue;
       body_->inputs.push_back(body_->fresh_value("size", DType::I64, Shape{}));
       const ValueId first = build.add("Equal", {body_->inputs[0], build.integer(DType::I64, 0)});
-      size = build.size(build.add("Where", {first, value_of(build, size), body_->inputs.back()}), std::nullopt);
+      size =
+          build.size(build.add("Where", {first, value_of(build, size), body_->inputs.back()}), std::nullopt);
       sizes.push_back(body_->data_symbols.at(size.str()).source);
     }
     if (sizes.empty()) return;
-    body_->outputs[output] = build.add("Reshape", {part}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
+    body_->outputs[output] =
+        build.add("Reshape", {part}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
     for (Node& made : build.take()) body_->nodes.push_back(std::move(made));
     for (ValueId size : sizes) {
       carry(Dim(0), std::nullopt);
@@ -339,8 +361,10 @@ class LoopForm {
 
   // How many iterations there are.
   void carry_count(const std::optional<Dim>& trip) {
-    constexpr int64_t kMostReserved = 1 << 16;   // parts of results for which memory is reserved before it is known
-    const bool reserved = trip && !mentions_data(*trip, graph_) && !(trip->is_constant() && trip->constant() > kMostReserved);
+    // Parts of results for which memory is reserved before it is known.
+    constexpr int64_t kMostReserved = 1 << 16;
+    const bool reserved =
+        trip && !mentions_data(*trip, graph_) && !(trip->is_constant() && trip->constant() > kMostReserved);
     carry(Dim(0), reserved ? trip : std::nullopt);
     body_->inputs.push_back(body_->fresh_value("iterations", DType::I64, Shape{}));
     NodeBuilder build(*body_, node_);
@@ -357,7 +381,7 @@ class LoopForm {
   NodeBuilder build_;
   GraphPtr body_;
   size_t captures_ = 0, states_ = 0;
-  std::vector<std::string> names_;   // of the sizes
+  std::vector<std::string> names_;  // of the sizes
 };
 
 void normalize_loop(Graph& graph, Node& node) { LoopForm(graph, node).carry_sizes(); }
@@ -366,7 +390,8 @@ void normalize_loop(Graph& graph, Node& node) { LoopForm(graph, node).carry_size
 class CarriedSizes {
  public:
   CarriedSizes(InferContext& context, const Graph& body) : body_(body) {
-    if (has_attribute(context.node(), "sizes")) names_ = unchecked_attribute<std::vector<std::string>>(context.node(), "sizes");
+    if (has_attribute(context.node(), "sizes"))
+      names_ = unchecked_attribute<std::vector<std::string>>(context.node(), "sizes");
   }
 
   const std::vector<std::string>& names() const { return names_; }
@@ -375,7 +400,7 @@ class CarriedSizes {
   Shape outside(const InferContext& context, Shape shape) {
     for (Dim& size : shape) {
       if (!changes(size)) continue;
-      if (next_ == names_.size()) context.fail_at(ErrorKind::Model, kUnfitBody);   // a size without a state
+      if (next_ == names_.size()) context.fail_at(ErrorKind::Model, kUnfitBody);  // a size without a state
       size = Dim::symbol(names_[next_++]);
     }
     return shape;
@@ -383,7 +408,10 @@ class CarriedSizes {
   // Of the iterations, where there is one more than others; they are as many as the trip count says else.
   std::optional<Dim> iterations(size_t states) const {
     size_t others = 0;
-    auto add = [&](const Shape& shape) { others += static_cast<size_t>(std::count_if(shape.begin(), shape.end(), [&](const Dim& size) { return changes(size); })); };
+    auto add = [&](const Shape& shape) {
+      others += static_cast<size_t>(
+          std::count_if(shape.begin(), shape.end(), [&](const Dim& size) { return changes(size); }));
+    };
     for (size_t i = 0; i < states; ++i) add(*body_[body_.inputs[2 + i]].shape);
     for (size_t i = 1 + states; i < body_.outputs.size(); ++i) add(*body_[body_.outputs[i]].shape);
     return others < names_.size() ? std::optional(Dim::symbol(names_.back())) : std::nullopt;
@@ -395,16 +423,21 @@ class CarriedSizes {
   size_t next_ = 0;
 };
 
-[[noreturn]] void refuse_change(const InferContext& context, int64_t state, const Value& before, const Value& after) {
-  context.unsupported("state ", state, " changes from ", name_of(before.dtype), str(*before.shape), " to ", name_of(after.dtype), str(*after.shape),
-                      " in an iteration");
+[[noreturn]] void refuse_change(const InferContext& context, int64_t state, const Value& before,
+                                const Value& after) {
+  context.unsupported("state ", state, " changes from ", name_of(before.dtype), str(*before.shape), " to ",
+                      name_of(after.dtype), str(*after.shape), " in an iteration");
 }
 
-// Where an iteration is known to give a state another type or rank, or another size than the body takes, it is refused.
-void check_state(InferContext& context, const CarriedSizes& sizes, const Value& before, const Value& after, int64_t state) {
-  if (before.dtype != after.dtype || before.shape->size() != after.shape->size()) refuse_change(context, state, before, after);
+// Where an iteration is known to give a state another type or rank, or another size than the body takes, it
+// is refused.
+void check_state(InferContext& context, const CarriedSizes& sizes, const Value& before, const Value& after,
+                 int64_t state) {
+  if (before.dtype != after.dtype || before.shape->size() != after.shape->size())
+    refuse_change(context, state, before, after);
   for (size_t axis = 0; axis < before.shape->size(); ++axis) {
-    if (!sizes.changes((*before.shape)[axis]) && (*before.shape)[axis] != (*after.shape)[axis]) refuse_change(context, state, before, after);
+    if (!sizes.changes((*before.shape)[axis]) && (*before.shape)[axis] != (*after.shape)[axis])
+      refuse_change(context, state, before, after);
   }
 }
 
@@ -417,7 +450,8 @@ void give_states(InferContext& context, Graph& body, int64_t states) {
   for (int64_t i = 0; i < states; ++i) {
     Value& inside = body[body.inputs[static_cast<size_t>(2 + i)]];
     Shape shape = context.shape(static_cast<int>(2 + i));
-    for (size_t axis = 0; inside.shape && inside.shape->size() == shape.size() && axis < shape.size(); ++axis) {
+    for (size_t axis = 0; inside.shape && inside.shape->size() == shape.size() && axis < shape.size();
+         ++axis) {
       if (!is_outside((*inside.shape)[axis], body)) shape[axis] = (*inside.shape)[axis];
     }
     inside.dtype = context.dtype(static_cast<int>(2 + i));
@@ -435,13 +469,15 @@ void infer_loop(InferContext& context) {
   check_single(context, 0, "the trip count");
   check_single(context, 1, "the condition");
   if (context.input_count() < 2 + states) {
-    context.fail_at(ErrorKind::Model, text("has ", context.input_count(), " inputs, which do not fit its body of ", states, " states"));
+    context.fail_at(ErrorKind::Model, text("has ", context.input_count(),
+                                           " inputs, which do not fit its body of ", states, " states"));
   }
   give_states(context, *body, states);
   infer_body(*body);
   const Value& goes_on = (*body)[body->outputs[0]];
   if (goes_on.dtype != DType::Bool || element_count(*goes_on.shape) != Dim(1)) {
-    context.error("the condition that its body gives is ", name_of(goes_on.dtype), str(*goes_on.shape), "; one bool is needed");
+    context.error("the condition that its body gives is ", name_of(goes_on.dtype), str(*goes_on.shape),
+                  "; one bool is needed");
   }
   CarriedSizes sizes(context, *body);
   const std::optional<std::vector<Dim>> trip = context.elements(0);
@@ -461,14 +497,16 @@ void infer_loop(InferContext& context) {
     context.set_output(static_cast<int>(i) - 1, value.dtype, shape);
   }
   for (size_t i = 0; i < sizes.names().size(); ++i) {
-    context.set_elements(static_cast<int>(static_cast<size_t>(states) - sizes.names().size() + i), {Dim::symbol(sizes.names()[i])});
+    context.set_elements(static_cast<int>(static_cast<size_t>(states) - sizes.names().size() + i),
+                         {Dim::symbol(sizes.names()[i])});
   }
 }
 
 // The operand is the size.
 void infer_data_size(InferContext& context) {
   check_single(context, 0, "the size");
-  if (context.dtype(0) != DType::I64) context.error("the size has type ", name_of(context.dtype(0)), "; i64 is needed");
+  if (context.dtype(0) != DType::I64)
+    context.error("the size has type ", name_of(context.dtype(0)), "; i64 is needed");
   infer_size(context);
 }
 
@@ -494,26 +532,36 @@ OpRow control_row(const std::string& name, OpTraits::Control control, int since,
 void register_control_ops(OpTable& table) {
   using Control = OpTraits::Control;
   OpRow branch = control_row("If", Control::Branch, 1, "One of two subgraphs.",
-                             {{"then_branch", GraphPtr(), true}, {"else_branch", GraphPtr(), true},
-                              {"shapes", std::vector<int64_t>()}, {"sizes", std::vector<std::string>()}}, infer_branches);
+                             {{"then_branch", GraphPtr(), true},
+                              {"else_branch", GraphPtr(), true},
+                              {"shapes", std::vector<int64_t>()},
+                              {"sizes", std::vector<std::string>()}},
+                             infer_branches);
   branch.onnx = {{"If", 1, normalize_branches}};
   branch.types = {{kBools, {0}}};
   table.add(std::move(branch));
-  OpRow scan = control_row("Scan", Control::Scan, 9, "A subgraph per element of axis 0, with states carried along.",
-                           {{"body", GraphPtr(), true}, {"num_scan_inputs", int64_t{1}, true, "", positive()},
-                            {"scan_input_directions", std::vector<int64_t>()}, {"scan_output_directions", std::vector<int64_t>()},
-                            {"scan_input_axes", std::vector<int64_t>()}, {"scan_output_axes", std::vector<int64_t>()}},
-                           infer_scan);
+  OpRow scan =
+      control_row("Scan", Control::Scan, 9, "A subgraph per element of axis 0, with states carried along.",
+                  {{"body", GraphPtr(), true},
+                   {"num_scan_inputs", int64_t{1}, true, "", positive()},
+                   {"scan_input_directions", std::vector<int64_t>()},
+                   {"scan_output_directions", std::vector<int64_t>()},
+                   {"scan_input_axes", std::vector<int64_t>()},
+                   {"scan_output_axes", std::vector<int64_t>()}},
+                  infer_scan);
   scan.onnx = {{"Scan", 9, normalize_scan}};
   table.add(std::move(scan));
-  OpRow loop = control_row("Loop", Control::Loop, 1, "A subgraph a number of times, with states carried along.",
-                           {{"body", GraphPtr(), true}, {"sizes", std::vector<std::string>()}}, infer_loop);
+  OpRow loop =
+      control_row("Loop", Control::Loop, 1, "A subgraph a number of times, with states carried along.",
+                  {{"body", GraphPtr(), true}, {"sizes", std::vector<std::string>()}}, infer_loop);
   loop.onnx = {{"Loop", 1, normalize_loop}};
   loop.minimum_inputs = 0;
   loop.types = {{kIndices, {0}}, {kBools, {1}}};
   table.add(std::move(loop));
-  OpRow size = control_row("DataSize", Control::Size, 1, "Binds the symbol of a size that its operand holds; operators whose results' sizes depend on data expand into it.",
-                           {{"symbol", std::string(), true}}, infer_data_size);
+  OpRow size = control_row(
+      "DataSize", Control::Size, 1,
+      "Binds the symbol of a size that its operand holds; operators whose results' sizes depend on data expand into it.",
+      {{"symbol", std::string(), true}}, infer_data_size);
   size.onnx = {};
   size.maximum_inputs = size.outputs = 1;
   table.add(std::move(size));

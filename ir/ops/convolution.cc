@@ -18,9 +18,12 @@ std::vector<Dim> spatial_of(const Shape& shape) { return {shape.begin() + 2, sha
 
 // The size of the window, which is that of the weights and, where that is given, of attribute kernel_shape.
 std::vector<int64_t> kernel_of(const InferContext& context, const Shape& weights) {
-  const bool told = has_attribute(context.node(), "kernel_shape") && !ints_attribute(context.node(), "kernel_shape").empty();
-  const std::vector<int64_t> given = told ? ints_attribute(context.node(), "kernel_shape") : std::vector<int64_t>();
-  const std::string message = text("attribute kernel_shape is not the size in the weights of shape ", str(weights));
+  const bool told = has_attribute(context.node(), "kernel_shape") &&
+                    !ints_attribute(context.node(), "kernel_shape").empty();
+  const std::vector<int64_t> given =
+      told ? ints_attribute(context.node(), "kernel_shape") : std::vector<int64_t>();
+  const std::string message =
+      text("attribute kernel_shape is not the size in the weights of shape ", str(weights));
   if (told && given.size() + 2 != weights.size()) context.error(message);
   std::vector<int64_t> kernel;
   for (size_t i = 2; i < weights.size(); ++i) {
@@ -30,7 +33,9 @@ std::vector<int64_t> kernel_of(const InferContext& context, const Shape& weights
   return kernel;
 }
 
-std::vector<int64_t> kernel_in(const Shape& weights) { return constant_shape({weights.begin() + 2, weights.end()}); }
+std::vector<int64_t> kernel_in(const Shape& weights) {
+  return constant_shape({weights.begin() + 2, weights.end()});
+}
 
 // What a sum of products may be of: floats, and the i32 that convolutions of quantised numbers become.
 bool is_convolved(DType dtype) { return is_float(dtype) || dtype == DType::I32; }
@@ -49,7 +54,8 @@ void check_ranks(InferContext& context, int input, int weights) {
 // A group `g` has F output and C input channels; a group of one channel leaves its letter out.
 std::string convolution_equation(size_t axes) {
   const WindowSubscripts window = window_subscripts(axes);
-  return "O[n,g*F+f" + window.output + "] += I[n,g*C+c" + window.input + "] * K[g*F+f,c" + window.kernel + "]";
+  return "O[n,g*F+f" + window.output + "] += I[n,g*C+c" + window.input + "] * K[g*F+f,c" + window.kernel +
+         "]";
 }
 
 // The bias is input `bias`, one number per output channel, added while storing.
@@ -58,7 +64,8 @@ void store_with_bias(LowerContext& context, int accumulator, int bias) {
   auto space = context.space("o", shape);
   ExprPtr sum = context.read_buffer(accumulator, space.position);
   ExprPtr added = context.read(bias, std::vector<Affine>{space.position[1]});
-  context.assign("tail", space.iterators, context.output(0), space.position, binary(BinaryOp::Add, sum, added));
+  context.assign("tail", space.iterators, context.output(0), space.position,
+                 binary(BinaryOp::Add, sum, added));
 }
 
 int accumulator_for(LowerContext& context, bool separate) {
@@ -75,12 +82,14 @@ void infer_convolution_of(InferContext& context, DType result) {
   if (weights[0].is_constant() && weights[0].constant() % groups != 0) {
     context.error(weights[0].str(), " output channels do not divide into ", groups, " groups");
   }
-  need_equal(context, weights[1] * Dim(groups), input[1],
-             text("the input of shape ", str(input), " has ", input[1].str(), " channels but the weights of shape ",
-                  str(weights), " with group ", groups, " take ", (weights[1] * Dim(groups)).str()));
+  need_equal(
+      context, weights[1] * Dim(groups), input[1],
+      text("the input of shape ", str(input), " has ", input[1].str(), " channels but the weights of shape ",
+           str(weights), " with group ", groups, " take ", (weights[1] * Dim(groups)).str()));
   const std::vector<int64_t> kernel = kernel_of(context, weights);
   if (groups > 1) {
-    for (const Dim& channels : {weights[0], weights[1]}) need_number(context, channels, "the number of channels of a group");
+    for (const Dim& channels : {weights[0], weights[1]})
+      need_number(context, channels, "the number of channels of a group");
   }
   need_shape(context, 2, {weights[0]}, "the bias");
   const Window window = window_of(context.node(), spatial_of(input), kernel, false);
@@ -130,7 +139,8 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
     wanted = ints_attribute(node, "output_shape");
     if (wanted.size() > rank) wanted.erase(wanted.begin(), wanted.end() - static_cast<int64_t>(rank));
     if (wanted.size() < rank) {
-      fail(ErrorKind::Shape, node.origin.str(), ": attribute output_shape has ", wanted.size(), " numbers; ", rank, " are needed");
+      fail(ErrorKind::Shape, node.origin.str(), ": attribute output_shape has ", wanted.size(), " numbers; ",
+           rank, " are needed");
     }
   }
   for (size_t i = 0; i < rank; ++i) {
@@ -144,11 +154,13 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
       size = sized ? Dim(wanted.at(i)) : input[2 + i] * Dim(window.strides[i]);
       const Dim total = full - size;
       if (!total.is_constant()) {
-        throw NeedsNumbers(node, text("output_shape needs a fixed input size, which depends on '", input[2 + i].str(), "'"), {input[2 + i]});
+        throw NeedsNumbers(
+            node, text("output_shape needs a fixed input size, which depends on '", input[2 + i].str(), "'"),
+            {input[2 + i]});
       }
       // Below zero the result is larger than the full one: zeros are added, on the sides that would be cut.
       const int64_t cut = sized ? std::max<int64_t>(total.constant(), 0) : total.constant();
-      const int64_t half = cut >> 1;   // rounded down, below zero too
+      const int64_t half = cut >> 1;  // rounded down, below zero too
       before = mode == "SAME_UPPER" ? half : cut - half;
       after = cut - before;
     } else if (mode == "VALID") {
@@ -167,11 +179,13 @@ void infer_transposed_of(InferContext& context, DType result) {
   const Shape& input = context.shape(0);
   const Shape& weights = context.shape(1);
   const int64_t groups = int_attribute(context.node(), "group");
-  const std::string unfit = text("the input of shape ", str(input), " does not fit weights of shape ", str(weights), " with group ", groups);
+  const std::string unfit = text("the input of shape ", str(input), " does not fit weights of shape ",
+                                 str(weights), " with group ", groups);
   need_equal(context, weights[0], input[1], unfit);
   if (input[1].is_constant() && input[1].constant() % groups != 0) context.error(unfit);
   if (groups > 1) {
-    for (const Dim& channels : {weights[0], weights[1]}) need_number(context, channels, "the number of channels of a group");
+    for (const Dim& channels : {weights[0], weights[1]})
+      need_number(context, channels, "the number of channels of a group");
   }
   need_shape(context, 2, {weights[1] * Dim(groups)}, "the bias");
   const Window window = transposed_window(context.node(), input, kernel_of(context, weights));
@@ -185,11 +199,12 @@ void infer_transposed(InferContext& context) { infer_transposed_of(context, cont
 // The loops of a transposed convolution as they are built, one dimension after the other.
 struct TransposedLoops {
   std::vector<Iterator> outer, inner;
-  std::vector<Affine> out, in, taps;   // subscripts of the result, the input and the weights
+  std::vector<Affine> out, in, taps;  // subscripts of the result, the input and the weights
   std::vector<Affine> outer_constraints, inner_constraints;
 
   // The position along a dimension: an iterator, or 0 where there is one trip.
-  static Affine iterate(LowerContext& context, std::vector<Iterator>& list, const std::string& name, const Dim& extent) {
+  static Affine iterate(LowerContext& context, std::vector<Iterator>& list, const std::string& name,
+                        const Dim& extent) {
     if (extent == Dim(1)) return Affine(0);
     list.push_back({name, context.dim(extent)});
     return Affine::variable(name);
@@ -197,14 +212,17 @@ struct TransposedLoops {
 
   // Constraints that always hold go.
   static std::vector<Affine> useful(std::vector<Affine> constraints) {
-    constraints.erase(std::remove_if(constraints.begin(), constraints.end(), [](const Affine& constraint) {
-      return constraint.is_constant() && constraint.constant() >= 0;
-    }), constraints.end());
+    constraints.erase(std::remove_if(constraints.begin(), constraints.end(),
+                                     [](const Affine& constraint) {
+                                       return constraint.is_constant() && constraint.constant() >= 0;
+                                     }),
+                      constraints.end());
     return constraints;
   }
 };
 
-// Dimension `i` of the map, without dilation: each output gathers its taps, which are those of its residue by the stride.
+// Dimension `i` of the map, without dilation: each output gathers its taps, which are those of its residue by
+// the stride.
 void gather_taps(LowerContext& context, const Window& window, size_t i, TransposedLoops& loops) {
   const size_t place = 3 - window.kernel.size() + i;
   const std::string o = kOutput[place], k = kKernel[place];
@@ -215,8 +233,10 @@ void gather_taps(LowerContext& context, const Window& window, size_t i, Transpos
   const Dim rows = floor_div(window.output[i] + Dim(rest + stride - 1), Dim(stride));
   const Affine row = TransposedLoops::iterate(context, loops.outer, o, rows);
   const Affine residue = TransposedLoops::iterate(context, loops.outer, k, Dim(stride));
-  const Affine t = TransposedLoops::iterate(context, loops.inner, "t" + k, Dim((kernel + stride - 1) / stride));
-  const Affine y = row * stride + residue - Affine(rest), source = row + Affine(shift) - t, tap = t * stride + residue;
+  const Affine t =
+      TransposedLoops::iterate(context, loops.inner, "t" + k, Dim((kernel + stride - 1) / stride));
+  const Affine y = row * stride + residue - Affine(rest), source = row + Affine(shift) - t,
+               tap = t * stride + residue;
   if (rest != 0) loops.outer_constraints.push_back(y);
   if (rest != 0 || !window.output[i].is_constant() || window.output[i].constant() % stride != 0) {
     loops.outer_constraints.push_back(out_size - y - Affine(1));
@@ -232,7 +252,8 @@ void gather_taps(LowerContext& context, const Window& window, size_t i, Transpos
 // The same with dilation: each input element is scattered to the outputs of its taps.
 void scatter_taps(LowerContext& context, const Window& window, size_t i, TransposedLoops& loops) {
   const size_t place = 3 - window.kernel.size() + i;
-  const Affine source = TransposedLoops::iterate(context, loops.inner, kOutput[place], context.shape(0)[2 + i]);
+  const Affine source =
+      TransposedLoops::iterate(context, loops.inner, kOutput[place], context.shape(0)[2 + i]);
   const Affine tap = TransposedLoops::iterate(context, loops.inner, kKernel[place], Dim(window.kernel[i]));
   const Affine y = source * window.strides[i] + tap * window.dilations[i] - Affine(window.before[i]);
   loops.inner_constraints.push_back(y);
@@ -242,24 +263,30 @@ void scatter_taps(LowerContext& context, const Window& window, size_t i, Transpo
   loops.taps.push_back(tap);
 }
 
-// Sums of a map of one axis whose residues are apart, [n, filters, residues, rows], and how they are put beside each other.
+// Sums of a map of one axis whose residues are apart, [n, filters, residues, rows], and how they are put
+// beside each other.
 struct Interleaving {
   int sum = -1;
-  std::vector<Affine> out;            // subscripts of the result
-  std::vector<Affine> constraints;    // of its elements
+  std::vector<Affine> out;          // subscripts of the result
+  std::vector<Affine> constraints;  // of its elements
 };
 
-// With one axis, results are neighbours by their residue, which is too short for the lanes of a vector; rows of one residue are
-// as long as the input and read neighbours of it. Has the loops write these; nothing where there are no residues.
-std::optional<Interleaving> interleave(LowerContext& context, const Window& window, DType type, TransposedLoops& loops) {
+// With one axis, results are neighbours by their residue, which is too short for the lanes of a vector; rows
+// of one residue are as long as the input and read neighbours of it. Has the loops write these; nothing where
+// there are no residues.
+std::optional<Interleaving> interleave(LowerContext& context, const Window& window, DType type,
+                                       TransposedLoops& loops) {
   if (window.kernel.size() != 1 || window.strides[0] == 1 || loops.outer.size() < 2) return std::nullopt;
   const Iterator &row = loops.outer[loops.outer.size() - 2], &residue = loops.outer.back();
-  if (row.name != kOutput[2] || residue.name != kKernel[2]) return std::nullopt;   // of one row
+  if (row.name != kOutput[2] || residue.name != kKernel[2]) return std::nullopt;  // of one row
   const int64_t stride = window.strides[0], rest = ((window.before[0] % stride) + stride) % stride;
   const Shape& output = *context.output_value(0).shape;
   Interleaving result;
-  result.sum = context.local("sum", type, {output[0], output[1], Dim(stride), floor_div(output[2] + Dim(rest + stride - 1), Dim(stride))});
-  result.out = std::exchange(loops.out, {loops.out[0], loops.out[1], Affine::variable(residue.name), Affine::variable(row.name)});
+  result.sum = context.local(
+      "sum", type,
+      {output[0], output[1], Dim(stride), floor_div(output[2] + Dim(rest + stride - 1), Dim(stride))});
+  result.out = std::exchange(
+      loops.out, {loops.out[0], loops.out[1], Affine::variable(residue.name), Affine::variable(row.name)});
   result.constraints = std::exchange(loops.outer_constraints, {});
   return result;
 }
@@ -273,7 +300,8 @@ void lower_transposed(LowerContext& context) {
   const int64_t groups = int_attribute(context.node(), "group");
   const Window window = transposed_window(context.node(), input, kernel_in(weights));
   const DType type = LowerContext::compute_type(context.output_value(0).dtype);
-  const bool gather = std::all_of(window.dilations.begin(), window.dilations.end(), [](int64_t d) { return d == 1; });
+  const bool gather =
+      std::all_of(window.dilations.begin(), window.dilations.end(), [](int64_t d) { return d == 1; });
   TransposedLoops loops;
   const Affine n = TransposedLoops::iterate(context, loops.outer, "n", input[0]);
   const Affine g = TransposedLoops::iterate(context, loops.outer, "g", Dim(groups));
@@ -283,12 +311,16 @@ void lower_transposed(LowerContext& context) {
   loops.out = {n, groups == 1 ? f : g * constant_shape({weights[1]})[0] + f};
   loops.in = {n, channel};
   loops.taps = {channel, f};
-  for (size_t i = 0; i < window.kernel.size(); ++i) (gather ? gather_taps : scatter_taps)(context, window, i, loops);
+  for (size_t i = 0; i < window.kernel.size(); ++i)
+    (gather ? gather_taps : scatter_taps)(context, window, i, loops);
   loops.outer_constraints = TransposedLoops::useful(std::move(loops.outer_constraints));
   loops.inner_constraints = TransposedLoops::useful(std::move(loops.inner_constraints));
-  const std::optional<Interleaving> interleaving = gather ? interleave(context, window, type, loops) : std::nullopt;
+  const std::optional<Interleaving> interleaving =
+      gather ? interleave(context, window, type, loops) : std::nullopt;
   const bool separate = context.has_input(2) || type != context.kernel().buffers[context.output(0)].dtype;
-  const int sum = interleaving ? interleaving->sum : separate ? context.local("sum", type, output) : context.output(0);
+  const int sum = interleaving ? interleaving->sum
+                  : separate   ? context.local("sum", type, output)
+                               : context.output(0);
   if (gather) {
     context.assign("macc_init", loops.outer, sum, loops.out, constant(type, 0), loops.outer_constraints);
   } else {
@@ -300,7 +332,8 @@ void lower_transposed(LowerContext& context) {
   statement.iterators = loops.outer;
   statement.iterators.insert(statement.iterators.end(), loops.inner.begin(), loops.inner.end());
   statement.constraints = loops.outer_constraints;
-  statement.constraints.insert(statement.constraints.end(), loops.inner_constraints.begin(), loops.inner_constraints.end());
+  statement.constraints.insert(statement.constraints.end(), loops.inner_constraints.begin(),
+                               loops.inner_constraints.end());
   statement.write.buffer = sum;
   for (const Affine& affine : loops.out) statement.write.index.push_back({affine, nullptr});
   statement.reduction = Reduction::Sum;
@@ -312,8 +345,10 @@ void lower_transposed(LowerContext& context) {
   context.add(std::move(statement));
   if (interleaving) {
     ExprPtr value = context.read_buffer(sum, loops.out);
-    if (context.has_input(2)) value = binary(BinaryOp::Add, value, context.read(2, std::vector<Affine>{loops.out[1]}));
-    context.assign("tail", loops.outer, context.output(0), interleaving->out, value, interleaving->constraints);
+    if (context.has_input(2))
+      value = binary(BinaryOp::Add, value, context.read(2, std::vector<Affine>{loops.out[1]}));
+    context.assign("tail", loops.outer, context.output(0), interleaving->out, value,
+                   interleaving->constraints);
   } else if (context.has_input(2)) {
     store_with_bias(context, sum, 2);
   } else if (sum != context.output(0)) {
@@ -352,7 +387,8 @@ void register_convolution_ops(OpTable& table) {
   OpRow integers;
   integers.name = "IntegerConv";
   integers.category = "quantisation";
-  integers.doc = "Convolution of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
+  integers.doc =
+      "Convolution of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
   integers.equation = convolution_equation(2);
   integers.traits.contraction = OpTraits::Contraction::Convolution;
   integers.minimum_inputs = integers.maximum_inputs = 2;
@@ -367,15 +403,19 @@ void register_convolution_ops(OpTable& table) {
   transposed.category = "convolution";
   transposed.doc = "Transposed convolution: the gradient of a convolution with respect to its input.";
   const WindowSubscripts window = window_subscripts(2);
-  transposed.equation = "O[n,g*F+f" + window.input + "] += I[n,g*C+c" + window.output + "] * K[g*C+c,f" + window.kernel + "]";
+  transposed.equation =
+      "O[n,g*F+f" + window.input + "] += I[n,g*C+c" + window.output + "] * K[g*C+c,f" + window.kernel + "]";
   transposed.traits.contraction = OpTraits::Contraction::TransposedConvolution;
-  transposed.output_channels = [](const Node& node) { return OutputChannels{1, int_attribute(node, "group")}; };
+  transposed.output_channels = [](const Node& node) {
+    return OutputChannels{1, int_attribute(node, "group")};
+  };
   transposed.onnx = {{"ConvTranspose", 1}};
   transposed.minimum_inputs = 2;
   transposed.maximum_inputs = 3;
   transposed.attributes = convolution_attributes();
   transposed.types = {{{"a float type", is_convolved}}};
-  transposed.attributes.push_back({"output_padding", std::vector<int64_t>(), false, "", from_to(0, kFurthestPad)});
+  transposed.attributes.push_back(
+      {"output_padding", std::vector<int64_t>(), false, "", from_to(0, kFurthestPad)});
   transposed.attributes.push_back({"output_shape", std::vector<int64_t>(), false, "", positive()});
   transposed.infer = infer_transposed;
   transposed.lower = lower_transposed;
@@ -384,7 +424,8 @@ void register_convolution_ops(OpTable& table) {
   OpRow scattered;
   scattered.name = transposed.traits.of_bytes;
   scattered.category = "quantisation";
-  scattered.doc = "Transposed convolution of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
+  scattered.doc =
+      "Transposed convolution of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
   scattered.equation = transposed.equation;
   scattered.traits.contraction = OpTraits::Contraction::TransposedConvolution;
   scattered.minimum_inputs = scattered.maximum_inputs = 2;

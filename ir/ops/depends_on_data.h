@@ -1,5 +1,5 @@
-// What is thrown where the content of an operand decides a structure (a shape, axes, a number of outputs or of
-// iterations) and a run computes it.
+// What is thrown where the content of an operand decides a structure (a shape, axes, a number of outputs or
+// of iterations) and a run computes it.
 #pragma once
 
 #include <string>
@@ -19,13 +19,14 @@ class DependsOnData : public Error {
   // The same error with the model's inputs from which the operand is computed.
   DependsOnData(const DependsOnData& error, std::vector<std::string> inputs);
 
-  // The same error of an operand that decides sizes alone, so that a run may compute them (Graph::data_symbols).
+  // The same error of an operand that decides sizes alone, so that a run may compute them
+  // (Graph::data_symbols).
   DependsOnData sizes() const;
 
   ValueId operand() const { return operand_; }
   bool decides_sizes() const { return decides_sizes_; }
-  // Inputs of the model by name; empty before the importer has looked for them, and where it found others too: what
-  // an iteration computes has another value in each.
+  // Inputs of the model by name; empty before the importer has looked for them, and where it found others
+  // too: what an iteration computes has another value in each.
   const std::vector<std::string>& inputs() const { return inputs_; }
 
  private:
@@ -34,11 +35,13 @@ class DependsOnData : public Error {
   std::vector<std::string> inputs_;
 };
 
-// Sizes of a node's operands that have to be equal, where nothing tells whether they are. A Shape error for most who
-// catch it. Whoever adds the node can give the operands one size by views, whose relation a run checks.
+// Sizes of a node's operands that have to be equal, where nothing tells whether they are. A Shape error for
+// most who catch it. Whoever adds the node can give the operands one size by views, whose relation a run
+// checks.
 class UnprovedSizes : public Error {
  public:
-  UnprovedSizes(const std::string& message, Dim left, Dim right) : Error(ErrorKind::Shape, message), left_(left), right_(right) {}
+  UnprovedSizes(const std::string& message, Dim left, Dim right)
+      : Error(ErrorKind::Shape, message), left_(left), right_(right) {}
   const Dim& left() const { return left_; }
   const Dim& right() const { return right_; }
 

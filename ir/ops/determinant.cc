@@ -17,12 +17,14 @@ void infer_det(InferContext& context) {
   if (rank < 2) context.error(unfit);
   need_equal(context, shape[rank - 1], shape[rank - 2], unfit);
   need_number(context, shape.back(), "the order of the matrices");
-  if (shape.back().constant() > kLargestOrder) context.unsupported("matrices of order ", shape.back().str(), " are over the limit of ", kLargestOrder);
+  if (shape.back().constant() > kLargestOrder)
+    context.unsupported("matrices of order ", shape.back().str(), " are over the limit of ", kLargestOrder);
   context.set_output(0, context.dtype(0), {shape.begin(), shape.end() - 2});
 }
 
-// One step on matrices [b, n, n] and the product [b] of the pivots so far. The first column's largest element is the
-// pivot; the rest of its column is eliminated, and what is left moves up and to the left, with zeros behind it.
+// One step on matrices [b, n, n] and the product [b] of the pivots so far. The first column's largest element
+// is the pivot; the rest of its column is eliminated, and what is left moves up and to the left, with zeros
+// behind it.
 class Elimination {
  public:
   Elimination(Graph& outer, const Node& node, const Dim& batch, int64_t order, DType type)
@@ -37,14 +39,18 @@ class Elimination {
 
   GraphPtr body() {
     const ValueId first_column = part(matrices_, 2, 0, 1);
-    const ValueId place = build_->add("ArgMax", {build_->add("Abs", {first_column})}, {{"axis", int64_t{1}}, {"keepdims", int64_t{1}}});
+    const ValueId place = build_->add("ArgMax", {build_->add("Abs", {first_column})},
+                                      {{"axis", int64_t{1}}, {"keepdims", int64_t{1}}});
     const ValueId rows = build_->constant(counted());
     const ValueId is_pivot = build_->add("Equal", {rows, place});
-    const ValueId pivot_row = build_->add("ReduceSum", {build_->add("Where", {is_pivot, matrices_, number(0)})}, {{"axes", std::vector<int64_t>{1}}});
+    const ValueId pivot_row =
+        build_->add("ReduceSum", {build_->add("Where", {is_pivot, matrices_, number(0)})},
+                    {{"axes", std::vector<int64_t>{1}}});
     const ValueId pivot = part(pivot_row, 2, 0, 1);
     const ValueId stays = build_->add("Equal", {place, build_->constant(int_tensor({}, {0}))});
     const ValueId sign = build_->add("Where", {stays, number(1), number(-1)});
-    const ValueId factor = build_->add("Squeeze", {build_->add("Mul", {pivot, sign})}, {{"axes", std::vector<int64_t>{1, 2}}});
+    const ValueId factor =
+        build_->add("Squeeze", {build_->add("Mul", {pivot, sign})}, {{"axes", std::vector<int64_t>{1, 2}}});
     const ValueId next_product = build_->add("Mul", {product_, factor});
     // The row of the pivot takes the first row, which is used up otherwise.
     const ValueId swapped = build_->add("Where", {is_pivot, part(matrices_, 1, 0, 1), matrices_});
@@ -68,7 +74,10 @@ class Elimination {
   }
   ValueId number(double value) { return build_->number(type_, value); }
   ValueId part(ValueId value, int64_t axis, int64_t start, int64_t end) {
-    return build_->add("Slice", {value}, {{"starts", std::vector<int64_t>{start}}, {"ends", std::vector<int64_t>{end}}, {"axes", std::vector<int64_t>{axis}}});
+    return build_->add("Slice", {value},
+                       {{"starts", std::vector<int64_t>{start}},
+                        {"ends", std::vector<int64_t>{end}},
+                        {"axes", std::vector<int64_t>{axis}}});
   }
   TensorPtr counted() const {
     std::vector<int64_t> numbers;
@@ -96,13 +105,15 @@ std::vector<Node> expand_det(Graph& graph, const Node& node) {
     return build.add("Reshape", {value}, {{"shape", std::vector<Dim>(to)}, {"allowzero", int64_t{1}}});
   };
   auto filled = [&](const Shape& to, double value) {
-    return build.add("ConstantOfShape", {}, {{"shape", std::vector<Dim>(to)}, {"value", number_tensor(computed, {1}, {value})}});
+    return build.add("ConstantOfShape", {},
+                     {{"shape", std::vector<Dim>(to)}, {"value", number_tensor(computed, {1}, {value})}});
   };
   ValueId product = filled({batch}, 1);
   if (order > 1) {
     Elimination step(graph, node, batch, order, computed);
-    const std::vector<ValueId> states = build.add_many("Scan", {reshape(matrices, {batch, Dim(order), Dim(order)}), product, filled({Dim(order)}, 0)}, 2,
-                                                       {{"body", step.body()}, {"num_scan_inputs", int64_t{1}}});
+    const std::vector<ValueId> states = build.add_many(
+        "Scan", {reshape(matrices, {batch, Dim(order), Dim(order)}), product, filled({Dim(order)}, 0)}, 2,
+        {{"body", step.body()}, {"num_scan_inputs", int64_t{1}}});
     product = states[1];
   } else if (order == 1) {
     product = reshape(matrices, {batch});

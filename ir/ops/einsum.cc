@@ -34,7 +34,8 @@ class EinsumParser {
   Einsum parse(const std::vector<const Shape*>& shapes) {
     split();
     if (terms_.size() != shapes.size()) {
-      error("names ", terms_.size(), terms_.size() == 1 ? " operand" : " operands", ", but the node has ", shapes.size());
+      error("names ", terms_.size(), terms_.size() == 1 ? " operand" : " operands", ", but the node has ",
+            shapes.size());
     }
     std::vector<size_t> own;
     size_t axes = 0;
@@ -45,7 +46,8 @@ class EinsumParser {
     Einsum result;
     for (size_t i = 0; i < terms_.size(); ++i) result.operands.push_back(resolved(terms_[i], axes, own[i]));
     if (output_ && !output_->ellipsis && axes > 0) {
-      error("has `...` for ", axes, axes == 1 ? " axis" : " axes", " of the operands, but none in its output");
+      error("has `...` for ", axes, axes == 1 ? " axis" : " axes",
+            " of the operands, but none in its output");
     }
     const Term output = output_ ? *output_ : implicit_output();
     check_output(output);
@@ -100,8 +102,9 @@ class EinsumParser {
     const Term& term = terms_[operand];
     const size_t named = term.letters.size();
     if (term.ellipsis ? shape.size() < named : shape.size() != named) {
-      fail(ErrorKind::Shape, node_.origin.str(), ": operand ", operand, " has shape ", str(shape), " of rank ", shape.size(),
-           "; equation '", given_, "' gives it ", named, named == 1 ? " letter" : " letters", term.ellipsis ? " and `...`" : "");
+      fail(ErrorKind::Shape, node_.origin.str(), ": operand ", operand, " has shape ", str(shape),
+           " of rank ", shape.size(), "; equation '", given_, "' gives it ", named,
+           named == 1 ? " letter" : " letters", term.ellipsis ? " and `...`" : "");
     }
     return shape.size() - named;
   }
@@ -136,7 +139,8 @@ class EinsumParser {
         return std::count(term.letters.begin(), term.letters.end(), letter) > 0;
       });
       if (!known) error("has `", letter, "` in its output, but in no operand");
-      if (std::count(output.letters.begin(), output.letters.end(), letter) > 1) error("has `", letter, "` twice in its output");
+      if (std::count(output.letters.begin(), output.letters.end(), letter) > 1)
+        error("has `", letter, "` twice in its output");
     }
   }
 
@@ -161,7 +165,8 @@ std::string quoted(const std::string& letter) {
 Bound bind(const Node& node, std::vector<const Shape*> shapes) {
   Bound bound{EinsumParser(node).parse(shapes), std::move(shapes), {}};
   auto error = [&](const std::string& message, const Dim& before, const Dim& now) {
-    if (!(before - now).is_constant()) throw UnprovedSizes(text(node.origin.str(), ": ", message), before, now);
+    if (!(before - now).is_constant())
+      throw UnprovedSizes(text(node.origin.str(), ": ", message), before, now);
     fail(ErrorKind::Shape, node.origin.str(), ": ", message);
   };
   // A letter that stands twice at one operand walks along its diagonal.
@@ -220,9 +225,11 @@ void lower_einsum(LowerContext& context) {
     value += (i == 0 ? "" : " * ") + operand + "[" + joined(subscripts) + "]";
   }
   for (const std::string& letter : bound.einsum.output) summed.erase(letter);
-  const bool sums = std::any_of(summed.begin(), summed.end(), [&](const std::string& letter) { return names.extents[letter] != Dim(1); });
+  const bool sums = std::any_of(summed.begin(), summed.end(),
+                                [&](const std::string& letter) { return names.extents[letter] != Dim(1); });
   const std::string base = bound.shapes.size() > 1 ? "macc" : sums ? "sum" : "copy";
-  lower_equation(context, "O[" + joined(bound.einsum.output) + (sums ? "] += " : "] = ") + value, names, base);
+  lower_equation(context, "O[" + joined(bound.einsum.output) + (sums ? "] += " : "] = ") + value, names,
+                 base);
 }
 
 // --- several operands: two at a time -----------------------------------------------------------------
@@ -364,7 +371,8 @@ class PairwiseExpansion {
   Letters chosen(const Letters& letters, const LetterSet& set) const {
     Letters result;
     for (const std::string& letter : letters) {
-      if (set[numbers_.at(letter)] && !std::count(result.begin(), result.end(), letter)) result.push_back(letter);
+      if (set[numbers_.at(letter)] && !std::count(result.begin(), result.end(), letter))
+        result.push_back(letter);
     }
     return result;
   }
@@ -373,13 +381,15 @@ class PairwiseExpansion {
   const Bound bound_;
   NodeBuilder build_;
   std::map<std::string, size_t> numbers_;
-  Letters all_;                    // by number
+  Letters all_;  // by number
   std::vector<LetterSet> operands_;
   LetterSet output_;
   std::map<std::vector<size_t>, std::pair<double, std::vector<size_t>>> orders_;
 };
 
-std::vector<Node> expand_einsum(Graph& graph, const Node& node) { return PairwiseExpansion(graph, node).run(); }
+std::vector<Node> expand_einsum(Graph& graph, const Node& node) {
+  return PairwiseExpansion(graph, node).run();
+}
 
 }  // namespace
 
@@ -387,7 +397,8 @@ void register_einsum_ops(OpTable& table) {
   OpRow row;
   row.name = "Einsum";
   row.category = "matrix product";
-  row.doc = "Sum of products of any number of operands, with axes named by letters as numpy.einsum takes them.";
+  row.doc =
+      "Sum of products of any number of operands, with axes named by letters as numpy.einsum takes them.";
   row.equation = "O[i,k] += A[i,j] * B[j,k]";
   row.onnx = {{"Einsum", 12}};
   row.maximum_inputs = -1;

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <set>
+#include <unordered_map>
 
 #include "ir/error.h"
 #include "ir/text_cursor.h"
@@ -29,9 +31,11 @@ class FormulaParser {
     Equation result;
     result.target = cursor_.identifier();
     result.index = subscripts();
-    const std::pair<const char*, Reduction> signs[] = {
-        {"+=", Reduction::Sum}, {"*=", Reduction::Product}, {"max=", Reduction::Max},
-        {"min=", Reduction::Min}, {"=", Reduction::None}};
+    const std::pair<const char*, Reduction> signs[] = {{"+=", Reduction::Sum},
+                                                       {"*=", Reduction::Product},
+                                                       {"max=", Reduction::Max},
+                                                       {"min=", Reduction::Min},
+                                                       {"=", Reduction::None}};
     bool found = false;
     for (const auto& [sign, reduction] : signs) {
       if (found || !cursor_.try_token(sign)) continue;
@@ -147,12 +151,14 @@ class FormulaBuilder {
     const std::string& name = formula.name;
     if (name == "select" && operands.size() == 3) return tc::select(operands[0], operands[1], operands[2]);
     if (operands.size() == 1) {
-#define X(enumerator, text) if (name == text) return tc::unary(UnaryOp::enumerator, operands[0]);
+#define X(enumerator, text) \
+  if (name == text) return tc::unary(UnaryOp::enumerator, operands[0]);
       TC_FOR_EACH_UNARY(X)
 #undef X
     }
     if (operands.size() == 2) {
-#define X(enumerator, text) if (name == text) return tc::binary(BinaryOp::enumerator, operands[0], operands[1]);
+#define X(enumerator, text) \
+  if (name == text) return tc::binary(BinaryOp::enumerator, operands[0], operands[1]);
       TC_FOR_EACH_BINARY(X)
 #undef X
     }
@@ -174,9 +180,9 @@ class EquationLowering {
     const std::vector<Affine> target_index = subscripts(equation.index, target, outer);
     collect(*equation.value, inner);
     std::vector<Affine> constraints;
-    ExprPtr value = FormulaBuilder(
-        [&](const Formula& leaf) { return load(leaf, inner, constraints); }, names_.type)
-        .build(*equation.value);
+    ExprPtr value =
+        FormulaBuilder([&](const Formula& leaf) { return load(leaf, inner, constraints); }, names_.type)
+            .build(*equation.value);
     if (equation.reduction == Reduction::None) {
       context_.assign(base, outer, target, target_index, value, constraints);
     } else {
@@ -192,7 +198,8 @@ class EquationLowering {
   }
 
   // The values of an access's subscripts, one for each dimension of the buffer.
-  std::vector<Affine> subscripts(const std::vector<FormulaPtr>& formulas, int buffer, std::vector<Iterator>& fresh) {
+  std::vector<Affine> subscripts(const std::vector<FormulaPtr>& formulas, int buffer,
+                                 std::vector<Iterator>& fresh) {
     const std::vector<Affine>& shape = context_.kernel().buffers[buffer].shape;
     std::vector<Affine> result;
     for (const FormulaPtr& formula : formulas) {
@@ -206,7 +213,8 @@ class EquationLowering {
         result.push_back(repeated ? Affine(0) : name(text("b", names_.batch_axes - own + i), fresh));
       }
     }
-    TC_CHECK(result.size() == shape.size(), "a subscript per dimension of ", context_.kernel().buffers[buffer].name);
+    TC_CHECK(result.size() == shape.size(), "a subscript per dimension of ",
+             context_.kernel().buffers[buffer].name);
     return result;
   }
 
@@ -262,7 +270,8 @@ class EquationLowering {
   void restrict(const Affine& index, const Affine& extent, std::vector<Affine>& constraints) {
     std::vector<Affine> needed = {index, extent - index - Affine(1)};
     for (const Affine& constraint : needed) {
-      if (!holds(constraint) && std::find(constraints.begin(), constraints.end(), constraint) == constraints.end()) {
+      if (!holds(constraint) &&
+          std::find(constraints.begin(), constraints.end(), constraint) == constraints.end()) {
         constraints.push_back(constraint);
       }
     }
@@ -291,7 +300,8 @@ class EquationLowering {
 // The accesses of the value, in order.
 void collect_accesses(const Formula& formula, std::vector<const Formula*>& accesses) {
   if (formula.kind == Formula::Kind::Access) accesses.push_back(&formula);
-  else for (const FormulaPtr& operand : formula.operands) collect_accesses(*operand, accesses);
+  else
+    for (const FormulaPtr& operand : formula.operands) collect_accesses(*operand, accesses);
 }
 
 // `A[...,m,k]`, for an access that is letters and numbers.
@@ -299,7 +309,9 @@ std::string str(const Formula& access) {
   std::string result;
   for (const FormulaPtr& index : access.operands) {
     result += result.empty() ? "" : ",";
-    result += index->kind == Formula::Kind::Ellipsis ? "..." : index->kind == Formula::Kind::Name ? index->name : text(index->number);
+    result += index->kind == Formula::Kind::Ellipsis ? "..."
+              : index->kind == Formula::Kind::Name   ? index->name
+                                                     : text(index->number);
   }
   return access.name + "[" + result + "]";
 }
@@ -313,7 +325,8 @@ class EquationBinding {
       : equation_(equation), error_(std::move(error)) {
     std::vector<const Formula*> accesses;
     collect_accesses(*equation.value, accesses);
-    for (const Formula* access : accesses) batch_axes_ = std::max(batch_axes_, batch_axes_of(*access, *shapes.at(access->name)));
+    for (const Formula* access : accesses)
+      batch_axes_ = std::max(batch_axes_, batch_axes_of(*access, *shapes.at(access->name)));
     for (const Formula* access : accesses) bind(*access, *shapes.at(access->name));
   }
 
@@ -344,8 +357,9 @@ class EquationBinding {
 
   // How many axes the ellipsis of an access stands for; an error where the rank does not fit.
   size_t batch_axes_of(const Formula& access, const Shape& shape) const {
-    const bool any = std::any_of(access.operands.begin(), access.operands.end(),
-                                 [](const FormulaPtr& index) { return index->kind == Formula::Kind::Ellipsis; });
+    const bool any = std::any_of(access.operands.begin(), access.operands.end(), [](const FormulaPtr& index) {
+      return index->kind == Formula::Kind::Ellipsis;
+    });
     const size_t least = access.operands.size() - (any ? 1 : 0);
     if (any ? shape.size() < least : shape.size() != least) {
       error(text(access.name, " has shape ", tc::str(shape), " of rank ", shape.size(), "; rank ", least,
@@ -406,7 +420,8 @@ void LetterExtents::bind(const std::string& letter, const Axis& axis, bool broad
     return;
   }
   auto where = [](const Axis& at) {
-    return text((*at.shape)[at.axis].str(), " in ", at.operand, " of shape ", tc::str(*at.shape), " (dimension ", at.axis, ")");
+    return text((*at.shape)[at.axis].str(), " in ", at.operand, " of shape ", tc::str(*at.shape),
+                " (dimension ", at.axis, ")");
   };
   error(text(letter, " is ", where(found->second), " but ", where(axis)), before, now);
 }
@@ -418,8 +433,11 @@ const Dim& LetterExtents::operator[](const std::string& letter) const {
 }
 
 std::optional<UnaryOp> unary_function(const Formula& formula) {
-  if (formula.kind != Formula::Kind::Call || formula.operands.size() != 1 || !is_operand(*formula.operands[0], "a")) return std::nullopt;
-#define X(enumerator, text) if (formula.name == text) return UnaryOp::enumerator;
+  if (formula.kind != Formula::Kind::Call || formula.operands.size() != 1 ||
+      !is_operand(*formula.operands[0], "a"))
+    return std::nullopt;
+#define X(enumerator, text) \
+  if (formula.name == text) return UnaryOp::enumerator;
   TC_FOR_EACH_UNARY(X)
 #undef X
   return std::nullopt;
@@ -427,9 +445,11 @@ std::optional<UnaryOp> unary_function(const Formula& formula) {
 
 std::optional<BinaryOp> binary_function(const Formula& formula) {
   const auto& operands = formula.operands;
-  if (operands.size() != 2 || !is_operand(*operands[0], "a") || !is_operand(*operands[1], "b")) return std::nullopt;
+  if (operands.size() != 2 || !is_operand(*operands[0], "a") || !is_operand(*operands[1], "b"))
+    return std::nullopt;
   if (formula.kind == Formula::Kind::Binary) return formula.binary;
-#define X(enumerator, text) if (formula.name == text) return BinaryOp::enumerator;
+#define X(enumerator, text) \
+  if (formula.name == text) return BinaryOp::enumerator;
   TC_FOR_EACH_BINARY(X)
 #undef X
   return std::nullopt;
@@ -438,6 +458,19 @@ std::optional<BinaryOp> binary_function(const Formula& formula) {
 FormulaPtr parse_formula(const std::string& text) { return FormulaParser(text).formula(); }
 
 Equation parse_equation(const std::string& text) { return FormulaParser(text).equation(); }
+
+namespace {
+
+// The same of one that this thread has parsed lately: shapes are inferred behind each pass.
+std::shared_ptr<const Equation> parsed_once(const std::string& text) {
+  constexpr size_t kMostKept = 256;
+  thread_local std::unordered_map<std::string, std::shared_ptr<const Equation>> kept;
+  if (const auto known = kept.find(text); known != kept.end()) return known->second;
+  if (kept.size() >= kMostKept) kept.clear();
+  return kept[text] = std::make_shared<const Equation>(parse_equation(text));
+}
+
+}  // namespace
 
 ExprPtr build_formula(const Formula& formula, const std::map<std::string, ExprPtr>& operands,
                       const std::map<std::string, double>& numbers, DType type) {
@@ -459,32 +492,40 @@ void lower_equation(LowerContext& context, const std::string& equation, const Eq
 }
 
 Shape infer_equation(InferContext& context, const std::string& equation_text, std::optional<DType> result) {
-  const Equation equation = parse_equation(equation_text);
+  const std::shared_ptr<const Equation> parsed = parsed_once(equation_text);
+  const Equation& equation = *parsed;
   const std::vector<std::string> names = operand_names(equation);
   std::map<std::string, const Shape*> shapes;
   for (size_t i = 0; i < names.size(); ++i) shapes[names[i]] = &context.shape(static_cast<int>(i));
-  const EquationBinding binding(equation, shapes, [&](const std::string& message, const Dim& before, const Dim& now) { context.differ(before, now, message); });
+  const EquationBinding binding(equation, shapes,
+                                [&](const std::string& message, const Dim& before, const Dim& now) {
+                                  context.differ(before, now, message);
+                                });
   const DType type = context.dtype(0);
   for (size_t i = 1; i < names.size(); ++i) {
     const DType other = context.dtype(static_cast<int>(i));
-    if (!result && other != type) context.error(names[0], " has type ", name_of(type), " and ", names[i], " has type ", name_of(other));
+    if (!result && other != type)
+      context.error(names[0], " has type ", name_of(type), " and ", names[i], " has type ", name_of(other));
   }
   Shape shape = binding.result_shape();
   context.set_output(0, result.value_or(type), shape);
   return shape;
 }
 
-void lower_equation(LowerContext& context, const std::string& equation_text, const std::string& base, int target) {
+void lower_equation(LowerContext& context, const std::string& equation_text, const std::string& base,
+                    int target) {
   const Equation equation = parse_equation(equation_text);
   const std::vector<std::string> operands = operand_names(equation);
   std::map<std::string, const Shape*> shapes;
   for (size_t i = 0; i < operands.size(); ++i) shapes[operands[i]] = &context.shape(static_cast<int>(i));
-  EquationNames names = EquationBinding(equation, shapes, [](const std::string& message, const Dim&, const Dim&) {
-    fail(ErrorKind::Internal, "an equation that inference took: ", message);
-  }).names();
+  EquationNames names =
+      EquationBinding(equation, shapes, [](const std::string& message, const Dim&, const Dim&) {
+        fail(ErrorKind::Internal, "an equation that inference took: ", message);
+      }).names();
   names.type = LowerContext::compute_type(context.output_value(0).dtype);
   names.buffers[equation.target] = target;
-  for (size_t i = 0; i < operands.size(); ++i) names.buffers[operands[i]] = context.input(static_cast<int>(i));
+  for (size_t i = 0; i < operands.size(); ++i)
+    names.buffers[operands[i]] = context.input(static_cast<int>(i));
   EquationLowering(context, names).run(equation, base);
 }
 

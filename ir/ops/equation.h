@@ -25,9 +25,9 @@
 namespace tc {
 
 struct Formula {
-  enum class Kind { Number, Name, Access, Call, Binary, Ellipsis };   // Ellipsis: a subscript alone
+  enum class Kind { Number, Name, Access, Call, Binary, Ellipsis };  // Ellipsis: a subscript alone
   Kind kind;
-  std::string name;                // Name, Access, Call
+  std::string name;  // Name, Access, Call
   double number = 0;
   BinaryOp binary{};
   std::vector<std::shared_ptr<const Formula>> operands;  // subscripts of an Access
@@ -56,11 +56,11 @@ ExprPtr build_formula(const Formula& formula, const std::map<std::string, ExprPt
 
 // What the letters and names of an equation stand for.
 struct EquationNames {
-  std::map<std::string, Dim> extents;        // iterators
-  std::map<std::string, int64_t> integers;   // in subscripts
-  size_t batch_axes = 0;                     // for which `...` stands in the result; b0, b1, … have extents too
-  std::map<std::string, int> buffers;        // of the kernel
-  DType type = DType::F32;                   // of the arithmetic
+  std::map<std::string, Dim> extents;       // iterators
+  std::map<std::string, int64_t> integers;  // in subscripts
+  size_t batch_axes = 0;               // for which `...` stands in the result; b0, b1, … have extents too
+  std::map<std::string, int> buffers;  // of the kernel
+  DType type = DType::F32;             // of the arithmetic
 };
 
 // Adds the equation's statements: for a reduction the initialisation too. Iterators of extent 1 are
@@ -69,13 +69,15 @@ struct EquationNames {
 void lower_equation(LowerContext& context, const std::string& equation, const EquationNames& names,
                     const std::string& base);
 
-// For equations whose subscripts are all letters, numbers or `...`, and whose operands are inputs 0, 1, … of the
-// node, in the order in which the equation first names them: the letters' extents come from the inputs' shapes.
+// For equations whose subscripts are all letters, numbers or `...`, and whose operands are inputs 0, 1, … of
+// the node, in the order in which the equation first names them: the letters' extents come from the inputs'
+// shapes.
 //
 // Sets the type and shape of output 0, and gives back the shape. Shape errors where an operand has not the
 // equation's rank, where a letter has two extents, and where types differ.
 // Types may differ where `result` says the output's.
-Shape infer_equation(InferContext& context, const std::string& equation, std::optional<DType> result = std::nullopt);
+Shape infer_equation(InferContext& context, const std::string& equation,
+                     std::optional<DType> result = std::nullopt);
 // Adds the statements; the result goes to the buffer `target`.
 void lower_equation(LowerContext& context, const std::string& equation, const std::string& base, int target);
 
@@ -83,14 +85,15 @@ void lower_equation(LowerContext& context, const std::string& equation, const st
 class LetterExtents {
  public:
   struct Axis {
-    std::string operand;           // as errors name it: "A", "operand 0"
+    std::string operand;  // as errors name it: "A", "operand 0"
     const Shape* shape;
     size_t axis;
   };
-  // Throws through `error` where the letter has another extent already; it is given both. `letter` is as errors name it.
+  // Throws through `error` where the letter has another extent already; it is given both. `letter` is as
+  // errors name it.
   using Refuse = std::function<void(const std::string& message, const Dim& before, const Dim& now)>;
   void bind(const std::string& letter, const Axis& axis, bool broadcasts, const Refuse& error);
-  const Dim& operator[](const std::string& letter) const;   // Internal error for one that is not bound
+  const Dim& operator[](const std::string& letter) const;  // Internal error for one that is not bound
 
  private:
   std::map<std::string, Axis> found_;

@@ -7,11 +7,12 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostNumbers = int64_t{1} << 28;   // of one table
+constexpr int64_t kMostNumbers = int64_t{1} << 28;  // of one table
 
 }  // namespace
 
-Forest::Forest(const std::string& who, std::vector<TreeTest> tests, const std::vector<int64_t>& roots, int64_t targets)
+Forest::Forest(const std::string& who, std::vector<TreeTest> tests, const std::vector<int64_t>& roots,
+               int64_t targets)
     : who_(who), tests_(std::move(tests)), targets_(targets) {
   for (const int64_t root : roots) {
     roots_.push_back(new_pair());
@@ -24,8 +25,8 @@ Forest::Forest(const std::string& who, std::vector<TreeTest> tests, const std::v
     }
   }
   if (static_cast<int64_t>(places_.size()) > kMostNumbers / std::max<int64_t>(targets_, 1)) {
-    fail(ErrorKind::Model, who_, ": ", tests_.size(), " nodes of trees and ", targets_, " targets need tables of more than ",
-         kMostNumbers, " numbers");
+    fail(ErrorKind::Model, who_, ": ", tests_.size(), " nodes of trees and ", targets_,
+         " targets need tables of more than ", kMostNumbers, " numbers");
   }
   std::vector<int64_t> known(places_.size(), -1);
   for (const int64_t root : roots_) depth_ = std::max(depth_, steps_from(root, 0, known));
@@ -49,7 +50,8 @@ void Forest::lay_out(int64_t place, int64_t test) {
 }
 
 int64_t Forest::steps_from(int64_t place, int64_t above, std::vector<int64_t>& known) const {
-  if (above > kDeepestTree) fail(ErrorKind::Model, who_, ": a tree is circular or has more than ", kDeepestTree, " levels");
+  if (above > kDeepestTree)
+    fail(ErrorKind::Model, who_, ": a tree is circular or has more than ", kDeepestTree, " levels");
   int64_t& steps = known[static_cast<size_t>(place)];
   if (steps >= 0) return steps;
   const Place& here = places_[static_cast<size_t>(place)];
@@ -69,7 +71,8 @@ bool Forest::has_missing() const {
 
 bool Forest::has_negative_vote() const {
   return std::any_of(tests_.begin(), tests_.end(), [](const TreeTest& test) {
-    return std::any_of(test.votes.begin(), test.votes.end(), [](const auto& vote) { return vote.second < 0; });
+    return std::any_of(test.votes.begin(), test.votes.end(),
+                       [](const auto& vote) { return vote.second < 0; });
   });
 }
 
@@ -82,7 +85,8 @@ int64_t Forest::largest_feature() const {
 }
 
 TensorPtr Forest::features() const {
-  auto result = std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{static_cast<int64_t>(places_.size())});
+  auto result =
+      std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{static_cast<int64_t>(places_.size())});
   for (size_t i = 0; i < places_.size(); ++i) {
     const TreeTest* test = test_at(places_[i]);
     const int64_t feature = test && !test->leaf ? test->feature : 0;
@@ -107,13 +111,15 @@ TensorPtr Forest::thresholds(DType type) const {
 }
 
 TensorPtr Forest::children() const {
-  auto result = std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{static_cast<int64_t>(places_.size())});
+  auto result =
+      std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{static_cast<int64_t>(places_.size())});
   for (size_t i = 0; i < places_.size(); ++i) result->set_int(static_cast<int64_t>(i), places_[i].child);
   return result;
 }
 
 TensorPtr Forest::votes(DType type, double absent) const {
-  auto result = std::make_shared<Tensor>(type, std::vector<int64_t>{static_cast<int64_t>(places_.size()), targets_});
+  auto result =
+      std::make_shared<Tensor>(type, std::vector<int64_t>{static_cast<int64_t>(places_.size()), targets_});
   for (size_t i = 0; i < places_.size(); ++i) {
     std::vector<double> row(static_cast<size_t>(targets_), absent);
     if (const TreeTest* test = test_at(places_[i])) {

@@ -12,10 +12,13 @@ enum class Mode : uint8_t { Leaf, LessEqual, Less, GreaterEqual, Greater, Equal,
 
 Mode mode_of(const Node& node, const std::string& word) {
   static const std::map<std::string, Mode> modes = {
-      {"LEAF", Mode::Leaf},           {"BRANCH_LEQ", Mode::LessEqual}, {"BRANCH_LT", Mode::Less},     {"BRANCH_GTE", Mode::GreaterEqual},
-      {"BRANCH_GT", Mode::Greater},   {"BRANCH_EQ", Mode::Equal},      {"BRANCH_NEQ", Mode::NotEqual}};
+      {"LEAF", Mode::Leaf},          {"BRANCH_LEQ", Mode::LessEqual},
+      {"BRANCH_LT", Mode::Less},     {"BRANCH_GTE", Mode::GreaterEqual},
+      {"BRANCH_GT", Mode::Greater},  {"BRANCH_EQ", Mode::Equal},
+      {"BRANCH_NEQ", Mode::NotEqual}};
   const auto found = modes.find(word);
-  if (found == modes.end()) fail(ErrorKind::Model, node.origin.str(), ": nodes_modes has '", word, "', which is no mode of a node");
+  if (found == modes.end())
+    fail(ErrorKind::Model, node.origin.str(), ": nodes_modes has '", word, "', which is no mode of a node");
   return found->second;
 }
 
@@ -25,7 +28,9 @@ class Attributes {
   explicit Attributes(const Node& node) : node_(node) {}
 
   template <class... Parts>
-  [[noreturn]] void wrong(const Parts&... parts) const { fail(ErrorKind::Model, node_.origin.str(), ": ", parts...); }
+  [[noreturn]] void wrong(const Parts&... parts) const {
+    fail(ErrorKind::Model, node_.origin.str(), ": ", parts...);
+  }
 
   // As many numbers as `count`; none where the attribute is left out and `optional`.
   std::vector<int64_t> ints(const char* name, size_t count, bool optional = false) const {
@@ -54,7 +59,9 @@ class Attributes {
     if (found != needed) wrong("attribute '", name, "' has ", found, " values; ", needed, " are needed");
   }
   int64_t index(const char* name, int64_t value, size_t count) const {
-    if (value < 0 || value >= static_cast<int64_t>(count)) wrong("attribute '", name, "' has ", value, "; 0 to ", static_cast<int64_t>(count) - 1, " are possible");
+    if (value < 0 || value >= static_cast<int64_t>(count))
+      wrong("attribute '", name, "' has ", value, "; 0 to ", static_cast<int64_t>(count) - 1,
+            " are possible");
     return value;
   }
   const Node& node() const { return node_; }
@@ -70,8 +77,8 @@ class Tests {
     tests_.push_back(std::move(test));
     return static_cast<int64_t>(tests_.size()) - 1;
   }
-  // Makes the test at `at`, which is there for it, a comparison that goes on at `when_true` or `when_false`. NaN makes it true
-  // where `missing` is set, and where it is no number's equal.
+  // Makes the test at `at`, which is there for it, a comparison that goes on at `when_true` or `when_false`.
+  // NaN makes it true where `missing` is set, and where it is no number's equal.
   void compare(int64_t at, Mode mode, const TreeTest& what, int64_t when_true, int64_t when_false) {
     TreeTest test = what;
     test.strict = mode == Mode::Less || mode == Mode::GreaterEqual;
@@ -120,8 +127,10 @@ Forest forest_of(const Node& node, const VoteNames& names, int64_t targets, bool
   const Attributes given(node);
   const std::vector<int64_t> trees = ints_attribute(node, "nodes_treeids");
   const size_t count = trees.size();
-  const std::vector<int64_t> ids = given.ints("nodes_nodeids", count), features = given.ints("nodes_featureids", count);
-  const std::vector<int64_t> when_true = given.ints("nodes_truenodeids", count), when_false = given.ints("nodes_falsenodeids", count);
+  const std::vector<int64_t> ids = given.ints("nodes_nodeids", count),
+                             features = given.ints("nodes_featureids", count);
+  const std::vector<int64_t> when_true = given.ints("nodes_truenodeids", count),
+                             when_false = given.ints("nodes_falsenodeids", count);
   const std::vector<int64_t> missing = given.ints("nodes_missing_value_tracks_true", count, true);
   const std::vector<double> values = given.numbers("nodes_values", count);
   const auto& modes = std::get<std::vector<std::string>>(node.attributes.at("nodes_modes"));
@@ -131,13 +140,15 @@ Forest forest_of(const Node& node, const VoteNames& names, int64_t targets, bool
   std::set<int64_t> begun;
   Tests tests;
   for (size_t i = 0; i < count; ++i) {
-    if (!number_of.try_emplace({trees[i], ids[i]}, static_cast<int64_t>(i)).second) given.wrong("tree ", trees[i], " has two nodes ", ids[i]);
+    if (!number_of.try_emplace({trees[i], ids[i]}, static_cast<int64_t>(i)).second)
+      given.wrong("tree ", trees[i], " has two nodes ", ids[i]);
     if (begun.insert(trees[i]).second) roots.push_back(static_cast<int64_t>(i));
     tests.add({});
   }
   auto number = [&](int64_t tree, int64_t id) {
     const auto found = number_of.find({tree, id});
-    if (found == number_of.end()) given.wrong("tree ", tree, " has no node ", id, ", which an attribute names");
+    if (found == number_of.end())
+      given.wrong("tree ", tree, " has no node ", id, ", which an attribute names");
     return found->second;
   };
   for (size_t i = 0; i < count; ++i) {
@@ -149,11 +160,13 @@ Forest forest_of(const Node& node, const VoteNames& names, int64_t targets, bool
     const TreeTest what{features[i], values[i], false, !missing.empty() && missing[i] != 0, 0, 0};
     tests.compare(at, mode, what, number(trees[i], when_true[i]), number(trees[i], when_false[i]));
   }
-  const std::vector<int64_t> vote_trees = ints_attribute(node, names.trees), vote_nodes = given.ints(names.nodes, vote_trees.size());
+  const std::vector<int64_t> vote_trees = ints_attribute(node, names.trees),
+                             vote_nodes = given.ints(names.nodes, vote_trees.size());
   const std::vector<int64_t> vote_targets = given.ints(names.targets, vote_trees.size());
   const std::vector<double> weights = given.numbers(names.weights, vote_trees.size());
   for (size_t i = 0; i < vote_trees.size(); ++i) {
-    const int64_t target = one_target ? 0 : given.index(names.targets, vote_targets[i], static_cast<size_t>(targets));
+    const int64_t target =
+        one_target ? 0 : given.index(names.targets, vote_targets[i], static_cast<size_t>(targets));
     tests[number(vote_trees[i], vote_nodes[i])].votes.emplace_back(target, weights[i]);
   }
   if (roots.empty()) given.wrong("there are no trees");
@@ -169,11 +182,14 @@ class Ensemble {
     const Node& node = given_.node();
     const std::vector<int64_t> features = ints_attribute(node, "nodes_featureids");
     count_ = features.size();
-    const std::vector<double> splits = given_.elements("nodes_splits"), modes = given_.elements("nodes_modes");
+    const std::vector<double> splits = given_.elements("nodes_splits"),
+                              modes = given_.elements("nodes_modes");
     given_.check_count("nodes_splits", splits.size(), count_);
     given_.check_count("nodes_modes", modes.size(), count_);
-    const std::vector<int64_t> when_true = given_.ints("nodes_truenodeids", count_), when_false = given_.ints("nodes_falsenodeids", count_);
-    const std::vector<int64_t> true_leafs = given_.ints("nodes_trueleafs", count_), false_leafs = given_.ints("nodes_falseleafs", count_);
+    const std::vector<int64_t> when_true = given_.ints("nodes_truenodeids", count_),
+                               when_false = given_.ints("nodes_falsenodeids", count_);
+    const std::vector<int64_t> true_leafs = given_.ints("nodes_trueleafs", count_),
+                               false_leafs = given_.ints("nodes_falseleafs", count_);
     const std::vector<int64_t> missing = given_.ints("nodes_missing_value_tracks_true", count_, true);
     read_members();
     for (size_t i = 0; i < count_; ++i) tests_.add({});
@@ -181,11 +197,14 @@ class Ensemble {
     for (size_t i = 0; i < count_; ++i) {
       if (features[i] < 0 || features[i] > INT32_MAX) given_.wrong("nodes_featureids has ", features[i]);
       const TreeTest what{features[i], splits[i], false, !missing.empty() && missing[i] != 0, 0, 0};
-      const int64_t yes = child("nodes_truenodeids", when_true[i], true_leafs[i]), no = child("nodes_falsenodeids", when_false[i], false_leafs[i]);
-      static const Mode kModes[] = {Mode::LessEqual, Mode::Less, Mode::GreaterEqual, Mode::Greater, Mode::Equal, Mode::NotEqual};
+      const int64_t yes = child("nodes_truenodeids", when_true[i], true_leafs[i]),
+                    no = child("nodes_falsenodeids", when_false[i], false_leafs[i]);
+      static const Mode kModes[] = {Mode::LessEqual, Mode::Less,  Mode::GreaterEqual,
+                                    Mode::Greater,   Mode::Equal, Mode::NotEqual};
       const auto mode = static_cast<int64_t>(modes[i]);
       if (mode == kMember) compare_members(static_cast<int64_t>(i), what, yes, no);
-      else if (mode >= 0 && mode < kMember) tests_.compare(static_cast<int64_t>(i), kModes[mode], what, yes, no);
+      else if (mode >= 0 && mode < kMember)
+        tests_.compare(static_cast<int64_t>(i), kModes[mode], what, yes, no);
       else given_.wrong("nodes_modes has ", mode, "; 0 to ", kMember, " are possible");
     }
     std::vector<int64_t> roots = ints_attribute(node, "tree_roots");
@@ -221,10 +240,13 @@ class Ensemble {
     }
   }
   int64_t child(const char* name, int64_t number, int64_t leaf) const {
-    return leaf ? static_cast<int64_t>(count_) + given_.index(name, number, leaves_) : given_.index(name, number, count_);
+    return leaf ? static_cast<int64_t>(count_) + given_.index(name, number, leaves_)
+                : given_.index(name, number, count_);
   }
   void compare_members(int64_t at, TreeTest what, int64_t yes, int64_t no) {
-    if (next_set_ >= sets_.size()) given_.wrong("membership_values has ", sets_.size(), " sets, fewer than there are nodes that ask for one");
+    if (next_set_ >= sets_.size())
+      given_.wrong("membership_values has ", sets_.size(),
+                   " sets, fewer than there are nodes that ask for one");
     const std::vector<double>& set = sets_[next_set_++];
     if (set.empty()) given_.wrong("membership_values has an empty set");
     for (size_t i = 0; i < set.size(); ++i) {
@@ -244,20 +266,24 @@ class Ensemble {
 }  // namespace
 
 Forest forest_of_regressor(const Node& node) {
-  return forest_of(node, {"target_treeids", "target_nodeids", "target_ids", "target_weights"}, int_attribute(node, "n_targets"), false);
+  return forest_of(node, {"target_treeids", "target_nodeids", "target_ids", "target_weights"},
+                   int_attribute(node, "n_targets"), false);
 }
 
 Forest forest_of_classifier(const Node& node, int64_t targets) {
-  return forest_of(node, {"class_treeids", "class_nodeids", "class_ids", "class_weights"}, targets, targets == 1);
+  return forest_of(node, {"class_treeids", "class_nodeids", "class_ids", "class_weights"}, targets,
+                   targets == 1);
 }
 
 Forest forest_of_ensemble(const Node& node) { return Ensemble(node).forest(); }
 
 void check_samples(InferContext& context, const Forest& forest) {
   const Shape& samples = context.shape(0);
-  if (samples.size() != 2) context.error("the samples have shape ", str(samples), "; [samples, features] is needed");
+  if (samples.size() != 2)
+    context.error("the samples have shape ", str(samples), "; [samples, features] is needed");
   context.require_at_most(Dim(forest.largest_feature() + 1), samples[1],
-                          text("the samples have shape ", str(samples), ", but a tree asks for feature ", forest.largest_feature()));
+                          text("the samples have shape ", str(samples), ", but a tree asks for feature ",
+                               forest.largest_feature()));
 }
 
 }  // namespace tc

@@ -6,7 +6,8 @@
 
 namespace tc {
 
-// The tests of one tree from the root on, and what is behind them. Those below which the tree is deepest are taken first.
+// The tests of one tree from the root on, and what is behind them. Those below which the tree is deepest are
+// taken first.
 class TreeTop {
  public:
   TreeTop(const Forest& forest, int64_t root, std::vector<int64_t>& steps) : forest_(forest), steps_(steps) {
@@ -25,17 +26,17 @@ class TreeTop {
     for (const int64_t exit : exits_) most = std::max(most, steps(exit));
     return most;
   }
-  const std::vector<int64_t>& exits() const { return exits_; }         // places, from the first to the last
+  const std::vector<int64_t>& exits() const { return exits_; }  // places, from the first to the last
   struct Test {
     const TreeTest* test = nullptr;
-    int64_t begin = 0, end = 0;            // exits of its first subtree
+    int64_t begin = 0, end = 0;  // exits of its first subtree
   };
   const std::vector<Test>& tests() const { return tests_; }
 
  private:
   struct Part {
     int64_t place = 0;
-    int64_t first = -1;                    // the part below; the second one is behind it; -1: an exit
+    int64_t first = -1;  // the part below; the second one is behind it; -1: an exit
   };
 
   const Forest::Place& place(int64_t at) const { return forest_.places_[static_cast<size_t>(at)]; }
@@ -85,9 +86,11 @@ ForestTops Forest::tops(DType type) const {
     most = std::max(most, trees.back().tests().size());
     result.depth = std::max(result.depth, trees.back().depth());
   }
-  const int64_t count = tree_count(), width = (static_cast<int64_t>(most) + kTestsTogether - 1) / kTestsTogether * kTestsTogether;
+  const int64_t count = tree_count(),
+                width = (static_cast<int64_t>(most) + kTestsTogether - 1) / kTestsTogether * kTestsTogether;
   const std::vector<int64_t> shape = {count, width};
-  auto tested = std::make_shared<Tensor>(DType::I32, shape), kept = std::make_shared<Tensor>(DType::I32, shape);
+  auto tested = std::make_shared<Tensor>(DType::I32, shape),
+       kept = std::make_shared<Tensor>(DType::I32, shape);
   auto thresholds = std::make_shared<Tensor>(type, shape);
   auto exits = std::make_shared<Tensor>(DType::I32, std::vector<int64_t>{count, kExits});
   for (int64_t tree = 0; tree < count; ++tree) {
@@ -100,7 +103,8 @@ ForestTops Forest::tops(DType type) const {
       const TreeTop::Test& each = top.tests()[static_cast<size_t>(i)];
       tested->set_int(at, each.test->feature + (each.test->missing ? features : 0));
       thresholds->set(at, threshold(*each.test, type));
-      const auto bits = static_cast<uint32_t>(((uint64_t{1} << each.end) - 1) & ~((uint64_t{1} << each.begin) - 1));
+      const auto bits =
+          static_cast<uint32_t>(((uint64_t{1} << each.end) - 1) & ~((uint64_t{1} << each.begin) - 1));
       kept->set_int(at, static_cast<int32_t>(~bits));
     }
     for (int64_t bit = 0; bit < static_cast<int64_t>(top.exits().size()); ++bit) {
@@ -114,6 +118,8 @@ ForestTops Forest::tops(DType type) const {
   return result;
 }
 
-int64_t exit_slot(int64_t bit) { return static_cast<uint32_t>((uint32_t{1} << bit) * kExitFactor) >> kExitShift; }
+int64_t exit_slot(int64_t bit) {
+  return static_cast<uint32_t>((uint32_t{1} << bit) * kExitFactor) >> kExitShift;
+}
 
 }  // namespace tc

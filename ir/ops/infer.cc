@@ -1,4 +1,5 @@
 // Shape inference: what rows may ask, and the walk over a graph.
+#include "ir/interrupt.h"
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 #include "ir/ops/sizes.h"
@@ -108,7 +109,9 @@ Shape InferContext::broadcast(const std::vector<Shape>& shapes) const {
         const bool never = excludes(dim_range(result[axis] - shape[i], graph_), 0);
         for (const Dim& size : {result[axis], shape[i]}) {
           if (!never || !mentions_data(size, graph_) || excludes(dim_range(size, graph_), 1)) continue;
-          differ(size, Dim(1), text("operands of shapes ", str(shapes[owner[axis]]), " and ", str(shape), " broadcast only where '", size.str(), "' is 1"));
+          differ(size, Dim(1),
+                 text("operands of shapes ", str(shapes[owner[axis]]), " and ", str(shape),
+                      " broadcast only where '", size.str(), "' is 1"));
         }
         differ(result[axis], shape[i],
                text("operand ", owner[axis], " of shape ", str(shapes[owner[axis]]), " and operand ", operand,
@@ -157,7 +160,8 @@ void InferContext::require_at_most(const Dim& left, const Dim& right, const std:
 void InferContext::differ(const Dim& left, const Dim& right, const std::string& message) const {
   const Interval range = dim_range(left - right, graph_);
   if (range.low > 0 || range.high < 0) fail_at(ErrorKind::Shape, message);
-  throw UnprovedSizes(text(node_.origin.str(), ": ", message, how_to_bind(graph_, {left, right})), left, right);
+  throw UnprovedSizes(text(node_.origin.str(), ": ", message, how_to_bind(graph_, {left, right})), left,
+                      right);
 }
 
 int64_t InferContext::axis(int64_t axis, int64_t rank) const {
@@ -208,8 +212,11 @@ void infer_node(Graph& graph, const Node& node) {
 }
 
 void infer_shapes(Graph& graph) {
-  graph.relations.clear();   // those of nodes that are gone
-  for (const Node& node : graph.nodes) infer_node(graph, node);
+  graph.relations.clear();  // those of nodes that are gone
+  for (const Node& node : graph.nodes) {
+    interruption_point();
+    infer_node(graph, node);
+  }
 }
 
 std::vector<Dim> dims_attribute(const Node& node, const std::string& name) {

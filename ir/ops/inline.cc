@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "ir/ops/keep_buffers.h"
 #include "ir/ops/op.h"
 
 namespace tc {
@@ -26,7 +27,9 @@ int weight_of(const ExprPtr& expr) {
       }
       return weight + 1;
     case Expr::Kind::Unary:
-      return weight + (expr->unary == UnaryOp::Neg || expr->unary == UnaryOp::Abs || expr->unary == UnaryOp::Not ? 1 : 10);
+      return weight +
+             (expr->unary == UnaryOp::Neg || expr->unary == UnaryOp::Abs || expr->unary == UnaryOp::Not ? 1
+                                                                                                        : 10);
     case Expr::Kind::Binary:
       switch (expr->binary) {
         case BinaryOp::Div:
@@ -157,7 +160,8 @@ class Inliner {
     const std::vector<int> write = writers(buffer), read = readers(buffer);
     if (read.empty()) {
       if (write.empty()) return false;
-      for (auto s = write.rbegin(); s != write.rend(); ++s) kernel_.statements.erase(kernel_.statements.begin() + *s);
+      for (auto s = write.rbegin(); s != write.rend(); ++s)
+        kernel_.statements.erase(kernel_.statements.begin() + *s);
       return true;
     }
     if (write.size() != 1 || read.front() <= write[0]) return false;
@@ -201,13 +205,15 @@ class Inliner {
         if (subscript.affine.terms().size() > 1) {
           // A sum of iterators visits elements again, unless the others are parameters.
           int moving = 0;
-          for (const auto& [name, coefficient] : subscript.affine.terms()) moving += is_iterator(reader, name);
+          for (const auto& [name, coefficient] : subscript.affine.terms())
+            moving += is_iterator(reader, name);
           repeated = repeated || moving > 1;
         }
       }
       for (const Iterator& iterator : reader.iterators) {
-        const bool dynamic = std::any_of(load.access.index.begin(), load.access.index.end(),
-                                         [](const Subscript& subscript) { return subscript.dynamic != nullptr; });
+        const bool dynamic =
+            std::any_of(load.access.index.begin(), load.access.index.end(),
+                        [](const Subscript& subscript) { return subscript.dynamic != nullptr; });
         if (!used.count(iterator.name) && !dynamic) repeated = true;
       }
     });
@@ -291,35 +297,12 @@ class Inliner {
 
   // Locals stand after the arguments, so that dropping them renumbers only locals.
   void drop_locals() {
-    std::vector<int> renumbered(kernel_.buffers.size(), -1);
-    std::vector<Buffer> kept;
-    bool dropped = false;
+    std::vector<bool> kept(kernel_.buffers.size(), true);
     for (int i = 0; i < static_cast<int>(kernel_.buffers.size()); ++i) {
-      if (kernel_.buffers[i].scope == Scope::Local && writers(i).empty() && readers(i).empty()) {
-        dropped = true;
-        continue;
-      }
-      renumbered[i] = static_cast<int>(kept.size());
-      kept.push_back(kernel_.buffers[i]);
+      kept[static_cast<size_t>(i)] = kernel_.buffers[static_cast<size_t>(i)].scope != Scope::Local ||
+                                     !writers(i).empty() || !readers(i).empty();
     }
-    if (!dropped) return;
-    std::function<ExprPtr(const ExprPtr&)> replace = [&](const ExprPtr& node) -> ExprPtr {
-      if (node->kind != Expr::Kind::Load) return nullptr;
-      auto changed = std::make_shared<Expr>(*node);
-      changed->access.buffer = renumbered[node->access.buffer];
-      for (Subscript& subscript : changed->access.index) {
-        if (subscript.dynamic) subscript.dynamic = rewrite(subscript.dynamic, replace);
-      }
-      return changed;
-    };
-    for (Statement& statement : kernel_.statements) {
-      statement.value = rewrite(statement.value, replace);
-      statement.write.buffer = renumbered[statement.write.buffer];
-      for (Subscript& subscript : statement.write.index) {
-        if (subscript.dynamic) subscript.dynamic = rewrite(subscript.dynamic, replace);
-      }
-    }
-    kernel_.buffers = std::move(kept);
+    if (std::count(kept.begin(), kept.end(), false) > 0) keep_buffers(kernel_, kept);
   }
 
   Kernel& kernel_;

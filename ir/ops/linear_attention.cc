@@ -1,4 +1,5 @@
-// What language models have in the place of attention: a state that each position updates, and convolutions that continue.
+// What language models have in the place of attention: a state that each position updates, and convolutions
+// that continue.
 #include <cmath>
 #include <memory>
 
@@ -25,7 +26,7 @@ bool corrects(const Node& node) {
 // Sizes of the operands; a state is a matrix [key_size, value_size] per head of the keys.
 struct States {
   Dim batch, steps;
-  int64_t heads = 1, groups = 1;   // of keys; and heads of queries that share one of them
+  int64_t heads = 1, groups = 1;  // of keys; and heads of queries that share one of them
   Dim key_size, value_size;
   Shape shape() const { return {batch, Dim(heads), key_size, value_size}; }
 };
@@ -33,14 +34,17 @@ struct States {
 // The size of one of `heads` parts of the last axis.
 Dim part_of(const Node& node, const char* what, const Shape& shape, int64_t heads) {
   if (shape.size() != 3 || (shape[2].is_constant() && shape[2].constant() % heads != 0)) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", what, " has shape ", str(shape), "; [batch, positions, ", heads, " heads * size] is needed");
+    fail(ErrorKind::Shape, node.origin.str(), ": ", what, " has shape ", str(shape), "; [batch, positions, ",
+         heads, " heads * size] is needed");
   }
   return floor_div(shape[2], Dim(heads));
 }
 
 States states_of(const Node& node, const Shape& query, const Shape& key, const Shape& value) {
   const int64_t queries = int_attribute(node, "q_num_heads"), keys = int_attribute(node, "kv_num_heads");
-  if (queries % keys != 0) fail(ErrorKind::Shape, node.origin.str(), ": ", queries, " heads of queries do not share ", keys, " heads of keys evenly");
+  if (queries % keys != 0)
+    fail(ErrorKind::Shape, node.origin.str(), ": ", queries, " heads of queries do not share ", keys,
+         " heads of keys evenly");
   States states;
   states.heads = keys;
   states.groups = queries / keys;
@@ -58,24 +62,29 @@ ValueId with_shape(NodeBuilder& build, ValueId value, const Shape& shape) {
 }
 
 // Of decay and beta, which some rules have: [batch, positions, one of these].
-void check_rates(InferContext& context, int input, const char* what, bool wanted, const std::vector<Dim>& sizes) {
+void check_rates(InferContext& context, int input, const char* what, bool wanted,
+                 const std::vector<Dim>& sizes) {
   const std::string rule = string_attribute(context.node(), "update_rule");
-  if (context.has_input(input) != wanted) context.error("update_rule ", rule, wanted ? " needs " : " has no ", what);
+  if (context.has_input(input) != wanted)
+    context.error("update_rule ", rule, wanted ? " needs " : " has no ", what);
   if (!wanted) return;
   const Shape& query = context.shape(kQuery);
   const Shape& given = context.shape(input);
   for (const Dim& size : sizes) {
-    if (given.size() == 3 && given[2] == size) return need_shape(context, input, {query[0], query[1], size}, what);
+    if (given.size() == 3 && given[2] == size)
+      return need_shape(context, input, {query[0], query[1], size}, what);
   }
   std::string list;
-  for (const Dim& size : sizes) list += text(list.empty() ? "" : " or ", str(Shape{query[0], query[1], size}));
+  for (const Dim& size : sizes)
+    list += text(list.empty() ? "" : " or ", str(Shape{query[0], query[1], size}));
   context.error(what, " has shape ", str(given), "; ", list, " is needed");
 }
 
 void infer_linear_attention(InferContext& context) {
   const Node& node = context.node();
   const States states = states_of(node, context.shape(kQuery), context.shape(kKey), context.shape(kValue));
-  if (float_attribute(node, "scale") == 0) need_number(context, states.key_size, "the size of a head, which decides the scale,");
+  if (float_attribute(node, "scale") == 0)
+    need_number(context, states.key_size, "the size of a head, which decides the scale,");
   const Dim heads = states.heads;
   need_shape(context, kKey, {states.batch, states.steps, heads * states.key_size}, "the key");
   need_shape(context, kValue, {states.batch, states.steps, heads * states.value_size}, "the value");
@@ -87,31 +96,40 @@ void infer_linear_attention(InferContext& context) {
   context.set_output(1, context.has_input(kPast) ? context.dtype(kPast) : type, states.shape());
 }
 
-// The expansion of one node. The state is kept in f32 whatever its type, and each position takes three steps of a few products:
-// state = exp(decay) * state + key x update, where the update is the value, or beta * (value - key * state);
-// result = scale * query * state. One position alone needs no loop.
+// The expansion of one node. The state is kept in f32 whatever its type, and each position takes three steps
+// of a few products: state = exp(decay) * state + key x update, where the update is the value, or beta *
+// (value - key * state); result = scale * query * state. One position alone needs no loop.
 class LinearAttentionBuilder {
  public:
   LinearAttentionBuilder(Graph& graph, const Node& node)
-      : node_(node), graph_(graph), build_(graph, node),
-        states_(states_of(node, build_.shape(node.inputs[kQuery]), build_.shape(node.inputs[kKey]), build_.shape(node.inputs[kValue]))) {}
+      : node_(node),
+        graph_(graph),
+        build_(graph, node),
+        states_(states_of(node, build_.shape(node.inputs[kQuery]), build_.shape(node.inputs[kKey]),
+                          build_.shape(node.inputs[kValue]))) {}
 
   std::vector<Node> run() {
     // Sizes of other names that a run finds equal become the states' own.
-    const ValueId past = input_given(node_, kPast) ? with_shape(build_, build_.cast(node_.inputs[kPast], DType::F32), states_.shape()) : zeros();
+    const ValueId past =
+        input_given(node_, kPast)
+            ? with_shape(build_, build_.cast(node_.inputs[kPast], DType::F32), states_.shape())
+            : zeros();
     Position all = operands();
     Result result = states_.steps == Dim(1) ? one_position(all, past) : all_positions(all, past);
     // [steps, batch, heads, groups, size] to [batch, steps, heads * groups * size].
     const ValueId ordered = build_.add("Transpose", {result.output}, {{"perm", Ints{1, 0, 2, 3, 4}}});
-    const Shape flat = {states_.batch, states_.steps, Dim(states_.heads * states_.groups) * states_.value_size};
-    if (output_wanted(node_, 0)) build_.give(0, build_.cast(with_shape(build_, ordered, flat), build_.dtype(node_.inputs[kQuery])));
+    const Shape flat = {states_.batch, states_.steps,
+                        Dim(states_.heads * states_.groups) * states_.value_size};
+    if (output_wanted(node_, 0))
+      build_.give(0, build_.cast(with_shape(build_, ordered, flat), build_.dtype(node_.inputs[kQuery])));
     if (output_wanted(node_, 1)) build_.give(1, build_.cast(result.state, graph_[node_.outputs[1]].dtype));
     return build_.take();
   }
 
  private:
-  // What a position, or all of them along a further axis 0, has: queries [batch, heads, groups, key_size], keys [batch, heads, key_size,
-  // 1], values [batch, heads, 1, value_size], factors of the state [batch, heads, key_size or 1, 1] and beta [batch, heads or 1, 1, 1].
+  // What a position, or all of them along a further axis 0, has: queries [batch, heads, groups, key_size],
+  // keys [batch, heads, key_size, 1], values [batch, heads, 1, value_size], factors of the state [batch,
+  // heads, key_size or 1, 1] and beta [batch, heads or 1, 1, 1].
   struct Position {
     ValueId query = kNoValue, key = kNoValue, value = kNoValue, factor = kNoValue, beta = kNoValue;
     std::vector<ValueId*> members() {
@@ -127,7 +145,9 @@ class LinearAttentionBuilder {
   };
 
   ValueId zeros() {
-    return build_.add("ConstantOfShape", {}, {{"shape", std::vector<Dim>(states_.shape())}, {"value", number_tensor(DType::F32, {1}, {0})}});
+    return build_.add(
+        "ConstantOfShape", {},
+        {{"shape", std::vector<Dim>(states_.shape())}, {"value", number_tensor(DType::F32, {1}, {0})}});
   }
 
   // [batch, steps, ...] of an input as f32 with the steps first, and these axes in the place of its last.
@@ -152,7 +172,8 @@ class LinearAttentionBuilder {
     all.value = in_steps(kValue, {heads, Dim(1), states_.value_size});
     if (decays(node_)) {
       const bool per_head = build_.shape(node_.inputs[kDecay])[2] == heads;
-      all.factor = build_.add("Exp", {in_steps(kDecay, {heads, per_head ? Dim(1) : states_.key_size, Dim(1)})});
+      all.factor =
+          build_.add("Exp", {in_steps(kDecay, {heads, per_head ? Dim(1) : states_.key_size, Dim(1)})});
     }
     if (corrects(node_)) all.beta = in_steps(kBeta, {build_.shape(node_.inputs[kBeta])[2], Dim(1), Dim(1)});
     return all;
@@ -199,8 +220,8 @@ class LinearAttentionBuilder {
     const Result result = step(inside, at, state);
     body->outputs = {result.state, result.output};
     body->nodes = inside.take();
-    const std::vector<ValueId> outputs =
-        build_.add_many("Scan", inputs, 2, {{"body", GraphPtr(body)}, {"num_scan_inputs", static_cast<int64_t>(count)}});
+    const std::vector<ValueId> outputs = build_.add_many(
+        "Scan", inputs, 2, {{"body", GraphPtr(body)}, {"num_scan_inputs", static_cast<int64_t>(count)}});
     return {outputs[1], outputs[0]};
   }
 
@@ -212,10 +233,12 @@ class LinearAttentionBuilder {
 
 // --- CausalConvWithState ---------------------------------------------------------------------------
 
-// Inputs: input [batch, channels, length], weight [channels, 1, k], bias, past_state [batch, channels, k - 1].
+// Inputs: input [batch, channels, length], weight [channels, 1, k], bias, past_state [batch, channels, k -
+// 1].
 int64_t taps_of(const Node& node, const Shape& weight) {
   if (weight.size() != 3 || weight[2].constant() < 1) {
-    fail(ErrorKind::Shape, node.origin.str(), ": the weight has shape ", str(weight), "; [channels, 1, taps] is needed");
+    fail(ErrorKind::Shape, node.origin.str(), ": the weight has shape ", str(weight),
+         "; [channels, 1, taps] is needed");
   }
   return weight[2].constant();
 }
@@ -224,12 +247,14 @@ void infer_causal_convolution(InferContext& context) {
   if (const Shape& weight = context.shape(1); weight.size() == 3) {
     need_number(context, weight[0], "the number of channels");
     need_number(context, weight[2], "the number of taps");
-    need_equal(context, weight[1], Dim(1), text("the weight has shape ", str(weight), "; [channels, 1, taps] is needed"));
+    need_equal(context, weight[1], Dim(1),
+               text("the weight has shape ", str(weight), "; [channels, 1, taps] is needed"));
   }
   const int64_t taps = taps_of(context.node(), context.shape(1));
   const Dim channels = context.shape(1)[0];
   const Shape input = context.shape(0);
-  if (input.size() != 3) context.error("the input has shape ", str(input), "; [batch, channels, length] is needed");
+  if (input.size() != 3)
+    context.error("the input has shape ", str(input), "; [batch, channels, length] is needed");
   need_shape(context, 0, {input[0], channels, input[2]}, "the input");
   need_shape(context, 2, {channels}, "the bias");
   const Shape state = {input[0], channels, Dim(taps - 1)};
@@ -241,12 +266,14 @@ void infer_causal_convolution(InferContext& context) {
 // A depthwise convolution of the input behind the state, whose end is the next state.
 std::vector<Node> expand_causal_convolution(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
-  const int64_t taps = taps_of(node, build.shape(node.inputs[1])), channels = build.shape(node.inputs[1])[0].constant();
+  const int64_t taps = taps_of(node, build.shape(node.inputs[1])),
+                channels = build.shape(node.inputs[1])[0].constant();
   const Dim length = build.shape(node.inputs[0])[2];
   ValueId padded = node.inputs[0];
   const bool continues = input_given(node, 3) && taps > 1;
   if (continues) {
-    const ValueId past = with_shape(build, node.inputs[3], {build.shape(padded)[0], Dim(channels), Dim(taps - 1)});
+    const ValueId past =
+        with_shape(build, node.inputs[3], {build.shape(padded)[0], Dim(channels), Dim(taps - 1)});
     padded = build.add("Concat", {past, padded}, {{"axis", int64_t{2}}});
   }
   // Zeros in front are the convolution's own padding; the next state alone needs them in memory.
@@ -258,17 +285,26 @@ std::vector<Node> expand_causal_convolution(Graph& graph, const Node& node) {
   build.give(0, result);
   if (!output_wanted(node, 1)) return build.take();
   if (!continues) padded = build.add("Pad", {padded}, {{"pads", Ints{0, 0, taps - 1, 0, 0, 0}}});
-  build.give(1, build.add("Slice", {padded}, {{"starts", std::vector<Dim>{length}}, {"ends", std::vector<Dim>{length + Dim(taps - 1)}}, {"axes", Ints{2}}}));
+  build.give(1, build.add("Slice", {padded},
+                          {{"starts", std::vector<Dim>{length}},
+                           {"ends", std::vector<Dim>{length + Dim(taps - 1)}},
+                           {"axes", Ints{2}}}));
   return build.take();
 }
 
 }  // namespace
 
 void register_linear_attention_ops(OpTable& table) {
-  OpRow linear = onnx_row("attention", {"LinearAttention", 27}, "Attention by a state that each position updates: `update_rule` is linear, gated, delta or gated_delta.",
-                          {3, 6}, {{"q_num_heads", int64_t{0}, true, "", positive()}, {"kv_num_heads", int64_t{0}, true, "", positive()}, {"scale", 0.0},
-                                   {"update_rule", std::string("gated_delta"), false, "", one_of({"linear", "gated", "delta", "gated_delta"})},
-                                   {"chunk_size", int64_t{64}, false, "a hint"}});
+  OpRow linear = onnx_row(
+      "attention", {"LinearAttention", 27},
+      "Attention by a state that each position updates: `update_rule` is linear, gated, delta or gated_delta.",
+      {3, 6},
+      {{"q_num_heads", int64_t{0}, true, "", positive()},
+       {"kv_num_heads", int64_t{0}, true, "", positive()},
+       {"scale", 0.0},
+       {"update_rule", std::string("gated_delta"), false, "",
+        one_of({"linear", "gated", "delta", "gated_delta"})},
+       {"chunk_size", int64_t{64}, false, "a hint"}});
   linear.kind = OpRow::Kind::Expand;
   linear.outputs = 2;
   linear.types = {{kFloats, {kQuery, kKey, kValue, kDecay, kBeta}}, {kFloats, {kPast}}};
@@ -276,8 +312,10 @@ void register_linear_attention_ops(OpTable& table) {
   linear.expand = [](Graph& graph, const Node& node) { return LinearAttentionBuilder(graph, node).run(); };
   table.add(std::move(linear));
 
-  OpRow causal = onnx_row("convolution", {"CausalConvWithState", 27}, "Depthwise convolution along a sequence that goes on behind the state of a call before.",
-                          {2, 4}, {{"activation", std::string("none"), false, "", one_of({"none", "silu", "swish"})}});
+  OpRow causal =
+      onnx_row("convolution", {"CausalConvWithState", 27},
+               "Depthwise convolution along a sequence that goes on behind the state of a call before.",
+               {2, 4}, {{"activation", std::string("none"), false, "", one_of({"none", "silu", "swish"})}});
   causal.kind = OpRow::Kind::Expand;
   causal.outputs = 2;
   causal.types = {{kFloats}};

@@ -8,15 +8,18 @@ namespace {
 // Inputs: scores [batch, classes, …], classes [batch, …], weights [classes].
 void infer_loss(InferContext& context) {
   const Shape& scores = context.shape(0);
-  if (scores.size() < 2) context.error("the input has shape ", str(scores), "; [batch, classes, …] is needed");
+  if (scores.size() < 2)
+    context.error("the input has shape ", str(scores), "; [batch, classes, …] is needed");
   const DType type = context.dtype(0), index = context.dtype(1);
   if (!is_float(type)) context.error("input 0 has type ", name_of(type), "; a float type is needed");
-  if (index != DType::I64 && index != DType::I32) context.error("input 1 has type ", name_of(index), "; i32 or i64 is needed");
+  if (index != DType::I64 && index != DType::I32)
+    context.error("input 1 has type ", name_of(index), "; i32 or i64 is needed");
   Shape samples = scores;
   samples.erase(samples.begin() + 1);
   need_shape(context, 1, samples);
   if (context.has_input(2)) {
-    if (context.dtype(2) != type) context.error("input 2 has type ", name_of(context.dtype(2)), "; ", name_of(type), " is needed");
+    if (context.dtype(2) != type)
+      context.error("input 2 has type ", name_of(context.dtype(2)), "; ", name_of(type), " is needed");
     need_shape(context, 2, {scores[1]});
   }
   const bool none = choice_attribute(context.node(), "reduction", {"mean", "none", "sum"}) == "none";
@@ -45,7 +48,8 @@ std::vector<Node> expand_log_likelihood(Graph& graph, const Node& node) {
     safe = build.add("Where", {ignored, build.integer(DType::I64, 0), classes});
   }
   const std::map<std::string, Attribute> axis = {{"axes", std::vector<int64_t>{1}}};
-  const ValueId chosen = build.add("GatherElements", {node.inputs[0], build.add("Unsqueeze", {safe}, axis)}, {{"axis", int64_t{1}}});
+  const ValueId chosen = build.add("GatherElements", {node.inputs[0], build.add("Unsqueeze", {safe}, axis)},
+                                   {{"axis", int64_t{1}}});
   ValueId loss = build.add("Neg", {build.add("Squeeze", {chosen}, axis)});
   const ValueId weights = sample_weights(build, node, ignored, safe);
   if (weights != kNoValue) loss = build.add("Mul", {weights, loss});
@@ -94,9 +98,11 @@ OpRow loss_row(const std::string& name, const std::string& doc, int outputs,
 }  // namespace
 
 void register_loss_ops(OpTable& table) {
-  table.add(loss_row("NegativeLogLikelihoodLoss", "The negated logarithm at each sample's class, weighted and summed or averaged.", 1,
+  table.add(loss_row("NegativeLogLikelihoodLoss",
+                     "The negated logarithm at each sample's class, weighted and summed or averaged.", 1,
                      expand_log_likelihood));
-  table.add(loss_row("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss of the logarithm of the softmax over axis 1.", 2,
+  table.add(loss_row("SoftmaxCrossEntropyLoss",
+                     "NegativeLogLikelihoodLoss of the logarithm of the softmax over axis 1.", 2,
                      expand_cross_entropy));
 }
 

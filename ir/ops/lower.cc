@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/ops/keep_buffers.h"
 #include "ir/ops/rows.h"
 
 namespace tc {
@@ -18,7 +19,8 @@ int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 Interval product(const Interval& a, const Interval& b) {
   const __int128 corners[] = {static_cast<__int128>(a.low) * b.low, static_cast<__int128>(a.low) * b.high,
                               static_cast<__int128>(a.high) * b.low, static_cast<__int128>(a.high) * b.high};
-  return {saturated(*std::min_element(std::begin(corners), std::end(corners))), saturated(*std::max_element(std::begin(corners), std::end(corners)))};
+  return {saturated(*std::min_element(std::begin(corners), std::end(corners))),
+          saturated(*std::max_element(std::begin(corners), std::end(corners)))};
 }
 
 Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
@@ -37,7 +39,8 @@ Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
     default: {
       // A size that divides is at least 1 wherever the division means something.
       const int64_t least = std::max<int64_t>(b.low, 1), most = std::max<int64_t>(b.high, 1);
-      return {floor_quotient(a.low, a.low < 0 ? least : most), floor_quotient(a.high, a.high < 0 ? most : least)};
+      return {floor_quotient(a.low, a.low < 0 ? least : most),
+              floor_quotient(a.high, a.high < 0 ? most : least)};
     }
   }
 }
@@ -77,48 +80,29 @@ void drop_unused_buffers(Kernel& kernel, std::vector<ValueId>& arguments) {
     }
     for_each_load(statement.value, [&](const Expr& load) { used[load.access.buffer] = true; });
   }
-  std::vector<int> renumbered(kernel.buffers.size(), -1);
-  std::vector<Buffer> kept;
   std::vector<ValueId> kept_arguments;
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
-    if (!used[i] && kernel.buffers[i].scope != Scope::Output) continue;
-    renumbered[i] = static_cast<int>(kept.size());
-    kept.push_back(std::move(kernel.buffers[i]));
-    if (i < arguments.size()) kept_arguments.push_back(arguments[i]);
+    used[i] = used[i] || kernel.buffers[i].scope == Scope::Output;
+    if (used[i] && i < arguments.size()) kept_arguments.push_back(arguments[i]);
   }
-  kernel.buffers = std::move(kept);
   arguments = std::move(kept_arguments);
-  auto renumber = [&](const ExprPtr& expr) {
-    std::function<ExprPtr(const ExprPtr&)> replace = [&](const ExprPtr& node) -> ExprPtr {
-      if (node->kind != Expr::Kind::Load) return nullptr;
-      auto changed = std::make_shared<Expr>(*node);
-      changed->access.buffer = renumbered[node->access.buffer];
-      for (Subscript& subscript : changed->access.index) {
-        if (subscript.dynamic) subscript.dynamic = rewrite(subscript.dynamic, replace);
-      }
-      return changed;
-    };
-    return expr ? rewrite(expr, replace) : expr;
-  };
-  for (Statement& statement : kernel.statements) {
-    statement.write.buffer = renumbered[statement.write.buffer];
-    for (Subscript& subscript : statement.write.index) subscript.dynamic = renumber(subscript.dynamic);
-    statement.value = renumber(statement.value);
-  }
+  keep_buffers(kernel, used);
 }
 
 }  // namespace
 
 namespace {
 
-// c * floor(a / c) is a less 0 to c - 1: where the sum has multiples of it, it is written so, which tells more where the
-// rest of the sum has the symbols of a. `less` gets what is to be subtracted at most.
+// c * floor(a / c) is a less 0 to c - 1: where the sum has multiples of it, it is written so, which tells
+// more where the rest of the sum has the symbols of a. `less` gets what is to be subtracted at most.
 Dim without_rounding(const Dim& dim, int64_t& less) {
   Dim result = dim;
   for (const Dim::Term& term : dim.terms()) {
     if (term.factors.size() != 1 || term.factors[0]->kind != Dim::AtomKind::FloorDiv) continue;
     const Dim::Atom& atom = *term.factors[0];
-    if (!atom.right.is_constant() || atom.right.constant() < 1 || term.coefficient < 1 || term.coefficient % atom.right.constant() != 0) continue;
+    if (!atom.right.is_constant() || atom.right.constant() < 1 || term.coefficient < 1 ||
+        term.coefficient % atom.right.constant() != 0)
+      continue;
     const int64_t times = term.coefficient / atom.right.constant();
     result = result - Dim(term.coefficient) * atom_as_dim(atom) + Dim(times) * atom.left;
     less = saturated(less + static_cast<__int128>(times) * (atom.right.constant() - 1));
@@ -134,7 +118,8 @@ bool mentions_data(const Dim& dim, const Graph& graph) {
   if (graph.data_symbols.empty() || dim.is_constant()) return false;
   std::set<std::string> names;
   dim.collect_symbols(names);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return graph.data_symbols.count(name) > 0; });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return graph.data_symbols.count(name) > 0; });
 }
 
 Interval dim_range(const Dim& dim, const Graph& graph) {
@@ -143,7 +128,8 @@ Interval dim_range(const Dim& dim, const Graph& graph) {
   const Dim other = without_rounding(dim, less);
   if (less == 0) return range;
   const Interval closer = range_of_sum(other, graph);
-  return {std::max(range.low, saturated(static_cast<__int128>(closer.low) - less)), std::min(range.high, closer.high)};
+  return {std::max(range.low, saturated(static_cast<__int128>(closer.low) - less)),
+          std::min(range.high, closer.high)};
 }
 
 namespace {
@@ -163,7 +149,8 @@ Interval range_of_sum(const Dim& dim, const Graph& graph) {
 }  // namespace
 
 LowerContext::LowerContext(const Graph& graph, const Node& node, Kernel& kernel,
-                           const std::map<ValueId, int>& buffers, std::map<std::string, std::string>& parameters)
+                           const std::map<ValueId, int>& buffers,
+                           std::map<std::string, std::string>& parameters)
     : graph_(graph), node_(node), kernel_(kernel), buffers_(buffers), parameters_(parameters) {}
 
 bool LowerContext::has_input(int i) const { return input_given(node_, i); }
@@ -248,7 +235,8 @@ LowerContext::Space LowerContext::space(const std::string& stem, const Shape& sh
   return result;
 }
 
-std::vector<Affine> LowerContext::broadcast_index(const Shape& shape, const std::vector<Affine>& position) const {
+std::vector<Affine> LowerContext::broadcast_index(const Shape& shape,
+                                                  const std::vector<Affine>& position) const {
   TC_CHECK(shape.size() <= position.size(), "an operand of lower rank than the result");
   std::vector<Affine> result;
   const size_t skip = position.size() - shape.size();
@@ -301,8 +289,8 @@ void LowerContext::assign(const std::string& base, std::vector<Iterator> iterato
   add(std::move(statement));
 }
 
-void LowerContext::reduce(const std::string& base, const ReductionLoops& loops, int buffer, const std::vector<Affine>& index,
-                          Reduction reduction, ExprPtr value) {
+void LowerContext::reduce(const std::string& base, const ReductionLoops& loops, int buffer,
+                          const std::vector<Affine>& index, Reduction reduction, ExprPtr value) {
   const DType stored = kernel_.buffers[buffer].dtype;
   const DType type = compute_type(stored);
   int target = buffer;
@@ -328,9 +316,7 @@ void LowerContext::reduce(const std::string& base, const ReductionLoops& loops, 
   if (target != buffer) assign(base + "_store", loops.outer, buffer, index, read_buffer(target, index));
 }
 
-DType LowerContext::compute_type(DType dtype) {
-  return computed_type(dtype);
-}
+DType LowerContext::compute_type(DType dtype) { return computed_type(dtype); }
 
 Kernel lower_group(const Graph& graph, const std::vector<int>& nodes, const std::vector<ValueId>& outputs,
                    std::vector<ValueId>* argument_values) {

@@ -8,14 +8,15 @@ namespace {
 
 // A vector is a row on the left and a column on the right, and the result has no such axis.
 std::string matmul_equation(bool left_vector, bool right_vector) {
-  return text("C[...", left_vector ? "" : ",m", right_vector ? "" : ",n", "] += A[", left_vector ? "k" : "...,m,k",
-              "] * B[", right_vector ? "k" : "...,k,n", "]");
+  return text("C[...", left_vector ? "" : ",m", right_vector ? "" : ",n", "] += A[",
+              left_vector ? "k" : "...,m,k", "] * B[", right_vector ? "k" : "...,k,n", "]");
 }
 
 void infer_matmul(InferContext& context) {
   const Shape& a = context.shape(0);
   const Shape& b = context.shape(1);
-  if (a.empty() || b.empty()) context.error("operands of shapes ", str(a), " and ", str(b), "; a matrix product needs rank 1 or more");
+  if (a.empty() || b.empty())
+    context.error("operands of shapes ", str(a), " and ", str(b), "; a matrix product needs rank 1 or more");
   infer_equation(context, matmul_equation(a.size() == 1, b.size() == 1));
 }
 
@@ -37,7 +38,8 @@ void infer_gemm(InferContext& context) {
   const Shape shape = infer_equation(context, gemm_equation(context.node()));
   if (!context.has_input(2)) return;
   const Shape& c = context.shape(2);
-  const std::string unfit = text("C of shape ", str(c), " does not broadcast to the product's shape ", str(shape));
+  const std::string unfit =
+      text("C of shape ", str(c), " does not broadcast to the product's shape ", str(shape));
   if (c.size() > shape.size()) context.error(unfit);
   for (size_t i = 0; i < c.size(); ++i) {
     if (c[i] != Dim(1)) need_equal(context, c[i], shape[shape.size() - c.size() + i], unfit);
@@ -89,7 +91,8 @@ void register_matmul_ops(OpTable& table) {
   OpRow integers;
   integers.name = "IntegerMatMul";
   integers.category = "quantisation";
-  integers.doc = "Matrix product of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
+  integers.doc =
+      "Matrix product of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
   integers.equation = matmul.equation;
   integers.traits.contraction = OpTraits::Contraction::Product;
   integers.minimum_inputs = integers.maximum_inputs = 2;

@@ -11,7 +11,8 @@ namespace {
 // --- transpose, expand, tile, block rearrangement --------------------------------------------------
 
 std::vector<int64_t> permutation(const Node& node, size_t rank) {
-  std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
+  std::vector<int64_t> order =
+      has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
   if (order.empty()) {
     for (size_t i = rank; i > 0; --i) order.push_back(static_cast<int64_t>(i) - 1);
   }
@@ -37,7 +38,8 @@ void lower_transpose(LowerContext& context) {
 // The operand of a transpose that leaves every axis where it is.
 ValueId forwards_unmoved(const Graph& graph, const Node& node) {
   if (forwards_same_shape(graph, node) == kNoValue) return kNoValue;
-  const std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
+  const std::vector<int64_t> order =
+      has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
   for (size_t i = 0; i < order.size(); ++i) {
     if (order[i] != static_cast<int64_t>(i)) return kNoValue;
   }
@@ -51,7 +53,8 @@ void infer_expand(InferContext& context) {
   if (!elements || elements->size() != 1 || shape.size() > 1) return;
   const Shape& result = *context.graph()[context.node().outputs[0]].shape;
   if (!is_constant(result) || element_count(result).constant() > 64) return;
-  context.set_elements(0, std::vector<Dim>(static_cast<size_t>(element_count(result).constant()), (*elements)[0]));
+  context.set_elements(
+      0, std::vector<Dim>(static_cast<size_t>(element_count(result).constant()), (*elements)[0]));
 }
 
 void lower_expand(LowerContext& context) {
@@ -63,7 +66,8 @@ void lower_expand(LowerContext& context) {
 void infer_tile(InferContext& context) {
   const std::vector<Dim> repeats = dims_attribute(context.node(), "repeats");
   Shape shape = context.shape(0);
-  if (repeats.size() != shape.size()) context.error(repeats.size(), " repeats for a tensor of shape ", str(shape));
+  if (repeats.size() != shape.size())
+    context.error(repeats.size(), " repeats for a tensor of shape ", str(shape));
   for (size_t i = 0; i < shape.size(); ++i) shape[i] = shape[i] * repeats[i];
   context.set_output(0, context.dtype(0), shape);
 }
@@ -100,25 +104,29 @@ std::vector<Node> expand_tile(Graph& graph, const Node& node) {
     repeated.push_back(shape[i]);
   }
   if (!any) return {};
-  const std::map<std::string, Attribute> to_divided = {{"shape", std::vector<Dim>(divided)}, {"allowzero", int64_t{1}}};
-  const std::map<std::string, Attribute> to_result = {{"shape", std::vector<Dim>(result)}, {"allowzero", int64_t{1}}};
-  const ValueId all = build.add("Expand", {build.add("Reshape", {node.inputs[0]}, to_divided)}, {{"shape", std::vector<Dim>(repeated)}});
+  const std::map<std::string, Attribute> to_divided = {{"shape", std::vector<Dim>(divided)},
+                                                       {"allowzero", int64_t{1}}};
+  const std::map<std::string, Attribute> to_result = {{"shape", std::vector<Dim>(result)},
+                                                      {"allowzero", int64_t{1}}};
+  const ValueId all = build.add("Expand", {build.add("Reshape", {node.inputs[0]}, to_divided)},
+                                {{"shape", std::vector<Dim>(repeated)}});
   build.add_to("Reshape", {all}, {node.outputs[0]}, to_result);
   return build.take();
 }
 
-int64_t block_of(const Node& node) {
-  return int_attribute(node, "blocksize");
-}
+int64_t block_of(const Node& node) { return int_attribute(node, "blocksize"); }
 
 void infer_depth_to_space(InferContext& context) {
   const int64_t block = block_of(context.node());
   const Shape& shape = context.shape(0);
   if (shape.size() != 4) context.error("the input has shape ", str(shape), "; rank 4 is needed");
   if (!shape[1].is_constant() || shape[1].constant() % (block * block) != 0) {
-    context.error(shape[1].str(), " channels do not divide by blocksize ", block, " squared", how_to_bind(context.graph(), {shape[1]}));
+    context.error(shape[1].str(), " channels do not divide by blocksize ", block, " squared",
+                  how_to_bind(context.graph(), {shape[1]}));
   }
-  context.set_output(0, context.dtype(0), {shape[0], Dim(shape[1].constant() / (block * block)), shape[2] * Dim(block), shape[3] * Dim(block)});
+  context.set_output(
+      0, context.dtype(0),
+      {shape[0], Dim(shape[1].constant() / (block * block)), shape[2] * Dim(block), shape[3] * Dim(block)});
 }
 
 void infer_space_to_depth(InferContext& context) {
@@ -127,9 +135,12 @@ void infer_space_to_depth(InferContext& context) {
   if (shape.size() != 4) context.error("the input has shape ", str(shape), "; rank 4 is needed");
   for (int i : {2, 3}) {
     if (mod(shape[i], Dim(block)) == Dim(0)) continue;
-    context.error("axis ", i, " of shape ", str(shape), " does not divide by blocksize ", block, how_to_bind(context.graph(), {shape[i]}));
+    context.error("axis ", i, " of shape ", str(shape), " does not divide by blocksize ", block,
+                  how_to_bind(context.graph(), {shape[i]}));
   }
-  context.set_output(0, context.dtype(0), {shape[0], shape[1] * Dim(block * block), floor_div(shape[2], Dim(block)), floor_div(shape[3], Dim(block))});
+  context.set_output(0, context.dtype(0),
+                     {shape[0], shape[1] * Dim(block * block), floor_div(shape[2], Dim(block)),
+                      floor_div(shape[3], Dim(block))});
 }
 
 // Both directions move element (n, c, y, x, by, bx) between depth and space.
@@ -141,7 +152,8 @@ void lower_blocks(LowerContext& context, bool to_space) {
   auto space = context.space("i", {deep[0], Dim(channels), deep[2], Dim(block), deep[3], Dim(block)});
   const auto& p = space.position;
   const bool columns_first = string_attribute(node, "mode") == "CRD";
-  const Affine depth = columns_first ? p[1] * (block * block) + p[3] * block + p[5] : (p[3] * block + p[5]) * channels + p[1];
+  const Affine depth =
+      columns_first ? p[1] * (block * block) + p[3] * block + p[5] : (p[3] * block + p[5]) * channels + p[1];
   const std::vector<Affine> at_depth = {p[0], depth, p[2], p[4]};
   const std::vector<Affine> at_space = {p[0], p[1], p[2] * block + p[3], p[4] * block + p[5]};
   context.assign("copy", space.iterators, context.output(0), to_space ? at_space : at_depth,
@@ -156,14 +168,16 @@ struct Padding {
 
 Padding padding_of(const Node& node, const Shape& shape) {
   const std::vector<Dim> pads = dims_attribute(node, "pads");
-  std::vector<int64_t> axes = has_attribute(node, "axes") ? ints_attribute(node, "axes") : std::vector<int64_t>();
+  std::vector<int64_t> axes =
+      has_attribute(node, "axes") ? ints_attribute(node, "axes") : std::vector<int64_t>();
   const int64_t rank = static_cast<int64_t>(shape.size());
   if (axes.empty()) {
     axes.resize(shape.size());
     std::iota(axes.begin(), axes.end(), 0);
   }
   if (pads.size() != 2 * axes.size()) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", pads.size(), " paddings are given for ", axes.size(), " axes");
+    fail(ErrorKind::Shape, node.origin.str(), ": ", pads.size(), " paddings are given for ", axes.size(),
+         " axes");
   }
   Padding padding{std::vector<Dim>(shape.size(), Dim(0)), std::vector<Dim>(shape.size(), Dim(0))};
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -183,7 +197,8 @@ void infer_pad(InferContext& context) {
     const Dim extent = shape[i];
     for (const Dim& pad : {padding.before[i], padding.after[i]}) {
       if (mode == "constant" || !pad.is_constant() || pad.constant() <= 0) continue;
-      if (extent == Dim(0)) context.error("axis ", i, " of shape ", str(shape), " is empty and cannot be padded by mode ", mode);
+      if (extent == Dim(0))
+        context.error("axis ", i, " of shape ", str(shape), " is empty and cannot be padded by mode ", mode);
       if (mode == "reflect" && extent.is_constant() && pad.constant() >= extent.constant()) {
         context.error("axis ", i, " of size ", extent.str(), " cannot be reflected by ", pad.str());
       }
@@ -210,8 +225,9 @@ void lower_pad_constant(LowerContext& context, const Padding& padding) {
     any = any || padding.before[i] + before != Dim(0) || padding.after[i] + after != Dim(0);
   }
   if (any) {
-    ExprPtr fill = context.has_input(1) ? context.read(1, std::vector<Affine>(context.shape(1).size(), Affine(0)))
-                                        : constant(type, float_attribute(context.node(), "value"));
+    ExprPtr fill = context.has_input(1)
+                       ? context.read(1, std::vector<Affine>(context.shape(1).size(), Affine(0)))
+                       : constant(type, float_attribute(context.node(), "value"));
     auto whole = context.space("o", out);
     context.assign("fill", whole.iterators, context.output(0), whole.position, fill);
   }
@@ -250,14 +266,32 @@ void lower_pad(LowerContext& context) {
     }
     index.push_back({Affine(0), j});
   }
-  context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
+  context.assign("copy", space.iterators, context.output(0), space.position,
+                 context.read(0, std::move(index)));
 }
 
 // The operand of a pad that adds nothing.
 ValueId forwards_unpadded(const Graph& graph, const Node& node) {
   if (forwards_same_shape(graph, node) == kNoValue) return kNoValue;
   const std::vector<Dim> pads = dims_attribute(node, "pads");
-  return std::all_of(pads.begin(), pads.end(), [](const Dim& pad) { return pad == Dim(0); }) ? node.inputs[0] : kNoValue;
+  return std::all_of(pads.begin(), pads.end(), [](const Dim& pad) { return pad == Dim(0); }) ? node.inputs[0]
+                                                                                             : kNoValue;
+}
+
+void old_pad(Graph&, Node& node) {
+  auto found = node.attributes.find("paddings");
+  if (found == node.attributes.end()) return;
+  node.attributes["pads"] = found->second;
+  node.attributes.erase("paddings");
+}
+
+// Inputs: data, pads, value, axes; the value stays an input.
+void pads_of_inputs(Graph& graph, Node& node) {
+  if (input_given(node, 3)) input_to_ints(3, "axes")(graph, node);
+  const ValueId value = input_given(node, 2) ? node.inputs[2] : kNoValue;
+  if (input_given(node, 1)) input_to_dims(1, "pads")(graph, node);
+  node.inputs.resize(1);
+  if (value != kNoValue) node.inputs.push_back(value);
 }
 
 }  // namespace
@@ -305,26 +339,17 @@ void register_movement_ops(OpTable& table) {
   wide.lower = [](LowerContext& context) { lower_blocks(context, false); };
   table.add(std::move(wide));
 
-  OpRow pad = movement("Pad", "Elements added at (or, if negative, cut from) both ends of each axis; `mode` is constant, reflect, edge or wrap.");
-  auto old_pad = [](Graph&, Node& node) {
-    auto found = node.attributes.find("paddings");
-    if (found == node.attributes.end()) return;
-    node.attributes["pads"] = found->second;
-    node.attributes.erase("paddings");
-  };
-  pad.onnx = {{"Pad", 1, old_pad}, {"Pad", 11, [](Graph& graph, Node& node) {
-                // Inputs: data, pads, value, axes; the value stays an input.
-                if (input_given(node, 3)) input_to_ints(3, "axes")(graph, node);
-                const ValueId value = input_given(node, 2) ? node.inputs[2] : kNoValue;
-                if (input_given(node, 1)) input_to_dims(1, "pads")(graph, node);
-                node.inputs.resize(1);
-                if (value != kNoValue) node.inputs.push_back(value);
-              }}};
+  OpRow pad = movement(
+      "Pad",
+      "Elements added at (or, if negative, cut from) both ends of each axis; `mode` is constant, reflect, edge or wrap.");
+  pad.onnx = {{"Pad", 1, old_pad}, {"Pad", 11, pads_of_inputs}};
   pad.maximum_inputs = 4;
   constexpr int64_t kMostAdded = int64_t{1} << 40;
-  pad.attributes = {{"pads", std::vector<int64_t>(), true, "", from_to(-kMostAdded, kMostAdded)},
-                    {"mode", std::string("constant"), false, "", one_of({"constant", "reflect", "edge", "wrap"})},
-                    {"value", 0.0}, {"axes", std::vector<int64_t>(), false, "", axis_of(0)}};
+  pad.attributes = {
+      {"pads", std::vector<int64_t>(), true, "", from_to(-kMostAdded, kMostAdded)},
+      {"mode", std::string("constant"), false, "", one_of({"constant", "reflect", "edge", "wrap"})},
+      {"value", 0.0},
+      {"axes", std::vector<int64_t>(), false, "", axis_of(0)}};
   pad.types = {{kAnyType}};
   pad.traits.movement = OpTraits::Movement::Pad;
   pad.forwards = forwards_unpadded;

@@ -15,7 +15,7 @@ struct Rows {
   std::vector<Iterator> outer, inner, all;
   std::vector<Affine> position, statistics;
   Shape statistics_shape;
-  Dim count = 1;                   // elements per row
+  Dim count = 1;  // elements per row
 };
 
 Rows rows_over(LowerContext& context, const Shape& shape, const std::set<int64_t>& reduced) {
@@ -46,12 +46,14 @@ ExprPtr divided(LowerContext& context, ExprPtr value, const Dim& count) {
   return binary(BinaryOp::Div, value, cast(type, index_value(context.dim(count))));
 }
 
-// Buffers of each row's mean, of 1 / sqrt(variance + epsilon), and of what is left of the mean times that (-1: nothing).
+// Buffers of each row's mean, of 1 / sqrt(variance + epsilon), and of what is left of the mean times that
+// (-1: nothing).
 struct Moments {
   int mean, scale, shift = -1;
 };
 
-// From so many elements on, the error of a float32 mean is too large beside the deviations of rows that lie far from zero.
+// From so many elements on, the error of a float32 mean is too large beside the deviations of rows that lie
+// far from zero.
 constexpr int64_t kLongRow = 16384;
 
 // The position of the row's first element, where `input` is that of each.
@@ -62,35 +64,44 @@ std::vector<Affine> first_of(const Rows& rows, std::vector<Affine> input) {
   return input;
 }
 
-// The mean is the first element and what all are away from it on average: the sum of large and nearly equal elements would be
-// rounded by more than they differ, which 1 / sqrt(epsilon) magnifies. A row of unknown length may have no first element.
+// The mean is the first element and what all are away from it on average: the sum of large and nearly equal
+// elements would be rounded by more than they differ, which 1 / sqrt(epsilon) magnifies. A row of unknown
+// length may have no first element.
 //
-// The mean of a long row is off by the roundings of its sum and of itself. What the elements are away from it on average is
-// small and therefore exact: it corrects the variance, and `normalized` subtracts it where the row is scaled anyway
-// ("corrected two-pass algorithm": Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983).
+// The mean of a long row is off by the roundings of its sum and of itself. What the elements are away from it
+// on average is small and therefore exact: it corrects the variance, and `normalized` subtracts it where the
+// row is scaled anyway ("corrected two-pass algorithm": Chan, Golub and LeVeque, "Algorithms for computing
+// the sample variance", 1983).
 Moments moments(LowerContext& context, const Rows& rows, const std::vector<Affine>& input, double epsilon) {
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int sum = context.local("sum", type, rows.statistics_shape);
-  Moments result{context.local("mean", type, rows.statistics_shape), context.local("scale", type, rows.statistics_shape)};
+  Moments result{context.local("mean", type, rows.statistics_shape),
+                 context.local("scale", type, rows.statistics_shape)};
   const int squares = context.local("squares", type, rows.statistics_shape);
   ExprPtr value = context.read(0, input);
-  ExprPtr first = rows.count.is_constant() && rows.count.constant() > 0 ? context.read(0, first_of(rows, input)) : nullptr;
+  ExprPtr first = rows.count.is_constant() && rows.count.constant() > 0
+                      ? context.read(0, first_of(rows, input))
+                      : nullptr;
   context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum,
                  first ? binary(BinaryOp::Sub, value, first) : value);
   ExprPtr mean = divided(context, context.read_buffer(sum, rows.statistics), rows.count);
-  context.assign("mean", rows.outer, result.mean, rows.statistics, first ? binary(BinaryOp::Add, first, mean) : mean);
+  context.assign("mean", rows.outer, result.mean, rows.statistics,
+                 first ? binary(BinaryOp::Add, first, mean) : mean);
   ExprPtr away = binary(BinaryOp::Sub, value, context.read_buffer(result.mean, rows.statistics));
-  context.reduce("spread", {rows.outer, rows.inner}, squares, rows.statistics, Reduction::Sum, binary(BinaryOp::Mul, away, away));
+  context.reduce("spread", {rows.outer, rows.inner}, squares, rows.statistics, Reduction::Sum,
+                 binary(BinaryOp::Mul, away, away));
   ExprPtr variance = divided(context, context.read_buffer(squares, rows.statistics), rows.count);
   ExprPtr left;
   if (!rows.count.is_constant() || rows.count.constant() >= kLongRow) {
     const int rest = context.local("rest", type, rows.statistics_shape);
     context.reduce("rest", {rows.outer, rows.inner}, rest, rows.statistics, Reduction::Sum, away);
     left = divided(context, context.read_buffer(rest, rows.statistics), rows.count);
-    variance = binary(BinaryOp::Max, binary(BinaryOp::Sub, variance, binary(BinaryOp::Mul, left, left)), constant(type, 0));
+    variance = binary(BinaryOp::Max, binary(BinaryOp::Sub, variance, binary(BinaryOp::Mul, left, left)),
+                      constant(type, 0));
   }
   ExprPtr root = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, variance, constant(type, epsilon)));
-  context.assign("scale", rows.outer, result.scale, rows.statistics, binary(BinaryOp::Div, constant(type, 1), root));
+  context.assign("scale", rows.outer, result.scale, rows.statistics,
+                 binary(BinaryOp::Div, constant(type, 1), root));
   if (left) {
     result.shift = context.local("shift", type, rows.statistics_shape);
     context.assign("shift", rows.outer, result.shift, rows.statistics,
@@ -100,8 +111,10 @@ Moments moments(LowerContext& context, const Rows& rows, const std::vector<Affin
 }
 
 // (x - mean) * scale of the row's moments.
-ExprPtr normalized(LowerContext& context, const Rows& rows, const Moments& moments, const std::vector<Affine>& input) {
-  ExprPtr away = binary(BinaryOp::Sub, context.read(0, input), context.read_buffer(moments.mean, rows.statistics));
+ExprPtr normalized(LowerContext& context, const Rows& rows, const Moments& moments,
+                   const std::vector<Affine>& input) {
+  ExprPtr away =
+      binary(BinaryOp::Sub, context.read(0, input), context.read_buffer(moments.mean, rows.statistics));
   ExprPtr scaled = binary(BinaryOp::Mul, away, context.read_buffer(moments.scale, rows.statistics));
   if (moments.shift < 0) return scaled;
   return binary(BinaryOp::Sub, scaled, context.read_buffer(moments.shift, rows.statistics));
@@ -117,13 +130,15 @@ std::set<int64_t> softmax_axes(const Node& node, int64_t rank) {
   return axes;
 }
 
-// The maximum leaves NaN out, which takes one instruction where carrying it takes three: an element that is NaN makes its own
-// power NaN whatever the maximum is, with it the row's sum, and with that each element of the row. So does a row of NaN alone, whose
-// maximum is -inf; a maximum that is infinite has the same value as one that carries NaN, in rows without NaN.
+// The maximum leaves NaN out, which takes one instruction where carrying it takes three: an element that is
+// NaN makes its own power NaN whatever the maximum is, with it the row's sum, and with that each element of
+// the row. So does a row of NaN alone, whose maximum is -inf; a maximum that is infinite has the same value
+// as one that carries NaN, in rows without NaN.
 void lower_softmax(LowerContext& context, bool logarithm) {
   const Shape& shape = context.shape(0);
   const DType type = LowerContext::compute_type(context.dtype(0));
-  const Rows rows = rows_over(context, shape, softmax_axes(context.node(), static_cast<int64_t>(shape.size())));
+  const Rows rows =
+      rows_over(context, shape, softmax_axes(context.node(), static_cast<int64_t>(shape.size())));
   const int largest = context.local("largest", type, rows.statistics_shape);
   const int sum = context.local("sum", type, rows.statistics_shape);
   context.reduce("maximum", {rows.outer, rows.inner}, largest, rows.statistics, Reduction::MaxNumber,
@@ -137,11 +152,14 @@ void lower_softmax(LowerContext& context, bool logarithm) {
     context.assign("shift", rows.outer, shift, rows.statistics,
                    select(binary(BinaryOp::Eq, most, constant(type, -INFINITY)), constant(type, 0), most));
   }
-  ExprPtr away = binary(BinaryOp::Sub, context.read(0, rows.position), context.read_buffer(shift, rows.statistics));
+  ExprPtr away =
+      binary(BinaryOp::Sub, context.read(0, rows.position), context.read_buffer(shift, rows.statistics));
   if (logarithm) {
-    context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum, unary(UnaryOp::Exp, away));
+    context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum,
+                   unary(UnaryOp::Exp, away));
     const int log = context.local("log", type, rows.statistics_shape);
-    context.assign("log", rows.outer, log, rows.statistics, unary(UnaryOp::Log, context.read_buffer(sum, rows.statistics)));
+    context.assign("log", rows.outer, log, rows.statistics,
+                   unary(UnaryOp::Log, context.read_buffer(sum, rows.statistics)));
     context.assign("store", rows.all, context.output(0), rows.position,
                    binary(BinaryOp::Sub, away, context.read_buffer(log, rows.statistics)));
     return;
@@ -155,9 +173,11 @@ void lower_softmax(LowerContext& context, bool logarithm) {
   ExprPtr total = context.read_buffer(sum, rows.statistics);
   // The largest element of other rows alone gives 1.
   if (masked) total = select(binary(BinaryOp::Eq, total, constant(type, 0)), constant(type, 1), total);
-  context.assign("scale", rows.outer, scale, rows.statistics, binary(BinaryOp::Div, constant(type, 1), total));
+  context.assign("scale", rows.outer, scale, rows.statistics,
+                 binary(BinaryOp::Div, constant(type, 1), total));
   context.assign("store", rows.all, context.output(0), rows.position,
-                 binary(BinaryOp::Mul, context.read_buffer(power, rows.position), context.read_buffer(scale, rows.statistics)));
+                 binary(BinaryOp::Mul, context.read_buffer(power, rows.position),
+                        context.read_buffer(scale, rows.statistics)));
 }
 
 // Before opset 13 a softmax runs over all axes from `axis` (1 by default).
@@ -176,10 +196,12 @@ OpRow softmax_row(const std::string& name, bool logarithm) {
   row.category = "normalization";
   row.traits.row_program = true;
   row.doc = logarithm ? "Logarithm of the softmax along an axis." : "exp(x) over its sum along an axis.";
-  row.equation = logarithm ? "M[n] max= X[n,k]; S[n] += exp(X[n,k] - M[n]); O[n,k] = X[n,k] - M[n] - log(S[n])"
-                           : "M[n] max= X[n,k]; E[n,k] = exp(X[n,k] - M[n]); S[n] += E[n,k]; O[n,k] = E[n,k] / S[n]";
+  row.equation =
+      logarithm ? "M[n] max= X[n,k]; S[n] += exp(X[n,k] - M[n]); O[n,k] = X[n,k] - M[n] - log(S[n])"
+                : "M[n] max= X[n,k]; E[n,k] = exp(X[n,k] - M[n]); S[n] += E[n,k]; O[n,k] = E[n,k] / S[n]";
   row.onnx = {{name, 1, old_softmax}, {name, 13}};
-  row.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"to_end", int64_t{0}, false, "1: over all axes from `axis`"},
+  row.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)},
+                    {"to_end", int64_t{0}, false, "1: over all axes from `axis`"},
                     {"masked", int64_t{0}, false, "1: a row of -inf gives zeros (not a logarithm)"}};
   row.types = {{kFloats}};
   row.infer = infer_same;
@@ -195,18 +217,23 @@ void lower_hardmax(LowerContext& context) {
   const Rows rows = rows_over(context, shape, axes);
   const int largest = context.local("largest", type, rows.statistics_shape);
   const int first = context.local("first", DType::I64, rows.statistics_shape);
-  context.reduce("maximum", {rows.outer, rows.inner}, largest, rows.statistics, Reduction::Max, context.read(0, rows.position));
+  context.reduce("maximum", {rows.outer, rows.inner}, largest, rows.statistics, Reduction::Max,
+                 context.read(0, rows.position));
   ExprPtr flat = int_constant(DType::I64, 0);
   for (int64_t axis : axes) {
-    flat = binary(BinaryOp::Add, binary(BinaryOp::Mul, flat, index_value(context.dim(shape[axis]))), index_value(rows.position[axis]));
+    flat = binary(BinaryOp::Add, binary(BinaryOp::Mul, flat, index_value(context.dim(shape[axis]))),
+                  index_value(rows.position[axis]));
   }
-  ExprPtr found = binary(BinaryOp::Eq, context.read(0, rows.position), context.read_buffer(largest, rows.statistics));
+  ExprPtr found =
+      binary(BinaryOp::Eq, context.read(0, rows.position), context.read_buffer(largest, rows.statistics));
   // As in ArgMax: the largest of numbers among which is a NaN is a NaN, which equals none.
-  if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, context.read(0, rows.position)));
+  if (is_float(type))
+    found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, context.read(0, rows.position)));
   context.reduce("where", {rows.outer, rows.inner}, first, rows.statistics, Reduction::Min,
                  select(found, flat, int_constant(DType::I64, INT64_MAX)));
   ExprPtr here = binary(BinaryOp::Eq, flat, context.read_buffer(first, rows.statistics));
-  context.assign("store", rows.all, context.output(0), rows.position, select(here, constant(type, 1), constant(type, 0)));
+  context.assign("store", rows.all, context.output(0), rows.position,
+                 select(here, constant(type, 1), constant(type, 0)));
 }
 
 // --- batch normalisation -------------------------------------------------------------------------
@@ -229,10 +256,13 @@ void lower_batch_normalization(LowerContext& context) {
     ExprPtr value = context.read(i, channel);
     return value->dtype == type ? value : cast(type, value);
   };
-  ExprPtr deviation = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, number(4), constant(type, float_attribute(context.node(), "epsilon"))));
+  ExprPtr deviation =
+      unary(UnaryOp::Sqrt,
+            binary(BinaryOp::Add, number(4), constant(type, float_attribute(context.node(), "epsilon"))));
   ExprPtr value = binary(BinaryOp::Sub, context.read(0, space.position), number(3));
   value = binary(BinaryOp::Mul, value, binary(BinaryOp::Div, number(1), deviation));
-  context.assign("e", space.iterators, context.output(0), space.position, binary(BinaryOp::Add, value, number(2)));
+  context.assign("e", space.iterators, context.output(0), space.position,
+                 binary(BinaryOp::Add, value, number(2)));
 }
 
 // Older files may hold outputs that only training gives; inference leaves them out.
@@ -249,47 +279,6 @@ void training_form(Graph&, Node& node) {
   if (!has_attribute(node, "training_mode") || int_attribute(node, "training_mode") == 0) return;
   node.attributes.erase("training_mode");
   node.op = find_op("BatchNormalizationTraining");
-}
-
-// Statistics of the batch, in the precision of the stored ones where that is higher.
-std::vector<Node> expand_training(Graph& graph, const Node& node) {
-  NodeBuilder build(graph, node);
-  const ValueId x = node.inputs[0];
-  const Shape shape = build.shape(x);
-  std::vector<int64_t> axes = {0};
-  for (size_t i = 2; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  const ValueId mean = build.add("ReduceMean", {x}, {{"axes", axes}, {"keepdims", int64_t{1}}});
-  const ValueId away = build.add("Sub", {x, mean});
-  const ValueId variance = build.add("ReduceMean", {build.add("Mul", {away, away})}, {{"axes", axes}, {"keepdims", int64_t{0}}});
-  const ValueId flat = build.add("Reshape", {mean}, {{"shape", Shape{shape[1]}}, {"allowzero", int64_t{1}}});
-  if (output_wanted(node, 0)) {
-    build.add_to("BatchNormalization", {x, node.inputs[1], node.inputs[2], flat, variance}, {node.outputs[0]},
-                 {{"epsilon", float_attribute(node, "epsilon")}});
-  }
-  const double momentum = float_attribute(node, "momentum");
-  for (size_t i : {size_t{1}, size_t{2}}) {
-    if (!output_wanted(node, i)) continue;
-    const ValueId old_value = node.inputs[i + 2];
-    const DType type = build.dtype(old_value);
-    const ValueId kept = build.add("Mul", {old_value, build.number(type, momentum)});
-    const ValueId fresh = build.add("Mul", {build.cast(i == 1 ? flat : variance, type), build.number(type, 1 - momentum)});
-    build.give(i, build.add("Add", {kept, fresh}));
-  }
-  return build.take();
-}
-
-OpRow training_row(const OpRow& inference) {
-  OpRow row;
-  row.name = "BatchNormalizationTraining";
-  row.kind = OpRow::Kind::Expand;
-  row.category = inference.category;
-  row.doc = "BatchNormalization with training_mode 1: by the batch's own statistics, which are mixed into the stored ones.";
-  row.minimum_inputs = row.maximum_inputs = 5;
-  row.outputs = 3;
-  row.attributes = {{"epsilon", 1e-5}, {"momentum", 0.9}};
-  row.infer = inference.infer;
-  row.expand = expand_training;
-  return row;
 }
 
 // --- rows with learned scale ---------------------------------------------------------------------
@@ -322,9 +311,11 @@ void lower_layer_normalization(LowerContext& context) {
   const Rows rows = rows_over(context, shape, axes_from(layer_axis(context.node(), rank), rank));
   const Moments found = moments(context, rows, rows.position, float_attribute(context.node(), "epsilon"));
   ExprPtr value = normalized(context, rows, found, rows.position);
-  value = binary(BinaryOp::Mul, value, context.read(1, context.broadcast_index(context.shape(1), rows.position)));
+  value =
+      binary(BinaryOp::Mul, value, context.read(1, context.broadcast_index(context.shape(1), rows.position)));
   if (context.has_input(2)) {
-    value = binary(BinaryOp::Add, value, context.read(2, context.broadcast_index(context.shape(2), rows.position)));
+    value = binary(BinaryOp::Add, value,
+                   context.read(2, context.broadcast_index(context.shape(2), rows.position)));
   }
   context.assign("store", rows.all, context.output(0), rows.position, value);
   for (int i : {1, 2}) {
@@ -342,15 +333,19 @@ void lower_rms_normalization(LowerContext& context) {
   const int squares = context.local("squares", type, rows.statistics_shape);
   const int scale = context.local("scale", type, rows.statistics_shape);
   ExprPtr x = context.read(0, rows.position);
-  context.reduce("total", {rows.outer, rows.inner}, squares, rows.statistics, Reduction::Sum, binary(BinaryOp::Mul, x, x));
+  context.reduce("total", {rows.outer, rows.inner}, squares, rows.statistics, Reduction::Sum,
+                 binary(BinaryOp::Mul, x, x));
   ExprPtr mean = divided(context, context.read_buffer(squares, rows.statistics), rows.count);
-  ExprPtr root = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, mean, constant(type, float_attribute(context.node(), "epsilon"))));
+  ExprPtr root = unary(
+      UnaryOp::Sqrt, binary(BinaryOp::Add, mean, constant(type, float_attribute(context.node(), "epsilon"))));
   context.assign("scale", rows.outer, scale, rows.statistics, binary(BinaryOp::Div, constant(type, 1), root));
   ExprPtr value = binary(BinaryOp::Mul, x, context.read_buffer(scale, rows.statistics));
-  value = binary(BinaryOp::Mul, value, context.read(1, context.broadcast_index(context.shape(1), rows.position)));
+  value =
+      binary(BinaryOp::Mul, value, context.read(1, context.broadcast_index(context.shape(1), rows.position)));
   context.assign("store", rows.all, context.output(0), rows.position, value);
   if (context.output(1) < 0) return;
-  context.assign("statistic", rows.outer, context.output(1), rows.statistics, context.read_buffer(scale, rows.statistics));
+  context.assign("statistic", rows.outer, context.output(1), rows.statistics,
+                 context.read_buffer(scale, rows.statistics));
 }
 
 void infer_channels(InferContext& context) {
@@ -410,7 +405,8 @@ void lower_local_response(LowerContext& context) {
   const Shape& shape = context.shape(0);
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int64_t size = int_attribute(node, "size");
-  const double alpha = float_attribute(node, "alpha"), beta = float_attribute(node, "beta"), bias = float_attribute(node, "bias");
+  const double alpha = float_attribute(node, "alpha"), beta = float_attribute(node, "beta"),
+               bias = float_attribute(node, "bias");
   auto space = context.space("i", shape);
   const int sum = context.local("sum", type, shape);
   // The window reaches over size - 1 channels besides its own, and never further than there are channels.
@@ -424,9 +420,10 @@ void lower_local_response(LowerContext& context) {
   window[1] = window[1] + Affine::variable("k") - Affine(before);
   ExprPtr x = context.read_buffer(context.input(0), window);
   const std::vector<Affine> inside = {window[1], context.dim(shape[1]) - window[1] - Affine(1)};
-  context.reduce("total", {space.iterators, {{"k", Affine(before + after + 1)}}, inside}, sum, space.position, Reduction::Sum,
-                 binary(BinaryOp::Mul, x, x));
-  ExprPtr base = binary(BinaryOp::Mul, context.read_buffer(sum, space.position), constant(type, alpha / static_cast<double>(size)));
+  context.reduce("total", {space.iterators, {{"k", Affine(before + after + 1)}}, inside}, sum, space.position,
+                 Reduction::Sum, binary(BinaryOp::Mul, x, x));
+  ExprPtr base = binary(BinaryOp::Mul, context.read_buffer(sum, space.position),
+                        constant(type, alpha / static_cast<double>(size)));
   base = binary(BinaryOp::Add, base, constant(type, bias));
   ExprPtr divisor;
   if (beta == 0.75) {
@@ -440,7 +437,8 @@ void lower_local_response(LowerContext& context) {
 }
 
 void infer_local_response(InferContext& context) {
-  if (context.rank(0) < 2) context.error("the input has shape ", str(context.shape(0)), "; [batch, channels, …] is needed");
+  if (context.rank(0) < 2)
+    context.error("the input has shape ", str(context.shape(0)), "; [batch, channels, …] is needed");
   infer_same(context);
 }
 
@@ -448,7 +446,8 @@ void lower_lp_normalization(LowerContext& context) {
   const Shape& shape = context.shape(0);
   const DType type = LowerContext::compute_type(context.dtype(0));
   const bool absolute = int_attribute(context.node(), "p") == 1;
-  const Rows rows = rows_over(context, shape, {layer_axis(context.node(), static_cast<int64_t>(shape.size()))});
+  const Rows rows =
+      rows_over(context, shape, {layer_axis(context.node(), static_cast<int64_t>(shape.size()))});
   const int sum = context.local("sum", type, rows.statistics_shape);
   const int norm = context.local("norm", type, rows.statistics_shape);
   ExprPtr x = context.read(0, rows.position);
@@ -472,7 +471,8 @@ void lower_mean_variance(LowerContext& context) {
   }
   const Rows rows = rows_over(context, shape, axes);
   const Moments found = moments(context, rows, rows.position, 1e-18);
-  context.assign("store", rows.all, context.output(0), rows.position, normalized(context, rows, found, rows.position));
+  context.assign("store", rows.all, context.output(0), rows.position,
+                 normalized(context, rows, found, rows.position));
 }
 
 OpRow row_program(const OnnxName& name, const std::string& doc, const InputCount& inputs,
@@ -504,9 +504,10 @@ void register_normalization_ops(OpTable& table) {
   hardmax.lower = lower_hardmax;
   table.add(std::move(hardmax));
 
-  OpRow batch = row_program({"BatchNormalization", 14}, "Normalisation by stored statistics per channel (inference).", {5, 5},
-                            {{"epsilon", 1e-5}, {"momentum", 0.9}, {"training_mode", int64_t{0}}},
-                            infer_batch_normalization, lower_batch_normalization);
+  OpRow batch =
+      row_program({"BatchNormalization", 14}, "Normalisation by stored statistics per channel (inference).",
+                  {5, 5}, {{"epsilon", 1e-5}, {"momentum", 0.9}, {"training_mode", int64_t{0}}},
+                  infer_batch_normalization, lower_batch_normalization);
   batch.category = "elementwise";
   batch.elementwise = true;
   batch.traits = {};
@@ -514,44 +515,56 @@ void register_normalization_ops(OpTable& table) {
   batch.traits.channel_statistics = true;
   batch.equation = "(X[n,c,y,x] - mean[c]) * (scale[c] / sqrt(var[c] + epsilon)) + bias[c]";
   batch.types = {{kFloats, {}, false}};
-  batch.onnx = {{"BatchNormalization", 1, old_batch_normalization}, {"BatchNormalization", 14, training_form}};
-  table.add(training_row(batch));
+  batch.onnx = {{"BatchNormalization", 1, old_batch_normalization},
+                {"BatchNormalization", 14, training_form}};
+  table.add(batch_normalization_training(batch));
   table.add(std::move(batch));
 
-  OpRow layer = row_program({"LayerNormalization", 17}, "Rows brought to mean 0 and variance 1, then scaled and shifted.", {2, 3},
-                            {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
-                            infer_layer_normalization, lower_layer_normalization);
+  OpRow layer = row_program(
+      {"LayerNormalization", 17}, "Rows brought to mean 0 and variance 1, then scaled and shifted.", {2, 3},
+      {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
+      infer_layer_normalization, lower_layer_normalization);
   layer.outputs = 3;
   layer.onnx.push_back({"LayerNormalization", 1});
   table.add(std::move(layer));
 
-  OpRow rms = row_program({"RMSNormalization", 23}, "Rows divided by their root mean square, then scaled.", {2, 2},
-                          {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
-                          infer_layer_normalization, lower_rms_normalization);
+  OpRow rms = row_program(
+      {"RMSNormalization", 23}, "Rows divided by their root mean square, then scaled.", {2, 2},
+      {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"epsilon", 1e-5}, {"stash_type", int64_t{1}}},
+      infer_layer_normalization, lower_rms_normalization);
   rms.outputs = 2;
   rms.onnx.push_back({"SimplifiedLayerNormalization", 1});
   table.add(std::move(rms));
 
-  OpRow instance = row_program({"InstanceNormalization", 6}, "Each map brought to mean 0 and variance 1, then scaled and shifted by channel.",
-                               {3, 3}, {{"epsilon", 1e-5}}, infer_channels, lower_instance_normalization);
+  OpRow instance =
+      row_program({"InstanceNormalization", 6},
+                  "Each map brought to mean 0 and variance 1, then scaled and shifted by channel.", {3, 3},
+                  {{"epsilon", 1e-5}}, infer_channels, lower_instance_normalization);
   instance.onnx.push_back({"InstanceNormalization", 1, drop_attributes({"consumed_inputs"})});
   table.add(std::move(instance));
 
-  table.add(row_program({"GroupNormalization", 18}, "Groups of channels brought to mean 0 and variance 1, then scaled and shifted.", {3, 3},
-                        {{"epsilon", 1e-5}, {"num_groups", int64_t{1}, true, "", positive()}, {"stash_type", int64_t{1}}},
-                        infer_group_normalization, lower_group_normalization));
-  OpRow response = row_program({"LRN", 1}, "Local response normalisation across channels.", {1, 1},
-                        {{"alpha", 1e-4}, {"beta", 0.75}, {"bias", 1.0}, {"size", int64_t{1}, true, "", positive()}},
-                        infer_local_response, lower_local_response);
+  table.add(row_program(
+      {"GroupNormalization", 18},
+      "Groups of channels brought to mean 0 and variance 1, then scaled and shifted.", {3, 3},
+      {{"epsilon", 1e-5}, {"num_groups", int64_t{1}, true, "", positive()}, {"stash_type", int64_t{1}}},
+      infer_group_normalization, lower_group_normalization));
+  OpRow response = row_program(
+      {"LRN", 1}, "Local response normalisation across channels.", {1, 1},
+      {{"alpha", 1e-4}, {"beta", 0.75}, {"bias", 1.0}, {"size", int64_t{1}, true, "", positive()}},
+      infer_local_response, lower_local_response);
   response.category = "convolution";
   response.traits = {};
   response.traits.blocks = OpTraits::Blocks::Neighbours;
-  response.equation = "S[n,c,y,x] += X[n,c+k-half,y,x]^2; O[n,c,y,x] = X[n,c,y,x] / pow(bias + alpha / size * S[n,c,y,x], beta)";
+  response.equation =
+      "S[n,c,y,x] += X[n,c+k-half,y,x]^2; O[n,c,y,x] = X[n,c,y,x] / pow(bias + alpha / size * S[n,c,y,x], beta)";
   table.add(std::move(response));
-  table.add(row_program({"LpNormalization", 1}, "Rows divided by their 1- or 2-norm.", {1, 1}, {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"p", int64_t{2}, false, "", from_to(1, 2)}},
-                        infer_same, lower_lp_normalization));
-  table.add(row_program({"MeanVarianceNormalization", 9}, "Brought to mean 0 and variance 1 over `axes`.", {1, 1},
-                        {{"axes", std::vector<int64_t>{0, 2, 3}, false, "", axis_of(0)}}, infer_same, lower_mean_variance));
+  table.add(
+      row_program({"LpNormalization", 1}, "Rows divided by their 1- or 2-norm.", {1, 1},
+                  {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"p", int64_t{2}, false, "", from_to(1, 2)}},
+                  infer_same, lower_lp_normalization));
+  table.add(row_program({"MeanVarianceNormalization", 9}, "Brought to mean 0 and variance 1 over `axes`.",
+                        {1, 1}, {{"axes", std::vector<int64_t>{0, 2, 3}, false, "", axis_of(0)}}, infer_same,
+                        lower_mean_variance));
 }
 
 }  // namespace tc

@@ -53,10 +53,12 @@ int64_t known_number(const Graph& graph, const Node& node, size_t input) {
   shape_of_input(graph, node, input);
   const Value& value = graph[node.inputs[input]];
   if (!value.constant || value.constant->count() != 1) {
-    fail(ErrorKind::Unsupported, node.origin.str(), ": input ", input, ", '", value.name, "', must be a constant of one number");
+    fail(ErrorKind::Unsupported, node.origin.str(), ": input ", input, ", '", value.name,
+         "', must be a constant of one number");
   }
   const double number = value.constant->as_double(0);
-  if (!(std::abs(number) < 0x1p31)) fail(ErrorKind::Shape, node.origin.str(), ": input ", input, " is ", number);
+  if (!(std::abs(number) < 0x1p31))
+    fail(ErrorKind::Shape, node.origin.str(), ": input ", input, " is ", number);
   return static_cast<int64_t>(number);
 }
 
@@ -68,7 +70,8 @@ void old_broadcast(Graph& graph, Node& node) {
   const int64_t rank = static_cast<int64_t>(shape_of_input(graph, node, 0).size());
   const int64_t own = static_cast<int64_t>(shape_of_input(graph, node, 1).size());
   if (axis < -rank || axis > rank || (axis < 0 ? axis + rank : axis) + own > rank) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", own, " axes from axis ", axis, " on do not lie in a tensor of rank ", rank);
+    fail(ErrorKind::Shape, node.origin.str(), ": ", own, " axes from axis ", axis,
+         " on do not lie in a tensor of rank ", rank);
   }
   if (axis < 0) axis += rank;
   add_axes(graph, node, 1, static_cast<size_t>(rank - axis - own));
@@ -84,14 +87,16 @@ void old_slope(Graph& graph, Node& node) {
 // The type by its name.
 void old_cast(Graph& graph, Node& node) {
   static const std::map<std::string, int64_t> numbers = {
-      {"FLOAT", 1}, {"UINT8", 2}, {"INT8", 3}, {"UINT16", 4}, {"INT16", 5}, {"INT32", 6}, {"INT64", 7}, {"BOOL", 9},
-      {"FLOAT16", 10}, {"DOUBLE", 11}, {"UINT32", 12}, {"UINT64", 13}};
+      {"FLOAT", 1}, {"UINT8", 2}, {"INT8", 3},     {"UINT16", 4},  {"INT16", 5},   {"INT32", 6},
+      {"INT64", 7}, {"BOOL", 9},  {"FLOAT16", 10}, {"DOUBLE", 11}, {"UINT32", 12}, {"UINT64", 13}};
   auto found = node.attributes.find("to");
   if (found != node.attributes.end() && std::holds_alternative<std::string>(found->second)) {
     std::string name = std::get<std::string>(found->second);
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     const auto number = numbers.find(name);
-    if (number == numbers.end()) fail(ErrorKind::Unsupported, node.origin.str(), ": element type '", name, "' is not supported");
+    if (number == numbers.end())
+      fail(ErrorKind::Unsupported, node.origin.str(), ": element type '", name, "' is not supported");
     found->second = number->second;
   }
   dtype_attribute("to")(graph, node);
@@ -102,7 +107,8 @@ void old_tile(Graph& graph, Node& node) {
   const int64_t rank = static_cast<int64_t>(shape_of_input(graph, node, 0).size());
   const int64_t tiles = known_number(graph, node, 1), axis = known_number(graph, node, 2);
   if (axis < 0 || axis >= rank || tiles < 0) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", tiles, " tiles along axis ", axis, " of a tensor of rank ", rank);
+    fail(ErrorKind::Shape, node.origin.str(), ": ", tiles, " tiles along axis ", axis,
+         " of a tensor of rank ", rank);
   }
   std::vector<int64_t> repeats(static_cast<size_t>(rank), 1);
   repeats[static_cast<size_t>(axis)] = tiles;
@@ -115,7 +121,8 @@ void old_norm_order(Graph&, Node& node) {
   auto found = node.attributes.find("p");
   if (found == node.attributes.end() || !std::holds_alternative<double>(found->second)) return;
   const double p = std::get<double>(found->second);
-  if (!(p >= 1 && p < 0x1p31) || std::floor(p) != p) fail(ErrorKind::Unsupported, node.origin.str(), ": p is ", p, "; a whole number is supported");
+  if (!(p >= 1 && p < 0x1p31) || std::floor(p) != p)
+    fail(ErrorKind::Unsupported, node.origin.str(), ": p is ", p, "; a whole number is supported");
   found->second = static_cast<int64_t>(p);
 }
 
@@ -131,19 +138,20 @@ void old_selu(Graph&, Node& node) {
 std::vector<Dim> crop_bounds(const Node& node, const Shape& shape) {
   const std::vector<int64_t> border = ints_attribute(node, "border"), scale = ints_attribute(node, "scale");
   if (shape.size() != 4 || border.size() != 4 || (!scale.empty() && scale.size() != 2)) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", border.size(), " borders and ", scale.size(), " scales for a tensor of shape ", str(shape),
-         "; rank 4, 4 borders and no scale or 2 are needed");
+    fail(ErrorKind::Shape, node.origin.str(), ": ", border.size(), " borders and ", scale.size(),
+         " scales for a tensor of shape ", str(shape), "; rank 4, 4 borders and no scale or 2 are needed");
   }
   const Dim top = border[1], left = border[0];
   const Dim bottom = scale.empty() ? shape[2] - Dim(border[3]) : top + Dim(scale[0]);
   const Dim right = scale.empty() ? shape[3] - Dim(border[2]) : left + Dim(scale[1]);
   auto inside = [](const Dim& first, const Dim& end, const Dim& extent) {
     const bool known = end.is_constant() && extent.is_constant();
-    return first.constant() >= 0 && (!known || (first.constant() <= end.constant() && end.constant() <= extent.constant()));
+    return first.constant() >= 0 &&
+           (!known || (first.constant() <= end.constant() && end.constant() <= extent.constant()));
   };
   if (!inside(top, bottom, shape[2]) || !inside(left, right, shape[3])) {
-    fail(ErrorKind::Shape, node.origin.str(), ": rows ", top.str(), " to ", bottom.str(), " and columns ", left.str(), " to ", right.str(),
-         " do not lie in a tensor of shape ", str(shape));
+    fail(ErrorKind::Shape, node.origin.str(), ": rows ", top.str(), " to ", bottom.str(), " and columns ",
+         left.str(), " to ", right.str(), " do not lie in a tensor of shape ", str(shape));
   }
   return {top, left, bottom, right};
 }
@@ -159,13 +167,16 @@ OpRow crop_row() {
   row.infer = [](InferContext& context) {
     const Shape& shape = context.shape(0);
     const std::vector<Dim> bounds = crop_bounds(context.node(), shape);
-    context.set_output(0, context.dtype(0), {shape[0], shape[1], bounds[2] - bounds[0], bounds[3] - bounds[1]});
+    context.set_output(0, context.dtype(0),
+                       {shape[0], shape[1], bounds[2] - bounds[0], bounds[3] - bounds[1]});
   };
   row.expand = [](Graph& graph, const Node& node) {
     NodeBuilder build(graph, node);
     const std::vector<Dim> bounds = crop_bounds(node, build.shape(node.inputs[0]));
-    build.add_to("Slice", node.inputs, node.outputs, {{"starts", std::vector<Dim>{bounds[0], bounds[1]}}, {"ends", std::vector<Dim>{bounds[2], bounds[3]}},
-                                                      {"axes", std::vector<int64_t>{2, 3}}});
+    build.add_to("Slice", node.inputs, node.outputs,
+                 {{"starts", std::vector<Dim>{bounds[0], bounds[1]}},
+                  {"ends", std::vector<Dim>{bounds[2], bounds[3]}},
+                  {"axes", std::vector<int64_t>{2, 3}}});
     return build.take();
   };
   return row;
@@ -183,7 +194,8 @@ OpRow image_scaler_row() {
     require_float(context);
     const size_t count = floats_attribute(context.node(), "bias").size();
     const Shape& shape = context.shape(0);
-    const std::string unfit = text("the input has shape ", str(shape), "; [batch, ", count, ", height, width] is needed");
+    const std::string unfit =
+        text("the input has shape ", str(shape), "; [batch, ", count, ", height, width] is needed");
     if (shape.size() != 4) context.error(unfit);
     if (count != 0) need_equal(context, shape[1], Dim(static_cast<int64_t>(count)), unfit);
     infer_same(context);
@@ -193,7 +205,9 @@ OpRow image_scaler_row() {
     const DType type = build.dtype(node.inputs[0]);
     const std::vector<double> bias = floats_attribute(node, "bias");
     ValueId y = build.add("Mul", {node.inputs[0], build.number(type, float_attribute(node, "scale"))});
-    if (!bias.empty()) y = build.add("Add", {y, build.constant(number_tensor(type, {static_cast<int64_t>(bias.size()), 1, 1}, bias))});
+    if (!bias.empty())
+      y = build.add(
+          "Add", {y, build.constant(number_tensor(type, {static_cast<int64_t>(bias.size()), 1, 1}, bias))});
     build.give(0, y);
     return build.take();
   };
@@ -207,14 +221,17 @@ Normalize old_upsample(const Normalize& next) {
     for (const char* name : {"height_scale", "width_scale"}) {
       auto found = node.attributes.find(name);
       const double* scale = found == node.attributes.end() ? nullptr : std::get_if<double>(&found->second);
-      if (!scale) fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "', which Upsample needs");
+      if (!scale)
+        fail(ErrorKind::Model, node.origin.str(), " lacks attribute '", name, "', which Upsample needs");
       scales.push_back(*scale);
       node.attributes.erase(name);
     }
     const Shape& shape = shape_of_input(graph, node, 0);
-    if (shape.size() != 4) fail(ErrorKind::Shape, node.origin.str(), ": the input has shape ", str(shape), "; rank 4 is needed");
+    if (shape.size() != 4)
+      fail(ErrorKind::Shape, node.origin.str(), ": the input has shape ", str(shape), "; rank 4 is needed");
     node.attributes["scales"] = scales;
-    if (has_attribute(node, "mode") && string_attribute(node, "mode") == "bilinear") node.attributes["mode"] = std::string("linear");
+    if (has_attribute(node, "mode") && string_attribute(node, "mode") == "bilinear")
+      node.attributes["mode"] = std::string("linear");
     next(graph, node);
   };
 }
@@ -231,7 +248,8 @@ void add_old_form(OpTable& table, const char* name, int since, Normalize normali
 }  // namespace
 
 void register_old_forms(OpTable& table) {
-  for (const char* name : {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"}) {
+  for (const char* name :
+       {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"}) {
     add_old_form(table, name, 7, old_broadcast);
   }
   add_old_form(table, "PRelu", 7, old_slope);
@@ -242,10 +260,12 @@ void register_old_forms(OpTable& table) {
   add_old_form(table, "GlobalLpPool", 2, old_norm_order);
 
   std::vector<OnnxName>& resize = table.rows.at("Resize").onnx;
-  const auto upsample = std::find_if(resize.begin(), resize.end(), [](const OnnxName& form) { return form.name == "Upsample"; });
+  const auto upsample = std::find_if(resize.begin(), resize.end(),
+                                     [](const OnnxName& form) { return form.name == "Upsample"; });
   TC_CHECK(upsample != resize.end());
   resize.insert(resize.begin(), {"Upsample", 1, old_upsample(upsample->normalize)});
 
+  // clang-format off
   const ElementwiseRow rows[] = {
       {"Affine", 1, "alpha * a + beta", 1, "The element times `alpha`, and `beta`.", {{"alpha", 1.0}, {"beta", 0.0}}},
       {"ParametricSoftplus", 1, "alpha * (max(beta * a, 0) + log1p(exp(-abs(beta * a))))", 1, "alpha * log(1 + exp(beta * a)).",
@@ -253,6 +273,7 @@ void register_old_forms(OpTable& table) {
       {"Scale", 1, "scale * a", 1, "The element times `scale`.", {{"scale", 1.0}}},
       {"ScaledTanh", 1, "alpha * tanh(beta * a)", 1, "alpha * tanh(beta * a).", {{"alpha", 1.0}, {"beta", 1.0}}},
   };
+  // clang-format on
   for (const ElementwiseRow& row : rows) table.add(elementwise(row));
   table.add(crop_row());
   table.add(image_scaler_row());

@@ -5,6 +5,7 @@
 namespace tc {
 namespace {
 
+// clang-format off
 const std::vector<OnnxVersion> kDefault = {
     {"Abs", 13}, {"Acos", 22}, {"Acosh", 22}, {"Add", 14}, {"AffineGrid", 20}, {"And", 7}, {"ArgMax", 13},
     {"ArgMin", 13}, {"Asin", 22}, {"Asinh", 22}, {"Atan", 22}, {"Atanh", 22}, {"Attention", 25},
@@ -47,20 +48,24 @@ const std::vector<OnnxVersion> kDefault = {
     {"Tan", 22}, {"Tanh", 13}, {"TensorScatter", 24}, {"TfIdfVectorizer", 9}, {"ThresholdedRelu", 22},
     {"Tile", 13}, {"TopK", 24}, {"Transpose", 25}, {"Trilu", 14}, {"Unique", 28}, {"Unsqueeze", 25},
     {"Upsample", 10}, {"Where", 16}, {"Xor", 7}};
+// clang-format on
 
+// clang-format off
 const std::vector<OnnxVersion> kLearning = {
     {"ArrayFeatureExtractor", 1}, {"Binarizer", 1}, {"CastMap", 1}, {"CategoryMapper", 1},
     {"DictVectorizer", 1}, {"FeatureVectorizer", 1}, {"Imputer", 1}, {"LabelEncoder", 4},
     {"LinearClassifier", 1}, {"LinearRegressor", 1}, {"Normalizer", 1}, {"OneHotEncoder", 1},
     {"SVMClassifier", 1}, {"SVMRegressor", 1}, {"Scaler", 1}, {"TreeEnsemble", 5},
     {"TreeEnsembleClassifier", 5}, {"TreeEnsembleRegressor", 5}, {"ZipMap", 1}};
+// clang-format on
 
 const std::vector<OnnxVersion> kPreview = {{"FlexAttention", 1}};
 
 }  // namespace
 
 const std::vector<OnnxDomain>& onnx_domains() {
-  static const std::vector<OnnxDomain> domains = {{"", 28, kDefault}, {"ai.onnx.ml", 5, kLearning}, {"ai.onnx.preview", 1, kPreview}};
+  static const std::vector<OnnxDomain> domains = {
+      {"", 28, kDefault}, {"ai.onnx.ml", 5, kLearning}, {"ai.onnx.preview", 1, kPreview}};
   return domains;
 }
 
@@ -68,10 +73,12 @@ std::string unknown_version(const std::string& domain, const std::string& type, 
   const std::string asked = domain == "ai.onnx" ? "" : domain;
   for (const OnnxDomain& known : onnx_domains()) {
     if (known.name != asked || opset <= known.newest) continue;
-    const auto found = std::find_if(known.operators.begin(), known.operators.end(), [&](const OnnxVersion& each) { return each.name == type; });
-    if (found == known.operators.end()) return "";   // of no version
-    return text("version ", found->version, " of ", type, " is the newest that is known, as of operator set ", known.newest,
-                ", and the model asks for the one of ", opset, ", which may have changed; convert the model to operator set ", known.newest,
+    const auto found = std::find_if(known.operators.begin(), known.operators.end(),
+                                    [&](const OnnxVersion& each) { return each.name == type; });
+    if (found == known.operators.end()) return "";  // of no version
+    return text("version ", found->version, " of ", type, " is the newest that is known, as of operator set ",
+                known.newest, ", and the model asks for the one of ", opset,
+                ", which may have changed; convert the model to operator set ", known.newest,
                 " with onnx.version_converter, or export it for that");
   }
   return "";

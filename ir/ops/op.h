@@ -23,12 +23,12 @@ namespace tc {
 struct OnnxName {
   std::string name;
   int since = 1;
-  // Brings a node of this version to the row's canonical form (attributes that became inputs,
-  // defaults that changed, removed attributes); null where the forms agree. It may replace inputs
-  // by attributes where they are constant or have known `elements`, add constants and nodes to the graph (which
-  // come before the node), and choose another row where an attribute makes the node another operator.
+  // Brings a node of this version to the row's canonical form (attributes that became inputs, defaults that
+  // changed, removed attributes); null where the forms agree. It may replace inputs by attributes where they
+  // are constant or have known `elements`, add constants and nodes to the graph (which come before the node),
+  // and choose another row where an attribute makes the node another operator.
   std::function<void(Graph&, Node&)> normalize = nullptr;
-  std::string domain = "";         // "" is the default domain
+  std::string domain = "";  // "" is the default domain
 };
 
 struct AttributeRow {
@@ -36,7 +36,7 @@ struct AttributeRow {
   Attribute fallback;
   bool required = false;
   std::string doc = "";
-  AttributeRule rule = {};         // what its value may be
+  AttributeRule rule = {};  // what its value may be
 };
 
 // What shape inference may ask and must answer.
@@ -47,7 +47,7 @@ class InferContext {
   Graph& graph() const { return graph_; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   bool has_input(int i) const;
-  const Value& input(int i) const;           // Internal error where left out
+  const Value& input(int i) const;  // Internal error where left out
   const Shape& shape(int i) const;
   DType dtype(int i) const { return input(i).dtype; }
   int rank(int i) const { return static_cast<int>(shape(i).size()); }
@@ -59,7 +59,9 @@ class InferContext {
   void set_elements(int i, std::vector<Dim> elements);
   // Throws a Shape error: "<op> of node 'n' (…) of file: <parts>".
   template <class... Parts>
-  [[noreturn]] void error(const Parts&... parts) const { fail_at(ErrorKind::Shape, text(parts...)); }
+  [[noreturn]] void error(const Parts&... parts) const {
+    fail_at(ErrorKind::Shape, text(parts...));
+  }
   template <class... Parts>
   [[noreturn]] void unsupported(const Parts&... parts) const {
     fail_at(ErrorKind::Unsupported, text(parts...));
@@ -69,12 +71,13 @@ class InferContext {
   Shape broadcast(const std::vector<Shape>& shapes) const;
   // An axis brought into 0 <= axis < rank, or a Shape error.
   int64_t axis(int64_t axis, int64_t rank) const;
-  // Sizes that have to be equal, or the first at most the second: a Shape error of this message where they never are,
-  // a relation that the run checks where nothing proves it.
+  // Sizes that have to be equal, or the first at most the second: a Shape error of this message where they
+  // never are, a relation that the run checks where nothing proves it.
   void require_equal(const Dim& left, const Dim& right, const std::string& message) const;
   void require_at_most(const Dim& left, const Dim& right, const std::string& message) const;
-  // For sizes of operands that have to be equal and are not known to be: UnprovedSizes (ir/ops/depends_on_data.h), so that
-  // whoever adds the node can give the operands one size; a Shape error where they never are.
+  // For sizes of operands that have to be equal and are not known to be: UnprovedSizes
+  // (ir/ops/depends_on_data.h), so that whoever adds the node can give the operands one size; a Shape error
+  // where they never are.
   [[noreturn]] void differ(const Dim& left, const Dim& right, const std::string& message) const;
 
  private:
@@ -86,17 +89,17 @@ class InferContext {
 // already, with the values' logical shapes.
 class LowerContext {
  public:
-  LowerContext(const Graph& graph, const Node& node, Kernel& kernel,
-               const std::map<ValueId, int>& buffers, std::map<std::string, std::string>& parameters);
+  LowerContext(const Graph& graph, const Node& node, Kernel& kernel, const std::map<ValueId, int>& buffers,
+               std::map<std::string, std::string>& parameters);
   const Graph& graph() const { return graph_; }
   const Node& node() const { return node_; }
   Kernel& kernel() { return kernel_; }
   bool has_input(int i) const;
-  int input(int i) const;                    // buffer of input i
-  int output(int i) const;                   // buffer of output i; -1 where unused
+  int input(int i) const;   // buffer of input i
+  int output(int i) const;  // buffer of output i; -1 where unused
   const Value& input_value(int i) const;
   const Value& output_value(int i) const;
-  const Shape& shape(int i) const;           // of input i
+  const Shape& shape(int i) const;  // of input i
   DType dtype(int i) const;
   // A dimension as an affine expression: a number, or a parameter of the kernel made on first use.
   Affine dim(const Dim& dim);
@@ -125,10 +128,10 @@ class LowerContext {
     std::vector<Iterator> outer, inner;
     std::vector<Affine> constraints = {};
   };
-  // Adds the initialisation and the reduction statement: `buffer[index] (op)= value`. The initialisation runs over
-  // `outer`; the reduction over `outer` then `inner`, where the constraints hold.
-  void reduce(const std::string& base, const ReductionLoops& loops, int buffer, const std::vector<Affine>& index,
-              Reduction reduction, ExprPtr value);
+  // Adds the initialisation and the reduction statement: `buffer[index] (op)= value`. The initialisation runs
+  // over `outer`; the reduction over `outer` then `inner`, where the constraints hold.
+  void reduce(const std::string& base, const ReductionLoops& loops, int buffer,
+              const std::vector<Affine>& index, Reduction reduction, ExprPtr value);
   // Adds a statement as it is.
   void add(Statement statement);
   // The type in which values of the type are computed: f32 for f16, bf16 and narrower floats (ir/dtype.h).
@@ -148,16 +151,16 @@ struct OpRow {
   // before scheduling. Control: subgraphs; the plan runs them (If, Loop, Scan).
   enum class Kind : uint8_t { Compute, View, Expand, Control };
 
-  std::string name;                          // canonical: the ONNX name where there is one
+  std::string name;  // canonical: the ONNX name where there is one
   Kind kind = Kind::Compute;
-  std::string category;                      // the heading in docs/operators.md; nothing else asks for it
-  std::string doc;                           // one line
-  std::string equation;                      // index equation (ir/ops/equation.h), where one says it
+  std::string category;  // the heading in docs/operators.md; nothing else asks for it
+  std::string doc;       // one line
+  std::string equation;  // index equation (ir/ops/equation.h), where one says it
   std::vector<OnnxName> onnx;
-  int minimum_inputs = 1, maximum_inputs = 1;   // maximum -1: any number
-  int outputs = 1;                           // maximum number of outputs; -1: any number
+  int minimum_inputs = 1, maximum_inputs = 1;  // maximum -1: any number
+  int outputs = 1;                             // maximum number of outputs; -1: any number
   std::vector<AttributeRow> attributes;
-  std::vector<TypeRule> types;               // of the inputs; inputs that no rule names may have any type
+  std::vector<TypeRule> types;  // of the inputs; inputs that no rule names may have any type
   // The constraints above and of the attributes hold when it is called.
   std::function<void(InferContext&)> infer;
   std::function<void(LowerContext&)> lower;  // Compute and View (the copy, where aliasing fails)
@@ -188,7 +191,7 @@ const OpRow* find_onnx_op(const std::string& domain, const std::string& type, in
 // once in ir/ops/table.cc.
 class OpTable {
  public:
-  OpRow& add(OpRow row);                     // Internal error for a name that is taken
+  OpRow& add(OpRow row);  // Internal error for a name that is taken
   std::map<std::string, OpRow> rows;
 };
 
@@ -207,8 +210,8 @@ TensorPtr tensor_attribute(const Node& node, const std::string& name);
 // One kernel for a group of nodes (in order): arguments are the values that come from outside, then
 // the group's outputs; everything else is Local. Constants become Constant buffers.
 // `argument_values` receives the value of each argument buffer.
-Kernel lower_group(const Graph& graph, const std::vector<int>& nodes,
-                   const std::vector<ValueId>& outputs, std::vector<ValueId>* argument_values);
+Kernel lower_group(const Graph& graph, const std::vector<int>& nodes, const std::vector<ValueId>& outputs,
+                   std::vector<ValueId>* argument_values);
 
 // Substitutes Local buffers that are written once, elementwise, by a plain statement into their
 // readers, where that repeats no work worth keeping (one reader, or a cheap expression), and drops

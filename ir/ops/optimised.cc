@@ -1,5 +1,5 @@
-// Operators that ONNX Runtime's optimiser makes of those of a file and writes with them: a convolution or a product with the sum
-// and the activation behind it, and quantised operators whose channels come last.
+// Operators that ONNX Runtime's optimiser makes of those of a file and writes with them: a convolution or a
+// product with the sum and the activation behind it, and quantised operators whose channels come last.
 #include <algorithm>
 #include <map>
 
@@ -11,7 +11,8 @@ namespace {
 
 using Attributes = std::map<std::string, Attribute>;
 
-OpRow optimised(const std::string& name, const std::string& category, const std::string& doc, const InputCount& inputs) {
+OpRow optimised(const std::string& name, const std::string& category, const std::string& doc,
+                const InputCount& inputs) {
   OpRow row;
   row.name = name;
   row.kind = OpRow::Kind::Expand;
@@ -39,12 +40,18 @@ struct Activation {
   const char* name;
   std::vector<const char*> numbers;
 };
-const Activation kActivations[] = {{"Relu", {}}, {"Tanh", {}}, {"Sigmoid", {}}, {"HardSwish", {}},
-                                   {"LeakyRelu", {"alpha"}}, {"Clip", {"min", "max"}}, {"HardSigmoid", {"alpha", "beta"}}};
+const Activation kActivations[] = {{"Relu", {}},
+                                   {"Tanh", {}},
+                                   {"Sigmoid", {}},
+                                   {"HardSwish", {}},
+                                   {"LeakyRelu", {"alpha"}},
+                                   {"Clip", {"min", "max"}},
+                                   {"HardSigmoid", {"alpha", "beta"}}};
 
 const Activation* activation_of(const Node& node) {
   const std::string name = string_attribute(node, "activation");
-  const auto found = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const Activation& each) { return name == each.name; });
+  const auto found = std::find_if(std::begin(kActivations), std::end(kActivations),
+                                  [&](const Activation& each) { return name == each.name; });
   return found == std::end(kActivations) ? nullptr : found;
 }
 
@@ -53,7 +60,8 @@ void infer_fused_conv(InferContext& context) {
   const Activation* activation = activation_of(context.node());
   const size_t given = floats_attribute(context.node(), "activation_params").size();
   if (given != (activation ? activation->numbers.size() : 0)) {
-    context.error("activation_params has ", given, " numbers; activation '", string_attribute(context.node(), "activation"), "' takes ",
+    context.error("activation_params has ", given, " numbers; activation '",
+                  string_attribute(context.node(), "activation"), "' takes ",
                   activation ? activation->numbers.size() : 0);
   }
   std::vector<int> inputs = {0, 1};
@@ -80,7 +88,8 @@ std::vector<Node> expand_fused_conv(Graph& graph, const Node& node) {
 }
 
 OpRow fused_convolution(const OpTable& table) {
-  OpRow row = optimised("FusedConv", "convolution", "Convolution, a sum with a further operand, and an activation.", {2, 4});
+  OpRow row = optimised("FusedConv", "convolution",
+                        "Convolution, a sum with a further operand, and an activation.", {2, 4});
   row.types = {{kFloats}};
   row.attributes = table.rows.at("Conv").attributes;
   std::vector<std::string> names = {""};
@@ -99,8 +108,10 @@ OpRow fused_product(const OpTable& table) {
   row.types = {{kFloats}};
   row.attributes = table.rows.at("Gemm").attributes;
   row.attributes.push_back({"activation", std::string(), false, "",
-                            one_of({"", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "HardSigmoid", "Selu", "Softplus", "Softsign", "ThresholdedRelu"})});
-  for (const char* name : {"alpha", "beta", "gamma"}) row.attributes.push_back({text("activation_", name), 0.0});
+                            one_of({"", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "HardSigmoid", "Selu",
+                                    "Softplus", "Softsign", "ThresholdedRelu"})});
+  for (const char* name : {"alpha", "beta", "gamma"})
+    row.attributes.push_back({text("activation_", name), 0.0});
   row.infer = table.rows.at("Gemm").infer;
   row.expand = [](Graph& graph, const Node& node) {
     NodeBuilder build(graph, node);
@@ -110,7 +121,8 @@ OpRow fused_product(const OpTable& table) {
       Attributes attributes;
       for (const char* name : {"alpha", "beta", "gamma"}) {
         const std::string ours = text("activation_", name);
-        if (has_attribute(node, ours) && find_op(activation)->attribute(name)) attributes[name] = float_attribute(node, ours);
+        if (has_attribute(node, ours) && find_op(activation)->attribute(name))
+          attributes[name] = float_attribute(node, ours);
       }
       value = build.add(activation, {value}, attributes);
     }
@@ -122,17 +134,22 @@ OpRow fused_product(const OpTable& table) {
 
 // --- channels last ------------------------------------------------------------------------------------
 
-// A row whose input 0 and result have their channels last, as the row `as` of tensors with the channels in front.
-OpRow with_channels_last(const OpTable& table, const OnnxName& name, const std::string& as, const std::string& doc) {
+// A row whose input 0 and result have their channels last, as the row `as` of tensors with the channels in
+// front.
+OpRow with_channels_last(const OpTable& table, const OnnxName& name, const std::string& as,
+                         const std::string& doc) {
   const OpRow& plain = table.rows.at(as);
-  OpRow row = optimised(text("ChannelsLast", as), plain.category, doc, {plain.minimum_inputs, plain.maximum_inputs});
+  OpRow row =
+      optimised(text("ChannelsLast", as), plain.category, doc, {plain.minimum_inputs, plain.maximum_inputs});
   row.onnx = {name};
   row.types = plain.types;
   row.attributes = plain.attributes;
-  row.attributes.push_back({"channels_last", int64_t{name.name == "QLinearConv" ? 0 : 1}, false, "", from_to(0, 1)});
+  row.attributes.push_back(
+      {"channels_last", int64_t{name.name == "QLinearConv" ? 0 : 1}, false, "", from_to(0, 1)});
   row.infer = [as](InferContext& context) {
     const bool last = int_attribute(context.node(), "channels_last") != 0, convolution = as == "QLinearConv";
-    const Shape shape = convolution ? shape_as(context, "Conv", {0, 3}, DType::I32, last) : shape_as(context, as, {0}, context.dtype(0), last);
+    const Shape shape = convolution ? shape_as(context, "Conv", {0, 3}, DType::I32, last)
+                                    : shape_as(context, as, {0}, context.dtype(0), last);
     context.set_output(0, context.dtype(convolution ? 7 : 0), shape);
   };
   row.expand = [as](Graph& graph, const Node& node) {
@@ -154,9 +171,11 @@ OpRow with_channels_last(const OpTable& table, const OnnxName& name, const std::
 void register_optimised_ops(OpTable& table) {
   table.add(fused_convolution(table));
   table.add(fused_product(table));
-  table.add(with_channels_last(table, {"QLinearConv", 1, checked_scales({1, 4, 6}), "com.microsoft"}, "QLinearConv",
+  table.add(with_channels_last(table, {"QLinearConv", 1, checked_scales({1, 4, 6}), "com.microsoft"},
+                               "QLinearConv",
                                "QLinearConv of a tensor whose channels come last, if `channels_last`."));
-  table.add(with_channels_last(table, {"NhwcMaxPool", 1, nullptr, "com.microsoft"}, "MaxPool", "MaxPool of a tensor whose channels come last."));
+  table.add(with_channels_last(table, {"NhwcMaxPool", 1, nullptr, "com.microsoft"}, "MaxPool",
+                               "MaxPool of a tensor whose channels come last."));
 }
 
 }  // namespace tc

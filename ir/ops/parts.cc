@@ -4,6 +4,7 @@
 
 #include "ir/ops/selection.h"
 #include "ir/ops/sizes.h"
+#include "ir/size_bounds.h"
 
 namespace tc {
 namespace {
@@ -21,13 +22,16 @@ void infer_concat(InferContext& context) {
   for (int i = 1; i < context.input_count(); ++i) {
     const Shape& other = context.shape(i);
     if (other.size() != shape.size()) {
-      context.error("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other), ": their ranks differ");
+      context.error("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other),
+                    ": their ranks differ");
     }
     for (size_t d = 0; d < shape.size(); ++d) {
       if (static_cast<int64_t>(d) == axis) {
         shape[d] = shape[d] + other[d];
       } else if (shape[d] != other[d]) {
-        context.differ(shape[d], other[d], text("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other), ", which differ in axis ", d));
+        context.differ(shape[d], other[d],
+                       text("operands 0 and ", i, " have shapes ", str(context.shape(0)), " and ", str(other),
+                            ", which differ in axis ", d));
       }
     }
   }
@@ -62,7 +66,8 @@ std::vector<Dim> split_sizes(const Node& node, const Dim& extent, size_t parts) 
   }
   std::vector<Dim> sizes;
   if (!extent.is_constant() && mod(extent, Dim(static_cast<int64_t>(parts))) != Dim(0)) {
-    throw NeedsNumbers(node, text("an axis of size '", extent.str(), "' may not divide into ", parts, " parts"), {extent});
+    throw NeedsNumbers(
+        node, text("an axis of size '", extent.str(), "' may not divide into ", parts, " parts"), {extent});
   }
   // With num_outputs that does not divide the extent the last part is smaller.
   const Dim each = ceil_div(extent, Dim(static_cast<int64_t>(parts)));
@@ -86,10 +91,13 @@ void infer_split(InferContext& context) {
   for (const Dim& size : sizes) {
     if (!size.is_constant()) require_not_negative(context, size, text("axis ", axis, " of ", str(shape)));
     if (!size.is_constant() || size.constant() >= 0) continue;
-    context.error("axis ", axis, " of ", str(shape), " has too few elements for ", parts, " parts of ", sizes[0].str());
+    context.error("axis ", axis, " of ", str(shape), " has too few elements for ", parts, " parts of ",
+                  sizes[0].str());
   }
   if (total != shape[axis]) {
-    context.differ(total, shape[axis], text("the sizes add up to ", total.str(), " but axis ", axis, " of ", str(shape), " is ", shape[axis].str()));
+    context.differ(total, shape[axis],
+                   text("the sizes add up to ", total.str(), " but axis ", axis, " of ", str(shape), " is ",
+                        shape[axis].str()));
   }
   auto elements = context.elements(0);
   Dim offset = 0;
@@ -118,7 +126,8 @@ void lower_split(LowerContext& context) {
       auto space = context.space("i", part);
       std::vector<Affine> in = space.position;
       in[axis] = in[axis] + offset;
-      context.assign("copy", space.iterators, context.output(static_cast<int>(i)), space.position, context.read(0, in));
+      context.assign("copy", space.iterators, context.output(static_cast<int>(i)), space.position,
+                     context.read(0, in));
     }
     offset = offset + context.dim(sizes[i]);
   }
@@ -139,14 +148,19 @@ Dim clamped(const Dim& position, const Dim& extent, const Dim& low, const Dim& h
   if (position.is_constant() && position.constant() >= kFar) return high;
   if (position.is_constant() && position.constant() <= -kFar) return low;
   const Dim at = position.is_constant() && position.constant() < 0 ? extent + position : position;
-  auto at_least = [&](const Dim& a, const Dim& b) { return dim_range(a - b, graph).low >= 0; };
+  auto at_least = [&](const Dim& a, const Dim& b) {
+    if (dim_range(a - b, graph).low >= 0) return true;
+    // A size that nodes compute is at most its bound, which may be this very extent.
+    return mentions_data(b, graph) && dim_range(a - largest(b, size_bounds(graph)), graph).low >= 0;
+  };
   const Dim bounded = at_least(high, at) ? at : at_least(at, high) ? high : min(at, high);
   return at_least(bounded, low) ? bounded : max(bounded - low, Dim(0)) + low;
 }
 
-// The range of one axis as the text of Slice has it: backwards a start lies in [0, extent - 1] and an end in [-1, extent - 1],
-// forwards both in [0, extent].
-std::pair<Dim, Dim> ends_of(const Dim& start, const Dim& end, const Dim& extent, bool backwards, const Graph& graph) {
+// The range of one axis as the text of Slice has it: backwards a start lies in [0, extent - 1] and an end in
+// [-1, extent - 1], forwards both in [0, extent].
+std::pair<Dim, Dim> ends_of(const Dim& start, const Dim& end, const Dim& extent, bool backwards,
+                            const Graph& graph) {
   const Dim high = backwards ? extent - Dim(1) : extent, none = backwards ? Dim(-1) : Dim(0);
   return {clamped(start, extent, Dim(0), high, graph), clamped(end, extent, none, high, graph)};
 }
@@ -156,19 +170,22 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
   for (const Dim& extent : shape) ranges.push_back({Dim(0), extent, 1});
   const int64_t rank = static_cast<int64_t>(shape.size());
   const std::vector<Dim> starts = dims_attribute(node, "starts"), ends = dims_attribute(node, "ends");
-  std::vector<int64_t> axes = has_attribute(node, "axes") ? ints_attribute(node, "axes") : std::vector<int64_t>();
-  std::vector<int64_t> steps = has_attribute(node, "steps") ? ints_attribute(node, "steps") : std::vector<int64_t>();
+  std::vector<int64_t> axes =
+      has_attribute(node, "axes") ? ints_attribute(node, "axes") : std::vector<int64_t>();
+  std::vector<int64_t> steps =
+      has_attribute(node, "steps") ? ints_attribute(node, "steps") : std::vector<int64_t>();
   if (axes.empty()) {
     if (static_cast<int64_t>(starts.size()) > rank) {
-      fail(ErrorKind::Shape, node.origin.str(), ": ", starts.size(), " starts are given for a tensor of rank ", rank);
+      fail(ErrorKind::Shape, node.origin.str(), ": ", starts.size(),
+           " starts are given for a tensor of rank ", rank);
     }
     axes.resize(starts.size());
     std::iota(axes.begin(), axes.end(), 0);
   }
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    fail(ErrorKind::Shape, node.origin.str(), ": ", starts.size(), " starts, ", ends.size(), " ends, ", axes.size(),
-         " axes and ", steps.size(), " steps do not fit together");
+    fail(ErrorKind::Shape, node.origin.str(), ": ", starts.size(), " starts, ", ends.size(), " ends, ",
+         axes.size(), " axes and ", steps.size(), " steps do not fit together");
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
@@ -180,7 +197,8 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
     Dim length = ceil_div(distance, Dim(size));
     if (length.is_constant() && length.constant() < 0) length = 0;
     // Backwards an empty axis has no place for the start, which lies at 0 at least.
-    if (step < 0 && !shape[axis].is_constant() && dim_range(shape[axis], graph).low < 1) length = min(length, shape[axis]);
+    if (step < 0 && !shape[axis].is_constant() && dim_range(shape[axis], graph).low < 1)
+      length = min(length, shape[axis]);
     if (!length.is_constant()) {
       const Interval range = dim_range(length, graph);
       length = range.high <= 0 ? Dim(0) : range.low < 0 ? max(length, Dim(0)) : length;
@@ -192,14 +210,17 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
   return ranges;
 }
 
-// Places along the axes that nodes compute: one counted from the end, or beyond it, is brought to 0 .. extent.
+// Places along the axes that nodes compute: one counted from the end, or beyond it, is brought to 0 ..
+// extent.
 std::vector<Dim> computed_places(NodeBuilder& build, ValueId places, const std::vector<Dim>& extents) {
   std::vector<Dim> result;
   const ValueId numbers = build.cast(places, DType::I64);
   for (size_t i = 0; i < extents.size(); ++i) {
-    const ValueId given = build.add("Gather", {numbers, build.integer(DType::I64, static_cast<int64_t>(i))}, {{"axis", int64_t{0}}});
+    const ValueId given = build.add("Gather", {numbers, build.integer(DType::I64, static_cast<int64_t>(i))},
+                                    {{"axis", int64_t{0}}});
     const ValueId extent = value_of(build, extents[i]), zero = build.integer(DType::I64, 0);
-    const ValueId at = build.add("Where", {build.add("Less", {given, zero}), build.add("Add", {given, extent}), given});
+    const ValueId at =
+        build.add("Where", {build.add("Less", {given, zero}), build.add("Add", {given, extent}), given});
     result.push_back(build.size(build.add("Max", {build.add("Min", {at, extent}), zero}), extents[i]));
   }
   return result;
@@ -210,11 +231,17 @@ void computed_slice(Graph& graph, Node& node) {
   if (!input_given(node, 1) || !input_given(node, 2)) return;
   const Shape shape = *graph[node.inputs[0]].shape;
   const int64_t rank = static_cast<int64_t>(shape.size());
-  std::vector<int64_t> axes = has_attribute(node, "axes") ? unchecked_attribute<std::vector<int64_t>>(node, "axes") : std::vector<int64_t>();
-  const std::vector<int64_t> steps = has_attribute(node, "steps") ? unchecked_attribute<std::vector<int64_t>>(node, "steps") : std::vector<int64_t>();
+  std::vector<int64_t> axes = has_attribute(node, "axes")
+                                  ? unchecked_attribute<std::vector<int64_t>>(node, "axes")
+                                  : std::vector<int64_t>();
+  const std::vector<int64_t> steps = has_attribute(node, "steps")
+                                         ? unchecked_attribute<std::vector<int64_t>>(node, "steps")
+                                         : std::vector<int64_t>();
   if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step < 1; })) return;
   const Shape& starts = *graph[node.inputs[1]].shape;
-  if (starts.size() != 1 || !starts[0].is_constant() || starts[0].constant() > rank || *graph[node.inputs[2]].shape != starts) return;
+  if (starts.size() != 1 || !starts[0].is_constant() || starts[0].constant() > rank ||
+      *graph[node.inputs[2]].shape != starts)
+    return;
   if (axes.empty()) {
     axes.resize(static_cast<size_t>(starts[0].constant()));
     std::iota(axes.begin(), axes.end(), 0);
@@ -300,8 +327,8 @@ void infer_center(InferContext& context) {
   for (size_t i = 0; i < in.size(); ++i) {
     const Interval grows = dim_range(out[i] - in[i], context.graph());
     if (grows.low < 0 && grows.high > 0) {
-      context.unsupported("axis ", i, " of size '", in[i].str(), "' may be cut or padded to '", out[i].str(), "'",
-                          how_to_bind(context.graph(), {in[i], out[i]}));
+      context.unsupported("axis ", i, " of size '", in[i].str(), "' may be cut or padded to '", out[i].str(),
+                          "'", how_to_bind(context.graph(), {in[i], out[i]}));
     }
   }
   context.set_output(0, context.dtype(0), out);
@@ -341,7 +368,8 @@ void register_part_ops(OpTable& table) {
   split.onnx = {{"Split", 1, input_to_dims(1, "split")}, {"Split", 13, input_to_dims(1, "split")}};
   split.maximum_inputs = 2;
   split.outputs = -1;
-  split.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"split", std::vector<int64_t>(), false, "", at_least(0)},
+  split.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)},
+                      {"split", std::vector<int64_t>(), false, "", at_least(0)},
                       {"num_outputs", int64_t{0}, false, "", at_least(1)}};
   split.traits.movement = OpTraits::Movement::Split;
   split.forwards = forwards_only_input;
@@ -350,11 +378,15 @@ void register_part_ops(OpTable& table) {
   table.add(std::move(split));
 
   OpRow slice = movement("Slice", "Every step-th element between starts and ends.");
-  slice.onnx = {{"Slice", 1}, {"Slice", 10, all_of({input_to_ints(4, "steps"), input_to_ints(3, "axes"), computed_slice,
-                                                     input_to_dims(2, "ends"), input_to_dims(1, "starts")})}};
+  slice.onnx = {{"Slice", 1},
+                {"Slice", 10,
+                 all_of({input_to_ints(4, "steps"), input_to_ints(3, "axes"), computed_slice,
+                         input_to_dims(2, "ends"), input_to_dims(1, "starts")})}};
   slice.maximum_inputs = 5;
-  slice.attributes = {{"starts", std::vector<int64_t>(), true}, {"ends", std::vector<int64_t>(), true},
-                      {"axes", std::vector<int64_t>(), false, "", axis_of(0)}, {"steps", std::vector<int64_t>()}};
+  slice.attributes = {{"starts", std::vector<int64_t>(), true},
+                      {"ends", std::vector<int64_t>(), true},
+                      {"axes", std::vector<int64_t>(), false, "", axis_of(0)},
+                      {"steps", std::vector<int64_t>()}};
   slice.traits.movement = OpTraits::Movement::Part;
   slice.forwards = forwards_unsliced;
   slice.infer = infer_slice;

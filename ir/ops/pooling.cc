@@ -12,14 +12,16 @@ std::vector<Dim> spatial_of(const Shape& shape) { return {shape.begin() + 2, sha
 void check_rank(InferContext& context) {
   const int rank = context.rank(0);
   if (rank < 3 || rank > 5) {
-    context.error("the input has shape ", str(context.shape(0)), "; [batch, channels, 1 to 3 spatial axes] is needed");
+    context.error("the input has shape ", str(context.shape(0)),
+                  "; [batch, channels, 1 to 3 spatial axes] is needed");
   }
 }
 
 Window pooling_window(const Node& node, const Shape& input) {
   const std::vector<int64_t> kernel = ints_attribute(node, "kernel_shape");
   if (kernel.size() + 2 != input.size()) {
-    fail(ErrorKind::Shape, node.origin.str(), ": kernel_shape has ", kernel.size(), " numbers for an input of shape ", str(input));
+    fail(ErrorKind::Shape, node.origin.str(), ": kernel_shape has ", kernel.size(),
+         " numbers for an input of shape ", str(input));
   }
   return window_of(node, spatial_of(input), kernel, int_attribute(node, "ceil_mode") != 0);
 }
@@ -34,7 +36,8 @@ void infer_pooling(InferContext& context) {
   context.set_output(1, DType::I64, shape);
 }
 
-// A pooling of windows over so many spatial axes: `sign` combines the elements, each within `before` and `after`.
+// A pooling of windows over so many spatial axes: `sign` combines the elements, each within `before` and
+// `after`.
 std::string pooling_equation(size_t axes, const std::string& sign, const std::string& before = "",
                              const std::string& after = "") {
   const WindowSubscripts window = window_subscripts(axes);
@@ -71,14 +74,16 @@ WindowLoops window_loops(LowerContext& context, const Window& window) {
       loops.inner.push_back({text("k", i), Affine(window.kernel[i])});
       tap = Affine::variable(loops.inner.back().name);
     }
-    Affine at = loops.outer.position[2 + i] * window.strides[i] + tap * window.dilations[i] - Affine(window.before[i]);
+    Affine at = loops.outer.position[2 + i] * window.strides[i] + tap * window.dilations[i] -
+                Affine(window.before[i]);
     loops.input.push_back(at);
     loops.constraints.push_back(at);
     loops.constraints.push_back(context.dim(context.shape(0)[2 + i]) - at - Affine(1));
   }
-  loops.constraints.erase(std::remove_if(loops.constraints.begin(), loops.constraints.end(), [](const Affine& c) {
-    return c.is_constant() && c.constant() >= 0;
-  }), loops.constraints.end());
+  loops.constraints.erase(
+      std::remove_if(loops.constraints.begin(), loops.constraints.end(),
+                     [](const Affine& c) { return c.is_constant() && c.constant() >= 0; }),
+      loops.constraints.end());
   return loops;
 }
 
@@ -100,8 +105,8 @@ void lower_indices(LowerContext& context, const Window& window) {
   ExprPtr largest = context.read_buffer(context.output(0), loops.outer.position);
   ExprPtr value = context.read_buffer(context.input(0), loops.input);
   ExprPtr candidate = select(binary(BinaryOp::Eq, value, largest), flat, int_constant(DType::I64, INT64_MAX));
-  context.reduce("where", {loops.outer.iterators, loops.inner, loops.constraints}, context.output(1), loops.outer.position,
-                 Reduction::Min, candidate);
+  context.reduce("where", {loops.outer.iterators, loops.inner, loops.constraints}, context.output(1),
+                 loops.outer.position, Reduction::Min, candidate);
 }
 
 void lower_max_pool(LowerContext& context) {
@@ -112,8 +117,8 @@ void lower_max_pool(LowerContext& context) {
 }
 
 // How many elements a window covers along one axis: a number, or an i64 expression of its position.
-ExprPtr covered(LowerContext& context, const Window& window, size_t axis, const Affine& position, const Dim& extent,
-                bool count_padding) {
+ExprPtr covered(LowerContext& context, const Window& window, size_t axis, const Affine& position,
+                const Dim& extent, bool count_padding) {
   const int64_t kernel = window.kernel[axis], dilation = window.dilations[axis];
   const Affine start = position * window.strides[axis] - Affine(window.before[axis]);
   const int64_t low = count_padding ? -window.before[axis] : 0;
@@ -174,7 +179,8 @@ ExprPtr powered(ExprPtr value, int64_t p) {
 }
 ExprPtr rooted(ExprPtr sum, int64_t p) {
   if (p == 1) return sum;
-  return p == 2 ? unary(UnaryOp::Sqrt, sum) : binary(BinaryOp::Pow, sum, constant(sum->dtype, 1.0 / static_cast<double>(p)));
+  return p == 2 ? unary(UnaryOp::Sqrt, sum)
+                : binary(BinaryOp::Pow, sum, constant(sum->dtype, 1.0 / static_cast<double>(p)));
 }
 
 void lower_lp_pool(LowerContext& context) {
@@ -189,7 +195,8 @@ void lower_lp_pool(LowerContext& context) {
   if (p == 2) equation = pooling_equation(axes, "+=", "", "*I[n,c" + window_subscripts(axes).input + "]");
   lower_windows(context, window, equation, sum);
   auto space = context.space("o", output);
-  context.assign("root", space.iterators, context.output(0), space.position, rooted(context.read_buffer(sum, space.position), p));
+  context.assign("root", space.iterators, context.output(0), space.position,
+                 rooted(context.read_buffer(sum, space.position), p));
 }
 
 void infer_global(InferContext& context) {
@@ -208,7 +215,8 @@ void lower_global(LowerContext& context, Reduction reduction) {
   at.insert(at.end(), inner.position.begin(), inner.position.end());
   out.resize(input.size(), Affine(0));
   ExprPtr value = context.read_buffer(context.input(0), at);
-  if (context.output_value(0).dtype == DType::I32 && value->dtype != DType::I32) value = cast(DType::I32, value);
+  if (context.output_value(0).dtype == DType::I32 && value->dtype != DType::I32)
+    value = cast(DType::I32, value);
   if (reduction != Reduction::Sum || !is_float(type)) {
     context.reduce("pool", {outer.iterators, inner.iterators}, context.output(0), out, reduction, value);
     return;
@@ -233,8 +241,10 @@ void lower_global_norm(LowerContext& context) {
   std::vector<Affine> at = outer.position, out = outer.position;
   at.insert(at.end(), inner.position.begin(), inner.position.end());
   out.resize(input.size(), Affine(0));
-  const int sum = context.local("sum", LowerContext::compute_type(context.dtype(0)), *context.output_value(0).shape);
-  context.reduce("pool", {outer.iterators, inner.iterators}, sum, out, Reduction::Sum, powered(context.read_buffer(context.input(0), at), p));
+  const int sum =
+      context.local("sum", LowerContext::compute_type(context.dtype(0)), *context.output_value(0).shape);
+  context.reduce("pool", {outer.iterators, inner.iterators}, sum, out, Reduction::Sum,
+                 powered(context.read_buffer(context.input(0), at), p));
   context.assign("root", outer.iterators, context.output(0), out, rooted(context.read_buffer(sum, out), p));
 }
 
@@ -269,11 +279,13 @@ OpRow global_row(const std::string& name, const std::string& doc, const std::str
 
 // Rows of sums of bytes, which the compiler makes of means; their results are i32.
 void register_sums_of_bytes(OpTable& table) {
-  OpRow windows = pooling_row("IntegerPool", "Sum of the 8-bit integers of each window, in 32 bits; the compiler makes it of means of quantised ones.",
-                              pooling_equation(2, "+="), [](LowerContext& context) {
-                                const Window window = pooling_window(context.node(), context.shape(0));
-                                lower_windows(context, window, pooling_equation(window.kernel.size(), "+="), context.output(0));
-                              });
+  OpRow windows = pooling_row(
+      "IntegerPool",
+      "Sum of the 8-bit integers of each window, in 32 bits; the compiler makes it of means of quantised ones.",
+      pooling_equation(2, "+="), [](LowerContext& context) {
+        const Window window = pooling_window(context.node(), context.shape(0));
+        lower_windows(context, window, pooling_equation(window.kernel.size(), "+="), context.output(0));
+      });
   windows.category = "quantisation";
   windows.onnx.clear();
   windows.types = {{kBytes}};
@@ -284,8 +296,10 @@ void register_sums_of_bytes(OpTable& table) {
   };
   table.add(std::move(windows));
 
-  OpRow whole = global_row("IntegerGlobalPool", "Sum of the 8-bit integers of each map, in 32 bits; the compiler makes it of means of quantised ones.",
-                           "O[n,c,0,0] += I[n,c,y,x]");
+  OpRow whole = global_row(
+      "IntegerGlobalPool",
+      "Sum of the 8-bit integers of each map, in 32 bits; the compiler makes it of means of quantised ones.",
+      "O[n,c,0,0] += I[n,c,y,x]");
   whole.category = "quantisation";
   whole.types = {{kBytes}};
   whole.infer = [](InferContext& context) {
@@ -309,23 +323,25 @@ void register_pooling_ops(OpTable& table) {
   max_pool.attributes.push_back({"storage_order", int64_t{0}});
   table.add(std::move(max_pool));
 
-  OpRow average = pooling_row("AveragePool", "Mean of each window, over its elements inside the map unless `count_include_pad`.",
-                              pooling_equation(2, "+="), lower_average_pool);
+  OpRow average = pooling_row(
+      "AveragePool", "Mean of each window, over its elements inside the map unless `count_include_pad`.",
+      pooling_equation(2, "+="), lower_average_pool);
   average.traits.blocks = OpTraits::Blocks::Channelwise;
   average.traits.of_bytes = "IntegerPool";
   average.attributes.push_back({"count_include_pad", int64_t{0}});
   table.add(std::move(average));
 
-  OpRow lp = pooling_row("LpPool", "The p-norm of each window.", pooling_equation(2, "+=", "pow(abs(", "), p)"),
-                         lower_lp_pool);
+  OpRow lp = pooling_row("LpPool", "The p-norm of each window.",
+                         pooling_equation(2, "+=", "pow(abs(", "), p)"), lower_lp_pool);
   lp.attributes.push_back({"p", int64_t{2}, false, "", from_to(1, 1024)});
   table.add(std::move(lp));
 
   const std::pair<const char*, Reduction> whole[] = {{"GlobalAveragePool", Reduction::Sum},
                                                      {"GlobalMaxPool", Reduction::Max}};
   for (const auto& [name, reduction] : whole) {
-    OpRow row = reduction == Reduction::Sum ? global_row(name, "Mean of each map.", "O[n,c,0,0] += I[n,c,y,x]")
-                                            : global_row(name, "Largest element of each map.", "O[n,c,0,0] max= I[n,c,y,x]");
+    OpRow row = reduction == Reduction::Sum
+                    ? global_row(name, "Mean of each map.", "O[n,c,0,0] += I[n,c,y,x]")
+                    : global_row(name, "Largest element of each map.", "O[n,c,0,0] max= I[n,c,y,x]");
     row.onnx = {{name, 1}};
     if (reduction == Reduction::Sum) row.traits.of_bytes = "IntegerGlobalPool";
     row.types = {{reduction == Reduction::Sum ? kFloats : kNumbers}};

@@ -20,24 +20,31 @@ const Cell kCells[] = {{"RNN", 1, false, {"Tanh"}},
                        {"GRU", 3, false, {"Sigmoid", "Tanh"}},
                        {"LSTM", 4, true, {"Sigmoid", "Tanh", "Tanh"}}};
 
-int64_t directions_of(const Node& node) { return string_attribute(node, "direction") == "bidirectional" ? 2 : 1; }
+int64_t directions_of(const Node& node) {
+  return string_attribute(node, "direction") == "bidirectional" ? 2 : 1;
+}
 
 // Inputs: X, W, R, B, sequence_lens, initial_h, then initial_c and P of an LSTM.
 void infer_recurrent(InferContext& context, const Cell& cell) {
   const Node& node = context.node();
   if (context.rank(0) != 3 || context.rank(1) != 3 || context.rank(2) != 3) {
-    context.error("X, W and R have shapes ", str(context.shape(0)), ", ", str(context.shape(1)), " and ", str(context.shape(2)), "; rank 3 is needed");
+    context.error("X, W and R have shapes ", str(context.shape(0)), ", ", str(context.shape(1)), " and ",
+                  str(context.shape(2)), "; rank 3 is needed");
   }
   const bool batch_first = int_attribute(node, "layout") != 0;
   const Shape& x = context.shape(0);
   const Dim time = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1];
   const bool told = has_attribute(node, "hidden_size");
-  if (told && context.shape(2)[2].is_constant() && int_attribute(node, "hidden_size") != context.shape(2)[2].constant()) {
-    context.error("hidden_size is ", int_attribute(node, "hidden_size"), " but R has shape ", str(context.shape(2)));
+  if (told && context.shape(2)[2].is_constant() &&
+      int_attribute(node, "hidden_size") != context.shape(2)[2].constant()) {
+    context.error("hidden_size is ", int_attribute(node, "hidden_size"), " but R has shape ",
+                  str(context.shape(2)));
   }
-  const Dim hidden = told ? Dim(int_attribute(node, "hidden_size")) : context.shape(2)[2], directions = directions_of(node);
+  const Dim hidden = told ? Dim(int_attribute(node, "hidden_size")) : context.shape(2)[2],
+            directions = directions_of(node);
   need_number(context, hidden, "the size of the states");
-  const Shape w = {directions, Dim(cell.gates) * hidden, x[2]}, r = {directions, Dim(cell.gates) * hidden, hidden};
+  const Shape w = {directions, Dim(cell.gates) * hidden, x[2]},
+              r = {directions, Dim(cell.gates) * hidden, hidden};
   need_shape(context, 1, w, "W");
   need_shape(context, 2, r, "R");
   need_shape(context, 3, {directions, Dim(2 * cell.gates) * hidden}, "B");
@@ -47,7 +54,9 @@ void infer_recurrent(InferContext& context, const Cell& cell) {
   }
   if (cell.has_cell_state) need_shape(context, 7, {directions, Dim(3) * hidden}, "P");
   need_shape(context, 4, {batch}, "sequence_lens");
-  context.set_output(0, context.dtype(0), batch_first ? Shape{batch, time, directions, hidden} : Shape{time, directions, batch, hidden});
+  context.set_output(
+      0, context.dtype(0),
+      batch_first ? Shape{batch, time, directions, hidden} : Shape{time, directions, batch, hidden});
   context.set_output(1, context.dtype(0), state);
   context.set_output(2, context.dtype(0), state);
 }
@@ -58,11 +67,14 @@ struct Activation {
   std::optional<double> alpha, beta;
 };
 
-// The elementwise operator that a cell names. Names of the standard's list are compared without case, as older files write them.
+// The elementwise operator that a cell names. Names of the standard's list are compared without case, as
+// older files write them.
 const OpRow& activation_row(const Node& node, std::string name) {
-  for (const std::string known : {"Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "HardSigmoid", "LeakyRelu", "Elu", "ThresholdedRelu", "Affine", "ScaledTanh"}) {
-    const bool same = std::equal(name.begin(), name.end(), known.begin(), known.end(),
-                                 [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+  for (const std::string known : {"Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "HardSigmoid",
+                                  "LeakyRelu", "Elu", "ThresholdedRelu", "Affine", "ScaledTanh"}) {
+    const bool same =
+        std::equal(name.begin(), name.end(), known.begin(), known.end(),
+                   [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
     if (same) name = known;
   }
   const OpRow* row = find_op(name);
@@ -82,11 +94,12 @@ class Parameters {
     return taken_ < numbers_.size() ? std::optional(numbers_[taken_++]) : std::nullopt;
   }
 
-  // Where no function takes one, numbers decide nothing; more numbers than functions that take one could be one for every function.
+  // Where no function takes one, numbers decide nothing; more numbers than functions that take one could be
+  // one for every function.
   void check() const {
     if (takers_ == 0 || numbers_.size() <= takers_) return;
-    fail(ErrorKind::Shape, node_.origin.str(), ": ", name_, " has ", numbers_.size(), " values, but ", takers_,
-         " of its activations take one; give one value to each of these, in their order");
+    fail(ErrorKind::Shape, node_.origin.str(), ": ", name_, " has ", numbers_.size(), " values, but ",
+         takers_, " of its activations take one; give one value to each of these, in their order");
   }
 
  private:
@@ -96,13 +109,15 @@ class Parameters {
   size_t taken_ = 0, takers_ = 0;
 };
 
-// The functions of a direction. Parameters are consumed in order, through both directions, by the functions that take one.
+// The functions of a direction. Parameters are consumed in order, through both directions, by the functions
+// that take one.
 std::vector<Activation> activations_of(const Node& node, const Cell& cell, int64_t direction) {
   const size_t each = cell.activations.size(), all = each * static_cast<size_t>(directions_of(node));
   std::vector<std::string> names;
   if (has_attribute(node, "activations")) {
     names = std::get<std::vector<std::string>>(node.attributes.at("activations"));
-    if (names.size() < all) fail(ErrorKind::Shape, node.origin.str(), ": ", names.size(), " activations are too few");
+    if (names.size() < all)
+      fail(ErrorKind::Shape, node.origin.str(), ": ", names.size(), " activations are too few");
   } else {
     while (names.size() < all) names.insert(names.end(), cell.activations.begin(), cell.activations.end());
   }
@@ -129,7 +144,8 @@ ValueId activate(NodeBuilder& build, const Activation& activation, ValueId x) {
 // The expansion of one node; `direction_` is the one being built.
 class RecurrentBuilder {
  public:
-  RecurrentBuilder(Graph& graph, const Node& node, const Cell& cell) : graph_(graph), node_(node), cell_(cell), build_(graph, node) {}
+  RecurrentBuilder(Graph& graph, const Node& node, const Cell& cell)
+      : graph_(graph), node_(node), cell_(cell), build_(graph, node) {}
 
   std::vector<Node> run() {
     const bool batch_first = int_attribute(node_, "layout") != 0;
@@ -149,15 +165,19 @@ class RecurrentBuilder {
     }
     finish(0, results.all, 1, batch_first ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>());
     finish(1, results.finals, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
-    if (cell_.has_cell_state) finish(2, results.cells, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
+    if (cell_.has_cell_state)
+      finish(2, results.cells, 0, batch_first ? std::vector<int64_t>{1, 0, 2} : std::vector<int64_t>());
     return build_.take();
   }
 
  private:
-  bool wanted(size_t output) const { return output < node_.outputs.size() && node_.outputs[output] != kNoValue; }
+  bool wanted(size_t output) const {
+    return output < node_.outputs.size() && node_.outputs[output] != kNoValue;
+  }
 
   // Adds the axis of directions to what each gives, joins them and names the result.
-  void finish(size_t output, const std::vector<ValueId>& parts, int64_t axis, const std::vector<int64_t>& perm) {
+  void finish(size_t output, const std::vector<ValueId>& parts, int64_t axis,
+              const std::vector<int64_t>& perm) {
     if (!wanted(output)) return;
     std::vector<ValueId> unsqueezed;
     for (ValueId part : parts) {
@@ -167,13 +187,16 @@ class RecurrentBuilder {
       unsqueezed.push_back(build_.add("Unsqueeze", {part}, axes));
     }
     if (perm.empty()) return build_.add_to("Concat", unsqueezed, {node_.outputs[output]}, {{"axis", axis}});
-    const ValueId joined = unsqueezed.size() == 1 ? unsqueezed[0] : build_.add("Concat", unsqueezed, {{"axis", axis}});
+    const ValueId joined =
+        unsqueezed.size() == 1 ? unsqueezed[0] : build_.add("Concat", unsqueezed, {{"axis", axis}});
     build_.add_to("Transpose", {joined}, {node_.outputs[output]}, {{"perm", perm}});
   }
 
   static ValueId slice(NodeBuilder& build, ValueId value, int64_t axis, int64_t start, int64_t end) {
-    return build.add("Slice", {value}, {{"starts", std::vector<int64_t>{start}}, {"ends", std::vector<int64_t>{end}},
-                                        {"axes", std::vector<int64_t>{axis}}});
+    return build.add("Slice", {value},
+                     {{"starts", std::vector<int64_t>{start}},
+                      {"ends", std::vector<int64_t>{end}},
+                      {"axes", std::vector<int64_t>{axis}}});
   }
 
   // The part of an input that belongs to direction d, without that axis.
@@ -183,13 +206,18 @@ class RecurrentBuilder {
     return build_.add("Squeeze", {value}, {{"axes", std::vector<int64_t>{axis}}});
   }
 
-  // Whether each step comes before the end of its sequence, [time, batch, 1]; nothing where all last as long as the input.
+  // Whether each step comes before the end of its sequence, [time, batch, 1]; nothing where all last as long
+  // as the input.
   ValueId alive(const Dim& time) {
     if (!input_given(node_, 4)) return kNoValue;
     const auto known = known_elements(graph_[node_.inputs[4]]);
-    if (known && std::all_of(known->begin(), known->end(), [&](const Dim& length) { return length == time; })) return kNoValue;
-    const auto with_axis = [&](ValueId value, int64_t axis) { return build_.add("Unsqueeze", {value}, {{"axes", std::vector<int64_t>{axis}}}); };
-    const ValueId steps = build_.add("Range", {}, {{"range", std::vector<Dim>{Dim(0), time, Dim(1)}}, {"dtype", std::string("i32")}});
+    if (known && std::all_of(known->begin(), known->end(), [&](const Dim& length) { return length == time; }))
+      return kNoValue;
+    const auto with_axis = [&](ValueId value, int64_t axis) {
+      return build_.add("Unsqueeze", {value}, {{"axes", std::vector<int64_t>{axis}}});
+    };
+    const ValueId steps = build_.add(
+        "Range", {}, {{"range", std::vector<Dim>{Dim(0), time, Dim(1)}}, {"dtype", std::string("i32")}});
     const ValueId lengths = build_.cast(node_.inputs[4], DType::I32);
     return with_axis(build_.add("Less", {with_axis(steps, 1), with_axis(lengths, 0)}), 2);
   }
@@ -198,13 +226,13 @@ class RecurrentBuilder {
   struct Direction {
     int64_t number = 0;
     bool backwards = false, batch_first = false;
-    ValueId r = kNoValue;                // transposed weights of the state
-    ValueId projected = kNoValue;        // the products of all inputs, with what biases can be added at once
-    ValueId inner_bias = kNoValue;       // of the state, of a GRU's new gate
+    ValueId r = kNoValue;           // transposed weights of the state
+    ValueId projected = kNoValue;   // the products of all inputs, with what biases can be added at once
+    ValueId inner_bias = kNoValue;  // of the state, of a GRU's new gate
     std::shared_ptr<Graph> body;
     std::unique_ptr<NodeBuilder> inside;
     std::vector<Activation> activations;
-    std::vector<ValueId> captured;       // values outside that the body reads
+    std::vector<ValueId> captured;  // values outside that the body reads
     // Of the body: this step's products, the states, and whether sequences have this step.
     ValueId step = kNoValue, h = kNoValue, c = kNoValue, alive = kNoValue;
   };
@@ -216,7 +244,9 @@ class RecurrentBuilder {
   ValueId initial(int input, const Direction& direction) {
     if (input_given(node_, input)) return part(input, direction.number, direction.batch_first ? 1 : 0);
     const DType type = build_.dtype(node_.inputs[0]);
-    return build_.add("ConstantOfShape", {}, {{"shape", std::vector<Dim>{batch_, Dim(hidden_)}}, {"value", number_tensor(type, {1}, {0})}});
+    return build_.add(
+        "ConstantOfShape", {},
+        {{"shape", std::vector<Dim>{batch_, Dim(hidden_)}}, {"value", number_tensor(type, {1}, {0})}});
   }
 
   bool is_gru() const { return cell_.gates == 3; }
@@ -237,7 +267,8 @@ class RecurrentBuilder {
       // The state's bias of the new gate is multiplied by the reset gate, so it stays inside.
       const ValueId outer = slice(build_, state_bias, 0, 0, 2 * hidden_);
       const ValueId sum = build_.add("Add", {slice(build_, input_bias, 0, 0, 2 * hidden_), outer});
-      bias = build_.add("Concat", {sum, slice(build_, input_bias, 0, 2 * hidden_, 3 * hidden_)}, {{"axis", int64_t{0}}});
+      bias = build_.add("Concat", {sum, slice(build_, input_bias, 0, 2 * hidden_, 3 * hidden_)},
+                        {{"axis", int64_t{0}}});
       direction.inner_bias = slice(build_, state_bias, 0, 2 * hidden_, 3 * hidden_);
     } else {
       bias = build_.add("Add", {input_bias, state_bias});
@@ -302,7 +333,8 @@ class RecurrentBuilder {
     if (input_given(node_, 7)) {
       const ValueId peepholes = part(7, direction.number);
       const char* names[] = {"P_i", "P_o", "P_f"};
-      for (int64_t i = 0; i < 3; ++i) p[i] = capture(direction, slice(build_, peepholes, 0, i * hidden_, (i + 1) * hidden_), names[i]);
+      for (int64_t i = 0; i < 3; ++i)
+        p[i] = capture(direction, slice(build_, peepholes, 0, i * hidden_, (i + 1) * hidden_), names[i]);
     }
     auto peep = [&](ValueId value, ValueId weights, ValueId state) {
       return weights == kNoValue ? value : inside.add("Add", {value, inside.add("Mul", {weights, state})});
@@ -312,7 +344,8 @@ class RecurrentBuilder {
     const ValueId f = coupled ? inside.add("Sub", {inside.number(inside.dtype(i), 1), i})
                               : activated(direction, peep(gate(direction, sums, 2), p[2], direction.c), 0);
     const ValueId fresh = activated(direction, gate(direction, sums, 3), 1);
-    const ValueId next_c = inside.add("Add", {inside.add("Mul", {f, direction.c}), inside.add("Mul", {i, fresh})});
+    const ValueId next_c =
+        inside.add("Add", {inside.add("Mul", {f, direction.c}), inside.add("Mul", {i, fresh})});
     const ValueId o = activated(direction, peep(gate(direction, sums, 1), p[1], next_c), 0);
     return {inside.add("Mul", {o, activate(inside, direction.activations[2], next_c)}), next_c};
   }
@@ -332,9 +365,11 @@ class RecurrentBuilder {
       if (direction.inner_bias != kNoValue) {
         candidate = inside.add("Add", {candidate, capture(direction, direction.inner_bias, "bias")});
       }
-      fresh = activated(direction, inside.add("Add", {gate(direction, step, 2), inside.add("Mul", {reset, candidate})}), 1);
+      fresh = activated(
+          direction, inside.add("Add", {gate(direction, step, 2), inside.add("Mul", {reset, candidate})}), 1);
     } else {
-      const ValueId sums = inside.add("MatMul", {h, capture(direction, slice(build_, direction.r, 1, 0, 2 * hidden_), "R_zr")});
+      const ValueId sums = inside.add(
+          "MatMul", {h, capture(direction, slice(build_, direction.r, 1, 0, 2 * hidden_), "R_zr")});
       z = gated(sums, 0);
       const ValueId reset = gated(sums, 1);
       const ValueId kept = inside.add("Mul", {reset, h});
@@ -352,7 +387,8 @@ class RecurrentBuilder {
     std::vector<ValueId>& next = direction.body->outputs;
     if (direction.alive == kNoValue) return next[0];
     NodeBuilder& inside = *direction.inside;
-    const ValueId shown = inside.add("Where", {direction.alive, next[0], inside.number(inside.dtype(next[0]), 0)});
+    const ValueId shown =
+        inside.add("Where", {direction.alive, next[0], inside.number(inside.dtype(next[0]), 0)});
     next[0] = inside.add("Where", {direction.alive, next[0], direction.h});
     if (cell_.has_cell_state) next[1] = inside.add("Where", {direction.alive, next[1], direction.c});
     return shown;
@@ -378,12 +414,14 @@ class RecurrentBuilder {
     inputs.push_back(direction.projected);
     if (alive_ != kNoValue) inputs.push_back(alive_);
     inputs.insert(inputs.end(), direction.captured.begin(), direction.captured.end());
-    std::map<std::string, Attribute> attributes = {{"body", direction.body}, {"num_scan_inputs", int64_t{alive_ == kNoValue ? 1 : 2}}};
+    std::map<std::string, Attribute> attributes = {{"body", direction.body},
+                                                   {"num_scan_inputs", int64_t{alive_ == kNoValue ? 1 : 2}}};
     if (direction.backwards) {
       attributes["scan_input_directions"] = std::vector<int64_t>(alive_ == kNoValue ? 1 : 2, 1);
       if (wanted(0)) attributes["scan_output_directions"] = std::vector<int64_t>{1};
     }
-    const std::vector<ValueId> outputs = build_.add_many("Scan", inputs, static_cast<int>(body.outputs.size()), attributes);
+    const std::vector<ValueId> outputs =
+        build_.add_many("Scan", inputs, static_cast<int>(body.outputs.size()), attributes);
     results.finals.push_back(outputs[0]);
     if (cell_.has_cell_state) results.cells.push_back(outputs[1]);
     if (wanted(0)) results.all.push_back(outputs.back());
@@ -406,21 +444,28 @@ void register_recurrent_ops(OpTable& table) {
     row.name = cell.name;
     row.kind = OpRow::Kind::Expand;
     row.category = "recurrent";
-    row.doc = cell.has_cell_state ? "Long short-term memory over time." : cell.gates == 3 ? "Gated recurrent unit over time."
-                                                                                        : "Simple recurrent network over time.";
+    row.doc = cell.has_cell_state ? "Long short-term memory over time."
+              : cell.gates == 3   ? "Gated recurrent unit over time."
+                                  : "Simple recurrent network over time.";
     row.onnx = {{cell.name, 1, drop_attributes({"output_sequence"})}};
     row.minimum_inputs = 3;
     row.maximum_inputs = cell.has_cell_state ? 8 : 6;
     row.outputs = cell.has_cell_state ? 3 : 2;
-    row.attributes = {{"activations", std::vector<std::string>()}, {"activation_alpha", std::vector<double>()},
-                      {"activation_beta", std::vector<double>()}, {"clip", 0.0},
-                      {"direction", std::string("forward"), false, "", one_of({"forward", "reverse", "bidirectional"})},
-                      {"hidden_size", int64_t{0}, false, "", positive()}, {"layout", int64_t{0}}};
+    row.attributes = {
+        {"activations", std::vector<std::string>()},
+        {"activation_alpha", std::vector<double>()},
+        {"activation_beta", std::vector<double>()},
+        {"clip", 0.0},
+        {"direction", std::string("forward"), false, "", one_of({"forward", "reverse", "bidirectional"})},
+        {"hidden_size", int64_t{0}, false, "", positive()},
+        {"layout", int64_t{0}}};
     if (cell.gates == 3) row.attributes.push_back({"linear_before_reset", int64_t{0}});
     if (cell.has_cell_state) row.attributes.push_back({"input_forget", int64_t{0}});
     row.types = {{kFloats, {0, 1, 2, 3, 5, 6, 7}}, {kIndices, {4}}};
     row.infer = [&cell](InferContext& context) { infer_recurrent(context, cell); };
-    row.expand = [&cell](Graph& graph, const Node& node) { return RecurrentBuilder(graph, node, cell).run(); };
+    row.expand = [&cell](Graph& graph, const Node& node) {
+      return RecurrentBuilder(graph, node, cell).run();
+    };
     table.add(std::move(row));
   }
 }

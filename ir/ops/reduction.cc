@@ -13,8 +13,8 @@ namespace {
 struct ReductionRow {
   const char* name;
   Reduction reduction;
-  const char* before;              // formula of the element a
-  const char* after;               // formula of the total a and the element count `count`
+  const char* before;  // formula of the element a
+  const char* after;   // formula of the total a and the element count `count`
   const char* doc;
 };
 
@@ -54,15 +54,19 @@ Shape reduced_shape(const Shape& shape, const std::set<int64_t>& axes, bool keep
 void infer_reduction(InferContext& context, Reduction reduction, const std::string& name) {
   const Shape& shape = context.shape(0);
   const auto axes = reduced_axes(context.node(), context.rank(0));
-  context.set_output(0, context.dtype(0), reduced_shape(shape, axes, int_attribute(context.node(), "keepdims") != 0));
+  context.set_output(0, context.dtype(0),
+                     reduced_shape(shape, axes, int_attribute(context.node(), "keepdims") != 0));
   auto elements = context.elements(0);
-  const bool plain = name == "ReduceSum" || name == "ReduceProd" || name == "ReduceMax" || name == "ReduceMin";
+  const bool plain =
+      name == "ReduceSum" || name == "ReduceProd" || name == "ReduceMax" || name == "ReduceMin";
   if (!plain || !elements || elements->empty() || context.rank(0) != 1 || axes.empty()) return;
   Dim total = (*elements)[0];
   for (size_t i = 1; i < elements->size(); ++i) {
     const Dim& next = (*elements)[i];
-    total = reduction == Reduction::Sum ? total + next : reduction == Reduction::Product ? total * next
-            : reduction == Reduction::Max ? max(total, next) : min(total, next);
+    total = reduction == Reduction::Sum       ? total + next
+            : reduction == Reduction::Product ? total * next
+            : reduction == Reduction::Max     ? max(total, next)
+                                              : min(total, next);
   }
   context.set_elements(0, {total});
 }
@@ -81,7 +85,8 @@ ReducedAxes loops_over(LowerContext& context, const Shape& shape, const std::set
   for (size_t i = 0; i < shape.size(); ++i) {
     const bool inside = axes.count(static_cast<int64_t>(i)) > 0;
     for (const Iterator& iterator : space.iterators) {
-      if (iterator.name == space.position[i].as_variable()) (inside ? loops.inner : loops.outer).push_back(iterator);
+      if (iterator.name == space.position[i].as_variable())
+        (inside ? loops.inner : loops.outer).push_back(iterator);
     }
     if (inside) loops.count = loops.count * shape[i];
     if (!inside) loops.output.push_back(space.position[i]);
@@ -98,9 +103,11 @@ void lower_reduction(LowerContext& context, const ReductionRow& entry) {
   const DType type = LowerContext::compute_type(context.dtype(0));
   Reduction reduction = entry.reduction;
   if (type == DType::Bool) reduction = reduction == Reduction::Max ? Reduction::Or : Reduction::And;
-  ExprPtr element = build_formula(*parse_formula(entry.before), {{"a", context.read(0, loops.input)}}, {}, type);
+  ExprPtr element =
+      build_formula(*parse_formula(entry.before), {{"a", context.read(0, loops.input)}}, {}, type);
   const std::string after = entry.after;
-  const int total = after == "a" ? context.output(0) : context.local("total", type, *context.output_value(0).shape);
+  const int total =
+      after == "a" ? context.output(0) : context.local("total", type, *context.output_value(0).shape);
   context.reduce("total", {loops.outer, loops.inner}, total, loops.output, reduction, element);
   if (total == context.output(0)) return;
   ExprPtr sum = context.read_buffer(total, loops.output);
@@ -114,7 +121,8 @@ void lower_reduction(LowerContext& context, const ReductionRow& entry) {
   context.assign("result", loops.outer, context.output(0), loops.output, result);
 }
 
-// log(sum(exp(x))) with the largest element taken out first. The maximum leaves NaN out: an element that is NaN makes the sum NaN.
+// log(sum(exp(x))) with the largest element taken out first. The maximum leaves NaN out: an element that is
+// NaN makes the sum NaN.
 void lower_log_sum_exp(LowerContext& context) {
   const Shape& shape = context.shape(0);
   const Node& node = context.node();
@@ -130,7 +138,8 @@ void lower_log_sum_exp(LowerContext& context) {
   ExprPtr shift = select(unary(UnaryOp::IsInf, m), constant(type, 0), m);
   context.reduce("total", {loops.outer, loops.inner}, total, loops.output, Reduction::Sum,
                  unary(UnaryOp::Exp, binary(BinaryOp::Sub, x, shift)));
-  ExprPtr result = binary(BinaryOp::Add, unary(UnaryOp::Log, context.read_buffer(total, loops.output)), shift);
+  ExprPtr result =
+      binary(BinaryOp::Add, unary(UnaryOp::Log, context.read_buffer(total, loops.output)), shift);
   context.assign("result", loops.outer, context.output(0), loops.output, result);
 }
 
@@ -142,7 +151,9 @@ OpRow reduction_row(const std::string& name, const std::string& doc) {
   row.doc = doc;
   row.onnx = {{name, 1, input_to_ints(1, "axes")}};
   row.maximum_inputs = 2;
-  row.attributes = {{"axes", std::vector<int64_t>(), false, "", axis_of(0)}, {"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{0}}};
+  row.attributes = {{"axes", std::vector<int64_t>(), false, "", axis_of(0)},
+                    {"keepdims", int64_t{1}},
+                    {"noop_with_empty_axes", int64_t{0}}};
   const bool extremum = name == "ReduceMax" || name == "ReduceMin";
   const bool real = name == "ReduceL2" || name.rfind("ReduceLog", 0) == 0;
   row.types = {{real ? kFloats : extremum ? kAnyType : kNumbers, {0}}};
@@ -153,7 +164,8 @@ OpRow reduction_row(const std::string& name, const std::string& doc) {
 
 void infer_arg(InferContext& context) {
   const int64_t axis = context.axis(int_attribute(context.node(), "axis"), context.rank(0));
-  context.set_output(0, DType::I64, reduced_shape(context.shape(0), {axis}, int_attribute(context.node(), "keepdims") != 0));
+  context.set_output(0, DType::I64,
+                     reduced_shape(context.shape(0), {axis}, int_attribute(context.node(), "keepdims") != 0));
 }
 
 void lower_arg(LowerContext& context, Reduction reduction) {
@@ -170,8 +182,10 @@ void lower_arg(LowerContext& context, Reduction reduction) {
   ExprPtr found = binary(BinaryOp::Eq, x, context.read_buffer(best, loops.output));
   // The best of numbers among which is a NaN is a NaN, which equals none.
   if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, x));
-  ExprPtr index = select(found, index_value(loops.input[axis]), int_constant(DType::I64, last ? -1 : INT64_MAX));
-  context.reduce("where", {loops.outer, loops.inner}, context.output(0), loops.output, last ? Reduction::Max : Reduction::Min, index);
+  ExprPtr index =
+      select(found, index_value(loops.input[axis]), int_constant(DType::I64, last ? -1 : INT64_MAX));
+  context.reduce("where", {loops.outer, loops.inner}, context.output(0), loops.output,
+                 last ? Reduction::Max : Reduction::Min, index);
 }
 
 // --- running sums --------------------------------------------------------------------------------
@@ -181,7 +195,8 @@ void axis_to_attribute(Graph& graph, Node& node) {
   auto found = node.attributes.find("axis");
   if (found != node.attributes.end() && std::holds_alternative<std::vector<int64_t>>(found->second)) {
     const auto ints = std::get<std::vector<int64_t>>(found->second);
-    if (ints.size() != 1) fail(ErrorKind::Shape, node.origin.str(), ": one axis is needed, ", ints.size(), " are given");
+    if (ints.size() != 1)
+      fail(ErrorKind::Shape, node.origin.str(), ": one axis is needed, ", ints.size(), " are given");
     found->second = ints[0];
   }
 }
@@ -211,8 +226,11 @@ void lower_cumulative(LowerContext& context, Reduction reduction) {
   }
   context.assign("first", space.iterators, total, place(0), first, {Affine(0) - step});
   const BinaryOp op = reduction == Reduction::Sum ? BinaryOp::Add : BinaryOp::Mul;
-  context.assign("next", space.iterators, total, place(0), binary(op, context.read_buffer(total, place(1)), x), {step - Affine(1)});
-  if (type != stored) context.assign("store", space.iterators, context.output(0), space.position, context.read_buffer(total, space.position));
+  context.assign("next", space.iterators, total, place(0),
+                 binary(op, context.read_buffer(total, place(1)), x), {step - Affine(1)});
+  if (type != stored)
+    context.assign("store", space.iterators, context.output(0), space.position,
+                   context.read_buffer(total, space.position));
 }
 
 // --- the largest k -------------------------------------------------------------------------------
@@ -228,7 +246,9 @@ void infer_top_k(InferContext& context) {
   if (k[0].is_constant()) {
     require_not_negative(context, shape[axis] - k[0], text("axis ", axis, " of ", str(shape)));
   } else {
-    context.require_at_most(k[0], shape[axis], text("k is ", k[0].str(), " but axis ", axis, " has ", shape[axis].str(), " elements"));
+    context.require_at_most(
+        k[0], shape[axis],
+        text("k is ", k[0].str(), " but axis ", axis, " has ", shape[axis].str(), " elements"));
   }
   shape[axis] = k[0];
   context.set_output(0, context.dtype(0), shape);
@@ -237,7 +257,8 @@ void infer_top_k(InferContext& context) {
 
 // A number that a node computes is a size, at most that of the axis.
 void computed_k(Graph& graph, Node& node) {
-  if (!input_given(node, 1) || known_elements(graph[node.inputs[1]]) || !is_computed(graph, node.inputs[1])) return;
+  if (!input_given(node, 1) || known_elements(graph[node.inputs[1]]) || !is_computed(graph, node.inputs[1]))
+    return;
   const Shape shape = *graph[node.inputs[0]].shape;
   const int64_t rank = static_cast<int64_t>(shape.size());
   int64_t axis = has_attribute(node, "axis") ? unchecked_attribute<int64_t>(node, "axis") : -1;
@@ -245,7 +266,8 @@ void computed_k(Graph& graph, Node& node) {
   if (axis < 0 || axis >= rank || element_count(*graph[node.inputs[1]].shape) != Dim(1)) return;
   NodeBuilder build(graph, node);
   const ValueId k = build.add("Reshape", {node.inputs[1]}, {{"shape", std::vector<Dim>{}}});
-  node.attributes["k"] = std::vector<Dim>{build.size(build.cast(k, DType::I64), shape[static_cast<size_t>(axis)])};
+  node.attributes["k"] =
+      std::vector<Dim>{build.size(build.cast(k, DType::I64), shape[static_cast<size_t>(axis)])};
   node.inputs.resize(1);
   for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
 }
@@ -276,9 +298,10 @@ void lower_top_k(LowerContext& context) {
   ExprPtr mine = context.read_buffer(key, space.position), theirs = context.read_buffer(key, other);
   ExprPtr first = binary(largest ? BinaryOp::Gt : BinaryOp::Lt, theirs, mine);
   ExprPtr earlier = binary(BinaryOp::Lt, index_value(other[axis]), index_value(space.position[axis]));
-  ExprPtr before = binary(BinaryOp::Or, first, binary(BinaryOp::And, binary(BinaryOp::Eq, theirs, mine), earlier));
-  context.reduce("rank", {space.iterators, {{"k", context.dim(shape[axis])}}}, rank, space.position, Reduction::Sum,
-                 cast(DType::I64, before));
+  ExprPtr before =
+      binary(BinaryOp::Or, first, binary(BinaryOp::And, binary(BinaryOp::Eq, theirs, mine), earlier));
+  context.reduce("rank", {space.iterators, {{"k", context.dim(shape[axis])}}}, rank, space.position,
+                 Reduction::Sum, cast(DType::I64, before));
   const Shape& out = *context.output_value(context.output(0) >= 0 ? 0 : 1).shape;
   auto result = context.space("o", out);
   for (int i : {0, 1}) {
@@ -291,11 +314,13 @@ void lower_top_k(LowerContext& context) {
     for (size_t d = 0; d < shape.size(); ++d) scatter.write.index.push_back({space.position[d], nullptr});
     ExprPtr place = context.read_buffer(rank, space.position);
     scatter.write.index[axis] = {Affine(0), place};
-    scatter.value = i == 0 ? context.read_buffer(context.input(0), space.position) : index_value(space.position[axis]);
+    scatter.value =
+        i == 0 ? context.read_buffer(context.input(0), space.position) : index_value(space.position[axis]);
     // Every place is written, but only the data says so.
     context.assign("clear", space.iterators, sorted, space.position, constant(i == 0 ? type : DType::I64, 0));
     context.add(std::move(scatter));
-    context.assign("store", result.iterators, context.output(i), result.position, context.read_buffer(sorted, result.position));
+    context.assign("store", result.iterators, context.output(i), result.position,
+                   context.read_buffer(sorted, result.position));
   }
 }
 
@@ -307,18 +332,21 @@ std::vector<Node> expand_top_k(Graph& graph, const Node& node) {
   int64_t axis = int_attribute(node, "axis");
   if (axis < 0) axis += rank;
   if (dim_range(shape[axis], graph).high <= kLongestCounted) return {};
-  std::vector<int64_t> order;   // the axis last; this is its own inverse
+  std::vector<int64_t> order;  // the axis last; this is its own inverse
   for (int64_t i = 0; i < rank; ++i) order.push_back(i);
   std::swap(order[axis], order.back());
   const bool moved = axis != rank - 1;
   const ValueId data = moved ? build.add("Transpose", {node.inputs[0]}, {{"perm", order}}) : node.inputs[0];
   const ValueId sorted = sorted_order(build, data, int_attribute(node, "largest") != 0);
   const Dim k = dims_attribute(node, "k")[0];
-  ValueId best = build.add("Slice", {sorted}, {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{k}},
-                                                     {"axes", std::vector<int64_t>{rank - 1}}});
+  ValueId best = build.add("Slice", {sorted},
+                           {{"starts", std::vector<Dim>{Dim(0)}},
+                            {"ends", std::vector<Dim>{k}},
+                            {"axes", std::vector<int64_t>{rank - 1}}});
   Shape kept = build.shape(best);
   if (kept.back() != k) {
-    // A slice takes what is there: k elements have to be, which this node is to check where the other one did.
+    // A slice takes what is there: k elements have to be, which this node is to check where the other one
+    // did.
     kept.back() = k;
     best = build.add("Reshape", {best}, {{"shape", std::vector<Dim>(kept)}, {"allowzero", int64_t{1}}});
   }
@@ -345,7 +373,9 @@ void register_reduction_ops(OpTable& table) {
     table.add(std::move(row));
   }
   OpRow log_sum_exp = reduction_row("ReduceLogSumExp", "Logarithm of the sum of exponentials over axes.");
-  log_sum_exp.infer = [](InferContext& context) { infer_reduction(context, Reduction::Sum, "ReduceLogSumExp"); };
+  log_sum_exp.infer = [](InferContext& context) {
+    infer_reduction(context, Reduction::Sum, "ReduceLogSumExp");
+  };
   log_sum_exp.lower = lower_log_sum_exp;
   table.add(std::move(log_sum_exp));
 
@@ -354,12 +384,17 @@ void register_reduction_ops(OpTable& table) {
     row.name = maximum ? "ArgMax" : "ArgMin";
     row.category = "reduction";
     row.traits.row_program = true;
-    row.doc = maximum ? "Index of the largest element along an axis." : "Index of the smallest element along an axis.";
+    row.doc = maximum ? "Index of the largest element along an axis."
+                      : "Index of the smallest element along an axis.";
     row.onnx = {{row.name, 1}};
-    row.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"keepdims", int64_t{1}}, {"select_last_index", int64_t{0}}};
+    row.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)},
+                      {"keepdims", int64_t{1}},
+                      {"select_last_index", int64_t{0}}};
     row.types = {{kNumbers}};
     row.infer = infer_arg;
-    row.lower = [maximum](LowerContext& context) { lower_arg(context, maximum ? Reduction::Max : Reduction::Min); };
+    row.lower = [maximum](LowerContext& context) {
+      lower_arg(context, maximum ? Reduction::Max : Reduction::Min);
+    };
     table.add(std::move(row));
   }
   for (const bool sum : {true, false}) {
@@ -370,10 +405,13 @@ void register_reduction_ops(OpTable& table) {
     row.equation = sum ? "O[i] = O[i-1] + X[i]" : "O[i] = O[i-1] * X[i]";
     row.onnx = {{row.name, 11, axis_to_attribute}};
     row.maximum_inputs = 2;
-    row.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}};
+    row.attributes = {
+        {"axis", int64_t{0}, false, "", axis_of(0)}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}};
     row.types = {{kNumbers, {0}}};
     row.infer = infer_same;
-    row.lower = [sum](LowerContext& context) { lower_cumulative(context, sum ? Reduction::Sum : Reduction::Product); };
+    row.lower = [sum](LowerContext& context) {
+      lower_cumulative(context, sum ? Reduction::Sum : Reduction::Product);
+    };
     table.add(std::move(row));
   }
   OpRow top;
@@ -382,14 +420,18 @@ void register_reduction_ops(OpTable& table) {
   top.traits.row_program = true;
   top.doc = "The k largest (or smallest) elements along an axis, in order, with their indices.";
   auto old_k = [](Graph&, Node& node) {
-    if (!has_attribute(node, "k")) fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'k', which TopK needs");
+    if (!has_attribute(node, "k"))
+      fail(ErrorKind::Model, node.origin.str(), " lacks attribute 'k', which TopK needs");
     node.attributes["k"] = std::vector<int64_t>{unchecked_attribute<int64_t>(node, "k")};
   };
   top.onnx = {{"TopK", 1, old_k}, {"TopK", 10, all_of({computed_k, input_to_dims(1, "k")})}};
   top.maximum_inputs = 2;
   top.outputs = 2;
   top.types = {{kNumbers, {0}}};
-  top.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"k", std::vector<int64_t>(), false, "", at_least(0)}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}};
+  top.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)},
+                    {"k", std::vector<int64_t>(), false, "", at_least(0)},
+                    {"largest", int64_t{1}},
+                    {"sorted", int64_t{1}}};
   top.infer = infer_top_k;
   top.lower = lower_top_k;
   top.expand = expand_top_k;

@@ -1,4 +1,5 @@
-// The tables of Resize for axes whose sizes only a run knows: nodes compute what otherwise is known while the model is read.
+// The tables of Resize for axes whose sizes only a run knows: nodes compute what otherwise is known while the
+// model is read.
 #include "ir/ops/resize_tables.h"
 
 #include <cmath>
@@ -40,11 +41,12 @@ ValueId positions(Arithmetic& on, const ResizedAxis& axis, ValueId x) {
     return on.div(on.mul(x, on.sub(in, one)), on.max(on.sub(on.mul(scale, in), one), on.number(1e-9)));
   }
   if (axis.coordinates == "pytorch_half_pixel") {
-    const ValueId several = on.min(on.sub(out, one), one);   // 0 for one element, whose position is -0.5
+    const ValueId several = on.min(on.sub(out, one), one);  // 0 for one element, whose position is -0.5
     return on.sub(on.mul(on.add(centre, half), several), half);
   }
   if (axis.coordinates == "half_pixel_symmetric") {
-    const ValueId from_centre = on.div(on.sub(on.add(on.mul(on.number(2), x), one), out), on.mul(on.number(2), scale));
+    const ValueId from_centre =
+        on.div(on.sub(on.add(on.mul(on.number(2), x), one), out), on.mul(on.number(2), scale));
     return on.add(on.mul(on.sub(in, one), half), from_centre);
   }
   return centre;
@@ -54,14 +56,18 @@ ValueId nearest(Arithmetic& on, const std::string& how, ValueId at) {
   if (how == "floor") return on.unary("Floor", at);
   if (how == "ceil") return on.unary("Ceil", at);
   const ValueId half = on.number(0.5);
-  return how == "round_prefer_ceil" ? on.unary("Floor", on.add(at, half)) : on.unary("Ceil", on.sub(at, half));
+  return how == "round_prefer_ceil" ? on.unary("Floor", on.add(at, half))
+                                    : on.unary("Ceil", on.sub(at, half));
 }
 
 // cubic_weight() of resize.cc.
 ValueId cubic(Arithmetic& on, NodeBuilder& build, ValueId distance, double a) {
   const ValueId d = on.unary("Abs", distance), one = on.number(1), two = on.number(2);
-  const ValueId close = on.add(on.mul(on.mul(on.sub(on.mul(on.number(a + 2), d), on.number(a + 3)), d), d), one);
-  const ValueId far = on.sub(on.mul(on.add(on.mul(on.sub(on.mul(on.number(a), d), on.number(5 * a)), d), on.number(8 * a)), d), on.number(4 * a));
+  const ValueId close =
+      on.add(on.mul(on.mul(on.sub(on.mul(on.number(a + 2), d), on.number(a + 3)), d), d), one);
+  const ValueId far = on.sub(
+      on.mul(on.add(on.mul(on.sub(on.mul(on.number(a), d), on.number(5 * a)), d), on.number(8 * a)), d),
+      on.number(4 * a));
   const ValueId beyond = build.add("Where", {build.add("Less", {d, two}), far, on.number(0)});
   return build.add("Where", {build.add("LessOrEqual", {d, one}), close, beyond});
 }
@@ -70,10 +76,13 @@ ValueId cubic(Arithmetic& on, NodeBuilder& build, ValueId distance, double a) {
 
 ResizeTables computed_tables(NodeBuilder& build, const ResizedAxis& axis) {
   Arithmetic on(build);
-  const ValueId column = build.add("Reshape", {build.cast(numbers_to(build, axis.out), DType::F64)},
-                                   {{"shape", std::vector<Dim>{axis.out, Dim(1)}}, {"allowzero", int64_t{1}}});
+  const ValueId column =
+      build.add("Reshape", {build.cast(numbers_to(build, axis.out), DType::F64)},
+                {{"shape", std::vector<Dim>{axis.out, Dim(1)}}, {"allowzero", int64_t{1}}});
   const ValueId at = positions(on, axis, column), last = on.sub(on.size(axis.in), on.number(1));
-  auto inside = [&](ValueId index) { return build.cast(on.max(on.min(index, last), on.number(0)), DType::I64); };
+  auto inside = [&](ValueId index) {
+    return build.cast(on.max(on.min(index, last), on.number(0)), DType::I64);
+  };
   if (axis.mode == "nearest") {
     const ValueId index = inside(nearest(on, axis.nearest, at));
     return {index, build.cast(on.add(on.mul(at, on.number(0)), on.number(1)), DType::F32)};
@@ -83,11 +92,13 @@ ResizeTables computed_tables(NodeBuilder& build, const ResizedAxis& axis) {
   const ValueId row = build.constant(number_tensor(DType::F64, {1, static_cast<int64_t>(taps.size())}, taps));
   const ValueId base = on.sub(on.unary("Ceil", at), on.number(1));
   const ValueId distance = on.sub(row, on.sub(at, base)), index = on.add(base, row);
-  ValueId weight = is_cubic ? cubic(on, build, distance, axis.cubic) : on.max(on.sub(on.number(1), on.unary("Abs", distance)), on.number(0));
+  ValueId weight = is_cubic ? cubic(on, build, distance, axis.cubic)
+                            : on.max(on.sub(on.number(1), on.unary("Abs", distance)), on.number(0));
   if (axis.exclude_outside) {
     weight = build.add("Where", {build.add("Less", {index, on.number(0)}), on.number(0), weight});
     weight = build.add("Where", {build.add("Less", {last, index}), on.number(0), weight});
-    weight = on.div(weight, build.add("ReduceSum", {weight}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}}));
+    weight = on.div(weight, build.add("ReduceSum", {weight},
+                                      {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}}));
   }
   return {inside(index), build.cast(weight, DType::F32)};
 }

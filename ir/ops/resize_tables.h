@@ -10,7 +10,7 @@ namespace tc {
 
 struct ResizedAxis {
   Dim in, out;
-  std::optional<double> scale;     // that of the model; else the sizes' quotient
+  std::optional<double> scale;  // that of the model; else the sizes' quotient
   std::string mode, coordinates, nearest;
   double cubic = -0.75;
   bool exclude_outside = false;

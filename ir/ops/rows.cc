@@ -25,7 +25,8 @@ constexpr size_t kLongestStem = 40;
 
 // `convert` gives nothing where the content is not known.
 Normalize input_to(int input, std::string attribute,
-                   std::function<std::optional<Attribute>(const Node&, const Value&)> convert, bool sizes = false) {
+                   std::function<std::optional<Attribute>(const Node&, const Value&)> convert,
+                   bool sizes = false) {
   return [=](Graph& graph, Node& node) {
     if (!input_given(node, input)) return;
     std::optional<Attribute> content = convert(node, graph[node.inputs[input]]);
@@ -53,7 +54,8 @@ void collect_types(const Formula& formula, FormulaTypes& types) {
     else types.floats = true;
   }
   if (formula.kind == Formula::Kind::Binary) {
-    types.arithmetic = types.arithmetic || !(formula.binary >= BinaryOp::Eq && formula.binary <= BinaryOp::Ge);
+    types.arithmetic =
+        types.arithmetic || !(formula.binary >= BinaryOp::Eq && formula.binary <= BinaryOp::Ge);
   }
   for (const FormulaPtr& operand : formula.operands) collect_types(*operand, types);
 }
@@ -107,7 +109,8 @@ std::optional<std::vector<Dim>> known_elements(const Value& value) {
   return result;
 }
 
-std::string choice_attribute(const Node& node, const std::string& name, const std::vector<std::string>& known) {
+std::string choice_attribute(const Node& node, const std::string& name,
+                             const std::vector<std::string>& known) {
   const std::string value = string_attribute(node, name);
   check_choice(node, name, value, known);
   return value;
@@ -137,11 +140,12 @@ void bind_window(const Window& window, EquationNames& names) {
 }
 
 std::vector<AttributeRow> window_attributes(bool sized_by_attribute) {
-  return {{"auto_pad", std::string("NOTSET"), false, "", one_of({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"})},
-          {"dilations", std::vector<int64_t>(), false, "", positive()},
-          {"kernel_shape", std::vector<int64_t>(), sized_by_attribute, "", positive()},
-          {"pads", std::vector<int64_t>(), false, "", from_to(-kFurthestPad, kFurthestPad)},
-          {"strides", std::vector<int64_t>(), false, "", positive()}};
+  return {
+      {"auto_pad", std::string("NOTSET"), false, "", one_of({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"})},
+      {"dilations", std::vector<int64_t>(), false, "", positive()},
+      {"kernel_shape", std::vector<int64_t>(), sized_by_attribute, "", positive()},
+      {"pads", std::vector<int64_t>(), false, "", from_to(-kFurthestPad, kFurthestPad)},
+      {"strides", std::vector<int64_t>(), false, "", positive()}};
 }
 
 std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what) {
@@ -156,8 +160,10 @@ std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const
 }
 
 Normalize input_to_dims(int input, std::string attribute) {
-  return input_to(input, attribute, [=](const Node&, const Value& value) -> std::optional<Attribute> { return known_elements(value);
-  }, /*sizes=*/true);
+  return input_to(
+      input, attribute,
+      [=](const Node&, const Value& value) -> std::optional<Attribute> { return known_elements(value); },
+      /*sizes=*/true);
 }
 
 Normalize input_to_ints(int input, std::string attribute) {
@@ -191,11 +197,12 @@ Normalize drop_attributes(std::vector<std::string> names) {
 
 std::string dtype_text_of_onnx(const Node& node, int64_t number) {
   static const std::map<int64_t, DType> types = {
-      {1, DType::F32}, {2, DType::U8}, {3, DType::I8}, {4, DType::U16}, {5, DType::I16}, {6, DType::I32},
-      {7, DType::I64}, {9, DType::Bool}, {10, DType::F16}, {11, DType::F64}, {12, DType::U32},
-      {13, DType::U64}, {16, DType::BF16}, {17, DType::F8E4M3FN}, {18, DType::F8E4M3FNUZ}, {19, DType::F8E5M2},
-      {20, DType::F8E5M2FNUZ}, {21, DType::U4}, {22, DType::I4}, {23, DType::F4E2M1}, {24, DType::F8E8M0},
-      {25, DType::U2}, {26, DType::I2}};
+      {1, DType::F32},         {2, DType::U8},        {3, DType::I8},          {4, DType::U16},
+      {5, DType::I16},         {6, DType::I32},       {7, DType::I64},         {9, DType::Bool},
+      {10, DType::F16},        {11, DType::F64},      {12, DType::U32},        {13, DType::U64},
+      {16, DType::BF16},       {17, DType::F8E4M3FN}, {18, DType::F8E4M3FNUZ}, {19, DType::F8E5M2},
+      {20, DType::F8E5M2FNUZ}, {21, DType::U4},       {22, DType::I4},         {23, DType::F4E2M1},
+      {24, DType::F8E8M0},     {25, DType::U2},       {26, DType::I2}};
   auto found = types.find(number);
   if (found == types.end()) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": element type number ", number, " is not supported");
@@ -212,11 +219,12 @@ Normalize dtype_attribute(std::string attribute) {
 }
 
 std::vector<int64_t> per_axis(const Node& node, const std::string& name, size_t rank, int64_t fallback) {
-  std::vector<int64_t> result = has_attribute(node, name) ? ints_attribute(node, name) : std::vector<int64_t>();
+  std::vector<int64_t> result =
+      has_attribute(node, name) ? ints_attribute(node, name) : std::vector<int64_t>();
   if (result.empty()) result.assign(rank, fallback);
   if (result.size() != rank) {
-    fail(ErrorKind::Shape, node.origin.str(), ": attribute ", name, " has ", result.size(), " numbers; ", rank,
-         " are needed");
+    fail(ErrorKind::Shape, node.origin.str(), ": attribute ", name, " has ", result.size(), " numbers; ",
+         rank, " are needed");
   }
   return result;
 }
@@ -224,10 +232,12 @@ std::vector<int64_t> per_axis(const Node& node, const std::string& name, size_t 
 void check_kernel_extent(const Node& node, int64_t extent, size_t axis) {
   constexpr int64_t kLargest = int64_t{1} << 31;
   if (extent >= 1 && extent <= kLargest) return;
-  fail(ErrorKind::Shape, node.origin.str(), ": the size of the kernel along spatial axis ", axis, " is ", extent, "; it may be 1 to ", kLargest);
+  fail(ErrorKind::Shape, node.origin.str(), ": the size of the kernel along spatial axis ", axis, " is ",
+       extent, "; it may be 1 to ", kLargest);
 }
 
-Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode) {
+Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel,
+                 bool ceil_mode) {
   const size_t rank = spatial.size();
   Window window;
   window.kernel = kernel;
@@ -242,10 +252,13 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
     int64_t before = pads[i], after = pads[rank + i];
     if (mode == "VALID") before = after = 0;
     if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-      Dim total = max(Dim(0), (ceil_div(spatial[i], Dim(stride)) - Dim(1)) * Dim(stride) + Dim(reach) - spatial[i]);
+      Dim total =
+          max(Dim(0), (ceil_div(spatial[i], Dim(stride)) - Dim(1)) * Dim(stride) + Dim(reach) - spatial[i]);
       if (stride == 1) total = Dim(reach - 1);
       if (!total.is_constant()) {
-        throw NeedsNumbers(node, text("auto_pad ", mode, " with stride ", stride, " needs a fixed size of spatial axis ", i), {spatial[i]});
+        throw NeedsNumbers(
+            node, text("auto_pad ", mode, " with stride ", stride, " needs a fixed size of spatial axis ", i),
+            {spatial[i]});
       }
       const int64_t small = total.constant() / 2, large = total.constant() - small;
       before = mode == "SAME_UPPER" ? small : large;
@@ -266,8 +279,8 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
     const bool nothing = size == Dim(0) && spatial[i] == Dim(0);
     if (size.is_constant() && size.constant() < 1 && !nothing) {
       fail(ErrorKind::Shape, node.origin.str(), ": a window that reaches over ", reach,
-           " elements does not fit spatial axis ", i, " of size ", spatial[i].str(), " with padding ",
-           before, " and ", after);
+           " elements does not fit spatial axis ", i, " of size ", spatial[i].str(), " with padding ", before,
+           " and ", after);
     }
     window.output.push_back(size);
   }
@@ -343,17 +356,22 @@ TensorPtr int_tensor(const std::vector<int64_t>& shape, const std::vector<int64_
 
 namespace {
 
-// Dims of which a size is not negative exactly where they are not: m * floor(a/c) + k >= 0 is a >= c * ceil(-k/m).
+// Dims of which a size is not negative exactly where they are not: m * floor(a/c) + k >= 0 is a >= c *
+// ceil(-k/m).
 std::optional<Dim> without_floor(const Dim& size) {
   int64_t constant = 0;
   const Dim::Term* rounded = nullptr;
   for (const Dim::Term& term : size.terms()) {
     if (term.factors.empty()) constant = term.coefficient;
-    else if (!rounded && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::FloorDiv && term.coefficient > 0) rounded = &term;
+    else if (!rounded && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::FloorDiv &&
+             term.coefficient > 0)
+      rounded = &term;
     else return std::nullopt;
   }
-  if (!rounded || !rounded->factors[0]->right.is_constant() || rounded->factors[0]->right.constant() < 1) return std::nullopt;
-  return rounded->factors[0]->left - rounded->factors[0]->right * ceil_div(Dim(-constant), Dim(rounded->coefficient));
+  if (!rounded || !rounded->factors[0]->right.is_constant() || rounded->factors[0]->right.constant() < 1)
+    return std::nullopt;
+  return rounded->factors[0]->left -
+         rounded->factors[0]->right * ceil_div(Dim(-constant), Dim(rounded->coefficient));
 }
 
 }  // namespace
@@ -366,10 +384,15 @@ void require_not_negative(InferContext& context, const Dim& size, const std::str
   const Dim::Term* growing = nullptr;
   for (const Dim::Term& term : size.terms()) {
     if (term.factors.empty()) constant = term.coefficient;
-    else if (!growing && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::Symbol && term.coefficient > 0) growing = &term;
-    else return context.require_at_most(Dim(0), size, text(what, " is too small"));   // no bound of one symbol: every run looks
+    else if (!growing && term.factors.size() == 1 && term.factors[0]->kind == Dim::AtomKind::Symbol &&
+             term.coefficient > 0)
+      growing = &term;
+    else
+      return context.require_at_most(Dim(0), size,
+                                     text(what, " is too small"));  // no bound of one symbol: every run looks
   }
-  const auto symbol = growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
+  const auto symbol =
+      growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
   const int64_t least = growing ? (-constant + growing->coefficient - 1) / growing->coefficient : 0;
   if (symbol == context.graph().symbols.end() || least > symbol->second.second) {
     context.unsupported(what, " may be too small for some sizes", how_to_bind(context.graph(), {size}));
@@ -380,7 +403,8 @@ void require_not_negative(InferContext& context, const Dim& size, const std::str
 void add_size(Graph& graph, Node& node, const Dim& bound) {
   const size_t place = static_cast<size_t>(node.op->outputs) - 1;
   if (node.outputs.size() > place) {
-    fail(ErrorKind::Model, node.origin.str(), " has ", node.outputs.size(), " outputs; ", place, place == 1 ? " is possible" : " are possible");
+    fail(ErrorKind::Model, node.origin.str(), " has ", node.outputs.size(), " outputs; ", place,
+         place == 1 ? " is possible" : " are possible");
   }
   const std::string name = fresh_symbol(graph, node);
   node.outputs.resize(place, kNoValue);
@@ -461,8 +485,8 @@ ValueId forwards_only_input(const Graph& graph, const Node& node) {
   return node.inputs.size() == 1 ? forwards_same_shape(graph, node) : kNoValue;
 }
 
-OpRow onnx_row(const std::string& category, const OnnxName& name, const std::string& doc, const InputCount& inputs,
-               std::vector<AttributeRow> attributes) {
+OpRow onnx_row(const std::string& category, const OnnxName& name, const std::string& doc,
+               const InputCount& inputs, std::vector<AttributeRow> attributes) {
   OpRow row;
   row.name = name.name;
   row.category = category;

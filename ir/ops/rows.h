@@ -15,6 +15,7 @@ void register_attention_ops(OpTable& table);
 void register_compare_ops(OpTable& table);
 void register_contributed_attention_ops(OpTable& table);
 void register_contributed_quantised_ops(OpTable& table);
+void register_block_weight_ops(OpTable& table);
 void register_control_ops(OpTable& table);
 void register_convolution_ops(OpTable& table);
 void register_determinant_ops(OpTable& table);
@@ -27,6 +28,9 @@ void register_matmul_ops(OpTable& table);
 void register_movement_ops(OpTable& table);
 void register_ngram_ops(OpTable& table);
 void register_normalization_ops(OpTable& table);
+// The row of BatchNormalization with training_mode 1, beside the one that infers.
+OpRow batch_normalization_training(const OpRow& inference);
+void register_packed_weight_ops(OpTable& table);
 void register_part_ops(OpTable& table);
 void register_pooling_ops(OpTable& table);
 // Beside rows of its own it adds forms to those that are there.
@@ -71,7 +75,8 @@ Normalize drop_attributes(std::vector<std::string> names);
 // The known content of a value: `elements`, or those of a constant of integers with rank <= 1.
 std::optional<std::vector<Dim>> known_elements(const Value& value);
 bool input_given(const Node& node, int input);
-// An attribute that the node has, of this kind, in normalisation, where nothing has checked it yet; Model error for others.
+// An attribute that the node has, of this kind, in normalisation, where nothing has checked it yet; Model
+// error for others.
 template <class T>
 const T& unchecked_attribute(const Node& node, const std::string& name) {
   const T* value = std::get_if<T>(&node.attributes.at(name));
@@ -80,9 +85,10 @@ const T& unchecked_attribute(const Node& node, const std::string& name) {
 }
 
 bool output_wanted(const Node& node, size_t output);
-// The value of a text attribute, or the row's default; Unsupported error naming the node and the known
-// values where it is none of them. For normalisation, which comes before the row's own constraints are checked.
-std::string choice_attribute(const Node& node, const std::string& name, const std::vector<std::string>& known);
+// The value of a text attribute, or the row's default; Unsupported error naming the node and the known values
+// where it is none of them. For normalisation, which comes before the row's own constraints are checked.
+std::string choice_attribute(const Node& node, const std::string& name,
+                             const std::vector<std::string>& known);
 // The integers of a list of dimensions; Unsupported error naming the node where one is a symbol.
 std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const char* what);
 
@@ -90,14 +96,15 @@ std::vector<int64_t> fixed(const Node& node, const std::vector<Dim>& dims, const
 Interval dim_range(const Dim& dim, const Graph& graph);
 // Whether the graph computes what the size is.
 bool mentions_data(const Dim& dim, const Graph& graph);
-// Sees to it that a size is never negative: a symbol that it grows with gets a larger least value, which inputs then must
-// have. Unsupported error, `what` may be too small, where that would not do.
+// Sees to it that a size is never negative: a symbol that it grows with gets a larger least value, which
+// inputs then must have. Unsupported error, `what` may be too small, where that would not do.
 void require_not_negative(InferContext& context, const Dim& size, const std::string& what);
 
-// Declares a size that the node, whose row has a last output for it, computes: a data symbol of the graph, which the
-// attribute `symbol` names. For normalisation.
+// Declares a size that the node, whose row has a last output for it, computes: a data symbol of the graph,
+// which the attribute `symbol` names. For normalisation.
 void add_size(Graph& graph, Node& node, const Dim& bound);
-// For inference: the symbol that add_size declared, which the last output that the row has takes as its element.
+// For inference: the symbol that add_size declared, which the last output that the row has takes as its
+// element.
 Dim infer_size(InferContext& context);
 
 // Appends `node` with one new output to `nodes` and gives back its output.
@@ -118,7 +125,7 @@ class NodeBuilder {
   ValueId constant(TensorPtr tensor);
   // The size that a value, an i64, holds: what is known of it, or a new data symbol of at most `bound`.
   Dim size(ValueId value, const std::optional<Dim>& bound);
-  ValueId cast(ValueId value, DType to);   // the value itself where it has the type
+  ValueId cast(ValueId value, DType to);  // the value itself where it has the type
   const Shape& shape(ValueId id) const { return *graph_[id].shape; }
   DType dtype(ValueId id) const { return graph_[id].dtype; }
   Graph& graph() { return graph_; }
@@ -135,7 +142,7 @@ enum class ResultType { Same, Bool };
 struct ElementwiseRow {
   std::string name;
   int since;
-  std::string formula;             // over a, b, c, … and the float attributes
+  std::string formula;  // over a, b, c, … and the float attributes
   int inputs;
   std::string doc;
   std::vector<AttributeRow> attributes = {};
@@ -145,8 +152,8 @@ struct ElementwiseRow {
 OpRow elementwise(const ElementwiseRow& row);
 
 // A row under the name of its ONNX operator, without functions yet.
-OpRow onnx_row(const std::string& category, const OnnxName& name, const std::string& doc, const InputCount& inputs,
-               std::vector<AttributeRow> attributes);
+OpRow onnx_row(const std::string& category, const OnnxName& name, const std::string& doc,
+               const InputCount& inputs, std::vector<AttributeRow> attributes);
 
 // A row under its own ONNX name whose results are elements of the operands.
 OpRow movement(const std::string& name, const std::string& doc);
@@ -168,8 +175,9 @@ std::string dtype_text_of_onnx(const Node& node, int64_t number);
 // Turns the attribute from the file format's number into the type's text, where given.
 Normalize dtype_attribute(std::string attribute);
 
-// A float as an element of the type: floats of 8 and 4 bits saturate or not, f8e8m0 is rounded as `round_mode` says (up,
-// down or nearest), integers of less than 8 bits take the low bits of the whole number.
+// A float as an element of the type: floats of 8 and 4 bits saturate or not, f8e8m0 is rounded as
+// `round_mode` says (up, down or nearest), integers of less than 8 bits take the low bits of the whole
+// number.
 struct CastRules {
   bool saturate = true;
   std::string round_mode = "up";
@@ -180,10 +188,11 @@ ExprPtr cast_to(DType type, ExprPtr value, const CastRules& rules);
 // with `auto_pad` resolved.
 struct Window {
   std::vector<int64_t> kernel, strides, dilations, before, after;
-  std::vector<Dim> output;         // spatial extents of the result
+  std::vector<Dim> output;  // spatial extents of the result
 };
 // `spatial`: extents of the input. Attributes: strides, dilations, pads, auto_pad.
-Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel, bool ceil_mode);
+Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::vector<int64_t>& kernel,
+                 bool ceil_mode);
 // The attributes of windows; those of pooling have the windows' size from the attribute.
 std::vector<AttributeRow> window_attributes(bool sized_by_attribute);
 // Those of convolutions: `group` too.

@@ -16,12 +16,14 @@ void infer_grid_sample(InferContext& context) {
   const Shape& map = context.shape(0);
   const Shape& grid = context.shape(1);
   const int64_t axes = static_cast<int64_t>(map.size()) - 2;
-  const std::string unfit = text("X and grid have shapes ", str(map), " and ", str(grid),
-                                 "; [N, C, 1 to 3 spatial axes] and [N, as many axes, their number] are needed");
+  const std::string unfit =
+      text("X and grid have shapes ", str(map), " and ", str(grid),
+           "; [N, C, 1 to 3 spatial axes] and [N, as many axes, their number] are needed");
   if (axes < 1 || axes > 3 || grid.size() != map.size()) context.error(unfit);
   need_equal(context, grid.back(), Dim(axes), unfit);
   need_equal(context, grid[0], map[0], unfit);
-  if (!is_float(context.dtype(1))) context.error("grid has type ", name_of(context.dtype(1)), "; a float type is needed");
+  if (!is_float(context.dtype(1)))
+    context.error("grid has type ", name_of(context.dtype(1)), "; a float type is needed");
   if (mode != "nearest" && !is_float(context.dtype(0))) {
     context.error("X has type ", name_of(context.dtype(0)), "; mode ", mode, " needs a float type");
   }
@@ -40,7 +42,8 @@ struct Borders {
 
 Borders borders_of(LowerContext& context, const Dim& size, bool centres, DType type) {
   const ExprPtr extent = float_extent(context, size, type);
-  return {constant(type, centres ? 0 : -0.5), binary(BinaryOp::Sub, extent, constant(type, centres ? 1 : 0.5))};
+  return {constant(type, centres ? 0 : -0.5),
+          binary(BinaryOp::Sub, extent, constant(type, centres ? 1 : 0.5))};
 }
 
 // The position mirrored at the ends until it lies between them.
@@ -53,14 +56,16 @@ ExprPtr reflected(const ExprPtr& x, const Borders& borders) {
   const ExprPtr rest = binary(BinaryOp::Sub, distance, binary(BinaryOp::Mul, turns, range));
   const ExprPtr half = binary(BinaryOp::Mul, turns, constant(type, 0.5));
   const ExprPtr even = binary(BinaryOp::Eq, unary(UnaryOp::Floor, half), half);
-  const ExprPtr mirrored = select(even, binary(BinaryOp::Add, borders.low, rest), binary(BinaryOp::Sub, borders.high, rest));
+  const ExprPtr mirrored =
+      select(even, binary(BinaryOp::Add, borders.low, rest), binary(BinaryOp::Sub, borders.high, rest));
   return select(binary(BinaryOp::Gt, range, zero), mirrored, borders.low);
 }
 
 ExprPtr padded(const ExprPtr& x, const Borders& borders, const std::string& padding, const ExprPtr& last) {
   const DType type = x->dtype;
   if (padding == "zeros") return x;
-  const ExprPtr outside = binary(BinaryOp::Or, binary(BinaryOp::Lt, x, borders.low), binary(BinaryOp::Gt, x, borders.high));
+  const ExprPtr outside =
+      binary(BinaryOp::Or, binary(BinaryOp::Lt, x, borders.low), binary(BinaryOp::Gt, x, borders.high));
   const ExprPtr clamped = binary(BinaryOp::Min, binary(BinaryOp::Max, x, constant(type, 0)), last);
   return select(outside, padding == "border" ? clamped : reflected(x, borders), x);
 }
@@ -78,7 +83,8 @@ ExprPtr cubic_weight(const ExprPtr& part, int64_t tap) {
                     : tap == 2 ? binary(BinaryOp::Sub, number(1), part)
                                : binary(BinaryOp::Sub, number(2), part);
   if (near) return plus(times(times(plus(times(number(a + 2), x), number(-(a + 3))), x), x), number(1));
-  return plus(times(plus(times(plus(times(number(a), x), number(-5 * a)), x), number(8 * a)), x), number(-4 * a));
+  return plus(times(plus(times(plus(times(number(a), x), number(-5 * a)), x), number(8 * a)), x),
+              number(-4 * a));
 }
 
 // Tables of one axis of the map for all points of the grid.
@@ -107,7 +113,8 @@ class GridAxis {
     const ExprPtr below = unary(UnaryOp::Floor, x);
     for (int64_t tap = 0; tap < axis.taps; ++tap) {
       store_index(context_, space_, axis, tap, tap_index(x, below, tap), size_);
-      if (axis.weight >= 0) store_weight(context_, space_, axis, tap, cubic_weight(binary(BinaryOp::Sub, x, below), tap));
+      if (axis.weight >= 0)
+        store_weight(context_, space_, axis, tap, cubic_weight(binary(BinaryOp::Sub, x, below), tap));
     }
     return axis;
   }
@@ -121,21 +128,25 @@ class GridAxis {
     const ExprPtr from_start = binary(BinaryOp::Add, context_.read(1, where), one);
     const ExprPtr extent = float_extent(context_, size_, type_), last = binary(BinaryOp::Sub, extent, one);
     ExprPtr x = binary(BinaryOp::Mul, binary(BinaryOp::Mul, from_start, half), last);
-    if (!centres_) x = binary(BinaryOp::Mul, binary(BinaryOp::Sub, binary(BinaryOp::Mul, from_start, extent), one), half);
+    if (!centres_)
+      x = binary(BinaryOp::Mul, binary(BinaryOp::Sub, binary(BinaryOp::Mul, from_start, extent), one), half);
     if (mode_ == "nearest") x = unary(UnaryOp::Round, x);
     // The taps of a cubic are brought inside one by one.
     return mode_ == "cubic" && padding_ == "border" ? x : padded(x, borders_, padding_, last);
   }
 
   ExprPtr tap_index(const ExprPtr& x, const ExprPtr& below, int64_t tap) const {
-    ExprPtr at = mode_ == "cubic" ? binary(BinaryOp::Add, below, constant(type_, static_cast<double>(tap - 1))) : x;
+    ExprPtr at =
+        mode_ == "cubic" ? binary(BinaryOp::Add, below, constant(type_, static_cast<double>(tap - 1))) : x;
     if (padding_ == "reflection" && mode_ == "cubic") {
-      const ExprPtr outside = binary(BinaryOp::Or, binary(BinaryOp::Lt, at, borders_.low), binary(BinaryOp::Gt, at, borders_.high));
+      const ExprPtr outside = binary(BinaryOp::Or, binary(BinaryOp::Lt, at, borders_.low),
+                                     binary(BinaryOp::Gt, at, borders_.high));
       at = select(outside, reflected(at, borders_), at);
     }
     const ExprPtr whole = cast(DType::I64, at);
     // A NaN lies nowhere; as an integer it would be 0.
-    return padding_ == "zeros" ? select(unary(UnaryOp::IsNan, x), int_constant(DType::I64, -1), whole) : whole;
+    return padding_ == "zeros" ? select(unary(UnaryOp::IsNan, x), int_constant(DType::I64, -1), whole)
+                               : whole;
   }
 
   LowerContext& context_;
@@ -161,8 +172,10 @@ void lower_grid_sample(LowerContext& context) {
     }
   }
   std::vector<SampledAxis> axes;
-  for (size_t axis = 0; axis + 2 < out.size(); ++axis) axes.push_back(GridAxis(context, points, axis).tables());
-  SampleLoops loops{outer.iterators, outer.position, {{outer.position[0], nullptr}, {outer.position[1], nullptr}}, out};
+  for (size_t axis = 0; axis + 2 < out.size(); ++axis)
+    axes.push_back(GridAxis(context, points, axis).tables());
+  SampleLoops loops{
+      outer.iterators, outer.position, {{outer.position[0], nullptr}, {outer.position[1], nullptr}}, out};
   lower_samples(context, loops, axes, context.output(0));
 }
 
@@ -181,7 +194,8 @@ void infer_affine_grid(InferContext& context) {
   require_float(context);
   const Shape size = dims_attribute(context.node(), "size");
   const int64_t axes = static_cast<int64_t>(size.size()) - 2;
-  if (axes != 2 && axes != 3) context.error("size has ", size.size(), " numbers; [N, C, H, W] or [N, C, D, H, W] is needed");
+  if (axes != 2 && axes != 3)
+    context.error("size has ", size.size(), " numbers; [N, C, H, W] or [N, C, D, H, W] is needed");
   const Shape expected = {size[0], Dim(axes), Dim(axes + 1)};
   need_shape(context, 0, expected, "theta");
   Shape shape = {size[0]};
@@ -197,10 +211,13 @@ void lower_affine_grid(LowerContext& context) {
   const bool centres = int_attribute(context.node(), "align_corners") != 0;
   const size_t axes = out.size() - 2;
   auto space = context.space("i", out);
-  auto theta = [&](int64_t column) { return context.read(0, std::vector<Affine>{space.position[0], space.position.back(), Affine(column)}); };
+  auto theta = [&](int64_t column) {
+    return context.read(0, std::vector<Affine>{space.position[0], space.position.back(), Affine(column)});
+  };
   ExprPtr sum = theta(static_cast<int64_t>(axes));
   for (size_t axis = 0; axis < axes; ++axis) {
-    const ExprPtr extent = float_extent(context, out[1 + axis], type), i = cast(type, index_value(space.position[1 + axis]));
+    const ExprPtr extent = float_extent(context, out[1 + axis], type),
+                  i = cast(type, index_value(space.position[1 + axis]));
     const ExprPtr one = constant(type, 1), two = constant(type, 2);
     ExprPtr at;
     if (centres) {
@@ -218,8 +235,8 @@ void lower_affine_grid(LowerContext& context) {
 
 // --- DeformConv ------------------------------------------------------------------------------------
 
-// What the shapes and attributes of a deformable convolution say. Inputs: X, W, offset, B, mask; of the columns
-// X, offset, mask.
+// What the shapes and attributes of a deformable convolution say. Inputs: X, W, offset, B, mask; of the
+// columns X, offset, mask.
 struct Deformed {
   Window window;
   int64_t groups = 1, offset_groups = 1, taps = 1;
@@ -235,7 +252,8 @@ Deformed deformed(const Node& node, const Shape& map, const std::vector<int64_t>
   result.groups = int_attribute(node, "group");
   result.offset_groups = int_attribute(node, "offset_group");
   for (int64_t size : kernel) {
-    if (size > (int64_t{1} << 20) / result.taps) fail(ErrorKind::Shape, node.origin.str(), ": the kernel has more than 2^20 elements");
+    if (size > (int64_t{1} << 20) / result.taps)
+      fail(ErrorKind::Shape, node.origin.str(), ": the kernel has more than 2^20 elements");
     result.taps *= size;
   }
   if (!map[1].is_constant()) {
@@ -244,7 +262,8 @@ Deformed deformed(const Node& node, const Shape& map, const std::vector<int64_t>
   const int64_t channels = map[1].constant();
   for (int64_t groups : {result.groups, result.offset_groups}) {
     if (groups < 1 || channels % groups != 0) {
-      fail(ErrorKind::Shape, node.origin.str(), ": ", channels, " channels do not divide into ", groups, " groups");
+      fail(ErrorKind::Shape, node.origin.str(), ": ", channels, " channels do not divide into ", groups,
+           " groups");
     }
   }
   return result;
@@ -264,19 +283,22 @@ void infer_deform_conv(InferContext& context) {
   const Shape& map = context.shape(0);
   const Shape& weights = context.shape(1);
   if (!is_constant(weights) || weights.size() != map.size()) {
-    context.error("X and W have shapes ", str(map), " and ", str(weights), "; equal ranks and a fixed kernel are needed",
-                  how_to_bind(context.graph(), weights));
+    context.error("X and W have shapes ", str(map), " and ", str(weights),
+                  "; equal ranks and a fixed kernel are needed", how_to_bind(context.graph(), weights));
   }
   need_equal(context, map[1], weights[1] * Dim(int_attribute(node, "group")),
-             text("X and W have shapes ", str(map), " and ", str(weights), ", which do not fit ", int_attribute(node, "group"), " groups"));
+             text("X and W have shapes ", str(map), " and ", str(weights), ", which do not fit ",
+                  int_attribute(node, "group"), " groups"));
   std::vector<int64_t> kernel = constant_shape({weights.begin() + 2, weights.end()});
   const std::vector<int64_t> told = ints_attribute(node, "kernel_shape");
   if (!told.empty() && told != kernel) context.error("kernel_shape does not fit W of shape ", str(weights));
   const Deformed form = deformed(node, map, kernel);
   if (weights[0].constant() % form.groups != 0) {
-    context.error("X and W have shapes ", str(map), " and ", str(weights), ", which do not fit ", form.groups, " groups");
+    context.error("X and W have shapes ", str(map), " and ", str(weights), ", which do not fit ", form.groups,
+                  " groups");
   }
-  const Shape offsets = per_tap(form, map[0], static_cast<int64_t>(kernel.size())), mask = per_tap(form, map[0], 1);
+  const Shape offsets = per_tap(form, map[0], static_cast<int64_t>(kernel.size())),
+              mask = per_tap(form, map[0], 1);
   need_shape(context, 2, offsets, "offset");
   need_shape(context, 3, {weights[0]}, "B");
   need_shape(context, 4, mask, "mask");
@@ -295,8 +317,11 @@ std::vector<Node> expand_deform_conv(Graph& graph, const Node& node) {
   std::vector<ValueId> inputs = {node.inputs[0], node.inputs[2]};
   if (input_given(node, 4)) inputs.push_back(node.inputs[4]);
   const ValueId columns = build.add("DeformColumns", inputs, attributes);
-  const Dim depth = element_count({weights.begin() + 1, weights.end()}), points = element_count({out.begin() + 2, out.end()});
-  auto shaped = [](std::vector<Dim> shape) { return std::map<std::string, Attribute>{{"shape", std::move(shape)}, {"allowzero", int64_t{1}}}; };
+  const Dim depth = element_count({weights.begin() + 1, weights.end()}),
+            points = element_count({out.begin() + 2, out.end()});
+  auto shaped = [](std::vector<Dim> shape) {
+    return std::map<std::string, Attribute>{{"shape", std::move(shape)}, {"allowzero", int64_t{1}}};
+  };
   const ValueId matrix = build.add("Reshape", {columns}, shaped({out[0], Dim(groups), depth, points}));
   const ValueId rows = build.add("Reshape", {node.inputs[1]}, shaped({Dim(groups), Dim(features), depth}));
   const ValueId product = build.add("MatMul", {rows, matrix});
@@ -310,7 +335,8 @@ std::vector<Node> expand_deform_conv(Graph& graph, const Node& node) {
 }
 
 void infer_deform_columns(InferContext& context) {
-  const Deformed form = deformed(context.node(), context.shape(0), ints_attribute(context.node(), "kernel_shape"));
+  const Deformed form =
+      deformed(context.node(), context.shape(0), ints_attribute(context.node(), "kernel_shape"));
   Shape shape = {context.shape(0)[0], context.shape(0)[1]};
   for (int64_t size : form.window.kernel) shape.push_back(Dim(size));
   shape.insert(shape.end(), form.window.output.begin(), form.window.output.end());
@@ -319,9 +345,9 @@ void infer_deform_columns(InferContext& context) {
 
 // The loops over batch, group of offsets, channels of the group, taps and points.
 struct DeformLoops {
-  TableSpace table;                // without the channels
+  TableSpace table;  // without the channels
   std::vector<Iterator> iterators;
-  std::vector<Affine> position;    // of the result
+  std::vector<Affine> position;  // of the result
   Affine batch, channel, group, tap;
   std::vector<Affine> taps, points;
 };
@@ -370,14 +396,18 @@ void lower_deform_columns(LowerContext& context) {
   };
   std::vector<SampledAxis> sampled;
   for (int64_t i = 0; i < axes; ++i) {
-    const Affine regular = loops.points[i] * form.window.strides[i] + loops.taps[i] * form.window.dilations[i] - Affine(form.window.before[i]);
+    const Affine regular = loops.points[i] * form.window.strides[i] +
+                           loops.taps[i] * form.window.dilations[i] - Affine(form.window.before[i]);
     const ExprPtr moved = context.read(1, at_point(tap * axes + Affine(i)));
     const int place = context.local("place", type, loops.table.shape);
     context.assign("place", loops.table.iterators, place, loops.table.position,
                    binary(BinaryOp::Add, cast(type, index_value(regular)), moved));
     sampled.push_back(linear_axis(context, loops.table, place, map[2 + i], true));
   }
-  SampleLoops sample{loops.iterators, loops.position, {{loops.batch, nullptr}, {loops.channel, nullptr}}, *context.output_value(0).shape};
+  SampleLoops sample{loops.iterators,
+                     loops.position,
+                     {{loops.batch, nullptr}, {loops.channel, nullptr}},
+                     *context.output_value(0).shape};
   if (context.has_input(2)) sample.factor = context.read(2, at_point(tap));
   lower_samples(context, sample, sampled, context.output(0));
 }
@@ -385,8 +415,12 @@ void lower_deform_columns(LowerContext& context) {
 }  // namespace
 
 void register_sampling_ops(OpTable& table) {
-  OpRow grid = onnx_row("resampling", {"GridSample", 16, old_modes}, "The map at the points of a grid: nearest, linear or cubic, with any padding.", {2, 2},
-                            {{"mode", std::string("linear")}, {"padding_mode", std::string("zeros")}, {"align_corners", int64_t{0}}});
+  OpRow grid =
+      onnx_row("resampling", {"GridSample", 16, old_modes},
+               "The map at the points of a grid: nearest, linear or cubic, with any padding.", {2, 2},
+               {{"mode", std::string("linear")},
+                {"padding_mode", std::string("zeros")},
+                {"align_corners", int64_t{0}}});
   grid.onnx.push_back({"GridSample", 20});
   grid.traits.blocks = OpTraits::Blocks::Channelwise;
   grid.equation = "O[n,c,y,x] += W[t,n,y,x] * V[u,n,y,x] * I[n,c,Y[t,n,y,x],X[u,n,y,x]]";
@@ -394,23 +428,29 @@ void register_sampling_ops(OpTable& table) {
   grid.lower = lower_grid_sample;
   table.add(std::move(grid));
 
-  OpRow affine = onnx_row("resampling", {"AffineGrid", 20, input_to_dims(1, "size")}, "The grid that an affine map makes of regular points.", {1, 2},
-                              {{"size", std::vector<int64_t>(), true}, {"align_corners", int64_t{0}}});
+  OpRow affine = onnx_row("resampling", {"AffineGrid", 20, input_to_dims(1, "size")},
+                          "The grid that an affine map makes of regular points.", {1, 2},
+                          {{"size", std::vector<int64_t>(), true}, {"align_corners", int64_t{0}}});
   affine.equation = "O[n,y,x,k] = theta[n,k,0] * X[x] + theta[n,k,1] * Y[y] + theta[n,k,2]";
   affine.infer = infer_affine_grid;
   affine.lower = lower_affine_grid;
   table.add(std::move(affine));
 
-  const std::vector<AttributeRow> window = {{"dilations", std::vector<int64_t>()}, {"group", int64_t{1}}, {"kernel_shape", std::vector<int64_t>()},
-                                            {"offset_group", int64_t{1}}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
-  OpRow conv = onnx_row("resampling", {"DeformConv", 19}, "Convolution whose taps are moved by offsets, linear between elements, and weighted by a mask.", {3, 5},
-                            window);
+  const std::vector<AttributeRow> window = {
+      {"dilations", std::vector<int64_t>()},    {"group", int64_t{1}},
+      {"kernel_shape", std::vector<int64_t>()}, {"offset_group", int64_t{1}},
+      {"pads", std::vector<int64_t>()},         {"strides", std::vector<int64_t>()}};
+  OpRow conv = onnx_row(
+      "resampling", {"DeformConv", 19},
+      "Convolution whose taps are moved by offsets, linear between elements, and weighted by a mask.", {3, 5},
+      window);
   conv.kind = OpRow::Kind::Expand;
   conv.category = "convolution";
   conv.infer = infer_deform_conv;
   conv.expand = expand_deform_conv;
   table.add(std::move(conv));
-  OpRow columns = onnx_row("resampling", {"DeformColumns", 1}, "The elements that the taps of a deformable convolution meet.", {2, 3}, window);
+  OpRow columns = onnx_row("resampling", {"DeformColumns", 1},
+                           "The elements that the taps of a deformable convolution meet.", {2, 3}, window);
   columns.onnx.clear();
   columns.category = "convolution";
   columns.infer = infer_deform_columns;

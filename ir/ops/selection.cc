@@ -6,7 +6,9 @@ namespace {
 
 // --- NonZero -------------------------------------------------------------------------------------
 
-void normalize_non_zero(Graph& graph, Node& node) { add_size(graph, node, element_count(*graph[node.inputs.at(0)].shape)); }
+void normalize_non_zero(Graph& graph, Node& node) {
+  add_size(graph, node, element_count(*graph[node.inputs.at(0)].shape));
+}
 
 void infer_non_zero(InferContext& context) {
   context.set_output(0, DType::I64, {Dim(context.rank(0)), infer_size(context)});
@@ -25,7 +27,8 @@ std::vector<Node> expand_non_zero(Graph& graph, const Node& node) {
 
 void infer_unravel(InferContext& context) {
   const Shape shape = dims_attribute(context.node(), "shape");
-  if (context.rank(0) != 1) context.error("the positions have shape ", str(context.shape(0)), "; rank 1 is needed");
+  if (context.rank(0) != 1)
+    context.error("the positions have shape ", str(context.shape(0)), "; rank 1 is needed");
   context.set_output(0, DType::I64, {Dim(static_cast<int64_t>(shape.size())), context.shape(0)[0]});
 }
 
@@ -37,7 +40,8 @@ void lower_unravel(LowerContext& context) {
     ExprPtr at = context.read(0, space.position);
     if (stride != Dim(1)) at = binary(BinaryOp::Div, at, index_value(context.dim(stride)));
     if (axis > 1) at = binary(BinaryOp::Mod, at, index_value(context.dim(shape[axis - 1])));
-    context.assign("coordinate", space.iterators, context.output(0), {Affine(static_cast<int64_t>(axis) - 1), space.position[0]}, at);
+    context.assign("coordinate", space.iterators, context.output(0),
+                   {Affine(static_cast<int64_t>(axis) - 1), space.position[0]}, at);
     stride = stride * shape[axis - 1];
   }
 }
@@ -49,14 +53,17 @@ Dim chosen_extent(const Node& node, const Shape& shape) {
   if (!has_attribute(node, "axis")) return element_count(shape);
   const int64_t axis = int_attribute(node, "axis"), rank = static_cast<int64_t>(shape.size());
   if (axis < -rank || axis >= rank) {
-    fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is outside of -", rank, "..", rank - 1, " for a tensor of rank ", rank);
+    fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is outside of -", rank, "..", rank - 1,
+         " for a tensor of rank ", rank);
   }
   return shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
 }
 
 void normalize_compress(Graph& graph, Node& node) {
   const Shape& condition = *graph[node.inputs.at(1)].shape;
-  if (condition.size() != 1) fail(ErrorKind::Shape, node.origin.str(), ": the condition has shape ", str(condition), "; rank 1 is needed");
+  if (condition.size() != 1)
+    fail(ErrorKind::Shape, node.origin.str(), ": the condition has shape ", str(condition),
+         "; rank 1 is needed");
   const Dim extent = chosen_extent(node, *graph[node.inputs.at(0)].shape);
   add_size(graph, node, condition[0] == extent ? extent : min(condition[0], extent));
 }
@@ -75,25 +82,29 @@ std::vector<Node> expand_compress(Graph& graph, const Node& node) {
   ValueId condition = node.inputs[1];
   if (build.shape(condition)[0] != extent) {
     // What it says of places after the last element counts for nothing.
-    condition = build.add("Slice", {condition}, {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{extent}}});
+    condition = build.add("Slice", {condition},
+                          {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{extent}}});
   }
   const ValueId positions = chosen_positions(build, node, condition);
   if (!output_wanted(node, 0)) return build.take();
   const bool flat = !has_attribute(node, "axis");
   const ValueId data = flat ? flat_view(build, node.inputs[0]) : node.inputs[0];
-  build.add_to("Gather", {data, positions}, {node.outputs[0]}, {{"axis", flat ? int64_t{0} : int_attribute(node, "axis")}});
+  build.add_to("Gather", {data, positions}, {node.outputs[0]},
+               {{"axis", flat ? int64_t{0} : int_attribute(node, "axis")}});
   return build.take();
 }
 
 OpRow selection(const std::string& name, int since, const std::string& doc, Normalize normalize,
-                std::function<void(InferContext&)> infer, std::function<std::vector<Node>(Graph&, const Node&)> expand) {
+                std::function<void(InferContext&)> infer,
+                std::function<std::vector<Node>(Graph&, const Node&)> expand) {
   OpRow row;
   row.name = name;
   row.kind = OpRow::Kind::Expand;
   row.category = "selection";
   row.doc = doc;
   row.onnx = {{name, since, std::move(normalize)}};
-  row.attributes = {{"symbol", std::string(), true, "the size that the last output holds; the importer adds both"}};
+  row.attributes = {
+      {"symbol", std::string(), true, "the size that the last output holds; the importer adds both"}};
   row.infer = std::move(infer);
   row.expand = std::move(expand);
   return row;
@@ -102,13 +113,15 @@ OpRow selection(const std::string& name, int since, const std::string& doc, Norm
 }  // namespace
 
 void register_selection_ops(OpTable& table) {
-  OpRow non_zero = selection("NonZero", 9, "The coordinates of the elements that are not 0, in row-major order.", normalize_non_zero,
-                             infer_non_zero, expand_non_zero);
+  OpRow non_zero =
+      selection("NonZero", 9, "The coordinates of the elements that are not 0, in row-major order.",
+                normalize_non_zero, infer_non_zero, expand_non_zero);
   non_zero.outputs = 2;
   table.add(std::move(non_zero));
 
-  OpRow compress = selection("Compress", 9, "The slices along an axis, or the elements, that a condition chooses.", normalize_compress,
-                             infer_compress, expand_compress);
+  OpRow compress =
+      selection("Compress", 9, "The slices along an axis, or the elements, that a condition chooses.",
+                normalize_compress, infer_compress, expand_compress);
   compress.outputs = 2;
   compress.minimum_inputs = compress.maximum_inputs = 2;
   compress.types = {{kBools, {1}}};

@@ -13,7 +13,7 @@ constexpr int64_t kLongest = 1 << 20;        // of a transform
 constexpr int64_t kLargestMatrix = 1 << 24;  // elements of one constant
 // A transform up to this length is one product: two of a factor each have less to add, but smaller matrices.
 constexpr int64_t kShort = 256;
-constexpr int64_t kLargestFactor = 32;       // of a longer one
+constexpr int64_t kLargestFactor = 32;  // of a longer one
 
 // --- DFT -------------------------------------------------------------------------------------------
 
@@ -21,39 +21,47 @@ constexpr int64_t kLargestFactor = 32;       // of a longer one
 struct Transform {
   int64_t axis = 0, length = 0, outputs = 0;
   bool inverse = false;
-  bool of_half = false;            // of the first half of the spectrum of real numbers, which it gives; else it gives complex ones
+  // Of the first half of the spectrum of real numbers, which it gives; else it gives complex ones.
+  bool of_half = false;
 };
 
 int64_t one_number(const Node& node, const std::vector<int64_t>& values, const char* what) {
-  if (values.size() != 1) fail(ErrorKind::Shape, node.origin.str(), ": ", what, " has ", values.size(), " numbers; one is needed");
+  if (values.size() != 1)
+    fail(ErrorKind::Shape, node.origin.str(), ": ", what, " has ", values.size(), " numbers; one is needed");
   return values[0];
 }
 
 Transform transform_of(const Node& node, const Shape& shape) {
   const int64_t rank = static_cast<int64_t>(shape.size());
   if (rank < 2 || (shape.back() != Dim(1) && shape.back() != Dim(2))) {
-    fail(ErrorKind::Shape, node.origin.str(), ": the input has shape ", str(shape), "; [..., signal, 1 or 2] is needed");
+    fail(ErrorKind::Shape, node.origin.str(), ": the input has shape ", str(shape),
+         "; [..., signal, 1 or 2] is needed");
   }
   Transform result;
   const int64_t axis = int_attribute(node, "axis");
   result.axis = axis < 0 ? axis + rank : axis;
   if (result.axis < 0 || result.axis >= rank - 1) {
-    fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is no axis of signals in a tensor of shape ", str(shape));
+    fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is no axis of signals in a tensor of shape ",
+         str(shape));
   }
   result.inverse = int_attribute(node, "inverse") != 0;
   const bool onesided = int_attribute(node, "onesided") != 0;
   result.of_half = onesided && result.inverse;
   if (result.of_half && shape.back() != Dim(2)) {
-    fail(ErrorKind::Shape, node.origin.str(), ": the input has shape ", str(shape), "; with `inverse` and `onesided` it is half a spectrum, [..., numbers, 2]");
+    fail(ErrorKind::Shape, node.origin.str(), ": the input has shape ", str(shape),
+         "; with `inverse` and `onesided` it is half a spectrum, [..., numbers, 2]");
   }
   std::vector<Dim> given = dims_attribute(node, "dft_length");
   if (given.empty()) given = {result.of_half ? (shape[result.axis] - Dim(1)) * Dim(2) : shape[result.axis]};
   result.length = one_number(node, fixed(node, given, "dft_length"), "dft_length");
   if (result.length < 1 || result.length > kLongest) {
-    fail(ErrorKind::Shape, node.origin.str(), ": dft_length is ", result.length, "; 1 to ", kLongest, " is possible");
+    fail(ErrorKind::Shape, node.origin.str(), ": dft_length is ", result.length, "; 1 to ", kLongest,
+         " is possible");
   }
   if (!shape[result.axis].is_constant()) {
-    throw NeedsNumbers(node, text("axis ", axis, " has size '", shape[result.axis].str(), "', which depends on symbols"), {shape[result.axis]});
+    throw NeedsNumbers(
+        node, text("axis ", axis, " has size '", shape[result.axis].str(), "', which depends on symbols"),
+        {shape[result.axis]});
   }
   result.outputs = onesided && !result.inverse ? result.length / 2 + 1 : result.length;
   return result;
@@ -91,10 +99,12 @@ class DftBuilder {
     using Ints = std::vector<int64_t>;
     return build_.add("Slice", {value}, {{"starts", Ints{0}}, {"ends", Ints{count}}, {"axes", Ints{axis}}});
   }
-  ValueId filled(ValueId value, int64_t zeros) { return build_.add("Pad", {value}, {{"pads", std::vector<int64_t>{0, 0, 0, 0, zeros, 0}}}); }
+  ValueId filled(ValueId value, int64_t zeros) {
+    return build_.add("Pad", {value}, {{"pads", std::vector<int64_t>{0, 0, 0, 0, zeros, 0}}});
+  }
 
-  // The real numbers whose spectrum begins with `half`, [batch, n, 2]. The other half is its mirror image, conjugated, so that each
-  // number but the first and, of an even length, the one in the middle counts twice.
+  // The real numbers whose spectrum begins with `half`, [batch, n, 2]. The other half is its mirror image,
+  // conjugated, so that each number but the first and, of an even length, the one in the middle counts twice.
   ValueId from_half(ValueId half) {
     const int64_t length = transform_.length, whole = length / 2 + 1;
     if (build_.shape(half)[1].constant() > whole) half = first(half, whole);
@@ -110,8 +120,11 @@ class DftBuilder {
     }
     if (given < whole) half = filled(half, whole - given);
     using Ints = std::vector<int64_t>;
-    const ValueId mirrored = build_.add("Slice", {half}, {{"starts", Ints{length - whole}}, {"ends", Ints{0}}, {"axes", Ints{1}}, {"steps", Ints{-1}}});
-    const ValueId conjugated = build_.add("Mul", {mirrored, build_.constant(number_tensor(type_, {2}, {1, -1}))});
+    const ValueId mirrored = build_.add(
+        "Slice", {half},
+        {{"starts", Ints{length - whole}}, {"ends", Ints{0}}, {"axes", Ints{1}}, {"steps", Ints{-1}}});
+    const ValueId conjugated =
+        build_.add("Mul", {mirrored, build_.constant(number_tensor(type_, {2}, {1, -1}))});
     const ValueId spectrum = build_.add("Concat", {half, conjugated}, {{"axis", int64_t{1}}});
     return first(factored(spectrum, length), 1, 2);
   }
@@ -131,7 +144,8 @@ class DftBuilder {
 
   // e to the power 2 pi i turns / length, forward or inverse; the whole transform divides by its length once.
   std::pair<double, double> root(int64_t turns, int64_t length) const {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(turns % length) / static_cast<double>(length);
+    const double angle =
+        2 * std::numbers::pi * static_cast<double>(turns % length) / static_cast<double>(length);
     return {std::cos(angle), transform_.inverse ? std::sin(angle) : -std::sin(angle)};
   }
 
@@ -142,7 +156,8 @@ class DftBuilder {
   }
 
   // A constant of so many elements, filled through `value`.
-  ValueId matrix(const std::vector<int64_t>& shape, const std::function<double(const std::vector<int64_t>&)>& value) {
+  ValueId matrix(const std::vector<int64_t>& shape,
+                 const std::function<double(const std::vector<int64_t>&)>& value) {
     int64_t count = 1;
     for (int64_t size : shape) count *= size;
     if (count > kLargestMatrix) {
@@ -153,7 +168,8 @@ class DftBuilder {
     std::vector<int64_t> at(shape.size(), 0);
     for (int64_t i = 0; i < count; ++i) {
       tensor->set(i, value(at));
-      for (size_t axis = shape.size(); axis > 0 && ++at[axis - 1] == shape[axis - 1]; --axis) at[axis - 1] = 0;
+      for (size_t axis = shape.size(); axis > 0 && ++at[axis - 1] == shape[axis - 1]; --axis)
+        at[axis - 1] = 0;
     }
     return build_.constant(tensor);
   }
@@ -171,12 +187,13 @@ class DftBuilder {
       return scale * part(root(at[0] * at[2], length), at[1], at[3]);
     });
     const ValueId rows = reshaped(signal, {shape[0], Dim(given * parts)});
-    const ValueId result = build_.add("MatMul", {rows, reshaped(weights, {Dim(given * parts), Dim(outputs * 2)})});
+    const ValueId result =
+        build_.add("MatMul", {rows, reshaped(weights, {Dim(given * parts), Dim(outputs * 2)})});
     return reshaped(result, {shape[0], Dim(outputs), Dim(2)});
   }
 
-  // With n = n1 * rest + n2 and k = k1 + factor * k2: transforms over n1 whose results are turned by n2 * k1, then
-  // transforms over n2.
+  // With n = n1 * rest + n2 and k = k1 + factor * k2: transforms over n1 whose results are turned by n2 * k1,
+  // then transforms over n2.
   ValueId factored(ValueId signal, int64_t length) {
     if (is_short(length)) return product(signal, length, length);
     const Shape shape = build_.shape(signal);
@@ -185,7 +202,8 @@ class DftBuilder {
       return part(root(at[3] * (at[1] * rest + at[0]), length), at[2], at[4]);
     });
     const ValueId split = reshaped(signal, {shape[0], Dim(factor), Dim(rest), Dim(parts)});
-    const ValueId turned = build_.add("Einsum", {split, turns}, {{"equation", std::string("bnmc,mncxz->bxmz")}});
+    const ValueId turned =
+        build_.add("Einsum", {split, turns}, {{"equation", std::string("bnmc,mncxz->bxmz")}});
     const ValueId inner = factored(reshaped(turned, {shape[0] * Dim(factor), Dim(rest), Dim(2)}), rest);
     const ValueId apart = reshaped(inner, {shape[0], Dim(factor), Dim(rest), Dim(2)});
     const ValueId ordered = build_.add("Transpose", {apart}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
@@ -221,7 +239,8 @@ std::vector<Node> expand_dft(Graph& graph, const Node& node) {
   auto reshape = [&](ValueId value, const Shape& to) {
     return build.add("Reshape", {value}, {{"shape", std::vector<Dim>(to)}, {"allowzero", int64_t{1}}});
   };
-  ValueId result = DftBuilder(build, node, transform, computed).run(reshape(signal, {batch, shape[shape.size() - 2], shape.back()}));
+  ValueId result = DftBuilder(build, node, transform, computed)
+                       .run(reshape(signal, {batch, shape[shape.size() - 2], shape.back()}));
   Shape out = shape;
   out[out.size() - 2] = transform.outputs;
   out.back() = transform.of_half ? 1 : 2;
@@ -235,7 +254,8 @@ std::vector<Node> expand_dft(Graph& graph, const Node& node) {
 void normalize_axis(Graph& graph, Node& node) {
   if (input_given(node, 2)) {
     input_to_ints(2, "axis")(graph, node);
-    node.attributes["axis"] = one_number(node, std::get<std::vector<int64_t>>(node.attributes.at("axis")), "axis");
+    node.attributes["axis"] =
+        one_number(node, std::get<std::vector<int64_t>>(node.attributes.at("axis")), "axis");
   }
   input_to_dims(1, "dft_length")(graph, node);
 }
@@ -254,24 +274,27 @@ struct Frames {
 
 Frames frames_of(const Node& node, const Shape& signal) {
   if (signal.size() != 3 || (signal[2] != Dim(1) && signal[2] != Dim(2))) {
-    fail(ErrorKind::Shape, node.origin.str(), ": the signal has shape ", str(signal), "; [batch, length, 1 or 2] is needed");
+    fail(ErrorKind::Shape, node.origin.str(), ": the signal has shape ", str(signal),
+         "; [batch, length, 1 or 2] is needed");
   }
   Frames frames;
   frames.step = one_number(node, ints_attribute(node, "frame_step"), "frame_step");
   frames.length = one_number(node, ints_attribute(node, "frame_length"), "frame_length");
   if (frames.step < 1 || frames.step > (int64_t{1} << 31) || frames.length < 1 || frames.length > kLongest) {
-    fail(ErrorKind::Shape, node.origin.str(), ": frame_step is ", frames.step, " and frame_length ", frames.length, "; both must be positive, the length at most ", kLongest);
+    fail(ErrorKind::Shape, node.origin.str(), ": frame_step is ", frames.step, " and frame_length ",
+         frames.length, "; both must be positive, the length at most ", kLongest);
   }
   const Dim moves = signal[1] - Dim(frames.length);
   if (moves.is_constant() && moves.constant() < 0) {
-    fail(ErrorKind::Shape, node.origin.str(), ": a frame of ", frames.length, " elements does not fit a signal of ", signal[1].str());
+    fail(ErrorKind::Shape, node.origin.str(), ": a frame of ", frames.length,
+         " elements does not fit a signal of ", signal[1].str());
   }
   frames.count = floor_div(moves, Dim(frames.step)) + Dim(1);
   return frames;
 }
 
-// Inputs: signal, frame_step, window, frame_length; the numbers become attributes. The frames are as long as the
-// window where their length is left out.
+// Inputs: signal, frame_step, window, frame_length; the numbers become attributes. The frames are as long as
+// the window where their length is left out.
 void normalize_stft(Graph& graph, Node& node) {
   const Value& signal = graph[node.inputs.at(0)];
   if (input_given(node, 3)) {
@@ -303,16 +326,19 @@ void infer_stft(InferContext& context) {
 
 std::vector<Node> expand_stft(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
-  std::map<std::string, Attribute> framing = {{"frame_step", node.attributes.at("frame_step")}, {"frame_length", node.attributes.at("frame_length")}};
+  std::map<std::string, Attribute> framing = {{"frame_step", node.attributes.at("frame_step")},
+                                              {"frame_length", node.attributes.at("frame_length")}};
   const ValueId frames = build.add("Frames", node.inputs, framing);
-  build.add_to("DFT", {frames}, {node.outputs[0]}, {{"axis", int64_t{2}}, {"onesided", int_attribute(node, "onesided")}});
+  build.add_to("DFT", {frames}, {node.outputs[0]},
+               {{"axis", int64_t{2}}, {"onesided", int_attribute(node, "onesided")}});
   return build.take();
 }
 
 void infer_frames(InferContext& context) {
   const Frames frames = frames_of(context.node(), context.shape(0));
   check_window(context, frames);
-  context.set_output(0, context.dtype(0), {context.shape(0)[0], frames.count, Dim(frames.length), context.shape(0)[2]});
+  context.set_output(0, context.dtype(0),
+                     {context.shape(0)[0], frames.count, Dim(frames.length), context.shape(0)[2]});
 }
 
 void lower_frames(LowerContext& context) {
@@ -350,9 +376,13 @@ void lower_window(LowerContext& context, const CosineWindow& window) {
     round = binary(BinaryOp::Max, binary(BinaryOp::Sub, round, constant(type, 1)), constant(type, 1));
   }
   const ExprPtr turn = binary(BinaryOp::Div, cast(type, index_value(space.position[0])), round);
-  auto wave = [&](double times) { return unary(UnaryOp::Cos, binary(BinaryOp::Mul, turn, constant(type, times * 2 * std::numbers::pi))); };
-  ExprPtr value = binary(BinaryOp::Sub, constant(type, window.a0), binary(BinaryOp::Mul, constant(type, window.a1), wave(1)));
-  if (window.a2 != 0) value = binary(BinaryOp::Add, value, binary(BinaryOp::Mul, constant(type, window.a2), wave(2)));
+  auto wave = [&](double times) {
+    return unary(UnaryOp::Cos, binary(BinaryOp::Mul, turn, constant(type, times * 2 * std::numbers::pi)));
+  };
+  ExprPtr value = binary(BinaryOp::Sub, constant(type, window.a0),
+                         binary(BinaryOp::Mul, constant(type, window.a1), wave(1)));
+  if (window.a2 != 0)
+    value = binary(BinaryOp::Add, value, binary(BinaryOp::Mul, constant(type, window.a2), wave(2)));
   context.assign("e", space.iterators, context.output(0), space.position, value);
 }
 
@@ -368,14 +398,19 @@ MelBank bank_of(const Node& node) {
   auto integer = [&](const char* name) { return one_number(node, ints_attribute(node, name), name); };
   auto real = [&](const char* name) {
     const std::vector<double> values = floats_attribute(node, name);
-    if (values.size() != 1) fail(ErrorKind::Shape, node.origin.str(), ": ", name, " has ", values.size(), " numbers; one is needed");
+    if (values.size() != 1)
+      fail(ErrorKind::Shape, node.origin.str(), ": ", name, " has ", values.size(),
+           " numbers; one is needed");
     return values[0];
   };
-  const MelBank bank = {integer("num_mel_bins"), integer("dft_length"), integer("sample_rate"), real("lower_edge_hertz"), real("upper_edge_hertz")};
-  const bool sizes = bank.bins >= 1 && bank.bins <= kLongest && bank.length >= 1 && bank.length <= kLongest && bank.bins * (bank.length / 2 + 1) <= kLargestMatrix;
+  const MelBank bank = {integer("num_mel_bins"), integer("dft_length"), integer("sample_rate"),
+                        real("lower_edge_hertz"), real("upper_edge_hertz")};
+  const bool sizes = bank.bins >= 1 && bank.bins <= kLongest && bank.length >= 1 && bank.length <= kLongest &&
+                     bank.bins * (bank.length / 2 + 1) <= kLargestMatrix;
   if (!sizes || bank.rate < 1 || !(bank.low >= 0) || !(bank.high > bank.low) || !(bank.high < 1e12)) {
-    fail(ErrorKind::Shape, node.origin.str(), ": num_mel_bins is ", bank.bins, ", dft_length ", bank.length, ", sample_rate ", bank.rate,
-         " and the edges are ", bank.low, " and ", bank.high, "; positive sizes of at most 2^24 weights and edges in order are needed");
+    fail(ErrorKind::Shape, node.origin.str(), ": num_mel_bins is ", bank.bins, ", dft_length ", bank.length,
+         ", sample_rate ", bank.rate, " and the edges are ", bank.low, " and ", bank.high,
+         "; positive sizes of at most 2^24 weights and edges in order are needed");
   }
   return bank;
 }
@@ -387,7 +422,8 @@ std::vector<int64_t> mel_places(const MelBank& bank) {
   std::vector<int64_t> places;
   for (int64_t i = 0; i < bank.bins + 2; ++i) {
     const double hertz = 700 * (std::pow(10, (static_cast<double>(i) * step + low) / 2595) - 1);
-    places.push_back(static_cast<int64_t>(std::floor(static_cast<double>(bank.length + 1) * hertz / static_cast<double>(bank.rate))));
+    places.push_back(static_cast<int64_t>(
+        std::floor(static_cast<double>(bank.length + 1) * hertz / static_cast<double>(bank.rate))));
   }
   return places;
 }
@@ -401,13 +437,15 @@ std::vector<Node> expand_mel(Graph& graph, const Node& node) {
     const int64_t left = places[i], peak = places[i + 1], right = places[i + 2];
     for (int64_t j = std::max<int64_t>(left, 0); j < rows && j <= std::max(peak, right); ++j) {
       double& value = values[static_cast<size_t>(j * bank.bins + i)];
-      if (j <= peak) value = peak == left ? 1 : static_cast<double>(j - left) / static_cast<double>(peak - left);
+      if (j <= peak)
+        value = peak == left ? 1 : static_cast<double>(j - left) / static_cast<double>(peak - left);
       if (j >= peak && j < right) value = static_cast<double>(right - j) / static_cast<double>(right - peak);
     }
   }
   NodeBuilder build(graph, node);
   const DType type = graph[node.outputs[0]].dtype;
-  build.add_to("Identity", {build.constant(number_tensor(type, {rows, bank.bins}, values))}, {node.outputs[0]});
+  build.add_to("Identity", {build.constant(number_tensor(type, {rows, bank.bins}, values))},
+               {node.outputs[0]});
   return build.take();
 }
 
@@ -421,8 +459,10 @@ void infer_mel(InferContext& context) {
 
 void register_signal_ops(OpTable& table) {
   const std::vector<int64_t> none;
-  OpRow dft = onnx_row("signal", {"DFT", 17, old_axis}, "Discrete Fourier transform along an axis, as products with the matrices of its factors.", {1, 3},
-                         {{"axis", int64_t{-2}}, {"dft_length", none}, {"inverse", int64_t{0}}, {"onesided", int64_t{0}}});
+  OpRow dft = onnx_row(
+      "signal", {"DFT", 17, old_axis},
+      "Discrete Fourier transform along an axis, as products with the matrices of its factors.", {1, 3},
+      {{"axis", int64_t{-2}}, {"dft_length", none}, {"inverse", int64_t{0}}, {"onesided", int64_t{0}}});
   dft.onnx.push_back({"DFT", 20, normalize_axis});
   dft.kind = OpRow::Kind::Expand;
   dft.infer = infer_dft;
@@ -430,36 +470,52 @@ void register_signal_ops(OpTable& table) {
   table.add(std::move(dft));
 
   const std::vector<AttributeRow> framing = {{"frame_step", none, true}, {"frame_length", none}};
-  OpRow stft = onnx_row("signal", {"STFT", 17, normalize_stft}, "Discrete Fourier transforms of frames of a signal, weighted by a window.", {1, 4}, framing);
+  OpRow stft =
+      onnx_row("signal", {"STFT", 17, normalize_stft},
+               "Discrete Fourier transforms of frames of a signal, weighted by a window.", {1, 4}, framing);
   stft.attributes.push_back({"onesided", int64_t{1}});
   stft.kind = OpRow::Kind::Expand;
   stft.infer = infer_stft;
   stft.expand = expand_stft;
   table.add(std::move(stft));
-  OpRow frames = onnx_row("signal", {"Frames", 1}, "Parts of a signal that follow each other at a fixed distance, weighted by a window.", {1, 2}, framing);
+  OpRow frames = onnx_row(
+      "signal", {"Frames", 1},
+      "Parts of a signal that follow each other at a fixed distance, weighted by a window.", {1, 2}, framing);
   frames.onnx.clear();
   frames.equation = "O[b,f,t,c] = S[b,f*frame_step+t,c] * W[t]";
   frames.infer = infer_frames;
   frames.lower = lower_frames;
   table.add(std::move(frames));
 
-  static const CosineWindow kWindows[] = {{"BlackmanWindow", 0.42, 0.5, 0.08}, {"HammingWindow", 25.0 / 46, 21.0 / 46, 0}, {"HannWindow", 0.5, 0.5, 0}};
+  static const CosineWindow kWindows[] = {{"BlackmanWindow", 0.42, 0.5, 0.08},
+                                          {"HammingWindow", 25.0 / 46, 21.0 / 46, 0},
+                                          {"HannWindow", 0.5, 0.5, 0}};
   for (const CosineWindow& window : kWindows) {
-    OpRow row = onnx_row("signal", {window.name, 17, all_of({input_to_dims(0, "size"), dtype_attribute("output_datatype")})}, "A window of cosines over `size` elements.",
-                           {0, 1}, {{"size", none, true}, {"output_datatype", std::string("f32")}, {"periodic", int64_t{1}}});
-    row.equation = text(window.a0, " - ", window.a1, " * cos(t)", window.a2 != 0 ? text(" + ", window.a2, " * cos(2 * t)") : "");
+    OpRow row = onnx_row(
+        "signal", {window.name, 17, all_of({input_to_dims(0, "size"), dtype_attribute("output_datatype")})},
+        "A window of cosines over `size` elements.", {0, 1},
+        {{"size", none, true}, {"output_datatype", std::string("f32")}, {"periodic", int64_t{1}}});
+    row.equation = text(window.a0, " - ", window.a1, " * cos(t)",
+                        window.a2 != 0 ? text(" + ", window.a2, " * cos(2 * t)") : "");
     row.infer = infer_window;
     row.lower = [&window](LowerContext& context) { lower_window(context, window); };
     table.add(std::move(row));
   }
 
   const std::vector<double> real;
-  OpRow mel = onnx_row("signal", {"MelWeightMatrix", 17, all_of({input_to_floats(4, "upper_edge_hertz"), input_to_floats(3, "lower_edge_hertz"),
-                                                         input_to_ints(2, "sample_rate"), input_to_ints(1, "dft_length"),
-                                                         input_to_ints(0, "num_mel_bins"), dtype_attribute("output_datatype")})},
-                         "The weights of filters, evenly spaced on the mel scale, for the bins of a spectrum.", {0, 5},
-                         {{"num_mel_bins", none, true}, {"dft_length", none, true}, {"sample_rate", none, true}, {"lower_edge_hertz", real, true},
-                          {"upper_edge_hertz", real, true}, {"output_datatype", std::string("f32")}});
+  OpRow mel =
+      onnx_row("signal",
+               {"MelWeightMatrix", 17,
+                all_of({input_to_floats(4, "upper_edge_hertz"), input_to_floats(3, "lower_edge_hertz"),
+                        input_to_ints(2, "sample_rate"), input_to_ints(1, "dft_length"),
+                        input_to_ints(0, "num_mel_bins"), dtype_attribute("output_datatype")})},
+               "The weights of filters, evenly spaced on the mel scale, for the bins of a spectrum.", {0, 5},
+               {{"num_mel_bins", none, true},
+                {"dft_length", none, true},
+                {"sample_rate", none, true},
+                {"lower_edge_hertz", real, true},
+                {"upper_edge_hertz", real, true},
+                {"output_datatype", std::string("f32")}});
   mel.kind = OpRow::Kind::Expand;
   mel.infer = infer_mel;
   mel.expand = expand_mel;

@@ -5,7 +5,9 @@
 namespace tc {
 namespace {
 
-std::string name_of(int input, const std::string& what) { return what.empty() ? text("input ", input) : what; }
+std::string name_of(int input, const std::string& what) {
+  return what.empty() ? text("input ", input) : what;
+}
 
 }  // namespace
 
@@ -16,7 +18,8 @@ void need_equal(const InferContext& context, const Dim& left, const Dim& right, 
 void need_shape(const InferContext& context, int input, const Shape& needed, const std::string& what) {
   if (!context.has_input(input) || context.shape(input) == needed) return;
   const Shape& has = context.shape(input);
-  const std::string message = text(name_of(input, what), " has shape ", str(has), "; ", str(needed), " is needed");
+  const std::string message =
+      text(name_of(input, what), " has shape ", str(has), "; ", str(needed), " is needed");
   if (has.size() != needed.size()) context.error(message);
   // Sizes that never agree are told before those that may.
   for (size_t i = 0; i < has.size(); ++i) {
@@ -29,14 +32,16 @@ void need_one_element(const InferContext& context, int input, const std::string&
   if (!context.has_input(input)) return;
   const Shape& shape = context.shape(input);
   for (const Dim& size : shape) {
-    need_equal(context, size, Dim(1), text(name_of(input, what), " has shape ", str(shape), "; one element is needed"));
+    need_equal(context, size, Dim(1),
+               text(name_of(input, what), " has shape ", str(shape), "; one element is needed"));
   }
 }
 
 void need_broadcast(const InferContext& context, int input, const Shape& shape, const std::string& what) {
   if (!context.has_input(input)) return;
   const Shape& has = context.shape(input);
-  const std::string message = text(name_of(input, what), " of shape ", str(has), " does not broadcast to ", str(shape));
+  const std::string message =
+      text(name_of(input, what), " of shape ", str(has), " does not broadcast to ", str(shape));
   if (has.size() > shape.size()) context.error(message);
   for (size_t i = 0; i < has.size(); ++i) {
     if (has[i] != Dim(1)) need_equal(context, has[i], shape[shape.size() - has.size() + i], message);
@@ -44,7 +49,8 @@ void need_broadcast(const InferContext& context, int input, const Shape& shape, 
 }
 
 int64_t need_number(const InferContext& context, const Dim& size, const std::string& what) {
-  if (!size.is_constant()) context.unsupported(what, " depends on '", size.str(), "'", how_to_bind(context.graph(), {size}));
+  if (!size.is_constant())
+    context.unsupported(what, " depends on '", size.str(), "'", how_to_bind(context.graph(), {size}));
   return size.constant();
 }
 

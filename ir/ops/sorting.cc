@@ -32,9 +32,10 @@ void lower_ranks(LowerContext& context) {
   ExprPtr mine = key(space.position), theirs = key(other);
   ExprPtr first = binary(largest ? BinaryOp::Gt : BinaryOp::Lt, theirs, mine);
   ExprPtr earlier = binary(BinaryOp::Lt, index_value(other[axis]), index_value(space.position[axis]));
-  ExprPtr before = binary(BinaryOp::Or, first, binary(BinaryOp::And, binary(BinaryOp::Eq, theirs, mine), earlier));
-  context.reduce("rank", {space.iterators, {{"k", context.dim(shape[axis])}}}, context.output(0), space.position, Reduction::Sum,
-                 cast(DType::I64, before));
+  ExprPtr before =
+      binary(BinaryOp::Or, first, binary(BinaryOp::And, binary(BinaryOp::Eq, theirs, mine), earlier));
+  context.reduce("rank", {space.iterators, {{"k", context.dim(shape[axis])}}}, context.output(0),
+                 space.position, Reduction::Sum, cast(DType::I64, before));
 }
 
 // The first place where two rows differ decides; equal rows keep their order.
@@ -44,19 +45,26 @@ void lower_row_ranks(LowerContext& context) {
   const Affine i = Affine::variable("i"), j = Affine::variable("j"), k = Affine::variable("k");
   const std::vector<Iterator> rows = {{"i", context.dim(shape[0])}, {"j", context.dim(shape[0])}};
   const int differ = context.local("differ", DType::I64, {shape[0], shape[0]});
-  ExprPtr unequal = binary(BinaryOp::Ne, context.read_buffer(context.input(0), {i, k}), context.read_buffer(context.input(0), {j, k}));
+  ExprPtr unequal = binary(BinaryOp::Ne, context.read_buffer(context.input(0), {i, k}),
+                           context.read_buffer(context.input(0), {j, k}));
   context.reduce("differ", {rows, {{"k", length}}}, differ, {i, j}, Reduction::Min,
                  select(unequal, index_value(k), int_constant(DType::I64, INT64_MAX)));
   ExprPtr place = context.read_buffer(differ, {i, j});
-  ExprPtr inside = binary(BinaryOp::Max, binary(BinaryOp::Min, place, index_value(length - Affine(1))), int_constant(DType::I64, 0));
-  auto element = [&](const Affine& row) { return context.read(0, std::vector<Subscript>{{row, nullptr}, {Affine(0), inside}}); };
+  ExprPtr inside = binary(BinaryOp::Max, binary(BinaryOp::Min, place, index_value(length - Affine(1))),
+                          int_constant(DType::I64, 0));
+  auto element = [&](const Affine& row) {
+    return context.read(0, std::vector<Subscript>{{row, nullptr}, {Affine(0), inside}});
+  };
   ExprPtr equal = binary(BinaryOp::Eq, place, int_constant(DType::I64, INT64_MAX));
-  ExprPtr before = select(equal, binary(BinaryOp::Lt, index_value(j), index_value(i)), binary(BinaryOp::Lt, element(j), element(i)));
-  context.reduce("rank", {{rows[0]}, {rows[1]}}, context.output(0), {i}, Reduction::Sum, cast(DType::I64, before));
+  ExprPtr before = select(equal, binary(BinaryOp::Lt, index_value(j), index_value(i)),
+                          binary(BinaryOp::Lt, element(j), element(i)));
+  context.reduce("rank", {{rows[0]}, {rows[1]}}, context.output(0), {i}, Reduction::Sum,
+                 cast(DType::I64, before));
 }
 
 void infer_row_ranks(InferContext& context) {
-  if (context.rank(0) != 2) context.error("the rows have shape ", str(context.shape(0)), "; rank 2 is needed");
+  if (context.rank(0) != 2)
+    context.error("the rows have shape ", str(context.shape(0)), "; rank 2 is needed");
   context.set_output(0, DType::I64, {context.shape(0)[0]});
 }
 
@@ -71,17 +79,21 @@ void lower_run_starts(LowerContext& context) {
   ExprPtr here = element(i), last = element(i - Affine(1));
   ExprPtr same = binary(BinaryOp::Eq, here, last);
   // NaNs are one value.
-  if (floats) same = binary(BinaryOp::Or, same, binary(BinaryOp::And, unary(UnaryOp::IsNan, here), unary(UnaryOp::IsNan, last)));
+  if (floats)
+    same = binary(BinaryOp::Or, same,
+                  binary(BinaryOp::And, unary(UnaryOp::IsNan, here), unary(UnaryOp::IsNan, last)));
   const int changes = context.local("changes", DType::I64, {shape[0]});
-  context.reduce("changes", {rows, {{"k", context.dim(shape[1])}}, {i - Affine(1)}}, changes, {i}, Reduction::Sum,
-                 cast(DType::I64, unary(UnaryOp::Not, same)));
-  ExprPtr begins = binary(BinaryOp::Or, binary(BinaryOp::Lt, index_value(i), int_constant(DType::I64, 1)),
-                          binary(BinaryOp::Gt, context.read_buffer(changes, {i}), int_constant(DType::I64, 0)));
+  context.reduce("changes", {rows, {{"k", context.dim(shape[1])}}, {i - Affine(1)}}, changes, {i},
+                 Reduction::Sum, cast(DType::I64, unary(UnaryOp::Not, same)));
+  ExprPtr begins =
+      binary(BinaryOp::Or, binary(BinaryOp::Lt, index_value(i), int_constant(DType::I64, 1)),
+             binary(BinaryOp::Gt, context.read_buffer(changes, {i}), int_constant(DType::I64, 0)));
   context.assign("begins", rows, context.output(0), {i}, begins);
 }
 
 void infer_run_starts(InferContext& context) {
-  if (context.rank(0) != 2) context.error("the rows have shape ", str(context.shape(0)), "; rank 2 is needed");
+  if (context.rank(0) != 2)
+    context.error("the rows have shape ", str(context.shape(0)), "; rank 2 is needed");
   context.set_output(0, DType::Bool, {context.shape(0)[0]});
 }
 
@@ -94,7 +106,8 @@ void normalize_unique(Graph& graph, Node& node) {
   if (!by_axis(node)) return add_size(graph, node, element_count(shape));
   const int64_t axis = unchecked_attribute<int64_t>(node, "axis"), rank = static_cast<int64_t>(shape.size());
   if (axis < -rank || axis >= rank) {
-    fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is outside of -", rank, "..", rank - 1, " for a tensor of rank ", rank);
+    fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " is outside of -", rank, "..", rank - 1,
+         " for a tensor of rank ", rank);
   }
   add_size(graph, node, shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)]);
 }
@@ -128,8 +141,8 @@ std::vector<int64_t> to_front(size_t rank, size_t axis, bool back) {
   return inverse;
 }
 
-// Rows in order; where runs of equal ones begin, a result is. Equal rows keep their order, so that a run begins with the
-// first of them.
+// Rows in order; where runs of equal ones begin, a result is. Equal rows keep their order, so that a run
+// begins with the first of them.
 std::vector<Node> expand_unique(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const Shape shape = build.shape(node.inputs[0]);
@@ -143,7 +156,8 @@ std::vector<Node> expand_unique(Graph& graph, const Node& node) {
   }
   const Dim extent = front[0], length = element_count({front.begin() + 1, front.end()});
   const bool single = length == Dim(1);
-  const ValueId rows = build.add("Reshape", {data}, {{"shape", std::vector<Dim>{extent, length}}, {"allowzero", int64_t{1}}});
+  const ValueId rows =
+      build.add("Reshape", {data}, {{"shape", std::vector<Dim>{extent, length}}, {"allowzero", int64_t{1}}});
   const ValueId order = single ? sorted_order(build, flat_view(build, rows), false)
                                : order_of_ranks(build, build.add("RowRanks", {rows}));
   const ValueId begins = build.add("RunStarts", {build.add("Gather", {rows, order}, {{"axis", int64_t{0}}})});
@@ -153,20 +167,27 @@ std::vector<Node> expand_unique(Graph& graph, const Node& node) {
   // The number of the run that each row belongs to.
   const ValueId runs = build.add("CumSum", {build.cast(begins, DType::I64)}, {{"axis", int64_t{0}}});
   const ValueId run = build.add("Sub", {runs, build.integer(DType::I64, 1)});
-  ValueId inverse = build.add("ScatterElements", {zeros(build, {extent}), order, run}, {{"axis", int64_t{0}}});
-  const ValueId ones = build.add("Expand", {build.constant(int_tensor({1}, {1}))}, {{"shape", std::vector<Dim>{extent}}});
-  ValueId counts = build.add("ScatterElements", {zeros(build, {size}), run, ones}, {{"axis", int64_t{0}}, {"reduction", std::string("add")}});
+  ValueId inverse =
+      build.add("ScatterElements", {zeros(build, {extent}), order, run}, {{"axis", int64_t{0}}});
+  const ValueId ones =
+      build.add("Expand", {build.constant(int_tensor({1}, {1}))}, {{"shape", std::vector<Dim>{extent}}});
+  ValueId counts = build.add("ScatterElements", {zeros(build, {size}), run, ones},
+                             {{"axis", int64_t{0}}, {"reduction", std::string("add")}});
   if (int_attribute(node, "sorted") == 0) {
     // Runs in the order of their first rows.
     const ValueId places = sorted_order(build, first, false);
     first = build.add("Gather", {first, places}, {{"axis", int64_t{0}}});
     counts = build.add("Gather", {counts, places}, {{"axis", int64_t{0}}});
-    const ValueId place_of = build.add("ScatterElements", {zeros(build, {size}), places, numbers_to(build, size)}, {{"axis", int64_t{0}}});
+    const ValueId place_of = build.add(
+        "ScatterElements", {zeros(build, {size}), places, numbers_to(build, size)}, {{"axis", int64_t{0}}});
     inverse = build.add("Gather", {place_of, inverse}, {{"axis", int64_t{0}}});
   }
   if (output_wanted(node, 0)) {
-    ValueId chosen = build.add("Gather", {build.add("Reshape", {data}, {{"shape", front}, {"allowzero", int64_t{1}}}), first}, {{"axis", int64_t{0}}});
-    if (by_axis(node)) chosen = build.add("Transpose", {chosen}, {{"perm", to_front(shape.size(), axis, true)}});
+    ValueId chosen = build.add(
+        "Gather", {build.add("Reshape", {data}, {{"shape", front}, {"allowzero", int64_t{1}}}), first},
+        {{"axis", int64_t{0}}});
+    if (by_axis(node))
+      chosen = build.add("Transpose", {chosen}, {{"perm", to_front(shape.size(), axis, true)}});
     build.give(0, build.cast(chosen, type));
   }
   build.give(1, first);
@@ -190,7 +211,9 @@ OpRow order_row(const std::string& name, const std::string& doc, std::function<v
 }  // namespace
 
 ValueId flat_view(NodeBuilder& build, ValueId value) {
-  return build.add("Reshape", {value}, {{"shape", std::vector<Dim>{element_count(build.shape(value))}}, {"allowzero", int64_t{1}}});
+  return build.add(
+      "Reshape", {value},
+      {{"shape", std::vector<Dim>{element_count(build.shape(value))}}, {"allowzero", int64_t{1}}});
 }
 
 ValueId zeros(NodeBuilder& build, const Shape& shape) {
@@ -223,30 +246,45 @@ ValueId value_of(NodeBuilder& build, const Dim& size) {
 ValueId chosen_positions(NodeBuilder& build, const Node& model, ValueId mask) {
   const Dim total = build.shape(mask)[0];
   const ValueId flags = build.cast(mask, DType::I64);
-  const ValueId count = build.add("ReduceSum", {flags}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}});
+  const ValueId count =
+      build.add("ReduceSum", {flags}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}});
   build.add_to("DataSize", {count}, {model.outputs.back()}, {{"symbol", string_attribute(model, "symbol")}});
   const Dim size = Dim::symbol(string_attribute(model, "symbol"));
   const ValueId before = build.add("CumSum", {flags}, {{"axis", int64_t{0}}, {"exclusive", int64_t{1}}});
-  const ValueId places = build.add("ScatterElements", {zeros(build, {size + Dim(1)}), before, numbers_to(build, total)}, {{"axis", int64_t{0}}});
-  return build.add("Slice", {places}, {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{size}}});
+  const ValueId places =
+      build.add("ScatterElements", {zeros(build, {size + Dim(1)}), before, numbers_to(build, total)},
+                {{"axis", int64_t{0}}});
+  return build.add("Slice", {places},
+                   {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{size}}});
 }
 
 void register_sorting_ops(OpTable& table) {
   register_merge_rows(table);
-  OpRow ranks = order_row("Ranks", "How many elements of its row come before each element; equal ones keep their order.", infer_ranks, lower_ranks);
+  OpRow ranks = order_row(
+      "Ranks", "How many elements of its row come before each element; equal ones keep their order.",
+      infer_ranks, lower_ranks);
   ranks.attributes = {{"axis", int64_t{-1}, false, "", axis_of(0)}, {"largest", int64_t{0}}};
   table.add(std::move(ranks));
-  table.add(order_row("RowRanks", "How many rows of a matrix come before each row in lexicographic order; equal ones keep their order.",
-                      infer_row_ranks, lower_row_ranks));
-  table.add(order_row("RunStarts", "Whether a row of a matrix differs from the one before it; the first one does.", infer_run_starts, lower_run_starts));
+  table.add(order_row(
+      "RowRanks",
+      "How many rows of a matrix come before each row in lexicographic order; equal ones keep their order.",
+      infer_row_ranks, lower_row_ranks));
+  table.add(order_row("RunStarts",
+                      "Whether a row of a matrix differs from the one before it; the first one does.",
+                      infer_run_starts, lower_run_starts));
 
-  OpRow unique = order_row("Unique", "The distinct elements, or slices along an axis: sorted, or in the order of their first appearance.", infer_unique, nullptr);
+  OpRow unique = order_row(
+      "Unique",
+      "The distinct elements, or slices along an axis: sorted, or in the order of their first appearance.",
+      infer_unique, nullptr);
   unique.kind = OpRow::Kind::Expand;
   unique.onnx = {{"Unique", 11, normalize_unique}};
   unique.types = {};
   unique.outputs = 5;
-  unique.attributes = {{"axis", int64_t{0}, false, "", axis_of(0)}, {"sorted", int64_t{1}},
-                       {"symbol", std::string(), true, "the size that the last output holds; the importer adds both"}};
+  unique.attributes = {
+      {"axis", int64_t{0}, false, "", axis_of(0)},
+      {"sorted", int64_t{1}},
+      {"symbol", std::string(), true, "the size that the last output holds; the importer adds both"}};
   unique.expand = expand_unique;
   table.add(std::move(unique));
 }

@@ -33,6 +33,7 @@ std::map<std::string, OpRow> make_table() {
   register_movement_ops(table);
   register_ngram_ops(table);
   register_normalization_ops(table);
+  register_packed_weight_ops(table);
   register_part_ops(table);
   register_pooling_ops(table);
   register_quantize_ops(table);
@@ -51,7 +52,8 @@ std::map<std::string, OpRow> make_table() {
   register_signal_ops(table);
   register_unpooling_ops(table);
   register_view_ops(table);
-  register_contributed_quantised_ops(table);   // by rows above
+  register_contributed_quantised_ops(table);  // by rows above
+  register_block_weight_ops(table);
   register_optimised_ops(table);
   register_old_forms(table);
   return std::move(table.rows);

@@ -4,7 +4,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostInLine = 8;   // combinations of taps that are written out
+constexpr int64_t kMostInLine = 8;  // combinations of taps that are written out
 
 std::vector<Affine> entry(const TableSpace& space, int64_t tap) {
   std::vector<Affine> result = {Affine(tap)};
@@ -19,8 +19,8 @@ int table_of(LowerContext& context, const TableSpace& space, const char* name, i
 }
 
 // Every combination of taps, written out.
-ExprPtr sum_in_line(LowerContext& context, const std::vector<Subscript>& leading, const std::vector<SampledAxis>& axes,
-                    int64_t combinations) {
+ExprPtr sum_in_line(LowerContext& context, const std::vector<Subscript>& leading,
+                    const std::vector<SampledAxis>& axes, int64_t combinations) {
   ExprPtr sum;
   for (int64_t combination = 0; combination < combinations; ++combination) {
     std::vector<Affine> taps;
@@ -51,21 +51,25 @@ SampledAxis make_axis(LowerContext& context, const TableSpace& space, int64_t ta
   return axis;
 }
 
-void store_index(LowerContext& context, const TableSpace& space, const SampledAxis& axis, int64_t tap, ExprPtr at, const Dim& size) {
+void store_index(LowerContext& context, const TableSpace& space, const SampledAxis& axis, int64_t tap,
+                 ExprPtr at, const Dim& size) {
   const ExprPtr zero = int_constant(DType::I64, 0), last = index_value(context.dim(size) - Affine(1));
   ExprPtr stored = binary(BinaryOp::Max, binary(BinaryOp::Min, at, last), zero);
   if (axis.marked) {
-    const ExprPtr outside = binary(BinaryOp::Or, binary(BinaryOp::Lt, at, zero), binary(BinaryOp::Gt, at, last));
+    const ExprPtr outside =
+        binary(BinaryOp::Or, binary(BinaryOp::Lt, at, zero), binary(BinaryOp::Gt, at, last));
     stored = select(outside, int_constant(DType::I64, -1), stored);
   }
   context.assign("at", space.iterators, axis.index, entry(space, tap), stored);
 }
 
-void store_weight(LowerContext& context, const TableSpace& space, const SampledAxis& axis, int64_t tap, ExprPtr weight) {
+void store_weight(LowerContext& context, const TableSpace& space, const SampledAxis& axis, int64_t tap,
+                  ExprPtr weight) {
   context.assign("weight", space.iterators, axis.weight, entry(space, tap), weight);
 }
 
-SampledAxis linear_axis(LowerContext& context, const TableSpace& space, int coordinates, const Dim& size, bool zeros) {
+SampledAxis linear_axis(LowerContext& context, const TableSpace& space, int coordinates, const Dim& size,
+                        bool zeros) {
   const DType type = context.kernel().buffers[coordinates].dtype;
   SampledAxis axis = make_axis(context, space, 2, type, zeros);
   const ExprPtr x = context.read_buffer(coordinates, space.position);
@@ -73,7 +77,9 @@ SampledAxis linear_axis(LowerContext& context, const TableSpace& space, int coor
   for (int64_t tap : {0, 1}) {
     const ExprPtr at = tap == 0 ? below : binary(BinaryOp::Add, below, constant(type, 1));
     // A NaN lies nowhere; as an integer it would be 0.
-    const ExprPtr whole = zeros ? select(unary(UnaryOp::IsNan, x), int_constant(DType::I64, -1), cast(DType::I64, at)) : cast(DType::I64, at);
+    const ExprPtr whole =
+        zeros ? select(unary(UnaryOp::IsNan, x), int_constant(DType::I64, -1), cast(DType::I64, at))
+              : cast(DType::I64, at);
     store_index(context, space, axis, tap, whole, size);
     store_weight(context, space, axis, tap, tap == 0 ? binary(BinaryOp::Sub, constant(type, 1), part) : part);
   }
@@ -106,7 +112,8 @@ ExprPtr tap_value(LowerContext& context, std::vector<Subscript> leading, const s
   return select(outside, is_float(type) ? constant(type, 0) : int_constant(type, 0), value);
 }
 
-void lower_samples(LowerContext& context, const SampleLoops& loops, const std::vector<SampledAxis>& axes, int target) {
+void lower_samples(LowerContext& context, const SampleLoops& loops, const std::vector<SampledAxis>& axes,
+                   int target) {
   int64_t combinations = 1;
   for (const SampledAxis& axis : axes) combinations *= axis.taps;
   ExprPtr result;

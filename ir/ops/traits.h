@@ -49,11 +49,11 @@ struct OpTraits {
   // From floats to integers, or back, with a scale and a zero point: inputs 1 and 2.
   enum class Quantisation : uint8_t { None, Quantize, Dequantize };
   Quantisation quantisation = Quantisation::None;
-  // Of a contraction or a mean of floats: the row that adds up products of 8-bit integers, or these integers, exactly, in i32.
-  // Null where there is none.
+  // Of a contraction or a mean of floats: the row that adds up products of 8-bit integers, or these integers,
+  // exactly, in i32. Null where there is none.
   const char* of_bytes = nullptr;
-  // Each element of the result is an element of input 0 that its order alone chooses: an increasing function of each
-  // element may as well come behind.
+  // Each element of the result is an element of input 0 that its order alone chooses: an increasing function
+  // of each element may as well come behind.
   bool selects = false;
   // The bytes of the result are those of the only operand, whose type has another meaning and the same width.
   bool reinterprets = false;

@@ -1,10 +1,11 @@
 // Ensembles of decision trees: ai.onnx.ml's TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier.
 //
-// The upper tests of a tree are all made (TreeTests, forest.h says how): vectors of samples, nothing but comparisons. All trees lie
-// in common tables of nodes. From where the tests end a walk takes as many steps as the deepest tree has levels left, without branches:
-// `place = child[place] + (x[feature[place]] <= threshold[place] ? 0 : 1)`. So the two children of a node are next to each
-// other, and a leaf is there twice, each its own child: whatever is compared there, a walk stays. Lanes run along samples,
-// so that a vector of them reads one tree's tables, which the first cache holds.
+// The upper tests of a tree are all made (TreeTests, forest.h says how): vectors of samples, nothing but
+// comparisons. All trees lie in common tables of nodes. From where the tests end a walk takes as many steps
+// as the deepest tree has levels left, without branches: `place = child[place] + (x[feature[place]] <=
+// threshold[place] ? 0 : 1)`. So the two children of a node are next to each other, and a leaf is there
+// twice, each its own child: whatever is compared there, a walk stays. Lanes run along samples, so that a
+// vector of them reads one tree's tables, which the first cache holds.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,8 +18,8 @@ namespace {
 
 // --- the three steps -----------------------------------------------------------------------------
 
-// Inputs: features [features, n], then by tree and test the feature, the threshold, and the bits that are left where the feature is over
-// it. The result, [trees, n], has the bits that all tests leave.
+// Inputs: features [features, n], then by tree and test the feature, the threshold, and the bits that are
+// left where the feature is over it. The result, [trees, n], has the bits that all tests leave.
 void infer_tests(InferContext& context) {
   context.set_output(0, DType::I32, {context.shape(1)[0], context.shape(0)[1]});
 }
@@ -32,9 +33,12 @@ void lower_tests(LowerContext& context) {
   auto left = [&](const Affine& from) {
     ExprPtr all;
     for (int64_t i = 0; i < kTestsTogether; ++i) {
-      const auto of_test = [&](int input) { return context.read(input, std::vector<Affine>{tree, from + Affine(i)}); };
+      const auto of_test = [&](int input) {
+        return context.read(input, std::vector<Affine>{tree, from + Affine(i)});
+      };
       const ExprPtr x = context.read(0, {{Affine(0), cast(DType::I64, of_test(1))}, {sample, nullptr}});
-      const ExprPtr one = select(binary(BinaryOp::Le, x, of_test(2)), int_constant(DType::I32, -1), of_test(3));
+      const ExprPtr one =
+          select(binary(BinaryOp::Le, x, of_test(2)), int_constant(DType::I32, -1), of_test(3));
       all = all ? binary(BinaryOp::And, all, one) : one;
     }
     return all;
@@ -43,12 +47,13 @@ void lower_tests(LowerContext& context) {
   if (rounds == 1) return;
   iterators.push_back({context.fresh("round"), Affine(rounds - 1)});
   const Affine from = Affine::variable(iterators[2].name) * kTestsTogether + Affine(kTestsTogether);
-  context.assign("tests", iterators, context.output(0), position, binary(BinaryOp::And, context.read_buffer(context.output(0), position), left(from)));
+  context.assign("tests", iterators, context.output(0), position,
+                 binary(BinaryOp::And, context.read_buffer(context.output(0), position), left(from)));
 }
 
-// Inputs: samples [n, features], then by node the feature, threshold and first child, by tree the exits of its top, and the bits
-// of TreeTests. With `missing`, a feature below 0 is that of -1 - feature, and NaN goes to the first child. The result is the leaf
-// of each tree and sample.
+// Inputs: samples [n, features], then by node the feature, threshold and first child, by tree the exits of
+// its top, and the bits of TreeTests. With `missing`, a feature below 0 is that of -1 - feature, and NaN goes
+// to the first child. The result is the leaf of each tree and sample.
 void infer_leaves(InferContext& context) {
   context.set_output(0, DType::I32, {context.shape(4)[0], context.shape(0)[0]});
 }
@@ -65,7 +70,8 @@ void lower_leaves(LowerContext& context) {
   const Affine tree = Affine::variable(iterators[0].name), sample = Affine::variable(iterators[1].name);
   const std::vector<Affine> position = {tree, sample};
   const ExprPtr slot = cast(DType::I64, lowest_slot(context.read(5, position)));
-  context.assign("exit", iterators, context.output(0), position, context.read(4, {{tree, nullptr}, {Affine(0), slot}}));
+  context.assign("exit", iterators, context.output(0), position,
+                 context.read(4, {{tree, nullptr}, {Affine(0), slot}}));
   const int64_t depth = int_attribute(context.node(), "depth");
   if (depth == 0) return;
   const ExprPtr place = cast(DType::I64, context.read_buffer(context.output(0), position));
@@ -84,8 +90,8 @@ void lower_leaves(LowerContext& context) {
   context.assign("step", iterators, context.output(0), position, binary(BinaryOp::Add, at_place(3), other));
 }
 
-// Inputs: the leaves [trees, samples], and each node's numbers [nodes, targets]. The result, [samples, targets], is their
-// sum, least or largest over the trees.
+// Inputs: the leaves [trees, samples], and each node's numbers [nodes, targets]. The result, [samples,
+// targets], is their sum, least or largest over the trees.
 void infer_votes(InferContext& context) {
   context.set_output(0, context.dtype(1), {context.shape(0)[1], context.shape(1)[1]});
 }
@@ -93,7 +99,8 @@ void infer_votes(InferContext& context) {
 void lower_votes(LowerContext& context) {
   const std::string how = string_attribute(context.node(), "reduction");
   const Reduction reduction = how == "min" ? Reduction::Min : how == "max" ? Reduction::Max : Reduction::Sum;
-  LowerContext::ReductionLoops loops{context.iterators("i", *context.output_value(0).shape), {{context.fresh("tree"), context.dim(context.shape(0)[0])}}};
+  LowerContext::ReductionLoops loops{context.iterators("i", *context.output_value(0).shape),
+                                     {{context.fresh("tree"), context.dim(context.shape(0)[0])}}};
   const Affine sample = Affine::variable(loops.outer[0].name), target = Affine::variable(loops.outer[1].name);
   const ExprPtr leaf = cast(DType::I64, context.read(0, {Affine::variable(loops.inner[0].name), sample}));
   context.reduce("votes", loops, context.output(0), {sample, target}, reduction,
@@ -115,30 +122,39 @@ ValueId bits_of(NodeBuilder& build, ValueId samples, const Forest& forest, const
   const Dim count = build.shape(samples)[0];
   const DType type = build.dtype(samples);
   if (forest.largest_feature() < 0) {
-    return build.add("ConstantOfShape", {}, {{"shape", std::vector<Dim>{Dim(forest.tree_count()), count}}, {"value", minus_one()}});
+    return build.add("ConstantOfShape", {},
+                     {{"shape", std::vector<Dim>{Dim(forest.tree_count()), count}}, {"value", minus_one()}});
   }
   ValueId features = build.add("Transpose", {samples}, {{"perm", std::vector<int64_t>{1, 0}}});
   const int64_t needed = forest.largest_feature() + 1;
   if (build.shape(features)[0] != Dim(needed)) {
-    features = build.add("Slice", {features}, {{"starts", std::vector<int64_t>{0}}, {"ends", std::vector<int64_t>{needed}}, {"axes", std::vector<int64_t>{0}}});
+    features = build.add("Slice", {features},
+                         {{"starts", std::vector<int64_t>{0}},
+                          {"ends", std::vector<int64_t>{needed}},
+                          {"axes", std::vector<int64_t>{0}}});
     // Of samples whose number of features is open, a run checks that these are there.
-    if (build.shape(features)[0] != Dim(needed)) features = build.add("Reshape", {features}, {{"shape", Shape{Dim(needed), count}}, {"allowzero", int64_t{1}}});
+    if (build.shape(features)[0] != Dim(needed))
+      features =
+          build.add("Reshape", {features}, {{"shape", Shape{Dim(needed), count}}, {"allowzero", int64_t{1}}});
   }
   if (forest.has_missing()) {
     // A copy for the tests that NaN passes.
-    const ValueId passing = build.add("Where", {build.add("IsNaN", {features}), build.number(type, -INFINITY), features});
+    const ValueId passing =
+        build.add("Where", {build.add("IsNaN", {features}), build.number(type, -INFINITY), features});
     features = build.add("Concat", {features, passing}, {{"axis", int64_t{0}}});
   }
-  return build.add("TreeTests", {features, build.constant(tops.features), build.constant(tops.thresholds), build.constant(tops.kept)});
+  return build.add("TreeTests", {features, build.constant(tops.features), build.constant(tops.thresholds),
+                                 build.constant(tops.kept)});
 }
 
 // The leaf of each tree and sample, [trees, samples].
 ValueId leaves_of(NodeBuilder& build, ValueId samples, const Forest& forest, DType type) {
   const ForestTops tops = forest.tops(type);
-  return build.add("TreeLeaves",
-                   {samples, build.constant(forest.features()), build.constant(forest.thresholds(type)), build.constant(forest.children()),
-                    build.constant(tops.exits), bits_of(build, samples, forest, tops)},
-                   {{"depth", tops.depth}, {"missing", int64_t{forest.has_missing()}}});
+  return build.add(
+      "TreeLeaves",
+      {samples, build.constant(forest.features()), build.constant(forest.thresholds(type)),
+       build.constant(forest.children()), build.constant(tops.exits), bits_of(build, samples, forest, tops)},
+      {{"depth", tops.depth}, {"missing", int64_t{forest.has_missing()}}});
 }
 
 // What the trees say of each sample, [samples, targets], with the base values.
@@ -148,12 +164,15 @@ ValueId votes_of(NodeBuilder& build, const Node& node, const Forest& forest, con
   const bool least = aggregate == "MIN", largest = aggregate == "MAX";
   const double absent = least ? INFINITY : largest ? -INFINITY : 0;
   ValueId votes = build.add("TreeVotes", {leaves, build.constant(forest.votes(type, absent))},
-                            {{"reduction", std::string(least ? "min" : largest ? "max" : "sum")}});
+                            {{"reduction", std::string(least     ? "min"
+                                                       : largest ? "max"
+                                                                 : "sum")}});
   if (least || largest) {
     // A target for which no leaf votes.
     votes = build.add("Where", {build.add("IsInf", {votes}), build.number(type, 0), votes});
   }
-  if (aggregate == "AVERAGE") votes = build.add("Div", {votes, build.number(type, static_cast<double>(forest.tree_count()))});
+  if (aggregate == "AVERAGE")
+    votes = build.add("Div", {votes, build.number(type, static_cast<double>(forest.tree_count()))});
   return votes;
 }
 
@@ -171,7 +190,8 @@ ValueId with_base(NodeBuilder& build, const Node& node, ValueId votes, int64_t t
   const std::vector<double> base = base_values(node);
   if (base.empty()) return votes;
   if (static_cast<int64_t>(base.size()) != targets) {
-    fail(ErrorKind::Shape, node.origin.str(), ": base_values has ", base.size(), " numbers; ", targets, " are needed, or none");
+    fail(ErrorKind::Shape, node.origin.str(), ": base_values has ", base.size(), " numbers; ", targets,
+         " are needed, or none");
   }
   return build.add("Add", {votes, build.constant(number_tensor(build.dtype(votes), {1, targets}, base))});
 }
@@ -179,8 +199,11 @@ ValueId with_base(NodeBuilder& build, const Node& node, ValueId votes, int64_t t
 std::vector<Node> expand_regressor(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const Forest forest = forest_of_regressor(node);
-  const ValueId votes = with_base(build, node, votes_of(build, node, forest, string_attribute(node, "aggregate_function")), forest.targets());
-  build.give(0, build.cast(post_transformed(build, votes, string_attribute(node, "post_transform")), graph[node.outputs[0]].dtype));
+  const ValueId votes =
+      with_base(build, node, votes_of(build, node, forest, string_attribute(node, "aggregate_function")),
+                forest.targets());
+  build.give(0, build.cast(post_transformed(build, votes, string_attribute(node, "post_transform")),
+                           graph[node.outputs[0]].dtype));
   return build.take();
 }
 
@@ -193,8 +216,12 @@ void infer_regressor(InferContext& context) {
 std::vector<Node> expand_ensemble(Graph& graph, const Node& node) {
   static const char* const kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
   NodeBuilder build(graph, node);
-  const ValueId votes = votes_of(build, node, forest_of_ensemble(node), kAggregates[int_attribute(node, "aggregate_function")]);
-  build.give(0, build.cast(post_transformed(build, votes, kPostTransforms[static_cast<size_t>(int_attribute(node, "post_transform"))]), build.dtype(node.inputs[0])));
+  const ValueId votes =
+      votes_of(build, node, forest_of_ensemble(node), kAggregates[int_attribute(node, "aggregate_function")]);
+  build.give(0, build.cast(post_transformed(
+                               build, votes,
+                               kPostTransforms[static_cast<size_t>(int_attribute(node, "post_transform"))]),
+                           build.dtype(node.inputs[0])));
   return build.take();
 }
 
@@ -256,51 +283,74 @@ std::vector<AttributeRow> node_attributes() {
   const std::vector<int64_t> ints;
   const std::vector<double> floats;
   const std::vector<std::string> words;
-  return {{"nodes_treeids", ints, true}, {"nodes_nodeids", ints, true}, {"nodes_featureids", ints, true}, {"nodes_modes", words, true},
-          {"nodes_values", floats}, {"nodes_values_as_tensor", TensorPtr()}, {"nodes_truenodeids", ints, true},
-          {"nodes_falsenodeids", ints, true}, {"nodes_missing_value_tracks_true", ints}, {"nodes_hitrates", floats},
-          {"nodes_hitrates_as_tensor", TensorPtr()}, {"base_values", floats}, {"base_values_as_tensor", TensorPtr()},
+  return {{"nodes_treeids", ints, true},
+          {"nodes_nodeids", ints, true},
+          {"nodes_featureids", ints, true},
+          {"nodes_modes", words, true},
+          {"nodes_values", floats},
+          {"nodes_values_as_tensor", TensorPtr()},
+          {"nodes_truenodeids", ints, true},
+          {"nodes_falsenodeids", ints, true},
+          {"nodes_missing_value_tracks_true", ints},
+          {"nodes_hitrates", floats},
+          {"nodes_hitrates_as_tensor", TensorPtr()},
+          {"base_values", floats},
+          {"base_values_as_tensor", TensorPtr()},
           {"post_transform", std::string("NONE"), false, "", one_of(kPostTransforms)}};
 }
 
 }  // namespace
 
 void register_tree_ops(OpTable& table) {
-  OpRow tests = step_row("TreeTests", "The exits of each tree's upper part that all its tests leave to a sample, as bits.", 4);
+  OpRow tests = step_row(
+      "TreeTests", "The exits of each tree's upper part that all its tests leave to a sample, as bits.", 4);
   tests.infer = infer_tests;
   tests.lower = lower_tests;
   table.add(tests);
 
-  OpRow leaves = step_row("TreeLeaves", "The leaf of each tree that a sample comes to from an exit of its upper part, in common tables of nodes.", 6);
-  leaves.attributes = {{"depth", int64_t{0}, true, "", from_to(0, kDeepestTree)}, {"missing", int64_t{0}, false, "1: features below 0 are those of NaN"}};
+  OpRow leaves = step_row(
+      "TreeLeaves",
+      "The leaf of each tree that a sample comes to from an exit of its upper part, in common tables of nodes.",
+      6);
+  leaves.attributes = {{"depth", int64_t{0}, true, "", from_to(0, kDeepestTree)},
+                       {"missing", int64_t{0}, false, "1: features below 0 are those of NaN"}};
   leaves.infer = infer_leaves;
   leaves.lower = lower_leaves;
   table.add(leaves);
 
-  OpRow votes = step_row("TreeVotes", "The numbers of each sample's leaves, summed up over the trees, or the least or largest.", 2);
+  OpRow votes =
+      step_row("TreeVotes",
+               "The numbers of each sample's leaves, summed up over the trees, or the least or largest.", 2);
   votes.attributes = {{"reduction", std::string("sum"), false, "", one_of({"sum", "min", "max"})}};
   votes.infer = infer_votes;
   votes.lower = lower_votes;
   table.add(votes);
 
-  OpRow regressor = model_row("TreeEnsembleRegressor", "Sums of the numbers at the leaves of decision trees.", 1);
+  OpRow regressor =
+      model_row("TreeEnsembleRegressor", "Sums of the numbers at the leaves of decision trees.", 1);
   regressor.attributes = node_attributes();
-  regressor.attributes.insert(regressor.attributes.end(), {
-      {"target_treeids", std::vector<int64_t>(), true}, {"target_nodeids", std::vector<int64_t>(), true},
-      {"target_ids", std::vector<int64_t>(), true}, {"target_weights", std::vector<double>()},
-      {"target_weights_as_tensor", TensorPtr()}, {"n_targets", int64_t{1}, false, "", from_to(1, kMostTargets)},
-      {"aggregate_function", std::string("SUM"), false, "", one_of({"SUM", "AVERAGE", "MIN", "MAX"})}});
+  regressor.attributes.insert(
+      regressor.attributes.end(),
+      {{"target_treeids", std::vector<int64_t>(), true},
+       {"target_nodeids", std::vector<int64_t>(), true},
+       {"target_ids", std::vector<int64_t>(), true},
+       {"target_weights", std::vector<double>()},
+       {"target_weights_as_tensor", TensorPtr()},
+       {"n_targets", int64_t{1}, false, "", from_to(1, kMostTargets)},
+       {"aggregate_function", std::string("SUM"), false, "", one_of({"SUM", "AVERAGE", "MIN", "MAX"})}});
   regressor.infer = infer_regressor;
   regressor.expand = expand_regressor;
   table.add(regressor);
 
-  OpRow classifier = model_row("TreeEnsembleClassifier", "The class for which the leaves of decision trees vote, and all scores.", 1);
+  OpRow classifier = model_row("TreeEnsembleClassifier",
+                               "The class for which the leaves of decision trees vote, and all scores.", 1);
   classifier.outputs = 2;
   classifier.attributes = node_attributes();
-  classifier.attributes.insert(classifier.attributes.end(), {
-      {"class_treeids", std::vector<int64_t>(), true}, {"class_nodeids", std::vector<int64_t>(), true},
-      {"class_ids", std::vector<int64_t>(), true}, {"class_weights", std::vector<double>()},
-      {"class_weights_as_tensor", TensorPtr()}});
+  classifier.attributes.insert(classifier.attributes.end(), {{"class_treeids", std::vector<int64_t>(), true},
+                                                             {"class_nodeids", std::vector<int64_t>(), true},
+                                                             {"class_ids", std::vector<int64_t>(), true},
+                                                             {"class_weights", std::vector<double>()},
+                                                             {"class_weights_as_tensor", TensorPtr()}});
   add_label_attributes(classifier);
   classifier.infer = infer_classifier;
   classifier.expand = expand_classifier;
@@ -308,12 +358,22 @@ void register_tree_ops(OpTable& table) {
 
   OpRow ensemble = model_row("TreeEnsemble", "The numbers at the leaves of decision trees, put together.", 5);
   const std::vector<int64_t> ints;
-  ensemble.attributes = {{"tree_roots", ints, true}, {"nodes_featureids", ints, true}, {"nodes_splits", TensorPtr(), true},
-                         {"nodes_modes", TensorPtr(), true}, {"nodes_truenodeids", ints, true}, {"nodes_falsenodeids", ints, true},
-                         {"nodes_trueleafs", ints, true}, {"nodes_falseleafs", ints, true}, {"leaf_targetids", ints, true},
-                         {"leaf_weights", TensorPtr(), true}, {"membership_values", TensorPtr()}, {"nodes_missing_value_tracks_true", ints},
-                         {"nodes_hitrates", TensorPtr()}, {"n_targets", int64_t{1}, false, "", from_to(1, kMostTargets)},
-                         {"aggregate_function", int64_t{1}, false, "", from_to(0, 3)}, {"post_transform", int64_t{0}, false, "", from_to(0, 3)}};
+  ensemble.attributes = {{"tree_roots", ints, true},
+                         {"nodes_featureids", ints, true},
+                         {"nodes_splits", TensorPtr(), true},
+                         {"nodes_modes", TensorPtr(), true},
+                         {"nodes_truenodeids", ints, true},
+                         {"nodes_falsenodeids", ints, true},
+                         {"nodes_trueleafs", ints, true},
+                         {"nodes_falseleafs", ints, true},
+                         {"leaf_targetids", ints, true},
+                         {"leaf_weights", TensorPtr(), true},
+                         {"membership_values", TensorPtr()},
+                         {"nodes_missing_value_tracks_true", ints},
+                         {"nodes_hitrates", TensorPtr()},
+                         {"n_targets", int64_t{1}, false, "", from_to(1, kMostTargets)},
+                         {"aggregate_function", int64_t{1}, false, "", from_to(0, 3)},
+                         {"post_transform", int64_t{0}, false, "", from_to(0, 3)}};
   ensemble.infer = infer_ensemble;
   ensemble.expand = expand_ensemble;
   table.add(ensemble);

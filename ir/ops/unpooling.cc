@@ -14,8 +14,8 @@ Window image_window(const Node& node) {
   const std::vector<Dim> image = dims_attribute(node, "image_shape");
   const std::vector<int64_t> block = ints_attribute(node, "block_shape");
   if (image.empty() || image.size() != block.size() || image.size() > 12) {
-    fail(ErrorKind::Shape, node.origin.str(), ": image_shape and block_shape have ", image.size(), " and ", block.size(),
-         " numbers; one per axis of the image is needed");
+    fail(ErrorKind::Shape, node.origin.str(), ": image_shape and block_shape have ", image.size(), " and ",
+         block.size(), " numbers; one per axis of the image is needed");
   }
   fixed(node, image, "image_shape");
   return window_of(node, image, block, false);
@@ -24,7 +24,9 @@ Window image_window(const Node& node) {
 int64_t product_of(const Node& node, const std::vector<int64_t>& sizes) {
   int64_t product = 1;
   for (int64_t size : sizes) {
-    if (size > (int64_t{1} << 40) / product) fail(ErrorKind::Shape, node.origin.str(), ": a block or image of more than 2^40 elements is not possible");
+    if (size > (int64_t{1} << 40) / product)
+      fail(ErrorKind::Shape, node.origin.str(),
+           ": a block or image of more than 2^40 elements is not possible");
     product *= size;
   }
   return product;
@@ -34,11 +36,14 @@ void infer_col2im(InferContext& context) {
   const Node& node = context.node();
   const Shape& columns = context.shape(0);
   const Window window = image_window(node);
-  if (columns.size() != 3) context.error("the input has shape ", str(columns), "; [N, C * block, windows] is needed");
+  if (columns.size() != 3)
+    context.error("the input has shape ", str(columns), "; [N, C * block, windows] is needed");
   const DType type = context.dtype(0);
   if (type == DType::Bool) context.error("the input has type bool; a number type is needed");
-  const int64_t taps = product_of(node, window.kernel), windows = product_of(node, fixed(node, window.output, "image_shape"));
-  const std::string unfit = text("the input has shape ", str(columns), "; blocks of ", taps, " elements and ", windows, " windows fit the image");
+  const int64_t taps = product_of(node, window.kernel),
+                windows = product_of(node, fixed(node, window.output, "image_shape"));
+  const std::string unfit = text("the input has shape ", str(columns), "; blocks of ", taps, " elements and ",
+                                 windows, " windows fit the image");
   need_equal(context, columns[2], Dim(windows), unfit);
   need_number(context, columns[1], "the number of elements of all blocks");
   if (columns[1].constant() % taps != 0) context.error(unfit);
@@ -80,7 +85,9 @@ void lower_col2im(LowerContext& context) {
   const int target = add.write.buffer;
   context.assign("zero", space.iterators, target, space.position, identity(Reduction::Sum, type));
   context.add(std::move(add));
-  if (!stored) context.assign("store", space.iterators, context.output(0), space.position, context.read_buffer(target, space.position));
+  if (!stored)
+    context.assign("store", space.iterators, context.output(0), space.position,
+                   context.read_buffer(target, space.position));
 }
 
 // --- MaxUnpool -------------------------------------------------------------------------------------
@@ -89,18 +96,21 @@ void lower_col2im(LowerContext& context) {
 Shape unpooled(const Node& node, const Shape& pooled) {
   const std::vector<int64_t> kernel = ints_attribute(node, "kernel_shape");
   if (pooled.size() < 3 || kernel.size() + 2 != pooled.size()) {
-    fail(ErrorKind::Shape, node.origin.str(), ": kernel_shape has ", kernel.size(), " numbers for an input of shape ", str(pooled));
+    fail(ErrorKind::Shape, node.origin.str(), ": kernel_shape has ", kernel.size(),
+         " numbers for an input of shape ", str(pooled));
   }
-  const std::vector<int64_t> strides = per_axis(node, "strides", kernel.size(), 1), pads = per_axis(node, "pads", 2 * kernel.size(), 0);
+  const std::vector<int64_t> strides = per_axis(node, "strides", kernel.size(), 1),
+                             pads = per_axis(node, "pads", 2 * kernel.size(), 0);
   constexpr int64_t kLargest = int64_t{1} << 31;
   Shape shape = {pooled[0], pooled[1]};
   for (size_t i = 0; i < kernel.size(); ++i) {
     const int64_t before = pads[i], after = pads[kernel.size() + i];
-    const bool fits = kernel[i] >= 1 && kernel[i] <= kLargest && strides[i] >= 1 && strides[i] <= kLargest && before >= 0 && after >= 0 &&
-                      before <= kLargest && after <= kLargest;
+    const bool fits = kernel[i] >= 1 && kernel[i] <= kLargest && strides[i] >= 1 && strides[i] <= kLargest &&
+                      before >= 0 && after >= 0 && before <= kLargest && after <= kLargest;
     if (!fits) {
-      fail(ErrorKind::Shape, node.origin.str(), ": axis ", i, " has kernel ", kernel[i], ", stride ", strides[i], " and padding ", before, " and ",
-           after, "; the first two must be positive, and none negative or over 2^31");
+      fail(ErrorKind::Shape, node.origin.str(), ": axis ", i, " has kernel ", kernel[i], ", stride ",
+           strides[i], " and padding ", before, " and ", after,
+           "; the first two must be positive, and none negative or over 2^31");
     }
     shape.push_back((pooled[2 + i] - Dim(1)) * Dim(strides[i]) + Dim(kernel[i] - before - after));
   }
@@ -111,10 +121,12 @@ void infer_max_unpool(InferContext& context) {
   const Shape& pooled = context.shape(0);
   Shape shape = unpooled(context.node(), pooled);
   const Shape& places = context.shape(1);
-  const std::string unfit = text("X and I have shapes ", str(pooled), " and ", str(places), "; they must be the same");
+  const std::string unfit =
+      text("X and I have shapes ", str(pooled), " and ", str(places), "; they must be the same");
   if (places.size() != pooled.size()) context.error(unfit);
   for (size_t i = 0; i < pooled.size(); ++i) need_equal(context, pooled[i], places[i], unfit);
-  if (context.dtype(1) != DType::I64) context.error("I has type ", name_of(context.dtype(1)), "; i64 is needed");
+  if (context.dtype(1) != DType::I64)
+    context.error("I has type ", name_of(context.dtype(1)), "; i64 is needed");
   const Shape wanted = dims_attribute(context.node(), "output_shape");
   if (!wanted.empty()) {
     const std::string small = text("output_shape ", str(wanted), " does not hold ", str(shape));
@@ -129,7 +141,8 @@ void lower_max_unpool(LowerContext& context) {
   const Shape before = unpooled(context.node(), context.shape(0));
   const DType type = LowerContext::compute_type(context.dtype(0));
   auto out = context.space("o", *context.output_value(0).shape);
-  context.assign("zero", out.iterators, context.output(0), out.position, is_float(type) ? constant(type, 0) : int_constant(type, 0));
+  context.assign("zero", out.iterators, context.output(0), out.position,
+                 is_float(type) ? constant(type, 0) : int_constant(type, 0));
   auto space = context.space("i", context.shape(0));
   Statement scatter;
   scatter.name = "scatter";
@@ -160,8 +173,11 @@ void register_unpooling_ops(OpTable& table) {
   columns.doc = "The sum of windows, given as columns, at their places in an image.";
   columns.onnx = {{"Col2Im", 18, all_of({input_to_ints(2, "block_shape"), input_to_dims(1, "image_shape")})}};
   columns.maximum_inputs = 3;
-  columns.attributes = {{"image_shape", std::vector<int64_t>(), true}, {"block_shape", std::vector<int64_t>(), true},
-                        {"dilations", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
+  columns.attributes = {{"image_shape", std::vector<int64_t>(), true},
+                        {"block_shape", std::vector<int64_t>(), true},
+                        {"dilations", std::vector<int64_t>()},
+                        {"pads", std::vector<int64_t>()},
+                        {"strides", std::vector<int64_t>()}};
   columns.infer = infer_col2im;
   columns.lower = lower_col2im;
   table.add(std::move(columns));
@@ -173,8 +189,10 @@ void register_unpooling_ops(OpTable& table) {
   unpool.onnx = {{"MaxUnpool", 9, input_to_dims(2, "output_shape")}};
   unpool.minimum_inputs = 2;
   unpool.maximum_inputs = 3;
-  unpool.attributes = {{"kernel_shape", std::vector<int64_t>(), true}, {"output_shape", std::vector<int64_t>()},
-                       {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
+  unpool.attributes = {{"kernel_shape", std::vector<int64_t>(), true},
+                       {"output_shape", std::vector<int64_t>()},
+                       {"pads", std::vector<int64_t>()},
+                       {"strides", std::vector<int64_t>()}};
   unpool.infer = infer_max_unpool;
   unpool.lower = lower_max_unpool;
   table.add(std::move(unpool));

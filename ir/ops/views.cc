@@ -32,23 +32,28 @@ void lower_view(LowerContext& context) {
     const size_t first_in = a, first_out = b;
     Dim inside = a < in.size() ? in[a++] : Dim(1), outside = b < out.size() ? out[b++] : Dim(1);
     while (inside != outside && (a < in.size() || b < out.size())) {
-      const bool grow_in = b >= out.size() || (a < in.size() && inside.is_constant() && outside.is_constant() &&
-                                               inside.constant() < outside.constant());
-      if (grow_in || (a < in.size() && !(inside.is_constant() && outside.is_constant()) && a - first_in <= b - first_out)) {
+      const bool grow_in =
+          b >= out.size() || (a < in.size() && inside.is_constant() && outside.is_constant() &&
+                              inside.constant() < outside.constant());
+      if (grow_in || (a < in.size() && !(inside.is_constant() && outside.is_constant()) &&
+                      a - first_in <= b - first_out)) {
         inside = inside * in[a++];
       } else {
         outside = outside * out[b++];
       }
     }
-    if (a - first_in == 1 && is_constant({out.begin() + static_cast<int64_t>(first_out) + 1, out.begin() + static_cast<int64_t>(b)})) {
+    if (a - first_in == 1 && is_constant({out.begin() + static_cast<int64_t>(first_out) + 1,
+                                          out.begin() + static_cast<int64_t>(b)})) {
       Affine merged = 0;
-      for (size_t i = first_out; i < b; ++i) merged = merged * (out[i].is_constant() ? out[i].constant() : 1) + space.position[i];
+      for (size_t i = first_out; i < b; ++i)
+        merged = merged * (out[i].is_constant() ? out[i].constant() : 1) + space.position[i];
       index.push_back({merged, nullptr});
       continue;
     }
     ExprPtr flat = int_constant(DType::I64, 0);
     for (size_t i = first_out; i < b; ++i) {
-      flat = binary(BinaryOp::Add, binary(BinaryOp::Mul, flat, index_value(context.dim(out[i]))), index_value(space.position[i]));
+      flat = binary(BinaryOp::Add, binary(BinaryOp::Mul, flat, index_value(context.dim(out[i]))),
+                    index_value(space.position[i]));
     }
     std::vector<Subscript> part(a - first_in);
     for (size_t i = a; i > first_in; --i) {
@@ -59,7 +64,8 @@ void lower_view(LowerContext& context) {
     }
     index.insert(index.end(), part.begin(), part.end());
   }
-  context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, std::move(index)));
+  context.assign("copy", space.iterators, context.output(0), space.position,
+                 context.read(0, std::move(index)));
 }
 
 OpRow view(const std::string& name, const std::string& doc, std::function<Shape(InferContext&)> shape) {
@@ -78,11 +84,15 @@ OpRow view(const std::string& name, const std::string& doc, std::function<Shape(
       if (in[i] != result[i]) other.push_back(i);
     }
     const bool one = other.size() == 1 && !in[other[0]].is_constant();
-    const Dim had = one ? in[other[0]] : element_count(in), has = one ? result[other[0]] : element_count(result);
-    context.require_equal(had, has, text("a tensor of shape ", str(in), " cannot take shape ", str(result), ": they have ",
-                                         element_count(in).str(), " and ", element_count(result).str(), " elements"));
+    const Dim had = one ? in[other[0]] : element_count(in),
+              has = one ? result[other[0]] : element_count(result);
+    context.require_equal(
+        had, has,
+        text("a tensor of shape ", str(in), " cannot take shape ", str(result), ": they have ",
+             element_count(in).str(), " and ", element_count(result).str(), " elements"));
     context.set_output(0, context.dtype(0), result);
-    if (auto elements = context.elements(0); elements && result.size() <= 1) context.set_elements(0, *elements);
+    if (auto elements = context.elements(0); elements && result.size() <= 1)
+      context.set_elements(0, *elements);
   };
   row.lower = lower_view;
   return row;
@@ -112,7 +122,8 @@ Shape reshaped(InferContext& context) {
   }
   if (unknown >= 0) {
     const Dim total = element_count(left);
-    if (known == Dim(0)) context.error("the -1 in the new shape ", str(shape), " is ambiguous: another axis is 0");
+    if (known == Dim(0))
+      context.error("the -1 in the new shape ", str(shape), " is ambiguous: another axis is 0");
     if (known.is_constant() && total.is_constant() && total.constant() % known.constant() != 0) {
       context.error("a tensor of shape ", str(in), " cannot take shape ", str(shape));
     }
@@ -132,10 +143,12 @@ Shape flattened(InferContext& context) {
 Shape squeezed(InferContext& context) {
   const Shape& in = context.shape(0);
   std::vector<bool> drop(in.size(), false);
-  const std::vector<int64_t> axes = has_attribute(context.node(), "axes") ? ints_attribute(context.node(), "axes") : std::vector<int64_t>();
+  const std::vector<int64_t> axes =
+      has_attribute(context.node(), "axes") ? ints_attribute(context.node(), "axes") : std::vector<int64_t>();
   for (int64_t axis : axes) {
     axis = context.axis(axis, context.rank(0));
-    context.require_equal(in[axis], Dim(1), text("axis ", axis, " of shape ", str(in), " is not 1 and cannot be squeezed"));
+    context.require_equal(in[axis], Dim(1),
+                          text("axis ", axis, " of shape ", str(in), " is not 1 and cannot be squeezed"));
     drop[axis] = true;
   }
   Shape result;

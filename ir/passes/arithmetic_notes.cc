@@ -21,7 +21,9 @@ bool is_sum(const Node& node) { return node.op->traits.contraction != OpTraits::
 }  // namespace
 
 int ArithmeticNotes::root(int value) const {
-  for (auto found = parents_.find(value); found != parents_.end() && found->second != value; found = parents_.find(value)) value = found->second;
+  for (auto found = parents_.find(value); found != parents_.end() && found->second != value;
+       found = parents_.find(value))
+    value = found->second;
   return value;
 }
 
@@ -38,15 +40,18 @@ void ArithmeticNotes::join(const Node& node) {
 }
 
 bool ArithmeticNotes::is_float_result(const Node& node) const {
-  return std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && is_float(graph_[id].dtype); });
+  return std::any_of(node.outputs.begin(), node.outputs.end(),
+                     [&](ValueId id) { return id != kNoValue && is_float(graph_[id].dtype); });
 }
 
 bool ArithmeticNotes::of_constants(const Node& node) const {
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return id == kNoValue || graph_[id].constant; });
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId id) { return id == kNoValue || graph_[id].constant; });
 }
 
 bool ArithmeticNotes::reads_quantised(const Node& node) const {
-  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return near_integers_.count(id) > 0; });
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId id) { return near_integers_.count(id) > 0; });
 }
 
 void ArithmeticNotes::note(const Node& node, Kind kind, const std::string& reason) {
@@ -64,7 +69,8 @@ void ArithmeticNotes::note(const Node& node, Kind kind, const std::string& reaso
   entries_.push_back({made, node.outputs.empty() ? kNoValue : node.outputs[0], weight});
 }
 
-// Why a function of elements is not computed between integers that its kernel reads and writes; empty where it is.
+// Why a function of elements is not computed between integers that its kernel reads and writes; empty where
+// it is.
 std::string ArithmeticNotes::why_not_bytes(const Node& node) const {
   for (const ValueId id : node.inputs) {
     if (id != kNoValue && !graph_[id].constant && !near_integers_.count(id)) return "its operands are floats";
@@ -85,7 +91,8 @@ void ArithmeticNotes::decide(const Node& node, bool made, const std::string& rea
   if (direction != Quantisation::None) {
     quantised_ = true;
     join(node);
-    if (direction == Quantisation::Dequantize) near_integers_.insert(node.outputs.begin(), node.outputs.end());
+    if (direction == Quantisation::Dequantize)
+      near_integers_.insert(node.outputs.begin(), node.outputs.end());
     return;
   }
   if (node.op->kind == OpRow::Kind::View) {
@@ -96,7 +103,8 @@ void ArithmeticNotes::decide(const Node& node, bool made, const std::string& rea
   if (!is_float_result(node)) {
     const DType of = graph_[node.inputs[0]].dtype;
     const bool bytes = of == DType::I8 || of == DType::U8;
-    const bool moves = bytes && (moves_elements(graph_, node) || node.op->traits.movement == OpTraits::Movement::Pad);
+    const bool moves =
+        bytes && (moves_elements(graph_, node) || node.op->traits.movement == OpTraits::Movement::Pad);
     if (is_float(of) || !(is_sum(node) || moves)) return;
     quantised_ = quantised_ || is_sum(node);
     return note(node, Kind::Integers, bits_of(of) > 8 ? reason : "");
@@ -108,17 +116,20 @@ void ArithmeticNotes::decide(const Node& node, bool made, const std::string& rea
     const std::string why = whole ? "" : why_not_bytes(node);
     return note(node, why.empty() ? Kind::Bytes : Kind::Floats, why);
   }
-  note(node, Kind::Floats, reads_quantised(node) ? "there is no form of it for integers" : "its operands are floats");
+  note(node, Kind::Floats,
+       reads_quantised(node) ? "there is no form of it for integers" : "its operands are floats");
 }
 
 std::vector<ArithmeticNote> ArithmeticNotes::take() const {
   std::vector<ArithmeticNote> result;
   if (!quantised_) return result;
-  std::map<std::pair<std::string, std::string>, std::pair<size_t, int>> places;   // by node and operator of the file, with weights
+  std::map<std::pair<std::string, std::string>, std::pair<size_t, int>>
+      places;  // by node and operator of the file, with weights
   std::map<int, int> regions;
   for (const Entry& entry : entries_) {
     ArithmeticNote note = entry.note;
-    if (note.kind != Kind::Floats) note.region = regions.try_emplace(root(entry.value), static_cast<int>(regions.size())).first->second;
+    if (note.kind != Kind::Floats)
+      note.region = regions.try_emplace(root(entry.value), static_cast<int>(regions.size())).first->second;
     const auto [place, fresh] = places.try_emplace({note.node, note.op}, result.size(), entry.weight);
     if (fresh) {
       result.push_back(note);
@@ -149,7 +160,7 @@ std::vector<ArithmeticNote> all_arithmetic(const Graph& graph) {
 std::vector<std::string> arithmetic_lines(const std::vector<ArithmeticNote>& notes) {
   std::vector<std::string> lines;
   std::map<int, std::vector<const ArithmeticNote*>> regions;
-  std::map<std::string, std::vector<const ArithmeticNote*>> reasons;   // of what stayed floats
+  std::map<std::string, std::vector<const ArithmeticNote*>> reasons;  // of what stayed floats
   for (const ArithmeticNote& note : notes) {
     if (note.kind == Kind::Floats) reasons[note.reason].push_back(&note);
     else regions[note.region].push_back(&note);
@@ -162,7 +173,8 @@ std::vector<std::string> arithmetic_lines(const std::vector<ArithmeticNote>& not
     for (const auto& [op, count] : counts) operators += text(operators.empty() ? "" : ", ", count, " ", op);
     std::string line = text("region ", region + 1, " in integers, from ", quoted(*members.front()));
     if (members.size() > 1) line += " to " + quoted(*members.back());
-    const auto scaled = std::count_if(members.begin(), members.end(), [](const ArithmeticNote* note) { return note->fixed_point; });
+    const auto scaled = std::count_if(members.begin(), members.end(),
+                                      [](const ArithmeticNote* note) { return note->fixed_point; });
     lines.push_back(line + ": " + operators + (scaled ? text("; ", scaled, " scaled in fixed point") : ""));
     for (const ArithmeticNote* note : members) {
       if (!note->reason.empty()) lines.push_back(text("  ", quoted(*note), ": ", note->reason));

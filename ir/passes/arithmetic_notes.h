@@ -13,13 +13,16 @@ namespace tc {
 class ArithmeticNotes {
  public:
   // `nodes` and `consumers` are those of the graph before the pass; `graph` has the values.
-  ArithmeticNotes(const Graph& graph, const std::vector<Node>& nodes, const std::vector<std::vector<int>>& consumers)
+  ArithmeticNotes(const Graph& graph, const std::vector<Node>& nodes,
+                  const std::vector<std::vector<int>>& consumers)
       : graph_(graph), nodes_(nodes), consumers_(consumers) {}
 
-  // In the graph's order: the node was made one of integers, or stays; then `reason`, a clause, says why, where the pass knows it.
+  // In the graph's order: the node was made one of integers, or stays; then `reason`, a clause, says why,
+  // where the pass knows it.
   void decide(const Node& node, bool made, const std::string& reason);
 
-  // One note for each node of the file, regions counted in their order; none where nothing of the graph is quantised.
+  // One note for each node of the file, regions counted in their order; none where nothing of the graph is
+  // quantised.
   std::vector<ArithmeticNote> take() const;
 
  private:
@@ -38,16 +41,17 @@ class ArithmeticNotes {
   const std::vector<std::vector<int>>& consumers_;
   struct Entry {
     ArithmeticNote note;
-    ValueId value = kNoValue;          // by which its region is known
-    int weight = 0;                    // of several for one node of the file the first of the largest weight is told
+    ValueId value = kNoValue;  // by which its region is known
+    int weight = 0;            // of several for one node of the file the first of the largest weight is told
   };
   std::vector<Entry> entries_;
-  std::set<ValueId> near_integers_;    // floats that a kernel makes of integers, and need not store
-  std::map<int, int> parents_;         // of values that integers connect, as a forest
+  std::set<ValueId> near_integers_;  // floats that a kernel makes of integers, and need not store
+  std::map<int, int> parents_;       // of values that integers connect, as a forest
   bool quantised_ = false;
 };
 
-// "`node 'a' (Conv)` …" lines of a report: how many nodes of which regions are computed in integers, and which stayed floats, and why.
+// "`node 'a' (Conv)` …" lines of a report: how many nodes of which regions are computed in integers, and
+// which stayed floats, and why.
 std::vector<std::string> arithmetic_lines(const std::vector<ArithmeticNote>& notes);
 
 // The notes of a graph and of its subgraphs, whose regions are counted on.

@@ -21,7 +21,8 @@ bool is_true(const Value& value) {
 
 // The condition holds at first, and an iteration hands it on or sets it.
 bool always_goes_on(const Graph& graph, const Node& node, const Graph& body) {
-  if (node.inputs[1] != kNoValue && !is_true(graph[source_of(graph, graph.producers(), node.inputs[1])])) return false;
+  if (node.inputs[1] != kNoValue && !is_true(graph[source_of(graph, graph.producers(), node.inputs[1])]))
+    return false;
   const ValueId next = source_of(body, body.producers(), body.outputs[0]);
   return next == body.inputs[1] || is_true(body[next]);
 }

@@ -12,12 +12,16 @@ namespace {
 // The taps of a filter along one axis that are left.
 struct Taps {
   int64_t first = 0, count = 1;
-  bool operator<(const Taps& other) const { return std::tie(first, count) < std::tie(other.first, other.count); }
+  bool operator<(const Taps& other) const {
+    return std::tie(first, count) < std::tie(other.first, other.count);
+  }
 };
 
-// A tap at either end goes where no position of the window puts it inside of the map, if its padding can go with it.
+// A tap at either end goes where no position of the window puts it inside of the map, if its padding can go
+// with it.
 Taps taps_inside(const Window& window, size_t axis, int64_t size) {
-  const int64_t step = window.dilations[axis], last = (window.output[axis].constant() - 1) * window.strides[axis];
+  const int64_t step = window.dilations[axis],
+                last = (window.output[axis].constant() - 1) * window.strides[axis];
   int64_t before = window.before[axis], after = window.after[axis];
   Taps taps{0, window.kernel[axis]};
   // Once the padding before the map has shrunk the first tap that is left begins the window, at -before.
@@ -39,7 +43,7 @@ TensorPtr part_of(const Tensor& weights, const std::vector<Taps>& taps) {
   for (const Taps& each : taps) shape.push_back(each.count);
   auto part = std::make_shared<Tensor>(weights.dtype, shape);
   const int64_t element = size_of(weights.dtype), run = taps.back().count * element;
-  std::vector<int64_t> at(shape.size(), 0);   // of a row of taps
+  std::vector<int64_t> at(shape.size(), 0);  // of a row of taps
   for (int64_t to = 0; to < static_cast<int64_t>(part->bytes.size()); to += run) {
     int64_t from = 0;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -57,8 +61,10 @@ std::vector<Taps> taps_of(const Graph& graph, const Node& node, const Window& wi
   std::vector<Taps> taps;
   bool fewer = false;
   for (size_t axis = 0; axis < window.kernel.size(); ++axis) {
-    const bool known = map[axis + 2].is_constant() && window.output[axis].is_constant() && window.output[axis] != Dim(0);
-    taps.push_back(known ? taps_inside(window, axis, map[axis + 2].constant()) : Taps{0, window.kernel[axis]});
+    const bool known =
+        map[axis + 2].is_constant() && window.output[axis].is_constant() && window.output[axis] != Dim(0);
+    taps.push_back(known ? taps_inside(window, axis, map[axis + 2].constant())
+                         : Taps{0, window.kernel[axis]});
     fewer = fewer || taps.back().count < window.kernel[axis];
   }
   return fewer ? taps : std::vector<Taps>();
@@ -69,14 +75,17 @@ std::vector<Taps> taps_of(const Graph& graph, const Node& node, const Window& wi
 void cut_taps(Graph& graph) {
   std::map<std::pair<ValueId, std::vector<Taps>>, ValueId> made;
   for (Node& node : graph.nodes) {
-    if (node.op->traits.contraction != OpTraits::Contraction::Convolution || !graph[node.inputs[1]].constant) continue;
+    if (node.op->traits.contraction != OpTraits::Contraction::Convolution || !graph[node.inputs[1]].constant)
+      continue;
     const Tensor& weights = *graph[node.inputs[1]].constant;
     const Shape& map = *graph[node.inputs[0]].shape;
-    const Window window = window_of(node, {map.begin() + 2, map.end()}, {weights.shape.begin() + 2, weights.shape.end()}, false);
+    const Window window = window_of(node, {map.begin() + 2, map.end()},
+                                    {weights.shape.begin() + 2, weights.shape.end()}, false);
     const std::vector<Taps> taps = taps_of(graph, node, window);
     if (taps.empty()) continue;
     const auto [found, fresh] = made.try_emplace({node.inputs[1], taps}, kNoValue);
-    if (fresh) found->second = graph.add_constant(graph[node.inputs[1]].name + "_cut", part_of(weights, taps));
+    if (fresh)
+      found->second = graph.add_constant(graph[node.inputs[1]].name + "_cut", part_of(weights, taps));
     std::vector<int64_t> before, after, kernel;
     for (size_t axis = 0; axis < taps.size(); ++axis) {
       const int64_t behind = window.kernel[axis] - taps[axis].first - taps[axis].count;

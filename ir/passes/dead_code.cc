@@ -1,6 +1,7 @@
 // Removes nodes and values that no output needs.
 #include <algorithm>
 
+#include "ir/names.h"
 #include "ir/ops/op.h"
 #include "ir/passes/edit.h"
 #include "ir/passes/passes.h"
@@ -8,8 +9,8 @@
 namespace tc {
 namespace {
 
-// Drops values that nothing mentions, so that their constants free their memory, and renumbers the others; gives back the
-// positions of the captures that are kept.
+// Drops values that nothing mentions, so that their constants free their memory, and renumbers the others;
+// gives back the positions of the captures that are kept.
 std::vector<size_t> drop_values(Graph& graph, bool drop_captures) {
   std::vector<bool> mentioned(graph.values.size(), false);
   auto mention = [&](const std::vector<ValueId>& ids) {
@@ -34,6 +35,7 @@ std::vector<size_t> drop_values(Graph& graph, bool drop_captures) {
     values.push_back(std::move(graph.values[i]));
   }
   graph.values = std::move(values);
+  forget_names(graph);
   auto renumber = [&](std::vector<ValueId>& ids) {
     for (ValueId& id : ids) id = id == kNoValue ? id : renumbered[id];
   };
@@ -70,7 +72,8 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
   std::vector<bool> removed(graph.nodes.size(), false);
   for (size_t i = graph.nodes.size(); i > 0; --i) {
     Node& node = graph.nodes[i - 1];
-    const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && live[id]; });
+    const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                    [&](ValueId id) { return id != kNoValue && live[id]; });
     removed[i - 1] = !needed;
     if (!needed) continue;
     const std::vector<GraphPtr> bodies = subgraphs_of(node);
@@ -91,7 +94,8 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
   remove_nodes(graph, removed);
   for (Node& node : graph.nodes) {
     // Optional outputs that nobody reads are not computed; control flow and splits keep their numbering.
-    const bool numbered = node.op->kind == OpRow::Kind::Control || node.op->traits.movement == OpTraits::Movement::Split;
+    const bool numbered =
+        node.op->kind == OpRow::Kind::Control || node.op->traits.movement == OpTraits::Movement::Split;
     if (numbered || node.outputs.size() < 2) continue;
     for (size_t o = 1; o < node.outputs.size(); ++o) {
       if (node.outputs[o] != kNoValue && !live[node.outputs[o]]) node.outputs[o] = kNoValue;

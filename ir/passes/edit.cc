@@ -18,15 +18,31 @@ bool is_output(const Graph& graph, ValueId id) {
   return std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
 }
 
-bool bypass(Graph& graph, ValueId from, ValueId to) {
+ValueId Replacements::now(ValueId id) const {
+  for (auto found = found_.find(id); found != found_.end(); found = found_.find(id)) id = found->second;
+  return id;
+}
+
+void Replacements::apply(Node& node) const {
+  for (ValueId& id : node.inputs) id = now(id);
+}
+
+void Replacements::apply(Graph& graph) const {
+  if (found_.empty()) return;
+  for (Node& node : graph.nodes) apply(node);
+  for (ValueId& id : graph.outputs) id = now(id);
+}
+
+bool bypass(Graph& graph, ValueId from, ValueId to, Replacements& readers) {
   if (is_output(graph, from)) {
     const bool input = std::find(graph.inputs.begin(), graph.inputs.end(), to) != graph.inputs.end();
-    const bool captured = std::any_of(graph.captures.begin(), graph.captures.end(), [&](const auto& capture) { return capture.second == to; });
+    const bool captured = std::any_of(graph.captures.begin(), graph.captures.end(),
+                                      [&](const auto& capture) { return capture.second == to; });
     if (input || captured || graph[to].constant || is_output(graph, to)) return false;
     std::swap(graph[from].name, graph[to].name);
     std::replace(graph.outputs.begin(), graph.outputs.end(), from, to);
   }
-  for (Node& node : graph.nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+  readers.replace(from, to);
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.h"
@@ -11,10 +12,24 @@ namespace tc {
 // The subgraphs of a node in the order of their captures.
 std::vector<GraphPtr> subgraphs_of(const Node& node);
 
-// Makes every reader of `from` read `to`. A graph output keeps its name: where `from` is one, `to`
-// takes the name; false, and nothing is changed, where `to` cannot (it is an input, a constant or an
-// output itself).
-bool bypass(Graph& graph, ValueId from, ValueId to);
+// Values that are read in the place of others, so that a pass over all nodes replaces as many as it likes.
+class Replacements {
+ public:
+  void replace(ValueId from, ValueId to) { found_[from] = to; }
+  void apply(Node& node) const;
+  // To all nodes and to the graph's outputs.
+  void apply(Graph& graph) const;
+
+ private:
+  ValueId now(ValueId id) const;
+
+  std::unordered_map<ValueId, ValueId> found_;
+};
+
+// Has every reader of `from` that comes later read `to`, once `readers` is applied to it. A graph output
+// keeps its name: where `from` is one, `to` takes the name; false, and nothing is changed, where `to` cannot
+// (it is an input, a constant or an output itself).
+bool bypass(Graph& graph, ValueId from, ValueId to, Replacements& readers);
 
 // The only node that reads the value, or -1 where there are none or several, or where the value is
 // also an output of the graph.

@@ -1,8 +1,10 @@
-// Sums of quantised numbers brought to their result's scale without floats, as TensorFlow Lite's reference kernels have it.
+// Sums of quantised numbers brought to their result's scale without floats, as TensorFlow Lite's reference
+// kernels have it.
 //
-// With V the integer and r the number that it counts, V * r / scale is V * multiplier * 2^(exponent - 31), with a multiplier of 31 bits:
-// the product of 64 bits is rounded once, halves up, as TensorFlow Lite's fully connected layers have it. What follows, an activation
-// that only cuts, is the ends of the result. frontend/tc/tflite/operators/quantised.py describes the same for files of TensorFlow Lite.
+// With V the integer and r the number that it counts, V * r / scale is V * multiplier * 2^(exponent - 31),
+// with a multiplier of 31 bits: the product of 64 bits is rounded once, halves up, as TensorFlow Lite's fully
+// connected layers have it. What follows, an activation that only cuts, is the ends of the result.
+// frontend/tc/tflite/operators/quantised.py describes the same for files of TensorFlow Lite.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,21 +19,21 @@
 namespace tc {
 namespace {
 
-constexpr double kHalfRange = 2147483648.0;    // 2^31
-constexpr int kExtraBits = 20;                 // of operands of an addition, against what rounding them loses
+constexpr double kHalfRange = 2147483648.0;  // 2^31
+constexpr int kExtraBits = 20;               // of operands of an addition, against what rounding them loses
 
 // An i32 and what one of it stands for, a number or one for each channel.
 struct Whole {
   ValueId number = kNoValue;
   std::vector<double> units;
-  std::vector<int64_t> shape;      // of the units, as they broadcast
-  double most = 0;                 // its largest magnitude
-  Origin by;                       // of the node that computes it in the file
+  std::vector<int64_t> shape;  // of the units, as they broadcast
+  double most = 0;             // its largest magnitude
+  Origin by;                   // of the node that computes it in the file
 };
 
 struct Multiplier {
   int64_t integer = 0;
-  int exponent = 0;                // real = integer * 2^(exponent - 31)
+  int exponent = 0;  // real = integer * 2^(exponent - 31)
 };
 
 // Nothing where the number has no room.
@@ -47,7 +49,8 @@ std::optional<Multiplier> multiplier_of(double real) {
 }
 
 TensorPtr integers(DType type, const std::vector<int64_t>& shape, const std::vector<int64_t>& numbers) {
-  const bool one = std::all_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number == numbers[0]; });
+  const bool one =
+      std::all_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number == numbers[0]; });
   auto tensor = std::make_shared<Tensor>(type, one ? std::vector<int64_t>() : shape);
   for (int64_t i = 0; i < tensor->count(); ++i) tensor->set_int(i, numbers[static_cast<size_t>(i)]);
   return tensor;
@@ -66,21 +69,25 @@ std::optional<ValueId> rescaled(NodeBuilder& build, const Whole& whole, const st
     halves.push_back((int64_t{1} << shifts.back()) >> 1);
     largest = std::max(largest, whole.most * real);
   }
-  auto constant = [&](const std::vector<int64_t>& numbers) { return build.constant(integers(DType::I64, whole.shape, numbers)); };
+  auto constant = [&](const std::vector<int64_t>& numbers) {
+    return build.constant(integers(DType::I64, whole.shape, numbers));
+  };
   ValueId value = build.add("Mul", {build.cast(whole.number, DType::I64), constant(factors)});
   value = build.add("Add", {value, constant(halves)});
   value = build.add("BitShift", {value, constant(shifts)}, {{"direction", std::string("RIGHT")}});
   // Far outside of all that is stored, where 32 bits do not hold it.
   constexpr int64_t kEnd = int64_t{1} << 30;
   if (largest >= static_cast<double>(kEnd) - 1) {
-    value = build.add("Min", {build.add("Max", {value, build.integer(DType::I64, -kEnd)}), build.integer(DType::I64, kEnd)});
+    value = build.add("Min", {build.add("Max", {value, build.integer(DType::I64, -kEnd)}),
+                              build.integer(DType::I64, kEnd)});
   }
   return build.cast(value, DType::I32);
 }
 
 class FixedPoint {
  public:
-  explicit FixedPoint(Graph& graph) : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
+  explicit FixedPoint(Graph& graph)
+      : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
 
   void run() {
     old_ = std::move(graph_.nodes);
@@ -89,7 +96,8 @@ class FixedPoint {
       std::optional<std::vector<Node>> made;
       if (old_[i].op->traits.quantisation == OpTraits::Quantisation::Quantize) made = requantised(i);
       if (!made) graph_.nodes.push_back(old_[i]);
-      else for (Node& each : *made) graph_.nodes.push_back(std::move(each));
+      else
+        for (Node& each : *made) graph_.nodes.push_back(std::move(each));
     }
     for (ArithmeticNote& note : graph_.arithmetic) note.fixed_point = done_.count({note.node, note.op}) > 0;
   }
@@ -101,11 +109,13 @@ class FixedPoint {
   }
   // What makes the value, where nothing else reads it.
   const Node* own(ValueId id) const { return only_reader(graph_, consumers_, id) < 0 ? nullptr : maker(id); }
-  const TensorPtr& constant_of(const Node& node, size_t input) const { return graph_[node.inputs[input]].constant; }
+  const TensorPtr& constant_of(const Node& node, size_t input) const {
+    return graph_[node.inputs[input]].constant;
+  }
 
   // The ends of what is stored, brought nearer by what only cuts; `id` becomes what is cut.
   struct Ends {
-    double low, high;              // steps, less the zero point
+    double low, high;  // steps, less the zero point
   };
   bool cut(ValueId& id, const Dequantised& to, Ends& ends) const {
     const Node* node = own(id);
@@ -127,7 +137,9 @@ class FixedPoint {
       return false;
     }
     // Rounded as QuantizeLinear does it: cutting before rounding is cutting behind it.
-    auto steps = [&](double number) { return std::nearbyint(static_cast<double>(static_cast<float>(number) / to.scale(0))); };
+    auto steps = [&](double number) {
+      return std::nearbyint(static_cast<double>(static_cast<float>(number) / to.scale(0)));
+    };
     if (low) ends.low = std::clamp(steps(*low), ends.low, ends.high);
     if (high) ends.high = std::clamp(steps(*high), ends.low, ends.high);
     id = node->inputs[0];
@@ -151,7 +163,8 @@ class FixedPoint {
     double covered = 255;
     if (node.op->elementwise || node.inputs.size() != 1) return kHalfRange;
     const Node* before = maker(node.inputs[0]);
-    const bool widened = before != nullptr && before->op->elementwise && before->inputs.size() == 1;   // bytes, for a row of one type
+    const bool widened = before != nullptr && before->op->elementwise &&
+                         before->inputs.size() == 1;  // bytes, for a row of one type
     const DType of = graph_[widened ? before->inputs[0] : node.inputs[0]].dtype;
     if (of != DType::I8 && of != DType::U8) return kHalfRange;
     if (node.op->attribute("kernel_shape") != nullptr) {
@@ -159,9 +172,12 @@ class FixedPoint {
       return std::min(covered, kHalfRange);
     }
     const Shape &in = *graph_[node.inputs[0]].shape, &out = *graph_[node.outputs[0]].shape;
-    const bool known = is_constant(in) && is_constant(out) && element_count(out).constant() > 0 && element_count(out) != element_count(in);
+    const bool known = is_constant(in) && is_constant(out) && element_count(out).constant() > 0 &&
+                       element_count(out) != element_count(in);
     if (!known) return kHalfRange;
-    return std::min(covered * static_cast<double>(element_count(in).constant()) / static_cast<double>(element_count(out).constant()), kHalfRange);
+    return std::min(covered * static_cast<double>(element_count(in).constant()) /
+                        static_cast<double>(element_count(out).constant()),
+                    kHalfRange);
   }
 
   // The largest magnitude of an i32 that a sum gives.
@@ -169,7 +185,8 @@ class FixedPoint {
     const Node* node = maker(id);
     if (node == nullptr) return kHalfRange;
     if (node->op->kind == OpRow::Kind::View) return most_of(node->inputs[0]);
-    if (node->op->traits.binary == BinaryOp::Add && constant_of(*node, 1) && graph_[node->inputs[1]].dtype == DType::I32) {
+    if (node->op->traits.binary == BinaryOp::Add && constant_of(*node, 1) &&
+        graph_[node->inputs[1]].dtype == DType::I32) {
       double added = 0;
       const Tensor& numbers = *constant_of(*node, 1);
       for (int64_t i = 0; i < numbers.count(); ++i) added = std::max(added, std::abs(numbers.as_double(i)));
@@ -181,9 +198,12 @@ class FixedPoint {
     if (!is_constant(weights) || weights.empty()) return kHalfRange;
     using Contraction = OpTraits::Contraction;
     const Contraction kind = node->op->traits.contraction;
-    const Dim& filters = kind == Contraction::Product ? weights.back() : weights[kind == Contraction::TransposedConvolution ? 1 : 0];
+    const Dim& filters = kind == Contraction::Product
+                             ? weights.back()
+                             : weights[kind == Contraction::TransposedConvolution ? 1 : 0];
     const auto channels = static_cast<double>(filters.constant());
-    return std::min(static_cast<double>(element_count(weights).constant()) / channels * 255 * 128, kHalfRange);
+    return std::min(static_cast<double>(element_count(weights).constant()) / channels * 255 * 128,
+                    kHalfRange);
   }
 
   // A sum of integers times a constant, and a constant that is added, which becomes one of integers.
@@ -194,13 +214,18 @@ class FixedPoint {
       added = constant_of(*node, 1);
       node = own(node->inputs[0]);
     }
-    if (node == nullptr || node->op->traits.binary != BinaryOp::Mul || !constant_of(*node, 1)) return std::nullopt;
+    if (node == nullptr || node->op->traits.binary != BinaryOp::Mul || !constant_of(*node, 1))
+      return std::nullopt;
     const Tensor& scale = *constant_of(*node, 1);
     const Node* real = own(node->inputs[0]);
-    if (real == nullptr || real->inputs.size() != 1 || !real->op->elementwise || graph_[real->inputs[0]].dtype != DType::I32) return std::nullopt;
+    if (real == nullptr || real->inputs.size() != 1 || !real->op->elementwise ||
+        graph_[real->inputs[0]].dtype != DType::I32)
+      return std::nullopt;
     Whole whole{real->inputs[0], {}, scale.shape, most_of(real->inputs[0]), node->origin};
     for (int64_t i = 0; i < scale.count(); ++i) whole.units.push_back(scale.as_double(i));
-    if (std::any_of(whole.units.begin(), whole.units.end(), [](double unit) { return !std::isfinite(unit) || unit <= 0; })) return std::nullopt;
+    if (std::any_of(whole.units.begin(), whole.units.end(),
+                    [](double unit) { return !std::isfinite(unit) || unit <= 0; }))
+      return std::nullopt;
     if (!added) return whole;
     // In units of the sums: of much less than a step, so that rounding it is seen nowhere.
     const bool wide = added->count() > scale.count();
@@ -208,12 +233,15 @@ class FixedPoint {
     std::vector<int64_t> numbers;
     double largest = 0;
     for (int64_t i = 0; i < std::max(added->count(), scale.count()); ++i) {
-      const double steps = std::nearbyint(added->as_double(added->count() == 1 ? 0 : i) / scale.as_double(scale.count() == 1 ? 0 : i));
+      const double steps = std::nearbyint(added->as_double(added->count() == 1 ? 0 : i) /
+                                          scale.as_double(scale.count() == 1 ? 0 : i));
       largest = std::max(largest, std::abs(steps));
       if (!(largest + whole.most < kHalfRange)) return std::nullopt;
       numbers.push_back(static_cast<int64_t>(steps));
     }
-    whole.number = build.add("Add", {whole.number, build.constant(integers(DType::I32, wide ? added->shape : scale.shape, numbers))});
+    whole.number = build.add(
+        "Add",
+        {whole.number, build.constant(integers(DType::I32, wide ? added->shape : scale.shape, numbers))});
     whole.most += largest;
     return whole;
   }
@@ -226,22 +254,32 @@ class FixedPoint {
     auto a = number(build, node->inputs[0]), b = number(build, node->inputs[1]);
     if (!a || !b) return std::nullopt;
     if (*op == BinaryOp::Mul) {
-      return Whole{build.add("Mul", {a->number, b->number}), {a->units[0] * b->units[0]}, {}, 255.0 * 255, node->origin};
+      return Whole{build.add("Mul", {a->number, b->number}),
+                   {a->units[0] * b->units[0]},
+                   {},
+                   255.0 * 255,
+                   node->origin};
     }
     const double twice = 2 * std::max(a->units[0], b->units[0]), most = 255.0 * (1 << kExtraBits);
     for (auto* each : {&a, &b}) {
-      const Whole wide{build.add("Mul", {(*each)->number, build.integer(DType::I32, 1 << kExtraBits)}), {}, {}, most, {}};
+      const Whole wide{
+          build.add("Mul", {(*each)->number, build.integer(DType::I32, 1 << kExtraBits)}), {}, {}, most, {}};
       const auto part = rescaled(build, wide, {(*each)->units[0] / twice});
       if (!part) return std::nullopt;
       (*each)->number = *part;
     }
-    return Whole{build.add(node->op->name, {a->number, b->number}), {twice / (1 << kExtraBits)}, {}, most, node->origin};
+    return Whole{build.add(node->op->name, {a->number, b->number}),
+                 {twice / (1 << kExtraBits)},
+                 {},
+                 most,
+                 node->origin};
   }
 
   std::optional<std::vector<Node>> requantised(size_t index) {
     const Node& node = old_[index];
     const auto to = quantisation_of(graph_, node);
-    if (!to || !to->is_scalar() || !to->is_byte(graph_) || !string_attribute(node, "precision").empty()) return std::nullopt;
+    if (!to || !to->is_scalar() || !to->is_byte(graph_) || !string_attribute(node, "precision").empty())
+      return std::nullopt;
     const DType type = graph_[node.outputs[0]].dtype;
     const auto zero = static_cast<double>(to->zero(0));
     Ends ends{(is_signed(type) ? -128 : 0) - zero, (is_signed(type) ? 127 : 255) - zero};
@@ -257,7 +295,9 @@ class FixedPoint {
       for (const double unit : whole->units) reals.push_back(unit / static_cast<double>(to->scale(0)));
       const auto steps = rescaled(build, *whole, reals);
       if (!steps) return std::nullopt;
-      const auto integer = [&](double number) { return build.integer(DType::I32, static_cast<int64_t>(number)); };
+      const auto integer = [&](double number) {
+        return build.integer(DType::I32, static_cast<int64_t>(number));
+      };
       ValueId value = build.add("Min", {build.add("Max", {*steps, integer(ends.low)}), integer(ends.high)});
       if (zero != 0) value = build.add("Add", {value, integer(zero)});
       build.add_to("Cast", {value}, {node.outputs[0]}, {{"to", std::string(name_of(type))}});
@@ -273,7 +313,7 @@ class FixedPoint {
   std::vector<Node> old_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
-  std::set<std::pair<std::string, std::string>> done_;   // nodes of the file
+  std::set<std::pair<std::string, std::string>> done_;  // nodes of the file
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/error.h"
+#include "ir/held_constants.h"
 #include "ir/ops/op.h"
 #include "ir/passes/edit.h"
 #include "ir/passes/passes.h"
@@ -19,8 +20,8 @@ bool all_finite(const std::vector<double>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
 }
 
-// The map, or nothing where a channel's factor or addend is no number: that of a deviation of 0 is infinite, and 0 times it
-// is not what the operators give.
+// The map, or nothing where a channel's factor or addend is no number: that of a deviation of 0 is infinite,
+// and 0 times it is not what the operators give.
 std::optional<ChannelMap> finite_map(ChannelMap map) {
   if (!all_finite(map.scale) || !all_finite(map.shift)) return std::nullopt;
   return map;
@@ -70,7 +71,8 @@ bool all_finite(const Tensor& tensor) {
 
 // A constant that broadcasts as one number per element of axis `axis` (or as one number) against a
 // tensor of the given rank: its numbers per channel.
-std::optional<std::vector<double>> per_channel(const Tensor& tensor, size_t rank, size_t axis, int64_t channels) {
+std::optional<std::vector<double>> per_channel(const Tensor& tensor, size_t rank, size_t axis,
+                                               int64_t channels) {
   if (tensor.count() == 1) return std::vector<double>(static_cast<size_t>(channels), tensor.as_double(0));
   if (tensor.count() != channels || tensor.shape.size() > rank) return std::nullopt;
   for (size_t i = 0; i < tensor.shape.size(); ++i) {
@@ -92,18 +94,21 @@ std::optional<Channels> channels_of(const Graph& graph, const Node& node) {
   const auto weights = node.op->output_channels ? node.op->output_channels(node) : std::nullopt;
   if (!weights) return std::nullopt;
   if (!graph[node.inputs[1]].constant) return std::nullopt;
-  if (node.inputs.size() > 2 && node.inputs[2] != kNoValue && !graph[node.inputs[2]].constant) return std::nullopt;
+  if (node.inputs.size() > 2 && node.inputs[2] != kNoValue && !graph[node.inputs[2]].constant)
+    return std::nullopt;
   if (!is_float(graph[node.inputs[1]].dtype) || !shape[1].is_constant()) return std::nullopt;
   return Channels{shape.size(), 1, shape[1].constant(), *weights};
 }
 
 // What the node does to the channels of its input `from`, if it is a map with constants.
-std::optional<ChannelMap> map_of(const Graph& graph, const Node& node, ValueId from, const Channels& channels) {
+std::optional<ChannelMap> map_of(const Graph& graph, const Node& node, ValueId from,
+                                 const Channels& channels) {
   if (node.op->traits.channel_statistics) {
     return node.inputs[0] == from ? map_of_normalization(graph, node) : std::nullopt;
   }
   const auto op = node.op->traits.binary;
-  const bool scales = op == BinaryOp::Mul || op == BinaryOp::Div, shifts = op == BinaryOp::Add || op == BinaryOp::Sub;
+  const bool scales = op == BinaryOp::Mul || op == BinaryOp::Div,
+             shifts = op == BinaryOp::Add || op == BinaryOp::Sub;
   if (!scales && !shifts) return std::nullopt;
   if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return std::nullopt;
   const int position = node.inputs[0] == from ? 0 : 1;
@@ -120,7 +125,8 @@ std::optional<ChannelMap> map_of(const Graph& graph, const Node& node, ValueId f
 }
 
 // The weights with each output channel scaled.
-TensorPtr scaled_weights(const Graph& graph, const Node& node, const OutputChannels& channels, const std::vector<double>& scale) {
+TensorPtr scaled_weights(const Graph& graph, const Node& node, const OutputChannels& channels,
+                         const std::vector<double>& scale) {
   auto weights = std::make_shared<Tensor>(*graph[node.inputs[1]].constant);
   const std::vector<int64_t>& shape = weights->shape;
   // The output channel of a flat index is index / inner % outer, plus the first of the group, which has
@@ -140,7 +146,8 @@ TensorPtr scaled_weights(const Graph& graph, const Node& node, const OutputChann
 TensorPtr mapped_bias(const Graph& graph, const Node& node, const ChannelMap& map) {
   const DType type = graph[node.inputs[1]].dtype;
   auto bias = std::make_shared<Tensor>(type, std::vector<int64_t>{static_cast<int64_t>(map.scale.size())});
-  const Tensor* old = node.inputs.size() > 2 && node.inputs[2] != kNoValue ? graph[node.inputs[2]].constant.get() : nullptr;
+  const Tensor* old =
+      node.inputs.size() > 2 && node.inputs[2] != kNoValue ? graph[node.inputs[2]].constant.get() : nullptr;
   for (size_t c = 0; c < map.scale.size(); ++c) {
     const double before = old ? old->as_double(old->count() == 1 ? 0 : static_cast<int64_t>(c)) : 0;
     bias->set(static_cast<int64_t>(c), before * map.scale[c] + map.shift[c]);
@@ -155,7 +162,8 @@ bool bias_is_vector(const Graph& graph, const Node& node, int64_t channels) {
 }
 
 // Folds the only reader of the node's result into the node; true where something was folded.
-bool fold_reader(Graph& graph, Node& node, const std::vector<std::vector<int>>& consumers, std::vector<bool>& removed) {
+bool fold_reader(Graph& graph, Node& node, const std::vector<std::vector<int>>& consumers,
+                 std::vector<bool>& removed) {
   auto channels = channels_of(graph, node);
   if (!channels || !bias_is_vector(graph, node, channels->count)) return false;
   const ValueId result = node.outputs[0];
@@ -171,7 +179,18 @@ bool fold_reader(Graph& graph, Node& node, const std::vector<std::vector<int>>& 
   // Weights that leave their type are not those of the product, of which the factor is taken last.
   const TensorPtr weights = scales ? scaled_weights(graph, node, channels->weights, map->scale) : nullptr;
   if (weights && !all_finite(*weights)) return false;
-  if (weights) node.inputs[1] = graph.add_constant(graph[node.inputs[1]].name + "_scaled", weights);
+  if (weights) {
+    // The compiler need not hold both.
+    const ValueId before = node.inputs[1];
+    const bool is_output =
+        std::find(graph.outputs.begin(), graph.outputs.end(), before) != graph.outputs.end();
+    const bool is_made_here = static_cast<size_t>(before) >= consumers.size();
+    const bool has_one_reader = is_made_here || consumers[static_cast<size_t>(before)].size() == 1;
+    if (constants_are_counted() && has_one_reader && !is_output &&
+        std::count(node.inputs.begin(), node.inputs.end(), before) == 1)
+      graph[before].constant.reset();
+    node.inputs[1] = graph.add_constant(graph[before].name + "_scaled", weights);
+  }
   node.inputs.resize(3, kNoValue);
   node.inputs[2] = graph.add_constant(graph[result].name + "_bias", bias);
   node.outputs[0] = next.outputs[0];
@@ -193,7 +212,8 @@ void split_normalization(Graph& graph, const Node& node, std::vector<Node>& node
   Node product, sum;
   product.op = find_op("Mul");
   product.inputs = {node.inputs[0], constant_of(map->scale, "_scale")};
-  product.outputs = {graph.fresh_value(graph[node.outputs[0]].name + "_scaled", type, graph[node.outputs[0]].shape)};
+  product.outputs = {
+      graph.fresh_value(graph[node.outputs[0]].name + "_scaled", type, graph[node.outputs[0]].shape)};
   sum.op = find_op("Add");
   sum.inputs = {product.outputs[0], constant_of(map->shift, "_shift")};
   sum.outputs = {node.outputs[0]};
@@ -218,7 +238,8 @@ void fold_batch_norm(Graph& graph) {
   std::vector<Node> old = std::move(graph.nodes), nodes;
   graph.nodes.clear();
   for (Node& node : old) {
-    if (node.op->traits.channel_statistics && map_of_normalization(graph, node)) split_normalization(graph, node, nodes);
+    if (node.op->traits.channel_statistics && map_of_normalization(graph, node))
+      split_normalization(graph, node, nodes);
     else nodes.push_back(std::move(node));
   }
   graph.nodes = std::move(nodes);
@@ -232,10 +253,13 @@ void fold_pads(Graph& graph) {
     const int maker = producers[node.inputs[0]];
     if (maker < 0 || graph.nodes[maker].op->traits.movement != OpTraits::Movement::Pad) continue;
     const Node& pad = graph.nodes[maker];
-    if (only_reader(graph, consumers, pad.outputs[0]) < 0 || string_attribute(pad, "mode") != "constant") continue;
-    const auto value = pad.inputs.size() > 1 ? scalar_of(graph, pad.inputs[1]) : float_attribute(pad, "value");
+    if (only_reader(graph, consumers, pad.outputs[0]) < 0 || string_attribute(pad, "mode") != "constant")
+      continue;
+    const auto value =
+        pad.inputs.size() > 1 ? scalar_of(graph, pad.inputs[1]) : float_attribute(pad, "value");
     const std::string automatic = string_attribute(node, "auto_pad");
-    if (value != 0.0 || has_attribute(pad, "axes") || (automatic != "NOTSET" && automatic != "VALID")) continue;
+    if (value != 0.0 || has_attribute(pad, "axes") || (automatic != "NOTSET" && automatic != "VALID"))
+      continue;
     const std::vector<Dim> added = dims_attribute(pad, "pads");
     const size_t rank = added.size() / 2;
     bool fits = true;
@@ -244,7 +268,8 @@ void fold_pads(Graph& graph) {
       if (i % rank < 2) fits = fits && added[i] == Dim(0);
     }
     if (!fits) continue;
-    std::vector<int64_t> pads = has_attribute(node, "pads") ? ints_attribute(node, "pads") : std::vector<int64_t>();
+    std::vector<int64_t> pads =
+        has_attribute(node, "pads") ? ints_attribute(node, "pads") : std::vector<int64_t>();
     pads.resize(2 * (rank - 2), 0);
     for (size_t i = 2; i < rank; ++i) {
       pads[i - 2] += added[i].constant();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "ir/ops/op.h"
 
 namespace tc {
@@ -12,6 +13,9 @@ namespace {
 
 // More than this many nodes in one kernel gain nothing and cost registers.
 constexpr size_t kLargestGroup = 24;
+// Where a fusion asks for more than so many nodes whether they depend on it, it is not made: the answers
+// would take longer than all else.
+constexpr size_t kMostLookedAt = 1024;
 // So many steps of a sum of integers towards its scale count as one node.
 constexpr size_t kWholeSteps = 3;
 
@@ -25,7 +29,9 @@ bool is_movement_row(const OpRow& row) {
 class Grouper {
  public:
   explicit Grouper(const Graph& graph)
-      : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()),
+      : graph_(graph),
+        producers_(graph.producers()),
+        consumers_(graph.consumers()),
         owner_(graph.nodes.size(), -1) {
     for (ValueId id : graph.outputs) graph_outputs_.insert(id);
     if (!graph.data_symbols.empty()) find_sizes();
@@ -50,11 +56,21 @@ class Grouper {
   bool is_compute(int node) const { return row(node).kind == OpRow::Kind::Compute; }
   bool is_elementwise(int node) const { return is_compute(node) && row(node).elementwise; }
   bool is_movement(int node) const { return is_compute(node) && is_movement_row(row(node)); }
-  bool is_anchor(int node) const {
-    return is_compute(node) && !is_elementwise(node) && !is_movement(node);
-  }
+  bool is_anchor(int node) const { return is_compute(node) && !is_elementwise(node) && !is_movement(node); }
   // What elementwise groups read in place, and so is left for them to take.
   bool is_part(int node) const { return row(node).traits.movement == Movement::Part; }
+  // A part that has whole rows: a kernel that reads vectors of them finds these in the operand as they are.
+  bool is_part_of_rows(int node) const {
+    if (!is_part(node)) return false;
+    const std::optional<Shape>& whole = graph_[graph_.nodes[node].inputs[0]].shape;
+    const Shape* part = shape_of_output(node);
+    if (!whole || !part || part->empty() || whole->size() != part->size() || whole->back() != part->back())
+      return false;
+    // A broadcast repeats elements.
+    return std::equal(
+        part->begin(), part->end(), whole->begin(),
+        [](const Dim& of_part, const Dim& of_whole) { return of_whole != Dim(1) || of_part == of_whole; });
+  }
   bool is_permute(int node) const { return row(node).traits.movement == Movement::Permute; }
   bool is_product(int node) const { return row(node).traits.contraction == OpTraits::Contraction::Product; }
   bool is_row_program(int node) const { return row(node).traits.row_program; }
@@ -113,6 +129,7 @@ class Grouper {
     };
     push_inputs(node);
     while (!open.empty()) {
+      if (seen.size() > kMostLookedAt) return true;
       int at = open.back();
       open.pop_back();
       for (int maker : before(at)) {
@@ -133,7 +150,8 @@ class Grouper {
     const DType type = graph_[graph_.nodes[node].outputs[0]].dtype;
     return is_elementwise(node) && (type == DType::I32 || type == DType::I64);
   }
-  // A float that one integer gives: its conversion, and few steps behind that whose other operands are constants.
+  // A float that one integer gives: its conversion, and few steps behind that whose other operands are
+  // constants.
   bool is_scaled_integer(int node) const {
     constexpr int kMostSteps = 4;
     for (int steps = 0; steps < kMostSteps && node >= 0; ++steps) {
@@ -149,7 +167,8 @@ class Grouper {
     return false;
   }
   size_t size_of(const std::set<int>& set) const {
-    const auto steps = static_cast<size_t>(std::count_if(set.begin(), set.end(), [&](int node) { return is_whole_step(node); }));
+    const auto steps = static_cast<size_t>(
+        std::count_if(set.begin(), set.end(), [&](int node) { return is_whole_step(node); }));
     return set.size() - steps + steps / kWholeSteps;
   }
 
@@ -203,12 +222,15 @@ class Grouper {
                                        [&](int reader) { return set.count(reader) > 0; });
           if (!only_here) continue;
           // Of what it reads a quarter of the bytes.
-          const bool widens = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize || is_whole_step(maker) ||
-                              is_scaled_integer(maker);
+          const bool widens = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize ||
+                              is_whole_step(maker) || is_scaled_integer(maker);
           bool wanted = widens && is_elementwise(node) && same_shape(maker, anchor);
           if (is_product(anchor) && node == anchor) wanted = wanted || is_permute(maker);
+          if (is_product(anchor) && (node == anchor || is_permute(node)) && node_leads_to(anchor, node, set))
+            wanted = wanted || is_part_of_rows(maker);
           if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {
-            wanted = is_elementwise(maker) && shape_of_output(maker) && graph_[graph_.nodes[anchor].inputs[0]].shape &&
+            wanted = is_elementwise(maker) && shape_of_output(maker) &&
+                     graph_[graph_.nodes[anchor].inputs[0]].shape &&
                      *shape_of_output(maker) == *graph_[graph_.nodes[anchor].inputs[0]].shape;
           }
           if (is_elementwise(anchor)) {
@@ -236,9 +258,9 @@ class Grouper {
   }
 
   void grow(int anchor) {
+    interruption_point();
     std::set<int> set{anchor};
-    const bool alone = row(anchor).kind != OpRow::Kind::Compute ||
-                       graph_.nodes[anchor].outputs.size() != 1 ||
+    const bool alone = row(anchor).kind != OpRow::Kind::Compute || graph_.nodes[anchor].outputs.size() != 1 ||
                        row(anchor).traits.movement == Movement::Join ||
                        row(anchor).traits.movement == Movement::Layout;
     if (!alone) {
@@ -287,7 +309,7 @@ class Grouper {
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
   std::set<ValueId> graph_outputs_;
-  std::vector<std::vector<int>> sizes_;   // empty where the graph computes none
+  std::vector<std::vector<int>> sizes_;  // empty where the graph computes none
   std::vector<int> owner_;
   std::vector<Group> groups_;
 };
@@ -299,7 +321,9 @@ std::vector<Group> fuse_groups(const Graph& graph) { return Grouper(graph).run()
 std::string str(const Graph& graph, const std::vector<Group>& groups) {
   std::string result;
   for (const Group& group : groups) {
-    result += group.kind == Group::Kind::View ? "view" : group.kind == Group::Kind::Control ? "control" : "kernel";
+    result += group.kind == Group::Kind::View      ? "view"
+              : group.kind == Group::Kind::Control ? "control"
+                                                   : "kernel";
     for (int node : group.nodes) result += " " + graph.nodes[node].op->name;
     result += " ->";
     for (ValueId id : group.outputs) result += " " + graph[id].name;

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "ir/error.h"
+#include "ir/held_constants.h"
+#include "ir/names.h"
 #include "ir/ops/op.h"
 #include "ir/passes/edit.h"
 #include "ir/passes/pass.h"
@@ -35,6 +37,13 @@ bool is_cast(const Node& node) {
   return node.op == cast || node.op == like;
 }
 
+// Whether the node decodes weights, whose scales it takes in the type that the format says.
+bool decodes_weights(const Node& node) {
+  static const std::set<const OpRow*> rows = {find_op("BlockMatMul"), find_op("BlockGather"),
+                                              find_op("BlockDot")};
+  return rows.count(node.op) > 0;
+}
+
 // Whether the model asks for numbers of a half type here: the values that it casts may not be ones already.
 bool is_rounding(const Graph& graph, const Node& node) {
   if (!is_cast(node) || !is_half(graph[node.outputs[0]].dtype)) return false;
@@ -45,7 +54,8 @@ bool is_rounding(const Graph& graph, const Node& node) {
 // Attributes of a node that name the type of a result which is f32 from now on, or hold its value.
 void promote_attributes(Node& node, DType was) {
   for (auto& [name, attribute] : node.attributes) {
-    if (auto* type = std::get_if<std::string>(&attribute); type && *type == name_of(was)) *type = name_of(DType::F32);
+    if (auto* type = std::get_if<std::string>(&attribute); type && *type == name_of(was))
+      *type = name_of(DType::F32);
     auto* tensor = std::get_if<TensorPtr>(&attribute);
     if (tensor && *tensor && is_half((*tensor)->dtype)) *tensor = widened(**tensor);
   }
@@ -58,12 +68,19 @@ class Promotion {
 
   void run() {
     std::vector<Node> first;
+    Replacements widened;
     for (ValueId id : graph_.inputs) {
       if (!is_half(graph_[id].dtype) || !stays_.insert(id).second) continue;
       const ValueId wide = widened_value(id);
-      replace_uses(graph_, id, wide);
+      widened.replace(id, wide);
       narrow_[wide] = id;
       first.push_back(cast_node(graph_, id, wide, graph_[id].name));
+    }
+    widened.apply(graph_);
+    for (const Node& node : graph_.nodes) {
+      for (const ValueId id : node.inputs) {
+        if (decodes_weights(node) && id != kNoValue && graph_[id].constant) stays_.insert(id);
+      }
     }
     for (Node& node : graph_.nodes) widen_bodies(node);
     std::map<size_t, Node> behind = keep_roundings();
@@ -81,9 +98,12 @@ class Promotion {
   }
 
  private:
-  ValueId widened_value(ValueId id) { return graph_.fresh_value(graph_[id].name + "_f32", DType::F32, graph_[id].shape); }
+  ValueId widened_value(ValueId id) {
+    return graph_.fresh_value(graph_[id].name + "_f32", DType::F32, graph_[id].shape);
+  }
 
-  // Subgraphs, whose own half types are at their borders already, take and give what this graph has in their place.
+  // Subgraphs, whose own half types are at their borders already, take and give what this graph has in their
+  // place.
   void widen_bodies(Node& node) {
     for (const GraphPtr& body : subgraphs_of(node)) {
       for (ValueId id : body->inputs) {
@@ -91,19 +111,23 @@ class Promotion {
       }
       for (ValueId& output : body->outputs) {
         if (!is_half((*body)[output].dtype)) continue;
-        const ValueId wide = body->fresh_value((*body)[output].name + "_f32", DType::F32, (*body)[output].shape);
+        const ValueId wide =
+            body->fresh_value((*body)[output].name + "_f32", DType::F32, (*body)[output].shape);
         body->nodes.push_back(cast_node(*body, output, wide, (*body)[output].name));
         output = wide;
       }
     }
   }
 
-  // Results of explicit casts, and of bits taken for a half type, keep their type, and other nodes read what they hold as
-  // float32: by casts, by the node that each of them stands behind.
+  // Results of explicit casts, and of bits taken for a half type, keep their type, and other nodes read what
+  // they hold as float32: by casts, by the node that each of them stands behind.
   std::map<size_t, Node> keep_roundings() {
     std::map<size_t, Node> behind;
+    const auto consumers = graph_.consumers();
+    Replacements widened;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];
+      widened.apply(node);
       const ValueId id = node.outputs[0];
       if (is_rounding(graph_, node)) {
         // Of the operand that CastLike takes the type of, the type is going to be another one.
@@ -116,12 +140,8 @@ class Promotion {
       stays_.insert(id);
       const ValueId wide = widened_value(id);
       narrow_[wide] = id;
-      bool read = false;
-      for (Node& reader : graph_.nodes) {
-        read = read || std::count(reader.inputs.begin(), reader.inputs.end(), id) > 0;
-        std::replace(reader.inputs.begin(), reader.inputs.end(), id, wide);
-      }
-      if (!read) continue;
+      widened.replace(id, wide);
+      if (consumers[static_cast<size_t>(id)].empty()) continue;
       Node back = cast_node(graph_, id, wide, graph_[id].name);
       back.origin = node.origin;
       behind[i] = std::move(back);
@@ -136,7 +156,7 @@ class Promotion {
       if (!is_half(value.dtype) || stays_.count(id)) continue;
       was_[id] = value.dtype;
       value.dtype = DType::F32;
-      if (value.constant) value.constant = widened(*value.constant);
+      if (value.constant) value.constant = held(widened(*value.constant), value.name);
     }
     for (Node& node : graph_.nodes) {
       for (ValueId output : node.outputs) {
@@ -145,7 +165,8 @@ class Promotion {
     }
   }
 
-  // What reads the bits of a half type reads numbers of that type: by casts, by the node that each of them stands before.
+  // What reads the bits of a half type reads numbers of that type: by casts, by the node that each of them
+  // stands before.
   std::map<size_t, Node> keep_bits() {
     std::map<size_t, Node> before;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -172,6 +193,7 @@ class Promotion {
       if (found == was_.end()) continue;
       const std::string name = graph_[output].name;
       graph_[output].name = graph_.values[graph_.fresh_value(name + "_f32", DType::F32)].name + "_wide";
+      forget_names(graph_);
       const ValueId narrow = graph_.fresh_value(name, found->second, graph_[output].shape);
       casts.push_back(cast_node(graph_, output, narrow, name));
       output = narrow;
@@ -180,21 +202,22 @@ class Promotion {
   }
 
   Graph& graph_;
-  std::set<ValueId> stays_;        // inputs and results of explicit casts
+  std::set<ValueId> stays_;  // inputs, results of explicit casts, stored weights
   std::map<ValueId, DType> was_;
-  std::map<ValueId, ValueId> narrow_;   // what stays, by the float32 value that other nodes read in its place
+  std::map<ValueId, ValueId> narrow_;  // what stays, by the float32 value that other nodes read in its place
 };
 
 // Whether each element of the node's results is one of its operands, or rounded by the node itself.
 bool is_exact(const Node& node) {
-  return node.op->kind == OpRow::Kind::View || node.op->kind == OpRow::Kind::Control || node.op->traits.movement != OpTraits::Movement::None ||
-         node.op->traits.fill || is_cast(node);
+  return node.op->kind == OpRow::Kind::View || node.op->kind == OpRow::Kind::Control ||
+         node.op->traits.movement != OpTraits::Movement::None || node.op->traits.fill || is_cast(node);
 }
 
-// Whether the value only goes on to other parts of the operator that a front end described by several nodes: such
-// nodes have the operator's origin, which is of no operator set.
+// Whether the value only goes on to other parts of the operator that a front end described by several nodes:
+// such nodes have the operator's origin, which is of no operator set.
 bool stays_inside(const Graph& graph, const Node& maker, const std::vector<int>& readers, ValueId id) {
-  if (maker.origin.opset != 0 || maker.origin.node.empty() || readers.empty() || is_output(graph, id)) return false;
+  if (maker.origin.opset != 0 || maker.origin.node.empty() || readers.empty() || is_output(graph, id))
+    return false;
   return std::all_of(readers.begin(), readers.end(), [&](int reader) {
     const Origin& other = graph.nodes[static_cast<size_t>(reader)].origin;
     return other.node == maker.origin.node && other.op_type == maker.origin.op_type && other.opset == 0;
@@ -204,7 +227,8 @@ bool stays_inside(const Graph& graph, const Node& maker, const std::vector<int>&
 }  // namespace
 
 void promote_half(Graph& graph) {
-  const bool any = std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) { return is_half(value.dtype); });
+  const bool any = std::any_of(graph.values.begin(), graph.values.end(),
+                               [](const Value& value) { return is_half(value.dtype); });
   if (any) Promotion(graph).run();
 }
 
@@ -216,8 +240,11 @@ void round_each(Graph& graph) {
     Node& node = graph.nodes[i];
     if (is_exact(node)) continue;
     for (ValueId& output : node.outputs) {
-      if (output == kNoValue || !is_half(graph[output].dtype) || stays_inside(graph, node, consumers[static_cast<size_t>(output)], output)) continue;
-      const ValueId exact = graph.fresh_value(graph[output].name + "_exact", graph[output].dtype, graph[output].shape);
+      if (output == kNoValue || !is_half(graph[output].dtype) ||
+          stays_inside(graph, node, consumers[static_cast<size_t>(output)], output))
+        continue;
+      const ValueId exact =
+          graph.fresh_value(graph[output].name + "_exact", graph[output].dtype, graph[output].shape);
       Node cast = cast_node(graph, exact, output, "");
       cast.origin = node.origin;
       casts[i].push_back(std::move(cast));
@@ -226,7 +253,8 @@ void round_each(Graph& graph) {
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     nodes.push_back(std::move(graph.nodes[i]));
-    nodes.insert(nodes.end(), std::make_move_iterator(casts[i].begin()), std::make_move_iterator(casts[i].end()));
+    nodes.insert(nodes.end(), std::make_move_iterator(casts[i].begin()),
+                 std::make_move_iterator(casts[i].end()));
   }
   graph.nodes = std::move(nodes);
 }

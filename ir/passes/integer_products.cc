@@ -17,13 +17,13 @@ namespace {
 
 using Contraction = OpTraits::Contraction;
 
-constexpr double kLargestSum = 2147483647.0;   // that 32 bits hold
+constexpr double kLargestSum = 2147483647.0;  // that 32 bits hold
 
 // The weights less their zero points, with what the sums of products need to know of each output channel.
 struct Weights {
-  TensorPtr numbers;                   // i8
+  TensorPtr numbers;  // i8
   std::vector<double> sums, magnitudes;
-  std::vector<float> scales;           // one, or one per channel
+  std::vector<float> scales;  // one, or one per channel
 };
 
 class Products {
@@ -40,7 +40,8 @@ class Products {
       std::optional<std::vector<Node>> made = replaced(node);
       notes.decide(node, made.has_value(), reason_);
       if (!made) keep(node);
-      else for (Node& each : *made) keep(std::move(each));
+      else
+        for (Node& each : *made) keep(std::move(each));
     }
     graph_.arithmetic = notes.take();
   }
@@ -65,23 +66,29 @@ class Products {
   }
 
   std::optional<std::vector<Node>> replaced(const Node& node) {
-    if (node.op->traits.of_bytes != nullptr) return node.op->traits.contraction == Contraction::None ? mean(node) : product(node);
+    if (node.op->traits.of_bytes != nullptr)
+      return node.op->traits.contraction == Contraction::None ? mean(node) : product(node);
     if (moves_elements(graph_, node)) return moved(node);
     if (node.op->traits.movement == OpTraits::Movement::Pad) return padded(node);
     if (node.op->traits.quantisation == OpTraits::Quantisation::Quantize) return requantised(node);
     return std::nullopt;
   }
 
-  // What keeps a value from being taken as integers of at most 8 bits, or nothing. `what` is "its input", say.
+  // What keeps a value from being taken as integers of at most 8 bits, or nothing. `what` is "its input",
+  // say.
   std::optional<std::string> why_no_bytes(ValueId id, const std::string& what) const {
     const auto from = dequantised(id);
     const auto maker = makers_.find(id);
-    const bool quantised = maker != makers_.end() && graph_.nodes[maker->second].op->traits.quantisation == OpTraits::Quantisation::Dequantize;
-    if (!from && quantised) return text("the scale or the zero point of ", what, " is no constant number or vector of floats");
+    const bool quantised = maker != makers_.end() && graph_.nodes[maker->second].op->traits.quantisation ==
+                                                         OpTraits::Quantisation::Dequantize;
+    if (!from && quantised)
+      return text("the scale or the zero point of ", what, " is no constant number or vector of floats");
     if (!from) return what + " is not quantised";
     const DType type = graph_[from->number].dtype;
-    const bool narrow = is_integer(type) && bits_of(type) < 8 && graph_[from->number].constant;   // becomes bytes while compiling
-    if (!from->is_byte(graph_) && !narrow) return text(what, " is ", name_of(type), ", and 8-bit integers are added up");
+    const bool narrow = is_integer(type) && bits_of(type) < 8 &&
+                        graph_[from->number].constant;  // becomes bytes while compiling
+    if (!from->is_byte(graph_) && !narrow)
+      return text(what, " is ", name_of(type), ", and 8-bit integers are added up");
     return std::nullopt;
   }
 
@@ -94,10 +101,13 @@ class Products {
     for (size_t i = 0; i < (join ? node.inputs.size() : 1); ++i) {
       const auto each = dequantised(node.inputs[i]);
       if (!each) return std::nullopt;
-      if (!each->is_byte(graph_)) return kept(text("its operand is ", name_of(graph_[each->number].dtype), ", and 8-bit integers are moved"));
+      if (!each->is_byte(graph_))
+        return kept(
+            text("its operand is ", name_of(graph_[each->number].dtype), ", and 8-bit integers are moved"));
       if (!each->is_scalar()) return kept("its operand has a scale for each channel");
       if (first && !(first->same_units(*each) && graph_[first->number].dtype == graph_[each->number].dtype)) {
-        return kept("its operands have different scales, zero points or types, and its result is not quantised");
+        return kept(
+            "its operands have different scales, zero points or types, and its result is not quantised");
       }
       if (!first) first = each;
       numbers[i] = each->number;
@@ -111,7 +121,8 @@ class Products {
     const DType type = graph_[from.number].dtype;
     NodeBuilder build(graph_, node);
     std::vector<ValueId> results;
-    for (const ValueId id : node.outputs) results.push_back(id == kNoValue ? kNoValue : graph_.fresh_value(graph_[id].name + "_number", type));
+    for (const ValueId id : node.outputs)
+      results.push_back(id == kNoValue ? kNoValue : graph_.fresh_value(graph_[id].name + "_number", type));
     build.add_to(node.op->name, std::move(numbers), results, node.attributes);
     for (size_t i = 0; i < results.size(); ++i) {
       if (results[i] == kNoValue) continue;
@@ -126,9 +137,11 @@ class Products {
   std::optional<std::vector<Node>> padded(const Node& node) {
     const auto from = dequantised(node.inputs[0]);
     if (!from) return std::nullopt;
-    if (!from->is_byte(graph_) || !from->is_scalar()) return kept("its operand is not of 8-bit integers with one scale");
+    if (!from->is_byte(graph_) || !from->is_scalar())
+      return kept("its operand is not of 8-bit integers with one scale");
     if (string_attribute(node, "mode") != "constant") return behind(node, *from, {from->number});
-    const std::optional<double> value = input_given(node, 1) ? scalar_of(graph_, node.inputs[1]) : float_attribute(node, "value");
+    const std::optional<double> value =
+        input_given(node, 1) ? scalar_of(graph_, node.inputs[1]) : float_attribute(node, "value");
     if (!value) return kept("what it pads with is computed by the run");
     const double steps = *value / static_cast<double>(from->scale(0)) + static_cast<double>(from->zero(0));
     const bool with_sign = graph_[from->number].dtype == DType::I8;
@@ -136,7 +149,8 @@ class Products {
       return kept("no integer of its operand's scale stands for what it pads with");
     }
     NodeBuilder build(graph_, node);
-    return behind(node, *from, {from->number, build.integer(graph_[from->number].dtype, static_cast<int64_t>(steps))});
+    return behind(node, *from,
+                  {from->number, build.integer(graph_[from->number].dtype, static_cast<int64_t>(steps))});
   }
 
   // Quantised again as it was.
@@ -144,7 +158,8 @@ class Products {
     const auto from = dequantised(node.inputs[0]);
     const auto to = quantisation_of(graph_, node);
     if (!from || !to || !from->is_scalar() || !from->same_units(*to)) return std::nullopt;
-    if (graph_[from->number].dtype != graph_[node.outputs[0]].dtype || is_output(graph_, node.outputs[0])) return std::nullopt;
+    if (graph_[from->number].dtype != graph_[node.outputs[0]].dtype || is_output(graph_, node.outputs[0]))
+      return std::nullopt;
     NodeBuilder build(graph_, node);
     build.add_to("Identity", {from->number}, {node.outputs[0]});
     return build.take();
@@ -159,7 +174,8 @@ class Products {
     if (node.op->traits.contraction == Contraction::TransposedConvolution) return 1;
     if (weights.size() != 2 || graph_[node.inputs[0]].shape->size() < 2) return std::nullopt;
     if (node.op->attribute("transB") == nullptr) return 1;
-    const bool plain = float_attribute(node, "alpha") == 1 && float_attribute(node, "beta") == 1 && int_attribute(node, "transA") == 0;
+    const bool plain = float_attribute(node, "alpha") == 1 && float_attribute(node, "beta") == 1 &&
+                       int_attribute(node, "transA") == 0;
     if (!plain) return std::nullopt;
     return int_attribute(node, "transB") ? 0 : 1;
   }
@@ -168,15 +184,18 @@ class Products {
     const Tensor& tensor = *graph_[from.number].constant;
     const int64_t channels = tensor.shape[axis], count = tensor.count();
     const int64_t own_axis = from.axis;
-    if (!from.is_scalar() && own_axis != static_cast<int64_t>(axis)) return kept("its weights have scales along another axis than that of its results");
+    if (!from.is_scalar() && own_axis != static_cast<int64_t>(axis))
+      return kept("its weights have scales along another axis than that of its results");
     int64_t inner = 1;
     for (size_t i = axis + 1; i < tensor.shape.size(); ++i) inner *= tensor.shape[i];
-    Weights result{nullptr, std::vector<double>(static_cast<size_t>(channels)), std::vector<double>(static_cast<size_t>(channels)), from.scales};
+    Weights result{nullptr, std::vector<double>(static_cast<size_t>(channels)),
+                   std::vector<double>(static_cast<size_t>(channels)), from.scales};
     auto numbers = std::make_shared<Tensor>(DType::I8, tensor.shape);
     for (int64_t i = 0; i < count; ++i) {
       const auto channel = static_cast<size_t>(i / inner % channels);
       const int64_t number = tensor.as_int(i) - from.zero(channel);
-      if (number < -128 || number > 127) return kept("its weights less their zero point are no 8-bit integers with a sign");
+      if (number < -128 || number > 127)
+        return kept("its weights less their zero point are no 8-bit integers with a sign");
       numbers->set_int(i, number);
       result.sums[channel] += static_cast<double>(number);
       result.magnitudes[channel] += std::abs(static_cast<double>(number));
@@ -186,11 +205,13 @@ class Products {
   }
 
   // Numbers of channels as a constant that is added to a result, or multiplies it.
-  ValueId per_channel(NodeBuilder& build, const Node& node, DType type, const std::vector<double>& numbers) const {
+  ValueId per_channel(NodeBuilder& build, const Node& node, DType type,
+                      const std::vector<double>& numbers) const {
     std::vector<int64_t> shape;
     if (numbers.size() > 1) {
       shape = {static_cast<int64_t>(numbers.size())};
-      if (node.op->traits.contraction != Contraction::Product) shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
+      if (node.op->traits.contraction != Contraction::Product)
+        shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
     }
     return build.constant(number_tensor(type, shape, numbers));
   }
@@ -203,17 +224,18 @@ class Products {
     return true;
   }
 
-  // What is added to the sums: as integers where the bias is in their units and they have room, else to the floats. False
-  // where it is of another kind.
-  bool find_bias(const Node& node, const Weights& weights, const std::vector<float>& scales, std::vector<double>& whole,
-                 std::vector<double>& real) const {
+  // What is added to the sums: as integers where the bias is in their units and they have room, else to the
+  // floats. False where it is of another kind.
+  bool find_bias(const Node& node, const Weights& weights, const std::vector<float>& scales,
+                 std::vector<double>& whole, std::vector<double>& real) const {
     if (!input_given(node, 2)) return true;
     const size_t channels = whole.size();
     const auto from = dequantised(node.inputs[2]);
     const Tensor* tensor = from ? graph_[from->number].constant.get() : graph_[node.inputs[2]].constant.get();
     if (tensor == nullptr) return false;
     const auto count = static_cast<size_t>(tensor->count());
-    if (count != 1 && (count != channels || tensor->shape.back() != static_cast<int64_t>(channels))) return false;
+    if (count != 1 && (count != channels || tensor->shape.back() != static_cast<int64_t>(channels)))
+      return false;
     bool units = from.has_value();
     std::vector<double> floats(channels), numbers(channels);
     for (size_t i = 0; i < channels; ++i) {
@@ -236,7 +258,8 @@ class Products {
 
   std::optional<std::vector<Node>> product(const Node& node) {
     if (!is_float(graph_[node.outputs[0]].dtype)) {
-      return kept("its scales, zero points or weights are computed by the run, or leave 8 bits: it adds up products of 32-bit integers");
+      return kept(
+          "its scales, zero points or weights are computed by the run, or leave 8 bits: it adds up products of 32-bit integers");
     }
     if (const auto why = why_no_bytes(node.inputs[0], "its input")) return kept(*why);
     const auto input = dequantised(node.inputs[0]);
@@ -244,7 +267,8 @@ class Products {
     if (const auto why = why_no_bytes(node.inputs[1], "its second operand")) return kept(*why);
     const auto from = dequantised(node.inputs[1]);
     if (!graph_[from->number].constant) return kept("its second operand is computed by the run");
-    if (node.op->traits.contraction == Contraction::TransposedConvolution && (int_attribute(node, "group") != 1 || input->zero(0) != 0)) {
+    if (node.op->traits.contraction == Contraction::TransposedConvolution &&
+        (int_attribute(node, "group") != 1 || input->zero(0) != 0)) {
       return kept("transposed convolutions add up integers without groups, and whose zero point is 0");
     }
     const auto axis = channel_axis(node);
@@ -257,7 +281,8 @@ class Products {
     std::vector<double> whole(channels), real;
     for (size_t i = 0; i < channels; ++i) whole[i] = -weights->sums[i] * static_cast<double>(input->zero(0));
     if (!fit(weights->magnitudes, whole)) return kept("its sums could leave 32 bits");
-    if (!find_bias(node, *weights, scales, whole, real)) return kept("its bias is computed by the run, or is not one number for each channel");
+    if (!find_bias(node, *weights, scales, whole, real))
+      return kept("its bias is computed by the run, or is not one number for each channel");
     add_in_floats(*weights, scales, step_of(node.outputs[0]), whole, real);
     return write(node, *input, *weights, {scales, whole, real});
   }
@@ -274,7 +299,9 @@ class Products {
     if (has_attribute(node, "axes")) {
       for (const int64_t axis : ints_attribute(node, "axes")) axes.insert(axis < 0 ? axis + rank : axis);
     }
-    for (int64_t axis = 0; axes.empty() && axis < rank && !int_attribute(node, "noop_with_empty_axes"); ++axis) axes.insert(axis);
+    for (int64_t axis = 0; axes.empty() && axis < rank && !int_attribute(node, "noop_with_empty_axes");
+         ++axis)
+      axes.insert(axis);
     return axes;
   }
 
@@ -292,13 +319,16 @@ class Products {
   // The same of windows: none reaches beyond the map, or padding counts. `pads`: whether there is any.
   static std::optional<int64_t> elements_of_window(const Node& node, const Shape& shape, bool& pads) {
     const std::vector<int64_t> kernel = ints_attribute(node, "kernel_shape");
-    const Window window = window_of(node, {shape.begin() + 2, shape.end()}, kernel, int_attribute(node, "ceil_mode") != 0);
+    const Window window =
+        window_of(node, {shape.begin() + 2, shape.end()}, kernel, int_attribute(node, "ceil_mode") != 0);
     const bool counts = int_attribute(node, "count_include_pad") != 0;
     int64_t count = 1;
     for (size_t i = 0; i < kernel.size(); ++i) {
-      const Dim last = (window.output[i] - Dim(1)) * Dim(window.strides[i]) + Dim((kernel[i] - 1) * window.dilations[i] - window.before[i]);
+      const Dim last = (window.output[i] - Dim(1)) * Dim(window.strides[i]) +
+                       Dim((kernel[i] - 1) * window.dilations[i] - window.before[i]);
       const Dim room = shape[2 + i] + Dim(counts ? window.after[i] : 0) - Dim(1) - last;
-      if ((window.before[i] > 0 && !counts) || !room.is_constant() || room.constant() < 0) return std::nullopt;
+      if ((window.before[i] > 0 && !counts) || !room.is_constant() || room.constant() < 0)
+        return std::nullopt;
       pads = pads || window.before[i] > 0 || window.after[i] > 0;
       count *= kernel[i];
     }
@@ -312,7 +342,8 @@ class Products {
       if (row.attribute(name) != nullptr) attributes[name] = value;
     }
     if (row.attribute("axes") == nullptr) return build.add(row.name, {number}, attributes);
-    // Of maps as those of GlobalAveragePool, which are read in blocks of channels. Other reductions have the type of their operand.
+    // Of maps as those of GlobalAveragePool, which are read in blocks of channels. Other reductions have the
+    // type of their operand.
     const auto rank = static_cast<int64_t>(build.shape(number).size());
     std::vector<int64_t> spatial;
     for (int64_t axis = 2; axis < rank; ++axis) spatial.push_back(axis);
@@ -332,7 +363,8 @@ class Products {
     const Shape& shape = *graph_[node.inputs[0]].shape;
     const bool windows = node.op->attribute("kernel_shape") != nullptr;
     const auto count = windows ? elements_of_window(node, shape, pads) : elements_of_mean(node, shape);
-    if (!count) return kept("its means are of different numbers of elements, or of a number that is not known");
+    if (!count)
+      return kept("its means are of different numbers of elements, or of a number that is not known");
     if (static_cast<double>(*count) * 255 > kLargestSum) return kept("its sums could leave 32 bits");
     const int64_t zero = input->zero(0);
     if (pads && zero != 0) return kept("it pads with 0, which is not the zero point of its input");
@@ -361,10 +393,10 @@ class Products {
     return 0;
   }
 
-  // Sums that floats hold exactly are scaled and added to in one step; but where both are so many steps of the result that their
-  // difference, rounded, would be another integer, they stay integers.
-  static void add_in_floats(const Weights& weights, const std::vector<float>& scales, float step, std::vector<double>& whole,
-                            std::vector<double>& real) {
+  // Sums that floats hold exactly are scaled and added to in one step; but where both are so many steps of
+  // the result that their difference, rounded, would be another integer, they stay integers.
+  static void add_in_floats(const Weights& weights, const std::vector<float>& scales, float step,
+                            std::vector<double>& whole, std::vector<double>& real) {
     constexpr double kExact = 1 << 24, kMostSteps = 1 << 12;
     for (size_t i = 0; i < whole.size(); ++i) {
       const auto scale = static_cast<double>(scales[scales.size() == 1 ? 0 : i]);
@@ -380,10 +412,11 @@ class Products {
 
   struct Epilogue {
     std::vector<float> scales;
-    std::vector<double> whole, real;   // added to the sums, and to what they are scaled to; may be empty
+    std::vector<double> whole, real;  // added to the sums, and to what they are scaled to; may be empty
   };
 
-  std::vector<Node> write(const Node& node, const Dequantised& input, const Weights& weights, const Epilogue& epilogue) {
+  std::vector<Node> write(const Node& node, const Dequantised& input, const Weights& weights,
+                          const Epilogue& epilogue) {
     NodeBuilder build(graph_, node);
     std::map<std::string, Attribute> attributes;
     for (const auto& [name, value] : node.attributes) {
@@ -395,7 +428,8 @@ class Products {
     }
     const ValueId padded = with_padding(build, node, input, attributes);
     ValueId sum = build.add(node.op->traits.of_bytes, {padded, numbers}, attributes);
-    const bool adds = std::any_of(epilogue.whole.begin(), epilogue.whole.end(), [](double number) { return number != 0; });
+    const bool adds =
+        std::any_of(epilogue.whole.begin(), epilogue.whole.end(), [](double number) { return number != 0; });
     if (adds) sum = build.add("Add", {sum, per_channel(build, node, DType::I32, epilogue.whole)});
     std::vector<double> scales(epilogue.scales.begin(), epilogue.scales.end());
     const ValueId scale = per_channel(build, node, DType::F32, scales);
@@ -409,8 +443,10 @@ class Products {
     return build.take();
   }
 
-  // Padding of a convolution adds the number that stands for 0: itself, or where that is not 0, by elements around the map.
-  ValueId with_padding(NodeBuilder& build, const Node& node, const Dequantised& input, std::map<std::string, Attribute>& attributes) {
+  // Padding of a convolution adds the number that stands for 0: itself, or where that is not 0, by elements
+  // around the map.
+  ValueId with_padding(NodeBuilder& build, const Node& node, const Dequantised& input,
+                       std::map<std::string, Attribute>& attributes) {
     if (node.op->traits.contraction != Contraction::Convolution || input.zero(0) == 0) return input.number;
     const Shape& shape = *graph_[input.number].shape;
     const Shape& weights = *graph_[node.inputs[1]].shape;
@@ -433,7 +469,7 @@ class Products {
   }
 
   Graph& graph_;
-  std::string reason_;                 // why the node at hand stays
+  std::string reason_;  // why the node at hand stays
   std::vector<Node> old_;
   std::vector<std::vector<int>> consumers_;
   std::map<ValueId, size_t> makers_;

@@ -1,4 +1,5 @@
-// Makes one of what is there twice: chains of views and transposes, equal nodes, equal constants, two ways to choose.
+// Makes one of what is there twice: chains of views and transposes, equal nodes, equal constants, two ways to
+// choose.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,7 +13,8 @@ namespace tc {
 namespace {
 
 std::vector<int64_t> permutation_of(const Node& node, size_t rank) {
-  std::vector<int64_t> order = has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
+  std::vector<int64_t> order =
+      has_attribute(node, "perm") ? ints_attribute(node, "perm") : std::vector<int64_t>();
   if (order.empty()) {
     for (size_t i = rank; i > 0; --i) order.push_back(static_cast<int64_t>(i) - 1);
   }
@@ -41,28 +43,30 @@ std::string key_of(const Node& node) {
   for (ValueId id : node.outputs) key += id == kNoValue ? "-" : "+";
   for (const auto& [name, attribute] : node.attributes) {
     key += text("\n", name, "=", attribute.index(), ":");
-    std::visit([&](const auto& value) {
-      using T = std::decay_t<decltype(value)>;
-      if constexpr (std::is_same_v<T, TensorPtr> || std::is_same_v<T, GraphPtr>) {
-        key += text(static_cast<const void*>(value.get()));
-      } else if constexpr (std::is_same_v<T, std::vector<Dim>>) {
-        key += str(value);
-      } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::string>) {
-        key += text(value);
-      } else if constexpr (std::is_same_v<T, double>) {
-        key.append(reinterpret_cast<const char*>(&value), sizeof(value));
-      } else if constexpr (std::is_same_v<T, std::vector<double>>) {
-        key.append(reinterpret_cast<const char*>(value.data()), value.size() * sizeof(double));
-      } else {
-        for (const auto& part : value) key += text(part, ";");
-      }
-    }, attribute);
+    std::visit(
+        [&](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<T, TensorPtr> || std::is_same_v<T, GraphPtr>) {
+            key += text(static_cast<const void*>(value.get()));
+          } else if constexpr (std::is_same_v<T, std::vector<Dim>>) {
+            key += str(value);
+          } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::string>) {
+            key += text(value);
+          } else if constexpr (std::is_same_v<T, double>) {
+            key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+          } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+            key.append(reinterpret_cast<const char*>(value.data()), value.size() * sizeof(double));
+          } else {
+            for (const auto& part : value) key += text(part, ";");
+          }
+        },
+        attribute);
   }
   return key;
 }
 
-// The places along one axis of what tuples of constant indices choose of axes of these sizes, or nothing where they are not
-// known or one lies outside.
+// The places along one axis of what tuples of constant indices choose of axes of these sizes, or nothing
+// where they are not known or one lies outside.
 TensorPtr places_of(const Value& tuples, const std::vector<int64_t>& sizes) {
   if (!tuples.constant || tuples.constant->shape.empty()) return nullptr;
   std::vector<int64_t> shape = tuples.constant->shape;
@@ -88,8 +92,10 @@ void choose_by_place(Graph& graph) {
   static const OpRow* const chooses = find_op("GatherND");
   std::vector<Node> nodes;
   for (Node& node : std::vector<Node>(std::move(graph.nodes))) {
-    const bool applies = node.op == chooses && int_attribute(node, "batch_dims") == 0 && is_constant(*graph[node.inputs[0]].shape);
-    const std::vector<int64_t> sizes = applies ? constant_shape(*graph[node.inputs[0]].shape) : std::vector<int64_t>();
+    const bool applies = node.op == chooses && int_attribute(node, "batch_dims") == 0 &&
+                         is_constant(*graph[node.inputs[0]].shape);
+    const std::vector<int64_t> sizes =
+        applies ? constant_shape(*graph[node.inputs[0]].shape) : std::vector<int64_t>();
     const TensorPtr places = applies ? places_of(graph[node.inputs[1]], sizes) : nullptr;
     if (!places) {
       nodes.push_back(std::move(node));
@@ -108,7 +114,8 @@ void choose_by_place(Graph& graph) {
     const ValueId which = graph.fresh_value(result.name + "_places", DType::I64, shape_of(places->shape));
     const ValueId found = graph.fresh_value(result.name + "_chosen", result.dtype, chosen);
     graph[which].constant = places;
-    const auto add = [&](const char* op, std::vector<ValueId> inputs, ValueId output, std::map<std::string, Attribute> attributes) {
+    const auto add = [&](const char* op, std::vector<ValueId> inputs, ValueId output,
+                         std::map<std::string, Attribute> attributes) {
       Node made;
       made.op = find_op(op);
       made.inputs = std::move(inputs);
@@ -153,8 +160,10 @@ void merge_views(Graph& graph) {
       node.attributes = {{"shape", shape}, {"allowzero", int64_t{1}}};
     }
     const int source = producers[node.inputs[0]];
-    if (source >= 0 && node.op->kind == OpRow::Kind::View && graph.nodes[source].op->kind == OpRow::Kind::View) {
-      // Two that a run checks stay: [2, 3] has as many elements as [3, 2], and each says that one size is equal to another.
+    if (source >= 0 && node.op->kind == OpRow::Kind::View &&
+        graph.nodes[source].op->kind == OpRow::Kind::View) {
+      // Two that a run checks stay: [2, 3] has as many elements as [3, 2], and each says that one size is
+      // equal to another.
       if (is_checked(graph, node) && is_checked(graph, graph.nodes[source])) continue;
       // The last shape of a chain of views is all that counts.
       node.op = find_op("Reshape");
@@ -180,7 +189,9 @@ void narrow_sums(Graph& graph) {
     if (!widening || only_reader(graph, consumers, node.inputs[0]) < 0) continue;
     // Integers wrap: the lower bits of a sum are the sum of the lower bits.
     const auto has = [&](ValueId id, DType dtype) { return graph[id].dtype == dtype; };
-    if (!has(widening->inputs[0], DType::I32) || !has(node.inputs[0], DType::I64) || !has(node.outputs[0], DType::I32)) continue;
+    if (!has(widening->inputs[0], DType::I32) || !has(node.inputs[0], DType::I64) ||
+        !has(node.outputs[0], DType::I32))
+      continue;
     Node replaced = *running;
     replaced.inputs[0] = widening->inputs[0];
     replaced.outputs = node.outputs;
@@ -200,7 +211,8 @@ void merge_duplicates(Graph& graph) {
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const Value& value = graph.values[i];
     constexpr size_t kLargest = 4096;
-    if (!value.constant || value.constant->bytes.size() > kLargest || captured.count(static_cast<ValueId>(i))) continue;
+    if (!value.constant || value.constant->bytes.size() > kLargest || captured.count(static_cast<ValueId>(i)))
+      continue;
     std::string key = text(name_of(value.dtype), str(shape_of(value.constant->shape)));
     key.append(reinterpret_cast<const char*>(value.constant->bytes.data()), value.constant->bytes.size());
     auto [found, fresh] = constants.try_emplace(key, static_cast<ValueId>(i));
@@ -218,7 +230,8 @@ void merge_duplicates(Graph& graph) {
     auto [found, fresh] = seen.try_emplace(key_of(node), i);
     if (fresh) continue;
     const Node& first = graph.nodes[found->second];
-    const bool named = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && is_output(graph, id); });
+    const bool named = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                   [&](ValueId id) { return id != kNoValue && is_output(graph, id); });
     if (named) continue;
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       if (node.outputs[o] != kNoValue) replaced[node.outputs[o]] = first.outputs[o];

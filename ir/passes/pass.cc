@@ -5,6 +5,7 @@
 
 #include "ir/error.h"
 #include "ir/interrupt.h"
+#include "ir/names.h"
 #include "ir/ops/op.h"
 #include "ir/passes/passes.h"
 
@@ -21,6 +22,7 @@ void run_on_all(const Pass& pass, Graph& graph) {
       }
     }
   }
+  const IndexedNames names(graph);
   pass.run(graph);
 }
 
@@ -39,17 +41,26 @@ void check_name(const std::string& name) {
 const std::vector<Pass>& pass_table() {
   static const std::vector<Pass> table = {
       // The roundings are explicit casts, which the next pass keeps.
-      {"round_each", "Rounds the results of operators of float16 and bfloat16; only where rounding is each.", round_each, Pass::When::RoundingEach},
-      {"promote_half", "Computes in float32 what the model computes in float16 or bfloat16, and rounds where it casts to them.", promote_half},
+      {"round_each", "Rounds the results of operators of float16 and bfloat16; only where rounding is each.",
+       round_each, Pass::When::RoundingEach},
+      {"promote_half",
+       "Computes in float32 what the model computes in float16 or bfloat16, and rounds where it casts to them.",
+       promote_half},
       {"expand", "Replaces composite ops by the ops they are made of.", expand_composites},
-      {"counted_loops", "Makes Scans of loops whose number of iterations follows from shapes.", counted_loops},
+      {"block_weights", "Multiplies by weights that are quantised in blocks as they are stored.",
+       block_weights},
+      {"counted_loops", "Makes Scans of loops whose number of iterations follows from shapes.",
+       counted_loops},
       {"fold_shapes", "Makes constants of values that follow from shapes.", fold_shapes},
-      {"quantise_early", "Rounds to integers before joining, moving or choosing elements, not behind.", quantise_early},
-      {"unsigned_numbers", "Keeps bytes with a sign that are multiplied as bytes without one.", unsigned_numbers},
+      {"quantise_early", "Rounds to integers before joining, moving or choosing elements, not behind.",
+       quantise_early},
+      {"unsigned_numbers", "Keeps bytes with a sign that are multiplied as bytes without one.",
+       unsigned_numbers},
       // Before quantised weights become floats.
       {"integer_products", "Adds up products of quantised numbers as integers.", integer_products},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
-      {"bind_sizes", "Puts sizes that turned out to be known in the place of those that a run computes.", bind_sizes},
+      {"bind_sizes", "Puts sizes that turned out to be known in the place of those that a run computes.",
+       bind_sizes},
       // Weights that become constant above are packed only where the subgraph knows them.
       {"sink_constants", "Gives subgraphs the constants that they capture.", sink_constants},
       // Before batch normalisation is folded: dropouts and identities hide the pairs.
@@ -61,16 +72,22 @@ const std::vector<Pass>& pass_table() {
       {"eliminate_again", "Removes identities that merging left.", eliminate},
       {"fold_pads", "Moves zero padding into the convolution after it.", fold_pads},
       {"cut_taps", "Drops taps of filters that meet padding alone.", cut_taps},
-      {"fold_batch_norm", "Folds scales and shifts per channel into the weights before them.", fold_batch_norm},
+      {"fold_batch_norm", "Folds scales and shifts per channel into the weights before them.",
+       fold_batch_norm},
       // The scale and shift of batch normalisation are constants of the weights' shape.
       {"fold_again", "Computes what earlier passes made constant.", fold_constants},
       {"merge_duplicates", "Computes once what is computed twice.", merge_duplicates},
-      {"fixed_point", "Brings sums of integers to the scale of their result by a multiplier and a shift; only where quantised is fast.", fixed_point, Pass::When::Fast},
-      {"wide_products", "Multiplies integers of 32 bits where products of 64 bits have such factors.", wide_products},
+      {"fixed_point",
+       "Brings sums of integers to the scale of their result by a multiplier and a shift; only where quantised is fast.",
+       fixed_point, Pass::When::Fast},
+      {"wide_products", "Multiplies integers of 32 bits where products of 64 bits have such factors.",
+       wide_products},
       {"repeat_dequantisation", "Dequantises a value for each node that reads it.", repeat_dequantisation},
       {"quantised_units", "Computes what becomes an integer in units of its scale.", quantised_units},
       {"bind_sizes_again", "Makes one of sizes that are computed from the same value.", bind_sizes},
-      {"recover_normalizations", "Recognises layer and local response normalisation spelled out.", recover_normalizations},
+      {"recover_normalizations", "Recognises layer and local response normalisation spelled out.",
+       recover_normalizations},
+      {"divide_joins", "Joins, adds up and compares many tensors in several steps.", divide_joins},
       {"dead_code", "Drops nodes and values that no output needs.", dead_code},
   };
   return table;
@@ -109,13 +126,6 @@ void run_passes(Graph& graph, const PassOptions& options) {
     const std::string after = str(graph);
     *options.dump_text += text("== after ", pass.name, "\n", after == before ? "(unchanged)\n" : after);
   }
-}
-
-void replace_uses(Graph& graph, ValueId from, ValueId to) {
-  for (Node& node : graph.nodes) {
-    for (ValueId& input : node.inputs) input = input == from ? to : input;
-  }
-  for (ValueId& output : graph.outputs) output = output == from ? to : output;
 }
 
 }  // namespace tc

@@ -12,9 +12,10 @@ namespace tc {
 
 struct Pass {
   const char* name;
-  const char* doc;                 // one sentence
-  void (*run)(Graph&);             // on one graph; the driver enters subgraphs
-  // Always; only where quantised networks are computed fast; only where the result of every operator is rounded.
+  const char* doc;      // one sentence
+  void (*run)(Graph&);  // on one graph; the driver enters subgraphs
+  // Always; only where quantised networks are computed fast; only where the result of every operator is
+  // rounded.
   enum class When : uint8_t { Always, Fast, RoundingEach };
   When when = When::Always;
 };
@@ -27,7 +28,8 @@ struct PassOptions {
   // An unknown name throws a Model error that lists the passes.
   std::string dump;
   std::string* dump_text = nullptr;
-  // Sums of a quantised network are brought to the result's scale in fixed point, at most one step from the exact result.
+  // Sums of a quantised network are brought to the result's scale in fixed point, at most one step from the
+  // exact result.
   bool fast = false;
   // Results of operators of float16 and bfloat16 are rounded to their types, each of them.
   bool rounding_each = false;
@@ -42,10 +44,5 @@ void run_pass(const Pass& pass, Graph& graph);
 
 // Runs all passes in order.
 void run_passes(Graph& graph, const PassOptions& options = {});
-
-// --- what passes share ---
-
-// Makes every reader of `from` (nodes and graph outputs) read `to`.
-void replace_uses(Graph& graph, ValueId from, ValueId to);
 
 }  // namespace tc

@@ -21,10 +21,12 @@ class Early {
   bool step() {
     consumers_ = graph_.consumers();
     producers_ = graph_.producers();
-    std::map<size_t, size_t> rounded;   // nodes that move elements, with those that quantise their result
+    std::map<size_t, size_t> rounded;  // nodes that move elements, with those that quantise their result
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const int reader = mover_of(graph_.nodes[i]) ? only_reader(graph_, consumers_, graph_.nodes[i].outputs[0]) : -1;
-      if (reader >= 0 && rounds_alike(graph_.nodes[static_cast<size_t>(reader)], graph_.nodes[i])) rounded[i] = static_cast<size_t>(reader);
+      const int reader =
+          mover_of(graph_.nodes[i]) ? only_reader(graph_, consumers_, graph_.nodes[i].outputs[0]) : -1;
+      if (reader >= 0 && rounds_alike(graph_.nodes[static_cast<size_t>(reader)], graph_.nodes[i]))
+        rounded[i] = static_cast<size_t>(reader);
     }
     if (rounded.empty()) return false;
     std::vector<bool> gone(graph_.nodes.size(), false);
@@ -47,8 +49,10 @@ class Early {
  private:
   // Whether each element of the result is one of the operands' elements; padding is, too, where it is known.
   bool mover_of(const Node& node) const {
-    if (node.inputs.empty() || node.outputs.size() != 1 || graph_[node.outputs[0]].dtype != DType::F32) return false;
-    if (node.op->traits.movement == Movement::Pad) return !input_given(node, 1) || scalar_of(graph_, node.inputs[1]).has_value();
+    if (node.inputs.empty() || node.outputs.size() != 1 || graph_[node.outputs[0]].dtype != DType::F32)
+      return false;
+    if (node.op->traits.movement == Movement::Pad)
+      return !input_given(node, 1) || scalar_of(graph_, node.inputs[1]).has_value();
     return moves_elements(graph_, node) && !is_part_of_integers(node);
   }
 
@@ -56,13 +60,19 @@ class Early {
   bool is_part_of_integers(const Node& node) const {
     if (node.op->traits.movement != Movement::Part) return false;
     const int maker = producers_[static_cast<size_t>(node.inputs[0])];
-    return maker >= 0 && graph_.nodes[static_cast<size_t>(maker)].op->traits.quantisation == OpTraits::Quantisation::Dequantize;
+    return maker >= 0 && graph_.nodes[static_cast<size_t>(maker)].op->traits.quantisation ==
+                             OpTraits::Quantisation::Dequantize;
   }
 
-  // Whether the node makes bytes of all elements in the same way, and constants in front of the operands stay what they are.
+  // Whether the node makes bytes of all elements in the same way, and constants in front of the operands stay
+  // what they are.
   bool rounds_alike(const Node& node, const Node& mover) const {
-    const auto to = node.op->traits.quantisation == OpTraits::Quantisation::Quantize ? quantisation_of(graph_, node) : std::nullopt;
-    if (!to || !to->is_scalar() || !to->is_byte(graph_) || !string_attribute(node, "precision").empty() || !input_given(node, 2)) return false;
+    const auto to = node.op->traits.quantisation == OpTraits::Quantisation::Quantize
+                        ? quantisation_of(graph_, node)
+                        : std::nullopt;
+    if (!to || !to->is_scalar() || !to->is_byte(graph_) || !string_attribute(node, "precision").empty() ||
+        !input_given(node, 2))
+      return false;
     const size_t operands = mover.op->traits.movement == Movement::Join ? mover.inputs.size() : 1;
     return std::none_of(mover.inputs.begin(), mover.inputs.begin() + static_cast<std::ptrdiff_t>(operands),
                         [&](ValueId id) { return id == kNoValue || graph_[id].constant; });
@@ -73,8 +83,10 @@ class Early {
     std::vector<ValueId> inputs = mover.inputs;
     const bool join = mover.op->traits.movement == Movement::Join;
     for (size_t i = 0; i < (join ? inputs.size() : 1); ++i) {
-      const ValueId number = graph_.fresh_value(graph_[inputs[i]].name + "_early", graph_[rounding.outputs[0]].dtype);
-      build.add_to(rounding.op->name, {inputs[i], rounding.inputs[1], rounding.inputs[2]}, {number}, rounding.attributes);
+      const ValueId number =
+          graph_.fresh_value(graph_[inputs[i]].name + "_early", graph_[rounding.outputs[0]].dtype);
+      build.add_to(rounding.op->name, {inputs[i], rounding.inputs[1], rounding.inputs[2]}, {number},
+                   rounding.attributes);
       inputs[i] = number;
     }
     if (mover.op->traits.movement == Movement::Pad) {
@@ -93,7 +105,8 @@ class Early {
   int64_t rounded(double number, const Node& rounding) const {
     const auto to = *quantisation_of(graph_, rounding);
     const bool with_sign = is_signed(graph_[rounding.outputs[0]].dtype);
-    const double steps = std::nearbyint(static_cast<double>(static_cast<float>(number) / to.scale(0))) + static_cast<double>(to.zero(0));
+    const double steps = std::nearbyint(static_cast<double>(static_cast<float>(number) / to.scale(0))) +
+                         static_cast<double>(to.zero(0));
     return static_cast<int64_t>(std::clamp(steps, with_sign ? -128.0 : 0.0, with_sign ? 127.0 : 255.0));
   }
 

@@ -17,7 +17,9 @@ using Quantisation = OpTraits::Quantisation;
 
 std::optional<Dequantised> units_of(const Graph& graph, const Node& node) {
   const Value& scale = graph[node.inputs[1]];
-  if (!scale.constant || scale.dtype != DType::F32 || scale.shape->size() > 1 || int_attribute(node, "block_size") != 0) return std::nullopt;
+  if (!scale.constant || scale.dtype != DType::F32 || scale.shape->size() > 1 ||
+      int_attribute(node, "block_size") != 0)
+    return std::nullopt;
   Dequantised result;
   result.node = &node;
   for (int64_t i = 0; i < scale.constant->count(); ++i) {
@@ -40,17 +42,20 @@ std::optional<Dequantised> units_of(const Graph& graph, const Node& node) {
 // Multiplies what a value is made of, constants all of them, so that the value is multiplied.
 class Units {
  public:
-  explicit Units(Graph& graph) : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
+  explicit Units(Graph& graph)
+      : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
 
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      const auto to = node.op->traits.quantisation == Quantisation::Quantize ? quantisation_of(graph_, node) : std::nullopt;
+      const auto to = node.op->traits.quantisation == Quantisation::Quantize ? quantisation_of(graph_, node)
+                                                                             : std::nullopt;
       if (!to || !to->is_scalar() || to->scale(0) == 1 || !has_default_precision(node)) continue;
       changes_.clear();
       if (!collect(node.inputs[0], static_cast<int>(i), 0)) continue;
       const double factor = 1 / static_cast<double>(to->scale(0));
-      for (const auto& [maker, input] : changes_) scale(graph_.nodes[static_cast<size_t>(maker)], input, factor);
+      for (const auto& [maker, input] : changes_)
+        scale(graph_.nodes[static_cast<size_t>(maker)], input, factor);
       graph_.nodes[i].inputs[1] = graph_.add_constant("one", number_tensor(DType::F32, {}, {1}));
       if (const int reader = dequantises_at_once(i); reader >= 0) at_once_[i] = static_cast<size_t>(reader);
     }
@@ -58,8 +63,9 @@ class Units {
   }
 
  private:
-  // The node that alone reads the integers and makes floats of them again, for an elementwise node that then is computed behind
-  // the sum that they come from: its other operands are stored as integers, as those of a sum that comes later are. Else -1.
+  // The node that alone reads the integers and makes floats of them again, for an elementwise node that then
+  // is computed behind the sum that they come from: its other operands are stored as integers, as those of a
+  // sum that comes later are. Else -1.
   int dequantises_at_once(size_t node) const {
     const ValueId number = graph_.nodes[node].outputs[0];
     const int reader = only_reader(graph_, consumers_, number);
@@ -67,12 +73,16 @@ class Units {
     const Node& back = graph_.nodes[static_cast<size_t>(reader)];
     const auto from = dequantised_by(graph_, back);
     const auto own = quantisation_of(graph_, graph_.nodes[node]);
-    const int next = from && from->is_scalar() && from->zero(0) == own->zero(0) ? only_reader(graph_, consumers_, back.outputs[0]) : -1;
+    const int next = from && from->is_scalar() && from->zero(0) == own->zero(0)
+                         ? only_reader(graph_, consumers_, back.outputs[0])
+                         : -1;
     if (next < 0 || !graph_.nodes[static_cast<size_t>(next)].op->elementwise) return -1;
     for (const ValueId other : graph_.nodes[static_cast<size_t>(next)].inputs) {
       if (other == kNoValue || other == back.outputs[0] || graph_[other].constant) continue;
       const int maker = producers_[static_cast<size_t>(other)];
-      if (maker < 0 || graph_.nodes[static_cast<size_t>(maker)].op->traits.quantisation != Quantisation::Dequantize) return -1;
+      if (maker < 0 ||
+          graph_.nodes[static_cast<size_t>(maker)].op->traits.quantisation != Quantisation::Dequantize)
+        return -1;
       const ValueId bytes = graph_.nodes[static_cast<size_t>(maker)].inputs[0];
       const bool is_stored = only_reader(graph_, consumers_, bytes) < 0;
       // The elementwise node joins the first sum of all that it reads (ir/passes/group.cc).
@@ -82,7 +92,8 @@ class Units {
     return reader;
   }
 
-  // The first sum of products, by its place in the graph, that the value is made of by elementwise nodes; else -1.
+  // The first sum of products, by its place in the graph, that the value is made of by elementwise nodes;
+  // else -1.
   int first_sum(ValueId id, int depth) const {
     constexpr int kDeepest = 8;
     // Constants that this pass has added have no place among the producers.
@@ -103,7 +114,7 @@ class Units {
   // Integers that are floats again at once stay floats.
   void round_in_place() {
     if (at_once_.empty()) return;
-    std::map<size_t, ValueId> whole;   // by the node that dequantises
+    std::map<size_t, ValueId> whole;  // by the node that dequantises
     std::vector<Node> old = std::move(graph_.nodes), nodes;
     graph_.nodes.clear();
     for (size_t i = 0; i < old.size(); ++i) {
@@ -111,9 +122,11 @@ class Units {
       if (const auto found = at_once_.find(i); found != at_once_.end()) {
         const auto own = quantisation_of(graph_, old[i]);
         const DType type = graph_[old[i].outputs[0]].dtype;
-        const double size = std::ldexp(1.0, static_cast<int>(bits_of(type))), low = is_signed(type) ? -size / 2 : 0;
+        const double size = std::ldexp(1.0, static_cast<int>(bits_of(type))),
+                     low = is_signed(type) ? -size / 2 : 0;
         const auto zero = static_cast<double>(own->zero(0));
-        const ValueId cut = build.add("Clip", {old[i].inputs[0]}, {{"min", low - zero}, {"max", low + size - 1 - zero}});
+        const ValueId cut =
+            build.add("Clip", {old[i].inputs[0]}, {{"min", low - zero}, {"max", low + size - 1 - zero}});
         whole[found->second] = build.add("Round", {cut});
       } else if (const auto back = whole.find(i); back != whole.end()) {
         build.add_to("Mul", {back->second, old[i].inputs[1]}, {old[i].outputs[0]});
@@ -135,13 +148,16 @@ class Units {
     const int maker = producers_[static_cast<size_t>(id)];
     if (maker < 0) return false;
     const Node& node = graph_.nodes[static_cast<size_t>(maker)];
-    return node.inputs.size() == 1 && node.op->elementwise && graph_[id].dtype == DType::F32 && graph_[node.inputs[0]].dtype == DType::I32;
+    return node.inputs.size() == 1 && node.op->elementwise && graph_[id].dtype == DType::F32 &&
+           graph_[node.inputs[0]].dtype == DType::I32;
   }
 
   bool collect(ValueId id, int reader, int depth) {
     constexpr int kDeepest = 8;
     const int maker = producers_[static_cast<size_t>(id)];
-    if (depth > kDeepest || maker < 0 || only_reader(graph_, consumers_, id) != reader || graph_[id].dtype != DType::F32) return false;
+    if (depth > kDeepest || maker < 0 || only_reader(graph_, consumers_, id) != reader ||
+        graph_[id].dtype != DType::F32)
+      return false;
     const Node& node = graph_.nodes[static_cast<size_t>(maker)];
     if (node.op->traits.quantisation == Quantisation::Dequantize) {
       if (!dequantised_by(graph_, node)) return false;
@@ -151,7 +167,9 @@ class Units {
     const auto op = node.op->traits.binary;
     if (op == BinaryOp::Mul) {
       for (const int i : {0, 1}) {
-        if (!is_constant(node.inputs[static_cast<size_t>(i)]) || !is_whole(node.inputs[static_cast<size_t>(1 - i)])) continue;
+        if (!is_constant(node.inputs[static_cast<size_t>(i)]) ||
+            !is_whole(node.inputs[static_cast<size_t>(1 - i)]))
+          continue;
         changes_.emplace_back(maker, i);
         return true;
       }
@@ -166,33 +184,37 @@ class Units {
       }
       return true;
     }
-    return node.op->traits.homogeneous && node.inputs.size() == 1 && collect(node.inputs[0], maker, depth + 1);
+    return node.op->traits.homogeneous && node.inputs.size() == 1 &&
+           collect(node.inputs[0], maker, depth + 1);
   }
 
   void scale(Node& node, int input, double factor) {
     auto tensor = std::make_shared<Tensor>(*graph_[node.inputs[static_cast<size_t>(input)]].constant);
     for (int64_t i = 0; i < tensor->count(); ++i) tensor->set(i, tensor->as_double(i) * factor);
-    node.inputs[static_cast<size_t>(input)] = graph_.add_constant(graph_[node.outputs[0]].name + "_units", tensor);
+    node.inputs[static_cast<size_t>(input)] =
+        graph_.add_constant(graph_[node.outputs[0]].name + "_units", tensor);
   }
 
   Graph& graph_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
-  std::map<size_t, size_t> at_once_;           // nodes that quantise, with those that dequantise
-  std::vector<std::pair<int, int>> changes_;   // constants: of a node, which input
+  std::map<size_t, size_t> at_once_;          // nodes that quantise, with those that dequantise
+  std::vector<std::pair<int, int>> changes_;  // constants: of a node, which input
 };
 
 }  // namespace
 
 std::optional<Dequantised> dequantised_by(const Graph& graph, const Node& node) {
-  if (node.op->traits.quantisation != Quantisation::Dequantize || graph[node.outputs[0]].dtype != DType::F32) return std::nullopt;
+  if (node.op->traits.quantisation != Quantisation::Dequantize || graph[node.outputs[0]].dtype != DType::F32)
+    return std::nullopt;
   auto result = units_of(graph, node);
   if (result) result->number = node.inputs[0];
   return result;
 }
 
 std::optional<Dequantised> quantisation_of(const Graph& graph, const Node& node) {
-  if (node.op->traits.quantisation != Quantisation::Quantize || graph[node.inputs[0]].dtype != DType::F32) return std::nullopt;
+  if (node.op->traits.quantisation != Quantisation::Quantize || graph[node.inputs[0]].dtype != DType::F32)
+    return std::nullopt;
   auto result = units_of(graph, node);
   if (result) result->number = node.outputs[0];
   return result;
@@ -205,7 +227,8 @@ bool moves_elements(const Graph& graph, const Node& node) {
   if (traits.movement == Movement::Split) return true;
   if (node.outputs.size() != 1) return false;
   if (node.op->name == "Resize") {
-    // Nearest: each of its tables, every second input, has one column, an index for each place, none of which is outside.
+    // Nearest: each of its tables, every second input, has one column, an index for each place, none of which
+    // is outside.
     for (size_t i = 1; i < node.inputs.size(); i += 2) {
       const TensorPtr table = graph[node.inputs[i]].constant;
       if (!table || table->shape.size() != 2 || table->shape[1] != 1) return false;
@@ -230,7 +253,9 @@ void repeat_dequantisation(Graph& graph) {
   for (size_t i = 0; i < old.size(); ++i) {
     Node node = old[i];
     for (ValueId& id : node.inputs) {
-      if (id == kNoValue || producers[static_cast<size_t>(id)] < 0 || consumers[static_cast<size_t>(id)].size() < 2) continue;
+      if (id == kNoValue || producers[static_cast<size_t>(id)] < 0 ||
+          consumers[static_cast<size_t>(id)].size() < 2)
+        continue;
       const Node& maker = old[static_cast<size_t>(producers[static_cast<size_t>(id)])];
       if (maker.op->traits.quantisation != Quantisation::Dequantize || taken.insert(id).second) continue;
       Node copy = maker;

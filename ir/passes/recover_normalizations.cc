@@ -13,20 +13,26 @@ namespace {
 bool is(const Node& node, BinaryOp op) { return node.op->traits.binary == op; }
 
 bool all_are(const Node& node, const char* name, int64_t value) {
-  const std::vector<int64_t> given = has_attribute(node, name) ? ints_attribute(node, name) : std::vector<int64_t>();
+  const std::vector<int64_t> given =
+      has_attribute(node, name) ? ints_attribute(node, name) : std::vector<int64_t>();
   return std::all_of(given.begin(), given.end(), [&](int64_t each) { return each == value; });
 }
 
-// How many channels a pool takes the mean of, where it is one over the channels of a tensor of this shape that became the third
-// axis, as many zeros before as behind; else 0.
+// How many channels a pool takes the mean of, where it is one over the channels of a tensor of this shape
+// that became the third axis, as many zeros before as behind; else 0.
 int64_t channels_of_pool(const Graph& graph, const Node& pad, const Node& pool, const Shape& shape) {
   const Shape& padded = *graph[pad.inputs[0]].shape;
   const std::vector<int64_t> window = ints_attribute(pool, "kernel_shape");
-  if (shape.size() < 2 || padded.size() < 3 || padded[0] != shape[0] || padded[1] != Dim(1) || padded[2] != shape[1]) return 0;
+  if (shape.size() < 2 || padded.size() < 3 || padded[0] != shape[0] || padded[1] != Dim(1) ||
+      padded[2] != shape[1])
+    return 0;
   const int64_t size = window[0];
-  if (size % 2 == 0 || std::any_of(window.begin() + 1, window.end(), [](int64_t each) { return each != 1; })) return 0;
+  if (size % 2 == 0 || std::any_of(window.begin() + 1, window.end(), [](int64_t each) { return each != 1; }))
+    return 0;
   if (!all_are(pool, "strides", 1) || !all_are(pool, "dilations", 1) || !all_are(pool, "pads", 0)) return 0;
-  if (string_attribute(pool, "auto_pad") != "NOTSET" || string_attribute(pad, "mode") != "constant" || !has_attribute(pad, "pads")) return 0;
+  if (string_attribute(pool, "auto_pad") != "NOTSET" || string_attribute(pad, "mode") != "constant" ||
+      !has_attribute(pad, "pads"))
+    return 0;
   if (pad.inputs.size() > 1 && pad.inputs[1] != kNoValue && scalar_of(graph, pad.inputs[1]) != 0.0) return 0;
   const std::vector<Dim> pads = dims_attribute(pad, "pads");
   for (size_t i = 0; i < pads.size(); ++i) {
@@ -38,7 +44,8 @@ int64_t channels_of_pool(const Graph& graph, const Node& pad, const Node& pool, 
 // Follows the graph backwards from the last node of the pattern.
 class Matcher {
  public:
-  explicit Matcher(const Graph& graph) : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
+  explicit Matcher(const Graph& graph)
+      : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
 
   struct Match {
     ValueId input = kNoValue, scale = kNoValue, bias = kNoValue;
@@ -63,13 +70,15 @@ class Matcher {
       const Node* quotient = only(product->inputs[i]);
       if (!quotient || !is_vector(product->inputs[1 - i])) continue;
       match.scale = product->inputs[1 - i];
-      if (match_quotient(*quotient, match) && stays_inside(match.scale, match.input) && stays_inside(match.bias, match.input)) return match;
+      if (match_quotient(*quotient, match) && stays_inside(match.scale, match.input) &&
+          stays_inside(match.bias, match.input))
+        return match;
     }
     return std::nullopt;
   }
 
-  // x / (bias + alpha * mean of x * x over `size` channels, with zeros beyond the first and last)^beta, as PyTorch spells it: the
-  // channels are an axis of their own in a pool.
+  // x / (bias + alpha * mean of x * x over `size` channels, with zeros beyond the first and last)^beta, as
+  // PyTorch spells it: the channels are an axis of their own in a pool.
   std::optional<std::map<std::string, Attribute>> match_response(const Node& quotient) const {
     if (!is(quotient, BinaryOp::Div)) return std::nullopt;
     const ValueId input = quotient.inputs[0];
@@ -84,7 +93,8 @@ class Matcher {
     if (!square || !is_square_of(*square, input)) return std::nullopt;
     const int64_t size = channels_of_pool(graph_, *pad, *pool, *graph_[input].shape);
     if (size == 0) return std::nullopt;
-    return std::map<std::string, Attribute>{{"size", size}, {"alpha", scaled->second}, {"bias", sum->second}, {"beta", power->second}};
+    return std::map<std::string, Attribute>{
+        {"size", size}, {"alpha", scaled->second}, {"bias", sum->second}, {"beta", power->second}};
   }
 
  private:
@@ -95,7 +105,8 @@ class Matcher {
   const Node* only(ValueId id) const {
     return maker(id) && only_reader(graph_, consumers_, id) >= 0 ? maker(id) : nullptr;
   }
-  // Whether a vector is no longer than the rows of the input, which broadcast to it where they have one element.
+  // Whether a vector is no longer than the rows of the input, which broadcast to it where they have one
+  // element.
   bool stays_inside(ValueId vector, ValueId input) const {
     const Dim& length = graph_[vector].shape->back();
     return length == Dim(1) || length == graph_[input].shape->back();
@@ -129,18 +140,21 @@ class Matcher {
     return false;
   }
 
-  // The operand and the constant of an operation with one, the constant second or, where that is the same, first.
+  // The operand and the constant of an operation with one, the constant second or, where that is the same,
+  // first.
   std::optional<std::pair<ValueId, double>> with_constant(const Node* node, BinaryOp op) const {
     if (!node || !is(*node, op)) return std::nullopt;
     for (int i : {1, 0}) {
       if (i == 0 && op == BinaryOp::Pow) break;
-      if (const auto number = scalar_of(graph_, node->inputs[i])) return std::make_pair(node->inputs[1 - i], *number);
+      if (const auto number = scalar_of(graph_, node->inputs[i]))
+        return std::make_pair(node->inputs[1 - i], *number);
     }
     return std::nullopt;
   }
 
   bool is_mean(const Node& node) const {
-    if (node.op->name != "ReduceMean" || !int_attribute(node, "keepdims") || !has_attribute(node, "axes")) return false;
+    if (node.op->name != "ReduceMean" || !int_attribute(node, "keepdims") || !has_attribute(node, "axes"))
+      return false;
     const std::vector<int64_t> axes = ints_attribute(node, "axes");
     const int64_t rank = static_cast<int64_t>(graph_[node.inputs[0]].shape->size());
     return axes.size() == 1 && (axes[0] == -1 || axes[0] == rank - 1);

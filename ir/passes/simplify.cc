@@ -50,9 +50,11 @@ void expand_composites(Graph& graph) {
 
 void eliminate(Graph& graph) {
   std::vector<bool> removed(graph.nodes.size(), false);
+  Replacements readers;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    readers.apply(graph.nodes[i]);
     const ValueId source = same_as(graph, graph.nodes[i]);
-    if (source != kNoValue) removed[i] = bypass(graph, graph.nodes[i].outputs[0], source);
+    if (source != kNoValue) removed[i] = bypass(graph, graph.nodes[i].outputs[0], source, readers);
   }
   remove_nodes(graph, removed);
 }
@@ -65,14 +67,16 @@ void fold_shapes(Graph& graph) {
     for (ValueId id : node.outputs) {
       if (id == kNoValue) continue;
       const Value& value = graph[id];
-      all = all && value.elements && !is_output(graph, id) && is_constant(*value.elements) && is_constant(*value.shape);
+      all = all && value.elements && !is_output(graph, id) && is_constant(*value.elements) &&
+            is_constant(*value.shape);
     }
     if (!all) continue;
     for (ValueId id : node.outputs) {
       if (id == kNoValue) continue;
       Value& value = graph[id];
       auto tensor = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
-      for (size_t e = 0; e < value.elements->size(); ++e) tensor->set_int(static_cast<int64_t>(e), (*value.elements)[e].constant());
+      for (size_t e = 0; e < value.elements->size(); ++e)
+        tensor->set_int(static_cast<int64_t>(e), (*value.elements)[e].constant());
       value.constant = tensor;
     }
     removed[i] = true;
@@ -82,7 +86,7 @@ void fold_shapes(Graph& graph) {
 
 void bind_sizes(Graph& graph) {
   if (graph.data_symbols.empty()) return;
-  std::map<ValueId, std::string> first;   // the size of each operand
+  std::map<ValueId, std::string> first;  // the size of each operand
   std::vector<bool> removed(graph.nodes.size(), false);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node node = graph.nodes[i];
@@ -98,9 +102,11 @@ void bind_sizes(Graph& graph) {
       known = Dim::symbol(found->second);
     }
     const std::optional<Dim> bound = graph.data_symbols.at(name).bound;
-    const bool above = bound && bound->is_constant() && known.is_constant() && known.constant() > bound->constant();
+    const bool above =
+        bound && bound->is_constant() && known.is_constant() && known.constant() > bound->constant();
     if (above || (known.is_constant() && known.constant() < 0)) {
-      fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", known.str(), "; it may be 0 ", bound ? text("to ", bound->str()) : "or more");
+      fail(ErrorKind::Shape, node.origin.str(), ": size '", name, "' is ", known.str(), "; it may be 0 ",
+           bound ? text("to ", bound->str()) : "or more");
     }
     graph.data_symbols.erase(name);
     substitute_symbols(graph, {{name, known}});

@@ -1,8 +1,9 @@
 // Bytes with a sign that sums of products read become bytes without one.
 //
-// Instructions that sum up products of bytes take numbers without a sign times numbers with one (`vpdpbusd`), and weights have one. A
-// number V is kept as V + 128, its zero point likewise. Where sums have no scales yet, 128 times the sum of a channel's weights, a
-// constant, is taken from them. Often the zero point becomes 0, as behind an activation that cuts at 0: its padding then is no step.
+// Instructions that sum up products of bytes take numbers without a sign times numbers with one (`vpdpbusd`),
+// and weights have one. A number V is kept as V + 128, its zero point likewise. Where sums have no scales
+// yet, 128 times the sum of a channel's weights, a constant, is taken from them. Often the zero point becomes
+// 0, as behind an activation that cuts at 0: its padding then is no step.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -39,13 +40,15 @@ size_t operands(const Node& node) { return joins(node) ? node.inputs.size() : 1;
 
 class Unsigned {
  public:
-  explicit Unsigned(Graph& graph) : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
+  explicit Unsigned(Graph& graph)
+      : graph_(graph), producers_(graph.producers()), consumers_(graph.consumers()) {}
 
   void run() {
     connect();
     choose();
     if (chosen_.empty()) return;
-    for (const ValueId id : chosen_) fresh_[id] = graph_.fresh_value(graph_[id].name + "_unsigned", DType::U8, graph_[id].shape);
+    for (const ValueId id : chosen_)
+      fresh_[id] = graph_.fresh_value(graph_[id].name + "_unsigned", DType::U8, graph_[id].shape);
     merge_additions();
     old_ = std::move(graph_.nodes);
     graph_.nodes.clear();
@@ -62,7 +65,9 @@ class Unsigned {
   }
 
  private:
-  bool is_candidate(ValueId id) const { return id != kNoValue && graph_[id].dtype == DType::I8 && !graph_[id].constant; }
+  bool is_candidate(ValueId id) const {
+    return id != kNoValue && graph_[id].dtype == DType::I8 && !graph_[id].constant;
+  }
   bool is_chosen(ValueId id) const { return id != kNoValue && chosen_.count(id) > 0; }
   const Node* maker(ValueId id) const {
     const int node = producers_[static_cast<size_t>(id)];
@@ -74,7 +79,8 @@ class Unsigned {
   // A movement whose operands and results have the same numbers; padding is one of these, or a constant.
   bool moves(const Node& node) const {
     if (node.op->traits.movement == Movement::Pad) {
-      return string_attribute(node, "mode") != "constant" || (input_given(node, 1) && scalar_of(graph_, node.inputs[1]).has_value());
+      return string_attribute(node, "mode") != "constant" ||
+             (input_given(node, 1) && scalar_of(graph_, node.inputs[1]).has_value());
     }
     return moves_elements(graph_, node);
   }
@@ -99,14 +105,19 @@ class Unsigned {
   // Whether the node can make the value, or it comes from outside.
   bool can_make(ValueId id) const {
     const Node* node = maker(id);
-    if (node == nullptr) return std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end();
-    if (is_cast(*node, DType::I8)) return graph_[node->inputs[0]].dtype == DType::I32 || graph_[node->inputs[0]].dtype == DType::F32;
-    if (node->op->traits.quantisation == Quantisation::Quantize) return input_given(*node, 2) && graph_[node->inputs[2]].constant;
+    if (node == nullptr)
+      return std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end();
+    if (is_cast(*node, DType::I8))
+      return graph_[node->inputs[0]].dtype == DType::I32 || graph_[node->inputs[0]].dtype == DType::F32;
+    if (node->op->traits.quantisation == Quantisation::Quantize)
+      return input_given(*node, 2) && graph_[node->inputs[2]].constant;
     if (is_table(*node)) return true;
     return is_candidate(node->inputs[0]) && moves(*node);
   }
   // What is chosen from a constant, as functions of one element are.
-  bool is_table(const Node& node) const { return node.op->name == "Gather" && graph_[node.inputs[0]].constant != nullptr; }
+  bool is_table(const Node& node) const {
+    return node.op->name == "Gather" && graph_[node.inputs[0]].constant != nullptr;
+  }
 
   bool can_read(const Node& node, ValueId id) const {
     if (std::count(node.inputs.begin(), node.inputs.end(), id) > 1 && !joins(node)) return false;
@@ -121,7 +132,9 @@ class Unsigned {
   // Whether the node adds up products of the bytes by constant weights, without padding of its own.
   bool sums(const Node& node, ValueId id) const {
     const Contraction kind = node.op->traits.contraction;
-    if ((kind != Contraction::Convolution && kind != Contraction::Product) || graph_[node.outputs[0]].dtype != DType::I32) return false;
+    if ((kind != Contraction::Convolution && kind != Contraction::Product) ||
+        graph_[node.outputs[0]].dtype != DType::I32)
+      return false;
     if (node.inputs[0] != id || node.inputs.size() != 2 || !graph_[node.inputs[1]].constant) return false;
     if (kind == Contraction::Product) return graph_[node.inputs[1]].constant->shape.size() == 2;
     if (has_attribute(node, "pads")) {
@@ -132,12 +145,15 @@ class Unsigned {
     return automatic == "VALID" || automatic == "NOTSET";
   }
 
-  // Whether floats of the bytes are multiplied by constant weights, which integer_products then does with the bytes.
+  // Whether floats of the bytes are multiplied by constant weights, which integer_products then does with the
+  // bytes.
   bool feeds_sums(const Node& node) const {
     if (node.op->traits.quantisation != Quantisation::Dequantize) return false;
     for (const int reader : consumers_[static_cast<size_t>(node.outputs[0])]) {
       const Node& next = graph_.nodes[static_cast<size_t>(reader)];
-      if (next.op->traits.contraction != Contraction::None && next.op->traits.of_bytes != nullptr && next.inputs[0] == node.outputs[0]) return true;
+      if (next.op->traits.contraction != Contraction::None && next.op->traits.of_bytes != nullptr &&
+          next.inputs[0] == node.outputs[0])
+        return true;
     }
     return false;
   }
@@ -146,7 +162,8 @@ class Unsigned {
     std::set<ValueId> summed, unfit;
     std::vector<ValueId> candidates;
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
-      if (!is_candidate(id) || (maker(id) == nullptr && consumers_[static_cast<size_t>(id)].empty())) continue;
+      if (!is_candidate(id) || (maker(id) == nullptr && consumers_[static_cast<size_t>(id)].empty()))
+        continue;
       candidates.push_back(id);
       if (!can_make(id)) unfit.insert(root(id));
       for (const int reader : consumers_[static_cast<size_t>(id)]) {
@@ -171,8 +188,8 @@ class Unsigned {
   }
   bool is_addition(const Node& node) const {
     const auto op = node.op->traits.binary;
-    return (op == BinaryOp::Add || op == BinaryOp::Sub) && node.inputs.size() == 2 && graph_[node.inputs[1]].constant &&
-           graph_[node.inputs[1]].dtype == DType::I32;
+    return (op == BinaryOp::Add || op == BinaryOp::Sub) && node.inputs.size() == 2 &&
+           graph_[node.inputs[1]].constant && graph_[node.inputs[1]].dtype == DType::I32;
   }
 
   // Additions of one number just before a value becomes a byte, or just behind, take the offset.
@@ -184,7 +201,8 @@ class Unsigned {
         const int before = producers_[static_cast<size_t>(first)];
         if (before < 0 || only_reader(graph_, consumers_, first) != static_cast<int>(i)) continue;
         const Node& addition = graph_.nodes[static_cast<size_t>(before)];
-        if (is_addition(addition) && graph_[addition.inputs[1]].constant->count() == 1) absorbed_.insert(static_cast<size_t>(before));
+        if (is_addition(addition) && graph_[addition.inputs[1]].constant->count() == 1)
+          absorbed_.insert(static_cast<size_t>(before));
       } else if (is_chosen(first) && (is_cast(node, DType::I32) || sums(node, first))) {
         const int behind = addition_behind(node.outputs[0]);
         if (behind < 0) continue;
@@ -207,13 +225,15 @@ class Unsigned {
     const bool product = node.op->traits.contraction == Contraction::Product;
     const int64_t count = channels(node), each = weights.count() / std::max<int64_t>(count, 1);
     std::vector<int64_t> result(static_cast<size_t>(count), 0);
-    for (int64_t i = 0; i < weights.count(); ++i) result[static_cast<size_t>(product ? i % count : i / each)] += kOffset * weights.as_int(i);
+    for (int64_t i = 0; i < weights.count(); ++i)
+      result[static_cast<size_t>(product ? i % count : i / each)] += kOffset * weights.as_int(i);
     return result;
   }
   // The shape in which numbers of channels broadcast to the result.
   std::vector<int64_t> shape_of_channels(const Node& node) const {
     std::vector<int64_t> shape = {channels(node)};
-    if (node.op->traits.contraction == Contraction::Convolution) shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
+    if (node.op->traits.contraction == Contraction::Convolution)
+      shape.resize(graph_[node.inputs[0]].shape->size() - 1, 1);
     return shape;
   }
   bool fits(const Node& node, const Tensor& added) const {
@@ -236,7 +256,9 @@ class Unsigned {
     NodeBuilder build(graph_, by);
     const ValueId sign = build.integer(DType::U8, kOffset);
     if (type == DType::U8) build.add_to("BitwiseXor", {build.cast(from, type), sign}, {to});
-    else build.add_to("Cast", {build.add("BitwiseXor", {from, sign})}, {to}, {{"to", std::string(name_of(type))}});
+    else
+      build.add_to("Cast", {build.add("BitwiseXor", {from, sign})}, {to},
+                   {{"to", std::string(name_of(type))}});
     keep(build);
   }
 
@@ -263,8 +285,10 @@ class Unsigned {
       const int64_t amount = amounts[amounts.size() == 1 ? 0 : static_cast<size_t>(i)];
       added->set_int(i, added->as_int(i) + (subtracts ? amount : -amount));
     }
-    const bool none = std::all_of(added->bytes.begin(), added->bytes.end(), [](uint8_t byte) { return byte == 0; });
-    if (none && *graph_[node.outputs[0]].shape == *graph_[node.inputs[0]].shape) build.add_to("Identity", {node.inputs[0]}, node.outputs);
+    const bool none =
+        std::all_of(added->bytes.begin(), added->bytes.end(), [](uint8_t byte) { return byte == 0; });
+    if (none && *graph_[node.outputs[0]].shape == *graph_[node.inputs[0]].shape)
+      build.add_to("Identity", {node.inputs[0]}, node.outputs);
     else build.add_to(node.op->name, {node.inputs[0], build.constant(added)}, node.outputs, node.attributes);
   }
 
@@ -309,7 +333,8 @@ class Unsigned {
     if (node.op->traits.quantisation == Quantisation::Dequantize) {
       inputs.resize(3, kNoValue);
       const Tensor none(DType::I8, fixed_shape(node.inputs[1]));
-      inputs[2] = build.constant(shifted(inputs[2] == kNoValue ? none : *graph_[inputs[2]].constant, DType::U8, kOffset));
+      inputs[2] = build.constant(
+          shifted(inputs[2] == kNoValue ? none : *graph_[inputs[2]].constant, DType::U8, kOffset));
       build.add_to(node.op->name, inputs, node.outputs, node.attributes);
       return;
     }
@@ -321,7 +346,8 @@ class Unsigned {
     const ValueId value = build.add(node.op->name, inputs, node.attributes);
     const bool summed = node.op->name != "Cast";
     const std::vector<int64_t> amounts = summed ? compensation(node) : std::vector<int64_t>{kOffset};
-    auto subtracted = std::make_shared<Tensor>(DType::I32, summed ? shape_of_channels(node) : std::vector<int64_t>());
+    auto subtracted =
+        std::make_shared<Tensor>(DType::I32, summed ? shape_of_channels(node) : std::vector<int64_t>());
     for (int64_t i = 0; i < subtracted->count(); ++i) subtracted->set_int(i, amounts[static_cast<size_t>(i)]);
     build.add_to("Sub", {value, build.constant(subtracted)}, node.outputs);
   }
@@ -336,11 +362,12 @@ class Unsigned {
   std::vector<Node> old_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
-  std::map<ValueId, ValueId> parents_;        // of values that movements connect
+  std::map<ValueId, ValueId> parents_;  // of values that movements connect
   std::set<ValueId> chosen_;
-  std::map<ValueId, ValueId> fresh_;          // without a sign
-  std::set<size_t> absorbed_;                 // additions that the one of the offset replaces
-  std::map<size_t, std::vector<int64_t>> compensated_;   // additions that subtract the compensation, of each channel
+  std::map<ValueId, ValueId> fresh_;  // without a sign
+  std::set<size_t> absorbed_;         // additions that the one of the offset replaces
+  std::map<size_t, std::vector<int64_t>>
+      compensated_;  // additions that subtract the compensation, of each channel
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ TensorPtr narrowed(const TensorPtr& wide) {
   auto result = std::make_shared<Tensor>(DType::I32, wide->shape);
   for (int64_t i = 0; i < wide->count(); ++i) {
     const int64_t number = wide->as_int(i);
-    if (number < std::numeric_limits<int32_t>::min() || number > std::numeric_limits<int32_t>::max()) return nullptr;
+    if (number < std::numeric_limits<int32_t>::min() || number > std::numeric_limits<int32_t>::max())
+      return nullptr;
     result->set_int(i, number);
   }
   return result;

@@ -1,7 +1,9 @@
 // The 64-bit Arm target: NEON with 32 registers of 128 bits.
 //
-// Costs are of out-of-order cores with two 128-bit multiply-add pipes (Cortex-A76 and later, by Arm's
-// optimization guides). A multiply-add takes a lane of a register as its scalar, but not memory.
+// A multiply-add takes a lane of a register as its scalar, but not memory. aarch64_cores.h has the cores.
+#include <string_view>
+
+#include "ir/target/aarch64_cores.h"
 #include "ir/target/tables.h"
 
 namespace tc::targets {
@@ -13,12 +15,11 @@ struct Capability {
   const char* feature;
   int word, bit;
 };
-constexpr Capability kCapabilities[] = {{"bf16", 2, 14}, {"dotprod", 1, 20}, {"fullfp16", 1, 10}, {"i8mm", 2, 13},
-                                        {"neon", 1, 1},  {"sve", 1, 22},     {"sve2", 2, 1}};
+constexpr Capability kCapabilities[] = {{"bf16", 2, 14}, {"dotprod", 1, 20}, {"fullfp16", 1, 10},
+                                        {"i8mm", 2, 13}, {"neon", 1, 1},     {"sve", 1, 22},
+                                        {"sve2", 2, 1}};
 
-}  // namespace
-
-std::vector<Row> aarch64_rows() {
+Target neon() {
   Target target;
   target.name = "aarch64";
   target.arch = Arch::AArch64;
@@ -27,22 +28,25 @@ std::vector<Row> aarch64_rows() {
   target.features = "+neon";
   target.vector_bits = 128;
   target.vector_registers = 32;
+  target.floats_in_vectors = true;
   target.block = 4;
-  target.multiply_adds = 2;
-  target.loads = 2;
-  target.stores = 1;
-  target.latency = 4;
-  target.prefetches = true;
-  target.reorders = true;
-  target.l1_bytes = 64 << 10;
-  target.l1_way_bytes = 16 << 10;
-  target.l2_bytes = 512 << 10;
-  target.l2_bandwidth = 24;
-  target.l3_bandwidth = 8;
-  target.tiles = {{4, 6}, {3, 8}, {2, 12}, {2, 10}, {4, 5}, {3, 7}, {4, 4}, {2, 8}, {3, 6}, {2, 7},
-                  {2, 6}, {1, 14}, {1, 12}, {4, 3}, {2, 4}, {1, 8}, {4, 2}, {2, 2}, {1, 4}, {4, 1},
-                  {2, 1}, {1, 2}, {1, 1}};
-  return {{target, "64-bit Arm with NEON", {"neon"}, {}}};
+  target.prefetch_instruction = true;
+  target.tiles = {{4, 6}, {3, 8}, {2, 12}, {2, 10}, {4, 5},  {3, 7}, {4, 4}, {2, 8},
+                  {3, 6}, {2, 7}, {2, 6},  {1, 14}, {1, 12}, {4, 3}, {2, 4}, {1, 8},
+                  {4, 2}, {2, 2}, {1, 4},  {4, 1},  {2, 1},  {1, 2}, {1, 1}};
+  return target;
+}
+
+}  // namespace
+
+std::vector<Row> aarch64_rows() {
+  Row any = {neon(), "64-bit Arm with NEON", {"neon"}, {}};
+  use_core(any.target, kArmCores[0]);
+  std::vector<Row> rows = {any};
+  for (const CoreRow& core : kArmCores) {
+    if (core.name != any.target.name) rows.push_back(named_core(neon(), core, {"neon"}));
+  }
+  return rows;
 }
 
 std::vector<std::string> aarch64_features() {

@@ -1,9 +1,10 @@
-// Multiply-accumulate instructions of 64-bit Arm: products of small matrices, else of vectors, in NEON's registers.
+// Multiply-accumulate instructions of 64-bit Arm: products of small matrices, else of vectors, in NEON's
+// registers.
 //
-// Cycles are of cores with two pipes for each (Cortex-A710, Neoverse V1 and later, by Arm's optimization guides). An
-// accumulator is as wide as a vector of f32: of matrices two rows in two registers, each of two columns. Products of
-// vectors are at once as often as makes a depth of 16 numbers; of matrices a depth is that of one, so that its two rows
-// are next to each other in memory.
+// Cycles are of cores with two pipes for each (Cortex-A710, Neoverse V1 and later, by Arm's optimization
+// guides). An accumulator is as wide as a vector of f32: of matrices two rows in two registers, each of two
+// columns. Products of vectors are at once as often as makes a depth of 16 numbers; of matrices a depth is
+// that of one, so that its two rows are next to each other in memory.
 #include "ir/target/tables.h"
 
 namespace tc::targets {
@@ -12,12 +13,20 @@ const std::vector<UnitRow>& aarch64_units() {
   using enum DType;
   static const std::vector<UnitRow> units = {
       // name, intrinsic, feature; a, b, sum; rows, columns, depth, members; cycles, kept, at once
-      {"i8mm", true, 2, 4, 32, {
-          {"bfmmla", "llvm.aarch64.neon.bfmmla", "bf16", BF16, BF16, F32, 2, 2, 4, 4, 0.5, F32, {1}},
-          {"smmla", "llvm.aarch64.neon.smmla", "i8mm", I8, I8, I32, 2, 2, 8, 8, 0.5, I32, {1}}}},
-      {"neon", true, 1, 4, 32, {
-          {"bfdot", "llvm.aarch64.neon.bfdot", "bf16", BF16, BF16, F32, 1, 4, 2, 2, 0.5, F32, {8}},
-          {"sdot", "llvm.aarch64.neon.sdot", "dotprod", I8, I8, I32, 1, 4, 4, 4, 0.5, I32, {4}}}}};
+      {"i8mm",
+       true,
+       2,
+       4,
+       32,
+       {{"bfmmla", "llvm.aarch64.neon.bfmmla", "bf16", BF16, BF16, F32, 2, 2, 4, 4, 0.5, F32, {1}},
+        {"smmla", "llvm.aarch64.neon.smmla", "i8mm", I8, I8, I32, 2, 2, 8, 8, 0.5, I32, {1}}}},
+      {"neon",
+       true,
+       1,
+       4,
+       32,
+       {{"bfdot", "llvm.aarch64.neon.bfdot", "bf16", BF16, BF16, F32, 1, 4, 2, 2, 0.5, F32, {8}},
+        {"sdot", "llvm.aarch64.neon.sdot", "dotprod", I8, I8, I32, 1, 4, 4, 4, 0.5, I32, {4}}}}};
   return units;
 }
 

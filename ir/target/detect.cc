@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "ir/target/tables.h"
@@ -20,9 +22,9 @@ namespace {
 #if defined(__x86_64__)
 constexpr Arch kHere = Arch::X86_64;
 
-// The row whose cores these are, where their kind can be told: Zen 4 is models 10h to 1Fh and from 60h on of AMD's
-// family 19h, Zen 5 family 1Ah (Processor Programming Reference, CPUID Fn0000_0001).
-std::string microarchitecture() {
+// The core of x86_cores.h that this is, where it can be told: Zen 4 is models 10h to 1Fh and from 60h on of
+// AMD's family 19h, Zen 5 family 1Ah (Processor Programming Reference, CPUID Fn0000_0001).
+std::string this_core() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || !__get_cpuid(1, &a, &b, &c, &d)) return "";
   const unsigned family = ((a >> 8) & 15) + ((a >> 20) & 255), sixteen = (a >> 16) & 15;
@@ -71,8 +73,6 @@ std::vector<std::string> detect() {
 #elif defined(__riscv)
 constexpr Arch kHere = Arch::RiscV64;
 
-std::string microarchitecture() { return ""; }
-
 std::vector<std::string> detect() {
   std::vector<std::string> found;
   // The kernel's HWCAP has one bit per single-letter extension.
@@ -88,22 +88,28 @@ std::vector<std::string> detect() {
 #elif defined(__aarch64__)
 constexpr Arch kHere = Arch::AArch64;
 
-std::string microarchitecture() { return ""; }
-
 std::vector<std::string> detect() { return arm_features(getauxval(AT_HWCAP), getauxval(AT_HWCAP2)); }
 #else
 #error "tc runs on x86-64, 64-bit RISC-V and 64-bit Arm"
 #endif
 
-// The clock of the first core: the highest that the governor allows, else what the kernel measured at start; 0 where
-// neither is told.
+#if !defined(__x86_64__)
+std::string this_core() {
+  std::ifstream file("/proc/cpuinfo");
+  return core_of_cpuinfo(kHere, {std::istreambuf_iterator<char>(file), {}});
+}
+#endif
+
+// The clock of the first core: the highest that the governor allows, else what the kernel measured at start;
+// 0 where neither is told.
 double clock_ghz() {
   std::ifstream highest("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   if (double kilohertz = 0; highest >> kilohertz) return kilohertz * 1e-6;
   std::ifstream cores("/proc/cpuinfo");
   for (std::string line; std::getline(cores, line);) {
     const size_t colon = line.find(':');
-    if (line.rfind("cpu MHz", 0) == 0 && colon != std::string::npos) return std::atof(line.c_str() + colon + 1) * 1e-3;
+    if (line.rfind("cpu MHz", 0) == 0 && colon != std::string::npos)
+      return std::atof(line.c_str() + colon + 1) * 1e-3;
   }
   return 0;
 }
@@ -116,13 +122,46 @@ std::vector<std::string> detected_features(Arch arch) {
 
 bool is_this_machine(Arch arch) { return arch == kHere; }
 
+std::string core_of_cpuinfo(Arch arch, const std::string& text) {
+  struct Line {
+    Arch arch;
+    const char *key, *value, *core;
+  };
+  // Of Arm the part numbers of MIDR_EL1, whose implementer Arm is; of RISC-V what device trees call the core.
+  constexpr Line kLines[] = {{Arch::AArch64, "CPU part", "0xd03", "cortex-a53"},
+                             {Arch::AArch64, "CPU part", "0xd05", "cortex-a55"},
+                             {Arch::AArch64, "CPU part", "0xd0c", "neoverse-n1"},
+                             {Arch::RiscV64, "uarch", "spacemit,x60", "spacemit-x60"},
+                             {Arch::RiscV64, "uarch", "spacemit,x100", "spacemit-x100"},
+                             {Arch::RiscV64, "uarch", "sifive,p670", "sifive-p670"},
+                             {Arch::RiscV64, "uarch", "sifive,x280", "sifive-x280"},
+                             {Arch::RiscV64, "uarch", "thead,c908", "thead-c908"}};
+  bool is_arms = true;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string key = line.substr(0, std::min(colon, line.find_first_of("\t:")));
+    const size_t begin = line.find_first_not_of(" \t", colon + 1);
+    if (begin == std::string::npos) continue;
+    const std::string value = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
+    if (key == "CPU implementer") is_arms = value == "0x41";
+    for (const Line& each : kLines) {
+      if (each.arch == arch && is_arms && key == each.key && value == each.value) return each.core;
+    }
+  }
+  return "";
+}
+
 std::string native_name() {
   std::vector<std::string> found = detect();
   auto has = [&](const std::string& name) {
     return std::find(found.begin(), found.end(), name) != found.end();
   };
   std::string name = "aarch64";
-  const auto add = [&](const char* extra) { name += (name.find('+') == std::string::npos ? "+" : ",+") + std::string(extra); };
+  const auto add = [&](const char* extra) {
+    name += (name.find('+') == std::string::npos ? "+" : ",+") + std::string(extra);
+  };
   if (kHere == Arch::AArch64) {
     for (const char* extra : {"bf16", "dotprod", "i8mm"}) {
       if (has(extra)) add(extra);
@@ -136,8 +175,7 @@ std::string native_name() {
     }
     return "rv64gcv";
   }
-  bool level4 = has("avx512f") && has("avx512bw") && has("avx512cd") && has("avx512dq") &&
-                has("avx512vl");
+  bool level4 = has("avx512f") && has("avx512bw") && has("avx512cd") && has("avx512dq") && has("avx512vl");
   name = level4 ? "x86-64-v4" : "x86-64-v3";
   for (const char* extra :
        {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512fp16", "avx512vnni", "avxvnni"}) {
@@ -147,18 +185,9 @@ std::string native_name() {
   return name;
 }
 
-void describe_this_machine(Target& target) {
+void describe_this_machine(Target& target, bool find_core) {
   // The name says what code runs here, not on which cores it is fast.
-  const std::string kind = target.vector_bits == 512 ? microarchitecture() : "";
-  for (const Row& row : kind.empty() ? std::vector<Row>{} : x86_rows()) {
-    if (row.target.name != kind) continue;
-    target.multiply_adds = row.target.multiply_adds;
-    target.loads = row.target.loads;
-    target.stores = row.target.stores;
-    target.halves = row.target.halves;
-    target.l2_bandwidth = row.target.l2_bandwidth;
-    target.l3_bandwidth = row.target.l3_bandwidth;
-  }
+  if (const CoreRow* row = find_core ? core_of(kHere, this_core()) : nullptr) use_core(target, *row);
   long l1 = 0, l2 = 0, l3 = 0;
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
   l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE);

@@ -17,7 +17,9 @@ bool contains(const std::vector<std::string>& names, const char* name) {
 MatrixUnit::Format format_of(const MultiplyAdd& row, const MatrixUnit& unit, int at_once) {
   const int instructions = at_once * unit.columns / row.columns;
   const double conversion = row.kept == row.sum ? 0 : 1;
-  return {row.a, row.kept, at_once * row.depth / row.members, row.members, instructions * row.cycles + conversion, &row};
+  return {
+      row.a, row.kept, at_once * row.depth / row.members, row.members, instructions * row.cycles + conversion,
+      &row};
 }
 
 }  // namespace
@@ -35,7 +37,8 @@ const std::vector<UnitRow>& units_of(Arch arch) {
 
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
   const std::vector<UnitRow>& rows = units_of(arch);
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const UnitRow& row) { return contains(features, row.feature); });
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const UnitRow& row) { return contains(features, row.feature); });
   if (found == rows.end()) return {};
   MatrixUnit unit;
   unit.rows = found->rows;
@@ -57,7 +60,8 @@ std::string tuning_features(const MatrixUnit& unit) {
   std::string result;
   for (const MatrixUnit::Format& format : unit.formats) {
     const std::string tuning = format.instruction->tuning;
-    if (!tuning.empty() && result.find(tuning) == std::string::npos) result += (result.empty() ? "" : ",") + tuning;
+    if (!tuning.empty() && result.find(tuning) == std::string::npos)
+      result += (result.empty() ? "" : ",") + tuning;
   }
   return result;
 }

@@ -1,7 +1,8 @@
-// RISC-V cores with vectors as a table: what the compiler's targets (rvv.cc) and the simulated board (runtime/qemu/cycle_model.h)
-// both know of one, so that a schedule can be tuned for a core that is not there. Data alone; includes nothing of ours.
+// RISC-V cores with vectors as a table, which the compiler's targets (rvv.cc) and the simulated board
+// (runtime/qemu/cycle_model.h) both read.
 //
-// Sources, by the letters behind the rows' numbers. What has none is assumed: taken from the generic row, or as the row says.
+// Sources, by the letters behind the rows' numbers. What has none is assumed: taken from the generic row, or
+// as the row says.
 //   L  LLVM's scheduling models, llvm/lib/Target/RISCV: RISCVSchedSpacemitX60.td ("based on documentation of the C908 and experiments on
 //      real hardware"), RISCVSchedSiFiveP600.td, RISCVSchedSiFive7.td (the X280's)
 //   D  SpacemiT's data sheet of the K1
@@ -14,91 +15,148 @@
 //   W  WikiChip on the X280: 256-bit datapaths, 32 KiB of first cache, a private second one
 #pragma once
 
-#include <cstdint>
 #include <string_view>
+
+#include "ir/target/core_row.h"
 
 namespace tc {
 
-// Cycles until a dependent instruction may issue, where nothing else is said. Dividers are not pipelined.
-struct CoreLatencies {
-  int integer_multiply = 3, integer_divide = 20;
-  int floating = 4, float_simple = 2, float_divide = 12, double_divide = 20;
-  int vector = 4;                 // vector floats, and the rest of vector arithmetic
-  int load = 3;                   // from the first cache
-  int second_level = 12, memory = 80;
-  int misprediction = 6;          // that a branch costs beyond itself
-};
-
-// Cycles of a gather of r registers of e elements: per_pair * r * r + per_register * r + per_element * e, per_pair and per_register for
-// each pass of the datapath over a register.
-struct GatherCost {
-  int per_pair = 1, per_register = 0, per_element = 0;
-};
-
-struct RiscvCore {
-  const char* name;               // as targets and `--cpu` spell it
-  const char* description;
-  const char* features;           // LLVM's, beyond those of its vectors; without Zvfh, which qemu 7.2 does not know: `sifive-p670+zvfh`
-  int vector_bits, datapath_bits; // VLEN, DLEN
-  int issue_width = 2;            // instructions a cycle
-  int window = 0;                 // instructions in flight of a core that reorders; 0: it issues in order
-  int vector_units = 1, float_units = 1;
-  int memory_ports = 1;           // for scalars; vectors have one of DLEN bits that shares the first
-  CoreLatencies latency = {};
-  GatherCost gather = {};
-  bool whole_segments = false;    // a segment of fields moves in a cycle, not a field
-  int first_level_kib = 32, first_level_ways = 8;
-  int second_level_kib = 512, second_level_ways = 8;
-  int64_t third_level_bytes = 0;  // that one program can count on
-  int misses = 4;                 // lines under way at once
-  double clock_ghz = 1.5;
-};
-
-inline constexpr RiscvCore kRiscvCores[] = {
+inline constexpr CoreRow kRiscvCores[] = {
     // A core of the project's own, of the class of the first boards with vectors: every figure is a choice.
-    {.name = "generic", .description = "in order, two issues: the simulated board's default", .features = "", .vector_bits = 256,
+    {.name = "generic",
+     .description = "in order, two issues: the simulated board's default",
+     .features = "",
+     .vector_bits = 256,
      .datapath_bits = 128},
-    // L: widths, latencies, misprediction, VLEN and DLEN. D: caches, clock. Vector floats as its scalar multiply-add; gathers as the X100's.
-    {.name = "spacemit-x60", .description = "SpacemiT X60 (K1, M1): vectors of 256 bits", .features = "+zba,+zbb,+zbc,+zbs,+zfh",
-     .vector_bits = 256, .datapath_bits = 128, .memory_ports = 2,
-     .latency = {.integer_multiply = 6, .integer_divide = 20, .floating = 5, .float_simple = 4, .float_divide = 15, .double_divide = 22,
-                 .vector = 5, .load = 4, .misprediction = 9},
-     .gather = {.per_pair = 2}, .first_level_ways = 4, .clock_ghz = 1.6},
-    // R: issue, ports, DLEN, gathers. X: VLEN. Out of order by X's comparison with Arm's A75; window, latencies and caches are assumed.
-    {.name = "spacemit-x100", .description = "SpacemiT X100 (K3): vectors of 256 bits, out of order",
-     .features = "+zba,+zbb,+zbs,+zfh", .vector_bits = 256, .datapath_bits = 256, .issue_width = 3, .window = 96,
-     .float_units = 2, .memory_ports = 2, .latency = {.vector = 5, .load = 4, .misprediction = 9}, .gather = {.per_pair = 2},
-     .first_level_kib = 64, .second_level_kib = 1024, .misses = 8, .clock_ghz = 2.4},
-    // L: widths, window, units, latencies (of vector floats 6, of loads 4, of scalar floats 4), gathers. Caches are configurable.
-    {.name = "sifive-p670", .description = "SiFive P670: vectors of 128 bits, out of order", .features = "+zba,+zbb,+zbs,+zfh",
-     .vector_bits = 128, .datapath_bits = 128, .issue_width = 4, .window = 160, .vector_units = 2, .float_units = 2, .memory_ports = 2,
-     .latency = {.integer_divide = 35, .float_divide = 6, .double_divide = 11, .vector = 6, .load = 4, .misprediction = 9},
-     .gather = {.per_pair = 0, .per_register = 1}, .second_level_kib = 1024, .misses = 8, .clock_ghz = 3.0},
-    // L: widths, latencies, VLEN and DLEN, gathers and segments. W: first cache. Size of the second, and vector floats, are assumed.
-    {.name = "sifive-x280", .description = "SiFive X280: vectors of 512 bits", .features = "+zba,+zbb,+zfh",
-     .vector_bits = 512, .datapath_bits = 256,
-     .latency = {.integer_divide = 66, .floating = 5, .float_simple = 3, .float_divide = 27, .double_divide = 56, .vector = 8,
+    // L: widths, latencies, misprediction, VLEN and DLEN. D: caches, clock. Vector floats as its scalar
+    // multiply-add; gathers as the X100's.
+    {.name = "spacemit-x60",
+     .description = "SpacemiT X60 (K1, M1): vectors of 256 bits",
+     .features = "+zba,+zbb,+zbc,+zbs,+zfh",
+     .vector_bits = 256,
+     .datapath_bits = 128,
+     .memory_ports = 2,
+     .latency = {.integer_multiply = 6,
+                 .integer_divide = 20,
+                 .floating = 5,
+                 .float_simple = 4,
+                 .float_divide = 15,
+                 .double_divide = 22,
+                 .vector = 5,
+                 .load = 4,
+                 .misprediction = 9},
+     .gather = {.per_pair = 2},
+     .first_level_ways = 4,
+     .clock_ghz = 1.6},
+    // R: issue, ports, DLEN, gathers. X: VLEN. Out of order by X's comparison with Arm's A75; window,
+    // latencies and caches are assumed.
+    {.name = "spacemit-x100",
+     .description = "SpacemiT X100 (K3): vectors of 256 bits, out of order",
+     .features = "+zba,+zbb,+zbs,+zfh",
+     .vector_bits = 256,
+     .datapath_bits = 256,
+     .issue_width = 3,
+     .window = 96,
+     .float_units = 2,
+     .memory_ports = 2,
+     .latency = {.vector = 5, .load = 4, .misprediction = 9},
+     .gather = {.per_pair = 2},
+     .first_level_kib = 64,
+     .second_level_kib = 1024,
+     .misses = 8,
+     .clock_ghz = 2.4},
+    // L: widths, window, units, latencies (of vector floats 6, of loads 4, of scalar floats 4), gathers, the
+    // divider, reductions. Caches are configurable.
+    {.name = "sifive-p670",
+     .description = "SiFive P670: vectors of 128 bits, out of order",
+     .features = "+zba,+zbb,+zbs,+zfh",
+     .vector_bits = 128,
+     .datapath_bits = 128,
+     .issue_width = 4,
+     .window = 160,
+     .vector_units = 2,
+     .float_units = 2,
+     .memory_ports = 2,
+     .latency = {.integer_divide = 35,
+                 .float_divide = 6,
+                 .double_divide = 11,
+                 .vector = 6,
+                 .vector_simple = 1,
+                 .load = 4,
+                 .misprediction = 9},
+     .gather = {.per_pair = 0, .per_register = 1},
+     .divider = {.per_pass = 76, .by_width = false, .apart = true},
+     .reduction = {.per_pass = 6, .per_level = 3},
+     .second_level_kib = 1024,
+     .misses = 8,
+     .clock_ghz = 3.0},
+    // L: widths, latencies, VLEN and DLEN, gathers, segments, division, reductions. W: first cache. The
+    // second one's size is assumed.
+    {.name = "sifive-x280",
+     .description = "SiFive X280: vectors of 512 bits",
+     .features = "+zba,+zbb,+zfh",
+     .vector_bits = 512,
+     .datapath_bits = 256,
+     .latency = {.integer_divide = 66,
+                 .floating = 5,
+                 .float_simple = 3,
+                 .float_divide = 27,
+                 .double_divide = 56,
+                 .vector = 8,
+                 .vector_simple = 4,
                  .misprediction = 3},
-     .gather = {.per_pair = 0, .per_element = 1}, .whole_segments = true, .clock_ghz = 1.8},
-    // C: two issues in order, nine stages (so many cycles a wrong branch costs). L, whose X60 is modelled on this core's manual: latencies.
-    // VLEN as K230's boards report it; DLEN, gathers and the second cache are assumed.
-    {.name = "thead-c908", .description = "T-Head C908 (K230): vectors of 128 bits", .features = "+zba,+zbb,+zbc,+zbs,+zfh",
-     .vector_bits = 128, .datapath_bits = 128, .memory_ports = 2,
-     .latency = {.integer_multiply = 4, .integer_divide = 20, .floating = 5, .float_simple = 4, .float_divide = 15, .double_divide = 22,
-                 .vector = 5, .load = 4, .misprediction = 9},
-     .gather = {.per_pair = 2}, .first_level_ways = 4, .second_level_kib = 256, .clock_ghz = 1.6},
-    // I: three decoded a cycle, out of order, twelve stages, two vector pipes of 128 bits, 64 KiB. S: caches of the SG2044, 2.6 GHz.
-    // The window, latencies and gathers are assumed.
-    {.name = "thead-c920v2", .description = "T-Head C920v2 (SG2044): vectors of 128 bits, out of order",
-     .features = "+zba,+zbb,+zbc,+zbs,+zfh", .vector_bits = 128, .datapath_bits = 128, .issue_width = 3, .window = 96,
-     .vector_units = 2, .memory_ports = 2, .latency = {.floating = 5, .vector = 5, .load = 4, .memory = 120, .misprediction = 10},
-     .gather = {.per_pair = 2}, .first_level_kib = 64, .first_level_ways = 4, .second_level_kib = 2048, .second_level_ways = 16,
-     .third_level_bytes = 1 << 20, .misses = 8, .clock_ghz = 2.6},
+     .gather = {.per_pair = 0, .per_element = 1},
+     .divider = {.per_pass = 56, .by_width = false},
+     .reduction = {.busy = 35, .per_element = 6},
+     .whole_segments = true,
+     .clock_ghz = 1.8},
+    // C: two issues in order, nine stages (so many cycles a wrong branch costs). L, whose X60 is modelled on
+    // this core's manual: latencies. VLEN as K230's boards report it; DLEN, gathers and the second cache are
+    // assumed.
+    {.name = "thead-c908",
+     .description = "T-Head C908 (K230): vectors of 128 bits",
+     .features = "+zba,+zbb,+zbc,+zbs,+zfh",
+     .vector_bits = 128,
+     .datapath_bits = 128,
+     .memory_ports = 2,
+     .latency = {.integer_multiply = 4,
+                 .integer_divide = 20,
+                 .floating = 5,
+                 .float_simple = 4,
+                 .float_divide = 15,
+                 .double_divide = 22,
+                 .vector = 5,
+                 .load = 4,
+                 .misprediction = 9},
+     .gather = {.per_pair = 2},
+     .first_level_ways = 4,
+     .second_level_kib = 256,
+     .clock_ghz = 1.6},
+    // I: three decoded a cycle, out of order, twelve stages, two vector pipes of 128 bits, 64 KiB. S: caches
+    // of the SG2044, 2.6 GHz. The window, latencies and gathers are assumed.
+    {.name = "thead-c920v2",
+     .description = "T-Head C920v2 (SG2044): vectors of 128 bits, out of order",
+     .features = "+zba,+zbb,+zbc,+zbs,+zfh",
+     .vector_bits = 128,
+     .datapath_bits = 128,
+     .issue_width = 3,
+     .window = 96,
+     .vector_units = 2,
+     .memory_ports = 2,
+     .latency = {.floating = 5, .vector = 5, .load = 4, .memory = 120, .misprediction = 10},
+     .gather = {.per_pair = 2},
+     .first_level_kib = 64,
+     .first_level_ways = 4,
+     .second_level_kib = 2048,
+     .second_level_ways = 16,
+     .third_level_bytes = 1 << 20,
+     .misses = 8,
+     .clock_ghz = 2.6},
 };
 
 // Null where there is none of that name.
-constexpr const RiscvCore* riscv_core(std::string_view name) {
-  for (const RiscvCore& core : kRiscvCores) {
+constexpr const CoreRow* riscv_core(std::string_view name) {
+  for (const CoreRow& core : kRiscvCores) {
     if (core.name == name) return &core;
   }
   return nullptr;

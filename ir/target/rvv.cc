@@ -1,12 +1,12 @@
-// The RISC-V targets: scalar, and the vector extension by its shortest vector length; with addresses of 64 bits, and of 32 for small systems.
+// The RISC-V targets: scalar, and the vector extension by its shortest vector length; with addresses of 64
+// bits, and of 32 for small systems.
 //
-// Blocks are of 16 channels at 128 and 256 bits (groups of 4 and 2 registers, LMUL) and of 32 at 512 and 1024 (2 and 1), and shorter for some numbers of
-// channels (Target::width_for, frontend/pipeline/layout.cc). With `+lengths` they are of 16 at every length (one register at 512 bits), so that one packed
-// copy of the constants serves all; there is no version for 1024 bits. A tile counts blocks. The
-// 32 registers hold 7, 14 or 28 accumulators of one block and leave one group for the weights;
-// `vfmacc.vf` takes the other operand from a scalar register. Groups of 8 are never accumulators.
-// Costs are those of cores that start one register group part per cycle, in order of magnitude.
-#include <algorithm>
+// Blocks are of 16 channels at 128 and 256 bits (groups of 4 and 2 registers, LMUL) and of 32 at 512 and 1024
+// (2 and 1), and shorter for some numbers of channels (Target::width_for, frontend/pipeline/layout.cc). With
+// `+lengths` they are of 16 at every length (one register at 512 bits), so that one packed copy of the
+// constants serves all; there is no version for 1024 bits. A tile counts blocks. The 32 registers hold 7, 14
+// or 28 accumulators of one block and leave one group for the weights; `vfmacc.vf` takes the other operand
+// from a scalar register. Groups of 8 are never accumulators.
 #include <string_view>
 
 #include "ir/target/riscv_cores.h"
@@ -14,6 +14,25 @@
 
 namespace tc::targets {
 namespace {
+
+// What targets without a core's name are planned for: costs of cores that start one register of a group per
+// cycle, in order of magnitude.
+constexpr CoreRow kScalar = {.name = "rv64gc",
+                             .latency = {.vector = 5},
+                             .strided_element = 1.5,
+                             .third_level_bytes = 32 << 20,
+                             .second_level_bandwidth = 8,
+                             .third_level_bandwidth = 4,
+                             .memory_bandwidth = 8,
+                             .clock_ghz = 2.5};
+
+constexpr CoreRow vector_row() {
+  CoreRow row = kScalar;
+  row.name = "rv64gcv";
+  row.second_level_bandwidth = 16;
+  return row;
+}
+constexpr CoreRow kVectors = vector_row();
 
 Target scalar() {
   Target target;
@@ -26,16 +45,9 @@ Target scalar() {
   target.vector_bits = 0;
   target.vector_registers = 32;  // scalar floating-point registers
   target.block = 4;
-  target.multiply_adds = 1;
-  target.loads = 1;
-  target.stores = 1;
-  target.latency = 5;
-  target.l1_bytes = 32 << 10;
-  target.l2_bytes = 512 << 10;
-  target.l2_bandwidth = 8;
-  target.l3_bandwidth = 4;
   target.tiles = {{4, 6}, {4, 5}, {4, 4}, {2, 8}, {2, 6}, {1, 16}, {4, 3}, {2, 4},
                   {1, 8}, {4, 2}, {2, 2}, {1, 4}, {4, 1}, {2, 1},  {1, 2}, {1, 1}};
+  use_core(target, kScalar);
   return target;
 }
 
@@ -43,11 +55,14 @@ using Tiles = std::vector<std::pair<int, int>>;
 
 // Tiles of blocks that are groups of two registers.
 Tiles tiles_of_pairs() {
-  return {{1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {1, 10}, {1, 8}, {1, 7}, {2, 5}, {2, 4}, {1, 6}, {1, 4}, {2, 2}, {1, 2}, {1, 1}};
+  return {{1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {1, 10}, {1, 8}, {1, 7},
+          {2, 5},  {2, 4}, {1, 6},  {1, 4},  {2, 2}, {1, 2},  {1, 1}};
 }
 
 // Tiles of blocks that are one register.
-Tiles tiles_of_single_registers() { return {{1, 28}, {2, 14}, {2, 13}, {2, 12}, {1, 24}, {3, 9}, {4, 6}, {1, 16}, {2, 8}}; }
+Tiles tiles_of_single_registers() {
+  return {{1, 28}, {2, 14}, {2, 13}, {2, 12}, {1, 24}, {3, 9}, {4, 6}, {1, 16}, {2, 8}};
+}
 
 Tiles menu(const std::vector<Tiles>& parts) {
   Tiles result;
@@ -60,39 +75,36 @@ Target vector(int bits) {
   bool shortest = bits == 128;
   target.name = shortest ? "rv64gcv" : "rv64gcv_zvl" + std::to_string(bits) + "b";
   target.features += ",+v,+zvl" + std::to_string(bits) + "b";
-  // LLVM has no latencies for its generic CPU; by this one's fewer sums leave the registers than by others'.
-  target.scheduled_for = "sifive-p670";
   target.vector_bits = bits;
   target.vector_registers = 32;
   target.scalable = true;
   target.masked_memory = true;
   target.broadcast_operand = true;
-  target.prefetches = true;
-  target.prefetches_by_loads = true;
   target.block = 16;
-  target.l2_bandwidth = 16;
   switch (bits) {
     case 128:  // m4, or m2 for halves of blocks
-      target.halves = true;
-      target.tiles = {{1, 7}, {1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}, {1, 1}, {1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {3, 4}, {1, 10}, {2, 5}, {1, 8}};
+      target.tiles = {{1, 7}, {1, 6},  {1, 5},  {1, 4}, {1, 3}, {1, 2},  {1, 1}, {1, 14},
+                      {2, 7}, {1, 13}, {1, 12}, {2, 6}, {3, 4}, {1, 10}, {2, 5}, {1, 8}};
       break;
     case 256:  // m2, or m1 for halves of blocks
-      target.halves = true;
       target.tiles = menu({tiles_of_pairs(), tiles_of_single_registers()});
       break;
     default: {
-      // Blocks of 32: m2 at 512 bits, m1 at 1024. At 512 bits blocks of 16 lanes are one register, as in versions of kernels whose layouts are those of
-      // shorter vectors: tiles of twice as many vectors fit.
+      // Blocks of 32: m2 at 512 bits, m1 at 1024. At 512 bits blocks of 16 lanes are one register, as in
+      // versions of kernels whose layouts are those of shorter vectors: tiles of twice as many vectors fit.
       target.block = 32;
-      target.least_block = 16;
-      target.tiles = bits == 512 ? menu({tiles_of_pairs(), tiles_of_single_registers()}) : menu({tiles_of_single_registers(), tiles_of_pairs()});
+      target.small_block = 16;
+      target.tiles = bits == 512 ? menu({tiles_of_pairs(), tiles_of_single_registers()})
+                                 : menu({tiles_of_single_registers(), tiles_of_pairs()});
       break;
     }
   }
+  use_core(target, kVectors);
   return target;
 }
 
-// Microcontrollers, whose artefacts are of kind `bare`: single precision at most, since RV32IMFC has no doubles and Zve32f no vectors of them.
+// Microcontrollers, whose artefacts are of kind `bare`: single precision at most, since RV32IMFC has no
+// doubles and Zve32f no vectors of them.
 Target with_short_addresses(Target target, const std::string& name, const std::string& vectors) {
   target.name = name;
   target.arch = Arch::RiscV32;
@@ -100,48 +112,17 @@ Target with_short_addresses(Target target, const std::string& name, const std::s
   target.cpu = "generic-rv32";
   target.features = "+m,+f,+c" + vectors;
   target.abi = "ilp32f";
+  target.word_bits = 32;
+  target.has_runtime = false;
+  target.constants = ConstantMemory::Flash;
+  target.parallel = ParallelLoops::None;
   return target;
 }
 
-// A row of riscv_cores.h as costs: a vector of VLEN bits takes VLEN / DLEN cycles of each unit. Cores that reorder get the code of those that do not, whose
-// tiles count all registers: on the models of a P670 and a C920v2 only a depthwise convolution of 5x5 is slower with it (docs/riscv.md).
-Target of_core(const RiscvCore& core) {
-  Target target = vector(core.vector_bits);
-  target.name = core.name;
-  target.features += "," + std::string(core.features);
-  const double vectors = static_cast<double>(core.datapath_bits) / core.vector_bits;
-  target.multiply_adds = vectors * core.vector_units;
-  target.loads = target.stores = vectors;
-  target.latency = core.latency.vector;
-  // An element of a strided access takes a cycle.
-  target.gather_cost = target.scatter_cost = vectors;
-  target.l1_bytes = static_cast<int64_t>(core.first_level_kib) << 10;
-  target.l1_way_bytes = target.l1_bytes / core.first_level_ways;
-  target.l2_bytes = static_cast<int64_t>(core.second_level_kib) << 10;
-  target.l3_bytes = core.third_level_bytes;
-  const double line_bytes = 64, lines = core.misses;
-  target.l2_bandwidth = lines * line_bytes / core.latency.second_level;
-  target.l3_bandwidth = target.memory_bandwidth = lines * line_bytes / core.latency.memory;
-  target.clock_ghz = core.clock_ghz;
-  return target;
-}
-
-// The names in a list as LLVM spells it: "+zba,+zbb".
-std::vector<std::string> names_of(const std::string& features) {
-  std::vector<std::string> names;
-  for (size_t begin = 0; begin < features.size();) {
-    const size_t end = std::min(features.find(',', begin), features.size());
-    names.push_back(features.substr(begin + 1, end - begin - 1));
-    begin = end + 1;
-  }
-  return names;
-}
-
-Row row_of(const RiscvCore& core) {
+Row row_of(const CoreRow& core) {
   std::vector<std::string> required = {"v"};
   if (core.vector_bits > 128) required.push_back("zvl" + std::to_string(core.vector_bits) + "b");
-  for (const std::string& name : names_of(core.features)) required.push_back(name);
-  return {of_core(core), core.description, required, {}};
+  return named_core(vector(core.vector_bits), core, required);
 }
 
 }  // namespace
@@ -154,19 +135,24 @@ std::vector<Row> riscv_rows() {
       {vector(512), "64-bit RISC-V with vectors of 512 bits or more", {"v", "zvl512b"}, {}},
       {vector(1024), "64-bit RISC-V with vectors of 1024 bits or more", {"v", "zvl1024b"}, {}},
   };
-  rows.push_back({with_short_addresses(scalar(), "rv32imfc", ""), "32-bit RISC-V without vectors, for systems without an OS", {}, {}});
+  rows.push_back({with_short_addresses(scalar(), "rv32imfc", ""),
+                  "32-bit RISC-V without vectors, for systems without an OS",
+                  {},
+                  {}});
   rows.push_back({with_short_addresses(vector(128), "rv32imfc_zve32f", ",+zve32f,+zvl128b"),
-                  "32-bit RISC-V with vectors of float32, of 128 bits or more, for systems without an OS", {"zve32f", "zvl128b"}, {}});
+                  "32-bit RISC-V with vectors of float32, of 128 bits or more, for systems without an OS",
+                  {"zve32f", "zvl128b"},
+                  {}});
   // The generic core is what the targets above stand for.
-  for (const RiscvCore& core : kRiscvCores) {
+  for (const CoreRow& core : kRiscvCores) {
     if (std::string_view(core.name) != "generic") rows.push_back(row_of(core));
   }
   return rows;
 }
 
 std::vector<std::string> riscv_features() {
-  return {"v",   "zba", "zbb", "zbc",     "zbs",     "zfh",     "zfhmin",  "zicond",
-          "zvbb", "zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
+  return {"v",    "zba",     "zbb",      "zbc",      "zbs",     "zfh",     "zfhmin",  "zicond",  "zvbb",
+          "zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
 }
 
 std::vector<std::string> riscv32_features() {

@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "ir/target/core_row.h"
 #include "ir/target/target.h"
 
 namespace tc::targets {
 
 struct Row {
   Target target;
-  std::string description;            // one line, for people
+  std::string description;  // one line, for people
   // Features of the row itself, by LLVM's names: what runs_here asks for.
   std::vector<std::string> required;
   // Those of them that may be switched off all the same.
@@ -21,6 +22,16 @@ std::vector<Row> x86_rows();
 std::vector<Row> riscv_rows();
 std::vector<Row> aarch64_rows();
 
+// The cores of an architecture, and the one of a name or null.
+std::vector<const CoreRow*> cores_of(Arch arch);
+const CoreRow* core_of(Arch arch, const std::string& name);
+// Makes the core that of the row, in costs of the target's vectors. The instruction set is filled in before.
+void use_core(Target& target, const CoreRow& row);
+// The row of a target that is called as the core and requires the core's features, too.
+Row named_core(Target target, const CoreRow& core, std::vector<std::string> required);
+// The names in a list as LLVM spells it: "+zba,+zbb".
+std::vector<std::string> names_of(const std::string& features);
+
 // The features that may follow a target's name with + or -, by LLVM's names.
 std::vector<std::string> x86_features();
 std::vector<std::string> riscv_features();
@@ -29,9 +40,9 @@ std::vector<std::string> aarch64_features();
 
 // Instructions of the same shape, of which a machine has those whose features it has.
 struct UnitRow {
-  const char* feature;             // without it there is no such unit
-  bool vectors;                    // else of tiles: the system grants their registers to those who ask
-  int rows, columns, registers;    // of an accumulator, which may take several instructions; of the unit
+  const char* feature;           // without it there is no such unit
+  bool vectors;                  // else of tiles: the system grants their registers to those who ask
+  int rows, columns, registers;  // of an accumulator, which may take several instructions; of the unit
   std::vector<MultiplyAdd> instructions;
 };
 
@@ -57,7 +68,11 @@ bool is_this_machine(Arch arch);
 
 // The name of the row for this machine, with the detected extras after it.
 std::string native_name();
-// This machine's cache sizes, clock and cores put into the target, where the operating system tells them.
-void describe_this_machine(Target& target);
+// The core that Linux's /proc/cpuinfo states on Arm and RISC-V; empty where there is no row of it. Of
+// machines with several kinds it is the first that is listed with a row.
+std::string core_of_cpuinfo(Arch arch, const std::string& text);
+// This machine's core where it is known and `find_core` asks for it, and its cache sizes, clock and number of
+// cores, where the operating system tells them.
+void describe_this_machine(Target& target, bool find_core);
 
 }  // namespace tc::targets

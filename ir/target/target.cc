@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/target/tables.h"
+#include "ir/target/register_groups.h"
 
 namespace tc {
 namespace {
@@ -61,15 +62,19 @@ std::string nearest(const std::string& wanted, std::vector<std::string> names) {
 // What is said of names that are no targets but well known; empty of others.
 std::string known_elsewhere(const std::string& name) {
   const auto begins = [&](std::initializer_list<const char*> words) {
-    return std::any_of(words.begin(), words.end(), [&](const char* word) { return name.rfind(word, 0) == 0; });
+    return std::any_of(words.begin(), words.end(),
+                       [&](const char* word) { return name.rfind(word, 0) == 0; });
   };
-  if (begins({"cuda", "gpu", "nvidia", "nvptx", "sm_", "rocm", "hip", "amdgpu", "mps", "metal", "opencl", "vulkan", "webgpu", "tpu", "npu"}))
+  if (begins({"cuda", "gpu", "nvidia", "nvptx", "sm_", "rocm", "hip", "amdgpu", "mps", "metal", "opencl",
+              "vulkan", "webgpu", "tpu", "npu"}))
     return "is no processor, and tc compiles for processors alone; leave the target out for this machine's";
   if (begins({"cortex-m", "armv6", "armv7", "armv8-m", "thumb", "arm-none-eabi", "esp32", "avr"}))
     return "has no code generator in tc; of systems without an operating system there are RISC-V's (docs/bare.md)";
-  if (begins({"cpu", "host", "auto", "default", "llvm"})) return "is no name of one; leave the target out, or give 'native', for this machine's";
+  if (begins({"cpu", "host", "auto", "default", "llvm"}))
+    return "is no name of one; leave the target out, or give 'native', for this machine's";
   if (begins({"arm64", "armv8", "apple-m"})) return "is called 'aarch64' here";
-  if (begins({"x86_64", "amd64", "i386", "i686"})) return "is given by its level: 'x86-64-v3' has AVX2, 'x86-64-v4' AVX-512";
+  if (begins({"x86_64", "amd64", "i386", "i686"}))
+    return "is given by its level: 'x86-64-v3' has AVX2, 'x86-64-v4' AVX-512";
   if (begins({"riscv"})) return "is given by its vectors: 'rv64gcv' has them, 'rv64gc' has none";
   return "";
 }
@@ -82,7 +87,8 @@ const Row& row_of(const std::string& name) {
   std::vector<std::string> names{"native"};
   for (const Row& row : rows) names.push_back(row.target.name);
   if (const std::string known = known_elsewhere(name); !known.empty())
-    fail(ErrorKind::Target, "unknown target '", name, "': it ", known, ". The command `python -m tc targets` lists all");
+    fail(ErrorKind::Target, "unknown target '", name, "': it ", known,
+         ". The command `python -m tc targets` lists all");
   fail(ErrorKind::Target, "unknown target '", name, "'; did you mean ", nearest(name, names),
        "? The command `python -m tc targets` lists all");
 }
@@ -93,8 +99,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 // `+a,-b` as signed features. Feature names may contain `-`, so that a sign counts only after a
 // comma; `+` always begins a feature.
-std::vector<std::pair<char, std::string>> split_features(const std::string& text,
-                                                         const std::string& whole) {
+std::vector<std::pair<char, std::string>> split_features(const std::string& text, const std::string& whole) {
   std::vector<std::pair<char, std::string>> result;
   for (size_t at = 0; at < text.size();) {
     if (text[at] == ',') ++at;
@@ -124,40 +129,77 @@ std::vector<std::string> with_extras(std::vector<std::string> features, const Ex
 // A wish in the place of a feature: versions for longer vectors.
 constexpr const char* kLengths = "lengths";
 
-// Adds the targets of longer vectors to one of the row `name`, with the same features. Vectors that are longer than a block of
-// channels run the same tiles.
-void add_longer(Target& target, const std::string& name) {
+// A target's name in its parts: `NAME+feature,-feature@CORE`.
+struct Name {
+  std::string row, features, core;
+};
+
+Name parts_of(const std::string& text) {
+  const size_t at = text.find('@');
+  Name name;
+  name.features = text.substr(0, at);
+  if (at != std::string::npos) name.core = text.substr(at + 1);
+  const size_t end = std::min(name.features.find_first_of("+,"), name.features.size());
+  name.row = name.features.substr(0, end);
+  name.features = name.features.substr(end);
+  return name;
+}
+
+// Plans for the core of that name. The target's own core is no part of its name.
+void choose_core(Target& target, const std::string& name, const std::string& text) {
+  if (name == target.core) return;
+  const CoreRow* row = targets::core_of(target.arch, name);
+  if (row == nullptr) {
+    std::vector<std::string> names;
+    for (const CoreRow* each : targets::cores_of(target.arch)) names.push_back(each->name);
+    fail(ErrorKind::Target, "target '", text, "': there is no core '", name, "' of ", target.triple,
+         "; did you mean ", nearest(name, names), "? docs/targets.md lists all");
+  }
+  targets::use_core(target, *row);
+  target.name += "@" + name;
+}
+
+// Adds the targets of longer vectors to one of the row `name`, with the same features. Vectors that are
+// longer than a block of channels run the same tiles.
+void add_wider_targets(Target& target, const std::string& name, const std::string& core) {
   const std::string extras = target.name.substr(name.size());
   for (const Row& row : all_rows()) {
-    const bool same = row.target.arch == target.arch && row.target.name.rfind("rv64gcv", 0) == 0 && name.rfind("rv64gcv", 0) == 0;
-    const bool fills = row.target.vector_bits <= 32 * (target.least_block > 0 ? target.least_block : target.block);
-    if (same && fills && row.target.vector_bits > target.vector_bits) target.longer.push_back(row.target.name + extras);
+    const bool same = row.target.arch == target.arch && row.target.name.rfind("rv64gcv", 0) == 0 &&
+                      name.rfind("rv64gcv", 0) == 0;
+    const bool fills =
+        row.target.vector_bits <= 32 * (target.small_block > 0 ? target.small_block : target.block);
+    if (same && fills && row.target.vector_bits > target.vector_bits)
+      target.wider_targets.push_back(row.target.name + extras + (core.empty() ? "" : "@" + core));
   }
-  if (target.longer.empty()) {
-    fail(ErrorKind::Target, "target '", name, "' has no versions for longer vectors; '+lengths' is for 'rv64gcv' and 'rv64gcv_zvl256b'");
+  if (target.wider_targets.empty()) {
+    fail(ErrorKind::Target, "target '", name,
+         "' has no versions for longer vectors; '+lengths' is for 'rv64gcv' and 'rv64gcv_zvl256b'");
   }
   target.name += (extras.empty() ? "+" : ",+") + std::string(kLengths);
 }
 
-// The target of a name without `native`.
-Target parse_resolved(const std::string& text) {
-  size_t end = std::min(text.find_first_of("+,"), text.size());
-  std::string name = text.substr(0, end);
-  const Row* row = &row_of(name);
+// A row, and what a name adds to its features and takes away.
+struct Wanted {
+  const Row* row;
   Extras extras;
   bool lengths = false;
-  for (const auto& [sign, feature] : split_features(text.substr(end), text)) {
+};
+
+Wanted read_features(const Name& name, const std::string& text) {
+  Wanted wanted = {&row_of(name.row), {}};
+  for (const auto& [sign, feature] : split_features(name.features, text)) {
+    const Row*& row = wanted.row;
     if (feature == kLengths) {
-      lengths = sign == '+';
+      wanted.lengths = sign == '+';
       continue;
     }
     const std::vector<std::string> known = features_of(row->target.arch);
     if (!contains(known, feature)) {
-      fail(ErrorKind::Target, "unknown feature '", feature, "' of target '", name, "'; did you mean ",
+      fail(ErrorKind::Target, "unknown feature '", feature, "' of target '", name.row, "'; did you mean ",
            nearest(feature, known), "?");
     }
     if (sign == '-' && contains(row->required, feature) && !contains(row->optional, feature)) {
-      fail(ErrorKind::Target, "target '", name, "' cannot do without '", feature,
+      fail(ErrorKind::Target, "target '", name.row, "' cannot do without '", feature,
            "'; choose a smaller target instead");
     }
     // Vectors, and longer ones, are another row: its tiles differ.
@@ -170,16 +212,24 @@ Target parse_resolved(const std::string& text) {
       if (bits > row->target.vector_bits) row = &row_of("rv64gcv_" + feature);
       continue;
     }
-    auto same = std::find_if(extras.begin(), extras.end(),
+    auto same = std::find_if(wanted.extras.begin(), wanted.extras.end(),
                              [&](const auto& extra) { return extra.second == feature; });
-    if (same != extras.end()) extras.erase(same);
+    if (same != wanted.extras.end()) wanted.extras.erase(same);
     if (sign == '+' && contains(row->required, feature)) continue;
-    extras.emplace_back(sign, feature);
+    wanted.extras.emplace_back(sign, feature);
   }
-  std::sort(extras.begin(), extras.end(),
+  std::sort(wanted.extras.begin(), wanted.extras.end(),
             [](const auto& a, const auto& b) { return a.second < b.second; });
-  Target target = row->target;
-  const std::vector<std::string> features = with_extras(row->required, extras);
+  return wanted;
+}
+
+// The target of a name without `native`.
+Target parse_resolved(const std::string& text) {
+  const Name name = parts_of(text);
+  const Wanted wanted = read_features(name, text);
+  const Extras& extras = wanted.extras;
+  Target target = wanted.row->target;
+  const std::vector<std::string> features = with_extras(wanted.row->required, extras);
   target.matrix = targets::matrix_unit(target.arch, features);
   target.tuning = targets::tuning_features(target.matrix);
   target.byte_lanes = contains(features, "avx512vnni") ? 16 : contains(features, "avxvnni") ? 8 : 0;
@@ -189,30 +239,32 @@ Target parse_resolved(const std::string& text) {
     target.name += (bare ? "" : ",") + feature;
     target.features += (target.features.empty() ? "" : ",") + feature;
   }
-  if (lengths) add_longer(target, row->target.name);
+  if (wanted.lengths) add_wider_targets(target, wanted.row->target.name, name.core);
+  if (text.find('@') != std::string::npos) choose_core(target, name.core, text);
   return target;
 }
 
 }  // namespace
 
 int64_t Target::width_for(int64_t size, int64_t width) const {
-  constexpr double kLeastWaste = 0.02;   // part of all lanes
-  if (size <= least_block) return std::min<int64_t>(width, least_block);
+  constexpr double kLeastWaste = 0.02;  // part of all lanes
+  if (size <= small_block) return std::min<int64_t>(width, small_block);
   // Vectors of a whole register, where longer ones would lack a quarter of their lanes.
   auto padded = [&](int64_t lanes) { return (size + lanes - 1) / lanes * lanes; };
-  const bool fills = least_block > 0 && least_block < width && least_block >= lanes(DType::F32);
-  if (fills && 4 * padded(least_block) <= 3 * padded(width)) return least_block;
+  const bool fills = small_block > 0 && small_block < width && small_block >= lanes(DType::F32);
+  if (fills && 4 * padded(small_block) <= 3 * padded(width)) return small_block;
   // All versions of a kernel share one layout, and half a block would be part of a longer register.
-  if (!halves || !longer.empty()) return width;
-  // In order, twice as many instructions have to be issued: of 88 channels on 256 bits, where halves have a twelfth fewer lanes, a 1x1 took 2 % more cycles
-  // by them, of 72 channels, a tenth fewer, 5 to 8 % less.
-  if (!reorders) return 10 * padded(width / 2) <= 9 * padded(width) ? width / 2 : width;
+  if (!half_blocks || !wider_targets.empty()) return width;
+  // In order, twice as many instructions have to be issued: of 88 channels on 256 bits, where halves have a
+  // twelfth fewer lanes, a 1x1 took 2 % more cycles by them, of 72 channels, a tenth fewer, 5 to 8 % less.
+  if (counts_registers(*this)) return 10 * padded(width / 2) <= 9 * padded(width) ? width / 2 : width;
   const int64_t rest = size % width;
-  const bool waste = rest > 0 && 2 * rest <= width && static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
+  const bool waste = rest > 0 && 2 * rest <= width &&
+                     static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
   return waste ? width / 2 : width;
 }
 
-int Target::lanes(DType dtype) const {
+int Isa::lanes(DType dtype) const {
   if (vector_bits == 0) return 1;
   return vector_bits / 8 / static_cast<int>(size_of(dtype));
 }
@@ -220,7 +272,7 @@ int Target::lanes(DType dtype) const {
 Target parse_target(const std::string& text) {
   if (text.size() > 200) fail(ErrorKind::Target, "a target's name has at most 200 letters");
   const std::string native = "native";
-  if (text.substr(0, text.find_first_of("+,")) != native) return parse_resolved(text);
+  if (text.substr(0, text.find_first_of("+,@")) != native) return parse_resolved(text);
   std::string rest = text.substr(native.size());
   std::string resolved = targets::native_name();
   if (!rest.empty() && rest[0] == '+') rest = "," + rest;
@@ -228,7 +280,7 @@ Target parse_target(const std::string& text) {
     rest = rest.substr(1);
   }
   Target target = parse_resolved(resolved + rest);
-  targets::describe_this_machine(target);
+  targets::describe_this_machine(target, rest.find('@') == std::string::npos);
   return target;
 }
 
@@ -247,9 +299,9 @@ bool runs_here(const Target& target, std::string* why) {
   if (!targets::is_this_machine(target.arch)) {
     return answer("code for " + target.triple + " does not run on this machine");
   }
-  size_t end = std::min(target.name.find_first_of("+,"), target.name.size());
-  const std::vector<std::string> needed = with_extras(row_of(target.name.substr(0, end)).required,
-                                                      split_features(target.name.substr(end), target.name));
+  const Name name = parts_of(target.name);
+  const std::vector<std::string> needed =
+      with_extras(row_of(name.row).required, split_features(name.features, target.name));
   const std::vector<std::string> found = targets::detected_features(target.arch);
   std::string missing;
   for (const std::string& feature : needed) {

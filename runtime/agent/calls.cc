@@ -14,14 +14,12 @@ using grpc::StatusCode;
 
 // Together far fewer than the threads of the server.
 constexpr int kMostNewcomers = 16, kMostOfLease = 4;
-constexpr double kFirstSeconds = 5;      // until a call has shown its token
-constexpr double kCutSeconds = 2;        // for a call that is over to end by itself
+constexpr double kFirstSeconds = 5;  // until a call has shown its token
+constexpr double kCutSeconds = 2;    // for a call that is over to end by itself
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr int kTicksPerCheck = 10;
 
-const char* name_of(Calls::Kind kind) {
-  return kind == Calls::Kind::Upload ? "upload" : "measurement";
-}
+const char* name_of(Calls::Kind kind) { return kind == Calls::Kind::Upload ? "upload" : "measurement"; }
 
 }  // namespace
 
@@ -66,8 +64,7 @@ Status Calls::Call::hold(const std::string& token) {
     if (other->token_.empty() || other->over_) continue;
     if (other->token_ != token)
       calls_.end(*other, Status(StatusCode::PERMISSION_DENIED, "its lease is over"));
-    else if (other->kind_ == kind_)
-      ++under_way;
+    else if (other->kind_ == kind_) ++under_way;
   }
   if (under_way >= kMostOfLease)
     return Status(StatusCode::RESOURCE_EXHAUSTED,
@@ -99,8 +96,8 @@ void Calls::end(Call& call, const Status& why) {
   if (call.over_) return;
   call.over_ = true;
   call.over_since_ = now_seconds();
-  call.why_ = Status(why.error_code(), std::string("the ") + name_of(call.kind_) + " was ended: " +
-                                           why.error_message());
+  call.why_ = Status(why.error_code(),
+                     std::string("the ") + name_of(call.kind_) + " was ended: " + why.error_message());
   if (call.kind_ != Kind::Upload) return;
   call.cut_ = true;
   call.context_.TryCancel();

@@ -47,7 +47,7 @@ class Calls {
     const std::string client_;
     grpc::ServerContext& context_;
     std::string token_;
-    double end_ = 0;             // of its time; 0: none
+    double end_ = 0;  // of its time; 0: none
     bool over_ = false, cut_ = false;
     double over_since_ = 0;
     grpc::Status why_;
@@ -67,7 +67,7 @@ class Calls {
   mutable std::mutex mutex_;
   std::condition_variable stopping_;
   bool stop_ = false;
-  std::list<Call*> calls_;       // in order of their beginning
+  std::list<Call*> calls_;  // in order of their beginning
   std::thread thread_;
 };
 

@@ -21,10 +21,10 @@
 namespace tc::agent {
 namespace {
 
-constexpr int kMostFiles = 1024;           // descriptors of a candidate
-constexpr int kAway = 400;                 // above those that a candidate gets
+constexpr int kMostFiles = 1024;  // descriptors of a candidate
+constexpr int kAway = 400;        // above those that a candidate gets
 constexpr int64_t kSlack = int64_t{64} << 20;
-constexpr int kCloseRange = 436;           // newer than some headers; alike on all processors
+constexpr int kCloseRange = 436;  // newer than some headers; alike on all processors
 // Waiting signals of a user: of one that is the candidate's alone, and far fewer than it needs.
 constexpr int64_t kSignals = 64;
 
@@ -101,8 +101,7 @@ void set_limits(const ChildPlan& plan, int status) {
   limit(status, RLIMIT_CORE, 0, "core limit");
   limit(status, RLIMIT_FSIZE, 0, "file size limit");
   limit(status, RLIMIT_NOFILE, kMostFiles, "descriptor limit");
-  limit(status, RLIMIT_CPU, static_cast<int64_t>(std::ceil(launch.cpu_seconds)) + 1,
-        "processor time limit");
+  limit(status, RLIMIT_CPU, static_cast<int64_t>(std::ceil(launch.cpu_seconds)) + 1, "processor time limit");
   limit(status, RLIMIT_MEMLOCK, 0, "locked memory limit");
   limit(status, RLIMIT_MSGQUEUE, 0, "message queue limit");
   limit(status, RLIMIT_NICE, 0, "priority limit");
@@ -113,8 +112,7 @@ void set_limits(const ChildPlan& plan, int status) {
     limit(status, RLIMIT_SIGPENDING, kSignals, "signal limit");
   }
   if (launch.extra_bytes >= 0)
-    limit(status, RLIMIT_AS, launch.memory_bytes + launch.extra_bytes + kSlack,
-          "address space limit");
+    limit(status, RLIMIT_AS, launch.memory_bytes + launch.extra_bytes + kSlack, "address space limit");
 }
 
 void install_filter(ChildPlan& plan, int status) {
@@ -156,17 +154,18 @@ void install_filter(ChildPlan& plan, int status) {
   const char* path = launch.program.c_str();
   if (launch.program.empty())
     syscall(SYS_execveat, kExecutableDescriptor, "", arguments, variables, 0x1000 /* empty path */);
-  else if (plan.walls.filter)
-    syscall(SYS_execveat, AT_FDCWD, path, arguments, variables, 0);
-  else
-    execve(path, arguments, variables);
+  else if (plan.walls.filter) syscall(SYS_execveat, AT_FDCWD, path, arguments, variables, 0);
+  else execve(path, arguments, variables);
   give_up(status, "execution");
 }
 
 }  // namespace
 
 ChildPlan::ChildPlan(const Launch& launched)
-    : launch(&launched), walls(launched.walls), agent_user(geteuid()), agent_group(getegid()),
+    : launch(&launched),
+      walls(launched.walls),
+      agent_user(geteuid()),
+      agent_group(getegid()),
       descriptors(launched.descriptors) {
   const bool programs = !launched.program.empty();
   filter = make_filter({walls.notify, programs, launched.is_interpreter});

@@ -17,8 +17,8 @@ struct Launch;
 // What the child tells its parent before it is the candidate.
 struct ChildStatus {
   enum Kind : int { Filter, Failed } kind;
-  int value;            // descriptor of the notifications or -1; errno
-  const char* what;     // a literal: parent and child have the same
+  int value;         // descriptor of the notifications or -1; errno
+  const char* what;  // a literal: parent and child have the same
 };
 
 // Everything that the child needs, made before it starts: it may only make system calls.
@@ -30,12 +30,12 @@ struct ChildPlan {
   Isolation walls;
   Root root;
   Filter filter;
-  uid_t own_user = 0;               // of the candidate alone; 0: the agent's
+  uid_t own_user = 0;  // of the candidate alone; 0: the agent's
   uid_t agent_user;
   gid_t agent_group;
   std::vector<const char*> arguments;
   std::vector<int> descriptors;
-  std::vector<int> parents;         // the parent's ends, which the child closes
+  std::vector<int> parents;  // the parent's ends, which the child closes
   int input = -1, output = -1, errors = -1, status = -1;
   cpu_set_t processors;
 };

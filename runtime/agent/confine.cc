@@ -72,7 +72,8 @@ bool show(const Root::Shown& what) {
   struct statfs about;
   if (statfs(target, &about) != 0) return false;
   const unsigned long kept = static_cast<unsigned long>(about.f_flags) & (MS_NODEV | MS_NOEXEC);
-  const unsigned long read_only = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | (what.is_device ? 0 : MS_NODEV) | kept;
+  const unsigned long read_only =
+      MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | (what.is_device ? 0 : MS_NODEV) | kept;
   return mount(nullptr, target, nullptr, read_only, nullptr) == 0;
 }
 
@@ -118,8 +119,7 @@ const char* enter_root(const Root& root) {
     if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return "folders of the root";
   for (const Root::Shown& what : root.shown)
     if (!show(what)) return "files of the root";
-  if (root.program >= 0 && !copy_program(root.program, root.program_bytes))
-    return "the program's copy";
+  if (root.program >= 0 && !copy_program(root.program, root.program_bytes)) return "the program's copy";
   // The root of an early boot cannot be exchanged, only left: no descriptor leads back.
   if (syscall(SYS_pivot_root, ".", ".") == 0) {
     if (umount2(".", MNT_DETACH) != 0) return "leaving the old root";

@@ -16,14 +16,14 @@ namespace tc::agent {
 // The root that the candidate sees. Empty but for what a program that runs it needs.
 struct Root {
   struct Shown {
-    std::string source;        // a folder or a file of the agent's file system
-    std::string target;        // the same without the leading '/'
+    std::string source;  // a folder or a file of the agent's file system
+    std::string target;  // the same without the leading '/'
     bool is_folder = false;
-    bool is_device = false;    // one that is named by itself, as /dev/urandom
+    bool is_device = false;  // one that is named by itself, as /dev/urandom
   };
-  std::vector<std::string> folders;   // made first, outermost first
-  std::vector<Shown> shown;           // read-only
-  int program = -1;                   // a file that is copied to /candidate
+  std::vector<std::string> folders;  // made first, outermost first
+  std::vector<Shown> shown;          // read-only
+  int program = -1;                  // a file that is copied to /candidate
   int64_t program_bytes = 0;
 };
 // With these folders and files in it; those that do not exist are left out.

@@ -61,8 +61,8 @@ int64_t cache_bytes(int level) {
 }
 
 #if defined(__x86_64__)
-// Measured: a virtual machine knows of no faster clock than the nominal one. A multiplication of whole numbers
-// waits three cycles for the one before on all cores with AVX2 (Agner Fog, instruction tables).
+// Measured: a virtual machine knows of no faster clock than the nominal one. A multiplication of whole
+// numbers waits three cycles for the one before on all cores with AVX2 (Agner Fog, instruction tables).
 double clock_ghz() {
   constexpr int kMultiplications = 100'000, kRounds = 20;
   uint64_t least = UINT64_MAX;
@@ -103,9 +103,8 @@ int vector_bits() {
 }  // namespace
 
 void set_key(rpc::DeviceInfo& device) {
-  std::string key = device.architecture() + "/" + device.processor() + "/" +
-                    std::to_string(device.cores()) + " cores/" +
-                    std::to_string(device.vector_bits()) + " bits/" + device.unit();
+  std::string key = device.architecture() + "/" + device.processor() + "/" + std::to_string(device.cores()) +
+                    " cores/" + std::to_string(device.vector_bits()) + " bits/" + device.unit();
   for (char& c : key)
     if (!rpc::is_word(std::string(1, c), 1)) c = '_';
   device.set_key(key);

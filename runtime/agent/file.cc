@@ -46,8 +46,8 @@ SharedMemory::SharedMemory(const char* name, int64_t bytes)
   // Who has it too cannot take pages from under the mapping here.
   if (fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) fail("sealing a memory file");
   if (bytes == 0) return;
-  void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ | PROT_WRITE,
-                      MAP_SHARED, descriptor_.get(), 0);
+  void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ | PROT_WRITE, MAP_SHARED,
+                      descriptor_.get(), 0);
   if (memory == MAP_FAILED) fail("mapping " + std::to_string(bytes) + " bytes");
   data_ = static_cast<uint8_t*>(memory);
 }
@@ -76,18 +76,20 @@ Descriptor SharedMemory::open_for_reading() const {
 void SharedMemory::make_read_only() {
   if (data_ != nullptr) munmap(data_, static_cast<size_t>(mapped_bytes()));
   data_ = nullptr;
-  // Busy while another process, forked before it executes another program, has the mapping too, or while the kernel moves a page.
+  // Busy while another process, forked before it executes another program, has the mapping too, or while the
+  // kernel moves a page.
   constexpr auto kLongest = std::chrono::seconds(5);
   constexpr auto kPause = std::chrono::milliseconds(10);
   const auto end = std::chrono::steady_clock::now() + kLongest;
-  while (fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  while (fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) !=
+         0) {
     if (errno != EBUSY || std::chrono::steady_clock::now() >= end) fail("sealing a memory file");
     std::this_thread::sleep_for(kPause);
   }
   if (bytes_ > 0) {
     const Descriptor reading = open_for_reading();
-    void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ, MAP_PRIVATE,
-                        reading.get(), 0);
+    void* memory =
+        mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ, MAP_PRIVATE, reading.get(), 0);
     if (memory == MAP_FAILED) fail("mapping a memory file");
     data_ = static_cast<uint8_t*>(memory);
   }

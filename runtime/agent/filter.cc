@@ -26,6 +26,7 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #endif
 
 // Allowed with any arguments.
+// clang-format off
 constexpr int kAllowed[] = {
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_close, SYS_lseek, SYS_fstat,
     SYS_ppoll, SYS_pselect6, SYS_munmap, SYS_mprotect, SYS_brk, SYS_exit, SYS_exit_group, SYS_futex,
@@ -41,13 +42,14 @@ constexpr int kAllowed[] = {
     258 /* riscv_hwprobe */, 259 /* riscv_flush_icache */,
 #endif
 };
+// clang-format on
 
 // Ask for a name in the file system. To a candidate it has none in it; a program that runs candidates
 // finds its libraries so.
 constexpr int kNameCalls[] = {
     SYS_statfs, SYS_fstatfs, SYS_readlinkat, SYS_faccessat, SYS_getdents64, SYS_getcwd, 439 /* faccessat2 */,
 #if defined(__x86_64__)
-    SYS_stat, SYS_lstat, SYS_readlink, SYS_access,
+    SYS_stat,   SYS_lstat,   SYS_readlink,   SYS_access,
 #endif
 };
 // C libraries and emulators ask these for themselves.
@@ -65,8 +67,8 @@ constexpr uint32_t kMapFlags = MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYM
                                0x100000 /* MAP_FIXED_NOREPLACE */;
 // What the C library makes a thread with.
 constexpr uint32_t kThreadFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-                                  CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
-                                  CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_DETACHED;
+                                  CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
+                                  CLONE_CHILD_CLEARTID | CLONE_DETACHED;
 #if defined(__x86_64__)
 // Where thread-local memory is; the matrix registers.
 constexpr uint32_t kProcessorCommands[] = {0x1002, 0x1003, 0x1021, 0x1022, 0x1023};
@@ -158,24 +160,19 @@ constexpr Name kNames[] = {
 };
 
 // Writing, making and cutting files.
-constexpr uint32_t kOpenToWrite =
-    O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+constexpr uint32_t kOpenToWrite = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 
 class FilterBuilder {
  public:
   FilterBuilder(uint32_t refusal, uint32_t question) : refusal_(refusal), question_(question) {}
 
-  void load(size_t offset) {
-    add({BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<uint32_t>(offset)});
-  }
+  void load(size_t offset) { add({BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<uint32_t>(offset)}); }
   void load_low(int argument) { load(offset_of(argument)); }
   void load_high(int argument) { load(offset_of(argument) + 4); }
   void finish(uint32_t action) { add({BPF_RET | BPF_K, 0, 0, action}); }
   // Does the next `count` instructions only where the loaded number is, or is not, `value`.
   void if_equal(uint32_t value, uint8_t count) { add({BPF_JMP | BPF_JEQ | BPF_K, 0, count, value}); }
-  void if_not_equal(uint32_t value, uint8_t count) {
-    add({BPF_JMP | BPF_JEQ | BPF_K, count, 0, value});
-  }
+  void if_not_equal(uint32_t value, uint8_t count) { add({BPF_JMP | BPF_JEQ | BPF_K, count, 0, value}); }
   void if_any_bit(uint32_t bits, uint8_t count) { add({BPF_JMP | BPF_JSET | BPF_K, 0, count, bits}); }
 
   void rule(int call, uint32_t action) {
@@ -258,7 +255,8 @@ void add_resource_rules(FilterBuilder& build, uint32_t refusal, uint32_t questio
 
 Filter make_filter(const FilterUse& use) {
   const uint32_t refusal = use.interpreter ? failure(EPERM)
-                           : use.notify    ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_KILL_PROCESS;
+                           : use.notify    ? SECCOMP_RET_USER_NOTIF
+                                           : SECCOMP_RET_KILL_PROCESS;
   const uint32_t question = use.notify ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
   Filter filter;
   FilterBuilder build(refusal, question);
@@ -351,7 +349,8 @@ bool reads_file(int number, const uint64_t* arguments) {
 
 int signal_of(int number, const uint64_t* arguments) {
   return number == SYS_tgkill ? static_cast<int>(arguments[2])
-         : number == SYS_kill ? static_cast<int>(arguments[1]) : 0;
+         : number == SYS_kill ? static_cast<int>(arguments[1])
+                              : 0;
 }
 
 }  // namespace tc::agent

@@ -18,11 +18,11 @@ struct Filter {
   std::vector<size_t> process_places;
 };
 
-// With `notify`, the agent is asked about calls that are not allowed and about those for memory,
-// threads, signals to itself and new programs; else the former kill the process. `programs`: a program of the
-// file system runs the candidate and reads its libraries; else no file can be opened at all. `interpreter`: the
-// program reads files for as long as it runs and may lower its own limits; nobody is asked, and what is not allowed
-// fails with EPERM, as libraries expect it that try whether they may.
+// With `notify`, the agent is asked about calls that are not allowed and about those for memory, threads,
+// signals to itself and new programs; else the former kill the process. `programs`: a program of the file
+// system runs the candidate and reads its libraries; else no file can be opened at all. `interpreter`: the
+// program reads files for as long as it runs and may lower its own limits; nobody is asked, and what is not
+// allowed fails with EPERM, as libraries expect it that try whether they may.
 struct FilterUse {
   bool notify = false;
   bool programs = false;

@@ -11,6 +11,8 @@ namespace {
 
 // More of an input is not changed at once: the one who runs has to fetch it anew, which costs time.
 constexpr int64_t kMostChanged = int64_t{64} << 10;
+// What lies together in inputs that are put together from pieces.
+constexpr int64_t kPiece = int64_t{16} << 10;
 
 }  // namespace
 
@@ -105,11 +107,34 @@ void Inputs::draw_change() {
   changes_ = drawn();
 }
 
-void Inputs::draw_spare() { spares_ = drawn(); }
+void Inputs::draw_spare() {
+  std::vector<Change> changes = drawn();
+  spares_.resize(batch_.inputs.size());
+  for (size_t i = 0; i < spares_.size(); ++i) {
+    const Port& port = batch_.inputs[i];
+    spares_[i].swap(changes[i].values);
+    if (spares_[i].size() == static_cast<size_t>(port.bytes)) continue;
+    // Pieces of the data sets, each from a secret place.
+    const int64_t size = port.bytes / port.elements, piece = kPiece / size * size;
+    spares_[i].resize(static_cast<size_t>(port.bytes));
+    for (int64_t at = 0; at < port.bytes; at += piece) {
+      const int64_t count = std::min(piece, port.bytes - at);
+      const auto& values = values_[secret_bits() % values_.size()][i];
+      const auto places = static_cast<uint64_t>((port.bytes - count) / size + 1);
+      const int64_t place = static_cast<int64_t>(secret_bits() % places) * size;
+      std::memcpy(spares_[i].data() + at, values.data() + place, static_cast<size_t>(count));
+    }
+  }
+}
 
 void Inputs::show_spare() {
-  show_changed();
-  for (size_t i = 0; i < memory_.size(); ++i) apply(memory_[i].data(), spares_[i]);
+  for (size_t i = 0; i < memory_.size(); ++i)
+    if (!spares_[i].empty()) std::memcpy(memory_[i].data(), spares_[i].data(), spares_[i].size());
+}
+
+bool Inputs::change_all() const {
+  return std::all_of(batch_.inputs.begin(), batch_.inputs.end(),
+                     [](const Port& port) { return port.bytes <= kMostChanged; });
 }
 
 }  // namespace tc::agent

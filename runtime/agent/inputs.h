@@ -19,7 +19,7 @@ class Inputs {
  public:
   explicit Inputs(const Batch& batch);
 
-  void hide();                     // nothing that tells of what comes
+  void hide();  // nothing that tells of what comes
   void show_set(int data_set);
   // The agent's own inputs: as they are before the next change, and after.
   void show_own();
@@ -28,9 +28,12 @@ class Inputs {
   void change();
   // The change becomes part of the own inputs and another is drawn.
   void draw_change();
-  // Others again: the own inputs after the change and after one more, which is drawn.
+  // Others again, in which no element is known to stay what it is: who keeps what it computed before gains
+  // nothing.
   void draw_spare();
   void show_spare();
+  // Whether that holds for the change, too.
+  bool change_all() const;
 
   const std::vector<Descriptor>& descriptors() const { return reading_; }
   bool empty() const;
@@ -38,7 +41,7 @@ class Inputs {
  private:
   // New elements of one input, one behind the other.
   struct Change {
-    int64_t offset = 0;            // in bytes
+    int64_t offset = 0;  // in bytes
     std::vector<uint8_t> values;
   };
   void draw_own();
@@ -50,7 +53,8 @@ class Inputs {
   std::vector<Descriptor> reading_;
   std::vector<std::vector<std::vector<uint8_t>>> values_;  // by data set, by input
   std::vector<std::vector<uint8_t>> own_;                  // by input
-  std::vector<Change> changes_, spares_;                   // by input
+  std::vector<Change> changes_;                            // by input
+  std::vector<std::vector<uint8_t>> spares_;               // by input
 };
 
 }  // namespace tc::agent

@@ -18,7 +18,7 @@ namespace {
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr double kAskAgain = 1;          // seconds for which an answer of the tracker is believed
+constexpr double kAskAgain = 1;  // seconds for which an answer of the tracker is believed
 constexpr double kCallSeconds = 5;
 constexpr int kRetryMs = 250, kMostRetryMs = 2000;
 
@@ -32,8 +32,7 @@ const Status& refused() {
 bool equal(const std::string& left, const std::string& right) {
   if (left.size() != right.size()) return false;
   unsigned char difference = 0;
-  for (size_t i = 0; i < left.size(); ++i)
-    difference |= static_cast<unsigned char>(left[i] ^ right[i]);
+  for (size_t i = 0; i < left.size(); ++i) difference |= static_cast<unsigned char>(left[i] ^ right[i]);
   return difference == 0;
 }
 
@@ -105,7 +104,7 @@ Status Membership::announce(bool leaving, int* heartbeat_ms) {
 }
 
 void Membership::announce_for_ever() {
-  bool known = false;       // to the tracker, as far as people were told
+  bool known = false;  // to the tracker, as far as people were told
   std::string last_problem;
   int retry_ms = kRetryMs;
   for (;;) {
@@ -129,8 +128,7 @@ void Membership::announce_for_ever() {
     }
     std::fflush(stdout);
     std::unique_lock lock(mutex_);
-    if (stopping_.wait_for(lock, std::chrono::milliseconds(pause_ms), [this] { return stop_; }))
-      return;
+    if (stopping_.wait_for(lock, std::chrono::milliseconds(pause_ms), [this] { return stop_; })) return;
   }
 }
 
@@ -139,8 +137,7 @@ Status Membership::check(const std::string& token, const std::string& client) {
   const auto is_last = [&] { return equal(token, token_) && client == client_; };
   {
     const std::lock_guard lock(mutex_);
-    if (is_last() && now_seconds() < std::min(checked_ + kAskAgain, valid_until_))
-      return Status::OK;
+    if (is_last() && now_seconds() < std::min(checked_ + kAskAgain, valid_until_)) return Status::OK;
   }
   rpc::CheckLeaseRequest request;
   request.set_device(device_.name());
@@ -153,9 +150,8 @@ Status Membership::check(const std::string& token, const std::string& client) {
   const std::lock_guard lock(mutex_);
   if (!status.ok()) {
     if (is_last() && now_seconds() < valid_until_) return Status::OK;
-    return Status(StatusCode::UNAVAILABLE,
-                  "the agent cannot ask the tracker about the lease: " +
-                      rpc::printable(status.error_message(), 200));
+    return Status(StatusCode::UNAVAILABLE, "the agent cannot ask the tracker about the lease: " +
+                                               rpc::printable(status.error_message(), 200));
   }
   if (!reply.valid()) {
     if (is_last()) valid_until_ = 0;

@@ -40,7 +40,7 @@ class Membership final : public Leases {
  public:
   // The keyring outlives this.
   Membership(rpc::DeviceInfo device, const rpc::Address& tracker, rpc::Keyring& keyring);
-  ~Membership() override;      // tells the tracker
+  ~Membership() override;  // tells the tracker
   grpc::Status check(const std::string& token, const std::string& client) override;
   void count_measured(int64_t count) override { measured_ += count; }
 
@@ -55,12 +55,12 @@ class Membership final : public Leases {
   rpc::Keyring& keyring_;
   std::string session_;
   std::atomic<int64_t> measured_ = 0;
-  std::mutex mutex_;                  // guards what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable stopping_;
   bool stop_ = false;
   std::shared_ptr<rpc::Tracker::Stub> tracker_;
-  int64_t generation_ = 0;            // of the credentials that the stub has
-  std::string token_, client_;        // the last that was valid, and who showed it
+  int64_t generation_ = 0;      // of the credentials that the stub has
+  std::string token_, client_;  // the last that was valid, and who showed it
   double checked_ = 0, valid_until_ = 0;
   std::thread thread_;
 };

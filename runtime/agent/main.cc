@@ -21,6 +21,7 @@
 #include "runtime/agent/device.h"
 #include "runtime/agent/leases.h"
 #include "runtime/agent/service.h"
+#include "runtime/rpc/command_line.h"
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/log.h"
 #include "runtime/rpc/signals.h"
@@ -53,8 +54,7 @@ std::unique_ptr<agent::Runner> make_runner(const Options& options) {
     begin = end + 1;
   }
   if (!launcher.empty() && launcher.front().front() != '/')
-    throw std::runtime_error("--launcher needs the full path of its program, not '" +
-                             launcher.front() + "'");
+    throw std::runtime_error("--launcher needs the full path of its program, not '" + launcher.front() + "'");
   return agent::make_native_runner(std::move(launcher));
 }
 
@@ -62,8 +62,7 @@ std::unique_ptr<agent::Runner> make_runner(const Options& options) {
 std::string own_address(const rpc::Address& tracker) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
-  if (getaddrinfo(tracker.host.c_str(), std::to_string(tracker.port).c_str(), &hints, &found) != 0)
-    return "";
+  if (getaddrinfo(tracker.host.c_str(), std::to_string(tracker.port).c_str(), &hints, &found) != 0) return "";
   std::string text;
   for (const addrinfo* entry = found; entry != nullptr && text.empty(); entry = entry->ai_next) {
     const int probe = socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -74,8 +73,8 @@ std::string own_address(const rpc::Address& tracker) {
     // No packet leaves: it only chooses a route.
     if (connect(probe, entry->ai_addr, entry->ai_addrlen) == 0 &&
         getsockname(probe, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
-        getnameinfo(reinterpret_cast<sockaddr*>(&own), size, host, sizeof host, nullptr, 0,
-                    NI_NUMERICHOST) == 0)
+        getnameinfo(reinterpret_cast<sockaddr*>(&own), size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) ==
+            0)
       text = host;
     close(probe);
   }
@@ -104,8 +103,7 @@ std::string read_token(const std::string& path) {
 
 void describe(const rpc::DeviceInfo& device, const Options& options) {
   std::string isolation;
-  for (const std::string& name : device.isolation())
-    isolation += (isolation.empty() ? "" : ", ") + name;
+  for (const std::string& name : device.isolation()) isolation += (isolation.empty() ? "" : ", ") + name;
   std::printf("tc-agent %s listens at %s (%s)\n", rpc::kBuild, device.address().c_str(),
               !options.standalone.empty() ? "this user only"
               : options.insecure          ? "plain text, this machine only"
@@ -115,7 +113,8 @@ void describe(const rpc::DeviceInfo& device, const Options& options) {
               device.cores() == 1 ? "" : "s", device.vector_bits(), device.unit().c_str(),
               device.runner().c_str());
   std::printf("tc-agent: candidates are held by: %s\n", isolation.c_str());
-  for (const std::string& name : device.lacks()) std::printf("tc-agent: this system has no %s\n", name.c_str());
+  for (const std::string& name : device.lacks())
+    std::printf("tc-agent: this system has no %s\n", name.c_str());
   std::fflush(stdout);
 }
 
@@ -123,9 +122,10 @@ void require_isolation(const rpc::DeviceInfo& device) {
   if (device.lacks_size() == 0) return;
   std::string lacks;
   for (const std::string& name : device.lacks()) lacks += (lacks.empty() ? "" : "; no ") + name;
-  throw std::runtime_error("--require-isolation: this system has no " + lacks +
-                           ". Run the agent as root or where user namespaces are allowed, or without that option "
-                           "for candidates that you trust");
+  throw std::runtime_error(
+      "--require-isolation: this system has no " + lacks +
+      ". Run the agent as root or where user namespaces are allowed, or without that option "
+      "for candidates that you trust");
 }
 
 // Ends this process, as SIGTERM does, when its standard input ends: with whoever holds the other end
@@ -153,8 +153,9 @@ int serve_alone(const Options& options, agent::Runner& runner, rpc::DeviceInfo d
   if (options.standalone.rfind("unix:/", 0) != 0)
     throw std::runtime_error("--standalone takes unix:/PATH, not '" + options.standalone + "'");
   if (options.standalone.size() > 5 + 107)
-    throw std::runtime_error("the path of a socket has up to 107 characters; that of --standalone is "
-                             "too long");
+    throw std::runtime_error(
+        "the path of a socket has up to 107 characters; that of --standalone is "
+        "too long");
   agent::FixedToken leases(read_token(options.token_file));
   rpc::Credentials plain;
   plain.insecure = true;
@@ -175,8 +176,10 @@ std::string device_name(const Options& options, const rpc::Credentials& credenti
   const std::string& name = credentials.own.name;
   if (!options.name.empty() && options.name != name)
     throw std::runtime_error("the certificate " + credentials.folder + "/agent.pem is that of " +
-                             credentials.own.holder() + "; leave --name out, or make one with `python -m "
-                             "tc certs add " + options.name + "` and copy it here");
+                             credentials.own.holder() +
+                             "; leave --name out, or make one with `python -m "
+                             "tc certs add " +
+                             options.name + "` and copy it here");
   return name;
 }
 
@@ -190,12 +193,13 @@ int serve(const Options& options) {
 
   const rpc::Address tracker = rpc::parse_address(options.tracker, rpc::kTrackerPort);
   if (options.insecure) rpc::insecure_credentials(tracker);
-  const std::string where =
-      !options.listen.empty() ? options.listen : options.insecure ? "127.0.0.1:0" : "0.0.0.0:0";
+  const std::string where = !options.listen.empty() ? options.listen
+                            : options.insecure      ? "127.0.0.1:0"
+                                                    : "0.0.0.0:0";
   const rpc::Address listen = rpc::parse_address(where);
-  const rpc::Credentials credentials =
-      options.insecure ? rpc::insecure_credentials(listen)
-                       : rpc::load_credentials(options.credentials, rpc::Role::Agent);
+  const rpc::Credentials credentials = options.insecure
+                                           ? rpc::insecure_credentials(listen)
+                                           : rpc::load_credentials(options.credentials, rpc::Role::Agent);
   device.set_name(device_name(options, credentials));
   rpc::Keyring keyring(credentials);
   auto server = std::make_unique<agent::Server>(*runner, keyring, server_options(options, listen.text()));
@@ -221,25 +225,27 @@ int serve(const Options& options) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  CLI::App app{"Offers this machine to tuners: runs the candidates they send, held by limits, and "
-               "says how long they take."};
+  CLI::App app{
+      "Offers this machine to tuners: runs the candidates they send, held by limits, and "
+      "says how long they take."};
   app.set_version_flag("--version", std::string("tc-agent ") + rpc::kBuild);
   Options options;
   auto* tracker =
       app.add_option("--tracker", options.tracker, "HOST:PORT of the tracker to join (port 9190)");
-  auto* standalone = app.add_option("--standalone", options.standalone,
-                                    "unix:/PATH to serve at, without a tracker");
+  auto* standalone =
+      app.add_option("--standalone", options.standalone, "unix:/PATH to serve at, without a tracker");
   app.add_option("--token-file", options.token_file,
                  "file with the token that callers need (64 digits of hex)")
       ->needs(standalone);
-  app.add_flag("--while-input", options.while_input, "end when standard input ends")
-      ->needs(standalone);
+  app.add_flag("--while-input", options.while_input, "end when standard input ends")->needs(standalone);
   standalone->excludes(tracker);
   app.add_option("--listen", options.listen,
                  "HOST:PORT to listen at (default 0.0.0.0, any port; with --insecure 127.0.0.1)");
   app.add_option("--advertise", options.advertise,
                  "host under which tuners reach this machine (default: found out)");
-  app.add_option("--name", options.name, "of this device at its tracker (default: that in its certificate; with --insecure the host's)")
+  app.add_option(
+         "--name", options.name,
+         "of this device at its tracker (default: that in its certificate; with --insecure the host's)")
       ->check([](const std::string& text) {
         return rpc::is_word(text, 64) ? std::string() : "a name has up to 64 letters and digits";
       });
@@ -250,14 +256,14 @@ int main(int count, char** arguments) {
                  "native: this machine's processor; qemu: a simulated riscv64 board")
       ->check(CLI::IsMember({"native", "qemu"}));
   std::vector<std::string> cores;
-  for (const RiscvCore& core : kRiscvCores) cores.push_back(core.name);
-  app.add_option("--cpu", options.qemu.core, "the core that the simulated board models (generic)")->check(CLI::IsMember(cores));
+  for (const CoreRow& core : kRiscvCores) cores.push_back(core.name);
+  app.add_option("--cpu", options.qemu.core, "the core that the simulated board models (generic)")
+      ->check(CLI::IsMember(cores));
   app.add_option("--vector-bits", options.qemu.vector_bits, "of the simulated board (those of its core)")
       ->check(CLI::IsMember({128, 256, 512, 1024}));
   app.add_flag("--no-cache-model", options.no_cache, "of the simulated board: every access hits");
   app.add_option("--qemu", options.qemu.qemu, "the qemu-riscv64 to use (default: on PATH)");
-  app.add_option("--plugin", options.qemu.plugin,
-                 "libcount_plugin.so (default: next to this program)");
+  app.add_option("--plugin", options.qemu.plugin, "libcount_plugin.so (default: next to this program)");
   app.add_option("--launcher", options.launcher,
                  "program, with its full path, and arguments that start native candidates");
   app.add_flag("--require-isolation", options.require_isolation,
@@ -266,7 +272,7 @@ int main(int count, char** arguments) {
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--memory-mib", options.memory_mib, "most memory of one candidate (8192)")
       ->check(CLI::Range(1, 1 << 20));
-  CLI11_PARSE(app, count, arguments);
+  if (const auto code = rpc::parse_options(app, count, arguments)) return *code;
   rpc::log_refusals("tc-agent");
   try {
     if (options.standalone.empty() && options.tracker.empty())
@@ -275,7 +281,7 @@ int main(int count, char** arguments) {
       throw std::runtime_error("--standalone needs --token-file");
     return serve(options);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tc-agent: %s\n", error.what());
+    std::fprintf(stderr, "tc-agent: %s\n", rpc::one_line(error.what()).c_str());
     return 1;
   }
 }

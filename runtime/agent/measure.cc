@@ -17,10 +17,12 @@ constexpr uint32_t kMostRuns = 1000000;
 // Fewer runs than these are told one by one, each with inputs of its own.
 constexpr uint32_t kFewRuns = 3;
 constexpr int kSampleAttempts = 10;
-// Probes of one candidate whose outputs did not follow the inputs although the clocks say that there was time, until
-// it is a verdict: a candidate that skips runs comes to this at every change, an honest one once in thousands.
+// Probes of one candidate whose outputs did not follow the inputs although the clocks say that there was
+// time, until it is a verdict: a candidate that skips runs comes to this at every change, an honest one once
+// in thousands.
 constexpr int kSuspicions = 3;
-constexpr double kLongestSamples = 20;   // what an attempt may take, in samples
+constexpr double kShortRun = 1e-3;      // one that has to be made warm, for waking to be short beside it
+constexpr double kLongestSamples = 20;  // what an attempt may take, in samples
 
 double bytes_of(const Batch& batch) {
   double bytes = 0;
@@ -34,13 +36,16 @@ class Candidate {
  public:
   Candidate(Bench& bench, const Batch& batch, int index, Inputs& inputs,
             const std::function<bool()>& cancelled)
-      : bench_(bench), batch_(batch), inputs_(inputs), subject_(bench, batch, index, inputs, cancelled),
+      : bench_(bench),
+        batch_(batch),
+        inputs_(inputs),
+        subject_(bench, batch, index, inputs, cancelled),
         effort_(batch.threads, bytes_of(batch)) {
     result_.candidate = index;
   }
 
-  // Starts it and checks its outputs on all data sets, then finds out how many runs fill a sample. Whether it is
-  // to be sampled: not where that is done, as a call takes longer than `too_slow`, in seconds.
+  // Starts it and checks its outputs on all data sets, then finds out how many runs fill a sample. Whether it
+  // is to be sampled: not where that is done, as a call takes longer than `too_slow`, in seconds.
   bool verify(Trial& trial, double too_slow) {
     subject_.start();
     const int sets = static_cast<int>(batch_.data_sets.size());
@@ -65,42 +70,59 @@ class Candidate {
   }
 
   double seconds_per_call() const {
-    return seconds_per_run_ / (batch_.calls.empty() ? 1 : batch_.calls[static_cast<size_t>(result_.candidate)]);
+    return seconds_per_run_ /
+           (batch_.calls.empty() ? 1 : batch_.calls[static_cast<size_t>(result_.candidate)]);
   }
 
   void sample(const Trial& trial) {
     if (runs_ < kFewRuns) {
       double seconds = 0;
-      for (uint32_t run = 0; run < runs_; ++run) seconds += run_own(trial, run + 1 == runs_, 1);
-      result_.samples.push_back(seconds / runs_);
+      const uint32_t runs = inputs_.change_all() ? runs_ : 1;
+      for (uint32_t run = 0; run < runs; ++run) seconds += run_new(trial, run == 0);
+      result_.samples.push_back(seconds / runs);
       return;
     }
+    const bool has_spare = needs_spare();  // of this round: which it will need is another matter
     for (int attempt = 0; attempt < kSampleAttempts; ++attempt) {
       const Probe found = probe(subject_, inputs_, trial, runs_, seconds_per_run_);
       seconds_per_run_ = std::min(seconds_per_run_, found.seconds);
       if (!found.suspicion.empty() && ++suspicions_ == kSuspicions)
-        throw Misbehaviour{Outcome::WrongResult,
-                           "does not run as often as it is told: its inputs changed under way, and its outputs are "
-                           "not those of the new ones, " + std::to_string(kSuspicions) + " times; it " +
-                               found.suspicion};
+        throw Misbehaviour{
+            Outcome::WrongResult,
+            "does not run as often as it is told: its inputs changed under way, and its outputs are "
+            "not those of the new ones, " +
+                std::to_string(kSuspicions) + " times; it " + found.suspicion};
       if (!found.conclusive) {
         // On a busy machine a short command is done before anyone comes to change its inputs.
-        if (found.processor_seconds * runs_ < kLongestSamples * batch_.sample_seconds) runs_ = std::min(4 * runs_, kMostRuns);
+        if (found.processor_seconds * runs_ < kLongestSamples * batch_.sample_seconds)
+          runs_ = std::min(4 * runs_, kMostRuns);
         continue;
       }
       result_.samples.push_back(found.seconds);
-      effort_.add_sample(found.processor_seconds);
-      run_single(trial);
+      effort_.add_sample(found.seconds, found.processor_seconds);
+      if (needs_single()) run_single(trial);
+      else if (has_spare && needs_lone()) run_lone(trial);
       return;
     }
-    throw Misbehaviour{Outcome::WrongResult,
-                       "ends its runs before its inputs change, or whenever they do, so that its outputs never follow"};
+    throw Misbehaviour{
+        Outcome::WrongResult,
+        "ends its runs before its inputs change, or whenever they do, so that its outputs never follow"};
+  }
+
+  // Whether a round shows it other inputs than those before and after the change.
+  bool needs_spare() const { return runs_ < kFewRuns || needs_single() || needs_lone(); }
+  // Whether single runs speak against it that may have been unlucky; then it makes another.
+  bool is_doubtful() const { return effort_.needs_more() || needs_lone(); }
+  void doubt(const Trial& trial) {
+    if (effort_.needs_more()) run_single(trial);
+    else if (needs_lone()) run_lone(trial);
   }
 
   // The result, with what there is to say of one that ran to the end.
   Result finish() {
     const std::string problem = effort_.problem(runs_);
     if (!problem.empty()) throw Misbehaviour{Outcome::WrongResult, problem};
+    for (double& sample : result_.samples) sample = std::max(sample, effort_.least_seconds());
     result_.peak_bytes = subject_.peak_bytes();
     result_.runs_per_sample = runs_;
     subject_.end();
@@ -116,6 +138,9 @@ class Candidate {
   }
 
  private:
+  bool needs_single() const { return batch_.judges_effort && effort_.needs_single(); }
+  bool needs_lone() const { return batch_.judges_effort && !inputs_.empty() && effort_.needs_lone(); }
+
   double run_set(int set) {
     inputs_.show_set(set);
     subject_.poison_outputs(poison(set));
@@ -123,6 +148,12 @@ class Candidate {
     const std::string problem = compare_outputs(set);
     if (!problem.empty()) throw Misbehaviour{Outcome::WrongResult, problem};
     return seconds;
+  }
+
+  // Seconds of one run on inputs never seen before, or on others.
+  double run_new(const Trial& trial, bool on_spare) {
+    on_spare ? inputs_.show_spare() : inputs_.show_changed();
+    return run_shown(trial, on_spare ? trial.spare() : trial.after(), 1);
   }
 
   // Seconds of so many runs on the agent's own inputs, before or after their change.
@@ -142,10 +173,30 @@ class Candidate {
 
   // One more run on inputs never seen before: by now it has all else at hand that the runs of a sample have.
   void run_single(const Trial& trial) {
-    if (inputs_.empty() || !effort_.needs_single()) return;
-    inputs_.show_spare();
-    run_shown(trial, trial.spare(), 1);
-    effort_.add_single(subject_.since_begin().processor, subject_.agent_seconds());
+    run_spare(trial, [&](const std::function<void()>& show, const std::string& doing) {
+      effort_.add_single(subject_.run_alone(seconds_per_run_ < kShortRun, show, doing));
+    });
+  }
+
+  // The same with all of its processors.
+  void run_lone(const Trial& trial) {
+    run_spare(trial, [&](const std::function<void()>& show, const std::string& doing) {
+      effort_.add_lone(subject_.run_lone(show, doing));
+    });
+  }
+
+  using Run = std::function<void(const std::function<void()>& show, const std::string& doing)>;
+  void run_spare(const Trial& trial, const Run& run) {
+    if (inputs_.empty()) return;
+    const uint8_t filling = poison(static_cast<int>(secret_bits() % 2));
+    inputs_.show_own();
+    const auto show = [&] {
+      inputs_.show_spare();
+      subject_.poison_outputs(filling);
+    };
+    run(show, "running on inputs of the agent's own");
+    const std::string problem = trial.problem(subject_, trial.spare(), filling);
+    if (!problem.empty()) throw Misbehaviour{Outcome::WrongResult, problem};
   }
 
   // Empty, or what is wrong with the outputs as those of that data set.
@@ -165,15 +216,16 @@ class Candidate {
   // Takes the fastest run so far for its only sample where a call takes longer than that, and the runs long
   // enough to tell: the first ones wait for their pages.
   bool is_slow(double too_slow) {
-    if (seconds_per_call() <= too_slow || seconds_per_run_ * runs_ < 0.5 * batch_.sample_seconds) return false;
+    if (seconds_per_call() <= too_slow || seconds_per_run_ * runs_ < 0.5 * batch_.sample_seconds)
+      return false;
     result_.samples.push_back(seconds_per_run_);
     return true;
   }
 
   uint32_t runs_to_fill() const {
     // All samples have to fit into the time that is left.
-    const double seconds = std::min(batch_.sample_seconds,
-                                    0.5 * std::max(subject_.seconds_left(), 0.0) / (batch_.rounds + 2));
+    const double seconds =
+        std::min(batch_.sample_seconds, 0.5 * std::max(subject_.seconds_left(), 0.0) / (batch_.rounds + 2));
     const double runs = std::ceil(seconds / std::max(seconds_per_run_, 1e-9));
     return static_cast<uint32_t>(std::clamp(runs, 1.0, static_cast<double>(kMostRuns)));
   }
@@ -183,10 +235,10 @@ class Candidate {
   Inputs& inputs_;
   Subject subject_;
   Result result_;
-  double seconds_per_run_ = 0;              // the least so far
+  double seconds_per_run_ = 0;  // the least so far
   uint32_t runs_ = 1;
   Effort effort_;
-  int suspicions_ = 0;                      // probes whose outputs did not follow
+  int suspicions_ = 0;  // probes whose outputs did not follow
 };
 
 // Wakes this thread when it asks to be, not when it suits the system.
@@ -206,14 +258,23 @@ class Candidates {
  public:
   Candidates(Bench& bench, const Batch& batch, const std::function<void(const Result&)>& done,
              const std::function<bool()>& cancelled)
-      : bench_(bench), batch_(batch), done_(done), cancelled_(cancelled), inputs_(batch),
+      : bench_(bench),
+        batch_(batch),
+        done_(done),
+        cancelled_(cancelled),
+        inputs_(batch),
         trial_(bench, batch, inputs_, cancelled_) {}
 
   void measure() {
     verify();
-    for (int round = 0; round < batch_.rounds; ++round)
-      for_each_alive(round, [&](Candidate& it) { it.sample(trial_); });
-    for_each_alive(-1, [&](Candidate& it) { done_(it.finish()); });
+    for (int round = 0; round < batch_.rounds; ++round) {
+      const bool with_spare = any_alive(&Candidate::needs_spare);
+      for_each_alive(with_spare ? New::InputsAndSpare : New::Inputs,
+                     [&](Candidate& it) { it.sample(trial_); });
+    }
+    while (any_alive(&Candidate::is_doubtful))
+      for_each_alive(New::InputsAndSpare, [&](Candidate& it) { it.doubt(trial_); });
+    for_each_alive(New::Nothing, [&](Candidate& it) { done_(it.finish()); });
   }
 
  private:
@@ -240,14 +301,21 @@ class Candidates {
     }
   }
 
-  // In a round of samples (-1: none) on new inputs.
-  void for_each_alive(int round, const std::function<void(Candidate&)>& action) {
+  bool any_alive(bool (Candidate::*is_so)() const) const {
+    const auto is_one = [&](const auto& candidate) { return ((*candidate).*is_so)(); };
+    return std::any_of(alive_.begin(), alive_.end(), is_one);
+  }
+
+  enum class New { Nothing, Inputs, InputsAndSpare };
+  void for_each_alive(New what_is_new, const std::function<void(Candidate&)>& action) {
     if (alive_.empty()) return;
     try {
-      if (round >= 0) trial_.next(round < static_cast<int>(Effort::kSingleRuns));
+      if (what_is_new != New::Nothing) trial_.next(what_is_new == New::InputsAndSpare);
     } catch (const Misbehaviour& what) {
-      const Misbehaviour unsure = {what.outcome, "could not be checked: the program that all are compared "
-                                                 "with " + what.detail};
+      const Misbehaviour unsure = {what.outcome,
+                                   "could not be checked: the program that all are compared "
+                                   "with " +
+                                       what.detail};
       for (const std::unique_ptr<Candidate>& candidate : alive_) done_(candidate->fail(unsure));
       alive_.clear();
     }
@@ -265,8 +333,7 @@ class Candidates {
 
 }  // namespace
 
-void measure_batch(Bench& bench, const Batch& batch,
-                   const std::function<void(const Result&)>& done,
+void measure_batch(Bench& bench, const Batch& batch, const std::function<void(const Result&)>& done,
                    const std::function<bool()>& cancelled) {
   const ExactSleep exact;
   try {

@@ -20,8 +20,7 @@ class Bench {
   virtual double last_measurement() { return 0; }
 };
 
-void measure_batch(Bench& bench, const Batch& batch,
-                   const std::function<void(const Result&)>& done,
+void measure_batch(Bench& bench, const Batch& batch, const std::function<void(const Result&)>& done,
                    const std::function<bool()>& cancelled);
 
 }  // namespace tc::agent

@@ -1,6 +1,4 @@
 // Candidates on this machine's own processor, timed by the agent's clock.
-#include <sched.h>
-
 #include <stdexcept>
 
 #include "runtime/agent/measure.h"
@@ -15,11 +13,7 @@ class NativeRunner : public Runner, public Bench {
  public:
   explicit NativeRunner(std::vector<std::string> launcher) : launcher_(std::move(launcher)) {
     // The last processors are the candidates', where the agent still has one of its own.
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    if (sched_getaffinity(0, sizeof mask, &mask) != 0) return;
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &mask)) processors_.push_back(i);
+    processors_ = own_processors();
   }
 
   std::string name() const override { return "native"; }

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <dirent.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -12,8 +14,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
@@ -25,14 +29,13 @@ namespace tc::agent {
 namespace {
 
 constexpr size_t kMostErrorText = 2000;
-constexpr double kSlice = 0.1;             // seconds between looks at `cancelled`
+constexpr double kSlice = 0.1;  // seconds between looks at `cancelled`
 // Newer than some C libraries' headers; alike on all processors.
 constexpr int kPidfdOpen = 434, kPidfdGetfd = 438;
 
 void make_pipe(Descriptor& reading, Descriptor& writing) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
   reading = Descriptor(ends[0]);
   writing = Descriptor(ends[1]);
 }
@@ -48,9 +51,26 @@ double seconds_of(const struct timespec& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-std::string megabytes(int64_t bytes) {
-  return std::to_string((bytes + (1 << 19)) >> 20) + " MiB";
+cpu_set_t mask_of(const std::vector<int>& processors) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int processor : processors) CPU_SET(processor, &mask);
+  return mask;
 }
+
+// The entries of a folder that are numbers.
+std::vector<int> numbers_in(const std::string& folder) {
+  std::vector<int> numbers;
+  DIR* const entries = opendir(folder.c_str());
+  if (entries == nullptr) return numbers;
+  while (const struct dirent* entry = readdir(entries))
+    if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])))
+      numbers.push_back(std::atoi(entry->d_name));
+  closedir(entries);
+  return numbers;
+}
+
+std::string megabytes(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
 
 }  // namespace
 
@@ -91,8 +111,7 @@ void Process::kill_group() {
   // The group is the child's once it called setsid; before that there is the child alone.
   kill(-pid_, SIGKILL);
   kill(pid_, SIGKILL);
-  while (waitpid(pid_, &wait_status_, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(pid_, &wait_status_, 0) < 0 && errno == EINTR) {}
   reaped_ = true;
 }
 
@@ -136,8 +155,7 @@ int64_t Process::address_space() const {
 
 int64_t Process::peak_bytes() const {
   char text[4096] = "";
-  const Descriptor file(
-      open(("/proc/" + std::to_string(pid_) + "/status").c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open(("/proc/" + std::to_string(pid_) + "/status").c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0 || read(file.get(), text, sizeof text - 1) <= 0) return 0;
   const char* line = std::strstr(text, "VmHWM:");
   return line == nullptr ? 0 : std::strtoll(line + 6, nullptr, 10) * 1024;
@@ -148,10 +166,10 @@ bool Process::may_have_memory(uint64_t bytes, const std::string& doing) {
   const int64_t used = address_space();
   if (launch_.extra_bytes < 0) return true;
   if (bytes <= static_cast<uint64_t>(most) && used + static_cast<int64_t>(bytes) <= most) return true;
-  misbehave(Outcome::OutOfMemory,
-            "asked for " + megabytes(static_cast<int64_t>(std::min<uint64_t>(bytes, 1ull << 60))) +
-                " of memory on top of " + megabytes(used) + " while " + doing + "; allowed are " +
-                megabytes(most) + " in all");
+  misbehave(Outcome::OutOfMemory, "asked for " +
+                                      megabytes(static_cast<int64_t>(std::min<uint64_t>(bytes, 1ull << 60))) +
+                                      " of memory on top of " + megabytes(used) + " while " + doing +
+                                      "; allowed are " + megabytes(most) + " in all");
 }
 
 void Process::answer_notification(const std::string& doing) {
@@ -170,8 +188,8 @@ void Process::answer_notification(const std::string& doing) {
     allowed = may_have_memory(bytes, doing);
   } else if (starts_thread(number, arguments)) {
     if (++threads_ > launch_.threads)
-      misbehave(Outcome::Crash, "started more than " + std::to_string(launch_.threads) +
-                                    " threads while " + doing);
+      misbehave(Outcome::Crash,
+                "started more than " + std::to_string(launch_.threads) + " threads while " + doing);
     allowed = true;
   } else if (reads_file(number, arguments)) {
     // Libraries are read at the start; what is there to read else is the candidate's.
@@ -203,11 +221,10 @@ void Process::explain_end(const std::string& doing) {
       struct pollfd look = {notifications_.get(), POLLIN, 0};
       if (poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0) answer_notification(doing);
     }
-    if (reaped_) break;   // it ended while it was being stopped
+    if (reaped_) break;  // it ended while it was being stopped
     const pid_t done = wait4(pid_, &wait_status_, WNOHANG, &usage);
     if (done == pid_) break;
-    if (now_seconds() > deadline)
-      misbehave(Outcome::Crash, "closed its standard output while " + doing);
+    if (now_seconds() > deadline) misbehave(Outcome::Crash, "closed its standard output while " + doing);
     const struct timespec pause = {0, 1000000};
     nanosleep(&pause, nullptr);
   }
@@ -223,16 +240,15 @@ void Process::explain_end(const std::string& doing) {
 
 void Process::explain_signal(int number, int64_t most_resident, const std::string& doing) {
   const char* name = sigabbrev_np(number);
-  const std::string signal =
-      name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(number);
+  const std::string signal = name != nullptr ? "SIG" + std::string(name) : "signal " + std::to_string(number);
   if (number == SIGXCPU)
     misbehave(Outcome::Timeout, "used more than " +
                                     std::to_string(std::lround(std::ceil(launch_.cpu_seconds))) +
                                     " s of processor time while " + doing);
   // No one but the agent and a system without memory kills so.
   if (number == SIGKILL)
-    misbehave(Outcome::OutOfMemory, "was killed by the system, which was out of memory, while " +
-                                        doing + said());
+    misbehave(Outcome::OutOfMemory,
+              "was killed by the system, which was out of memory, while " + doing + said());
   if (number == SIGSYS)
     misbehave(Outcome::Crash, "made a system call that candidates may not make while " + doing + said());
   // Without word of what it asks for: one that held nearly all it may have likely asked for more.
@@ -254,8 +270,7 @@ void Process::take_status() {
   }
   if (status.kind == ChildStatus::Filter) {
     const Descriptor process(static_cast<int>(syscall(kPidfdOpen, pid_, 0)));
-    notifications_ =
-        Descriptor(static_cast<int>(syscall(kPidfdGetfd, process.get(), status.value, 0)));
+    notifications_ = Descriptor(static_cast<int>(syscall(kPidfdGetfd, process.get(), status.value, 0)));
     if (notifications_.get() < 0)
       throw std::runtime_error(std::string("watching a process: ") + std::strerror(errno));
     send("g", 1);
@@ -290,8 +305,8 @@ std::optional<double> Process::take_letter(char letter, const std::string& doing
 double Process::expect(char letter, double seconds, const std::string& doing,
                        const std::function<bool()>& cancelled) {
   if (const auto when = expect_until(letter, now_seconds() + seconds, doing, cancelled)) return *when;
-  misbehave(Outcome::Timeout, "was not done after " + std::to_string(std::lround(seconds * 1e3)) +
-                                  " ms of " + doing);
+  misbehave(Outcome::Timeout,
+            "was not done after " + std::to_string(std::lround(seconds * 1e3)) + " ms of " + doing);
 }
 
 std::optional<double> Process::expect_until(char letter, double clock, const std::string& doing,
@@ -346,6 +361,44 @@ std::optional<double> Process::processor_seconds() const {
   struct timespec time;
   if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &time) != 0) return std::nullopt;
   return seconds_of(time);
+}
+
+std::map<int, Process::ThreadTime> Process::thread_times() const {
+  const std::string folder = "/proc/" + std::to_string(pid_) + "/task/";
+  std::map<int, ThreadTime> times;
+  for (const int thread : numbers_in(folder)) {
+    char text[128] = "";
+    const std::string path = folder + std::to_string(thread) + "/schedstat";
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0 || read(file.get(), text, sizeof text - 1) <= 0) return {};
+    long long ran = 0, waited = 0, turns = 0;  // nanoseconds the first two
+    if (std::sscanf(text, "%lld %lld %lld", &ran, &waited, &turns) != 3) return {};
+    times[thread] = {static_cast<double>(ran) * 1e-9, turns};
+  }
+  return times;
+}
+
+bool Process::stay_on(const std::vector<int>& processors) {
+  const cpu_set_t mask = mask_of(processors);
+  bool done = true;
+  for (const int thread : numbers_in("/proc/" + std::to_string(pid_) + "/task/"))
+    done = sched_setaffinity(thread, sizeof mask, &mask) == 0 && done;
+  return done;
+}
+
+std::vector<int> own_processors() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::vector<int> processors;
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &mask)) processors.push_back(i);
+  return processors;
+}
+
+bool run_on(const std::vector<int>& processors) {
+  const cpu_set_t mask = mask_of(processors);
+  return sched_setaffinity(0, sizeof mask, &mask) == 0;
 }
 
 std::vector<std::string> library_folders() { return {"/usr/lib", "/lib", "/lib64", "/usr/lib64"}; }

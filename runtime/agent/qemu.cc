@@ -67,7 +67,8 @@ std::string with_double_commas(const std::string& text) {
 class QemuRunner : public Runner, public Bench {
  public:
   explicit QemuRunner(const QemuOptions& options) : options_(options), core_(riscv_core(options.core)) {
-    if (core_ == nullptr) throw std::runtime_error("no core is called '" + options.core + "'; --help lists them");
+    if (core_ == nullptr)
+      throw std::runtime_error("no core is called '" + options.core + "'; --help lists them");
     vector_bits_ = options.vector_bits == 0 ? core_->vector_bits : options.vector_bits;
     qemu_ = find_program(options.qemu);
     if (qemu_.empty())
@@ -88,12 +89,12 @@ class QemuRunner : public Runner, public Bench {
   bool simulate(rpc::DeviceInfo& device) const override {
     device.set_architecture("riscv64");
     for (const char* feature :
-         {"64bit", "i", "m", "a", "f", "d", "c", "v", "zicsr", "zifencei", "zmmul", "zaamo",
-          "zalrsc", "zca", "zcd", "zve32x", "zve32f", "zve64x", "zve64f", "zve64d"})
+         {"64bit", "i",     "m",      "a",   "f",   "d",      "c",      "v",      "zicsr",  "zifencei",
+          "zmmul", "zaamo", "zalrsc", "zca", "zcd", "zve32x", "zve32f", "zve64x", "zve64f", "zve64d"})
       device.add_features(feature);
     for (const std::string& name : extensions()) {
       device.add_features(name);
-      if (name == "zfh") device.add_features("zfhmin");   // which it implies
+      if (name == "zfh") device.add_features("zfhmin");  // which it implies
     }
     for (int bits = 32; bits <= vector_bits_; bits *= 2)
       device.add_features("zvl" + std::to_string(bits) + "b");
@@ -112,8 +113,8 @@ class QemuRunner : public Runner, public Bench {
   void measure(const Batch& batch, const std::function<void(const Result&)>& done,
                const std::function<bool()>& cancelled) override {
     if (batch.threads != 1)
-      throw std::runtime_error("the simulated board has one core; " +
-                               std::to_string(batch.threads) + " threads are asked for");
+      throw std::runtime_error("the simulated board has one core; " + std::to_string(batch.threads) +
+                               " threads are asked for");
     commands_ = batch.data_sets.size();
     output_bytes_ = 0;
     for (const Port& port : batch.outputs) output_bytes_ += port.bytes;
@@ -130,10 +131,17 @@ class QemuRunner : public Runner, public Bench {
     // As qemu spells them: Zfh, but zba.
     for (const std::string& name : extensions()) cpu += "," + (name == "zfh" ? "Zfh" : name) + "=true";
     std::vector<std::string> arguments = {
-        qemu_, "-cpu", cpu, "-seed", "1", "-R", std::to_string(guest), "-plugin",
+        qemu_,
+        "-cpu",
+        cpu,
+        "-seed",
+        "1",
+        "-R",
+        std::to_string(guest),
+        "-plugin",
         with_double_commas(plugin_) + ",out=map:" + std::to_string(kReportDescriptor) +
-            ",replies=on,cycles=on,cache=" + (options_.cache ? "on" : "off") + ",guest=" + std::to_string(guest) +
-            ",core=" + core_->name + ",vlen=" + bits,
+            ",replies=on,cycles=on,cache=" + (options_.cache ? "on" : "off") +
+            ",guest=" + std::to_string(guest) + ",core=" + core_->name + ",vlen=" + bits,
         program_path()};
     arguments.insert(arguments.end(), launch.arguments.begin() + 1, launch.arguments.end());
     launch.arguments = std::move(arguments);
@@ -151,11 +159,13 @@ class QemuRunner : public Runner, public Bench {
   double last_measurement() override {
     const auto* numbers = reinterpret_cast<const uint64_t*>(report_->data());
     if (numbers[0] != commands_)
-      throw Misbehaviour{Outcome::Crash, "answered in a way that the simulator does not see: by another system "
-                                         "call than write"};
+      throw Misbehaviour{Outcome::Crash,
+                         "answered in a way that the simulator does not see: by another system "
+                         "call than write"};
     const auto cycles = static_cast<double>(numbers[commands_] - numbers[commands_ - 1]);
     // A store of one vector in each cycle.
-    const double least = static_cast<double>(output_bytes_) / std::max(vector_bits_ / 8, core_->datapath_bits / 8);
+    const double least =
+        static_cast<double>(output_bytes_) / std::max(vector_bits_ / 8, core_->datapath_bits / 8);
     if (!(cycles >= std::max(least, 1.0) && cycles < 1e18))
       throw Misbehaviour{Outcome::WrongResult, "took " + std::to_string(cycles) +
                                                    " simulated cycles, in which no core writes its outputs"};
@@ -171,7 +181,8 @@ class QemuRunner : public Runner, public Bench {
   }
 
   std::string caches() const {
-    return std::to_string(core_->first_level_kib) + " KiB and " + std::to_string(core_->second_level_kib) + " KiB caches";
+    return std::to_string(core_->first_level_kib) + " KiB and " + std::to_string(core_->second_level_kib) +
+           " KiB caches";
   }
 
   // The core's features, by LLVM's names.
@@ -183,7 +194,7 @@ class QemuRunner : public Runner, public Bench {
   }
 
   const QemuOptions options_;
-  const RiscvCore* core_;
+  const CoreRow* core_;
   int vector_bits_ = 0;
   std::string qemu_, plugin_;
   size_t commands_ = 0;

@@ -23,7 +23,11 @@ namespace tc::agent {
 
 // The numbers are those of runtime/rpc/tc_rpc.proto.
 enum class Outcome : int {
-  Ok = 0, WrongResult = 3, Crash = 4, Timeout = 5, OutOfMemory = 6,
+  Ok = 0,
+  WrongResult = 3,
+  Crash = 4,
+  Timeout = 5,
+  OutOfMemory = 6,
 };
 
 using FilePtr = std::shared_ptr<const File>;
@@ -37,22 +41,23 @@ struct Batch {
     uint64_t seed = 0;
     std::vector<FilePtr> expected;  // of each output
   };
-  std::vector<DataSet> data_sets;   // two at least
-  double tolerance = 0;             // of an output's worst error relative to its largest magnitude
+  std::vector<DataSet> data_sets;  // two at least
+  double tolerance = 0;            // of an output's worst error relative to its largest magnitude
   int threads = 1;
   int rounds = 1;
   double sample_seconds = 0.01;
-  double timeout_seconds = 10;      // of one candidate, all in all
-  int64_t memory_bytes = 1 << 30;   // of one candidate, beyond its file and its tensors
-  double slow_ratio = 0;            // of a call's time to the first candidate's, beyond which one sample does; 0: none
-  std::vector<int> calls;           // in one run, by executable; empty: one in each
+  double timeout_seconds = 10;     // of one candidate, all in all
+  int64_t memory_bytes = 1 << 30;  // of one candidate, beyond its file and its tensors
+  double slow_ratio = 0;   // of a call's time to the first candidate's, beyond which one sample does; 0: none
+  std::vector<int> calls;  // in one run, by executable; empty: one in each
+  bool judges_effort = true;  // what single runs take is held against samples; tests leave it out
 };
 
 struct Result {
-  int candidate = 0;                // index into executables
+  int candidate = 0;  // index into executables
   Outcome outcome = Outcome::Ok;
-  std::string detail;               // a sentence; empty where the outcome is Ok
-  std::vector<double> samples;      // one run each, in the runner's unit; none unless Ok
+  std::string detail;           // a sentence; empty where the outcome is Ok
+  std::vector<double> samples;  // one run each, in the runner's unit; none unless Ok
   double worst_error = 0;
   int64_t runs_per_sample = 0;
   int64_t peak_bytes = 0;
@@ -61,8 +66,8 @@ struct Result {
 class Runner {
  public:
   virtual ~Runner() = default;
-  virtual std::string name() const = 0;         // "native", "qemu"
-  virtual std::string unit() const = 0;         // "seconds", "simulated cycles"
+  virtual std::string name() const = 0;  // "native", "qemu"
+  virtual std::string unit() const = 0;  // "seconds", "simulated cycles"
   // What holds a candidate here, for people and logs: "seccomp", "memory limit", …
   virtual std::vector<std::string> isolation() const = 0;
   // Describes the device that a runner simulates: architecture, features, processor, cores, vector

@@ -28,15 +28,25 @@ using grpc::ServerContext;
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr int kMostFiles = 4096;       // of one list
-constexpr int kMostCandidates = 64, kMostPorts = 64, kMostDataSets = 16, kMostRounds = 10000, kMostCalls = 1 << 20;
+constexpr int kMostFiles = 4096;  // of one list
+constexpr int kMostCandidates = 64, kMostPorts = 64, kMostDataSets = 16, kMostRounds = 10000,
+              kMostCalls = 1 << 20;
 constexpr int kMostThreads = 64;
 constexpr size_t kMostMemory = 256 << 20;
 constexpr double kMostSeconds = 3600;
-constexpr double kRoomSeconds = 2;     // for uploads that are being ended to leave their memory
+constexpr double kRoomSeconds = 2;  // for uploads that are being ended to leave their memory
 // A chunk of an upload follows the last within so long, and all of it is no slower than so many bytes a
 // second.
 constexpr double kChunkSeconds = 15, kUploadSeconds = 30, kSlowestLink = 1e5;
+
+// Clients are few, and what they send are files.
+rpc::ListenerLimits listener_limits() {
+  rpc::ListenerLimits limits;
+  limits.open = 1000;
+  limits.memory = kMostMemory;
+  limits.receive_bytes = 0;
+  return limits;
+}
 
 Status malformed(const std::string& problem) {
   return Status(StatusCode::INVALID_ARGUMENT, "the message is malformed: " + problem);
@@ -84,11 +94,9 @@ class BatchReader {
     batch.threads = static_cast<int>(number("threads", request_.threads(), 1, cores_));
     batch.rounds = static_cast<int>(number("rounds", request_.rounds(), 1, kMostRounds));
     batch.sample_seconds = number("sample_seconds", request_.sample_seconds(), 0, 60);
-    batch.timeout_seconds =
-        number("timeout_seconds", request_.timeout_seconds(), 1e-3, kMostSeconds);
-    batch.memory_bytes = static_cast<int64_t>(
-        number("memory_bytes", static_cast<double>(request_.memory_bytes()), 1,
-               static_cast<double>(memory_bytes_)));
+    batch.timeout_seconds = number("timeout_seconds", request_.timeout_seconds(), 1e-3, kMostSeconds);
+    batch.memory_bytes = static_cast<int64_t>(number(
+        "memory_bytes", static_cast<double>(request_.memory_bytes()), 1, static_cast<double>(memory_bytes_)));
     batch.slow_ratio = number("slow_ratio", request_.slow_ratio(), 0, 1e9);
     if (request_.calls_size() > 0)
       count("calls", request_.calls_size(), request_.executables_size(), request_.executables_size());
@@ -102,33 +110,30 @@ class BatchReader {
 
   static void count(const char* name, int value, int least, int most) {
     if (value < least || value > most)
-      fail(std::string("the field '") + name + "' has " + std::to_string(value) +
-           " entries, not " + std::to_string(least) + " to " + std::to_string(most));
+      fail(std::string("the field '") + name + "' has " + std::to_string(value) + " entries, not " +
+           std::to_string(least) + " to " + std::to_string(most));
   }
 
   static double number(const char* name, double value, double least, double most) {
     char text[160];
-    std::snprintf(text, sizeof text, "the field '%s' is %g, outside %g to %g", name, value, least,
-                  most);
+    std::snprintf(text, sizeof text, "the field '%s' is %g, outside %g to %g", name, value, least, most);
     if (!(value >= least && value <= most)) fail(text);
     return value;
   }
 
-  // Inputs are there once for each data set and once for the candidates to see, outputs once for each
-  // candidate. Nothing of that has been allocated yet.
+  // Inputs are there once for each data set, once for the candidates to see and twice of the agent's own,
+  // outputs once for each candidate. Nothing of that has been allocated yet.
   void check_memory(const Batch& batch) const {
     int64_t inputs = 0, outputs = 0;
     for (const Port& port : batch.inputs) inputs += port.bytes;
     for (const Port& port : batch.outputs) outputs += port.bytes;
-    const int64_t all =
-        inputs * (request_.data_sets_size() + 1) + outputs * request_.executables_size();
+    const int64_t all = inputs * (request_.data_sets_size() + 3) + outputs * request_.executables_size();
     // Half of the machine where that is less.
     const int64_t most =
         std::min(memory_bytes_, int64_t{sysconf(_SC_PHYS_PAGES)} / 2 * sysconf(_SC_PAGESIZE));
     if (all > most)
-      fail("the inputs and outputs of this batch take " + std::to_string(all) +
-           " bytes; this agent gives " + std::to_string(most) +
-           " (--memory-mib): measure fewer candidates together, or smaller tensors");
+      fail("the inputs and outputs of this batch take " + std::to_string(all) + " bytes; this agent gives " +
+           std::to_string(most) + " (--memory-mib): measure fewer candidates together, or smaller tensors");
   }
 
   FilePtr find(const std::string& sha256, const char* what) {
@@ -155,8 +160,11 @@ class BatchReader {
 class Server::Service final : public rpc::Agent::Service {
  public:
   Service(Runner& runner, rpc::Keyring& keyring, const ServerOptions& options)
-      : runner_(runner), keyring_(keyring), memory_bytes_(options.memory_bytes),
-        store_(options.store_bytes), calls_([this](const std::string& token, const std::string& client) {
+      : runner_(runner),
+        keyring_(keyring),
+        memory_bytes_(options.memory_bytes),
+        store_(options.store_bytes),
+        calls_([this](const std::string& token, const std::string& client) {
           return leases_.load()->check(token, keyring_.insecure() ? "" : client);
         }) {}
 
@@ -166,20 +174,18 @@ class Server::Service final : public rpc::Agent::Service {
   }
   void close() { closing_ = true; }
 
-  Status Hello(ServerContext* context, const rpc::HelloRequest* request,
-               rpc::HelloReply* reply) override {
+  Status Hello(ServerContext* context, const rpc::HelloRequest* request, rpc::HelloReply* reply) override {
     *reply->mutable_version() = rpc::own_version();
     return serve("Hello", *context, [&](const rpc::Caller&) {
-      const std::string problem = rpc::version_problem(
-          request->version(), "the agent '" + device_.name() + "'", "this program");
+      const std::string problem =
+          rpc::version_problem(request->version(), "the agent '" + device_.name() + "'", "this program");
       if (!problem.empty()) return Status(StatusCode::FAILED_PRECONDITION, problem);
       *reply->mutable_device() = device_;
       return Status::OK;
     });
   }
 
-  Status Missing(ServerContext* context, const rpc::FileList* request,
-                 rpc::FileList* reply) override {
+  Status Missing(ServerContext* context, const rpc::FileList* request, rpc::FileList* reply) override {
     return serve("Missing", *context, [&](const rpc::Caller& caller) {
       if (Status status = leases_.load()->check(request->token(), caller.name); !status.ok()) return status;
       if (request->sha256_size() > kMostFiles)
@@ -192,8 +198,7 @@ class Server::Service final : public rpc::Agent::Service {
     });
   }
 
-  Status Upload(ServerContext* context, grpc::ServerReader<rpc::Chunk>* reader,
-                rpc::Empty*) override {
+  Status Upload(ServerContext* context, grpc::ServerReader<rpc::Chunk>* reader, rpc::Empty*) override {
     return serve("Upload", *context, [&](const rpc::Caller& caller) {
       return with_call(Calls::Kind::Upload, *context, caller,
                        [&](Calls::Call& call) { return receive(*reader, call, caller); });
@@ -236,8 +241,7 @@ class Server::Service final : public rpc::Agent::Service {
     return call->is_over() ? call->why() : status;
   }
 
-  Status receive(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call,
-                 const rpc::Caller& caller) {
+  Status receive(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call, const rpc::Caller& caller) {
     rpc::Chunk chunk;
     if (!reader.Read(&chunk)) return malformed("an upload without a chunk");
     if (Status status = leases_.load()->check(chunk.token(), caller.name); !status.ok()) return status;
@@ -291,9 +295,7 @@ class Server::Service final : public rpc::Agent::Service {
   Status measure(const rpc::MeasureRequest& request, const ServerContext& context,
                  grpc::ServerWriter<rpc::MeasureResult>& writer, const Calls::Call& call) {
     bool gone = false;
-    const auto cancelled = [&] {
-      return gone || closing_ || context.IsCancelled() || call.is_over();
-    };
+    const auto cancelled = [&] { return gone || closing_ || context.IsCancelled() || call.is_over(); };
     // A call of a tuner that went away ends within a moment.
     std::unique_lock one_at_a_time(measure_, std::defer_lock);
     while (!one_at_a_time.try_lock_for(std::chrono::milliseconds(100)))
@@ -335,32 +337,39 @@ class Server::Service final : public rpc::Agent::Service {
   rpc::Keyring& keyring_;
   const int64_t memory_bytes_;
   Store store_;
-  rpc::DeviceInfo device_;                  // written once, before leases_
+  rpc::DeviceInfo device_;  // written once, before leases_
   std::atomic<Leases*> leases_ = nullptr;
   std::atomic<bool> closing_ = false;
   std::timed_mutex measure_;
-  Calls calls_;                             // last: it asks for the leases
+  Calls calls_;  // last: it asks for the leases
 };
 
 Server::Server(Runner& runner, rpc::Keyring& keyring, const ServerOptions& options)
     : address_(options.listen), service_(std::make_unique<Service>(runner, keyring, options)) {
   grpc::ServerBuilder builder;
-  const bool is_local = options.listen.rfind("unix:", 0) == 0;
-  if (is_local) {
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  if (options.listen.rfind("unix:", 0) == 0) {
     builder.SetMaxReceiveMessageSize(rpc::kMostMessageBytes);
     builder.SetMaxSendMessageSize(rpc::kMostMessageBytes);
     builder.AddListeningPort(options.listen, keyring.server_credentials(), &port_);
   } else {
     const rpc::Address address = rpc::parse_address(options.listen);
     address_ = address.host;
-    rpc::configure_server(builder, address, keyring, &port_);
+    listener_ = std::make_unique<rpc::Listener>(rpc::bound_address(address, keyring), listener_limits());
+    port_ = listener_->port();
+    rpc::limit_server(builder);
+    acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        keyring.server_credentials());
   }
   grpc::ResourceQuota quota("agent");
   quota.SetMaxThreads(kMostThreads).Resize(kMostMemory);
   server_ = rpc::start_server(builder, *service_, quota, options.listen, port_);
+  if (listener_) listener_->start(std::move(acceptor));
 }
 
 Server::~Server() {
+  if (listener_) listener_->stop();
   service_->close();
   if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(1000));
 }

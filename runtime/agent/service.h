@@ -10,6 +10,7 @@
 #include "runtime/agent/runner.h"
 #include "runtime/agent/store.h"
 #include "runtime/rpc/keyring.h"
+#include "runtime/rpc/listener.h"
 
 namespace tc::agent {
 
@@ -39,6 +40,7 @@ class Server {
   std::string address_;
   int port_ = 0;
   std::unique_ptr<Service> service_;
+  std::unique_ptr<rpc::Listener> listener_;  // of a port; gRPC's own listens at a path
   std::unique_ptr<grpc::Server> server_;
 };
 

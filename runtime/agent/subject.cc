@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/agent/one_processor.h"
+
 namespace tc::agent {
 namespace {
 
@@ -20,7 +22,11 @@ constexpr int kMoreThreads = 16;
 
 Subject::Subject(Bench& bench, const Batch& batch, int index, Inputs& inputs,
                  const std::function<bool()>& cancelled)
-    : bench_(bench), batch_(batch), index_(index), inputs_(inputs), cancelled_(cancelled),
+    : bench_(bench),
+      batch_(batch),
+      index_(index),
+      inputs_(inputs),
+      cancelled_(cancelled),
       left_(batch.timeout_seconds) {
   for (const Port& port : batch.outputs) outputs_.emplace_back("tc-output", port.bytes);
 }
@@ -37,14 +43,14 @@ void Subject::start(double candidates) {
   launch.executable_bytes = executable.bytes();
   launch.threads = batch_.threads + kMoreThreads;
   launch.arguments = {"candidate", "--serve", std::to_string(batch_.threads)};
-  launch.memory_bytes = batch_.memory_bytes + executable.bytes() + kBaseBytes +
-                        kThreadBytes * batch_.threads;
+  launch.memory_bytes = batch_.memory_bytes + executable.bytes() + kBaseBytes + kThreadBytes * batch_.threads;
   for (const Descriptor& input : inputs_.descriptors()) launch.descriptors.push_back(input.get());
   for (const SharedMemory& output : outputs_) launch.descriptors.push_back(output.descriptor());
   for (const Port& port : batch_.inputs) launch.memory_bytes += port.bytes;
   for (const Port& port : batch_.outputs) launch.memory_bytes += port.bytes;
   launch.cpu_seconds = candidates * batch_.timeout_seconds * batch_.threads;
   bench_.prepare(launch, batch_, executable);
+  processors_ = launch.processors.empty() ? own_processors() : launch.processors;
   inputs_.hide();
   const double begin = now_seconds();
   process_.emplace(launch);
@@ -92,16 +98,52 @@ double Subject::finish() {
   for (const SharedMemory& output : outputs_)
     least += static_cast<double>(output.bytes()) / (kMostBytesPerSecond * batch_.threads);
   if (seconds < least * runs_)
-    throw Misbehaviour{Outcome::WrongResult,
-                       "does not run as often as it is told: " + std::to_string(runs_) + " runs took " +
-                           std::to_string(std::lround(seconds * 1e6)) +
-                           " us, in which no machine writes their outputs"};
+    throw Misbehaviour{Outcome::WrongResult, "does not run as often as it is told: " + std::to_string(runs_) +
+                                                 " runs took " + std::to_string(std::lround(seconds * 1e6)) +
+                                                 " us, in which no machine writes their outputs"};
   return seconds;
 }
 
 double Subject::run(uint32_t runs, const std::string& doing) {
   begin(runs, doing);
   return finish();
+}
+
+SingleRun Subject::run_alone(bool warm, const std::function<void()>& show, const std::string& doing) {
+  SingleRun single;
+  std::map<int, Process::ThreadTime> before;
+  {
+    const OneProcessor one(*process_, processors_);
+    single.beside = one.is_shared();
+    single.goes_first = one.goes_first();
+    if (warm) run(1, doing);
+    before = process_->thread_times();
+    show();
+    run(1, doing);
+  }
+  single.processor = since_begin().processor;
+  single.agent = agent_seconds_;
+  if (before.empty()) return single;
+  // What is missing was used by threads that ended.
+  double ended = single.processor;
+  for (const auto& [thread, now] : process_->thread_times()) {
+    const Process::ThreadTime then = before[thread];
+    single.busiest = std::max(single.busiest, now.seconds - then.seconds);
+    single.turns = std::max(single.turns, static_cast<int>(now.turns - then.turns));
+    ended -= now.seconds - then.seconds;
+  }
+  single.busiest = std::max(single.busiest, ended);
+  return single;
+}
+
+LoneRun Subject::run_lone(const std::function<void()>& show, const std::string& doing) {
+  LoneRun lone;
+  run(1, doing);
+  lone.wake = run(0, doing);
+  show();
+  lone.seconds = run(1, doing);
+  lone.agent = agent_seconds_;
+  return lone;
 }
 
 Subject::Clocks Subject::since_begin() const {
@@ -113,8 +155,8 @@ std::string Subject::beyond_outputs(uint8_t value) const {
     const Port& port = batch_.outputs[i];
     for (int64_t at = port.bytes; at < outputs_[i].mapped_bytes(); ++at)
       if (outputs_[i].data()[at] != value)
-        return "wrote behind the end of output '" + port.name + "' (byte " + std::to_string(at) +
-               " of " + std::to_string(port.bytes) + ")";
+        return "wrote behind the end of output '" + port.name + "' (byte " + std::to_string(at) + " of " +
+               std::to_string(port.bytes) + ")";
   }
   return "";
 }

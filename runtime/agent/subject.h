@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/agent/effort.h"
 #include "runtime/agent/inputs.h"
 #include "runtime/agent/measure.h"
 
@@ -33,14 +34,20 @@ class Subject {
   // Both of the above, and a time that no machine needs so little of is no time.
   double run(uint32_t runs, const std::string& doing);
 
+  // One run on one processor, which the agent's thread shares. `show` puts its inputs in place. Where `warm`,
+  // a run on what is shown before goes ahead of it, so that the system's own code and the candidate's are in
+  // the caches.
+  SingleRun run_alone(bool warm, const std::function<void()>& show, const std::string& doing);
+
+  // One run on all of its processors, where no other one is under way. `show` puts its inputs in place; a run
+  // on what is shown before goes ahead of it.
+  LoneRun run_lone(const std::function<void()>& show, const std::string& doing);
+
   // Clocks of the command under way: of the wall, and of its processors where the system has one.
   struct Clocks {
     double wall = 0, processor = 0;
   };
   Clocks since_begin() const;
-  // Processor seconds that the agent's own thread needed to wake the process for the last command, to wait for it and to
-  // stop it; 0 where the process had the agent do more than that.
-  double agent_seconds() const { return agent_seconds_; }
 
   uint8_t* output(size_t i) { return outputs_[i].data(); }
   // Empty, or that it wrote where nothing is its own.
@@ -62,7 +69,8 @@ class Subject {
   std::vector<SharedMemory> outputs_;
   std::shared_ptr<const File> copy_;
   std::optional<Process> process_;
-  double left_;                     // of its time, in seconds
+  std::vector<int> processors_;  // where it runs
+  double left_;                  // of its time, in seconds
   std::string doing_;
   uint32_t runs_ = 0;
   double begin_ = 0, begin_processor_ = 0, begin_agent_ = 0, agent_seconds_ = 0;

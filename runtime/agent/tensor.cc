@@ -25,8 +25,7 @@ uint16_t narrow(float value, int exponent_bits, int mantissa_bits) {
   if (magnitude == 0) return sign;
   int exponent = std::max(std::ilogb(magnitude), 1 - bias);
   // An integer of mantissa_bits + 1 bits, or fewer where the number is denormal.
-  const auto scaled =
-      static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent)));
+  const auto scaled = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent)));
   // A carry out of the mantissa raises the exponent by itself.
   const uint32_t one = uint32_t{1} << mantissa_bits;
   const uint32_t field = scaled < one ? 0 : static_cast<uint32_t>(exponent + bias);
@@ -38,20 +37,16 @@ double widen(uint16_t bits, int exponent_bits, int mantissa_bits) {
   const int field = bits >> mantissa_bits & ((1 << exponent_bits) - 1);
   const int mantissa = bits & ((1 << mantissa_bits) - 1);
   double value;
-  if (field == (1 << exponent_bits) - 1)
-    value = mantissa != 0 ? std::nan("") : HUGE_VAL;
-  else if (field == 0)
-    value = std::ldexp(mantissa, 1 - bias - mantissa_bits);
-  else
-    value = std::ldexp(mantissa + (1 << mantissa_bits), field - bias - mantissa_bits);
+  if (field == (1 << exponent_bits) - 1) value = mantissa != 0 ? std::nan("") : HUGE_VAL;
+  else if (field == 0) value = std::ldexp(mantissa, 1 - bias - mantissa_bits);
+  else value = std::ldexp(mantissa + (1 << mantissa_bits), field - bias - mantissa_bits);
   return bits >> 15 != 0 ? -value : value;
 }
 
 template <class T>
 T load(const void* data, int64_t index) {
   T value;
-  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof(T)),
-              sizeof(T));
+  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return value;
 }
 
@@ -157,8 +152,8 @@ int64_t next_difference(const Port& port, const void* left, const void* right, i
   return at / size;
 }
 
-Comparison compare_floats(const Port& port, const void* got, const void* expected,
-                          double tolerance, uint8_t poison) {
+Comparison compare_floats(const Port& port, const void* got, const void* expected, double tolerance,
+                          uint8_t poison) {
   const int64_t size = tc_dtype_size(port.dtype);
   Scale largest(port, expected);
   Comparison result;
@@ -181,18 +176,16 @@ Comparison compare_floats(const Port& port, const void* got, const void* expecte
   result.worst = std::max(worst, 0.0);
   result.good = result.worst <= tolerance;
   if (!result.good)
-    result.text = place(port, worst_element) + ": got " +
-                  number(float_at(port.dtype, got, worst_element)) + ", expected " +
-                  number(float_at(port.dtype, expected, worst_element)) + ", an error of " +
-                  number(result.worst) + " relative to the largest magnitude, " +
-                  number(largest()) + "; allowed is " + number(tolerance);
+    result.text = place(port, worst_element) + ": got " + number(float_at(port.dtype, got, worst_element)) +
+                  ", expected " + number(float_at(port.dtype, expected, worst_element)) + ", an error of " +
+                  number(result.worst) + " relative to the largest magnitude, " + number(largest()) +
+                  "; allowed is " + number(tolerance);
   return result;
 }
 
 template <class T>
 void store(void* data, int64_t index, T value) {
-  std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &value,
-              sizeof(T));
+  std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
 }  // namespace
@@ -207,8 +200,7 @@ Port make_port(const std::string& name, const std::string& dtype, std::vector<in
   port.dtype = -1;
   for (int32_t type = TC_F32; type <= TC_BOOL; ++type)
     if (dtype == tc_dtype_name(type)) port.dtype = type;
-  if (port.dtype < 0)
-    throw std::runtime_error("tensor '" + name + "': '" + dtype + "' is no element type");
+  if (port.dtype < 0) throw std::runtime_error("tensor '" + name + "': '" + dtype + "' is no element type");
   if (shape.size() > kMostDims)
     throw std::runtime_error("tensor '" + name + "' has " + std::to_string(shape.size()) +
                              " dimensions, more than " + std::to_string(kMostDims));
@@ -217,10 +209,10 @@ Port make_port(const std::string& name, const std::string& dtype, std::vector<in
   for (const int64_t dim : shape) {
     if (dim < 0)
       throw std::runtime_error("tensor '" + name + "' has the negative size " + std::to_string(dim));
-    if (dim > kMostBytes ||
-        __builtin_mul_overflow(port.elements, dim, &port.elements) || port.elements > kMostBytes / size)
-      throw std::runtime_error("tensor '" + name + "' is larger than " +
-                               std::to_string(kMostBytes) + " bytes");
+    if (dim > kMostBytes || __builtin_mul_overflow(port.elements, dim, &port.elements) ||
+        port.elements > kMostBytes / size)
+      throw std::runtime_error("tensor '" + name + "' is larger than " + std::to_string(kMostBytes) +
+                               " bytes");
   }
   port.bytes = port.elements * size;
   port.shape = std::move(shape);
@@ -277,7 +269,8 @@ int64_t count_differences(const Port& port, const void* got, const void* expecte
   const bool floats = is_float(port.dtype);
   Scale largest(port, expected);
   int64_t count = 0;
-  for (int64_t i = next_difference(port, got, expected, 0); i < port.elements; i = next_difference(port, got, expected, i + 1)) {
+  for (int64_t i = next_difference(port, got, expected, 0); i < port.elements;
+       i = next_difference(port, got, expected, i + 1)) {
     if (is_poison(expected, i, size, floats ? kUndefined : poison)) continue;
     if (floats && !is_poison(got, i, size, poison) &&
         error_of(float_at(port.dtype, got, i), float_at(port.dtype, expected, i), largest()) <= tolerance)

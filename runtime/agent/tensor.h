@@ -9,7 +9,7 @@ namespace tc::agent {
 
 struct Port {
   std::string name;
-  int32_t dtype = 0;             // tc_dtype
+  int32_t dtype = 0;  // tc_dtype
   std::vector<int64_t> shape;
   int64_t elements = 0;
   int64_t bytes = 0;
@@ -29,14 +29,13 @@ uint8_t poison(int data_set);
 
 struct Comparison {
   bool good = false;
-  double worst = 0;              // |got - expected| / largest |expected|
-  std::string text;              // where not good: the element, what it is and what it should be
+  double worst = 0;  // |got - expected| / largest |expected|
+  std::string text;  // where not good: the element, what it is and what it should be
 };
 // Float outputs within the tolerance, with equal infinities and NaN at the same places; all others
 // equal. Poison is never right in a float output. A float whose bits are all set is not compared: it
 // stands for padding that the model does not define.
-Comparison compare(const Port& port, const void* got, const void* expected, double tolerance,
-                   uint8_t poison);
+Comparison compare(const Port& port, const void* got, const void* expected, double tolerance, uint8_t poison);
 
 // How many elements are not as expected, by the same rule; of outputs that another program gave, not the
 // reference: what that left poisoned is not compared.

@@ -12,9 +12,9 @@ constexpr int64_t kFloatsPerDifference = 256, kIntegersPerDifference = 16;
 constexpr double kTolerances = 2;
 // After the change a command goes on for two whole runs at least, the first of which may have begun before.
 constexpr double kRunsAfter = 2.2;
-constexpr double kBlurTime = 10e-6;      // of the clocks
-// Before the change it has run for so long at least, by the wall's clock and by its processors': what it takes to wake up,
-// up to 450 us where the system is slow, is seldom taken for a run.
+constexpr double kBlurTime = 10e-6;  // of the clocks
+// Before the change it has run for so long at least, by the wall's clock and by its processors': what it
+// takes to wake up, up to 450 us where the system is slow, is seldom taken for a run.
 constexpr double kLeastMoment = 300e-6, kLeastProcessor = 150e-6;
 
 double random_share() { return static_cast<double>(secret_bits() >> 11) * 0x1p-53; }

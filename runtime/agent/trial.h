@@ -45,15 +45,16 @@ class Trial {
 struct Probe {
   double seconds = 0;            // of a run
   double processor_seconds = 0;  // of a run, of all its threads
-  bool conclusive = true;        // else there was no time for the outputs to follow, or the change came too late
-  // Of an inconclusive one whose clocks say that there was time: how the outputs are not those of the new inputs.
-  // The system brings the clock of another process's processors up to date every few milliseconds only, so that an
-  // honest candidate that lost its processor at the end of its runs comes to this once in a few thousand probes.
+  bool conclusive = true;  // else there was no time for the outputs to follow, or the change came too late
+  // Of an inconclusive one whose clocks say that there was time: how the outputs are not those of the new
+  // inputs. The system brings the clock of another process's processors up to date every few milliseconds
+  // only, so that an honest candidate that lost its processor at the end of its runs comes to this once in a
+  // few thousand probes.
   std::string suspicion;
 };
 
-// Runs `subject` that often, a run taking so long by all that is known. Throws Misbehaviour where the outputs are
-// wrong although the inputs did not change.
+// Runs `subject` that often, a run taking so long by all that is known. Throws Misbehaviour where the outputs
+// are wrong although the inputs did not change.
 Probe probe(Subject& subject, Inputs& inputs, const Trial& trial, uint32_t runs, double seconds_per_run);
 
 }  // namespace tc::agent

@@ -1,11 +1,13 @@
-// tc-walls: runs a program of this machine that reads a file written by an enemy, behind the walls that hold candidates.
+// tc-walls: runs a program of this machine that reads a file written by an enemy, behind the walls that hold
+// candidates.
 //
 //   tc-walls --file 5 --descriptor 6 --show /usr/lib ... -- /usr/bin/python3 ARGUMENTS
 //
-// The program has the caller's standard input, output and error, each --descriptor as 10, 11, ..., the file at
-// /candidate, what --show names, read-only, and nothing else: no environment, no network, no other process. It ends
-// when the caller does. Exit codes: the program's own; 128 and the number of the signal that ended it; kNoWalls where
-// this system lacks a wall and kNoStart where the program cannot be started, each with a line on standard error.
+// The program has the caller's standard input, output and error, each --descriptor as 10, 11, ..., the file
+// at /candidate, what --show names, read-only, and nothing else: no environment, no network, no other
+// process. It ends when the caller does. Exit codes: the program's own; 128 and the number of the signal that
+// ended it; kNoWalls where this system lacks a wall and kNoStart where the program cannot be started, each
+// with a line on standard error.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -85,8 +87,7 @@ int run(const Launch& launch) {
   ChildStatus status = {};
   const bool failed = read(ends[0], &status, sizeof status) == static_cast<ssize_t>(sizeof status);
   int result = 0;
-  while (waitpid(child, &result, 0) < 0 && errno == EINTR) {
-  }
+  while (waitpid(child, &result, 0) < 0 && errno == EINTR) {}
   if (failed) throw std::runtime_error(std::string(status.what) + ": " + std::strerror(status.value));
   return result;
 }

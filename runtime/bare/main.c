@@ -1,8 +1,8 @@
-/* Runs a model exported as model.o (kind "bare") on each sample of samples.h, and writes which of its outputs is the
- * largest. No library is linked. */
+/* Runs a model exported as model.o (kind "bare") on each sample of samples.h, and writes which of its outputs
+ * is the largest. No library is linked. */
 #include "board.h"
 #include "model.h"
-#include "samples.h"   /* SAMPLES, and samples[SAMPLES][MODEL_INPUT_0_ELEMENTS] of MODEL_INPUT_0_TYPE */
+#include "samples.h" /* SAMPLES, and samples[SAMPLES][MODEL_INPUT_0_ELEMENTS] of MODEL_INPUT_0_TYPE */
 
 static MODEL_OUTPUT_0_TYPE output[MODEL_OUTPUT_0_ELEMENTS];
 

@@ -1,25 +1,24 @@
-/* The board that `qemu-system-riscv64 -machine virt` is: its serial line, and its device for ending the emulation. */
+/* The board that `qemu-system-riscv64 -machine virt` is: its serial line, and its device for ending the
+ * emulation. */
 #include "board.h"
 
-#define SERIAL ((volatile unsigned char*)0x10000000)   /* an NS16550A; qemu's needs no speed set */
+#define SERIAL ((volatile unsigned char*)0x10000000) /* an NS16550A; qemu's needs no speed set */
 #define SERIAL_STATUS 5
 #define SERIAL_READY 0x20
 #define FINISHER ((volatile unsigned int*)0x100000)
 #define FINISHER_PASS 0x5555u
-#define FINISHER_FAIL 0x13333u                         /* the exit code 1 */
+#define FINISHER_FAIL 0x13333u /* the exit code 1 */
 
 void board_write(const char* text) {
   for (; *text; ++text) {
-    while (!(SERIAL[SERIAL_STATUS] & SERIAL_READY)) {
-    }
+    while (!(SERIAL[SERIAL_STATUS] & SERIAL_READY)) {}
     *SERIAL = (unsigned char)*text;
   }
 }
 
 _Noreturn void board_finish(int failed) {
   *FINISHER = failed ? FINISHER_FAIL : FINISHER_PASS;
-  for (;;) {
-  }
+  for (;;) {}
 }
 
 static void write_hex(unsigned long number) {

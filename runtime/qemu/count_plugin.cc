@@ -12,15 +12,18 @@
 //   cache=on         the same with the model's caches, fed with every access (slow), and their
 //                    misses as "first_level_misses" and "second_level_misses" of all threads
 //   replies=on       count from the first byte that the guest writes to its standard output on, and note
-//                    the cycles so far at each further one: what a candidate does between two replies
+//                    the cycles so far of all threads at each further one: what a candidate does between two
+//                    replies
 //                    (runtime/serve.h) counts, whatever it says of itself. With out=map: one page of 64-bit
 //                    numbers, first how many there are
 //   guest=BYTES      the guest's memory, as qemu reserves it (-R): the process ends where the guest reaches
 //                    beyond it (guest_walls.h)
-//   profile=PATH     with cycles: a line for each counted instruction that executed: its address in hexadecimal, how
-//                    often it executed and the cycles from the issue of the one before it to its own, of all threads
+//   profile=PATH     with cycles: a line for each counted instruction that executed: its address in
+//                    hexadecimal, how often it executed and the cycles from the issue of the one before it
+//                    to its own, of all threads
 //   core=NAME        the core whose time is modelled: a row of ir/target/riscv_cores.h (default generic)
-//   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default: that of the core's row)
+//   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default: that of the
+//                    core's row)
 //   dlen=BITS        the model's vector datapath (default: that of the core's row)
 //
 // Instructions are decoded once, when QEMU translates a block; a running block then costs one
@@ -56,10 +59,8 @@
 
 extern "C" {
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
-__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id,
-                                                               const qemu_info_t* info,
-                                                               int argument_count,
-                                                               char** arguments);
+__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info,
+                                                               int argument_count, char** arguments);
 }
 
 namespace tc::qemu {
@@ -72,11 +73,11 @@ struct Range {
 
 struct Options {
   std::string output;
-  std::string profile;   // empty: none is written
+  std::string profile;  // empty: none is written
   std::vector<Range> ranges;
   bool has_cycles = false;
   bool has_replies = false;
-  uint64_t guest_bytes = 0;   // 0: not known
+  uint64_t guest_bytes = 0;  // 0: not known
   CycleOptions model;
 
   bool contains(uint64_t address) const {
@@ -106,11 +107,13 @@ struct Block {
 struct ThreadState {
   explicit ThreadState(const CycleOptions& options) : core(options) {}
 
-  std::vector<uint64_t> executions;  // by block number
+  std::vector<uint64_t> executions;           // by block number
   std::vector<std::vector<uint64_t>> cycles;  // by block number, then by instruction; with a profile only
   Core core;
-  const Block* running = nullptr;     // started and not timed yet
-  std::vector<LineAccess> accesses;   // of the running block
+  const Block* running = nullptr;    // started and not timed yet
+  std::vector<LineAccess> accesses;  // of the running block
+  // core.cycles() after the last block that was timed, for other threads.
+  std::atomic<uint64_t> timed_cycles = 0;
 
   // Times the running block, after which the guest went on at address `next`.
   void finish_block(uint64_t next);
@@ -120,8 +123,8 @@ struct Plugin {
   Options options;
   std::atomic<bool> is_active = true;  // false before the first reply, where those count
   pid_t process = 0;
-  uint64_t* page = nullptr;            // of out=map:
-  std::mutex mutex;  // guards the members below
+  uint64_t* page = nullptr;  // of out=map:
+  std::mutex mutex;          // guards the members below
   std::map<std::pair<uint64_t, std::string>, std::unique_ptr<Block>> blocks;
   std::vector<std::unique_ptr<ThreadState>> threads;
 };
@@ -138,8 +141,7 @@ thread_local ThreadState* current_thread = nullptr;
 ThreadState& this_thread() {
   if (current_thread == nullptr) {
     std::lock_guard lock(plugin().mutex);
-    plugin().threads.push_back(
-        std::make_unique<ThreadState>(plugin().options.model));
+    plugin().threads.push_back(std::make_unique<ThreadState>(plugin().options.model));
     current_thread = plugin().threads.back().get();
   }
   return *current_thread;
@@ -168,15 +170,19 @@ void ThreadState::finish_block(uint64_t next) {
   }
   running = nullptr;
   accesses.clear();
+  timed_cycles.store(core.cycles(), std::memory_order_relaxed);
 }
 
-// Straight to the kernel: buffers and handlers of the C library are in memory that the guest may just have written.
+// Straight to the kernel: buffers and handlers of the C library are in memory that the guest may just have
+// written.
 [[noreturn]] void end_process(const char* begin, const char* what, int code) {
   for (const char* text : {begin, what, "\n"}) syscall(SYS_write, STDERR_FILENO, text, std::strlen(text));
   for (;;) syscall(SYS_exit_group, code);
 }
 
-[[noreturn]] void end_guest(const char* what) { end_process("the guest reaches for the emulator's memory: it ", what, 1); }
+[[noreturn]] void end_guest(const char* what) {
+  end_process("the guest reaches for the emulator's memory: it ", what, 1);
+}
 
 void check_bounds(qemu_plugin_meminfo_t info, uint64_t address) {
   const uint64_t guest_bytes = plugin().options.guest_bytes;
@@ -224,9 +230,7 @@ void on_block_executed(unsigned, void* data) {
 // of cycles: clearing them makes a convolution eight times as fast. Calls may clobber them.
 #if defined(__x86_64__)
 const bool kHostHasAvx = __builtin_cpu_supports("avx");
-__attribute__((target("avx"))) void clear_upper_halves(unsigned, void*) {
-  __builtin_ia32_vzeroupper();
-}
+__attribute__((target("avx"))) void clear_upper_halves(unsigned, void*) { __builtin_ia32_vzeroupper(); }
 #else
 constexpr bool kHostHasAvx = false;
 void clear_upper_halves(unsigned, void*) {}
@@ -236,12 +240,21 @@ void clear_upper_halves(unsigned, void*) {}
 constexpr int64_t kWrite = 64;
 constexpr uint64_t kMostReplies = 511;
 
+// Of the thread that took most. For the end of the process, when no guest thread runs.
 uint64_t slowest_cycles() {
   uint64_t cycles = 0;
   for (const auto& thread : plugin().threads) {
     if (thread->running != nullptr) thread->finish_block(thread->running->end);
     cycles = std::max(cycles, thread->core.cycles());
   }
+  return cycles;
+}
+
+// Of all threads: those of a candidate share the board's one core. Others than the caller run on meanwhile,
+// so that the blocks in which they are do not count yet. The caller holds the plugin's mutex.
+uint64_t all_cycles() {
+  uint64_t cycles = 0;
+  for (const auto& thread : plugin().threads) cycles += thread->timed_cycles.load(std::memory_order_relaxed);
   return cycles;
 }
 
@@ -258,10 +271,12 @@ void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... argum
     state.is_active = true;
     return;
   }
+  ThreadState& caller = this_thread();
+  if (caller.running != nullptr) caller.finish_block(caller.running->end);
   std::lock_guard lock(state.mutex);
   const uint64_t count = state.page[0];
   if (count >= kMostReplies) return;
-  state.page[1 + count] = slowest_cycles();
+  state.page[1 + count] = all_cycles();
   state.page[0] = count + 1;
 }
 
@@ -311,8 +326,7 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
     }
   }
   if (state.options.has_cycles) {
-    qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_timed, QEMU_PLUGIN_CB_NO_REGS,
-                                         block.get());
+    qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_timed, QEMU_PLUGIN_CB_NO_REGS, block.get());
   }
   for (size_t i = 0; (state.options.model.has_cache || state.options.guest_bytes != 0) && i < count; ++i) {
     if (state.options.guest_bytes == 0 && !block->is_counted[i]) continue;
@@ -323,11 +337,10 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
   if (!is_counted) return;
   for (size_t i = 0; kHostHasAvx && i < count; ++i) {
     if (i > 0 && !block->is_vector_other[i - 1]) continue;
-    qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(translated, i),
-                                           clear_upper_halves, QEMU_PLUGIN_CB_NO_REGS, nullptr);
+    qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(translated, i), clear_upper_halves,
+                                           QEMU_PLUGIN_CB_NO_REGS, nullptr);
   }
-  qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_executed, QEMU_PLUGIN_CB_NO_REGS,
-                                       block.get());
+  qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_executed, QEMU_PLUGIN_CB_NO_REGS, block.get());
 }
 
 void write_cycles(std::FILE* file) {
@@ -359,8 +372,7 @@ void write_counts(std::FILE* file) {
   for (uint64_t value : counts) total += value;
   std::fprintf(file, "{\"total\": %llu", static_cast<unsigned long long>(total));
   for (size_t i = 0; i < counts.size(); ++i) {
-    std::fprintf(file, ", \"%s\": %llu", kClassNames[i],
-                 static_cast<unsigned long long>(counts[i]));
+    std::fprintf(file, ", \"%s\": %llu", kClassNames[i], static_cast<unsigned long long>(counts[i]));
   }
   std::fprintf(file, ", \"threads\": %zu", state.threads.size());
   if (state.options.has_cycles) write_cycles(file);
@@ -381,7 +393,7 @@ void write_report() {
 
 void write_profile() {
   const Plugin& state = plugin();
-  std::map<uint64_t, std::pair<uint64_t, uint64_t>> rows;   // executions and cycles by address
+  std::map<uint64_t, std::pair<uint64_t, uint64_t>> rows;  // executions and cycles by address
   for (const auto& [key, block] : state.blocks) {
     for (const auto& thread : state.threads) {
       if (block->number >= thread->cycles.size() || thread->cycles[block->number].empty()) continue;
@@ -396,7 +408,8 @@ void write_profile() {
   const std::string& path = state.options.profile;
   std::FILE* file = std::fopen(path.c_str(), "w");
   if (file == nullptr) {
-    std::fprintf(stderr, "count_plugin: cannot write the profile to '%s': %s\n", path.c_str(), std::strerror(errno));
+    std::fprintf(stderr, "count_plugin: cannot write the profile to '%s': %s\n", path.c_str(),
+                 std::strerror(errno));
     return;
   }
   for (const auto& [address, row] : rows)
@@ -430,8 +443,7 @@ std::optional<int> parse_bits(std::string_view value) {
   const std::string text(value);
   char* rest = nullptr;
   const unsigned long bits = std::strtoul(text.c_str(), &rest, 10);
-  if (rest == text.c_str() || *rest != '\0' || !std::has_single_bit(bits) || bits < 64 ||
-      bits > 65536) {
+  if (rest == text.c_str() || *rest != '\0' || !std::has_single_bit(bits) || bits < 64 || bits > 65536) {
     return std::nullopt;
   }
   return static_cast<int>(bits);
@@ -440,7 +452,7 @@ std::optional<int> parse_bits(std::string_view value) {
 // Reads the plugin's arguments; returns what is wrong with them, or nothing.
 std::string core_names() {
   std::string names;
-  for (const RiscvCore& core : kRiscvCores) names += (names.empty() ? "" : ", ") + std::string(core.name);
+  for (const CoreRow& core : kRiscvCores) names += (names.empty() ? "" : ", ") + std::string(core.name);
   return names;
 }
 
@@ -458,8 +470,7 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
     } else if (name == "range") {
       const std::optional<Range> range = parse_range(value);
       if (!range) {
-        return "range '" + std::string(value) +
-               "' is not START-END in hexadecimal with START below END";
+        return "range '" + std::string(value) + "' is not START-END in hexadecimal with START below END";
       }
       options.ranges.push_back(*range);
     } else if (name == "replies" && (value == "on" || value == "off")) {
@@ -473,12 +484,12 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
       if (options.guest_bytes == 0 || *rest != '\0') return "guest '" + text + "' is not a number of bytes";
     } else if (name == "core") {
       options.model.core = riscv_core(value);
-      if (options.model.core == nullptr) return "core '" + std::string(value) + "' is not one of " + core_names();
+      if (options.model.core == nullptr)
+        return "core '" + std::string(value) + "' is not one of " + core_names();
     } else if (name == "vlen" || name == "dlen") {
       const std::optional<int> bits = parse_bits(value);
       if (!bits) {
-        return std::string(name) + " '" + std::string(value) +
-               "' is not a power of two from 64 to 65536";
+        return std::string(name) + " '" + std::string(value) + "' is not a power of two from 64 to 65536";
       }
       (name == "vlen" ? options.model.vector_bits : options.model.datapath_bits) = *bits;
     } else {
@@ -491,7 +502,8 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
   if (options.model.vector_bits == 0) options.model.vector_bits = options.model.core->vector_bits;
   if (options.model.datapath_bits == 0) options.model.datapath_bits = options.model.core->datapath_bits;
   if (options.output.empty()) return "the argument out=PATH is missing";
-  if (options.has_replies != (options.output.rfind("map:", 0) == 0) || (options.has_replies && !options.has_cycles))
+  if (options.has_replies != (options.output.rfind("map:", 0) == 0) ||
+      (options.has_replies && !options.has_cycles))
     return "replies=on needs out=map:NUMBER and cycles=on, and out=map:NUMBER needs replies=on";
   if (!options.profile.empty() && (!options.has_cycles || options.has_replies))
     return "profile=PATH needs cycles=on, and counts of a whole process (no replies=on)";
@@ -503,7 +515,8 @@ std::optional<std::string> map_page() {
   Plugin& state = plugin();
   if (!state.options.has_replies) return std::nullopt;
   const int descriptor = std::atoi(state.options.output.c_str() + 4);
-  void* memory = mmap(nullptr, (1 + kMostReplies) * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  void* memory =
+      mmap(nullptr, (1 + kMostReplies) * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return "descriptor " + std::to_string(descriptor) + " cannot be mapped";
   close(descriptor);
   state.page = static_cast<uint64_t*>(memory);
@@ -513,12 +526,10 @@ std::optional<std::string> map_page() {
 }  // namespace
 }  // namespace tc::qemu
 
-int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argument_count,
-                        char** arguments) {
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argument_count, char** arguments) {
   using namespace tc::qemu;
   if (std::strcmp(info->target_name, "riscv64") != 0) {
-    std::fprintf(stderr, "count_plugin: the guest is %s; only riscv64 is decoded\n",
-                 info->target_name);
+    std::fprintf(stderr, "count_plugin: the guest is %s; only riscv64 is decoded\n", info->target_name);
     return 1;
   }
   if (auto problem = parse_options(argument_count, arguments, plugin().options)) {
@@ -531,8 +542,10 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argume
   }
   plugin().process = getpid();
   plugin().is_active = !plugin().options.has_replies;
-  if (plugin().options.has_replies || plugin().options.guest_bytes != 0) qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
-  if (plugin().options.guest_bytes != 0) qemu_plugin_register_vcpu_syscall_ret_cb(id, on_system_call_returned);
+  if (plugin().options.has_replies || plugin().options.guest_bytes != 0)
+    qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
+  if (plugin().options.guest_bytes != 0)
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, on_system_call_returned);
   qemu_plugin_register_vcpu_tb_trans_cb(id, on_block_translated);
   qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
   return 0;

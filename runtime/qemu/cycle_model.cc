@@ -7,9 +7,12 @@
 namespace tc::qemu {
 namespace {
 
+// clang-format off
 constexpr uint64_t kEmpty = UINT64_MAX;
 
-enum Unit : uint8_t { kIntegerUnit, kFloatUnit, kDivideUnit, kFloatDivideUnit, kVectorUnit, kMemoryUnit };
+enum Unit : uint8_t { kIntegerUnit, kFloatUnit, kDivideUnit, kFloatDivideUnit, kVectorUnit,
+                      kVectorDivideUnit, kMemoryUnit };
+// clang-format on
 
 uint64_t cycles_of(int number) { return static_cast<uint64_t>(number); }
 
@@ -42,6 +45,22 @@ constexpr auto kUnits = [] {
   for (size_t i = 0; i < units.size(); ++i) units[i] = unit_of(static_cast<Timing>(i));
   return units;
 }();
+
+Unit unit_of(Timing timing, const CoreRow& core) {
+  if (timing == Timing::kVectorDivide && core.divider.apart) return kVectorDivideUnit;
+  return kUnits[static_cast<size_t>(timing)];
+}
+
+// Whether only the first of several equal units has what the instruction needs.
+constexpr bool takes_first_unit(Timing timing) {
+  switch (timing) {
+    case Timing::kVectorDivide:
+    case Timing::kVectorReduction:
+    case Timing::kVectorOrderedReduction:
+    case Timing::kVectorGather: return true;
+    default: return is_vector(timing) && unit_of(timing) == kMemoryUnit;
+  }
+}
 
 int whole_registers(int registers_log2) { return 1 << std::max(registers_log2, 0); }
 
@@ -80,7 +99,8 @@ Units::Place Units::find(uint64_t from, uint64_t cycles, size_t count) const {
 
 void Units::occupy(const Place& place, uint64_t cycles) {
   std::vector<Span>& spans = busy_[place.unit];
-  const auto after = std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.begin > place.start; });
+  const auto after =
+      std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.begin > place.start; });
   const Span span{place.start, place.start + cycles};
   if (after != spans.begin() && std::prev(after)->end == span.begin) {
     std::prev(after)->end = span.end;
@@ -92,7 +112,8 @@ void Units::occupy(const Place& place, uint64_t cycles) {
 void Units::forget_before(uint64_t cycle) {
   for (std::vector<Span>& spans : busy_) {
     // The last span stays: it says when everything is done.
-    const auto kept = std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.end > cycle; });
+    const auto kept =
+        std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.end > cycle; });
     if (kept != spans.begin()) spans.erase(spans.begin(), kept == spans.end() ? std::prev(kept) : kept);
   }
 }
@@ -107,7 +128,9 @@ uint64_t Units::last() const {
 
 Core::Core(const CycleOptions& options)
     : options_(options),
-      units_{Units(0), Units(options.core->float_units), Units(1), Units(1), Units(options.core->vector_units), Units(options.core->memory_ports)},
+      units_{
+          Units(0), Units(options.core->float_units), Units(1), Units(1), Units(options.core->vector_units),
+          Units(1), Units(options.core->memory_ports)},
       retired_(static_cast<size_t>(options.core->window)),
       first_level_(options.core->first_level_kib << 10, options.core->first_level_ways),
       second_level_(options.core->second_level_kib << 10, options.core->second_level_ways),
@@ -135,7 +158,8 @@ Core::Cost Core::scalar_cost(const Instruction& instruction) const {
     case Timing::kIntegerDivide: return divided(latency.integer_divide);
     case Timing::kFloat: return pipelined(latency.floating);
     case Timing::kFloatSimple: return pipelined(latency.float_simple);
-    case Timing::kFloatDivide: return divided(instruction.is_double ? latency.double_divide : latency.float_divide);
+    case Timing::kFloatDivide:
+      return divided(instruction.is_double ? latency.double_divide : latency.float_divide);
     case Timing::kLoad:
     case Timing::kStore: return pipelined(latency.load);
     default: return {};
@@ -146,32 +170,39 @@ uint64_t Core::gather_cycles(int registers) const {
   const GatherCost& cost = options_.core->gather;
   const uint64_t count = cycles_of(registers);
   const uint64_t elements_cycles = cost.per_element == 0 ? 0 : cycles_of(cost.per_element) * elements();
-  return (cycles_of(cost.per_pair) * count + cycles_of(cost.per_register)) * count * passes(0) + elements_cycles;
+  return (cycles_of(cost.per_pair) * count + cycles_of(cost.per_register)) * count * passes(0) +
+         elements_cycles;
 }
 
 Core::Cost Core::vector_cost(const Instruction& instruction) const {
   const int group = group_log2_;
   const int registers = whole_registers(group);
-  const uint64_t latency = cycles_of(options_.core->latency.vector), load = cycles_of(options_.core->latency.load);
+  const CoreRow& core = *options_.core;
+  const uint64_t latency = cycles_of(core.latency.vector), load = cycles_of(core.latency.load);
+  const uint64_t simple = core.latency.vector_simple > 0 ? cycles_of(core.latency.vector_simple) : latency;
   Cost cost{passes(group), latency, registers, registers};
   switch (instruction.timing) {
     case Timing::kVectorWidening:
       cost.busy = passes(std::min(group + 1, 3));
       cost.destination_registers = cost.source_registers = std::min(2 * registers, 8);
       break;
+    case Timing::kVectorSimple: cost.latency = simple; break;
     case Timing::kVectorDivide:
-      cost.busy *= (uint64_t{1} << element_bits_log2_) / 4;
+      cost.busy *= cycles_of(core.divider.per_pass);
+      if (core.divider.by_width) cost.busy = (cost.busy << element_bits_log2_) / 32;
       cost.latency += cost.busy;
       break;
     case Timing::kVectorReduction: {
-      const int lanes_log2 = std::countr_zero(static_cast<unsigned>(options_.datapath_bits)) -
-                             element_bits_log2_;
-      cost.latency += 4 * static_cast<uint64_t>(std::max(lanes_log2, 0)) + cost.busy - 1;
+      const int lanes_log2 =
+          std::countr_zero(static_cast<unsigned>(options_.datapath_bits)) - element_bits_log2_;
+      cost.latency += cycles_of(core.reduction.per_level * std::max(lanes_log2, 0)) +
+                      cycles_of(core.reduction.per_pass) * (cost.busy - 1);
+      if (core.reduction.busy > 0) cost.latency = cost.busy += cycles_of(core.reduction.busy);
       cost.destination_registers = 1;
       break;
     }
     case Timing::kVectorOrderedReduction:
-      cost.busy = std::max<uint64_t>(4 * elements(), 1);
+      cost.busy = std::max<uint64_t>(cycles_of(core.reduction.per_element) * elements(), 1);
       cost.latency = cost.busy;
       cost.destination_registers = 1;
       break;
@@ -179,38 +210,30 @@ Core::Cost Core::vector_cost(const Instruction& instruction) const {
       cost.busy = gather_cycles(registers);
       cost.latency += cost.busy - 1;
       break;
-    case Timing::kVectorMask:
-      cost = {passes(0), latency, 1, 1};
-      break;
-    case Timing::kVectorScalarMove:
-      cost = {1, latency, 1, 1};
-      break;
+    case Timing::kVectorMask: cost = {passes(0), simple, 1, 1}; break;
+    case Timing::kVectorScalarMove: cost = {1, simple, 1, 1}; break;
     case Timing::kVectorMoveWhole:
       cost.busy = passes(0) * instruction.fields;
+      cost.latency = simple;
       cost.destination_registers = cost.source_registers = instruction.fields;
       break;
     case Timing::kVectorUnitAccess: {
       const int effective = group + 3 + instruction.element_bytes_log2 - element_bits_log2_;
       const int clamped = std::clamp(effective, -3, 3);
-      cost = {passes(clamped), load, whole_registers(clamped),
-              whole_registers(clamped)};
+      cost = {passes(clamped), load, whole_registers(clamped), whole_registers(clamped)};
       break;
     }
     case Timing::kVectorWholeAccess:
-      cost = {passes(0) * instruction.fields, load, instruction.fields,
-              instruction.fields};
+      cost = {passes(0) * instruction.fields, load, instruction.fields, instruction.fields};
       break;
-    case Timing::kVectorMaskAccess:
-      cost = {passes(0), load, 1, 1};
-      break;
+    case Timing::kVectorMaskAccess: cost = {passes(0), load, 1, 1}; break;
     case Timing::kVectorElementAccess:
       // Elements arrive one per cycle, in no useful order for chaining: all of them, then use.
-      cost.busy = std::max<uint64_t>(elements() * (options_.core->whole_segments ? 1 : instruction.fields), 1);
+      cost.busy = std::max<uint64_t>(elements() * (core.whole_segments ? 1 : instruction.fields), 1);
       cost.latency = load + cost.busy - 1;
       cost.destination_registers = std::min(registers * instruction.fields, 8);
       break;
-    default:
-      break;
+    default: break;
   }
   return cost;
 }
@@ -237,9 +260,8 @@ uint64_t Core::line_latency(uint64_t line, uint64_t start) {
   ++first_level_misses_;
   const bool is_second = second_level_.access(line);
   if (!is_second) ++second_level_misses_;
-  Fill& fill = *std::min_element(fills_.begin(), fills_.end(), [](const Fill& a, const Fill& b) {
-    return a.ready < b.ready;
-  });
+  Fill& fill = *std::min_element(fills_.begin(), fills_.end(),
+                                 [](const Fill& a, const Fill& b) { return a.ready < b.ready; });
   const uint64_t begin = std::max(start, fill.ready);
   fill = {line, begin + cycles_of(is_second ? latency.second_level : latency.memory)};
   return fill.ready - start;
@@ -253,8 +275,7 @@ void Core::set_vector_type(const Instruction& instruction) {
     if (group == 4) group_log2_ = 0;  // reserved: the core has set vill and will trap
   }
   if (instruction.keeps_length) return;
-  immediate_length_ =
-      instruction.has_immediate_length ? instruction.immediate_length : UINT64_MAX;
+  immediate_length_ = instruction.has_immediate_length ? instruction.immediate_length : UINT64_MAX;
 }
 
 void Core::skip(const Instruction& instruction) {
@@ -262,10 +283,10 @@ void Core::skip(const Instruction& instruction) {
 }
 
 Units::Place Core::place(const Instruction& instruction, const Cost& cost, uint64_t from) const {
-  const Unit unit = kUnits[static_cast<size_t>(instruction.timing)];
+  const Unit unit = unit_of(instruction.timing, *options_.core);
   if (unit == kIntegerUnit) return {0, from};
   const Units& units = units_[unit];
-  return units.find(from, cost.busy, unit == kMemoryUnit && is_vector(instruction.timing) ? 1 : units.count());
+  return units.find(from, cost.busy, takes_first_unit(instruction.timing) ? 1 : units.count());
 }
 
 Units::Place Core::in_order(const Instruction& instruction, const Cost& cost, uint64_t ready) {
@@ -274,7 +295,8 @@ Units::Place Core::in_order(const Instruction& instruction, const Cost& cost, ui
   if (older_write > cost.latency) start = std::max(start, older_write - cost.latency);
   if (instruction.timing == Timing::kSystem) start = std::max(start, cycles());
   Units::Place place = this->place(instruction, cost, start);
-  if (place.start == now_ && issued_ == options_.core->issue_width) place = this->place(instruction, cost, now_ + 1);
+  if (place.start == now_ && issued_ == options_.core->issue_width)
+    place = this->place(instruction, cost, now_ + 1);
   if (place.start != now_) issued_ = 0;
   now_ = place.start;
   ++issued_;
@@ -298,29 +320,29 @@ void Core::retire(uint64_t done) {
   next_ = (next_ + 1) % retired_.size();
 }
 
-void Core::execute(const Instruction& instruction, std::span<const LineAccess> lines,
-                   bool is_taken) {
+void Core::execute(const Instruction& instruction, std::span<const LineAccess> lines, bool is_taken) {
   Cost cost = is_vector(instruction.timing) ? vector_cost(instruction) : scalar_cost(instruction);
   uint64_t ready = 0;
   for (const uint8_t source : instruction.sources) {
     ready = std::max(ready, ready_of(source, cost.source_registers));
   }
   const bool reorders = !retired_.empty();
-  const Units::Place place = reorders ? reordered(instruction, cost, ready) : in_order(instruction, cost, ready);
+  const Units::Place place =
+      reorders ? reordered(instruction, cost, ready) : in_order(instruction, cost, ready);
   const uint64_t start = place.start;
 
-  const uint64_t load = cycles_of(options_.core->latency.load), memory = cycles_of(options_.core->latency.memory);
+  const uint64_t load = cycles_of(options_.core->latency.load),
+                 memory = cycles_of(options_.core->latency.memory);
   uint64_t slowest = load;
   for (const LineAccess& access : lines) {
     slowest = std::max(slowest, line_latency(access.line, start));
   }
   cost.latency += slowest - load;
   // A store has no result to wait for, but holds the port until its line has found a free place.
-  const bool is_store =
-      instruction.kind == Class::kVectorStore || instruction.timing == Timing::kStore;
+  const bool is_store = instruction.kind == Class::kVectorStore || instruction.timing == Timing::kStore;
   if (is_store && !reorders && slowest > memory) cost.busy = std::max(cost.busy, slowest - memory);
 
-  const Unit unit = kUnits[static_cast<size_t>(instruction.timing)];
+  const Unit unit = unit_of(instruction.timing, *options_.core);
   if (unit != kIntegerUnit) {
     units_[unit].forget_before(now_);
     units_[unit].occupy(place, cost.busy);

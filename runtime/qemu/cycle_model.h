@@ -1,38 +1,42 @@
 // A deterministic model of a core with a vector unit: executed instructions to "simulated cycles".
 //
-// The model ranks schedules where no board is at hand; it is no board's exact timing. A row of ir/target/riscv_cores.h gives it a
-// core's numbers; names in brackets below are that row's fields, and figures those of its row `generic`: the class of small rv64gcv
-// cores (two instructions per cycle, in order, vectors longer than the datapath). It keeps what decides between schedules there:
-// dependences, the length of vector groups, scalar overhead around them, and caches.
+// The model ranks schedules where no board is at hand; it is no board's exact timing. A row of
+// ir/target/riscv_cores.h gives it a core's numbers; names in brackets below are that row's fields, and
+// figures those of its row `generic`: the class of small rv64gcv cores (two instructions per cycle, in order,
+// vectors longer than the datapath). It keeps what decides between schedules there: dependences, the length
+// of vector groups, scalar overhead around them, and caches.
 //
 // Issue. Instructions issue in program order, up to two per cycle [issue_width]. One waits for its source
 // registers, for the unit that it needs, and for an older write of its destination to come first.
 // Nothing behind a waiting instruction issues.
 //
-// Cores that reorder [window]. Instructions are dispatched in program order, up to [issue_width] per cycle, and while fewer than [window]
-// older ones are not done; done they become in program order. Each starts when its source registers and a unit are there, whatever waits
-// before it: registers are renamed, and a load does not wait for older stores.
+// Cores that reorder [window]. Instructions are dispatched in program order, up to [issue_width] per cycle,
+// and while fewer than [window] older ones are not done; done they become in program order. Each starts when
+// its source registers and a unit are there, whatever waits before it: registers are renamed, and a load does
+// not wait for older stores.
 //
-// Units (per cycle): integers, as many as issue; one scalar float [float_units]; one vector arithmetic [vector_units]; one memory
-// port that scalar and vector accesses share [memory_ports, of which vectors use the first]; one divider each for integers and
-// floats, not pipelined.
-// Latencies until a dependent instruction may issue [latency]: integer 1, integer multiply 3, float add,
-// multiply, multiply-add and conversion 4, float comparison and move 2, integer division 20, float
-// division and square root 12 (32-bit) or 20 (64-bit), load 3 on a cache hit.
+// Units (per cycle): integers, as many as issue; one scalar float [float_units]; one vector arithmetic
+// [vector_units, of which gathers, reductions and division use the first]; one memory port that scalar and
+// vector accesses share [memory_ports, of which vectors use the first]; one divider each for integers and
+// floats, not pipelined. Latencies until a dependent instruction may issue [latency]: integer 1, integer
+// multiply 3, float add, multiply, multiply-add and conversion 4, float comparison and move 2, integer
+// division 20, float division and square root 12 (32-bit) or 20 (64-bit), load 3 on a cache hit.
 //
 // Branches. A conditional branch is predicted taken if it goes backward and not taken if forward; a
 // wrong prediction costs 6 cycles [misprediction]. Any taken branch or jump ends the cycle's issue group.
 //
 // Vectors. An instruction on a register group of LMUL m occupies its unit for
 //     ceil(m * VLEN / DLEN) cycles, at least 1,
-// DLEN being the datapath's bits per cycle, whatever the vector length vl: cores of this class do
-// not stop early, so a schedule pays for lanes that it leaves empty. Results chain: a dependent
-// vector instruction may start 4 cycles [latency.vector] after the first part. The exceptions, with n the count
-// above and e the elements of the group (vl where vsetivli says it, else VLMAX):
+// DLEN being the datapath's bits per cycle, whatever the vector length vl: cores of this class do not stop
+// early, so a schedule pays for lanes that it leaves empty. Results chain: a dependent vector instruction may
+// start 4 cycles after the first part [latency.vector; of integers, comparisons and moves
+// latency.vector_simple]. The exceptions, with n the count above and e the elements of the group (vl where
+// vsetivli says it, else VLMAX):
 //     widening and narrowing     the larger of the groups: 2n
-//     division, square root      n * SEW / 4
-//     sum and other reductions   n, result after 4 + 4 * log2(DLEN / SEW)
-//     ordered sums               4e
+//     division, square root      n * SEW / 4 [divider]; a core may have a unit of its own for them
+//     sum and other reductions   n, result after 4 + 4 * log2(DLEN / SEW) [reduction]; or they keep the unit
+//                                until the result is there
+//     ordered sums               4e [reduction]
 //     gather, compress           (registers of the group)^2 * VLEN / DLEN, or as [gather] says
 //     mask logic, vlm, vsm       ceil(VLEN / DLEN)
 //     element 0 to and from scalar registers   1
@@ -41,11 +45,11 @@
 // The vector type is followed as vsetvli and vsetivli execute; vsetvl, whose type is in a register
 // that a plugin cannot read, leaves it as it was. It starts as SEW 8, LMUL 1.
 //
-// Caches (only if asked for; else every access hits). Private to each thread, lines of 64 bytes,
-// least recently used replaced, empty at the start: 32 KB 8-way and 512 KB 8-way, write-allocate.
-// Load to use is 3 cycles in the first level, 12 in the second, 80 in memory. At most 4 lines [misses] are
-// under way at once: so many misses overlap, a further one waits. Stores never wait for their line,
-// only for a free place among the 4 (and not that where the core reorders). There is no prefetcher, and no third level. A vector access
+// Caches (only if asked for; else every access hits). Private to each thread, lines of 64 bytes, least
+// recently used replaced, empty at the start: 32 KB 8-way and 512 KB 8-way, write-allocate. Load to use is 3
+// cycles in the first level, 12 in the second, 80 in memory. At most 4 lines [misses] are under way at once:
+// so many misses overlap, a further one waits. Stores never wait for their line, only for a free place among
+// the 4 (and not that where the core reorders). There is no prefetcher, and no third level. A vector access
 // looks each of its lines up once, and its result chains after the slowest.
 //
 // Outside the model: instruction fetch, address translation, other threads' traffic, the kernel.
@@ -64,7 +68,7 @@ namespace tc::qemu {
 inline constexpr int kLineBytesLog2 = 6;
 
 struct CycleOptions {
-  const RiscvCore* core = &kRiscvCores[0];
+  const CoreRow* core = &kRiscvCores[0];
   int vector_bits = 0;    // VLEN, a power of two
   int datapath_bits = 0;  // DLEN, a power of two
   bool has_cache = false;
@@ -164,11 +168,12 @@ class Core {
   uint64_t line_latency(uint64_t line, uint64_t start);
 
   CycleOptions options_;
-  uint64_t now_ = 0;  // the cycle of the last issue
-  int issued_ = 0;    // instructions issued in it
-  std::array<uint64_t, 256> ready_ = {};    // by register; that of kNoRegister stays 0
-  std::vector<Units> units_;  // by kind
-  std::vector<uint64_t> retired_;  // of a core that reorders: when each instruction in its window was done, the oldest at next_
+  uint64_t now_ = 0;                      // the cycle of the last issue
+  int issued_ = 0;                        // instructions issued in it
+  std::array<uint64_t, 256> ready_ = {};  // by register; that of kNoRegister stays 0
+  std::vector<Units> units_;              // by kind
+  // Of a core that reorders: when each instruction in its window was done, the oldest at next_.
+  std::vector<uint64_t> retired_;
   size_t next_ = 0;
   int element_bits_log2_ = 3;
   int group_log2_ = 0;  // log2 of LMUL, -3 to 3

@@ -37,8 +37,8 @@ enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_
 using qemu_plugin_udata_cb_t = void (*)(qemu_plugin_id_t id, void* userdata);
 using qemu_plugin_vcpu_udata_cb_t = void (*)(unsigned vcpu_index, void* userdata);
 using qemu_plugin_vcpu_tb_trans_cb_t = void (*)(qemu_plugin_id_t id, qemu_plugin_tb* block);
-using qemu_plugin_vcpu_mem_cb_t = void (*)(unsigned vcpu_index, qemu_plugin_meminfo_t info,
-                                           uint64_t address, void* userdata);
+using qemu_plugin_vcpu_mem_cb_t = void (*)(unsigned vcpu_index, qemu_plugin_meminfo_t info, uint64_t address,
+                                           void* userdata);
 
 using qemu_plugin_vcpu_syscall_cb_t = void (*)(qemu_plugin_id_t id, unsigned vcpu_index, int64_t call,
                                                uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
@@ -52,14 +52,12 @@ void qemu_plugin_register_vcpu_tb_exec_cb(qemu_plugin_tb* block, qemu_plugin_vcp
                                           qemu_plugin_cb_flags flags, void* userdata);
 
 // Called each time the instruction is about to run.
-void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn* instruction,
-                                            qemu_plugin_vcpu_udata_cb_t cb,
+void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn* instruction, qemu_plugin_vcpu_udata_cb_t cb,
                                             qemu_plugin_cb_flags flags, void* userdata);
 
 // Called for each memory access of the instruction; a vector access calls once per element.
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn* instruction, qemu_plugin_vcpu_mem_cb_t cb,
-                                      qemu_plugin_cb_flags flags, qemu_plugin_mem_rw rw,
-                                      void* userdata);
+                                      qemu_plugin_cb_flags flags, qemu_plugin_mem_rw rw, void* userdata);
 
 // Called before the guest makes a system call; `call` is its number on the guest's architecture.
 void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_syscall_cb_t cb);

@@ -5,10 +5,12 @@
 
 namespace tc::qemu {
 
+// clang-format off
 const std::array<const char*, kClassCount> kClassNames = {
     "scalar_integer", "scalar_float_multiply", "scalar_float_other", "scalar_load",
     "scalar_store",   "vector_config",         "vector_load",        "vector_store",
     "vector_multiply", "vector_other",         "branch",             "unknown"};
+// clang-format on
 
 namespace {
 
@@ -16,45 +18,45 @@ namespace {
 // letters after an underscore tell the register file of destination and sources.
 enum class Format : uint8_t {
   kNone,
-  kU,               // x rd
-  kI,               // x rd, rs1
-  kR,               // x rd, rs1, rs2
-  kS,               // x rs1, rs2
-  kBranch,          // x rs1, rs2; the offset's sign is bit 31
-  kFloatLoad,       // f rd, x rs1
-  kFloatStore,      // x rs1, f rs2
-  kFloat1,          // f rd, rs1
-  kFloat2,          // f rd, rs1, rs2
-  kFloat3,          // f rd, rs1, rs2, rs3
+  kU,                // x rd
+  kI,                // x rd, rs1
+  kR,                // x rd, rs1, rs2
+  kS,                // x rs1, rs2
+  kBranch,           // x rs1, rs2; the offset's sign is bit 31
+  kFloatLoad,        // f rd, x rs1
+  kFloatStore,       // x rs1, f rs2
+  kFloat1,           // f rd, rs1
+  kFloat2,           // f rd, rs1, rs2
+  kFloat3,           // f rd, rs1, rs2, rs3
   kFloatToInteger1,  // x rd, f rs1
   kFloatToInteger2,  // x rd, f rs1, rs2
-  kIntegerToFloat,  // f rd, x rs1
+  kIntegerToFloat,   // f rd, x rs1
   kVectorConfig,
-  kVectorLoad,       // v rd, x rs1, and for strided or indexed accesses x or v rs2
-  kVectorStore,      // the same with v rd as a source
-  kVector,           // v rd, v rs2, and v, x, f or no rs1 by funct3
-  kVectorAdd,        // the same, with v rd also a source
-  kVectorUnary,      // v rd, v rs2
-  kVectorSource1,    // v rd, and v, x, f or no rs1 by funct3
-  kVectorToInteger,  // x rd, v rs2
-  kVectorToFloat,    // f rd, v rs2
-  kShortU,           // x 11:7 written
-  kShortUpdate,      // x 11:7 read and written
+  kVectorLoad,         // v rd, x rs1, and for strided or indexed accesses x or v rs2
+  kVectorStore,        // the same with v rd as a source
+  kVector,             // v rd, v rs2, and v, x, f or no rs1 by funct3
+  kVectorAdd,          // the same, with v rd also a source
+  kVectorUnary,        // v rd, v rs2
+  kVectorSource1,      // v rd, and v, x, f or no rs1 by funct3
+  kVectorToInteger,    // x rd, v rs2
+  kVectorToFloat,      // f rd, v rs2
+  kShortU,             // x 11:7 written
+  kShortUpdate,        // x 11:7 read and written
   kShortStackAddress,  // x' 4:2 written, x2 read
-  kShortLoad,        // x' 4:2 written, x' 9:7 read
+  kShortLoad,          // x' 4:2 written, x' 9:7 read
   kShortFloatLoad,
-  kShortStore,       // x' 4:2 and x' 9:7 read
+  kShortStore,  // x' 4:2 and x' 9:7 read
   kShortFloatStore,
-  kShortStackLoad,   // x 11:7 written, x2 read
+  kShortStackLoad,  // x 11:7 written, x2 read
   kShortFloatStackLoad,
   kShortStackStore,  // x 6:2 and x2 read
   kShortFloatStackStore,
-  kShortUpdateLow,   // x' 9:7 read and written
-  kShortR,           // x' 9:7 read and written, x' 4:2 read
-  kShortBranch,      // x' 9:7 read; the offset's sign is bit 12
+  kShortUpdateLow,     // x' 9:7 read and written
+  kShortR,             // x' 9:7 read and written, x' 4:2 read
+  kShortBranch,        // x' 9:7 read; the offset's sign is bit 12
   kShortJumpRegister,  // x 11:7 read
-  kShortMove,        // x 11:7 written, x 6:2 read
-  kShortAdd,         // x 11:7 read and written, x 6:2 read
+  kShortMove,          // x 11:7 written, x 6:2 read
+  kShortAdd,           // x 11:7 read and written, x 6:2 read
 };
 
 // One row: a word belongs to the first row with (word & mask) == match.
@@ -120,14 +122,11 @@ constexpr Row kScalarRows[] = {
     {0xf800007f, 0x28000053, Class::kScalarFloatOther, Timing::kFloatSimple, Format::kFloat2},
     {0xf800007f, 0x40000053, Class::kScalarFloatOther, Timing::kFloat, Format::kFloat1},
     // feq flt fle, fcvt.int.f, fcvt.f.int, fmv.x.f fclass, fmv.f.x
-    {0xf800007f, 0xa0000053, Class::kScalarFloatOther, Timing::kFloatSimple,
-     Format::kFloatToInteger2},
+    {0xf800007f, 0xa0000053, Class::kScalarFloatOther, Timing::kFloatSimple, Format::kFloatToInteger2},
     {0xf800007f, 0xc0000053, Class::kScalarFloatOther, Timing::kFloat, Format::kFloatToInteger1},
     {0xf800007f, 0xd0000053, Class::kScalarFloatOther, Timing::kFloat, Format::kIntegerToFloat},
-    {0xf800007f, 0xe0000053, Class::kScalarFloatOther, Timing::kFloatSimple,
-     Format::kFloatToInteger1},
-    {0xf800007f, 0xf0000053, Class::kScalarFloatOther, Timing::kFloatSimple,
-     Format::kIntegerToFloat},
+    {0xf800007f, 0xe0000053, Class::kScalarFloatOther, Timing::kFloatSimple, Format::kFloatToInteger1},
+    {0xf800007f, 0xf0000053, Class::kScalarFloatOther, Timing::kFloatSimple, Format::kIntegerToFloat},
     // BRANCH, JALR, JAL, SYSTEM
     {kOpcode, 0x63, Class::kBranch, Timing::kConditionalBranch, Format::kBranch},
     {kOpcode, 0x67, Class::kBranch, Timing::kJump, Format::kI},
@@ -144,8 +143,7 @@ constexpr Row kCompressedRows[] = {
     // The all-zero word is illegal by definition.
     {0xffff, 0x0000, Class::kUnknown, Timing::kInteger, Format::kNone},
     // Quadrant 0: c.addi4spn c.fld c.lw c.ld, c.fsd c.sw c.sd
-    {kQuadrant3, quadrant(0, 0), Class::kScalarInteger, Timing::kInteger,
-     Format::kShortStackAddress},
+    {kQuadrant3, quadrant(0, 0), Class::kScalarInteger, Timing::kInteger, Format::kShortStackAddress},
     {kQuadrant3, quadrant(0, 1), Class::kScalarLoad, Timing::kLoad, Format::kShortFloatLoad},
     {kQuadrant3, quadrant(0, 2), Class::kScalarLoad, Timing::kLoad, Format::kShortLoad},
     {kQuadrant3, quadrant(0, 3), Class::kScalarLoad, Timing::kLoad, Format::kShortLoad},
@@ -160,8 +158,7 @@ constexpr Row kCompressedRows[] = {
      Format::kShortUpdate},
     {kQuadrant3, quadrant(1, 3), Class::kScalarInteger, Timing::kInteger, Format::kShortU},
     // c.sub c.xor c.or c.and c.subw c.addw (bits 11:10 = 3), else c.srli c.srai c.andi
-    {kQuadrant3 | 0xc00, quadrant(1, 4) | 0xc00, Class::kScalarInteger, Timing::kInteger,
-     Format::kShortR},
+    {kQuadrant3 | 0xc00, quadrant(1, 4) | 0xc00, Class::kScalarInteger, Timing::kInteger, Format::kShortR},
     {kQuadrant3, quadrant(1, 4), Class::kScalarInteger, Timing::kInteger, Format::kShortUpdateLow},
     // c.j c.beqz c.bnez
     {kQuadrant3, quadrant(1, 5), Class::kBranch, Timing::kJump, Format::kNone},
@@ -175,12 +172,10 @@ constexpr Row kCompressedRows[] = {
     // c.ebreak (all fields 0), c.jr c.jalr (rs2 = 0), c.mv (bit 12 = 0), c.add
     {0xffff, 0x9002, Class::kScalarInteger, Timing::kSystem, Format::kNone},
     {kQuadrant3 | 0x7c, quadrant(2, 4), Class::kBranch, Timing::kJump, Format::kShortJumpRegister},
-    {kQuadrant3 | 0x1000, quadrant(2, 4), Class::kScalarInteger, Timing::kInteger,
-     Format::kShortMove},
+    {kQuadrant3 | 0x1000, quadrant(2, 4), Class::kScalarInteger, Timing::kInteger, Format::kShortMove},
     {kQuadrant3, quadrant(2, 4), Class::kScalarInteger, Timing::kInteger, Format::kShortAdd},
     // c.fsdsp c.swsp c.sdsp
-    {kQuadrant3, quadrant(2, 5), Class::kScalarStore, Timing::kStore,
-     Format::kShortFloatStackStore},
+    {kQuadrant3, quadrant(2, 5), Class::kScalarStore, Timing::kStore, Format::kShortFloatStackStore},
     {kQuadrant3, quadrant(2, 6), Class::kScalarStore, Timing::kStore, Format::kShortStackStore},
     {kQuadrant3, quadrant(2, 7), Class::kScalarStore, Timing::kStore, Format::kShortStackStore},
 };
@@ -199,35 +194,34 @@ constexpr Row one(Operands operands, uint32_t funct6, Class kind, Timing timing,
 // A row with the rs1 field fixed too, for the unary encoding spaces.
 constexpr Row unary(Operands operands, uint32_t funct6, uint32_t mask, uint32_t rs1, Timing timing,
                     Format format) {
-  return {kOperation | mask << 15, operation(operands, funct6) | rs1 << 15, Class::kVectorOther,
-          timing, format};
+  return {kOperation | mask << 15, operation(operands, funct6) | rs1 << 15, Class::kVectorOther, timing,
+          format};
 }
 
 // RVV 1.0, opcode OP-V. Source: RISC-V "V" Vector Extension, version 1.0, chapter "Vector
 // Instruction Listing": the table of funct6 by OPI, OPM and OPF, and the unary ones. Rows
-// name what differs from the last row of all: one pass of ordinary arithmetic.
+// name what differs from the last row of all.
 constexpr Class kMultiply = Class::kVectorMultiply;
 constexpr Class kOther = Class::kVectorOther;
 constexpr Row kVectorRows[] = {
-    {kOpcode3, 0x57 | funct3(kConfig), Class::kVectorConfig, Timing::kVectorConfig,
-     Format::kVectorConfig},
+    {kOpcode3, 0x57 | funct3(kConfig), Class::kVectorConfig, Timing::kVectorConfig, Format::kVectorConfig},
     // OPI: vsmul.vv vsmul.vx; the same funct6 with an immediate is vmv<n>r.v
     one(kIVV, 0x27, kMultiply, Timing::kVectorArithmetic),
     one(kIVX, 0x27, kMultiply, Timing::kVectorArithmetic),
     one(kIVI, 0x27, kOther, Timing::kVectorMoveWhole, Format::kVectorUnary),
     // OPI: vmerge and vmv.v by funct6 0x17: with bit 25 set vs2 is not read
-    {kOperation | 1 << 25, operation(kIVV, 0x17) | 1 << 25, kOther, Timing::kVectorArithmetic,
+    {kOperation | 1 << 25, operation(kIVV, 0x17) | 1 << 25, kOther, Timing::kVectorSimple,
      Format::kVectorSource1},
-    {kOperation | 1 << 25, operation(kIVX, 0x17) | 1 << 25, kOther, Timing::kVectorArithmetic,
+    {kOperation | 1 << 25, operation(kIVX, 0x17) | 1 << 25, kOther, Timing::kVectorSimple,
      Format::kVectorSource1},
-    {kOperation | 1 << 25, operation(kIVI, 0x17) | 1 << 25, kOther, Timing::kVectorArithmetic,
+    {kOperation | 1 << 25, operation(kIVI, 0x17) | 1 << 25, kOther, Timing::kVectorSimple,
      Format::kVectorSource1},
-    {kOperation | 1 << 25, operation(kFVF, 0x17) | 1 << 25, kOther, Timing::kVectorArithmetic,
+    {kOperation | 1 << 25, operation(kFVF, 0x17) | 1 << 25, kOther, Timing::kVectorSimple,
      Format::kVectorSource1},
     // OPI: vrgather, vrgatherei16
     one(kIVV, 0x0c, kOther, Timing::kVectorGather),
-    one(kIVX, 0x0c, kOther, Timing::kVectorArithmetic),
-    one(kIVI, 0x0c, kOther, Timing::kVectorArithmetic),
+    one(kIVX, 0x0c, kOther, Timing::kVectorSimple),
+    one(kIVI, 0x0c, kOther, Timing::kVectorSimple),
     one(kIVV, 0x0e, kOther, Timing::kVectorGather),
     // OPI: vnsrl vnsra vnclipu vnclip read a group of twice the size; vwredsumu vwredsum
     one(kIVV, 0x2c, kOther, Timing::kVectorWidening),
@@ -252,9 +246,9 @@ constexpr Row kVectorRows[] = {
     unary(kMVV, 0x10, 0x1f, 0x00, Timing::kVectorScalarMove, Format::kVectorToInteger),
     one(kMVX, 0x10, kOther, Timing::kVectorScalarMove, Format::kVectorSource1),
     // OPM: vzext and vsext; vmsbf vmsof vmsif, viota vid; vcompress; mask logic (0x18 to 0x1f)
-    one(kMVV, 0x12, kOther, Timing::kVectorArithmetic, Format::kVectorUnary),
+    one(kMVV, 0x12, kOther, Timing::kVectorSimple, Format::kVectorUnary),
     unary(kMVV, 0x14, 0x10, 0x00, Timing::kVectorMask, Format::kVectorUnary),
-    unary(kMVV, 0x14, 0x10, 0x10, Timing::kVectorArithmetic, Format::kVectorUnary),
+    unary(kMVV, 0x14, 0x10, 0x10, Timing::kVectorSimple, Format::kVectorUnary),
     one(kMVV, 0x17, kOther, Timing::kVectorGather),
     {0xe000707f, operation(kMVV, 0x18), kOther, Timing::kVectorMask, Format::kVector},
     // OPM: vdivu vdiv vremu vrem (0x20 to 0x23)
@@ -305,24 +299,25 @@ constexpr Row kVectorRows[] = {
     one(kFVF, 0x38, kMultiply, Timing::kVectorWidening),
     {0xf000707f, operation(kFVV, 0x3c), kMultiply, Timing::kVectorWidening, Format::kVectorAdd},
     {0xf000707f, operation(kFVF, 0x3c), kMultiply, Timing::kVectorWidening, Format::kVectorAdd},
-    // All other arithmetic.
-    {kOpcode, 0x57, kOther, Timing::kVectorArithmetic, Format::kVector},
+    // OPF: vfadd, vfsub, vfrsub
+    one(kFVV, 0x00, kOther, Timing::kVectorArithmetic),
+    one(kFVF, 0x00, kOther, Timing::kVectorArithmetic),
+    one(kFVV, 0x02, kOther, Timing::kVectorArithmetic),
+    one(kFVF, 0x02, kOther, Timing::kVectorArithmetic),
+    one(kFVF, 0x27, kOther, Timing::kVectorArithmetic),
+    // All others: integers, comparisons, extrema, signs, merges, slides.
+    {kOpcode, 0x57, kOther, Timing::kVectorSimple, Format::kVector},
 };
 
 // RVV 1.0 memory accesses: LOAD-FP and STORE-FP with funct3 0, 5, 6 and 7 (element width 8 to 64).
 constexpr Row kVectorMemoryRows[] = {
-    {kOpcode3, 0x07 | funct3(0), Class::kVectorLoad, Timing::kVectorUnitAccess,
-     Format::kVectorLoad},
-    {kOpcode | 0x5000, 0x07 | funct3(5), Class::kVectorLoad, Timing::kVectorUnitAccess,
-     Format::kVectorLoad},
-    {kOpcode3, 0x07 | funct3(6), Class::kVectorLoad, Timing::kVectorUnitAccess,
-     Format::kVectorLoad},
-    {kOpcode3, 0x27 | funct3(0), Class::kVectorStore, Timing::kVectorUnitAccess,
-     Format::kVectorStore},
+    {kOpcode3, 0x07 | funct3(0), Class::kVectorLoad, Timing::kVectorUnitAccess, Format::kVectorLoad},
+    {kOpcode | 0x5000, 0x07 | funct3(5), Class::kVectorLoad, Timing::kVectorUnitAccess, Format::kVectorLoad},
+    {kOpcode3, 0x07 | funct3(6), Class::kVectorLoad, Timing::kVectorUnitAccess, Format::kVectorLoad},
+    {kOpcode3, 0x27 | funct3(0), Class::kVectorStore, Timing::kVectorUnitAccess, Format::kVectorStore},
     {kOpcode | 0x5000, 0x27 | funct3(5), Class::kVectorStore, Timing::kVectorUnitAccess,
      Format::kVectorStore},
-    {kOpcode3, 0x27 | funct3(6), Class::kVectorStore, Timing::kVectorUnitAccess,
-     Format::kVectorStore},
+    {kOpcode3, 0x27 | funct3(6), Class::kVectorStore, Timing::kVectorUnitAccess, Format::kVectorStore},
 };
 
 const Row* find_row(std::span<const Row> rows, uint32_t word) {
@@ -336,9 +331,7 @@ const Row* find_row(std::span<const Row> rows, uint32_t word) {
 uint32_t bits(uint32_t word, int low, int count) { return word >> low & ((1u << count) - 1); }
 
 // An integer register as the scoreboard knows it: x0 is always ready and never written.
-uint8_t integer(uint32_t number) {
-  return number == 0 ? kNoRegister : static_cast<uint8_t>(number);
-}
+uint8_t integer(uint32_t number) { return number == 0 ? kNoRegister : static_cast<uint8_t>(number); }
 uint8_t floating(uint32_t number) { return static_cast<uint8_t>(kFloatBase + number); }
 uint8_t vector(uint32_t number) { return static_cast<uint8_t>(kVectorBase + number); }
 
@@ -348,15 +341,11 @@ uint8_t vector_operand1(uint32_t word) {
   switch (bits(word, 12, 3)) {
     case kIVV:
     case kFVV:
-    case kMVV:
-      return vector(number);
-    case kFVF:
-      return floating(number);
+    case kMVV: return vector(number);
+    case kFVF: return floating(number);
     case kIVX:
-    case kMVX:
-      return integer(number);
-    default:
-      return kNoRegister;
+    case kMVX: return integer(number);
+    default: return kNoRegister;
   }
 }
 
@@ -402,8 +391,7 @@ void decode_vector_arithmetic(uint32_t word, Format format, Instruction& result)
   const uint32_t rd = bits(word, 7, 5);
   result.destination = vector(rd);
   if (format != Format::kVectorSource1) result.sources[0] = vector(bits(word, 20, 5));
-  if (format == Format::kVector || format == Format::kVectorAdd ||
-      format == Format::kVectorSource1) {
+  if (format == Format::kVector || format == Format::kVectorAdd || format == Format::kVectorSource1) {
     result.sources[1] = vector_operand1(word);
   }
   if (format == Format::kVectorAdd) result.sources[2] = vector(rd);
@@ -424,8 +412,8 @@ void decode_operands(uint32_t word, Format format, Instruction& result) {
   const uint32_t short2 = bits(word, 2, 5);
   const uint32_t low1 = bits(word, 7, 3) + 8;
   const uint32_t low2 = bits(word, 2, 3) + 8;
-  auto set = [&result](uint8_t destination, uint8_t source0 = kNoRegister,
-                       uint8_t source1 = kNoRegister, uint8_t source2 = kNoRegister) {
+  auto set = [&result](uint8_t destination, uint8_t source0 = kNoRegister, uint8_t source1 = kNoRegister,
+                       uint8_t source2 = kNoRegister) {
     result.destination = destination;
     result.sources = {source0, source1, source2, kNoRegister};
   };
@@ -443,9 +431,7 @@ void decode_operands(uint32_t word, Format format, Instruction& result) {
     case Format::kFloatStore: set(kNoRegister, integer(rs1), floating(rs2)); break;
     case Format::kFloat1: set(floating(rd), floating(rs1)); break;
     case Format::kFloat2: set(floating(rd), floating(rs1), floating(rs2)); break;
-    case Format::kFloat3:
-      set(floating(rd), floating(rs1), floating(rs2), floating(bits(word, 27, 5)));
-      break;
+    case Format::kFloat3: set(floating(rd), floating(rs1), floating(rs2), floating(bits(word, 27, 5))); break;
     case Format::kFloatToInteger1: set(integer(rd), floating(rs1)); break;
     case Format::kFloatToInteger2: set(integer(rd), floating(rs1), floating(rs2)); break;
     case Format::kIntegerToFloat: set(floating(rd), integer(rs1)); break;

@@ -38,10 +38,11 @@ enum class Timing : uint8_t {
   kStore,
   kConditionalBranch,
   kJump,
-  kSystem,        // fences, CSR accesses, ecall: waits for all that went before
+  kSystem,  // fences, CSR accesses, ecall: waits for all that went before
   kVectorConfig,
-  kVectorArithmetic,  // one pass over the register group
-  kVectorWidening,    // a destination or source of twice the group
+  kVectorArithmetic,  // sums, products and conversions: one pass over the register group
+  kVectorSimple,  // integers but their products, logic, comparisons, extrema, merges, slides, moves: the same
+  kVectorWidening,  // a destination or source of twice the group
   kVectorDivide,
   kVectorReduction,
   kVectorOrderedReduction,  // one element after the other
@@ -68,11 +69,11 @@ struct Instruction {
   Timing timing = Timing::kInteger;
   uint8_t destination = kNoRegister;
   std::array<uint8_t, 4> sources = {kNoRegister, kNoRegister, kNoRegister, kNoRegister};
-  uint8_t length = 4;              // bytes of the instruction
-  uint8_t element_bytes_log2 = 0;  // of a unit-stride vector access
-  uint8_t fields = 1;              // segment fields, or registers of a whole-register move
-  bool is_double = false;          // a scalar float operation of 64 bits
-  bool jumps_backward = false;     // of a conditional branch
+  uint8_t length = 4;                 // bytes of the instruction
+  uint8_t element_bytes_log2 = 0;     // of a unit-stride vector access
+  uint8_t fields = 1;                 // segment fields, or registers of a whole-register move
+  bool is_double = false;             // a scalar float operation of 64 bits
+  bool jumps_backward = false;        // of a conditional branch
   bool has_immediate_length = false;  // vsetivli
   bool keeps_length = false;          // vsetvli x0, x0
   bool has_static_type = false;       // vsetvli and vsetivli

@@ -17,8 +17,7 @@ namespace {
 bool is_host(const std::string& host) {
   if (host.empty() || host.size() > 253) return false;
   for (const char c : host)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_')
-      return false;
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_') return false;
   return true;
 }
 

@@ -8,7 +8,7 @@ namespace tc::rpc {
 constexpr int kTrackerPort = 9190;
 
 struct Address {
-  std::string host;                // or unix:/PATH, a socket of this machine, with port 0
+  std::string host;  // or unix:/PATH, a socket of this machine, with port 0
   int port = 0;
 
   // "host:port" as gRPC takes it, IPv6 in brackets.

@@ -88,9 +88,7 @@ const char* name_of(Role role) {
   return "";
 }
 
-std::string Certificate::holder() const {
-  return std::string("the ") + name_of(role) + " '" + name + "'";
-}
+std::string Certificate::holder() const { return std::string("the ") + name_of(role) + " '" + name + "'"; }
 
 Certificate read_certificate(const std::string& pem) {
   const Bio text = bytes_of(pem);
@@ -100,8 +98,8 @@ Certificate read_certificate(const std::string& pem) {
   certificate.serial = serial_of(x509.get());
   certificate.begins = seconds_of(X509_get0_notBefore(x509.get()));
   certificate.ends = seconds_of(X509_get0_notAfter(x509.get()));
-  const Names names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(x509.get(), NID_subject_alt_name, nullptr, nullptr)));
+  const Names names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(x509.get(), NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; i < (names ? sk_GENERAL_NAME_num(names.get()) : 0); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
     if (name->type != GEN_URI) continue;
@@ -133,8 +131,7 @@ bool is_signed_by(const std::string& certificate, const std::string& authority) 
 
 bool is_holder_name(const std::string& text) {
   const char* const inner = "abcdefghijklmnopqrstuvwxyz0123456789._-";
-  return !text.empty() && text.size() <= 63 &&
-         text.find_first_not_of(inner) == std::string::npos &&
+  return !text.empty() && text.size() <= 63 && text.find_first_not_of(inner) == std::string::npos &&
          std::string("._-").find(text[0]) == std::string::npos;
 }
 
@@ -148,8 +145,7 @@ std::string day_of(int64_t seconds) {
 
 std::string time_problem(const Certificate& certificate, int64_t now) {
   if (now > certificate.ends) return "ended on " + day_of(certificate.ends);
-  if (now < certificate.begins)
-    return "begins on " + day_of(certificate.begins) + " by this machine's clock";
+  if (now < certificate.begins) return "begins on " + day_of(certificate.begins) + " by this machine's clock";
   return "";
 }
 

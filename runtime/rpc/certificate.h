@@ -13,11 +13,11 @@ const char* name_of(Role role);
 // The holder stands in the certificate as the URI "tc://ROLE/NAME", for instance tc://agent/board7.
 // An agent's certificate also has the host name "NAME.tc-agent", which TLS compares.
 struct Certificate {
-  bool named = false;               // false: without such a URI, as earlier versions made them
+  bool named = false;  // false: without such a URI, as earlier versions made them
   Role role = Role::Client;
   std::string name;
-  std::string serial;               // upper-case hex, as `openssl x509 -serial` writes it
-  int64_t begins = 0, ends = 0;     // seconds since 1970
+  std::string serial;            // upper-case hex, as `openssl x509 -serial` writes it
+  int64_t begins = 0, ends = 0;  // seconds since 1970
   // "the agent 'board7'".
   std::string holder() const;
 };

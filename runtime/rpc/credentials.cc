@@ -21,7 +21,8 @@ std::string advice(const std::string& folder) {
 }
 
 std::string anew(const std::string& what) {
-  return "; issue " + what + " with `python -m tc certs init` where the authority's key is, and copy "
+  return "; issue " + what +
+         " with `python -m tc certs init` where the authority's key is, and copy "
          "the files here";
 }
 
@@ -36,8 +37,8 @@ std::string read_pem(const std::string& folder, const std::string& name, bool se
                              advice(folder));
   if (secret && (status.st_mode & 077) != 0)
     throw std::runtime_error("the private key " + path +
-                             " is open to other users of this machine; close it with `chmod 600 " +
-                             path + "`");
+                             " is open to other users of this machine; close it with `chmod 600 " + path +
+                             "`");
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (text.find("-----BEGIN ") == std::string::npos)
     throw std::runtime_error("the credentials file " + path + " is not PEM" + advice(folder));
@@ -66,11 +67,12 @@ void check(const Credentials& credentials, int64_t now) {
                         "; make another authority with `python -m tc certs init --folder NEW`");
   const Certificate& own = credentials.own;
   if (!own.named)
-    fail(path, "has no name in it, as those of earlier versions; issue new ones with `python -m tc "
-               "certs init` where the authority's key is, and copy the files here");
+    fail(path,
+         "has no name in it, as those of earlier versions; issue new ones with `python -m tc "
+         "certs init` where the authority's key is, and copy the files here");
   if (own.role != credentials.role)
-    fail(path, "is that of " + own.holder() + ", and this program is " +
-                   (name == "agent" ? "an " : "a ") + name + anew("one for it"));
+    fail(path, "is that of " + own.holder() + ", and this program is " + (name == "agent" ? "an " : "a ") +
+                   name + anew("one for it"));
   if (const std::string problem = time_problem(own, now); !problem.empty())
     fail(path, problem + anew("another"));
   if (!is_signed_by(credentials.certificate, credentials.authority))
@@ -132,8 +134,7 @@ Credentials insecure_credentials(const Address& address) {
 
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Credentials& credentials) {
   if (credentials.insecure) return grpc::InsecureChannelCredentials();
-  return grpc::SslCredentials(
-      {credentials.authority, credentials.key, credentials.certificate});
+  return grpc::SslCredentials({credentials.authority, credentials.key, credentials.certificate});
 }
 
 std::string expiry_warning(const Credentials& credentials) {

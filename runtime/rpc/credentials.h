@@ -18,8 +18,8 @@ struct Credentials {
   Role role = Role::Client;
   std::string folder;
   std::string authority, certificate, key;
-  Certificate own;             // what `certificate` says
-  std::string stamp;           // of the files when they were read (credentials_stamp)
+  Certificate own;    // what `certificate` says
+  std::string stamp;  // of the files when they were read (credentials_stamp)
 };
 
 // $TC_CREDENTIALS, else $XDG_CONFIG_HOME/tc, else ~/.config/tc.

@@ -15,16 +15,16 @@ constexpr size_t kWord = 128;
 constexpr int kMostFeatures = 512;
 
 bool is_hex(const std::string& text, size_t size) {
-  return text.size() == size &&
-         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return text.size() == size && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 // The first of the fields that is no word, or empty.
 std::string word_problem(const char* name, const std::string& value, size_t limit = kWord) {
   if (is_word(value, limit)) return "";
   return std::string("the field '") + name + "' is " +
-         (value.empty() ? "empty" : "'" + printable(value, 60) + "', which is no plain text of at most " +
-                                        std::to_string(limit) + " characters");
+         (value.empty() ? "empty"
+                        : "'" + printable(value, 60) + "', which is no plain text of at most " +
+                              std::to_string(limit) + " characters");
 }
 
 template <class Words>
@@ -71,8 +71,7 @@ std::string printable(const std::string& text, size_t limit) {
 bool is_word(const std::string& text, size_t limit) {
   if (text.empty() || text.size() > limit) return false;
   for (const char c : text)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._-+/ ()@:,", c))
-      return false;
+    if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._-+/ ()@:,", c)) return false;
   return text.find('\0') == std::string::npos;
 }
 
@@ -85,8 +84,9 @@ std::string device_problem(const DeviceInfo& device) {
       word_problem("device.name", device.name(), 64),
       address_problem(device.address()),
       word_problem("device.runner", device.runner(), 32),
-      known_unit ? "" : "the field 'device.unit' is '" + printable(device.unit(), 60) +
-                            "', neither 'seconds' nor 'simulated cycles'",
+      known_unit ? ""
+                 : "the field 'device.unit' is '" + printable(device.unit(), 60) +
+                       "', neither 'seconds' nor 'simulated cycles'",
       word_problem("device.architecture", device.architecture(), 32),
       words_problem("device.features", device.features()),
       words_problem("device.isolation", device.isolation()),

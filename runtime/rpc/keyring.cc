@@ -64,8 +64,9 @@ std::string certificate_problem(const Certificate& certificate, bool revoked) {
     return "has no name in it, as those of earlier versions; issue new ones with `python -m tc certs "
            "init` where the authority's key is, and copy the files";
   const std::string command =
-      certificate.role == Role::Tracker ? "init" : "add " + certificate.name +
-          (certificate.role == Role::Client ? " --role client" : "");
+      certificate.role == Role::Tracker
+          ? "init"
+          : "add " + certificate.name + (certificate.role == Role::Client ? " --role client" : "");
   const std::string again = "; issue another with `python -m tc certs " + command + "`";
   if (revoked)
     return "of " + certificate.holder() + " is revoked (serial " + certificate.serial + ")" + again;
@@ -84,8 +85,7 @@ std::set<std::string> load_revoked(const std::string& folder) {
   std::set<std::string> serials;
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return serials;
-  if (!S_ISREG(status.st_mode) || status.st_size > kMostListBytes)
-    fail("is no file of at most 1 MiB");
+  if (!S_ISREG(status.st_mode) || status.st_size > kMostListBytes) fail("is no file of at most 1 MiB");
   std::ifstream file(path);
   if (!file) fail("cannot be read");
   std::string line;
@@ -153,7 +153,7 @@ void Keyring::look() {
   const int64_t now = std::time(nullptr);
   const std::string warning = expiry_warning(credentials_);
   if (warning.empty() || now - warned_ < kDay) return;
-  if (warned_ != 0) log_line("warning: " + warning);   // the first day's is said at the start
+  if (warned_ != 0) log_line("warning: " + warning);  // the first day's is said at the start
   warned_ = now;
 }
 
@@ -190,8 +190,7 @@ void Keyring::look_at_revoked() {
   }
 }
 
-Status check_caller(const grpc::ServerContextBase& context, Keyring& keyring, Role role,
-                    Caller* caller) {
+Status check_caller(const grpc::ServerContextBase& context, Keyring& keyring, Role role, Caller* caller) {
   caller->peer = context.peer();
   if (keyring.insecure()) return Status::OK;
   const Certificate certificate = peer_certificate(*context.auth_context());
@@ -202,13 +201,13 @@ Status check_caller(const grpc::ServerContextBase& context, Keyring& keyring, Ro
   if (certificate.role == role) return Status::OK;
   const std::string name = name_of(role);
   return Status(StatusCode::PERMISSION_DENIED,
-                "this call needs the certificate of " + std::string(name == "agent" ? "an " : "a ") +
-                    name + ", and the caller's is that of " + certificate.holder() + "; use the files " +
-                    name + ".pem and " + name + ".key of `python -m tc certs init`");
+                "this call needs the certificate of " + std::string(name == "agent" ? "an " : "a ") + name +
+                    ", and the caller's is that of " + certificate.holder() + "; use the files " + name +
+                    ".pem and " + name + ".key of `python -m tc certs init`");
 }
 
-std::string server_problem(const grpc::AuthContext& context, const Credentials& credentials,
-                           Role role, const std::string& name) {
+std::string server_problem(const grpc::AuthContext& context, const Credentials& credentials, Role role,
+                           const std::string& name) {
   if (credentials.insecure) return "";
   const Certificate certificate = peer_certificate(context);
   const bool revoked = load_revoked(credentials.folder).count(certificate.serial) != 0;

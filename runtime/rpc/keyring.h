@@ -48,18 +48,18 @@ class Keyring {
   std::mutex mutex_;
   Credentials credentials_;
   int64_t generation_ = 1, fetched_ = 0;
-  std::string seen_;                 // stamp of the files that were tried last
+  std::string seen_;  // stamp of the files that were tried last
   std::string revoked_stamp_;
   std::set<std::string> revoked_;
-  double looked_ = 0;                // seconds
-  int64_t warned_ = 0;               // seconds since 1970
+  double looked_ = 0;   // seconds
+  int64_t warned_ = 0;  // seconds since 1970
 };
 
 // Who calls: from its certificate. Without a name where the server is insecure.
 struct Caller {
   std::string name;
   int64_t certificate_ends = 0;
-  std::string peer;                  // address and port
+  std::string peer;  // address and port
 };
 
 // OK where the caller's certificate has that role and a name, is valid now and not revoked; else a
@@ -68,8 +68,8 @@ grpc::Status check_caller(const grpc::ServerContextBase& context, Keyring& keyri
                           Caller* caller);
 
 // The same for the server that a client has called: empty, or why it is not the one meant.
-std::string server_problem(const grpc::AuthContext& context, const Credentials& credentials,
-                           Role role, const std::string& name);
+std::string server_problem(const grpc::AuthContext& context, const Credentials& credentials, Role role,
+                           const std::string& name);
 
 // Tells whoever looks after the server that a call was refused. Returns the status.
 grpc::Status log_refusal(const char* call, const Caller& caller, const grpc::Status& status);

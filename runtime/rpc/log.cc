@@ -9,6 +9,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 
+#include "runtime/foreign_text.h"
 #include "runtime/rpc/fields.h"
 
 namespace tc::rpc {
@@ -57,6 +58,12 @@ bool LineLimit::pass(int64_t now, int64_t* left_out) {
   return true;
 }
 
+std::string one_line(const std::string& text) {
+  std::string shown(show_name(text.data(), text.size(), nullptr, 0, kMostOfLine), 0);
+  show_name(text.data(), text.size(), shown.data(), shown.size() + 1, kMostOfLine);
+  return shown;
+}
+
 void log_line(const std::string& text) {
   std::fprintf(stderr, "%s: %s\n", program_name().c_str(), printable(text, 600).c_str());
 }
@@ -67,9 +74,9 @@ void log_line(const std::string& text, LineLimit& limit) {
                           .count();
   int64_t left_out = 0;
   if (!limit.pass(now, &left_out)) return;
-  log_line(left_out == 0 ? text
-                         : text.substr(0, 500) + " (" + std::to_string(left_out) +
-                               " lines before this were left out)");
+  log_line(left_out == 0
+               ? text
+               : text.substr(0, 500) + " (" + std::to_string(left_out) + " lines before this were left out)");
 }
 
 void silence_grpc() {

@@ -17,9 +17,13 @@ class LineLimit {
  private:
   static constexpr int64_t kBurst = 20, kPause = 3000;
   std::mutex mutex_;
-  int64_t full_at_ = 0;        // when all of the burst may be used again
+  int64_t full_at_ = 0;  // when all of the burst may be used again
   int64_t left_out_ = 0;
 };
+
+// A text of which parts may be anybody's as one line: what cannot be seen is an escape (see
+// runtime/foreign_text.h).
+std::string one_line(const std::string& text);
 
 // A line on standard error behind the program's name: at most 600 characters, with what is not
 // printable as '?'.

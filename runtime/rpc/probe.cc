@@ -37,8 +37,7 @@ bool ready(int descriptor, short what, Clock::time_point end) {
 }
 
 // Sends `bytes` over a new connection; the first bytes of the answer, or what became of it.
-Answer ask(const addrinfo& where, const std::string& bytes, Clock::time_point end,
-           std::string& answer) {
+Answer ask(const addrinfo& where, const std::string& bytes, Clock::time_point end, std::string& answer) {
   Socket socket{::socket(where.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (socket.descriptor < 0) return Answer::Silent;
   if (connect(socket.descriptor, where.ai_addr, where.ai_addrlen) != 0) {

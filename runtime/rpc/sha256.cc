@@ -20,9 +20,7 @@ Sha256::Sha256() : state_(std::make_unique<State>()) {
 
 Sha256::~Sha256() = default;
 
-void Sha256::add(const void* data, size_t size) {
-  EVP_DigestUpdate(state_->context, data, size);
-}
+void Sha256::add(const void* data, size_t size) { EVP_DigestUpdate(state_->context, data, size); }
 
 std::string Sha256::hex() {
   unsigned char digest[EVP_MAX_MD_SIZE];

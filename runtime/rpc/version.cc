@@ -23,8 +23,8 @@ Version own_version() {
 
 std::string version_problem(const Version& theirs, const std::string& us, const std::string& them) {
   if (theirs.major() == kWireMajor) return "";
-  return them + " speaks " + version_text(theirs) + ", " + us + " speaks " +
-         version_text(own_version()) + ": update " + (theirs.major() < kWireMajor ? them : us);
+  return them + " speaks " + version_text(theirs) + ", " + us + " speaks " + version_text(own_version()) +
+         ": update " + (theirs.major() < kWireMajor ? them : us);
 }
 
 }  // namespace tc::rpc

@@ -46,12 +46,11 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-AuditLog::AuditLog(std::string path, int64_t most_bytes)
-    : path_(std::move(path)), most_bytes_(most_bytes) {
+AuditLog::AuditLog(std::string path, int64_t most_bytes) : path_(std::move(path)), most_bytes_(most_bytes) {
   open_file();
   if (file_ < 0)
-    throw std::runtime_error("the audit log " + path_ + " cannot be appended to (" +
-                             std::strerror(errno) + "); name another file with --audit-log");
+    throw std::runtime_error("the audit log " + path_ + " cannot be appended to (" + std::strerror(errno) +
+                             "); name another file with --audit-log");
 }
 
 AuditLog::~AuditLog() {

@@ -34,7 +34,7 @@ class AuditLog {
 
   const std::string path_;
   const int64_t most_bytes_;
-  rpc::LineLimit limit_;         // of what is said of a full disk
+  rpc::LineLimit limit_;  // of what is said of a full disk
   std::mutex mutex_;
   int file_ = -1;
   int64_t bytes_ = 0;

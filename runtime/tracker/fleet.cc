@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <stdexcept>
 
 #include "runtime/rpc/fields.h"
@@ -49,8 +50,7 @@ std::string misfit(const rpc::AcquireRequest& request, const rpc::DeviceInfo& de
   }
   if (!lacks.empty()) return "lacks" + lacks;
   if (!request.runner().empty() && device.runner() != request.runner()) return "another runner";
-  if (!request.device_key().empty() && device.key() != request.device_key())
-    return "another kind of device";
+  if (!request.device_key().empty() && device.key() != request.device_key()) return "another kind of device";
   return "";
 }
 
@@ -60,6 +60,12 @@ Status unknown_lease() {
   return refuse(StatusCode::NOT_FOUND,
                 "this lease has ended: it was not renewed in time, its device failed or went away, "
                 "or the tracker was started anew; acquire a device again");
+}
+
+// Who asks, for people: the name in its certificate and what it calls itself.
+std::string client_text(const rpc::Caller& caller, const rpc::AcquireRequest& request) {
+  return caller.name.empty() || request.client().empty() ? caller.name + request.client()
+                                                         : caller.name + " (" + request.client() + ")";
 }
 
 // Names a lease in the audit log without giving away its token.
@@ -114,10 +120,10 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
   if (device.session.empty()) device.session = request.session();
   if (device.session != request.session()) {
     if (device.replaced.count(request.session()))
-      return refuse(StatusCode::ALREADY_EXISTS,
-                    "the name '" + name + "' is now that of another agent, at " +
-                        device.info.address() + "; give this one a certificate of its own (`python -m tc "
-                        "certs add`), or with --insecure another --name");
+      return refuse(StatusCode::ALREADY_EXISTS, "the name '" + name + "' is now that of another agent, at " +
+                                                    device.info.address() +
+                                                    "; give this one a certificate of its own (`python -m tc "
+                                                    "certs add`), or with --insecure another --name");
     if (device.replaced.size() >= kMostReplaced) device.replaced.clear();
     device.replaced.insert(device.session);
     device.session = request.session();
@@ -137,72 +143,125 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
   return Status::OK;
 }
 
-Status Fleet::begin_wait(const rpc::AcquireRequest& request, const rpc::Caller& caller) {
+Status Fleet::may_wait(const rpc::Caller& caller) const {
   if (waiting_.size() >= kMostWaiting)
-    return refuse(StatusCode::RESOURCE_EXHAUSTED,
-                  "more than " + std::to_string(kMostWaiting) +
-                      " clients wait for devices already; try again later");
+    return refuse(StatusCode::RESOURCE_EXHAUSTED, "more than " + std::to_string(kMostWaiting) +
+                                                      " clients wait for devices already; try again later");
   const auto of_one = std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& other) {
-    return !caller.name.empty() && other.client == caller.name;
+    return !caller.name.empty() && other.caller.name == caller.name;
   });
   if (static_cast<size_t>(of_one) >= kMostWaitingOfOne)
-    return refuse(StatusCode::RESOURCE_EXHAUSTED,
-                  "the client '" + caller.name + "' waits for devices " +
-                      std::to_string(kMostWaitingOfOne) + " times already; try again later");
-  waiting_.push_back({&request, caller.name});
+    return refuse(StatusCode::RESOURCE_EXHAUSTED, "the client '" + caller.name + "' waits for devices " +
+                                                      std::to_string(kMostWaitingOfOne) +
+                                                      " times already; try again later");
   return Status::OK;
 }
 
-void Fleet::lend(Device& device, const rpc::AcquireRequest& request, const rpc::Caller& caller,
-                 int64_t now) {
+void Fleet::lend(Device& device, const rpc::AcquireRequest& request, const rpc::Caller& caller, int64_t now) {
   device.token = random_token();
   device.holder = caller.name;
-  device.client = caller.name.empty() || request.client().empty()
-                      ? caller.name + request.client()
-                      : caller.name + " (" + request.client() + ")";
+  device.client = client_text(caller, request);
   device.lease_start = device.last_use = now;
   device.lease_end = now + options_.lease_ms;
   device.failed_in_lease = false;
   note("leased", device, caller.peer, request.target());
 }
 
-Status Fleet::acquire(const rpc::AcquireRequest& request, const std::function<bool()>& gave_up,
-                      rpc::Lease* lease, const rpc::Caller& caller) {
-  std::unique_lock lock(mutex_);
-  if (Status status = begin_wait(request, caller); !status.ok()) return status;
-  const auto place = std::prev(waiting_.end());
-  const int64_t end = clock_() + request.wait_ms();
+Fleet::Place Fleet::acquire_later(const rpc::AcquireRequest& request, const rpc::Caller& caller,
+                                  Answer answer) {
+  Place place = 0;
+  std::vector<Answered> answered;
+  {
+    const std::lock_guard lock(mutex_);
+    if (Status status = may_wait(caller); !status.ok()) {
+      answered.push_back({std::move(answer), status, {}});
+    } else {
+      const int64_t now = clock_();
+      place = ++last_place_;
+      waiting_.push_back({place, &request, caller, now, now + request.wait_ms(), std::move(answer)});
+      answered = take_answered();
+    }
+  }
+  tell(answered);
+  return place;
+}
+
+void Fleet::give_up(Place place) {
+  std::vector<Answered> answered;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [&](const Waiting& one) { return one.place == place; });
+    if (found == waiting_.end()) return;
+    answered.push_back({std::move(found->answer), refuse(StatusCode::CANCELLED, "the client gave up"), {}});
+    waiting_.erase(found);
+    changed_.notify_all();
+  }
+  tell(answered);
+}
+
+void Fleet::serve_waiting() {
+  std::vector<Answered> answered;
+  {
+    std::unique_lock lock(mutex_);
+    // Also looks whether a lease has run out.
+    changed_.wait_for(lock, std::chrono::milliseconds(50));
+    answered = take_answered();
+  }
+  tell(answered);
+}
+
+std::vector<Fleet::Answered> Fleet::take_answered() {
+  const int64_t now = clock_();
   const int64_t settled = start_ + options_.missed_heartbeats * options_.heartbeat_ms;
-  Status status = Status::OK;
-  while (true) {
-    const int64_t now = clock_();
-    expire(now);
+  expire(now);
+  std::vector<Answered> answered;
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    const rpc::AcquireRequest& request = *one->request;
+    Status status = Status::OK;
+    rpc::Lease lease;
+    bool over = true;
     if (closed_) {
       status = refuse(StatusCode::UNAVAILABLE, "the tracker is being stopped");
-      break;
+    } else if (Device* device = pick(request, now)) {
+      lend(*device, request, one->caller, now);
+      lease = lease_of(*device, now);
+    } else {
+      const bool any = std::any_of(devices_.begin(), devices_.end(), [&](const auto& entry) {
+        return misfit(request, entry.second.info).empty();
+      });
+      over = now >= one->end || (!any && now >= settled);
+      if (over) status = none_left(request, now);
     }
-    if (Device* device = pick(request, now)) {
-      lend(*device, request, caller, now);
-      *lease = lease_of(*device, now);
-      break;
+    if (!over) {
+      ++one;
+      continue;
     }
-    const bool any = std::any_of(devices_.begin(), devices_.end(), [&](const auto& entry) {
-      return misfit(request, entry.second.info).empty();
-    });
-    if (now >= end || (!any && now >= settled)) {
-      status = none_left(request, now);
-      break;
-    }
-    if (gave_up()) {
-      status = refuse(StatusCode::CANCELLED, "the client gave up");
-      break;
-    }
-    // Also looks whether a lease has run out or the client has gone.
-    changed_.wait_for(lock, std::chrono::milliseconds(50));
+    answered.push_back({std::move(one->answer), status, lease});
+    one = waiting_.erase(one);
   }
-  waiting_.erase(place);
-  changed_.notify_all();
-  return status;
+  if (!answered.empty()) changed_.notify_all();
+  return answered;
+}
+
+void Fleet::tell(const std::vector<Answered>& answered) {
+  for (const Answered& one : answered) one.answer(one.status, one.lease);
+}
+
+Status Fleet::acquire(const rpc::AcquireRequest& request, const std::function<bool()>& gave_up,
+                      rpc::Lease* lease, const rpc::Caller& caller) {
+  const auto result = std::make_shared<std::promise<Status>>();
+  std::future<Status> status = result->get_future();
+  const Place place =
+      acquire_later(request, caller, [lease, result](const Status& found, const rpc::Lease& lent) {
+        *lease = lent;
+        result->set_value(found);
+      });
+  while (status.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (gave_up()) give_up(place);
+    else serve_waiting();
+  }
+  return status.get();
 }
 
 Status Fleet::renew(const std::string& token, rpc::Lease* lease, const rpc::Caller& caller) {
@@ -213,6 +272,11 @@ Status Fleet::renew(const std::string& token, rpc::Lease* lease, const rpc::Call
   Device* device = find_held(token, caller, &problem);
   if (!device) return problem;
   device->lease_end = now + options_.lease_ms;
+  if (waits_for(*device)) {
+    device->lease_end = std::min(device->lease_end, longest_end(*device));
+    expire(now);
+    if (device->token != token) return find_held(token, caller, &problem), problem;
+  }
   *lease = lease_of(*device, now);
   return Status::OK;
 }
@@ -229,8 +293,7 @@ Status Fleet::release(const std::string& token, const rpc::Caller& caller) {
   return problem.error_code() == StatusCode::NOT_FOUND ? Status::OK : problem;
 }
 
-int Fleet::lease_left_ms(const std::string& name, const std::string& token,
-                         const std::string& client) {
+int Fleet::lease_left_ms(const std::string& name, const std::string& token, const std::string& client) {
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_();
   expire(now);
@@ -241,16 +304,14 @@ int Fleet::lease_left_ms(const std::string& name, const std::string& token,
   return static_cast<int>(found->second.lease_end - now);
 }
 
-Status Fleet::report_failure(const std::string& token, const std::string& reason,
-                             const rpc::Caller& caller) {
+Status Fleet::report_failure(const std::string& token, const std::string& reason, const rpc::Caller& caller) {
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_();
   expire(now);
   Status problem;
   Device* device = find_held(token, caller, &problem);
   if (!device) return problem;
-  if (now - device->last_failure > int64_t{kForgetFailure} * options_.quarantine_ms)
-    device->failures = 0;
+  if (now - device->last_failure > int64_t{kForgetFailure} * options_.quarantine_ms) device->failures = 0;
   device->failed_in_lease = true;
   device->last_failure = now;
   device->reason = rpc::printable(reason, 200);
@@ -271,9 +332,19 @@ void Fleet::list(rpc::DevicesReply* reply) {
   for (const auto& [name, device] : devices_) {
     rpc::DeviceState* state = reply->add_devices();
     *state->mutable_device() = device.info;
-    state->set_state(!device.token.empty() ? "leased"
-                                           : device.quarantine_end > now ? "quarantined" : "free");
+    state->set_state(!device.token.empty() ? "leased" : device.quarantine_end > now ? "quarantined" : "free");
     state->set_client(device.client);
+    if (!device.token.empty()) {
+      state->set_lease_seconds(static_cast<double>(now - device.lease_start) / 1000);
+      state->set_longest_lease_seconds(static_cast<double>(options_.longest_lease_ms) / 1000);
+    }
+    for (const Waiting& one : waiting_) {
+      if (!misfit(*one.request, device.info).empty()) continue;
+      rpc::WaitingClient* waiting = state->add_waiting();
+      waiting->set_client(client_text(one.caller, *one.request));
+      waiting->set_seconds(static_cast<double>(now - one.since) / 1000);
+      waiting->set_seconds_left(static_cast<double>(std::max<int64_t>(one.end - now, 0)) / 1000);
+    }
     state->set_measured(device.measured);
     state->set_certificate_ends(device.certificate_ends);
     state->set_seconds_since_heartbeat(static_cast<double>(now - device.heartbeat) / 1000);
@@ -281,9 +352,13 @@ void Fleet::list(rpc::DevicesReply* reply) {
 }
 
 void Fleet::close() {
-  const std::lock_guard lock(mutex_);
-  closed_ = true;
-  changed_.notify_all();
+  std::vector<Answered> answered;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    answered = take_answered();
+  }
+  tell(answered);
 }
 
 void Fleet::expire(int64_t now) {
@@ -295,7 +370,11 @@ void Fleet::expire(int64_t now) {
       entry = devices_.erase(entry);
       continue;
     }
-    if (!device.token.empty() && now >= device.lease_end) end_lease(device, "lease ran out");
+    if (!device.token.empty() && now >= device.lease_end) {
+      const bool overdue = now >= longest_end(device) && waits_for(device);
+      if (overdue) device.overdue_token = device.token;
+      end_lease(device, overdue ? "longest lease over" : "lease ran out");
+    }
     ++entry;
   }
 }
@@ -308,11 +387,16 @@ void Fleet::end_lease(Device& device, const char* event) {
   changed_.notify_all();
 }
 
-Fleet::Device* Fleet::find_held(const std::string& token, const rpc::Caller& caller,
-                                Status* problem) {
+Fleet::Device* Fleet::find_held(const std::string& token, const rpc::Caller& caller, Status* problem) {
   *problem = unknown_lease();
   if (token.empty()) return nullptr;
   for (auto& [name, device] : devices_) {
+    if (device.overdue_token == token)
+      *problem = refuse(StatusCode::NOT_FOUND,
+                        "this lease of the device '" + name +
+                            "' has ended: another client waited for it, and the longest lease "
+                            "is " +
+                            seconds_text(options_.longest_lease_ms) + " then; acquire a device again");
     if (device.token != token) continue;
     *problem = device.holder == caller.name
                    ? Status::OK
@@ -320,6 +404,14 @@ Fleet::Device* Fleet::find_held(const std::string& token, const rpc::Caller& cal
                             "this lease is that of the client '" + device.holder + "', and the caller is '" +
                                 caller.name + "'; acquire a device of your own");
     return problem->ok() ? &device : nullptr;
+  }
+  return nullptr;
+}
+
+const Fleet::Waiting* Fleet::waits_for(const Device& device) const {
+  for (const Waiting& one : waiting_) {
+    const bool another = one.caller.name.empty() || one.caller.name != device.holder;
+    if (another && misfit(*one.request, device.info).empty()) return &one;
   }
   return nullptr;
 }
@@ -338,8 +430,7 @@ Fleet::Device* Fleet::pick(const rpc::AcquireRequest& request, int64_t now) {
   for (auto& [name, device] : devices_) {
     if (!device.token.empty() || device.quarantine_end > now) continue;
     if (!misfit(request, device.info).empty() || someone_before_wants(&request, device)) continue;
-    if (!best || std::pair(device.failures, device.last_use) <
-                     std::pair(best->failures, best->last_use))
+    if (!best || std::pair(device.failures, device.last_use) < std::pair(best->failures, best->last_use))
       best = &device;
   }
   return best;
@@ -360,8 +451,9 @@ Status Fleet::none_left(const rpc::AcquireRequest& request, int64_t now) const {
                seconds_text(device.quarantine_end - now) + " (" + device.reason + ")";
     } else if (!device.token.empty()) {
       taken += (taken.empty() ? "" : ", ") + name + " is leased by " +
-               rpc::printable(device.client.empty() ? "someone" : device.client, 100) +
-               " since " + seconds_text(now - device.lease_start);
+               rpc::printable(device.client.empty() ? "someone" : device.client, 100) + " since " +
+               seconds_text(now - device.lease_start) + ", of at most " +
+               seconds_text(options_.longest_lease_ms);
     } else {
       taken += (taken.empty() ? "" : ", ") + name + " is promised to someone before";
     }
@@ -369,9 +461,9 @@ Status Fleet::none_left(const rpc::AcquireRequest& request, int64_t now) const {
   if (listed > kListedInTexts)
     (count ? taken : others) += " and " + std::to_string(listed - kListedInTexts) + " more";
   if (count)
-    return refuse(StatusCode::RESOURCE_EXHAUSTED,
-                  "every device that runs " + request.target() + " is taken: " + taken +
-                      "; wait longer, or start another agent");
+    return refuse(StatusCode::RESOURCE_EXHAUSTED, "every device that runs " + request.target() +
+                                                      " is taken: " + taken +
+                                                      "; wait longer, or start another agent");
   std::string wanted = request.architecture();
   for (const std::string& feature : request.features()) wanted += " " + feature;
   if (!request.runner().empty()) wanted += ", runner " + request.runner();

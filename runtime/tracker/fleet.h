@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <grpcpp/support/status.h>
 
@@ -22,9 +23,10 @@ class AuditLog;
 
 struct FleetOptions {
   int heartbeat_ms = 2000;
-  int missed_heartbeats = 3;       // then a device is gone
+  int missed_heartbeats = 3;  // then a device is gone
   int lease_ms = 10000;
-  int failures = 3;                // in a row: quarantine
+  int64_t longest_lease_ms = 3600000;  // of a lease that others wait for
+  int failures = 3;                    // in a row: quarantine
   int quarantine_ms = 60000;
 };
 
@@ -48,12 +50,22 @@ class Fleet {
   // came first get first. A fleet younger than three heartbeats waits for agents to join again.
   grpc::Status acquire(const rpc::AcquireRequest& request, const std::function<bool()>& gave_up,
                        rpc::Lease* lease, const rpc::Caller& caller = {});
+  // The same without waiting: `answer` is called once, before this returns or by serve_waiting, give_up or
+  // close of another thread; no lock is held meanwhile. The request lives until then.
+  using Answer = std::function<void(const grpc::Status&, const rpc::Lease&)>;
+  using Place = uint64_t;
+  Place acquire_later(const rpc::AcquireRequest& request, const rpc::Caller& caller, Answer answer);
+  void give_up(Place place);
+  // Waits until something changes, at most 50 ms, and answers those whose wait is over.
+  void serve_waiting();
+
+  // Renews a lease for as long as its device is free of others: past the longest lease it ends where another
+  // client waits for the device.
   grpc::Status renew(const std::string& token, rpc::Lease* lease, const rpc::Caller& caller = {});
   grpc::Status release(const std::string& token, const rpc::Caller& caller = {});
   // Time left of the lease, 0 where the token is not that of the device's present lease, or is held
   // by another client.
-  int lease_left_ms(const std::string& device, const std::string& token,
-                    const std::string& client = "");
+  int lease_left_ms(const std::string& device, const std::string& token, const std::string& client = "");
   grpc::Status report_failure(const std::string& token, const std::string& reason,
                               const rpc::Caller& caller = {});
   void list(rpc::DevicesReply* reply);
@@ -65,32 +77,47 @@ class Fleet {
   struct Device {
     rpc::DeviceInfo info;
     std::string session;
-    std::set<std::string> replaced;      // sessions of this name that a younger one followed
+    std::set<std::string> replaced;  // sessions of this name that a younger one followed
     int64_t measured = 0;
     int64_t heartbeat = 0;
     int64_t certificate_ends = 0;
-    std::string token;                   // of its lease; empty: none
-    std::string holder, client;          // name in the holder's certificate; who it is, for people
+    std::string token;           // of its lease; empty: none
+    std::string overdue_token;   // of the last lease that ended for being the longest
+    std::string holder, client;  // name in the holder's certificate; who it is, for people
     int64_t lease_end = 0, lease_start = 0;
     bool failed_in_lease = false;
-    int failures = 0;                    // in a row
+    int failures = 0;  // in a row
     int64_t last_failure = 0, quarantine_end = 0;
-    std::string reason;                  // of the last failure
+    std::string reason;  // of the last failure
     int64_t last_use = 0;
   };
   using Devices = std::map<std::string, Device>;
   struct Waiting {
+    Place place;
     const rpc::AcquireRequest* request;
-    std::string client;                  // name in its certificate
+    rpc::Caller caller;
+    int64_t since, end;
+    Answer answer;
+  };
+  struct Answered {
+    Answer answer;
+    grpc::Status status;
+    rpc::Lease lease;
   };
 
+  // What became of those whose wait is over; they wait no more.
+  std::vector<Answered> take_answered();
+  static void tell(const std::vector<Answered>& answered);
   void expire(int64_t now);
+  // Another client than the holder that waits for the device; null for none.
+  const Waiting* waits_for(const Device& device) const;
+  // When the lease has to end where another client waits.
+  int64_t longest_end(const Device& device) const { return device.lease_start + options_.longest_lease_ms; }
   void end_lease(Device& device, const char* event);
   void note(const char* event, const Device& device, const std::string& peer = "",
             const std::string& detail = "");
-  grpc::Status begin_wait(const rpc::AcquireRequest& request, const rpc::Caller& caller);
-  void lend(Device& device, const rpc::AcquireRequest& request, const rpc::Caller& caller,
-            int64_t now);
+  grpc::Status may_wait(const rpc::Caller& caller) const;
+  void lend(Device& device, const rpc::AcquireRequest& request, const rpc::Caller& caller, int64_t now);
   // The device that the caller holds under the token; null, with `*problem` saying why, where there is none.
   Device* find_held(const std::string& token, const rpc::Caller& caller, grpc::Status* problem);
   Device* pick(const rpc::AcquireRequest& request, int64_t now);
@@ -106,7 +133,8 @@ class Fleet {
   std::condition_variable changed_;
   bool closed_ = false;
   Devices devices_;
-  std::list<Waiting> waiting_;           // in order of their coming
+  std::list<Waiting> waiting_;  // in order of their coming
+  Place last_place_ = 0;
 };
 
 }  // namespace tc::tracker

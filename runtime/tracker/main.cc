@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "runtime/rpc/address.h"
+#include "runtime/rpc/command_line.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/log.h"
 #include "runtime/rpc/signals.h"
@@ -25,8 +26,7 @@ struct Options {
 int serve(const Options& options) {
   using namespace tc::rpc;
   const bool insecure = options.insecure;
-  const std::string where =
-      !options.listen.empty() ? options.listen : insecure ? "127.0.0.1" : "0.0.0.0";
+  const std::string where = !options.listen.empty() ? options.listen : insecure ? "127.0.0.1" : "0.0.0.0";
   const Address address = parse_address(where, kTrackerPort);
   const Credentials credentials =
       insecure ? insecure_credentials(address) : load_credentials(options.folder, Role::Tracker);
@@ -66,12 +66,17 @@ int main(int count, char** arguments) {
       ->check(times);
   app.add_option("--quarantine-ms", options.fleet.quarantine_ms, "of a device that failed three times")
       ->check(times);
-  CLI11_PARSE(app, count, arguments);
+  int64_t longest_lease = options.fleet.longest_lease_ms / 1000;
+  app.add_option("--longest-lease", longest_lease,
+                 "seconds after which a lease ends where another client waits for the device (default 3600)")
+      ->check(CLI::Range(1, 10000000));
+  if (const auto code = tc::rpc::parse_options(app, count, arguments)) return *code;
+  options.fleet.longest_lease_ms = longest_lease * 1000;
   tc::rpc::log_refusals("tc-tracker");
   try {
     return serve(options);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tc-tracker: %s\n", error.what());
+    std::fprintf(stderr, "tc-tracker: %s\n", tc::rpc::one_line(error.what()).c_str());
     return 1;
   }
 }

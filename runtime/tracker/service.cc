@@ -1,5 +1,7 @@
 #include "runtime/tracker/service.h"
 
+#include <malloc.h>
+
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -15,12 +17,16 @@
 namespace tc::tracker {
 namespace {
 
-using grpc::ServerContext;
+using Context = grpc::CallbackServerContext;
+using Reactor = grpc::ServerUnaryReactor;
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr int kMostThreads = 256;
+constexpr int kMostThreads = 32;  // beside those that gRPC has in any case
 constexpr size_t kMostMemory = 256 << 20;
+// One client waits 32 times at most.
+constexpr int kMostCallsPerConnection = 40;
+constexpr int kTrimMilliseconds = 2000;
 
 Status malformed(const std::string& problem) {
   return Status(StatusCode::INVALID_ARGUMENT, "the message is malformed: " + problem);
@@ -35,19 +41,41 @@ Status check_token(const std::string& token) {
   return rpc::is_token(token) ? Status::OK : malformed("the token is not 64 digits of hex");
 }
 
-class Service final : public rpc::Tracker::Service {
+// A call that waits for a device.
+class WaitForDevice final : public Reactor {
+ public:
+  WaitForDevice(Fleet& fleet, rpc::Lease* lease) : fleet_(fleet), lease_(lease) {}
+
+  void begin(const rpc::AcquireRequest& request, const rpc::Caller& caller) {
+    // Nothing below is called before the call is gRPC's, which is after this.
+    place_ = fleet_.acquire_later(request, caller, [this](const Status& status, const rpc::Lease& lease) {
+      *lease_ = lease;
+      Finish(status);
+    });
+  }
+
+ private:
+  void OnCancel() override { fleet_.give_up(place_); }
+  void OnDone() override { delete this; }
+
+  Fleet& fleet_;
+  rpc::Lease* const lease_;
+  Fleet::Place place_ = 0;
+};
+
+// No call waits in a thread of its own: who waits for a device has a place in the fleet's queue.
+class Service final : public rpc::Tracker::CallbackService {
  public:
   Service(Fleet& fleet, rpc::Keyring& keyring, const FleetOptions& options, AuditLog* audit)
       : fleet_(fleet), keyring_(keyring), heartbeat_ms_(options.heartbeat_ms), audit_(audit) {}
 
-  Status Announce(ServerContext* context, const rpc::AnnounceRequest* request,
-                  rpc::AnnounceReply* reply) override {
+  Reactor* Announce(Context* context, const rpc::AnnounceRequest* request,
+                    rpc::AnnounceReply* reply) override {
     *reply->mutable_version() = rpc::own_version();
     reply->set_heartbeat_ms(heartbeat_ms_);
     return serve("Announce", *context, rpc::Role::Agent, [&](const rpc::Caller& caller) {
       if (Status status = check_version(request->device().version(),
-                                        "the agent '" +
-                                            rpc::printable(request->device().name(), 64) + "'");
+                                        "the agent '" + rpc::printable(request->device().name(), 64) + "'");
           !status.ok())
         return status;
       if (const std::string problem = rpc::device_problem(request->device()); !problem.empty())
@@ -59,31 +87,34 @@ class Service final : public rpc::Tracker::Service {
     });
   }
 
-  Status Acquire(ServerContext* context, const rpc::AcquireRequest* request,
-                 rpc::Lease* lease) override {
-    return serve("Acquire", *context, rpc::Role::Client, [&](const rpc::Caller& caller) {
-      if (Status status = check_version(request->version(), "this program"); !status.ok())
-        return status;
+  Reactor* Acquire(Context* context, const rpc::AcquireRequest* request, rpc::Lease* lease) override {
+    rpc::Caller caller;
+    const Status status = check("Acquire", *context, rpc::Role::Client, [&](const rpc::Caller& found) {
+      caller = found;
+      if (Status status = check_version(request->version(), "this program"); !status.ok()) return status;
       if (const std::string problem = rpc::acquire_problem(*request); !problem.empty())
         return malformed(problem);
-      return fleet_.acquire(*request, [context] { return context->IsCancelled(); }, lease, caller);
+      return Status::OK;
     });
+    if (!status.ok()) return finish(*context, status);
+    auto* wait = new WaitForDevice(fleet_, lease);  // ends itself
+    wait->begin(*request, caller);
+    return wait;
   }
 
-  Status Renew(ServerContext* context, const rpc::LeaseName* name, rpc::Lease* lease) override {
+  Reactor* Renew(Context* context, const rpc::LeaseName* name, rpc::Lease* lease) override {
     return serve_holder("Renew", *context, name->token(), [&](const rpc::Caller& caller) {
       return fleet_.renew(name->token(), lease, caller);
     });
   }
 
-  Status Release(ServerContext* context, const rpc::LeaseName* name, rpc::Empty*) override {
-    return serve_holder("Release", *context, name->token(), [&](const rpc::Caller& caller) {
-      return fleet_.release(name->token(), caller);
-    });
+  Reactor* Release(Context* context, const rpc::LeaseName* name, rpc::Empty*) override {
+    return serve_holder("Release", *context, name->token(),
+                        [&](const rpc::Caller& caller) { return fleet_.release(name->token(), caller); });
   }
 
-  Status CheckLease(ServerContext* context, const rpc::CheckLeaseRequest* request,
-                    rpc::CheckLeaseReply* reply) override {
+  Reactor* CheckLease(Context* context, const rpc::CheckLeaseRequest* request,
+                      rpc::CheckLeaseReply* reply) override {
     return serve("CheckLease", *context, rpc::Role::Agent, [&](const rpc::Caller& caller) {
       if (Status status = check_token(request->token()); !status.ok()) return status;
       if (!rpc::is_word(request->device(), 64)) return malformed("the device is no plain text");
@@ -95,8 +126,7 @@ class Service final : public rpc::Tracker::Service {
     });
   }
 
-  Status Devices(ServerContext* context, const rpc::DevicesRequest* request,
-                 rpc::DevicesReply* reply) override {
+  Reactor* Devices(Context* context, const rpc::DevicesRequest* request, rpc::DevicesReply* reply) override {
     *reply->mutable_version() = rpc::own_version();
     return serve("Devices", *context, rpc::Role::Client, [&](const rpc::Caller&) {
       Status status = check_version(request->version(), "this program");
@@ -105,17 +135,27 @@ class Service final : public rpc::Tracker::Service {
     });
   }
 
-  Status ReportFailure(ServerContext* context, const rpc::FailureReport* report,
-                       rpc::Empty*) override {
+  Reactor* ReportFailure(Context* context, const rpc::FailureReport* report, rpc::Empty*) override {
     return serve_holder("ReportFailure", *context, report->token(), [&](const rpc::Caller& caller) {
       return fleet_.report_failure(report->token(), report->reason(), caller);
     });
   }
 
  private:
+  static Reactor* finish(Context& context, const Status& status) {
+    Reactor* reactor = context.DefaultReactor();
+    reactor->Finish(status);
+    return reactor;
+  }
+
+  template <class Answer>
+  Reactor* serve(const char* call, Context& context, rpc::Role role, const Answer& answer) {
+    return finish(context, check(call, context, role, answer));
+  }
+
   // Answers callers of that role; who is refused for what he is, or sends nonsense, is written down.
   template <class Answer>
-  Status serve(const char* call, const ServerContext& context, rpc::Role role, const Answer& answer) {
+  Status check(const char* call, const Context& context, rpc::Role role, const Answer& answer) {
     rpc::Caller caller;
     Status status = rpc::check_caller(context, keyring_, role, &caller);
     if (status.ok()) status = answer(caller);
@@ -136,8 +176,7 @@ class Service final : public rpc::Tracker::Service {
   }
 
   template <class Answer>
-  Status serve_holder(const char* call, const ServerContext& context, const std::string& token,
-                      const Answer& answer) {
+  Reactor* serve_holder(const char* call, Context& context, const std::string& token, const Answer& answer) {
     return serve(call, context, rpc::Role::Client, [&](const rpc::Caller& caller) {
       Status status = check_token(token);
       return status.ok() ? answer(caller) : status;
@@ -163,25 +202,42 @@ class Service final : public rpc::Tracker::Service {
 
 }  // namespace
 
-Server::Server(const rpc::Address& address, const rpc::Credentials& credentials,
-               FleetOptions options, AuditLog* audit)
+Server::Server(const rpc::Address& address, const rpc::Credentials& credentials, FleetOptions options,
+               AuditLog* audit)
     : address_(address),
       keyring_(credentials),
       fleet_(options, steady_milliseconds, audit),
-      service_(std::make_unique<Service>(fleet_, keyring_, options, audit)) {
+      service_(std::make_unique<Service>(fleet_, keyring_, options, audit)),
+      listener_(rpc::bound_address(address, keyring_)) {
+  address_.port = listener_.port();
   grpc::ServerBuilder builder;
-  int port = 0;
-  rpc::configure_server(builder, address, keyring_, &port);
+  rpc::limit_server(builder);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, keyring_.server_credentials());
   grpc::ResourceQuota quota("tracker");
   quota.SetMaxThreads(kMostThreads).Resize(kMostMemory);
-  server_ = rpc::start_server(builder, *service_, quota, address.text(), port);
-  address_.port = port;
+  server_ = rpc::start_server(builder, *service_, quota, address_.text(), address_.port);
+  listener_.start(std::move(acceptor));
+  queue_ = std::thread([this] { serve_queue(); });
+}
+
+// Answers those who wait, and gives memory of many calls back to the system.
+void Server::serve_queue() {
+  for (int64_t trimmed = steady_milliseconds(); !ending_;) {
+    fleet_.serve_waiting();
+    if (steady_milliseconds() - trimmed < kTrimMilliseconds) continue;
+    malloc_trim(0);
+    trimmed = steady_milliseconds();
+  }
 }
 
 Server::~Server() {
-  if (!server_) return;
+  listener_.stop();
   fleet_.close();
-  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+  ending_ = true;
+  if (queue_.joinable()) queue_.join();
+  if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
 }
 
 }  // namespace tc::tracker

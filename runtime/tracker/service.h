@@ -1,13 +1,16 @@
 // The tracker as a gRPC service: checks callers and fields, then asks the book.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include <grpcpp/server.h>
 
 #include "runtime/rpc/address.h"
 #include "runtime/rpc/keyring.h"
+#include "runtime/rpc/listener.h"
 #include "runtime/rpc/tc_rpc.grpc.pb.h"
 #include "runtime/tracker/fleet.h"
 
@@ -26,11 +29,16 @@ class Server {
   Fleet& fleet() { return fleet_; }
 
  private:
+  void serve_queue();
+
   rpc::Address address_;
   rpc::Keyring keyring_;
   Fleet fleet_;
-  std::unique_ptr<rpc::Tracker::Service> service_;
+  std::unique_ptr<rpc::Tracker::CallbackService> service_;
+  rpc::Listener listener_;
   std::unique_ptr<grpc::Server> server_;
+  std::atomic<bool> ending_{false};
+  std::thread queue_;
 };
 
 }  // namespace tc::tracker

@@ -51,7 +51,7 @@ std::vector<std::vector<double>> Winograd::filter_rows() const {
     for (int64_t k = 0; k < taps; ++k, power *= points[i]) row.push_back(power / divisor);
     rows.push_back(std::move(row));
   }
-  std::vector<double> last(static_cast<size_t>(taps), 0.0);   // infinity
+  std::vector<double> last(static_cast<size_t>(taps), 0.0);  // infinity
   last.back() = 1;
   rows.push_back(std::move(last));
   return rows;
@@ -61,7 +61,7 @@ ExprPtr Winograd::input_row(int64_t row, const std::vector<ExprPtr>& inputs) con
   const auto i = static_cast<size_t>(row);
   const std::vector<double> factors = polynomial(points, i);
   const bool paired = i > 0 && i < points.size();
-  ExprPtr even, odd;   // of a pair: the same for both, and with the sign of the point
+  ExprPtr even, odd;  // of a pair: the same for both, and with the sign of the point
   for (size_t k = factors.size(); k-- > 0;) {
     const bool with_point = paired && k % 2 == factors.size() % 2;
     if (with_point) odd = plus(odd, settled(factors[k] / points[i]), inputs.at(k));
@@ -82,14 +82,12 @@ ExprPtr Winograd::output_row(int64_t row, const std::vector<ExprPtr>& products) 
 }
 
 const std::vector<Winograd>& winograd_rows() {
-  static const std::vector<double> two_pairs = {0, std::sqrt(0.5), -std::sqrt(0.5), std::sqrt(2.0), -std::sqrt(2.0)};
+  static const std::vector<double> two_pairs = {0, std::sqrt(0.5), -std::sqrt(0.5), std::sqrt(2.0),
+                                                -std::sqrt(2.0)};
   static const std::vector<double> three_pairs = {0, 0.5, -0.5, 1, -1, 2, -2};
   static const std::vector<Winograd> rows = {
-      {2, 3, {0, 1, -1}, 1e-6},
-      {4, 3, two_pairs, 5e-6},
-      {2, 5, two_pairs, 4e-6},
-      {6, 3, three_pairs, 2e-5},
-      {4, 5, three_pairs, 2e-5},
+      {2, 3, {0, 1, -1}, 1e-6},  {4, 3, two_pairs, 5e-6},   {2, 5, two_pairs, 4e-6},
+      {6, 3, three_pairs, 2e-5}, {4, 5, three_pairs, 2e-5},
   };
   return rows;
 }

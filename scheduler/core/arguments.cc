@@ -23,7 +23,9 @@ using Kind = Argument::Kind;
 Argument keyword(const std::string& word) { return make(Kind::Keyword, word, "'" + word + "'"); }
 Argument loop(const std::string& name, const std::string& what) { return make(Kind::Loop, name, what); }
 Argument statement(const std::string& name) { return make(Kind::Statement, name, "a statement"); }
-Argument iterator(const std::string& name, const std::string& what) { return make(Kind::Iterator, name, what); }
+Argument iterator(const std::string& name, const std::string& what) {
+  return make(Kind::Iterator, name, what);
+}
 Argument iterator_name(const std::string& name) { return make(Kind::IteratorName, name, "an iterator"); }
 Argument buffer(const std::string& name) { return make(Kind::Buffer, name, "a buffer"); }
 Argument name(const std::string& name, const std::string& what) { return make(Kind::Name, name, what); }
@@ -33,6 +35,11 @@ Argument number(const std::string& name, const std::string& what, int64_t minimu
   Argument result = make(Kind::Number, name, what);
   result.minimum = minimum;
   return result;
+}
+
+std::vector<Argument> neighbours(const std::string& what) {
+  return {iterator("STATEMENT_OUTER", "the outer iterator"),
+          iterator("STATEMENT_INNER", "the inner iterator"), keyword("as"), name("NAME", what)};
 }
 
 Argument optional(Argument argument) {
@@ -68,7 +75,9 @@ Arguments::Arguments(ScheduleState& state, const PrimitiveLine& line) : row_(*li
       case Argument::Kind::Keyword: continue;
       case Argument::Kind::Loop: value.loop = &loop_or_refuse(state, value.word); break;
       case Argument::Kind::Statement: value.index = statement_or_refuse(kernel, value.word); break;
-      case Argument::Kind::Iterator: std::tie(value.index, value.position) = iterator_or_refuse(kernel, value.word); break;
+      case Argument::Kind::Iterator:
+        std::tie(value.index, value.position) = iterator_or_refuse(kernel, value.word);
+        break;
       case Argument::Kind::Buffer: value.index = buffer_or_refuse(kernel, value.word); break;
       case Argument::Kind::Number: value.number = std::stoll(value.word); break;
       case Argument::Kind::IteratorName:
@@ -79,7 +88,8 @@ Arguments::Arguments(ScheduleState& state, const PrimitiveLine& line) : row_(*li
   }
 }
 
-std::vector<const Arguments::Value*> Arguments::all(const std::string& name, const std::vector<Argument::Kind>& kinds) const {
+std::vector<const Arguments::Value*> Arguments::all(const std::string& name,
+                                                    const std::vector<Argument::Kind>& kinds) const {
   const bool declared = std::any_of(row_.form.begin(), row_.form.end(), [&](const Argument& each) {
     return each.name == name && std::find(kinds.begin(), kinds.end(), each.kind) != kinds.end();
   });
@@ -91,7 +101,8 @@ std::vector<const Arguments::Value*> Arguments::all(const std::string& name, con
   return result;
 }
 
-const Arguments::Value& Arguments::one(const std::string& name, const std::vector<Argument::Kind>& kinds) const {
+const Arguments::Value& Arguments::one(const std::string& name,
+                                       const std::vector<Argument::Kind>& kinds) const {
   const std::vector<const Value*> values = all(name, kinds);
   TC_CHECK(values.size() == 1, "one argument ", name, " of ", row_.name);
   return *values[0];
@@ -105,7 +116,9 @@ std::vector<TreeNode*> Arguments::loops(const std::string& name) const {
   return result;
 }
 
-size_t Arguments::statement(const std::string& name) const { return one(name, {Argument::Kind::Statement}).index; }
+size_t Arguments::statement(const std::string& name) const {
+  return one(name, {Argument::Kind::Statement}).index;
+}
 
 std::vector<size_t> Arguments::statements(const std::string& name) const {
   std::vector<size_t> result;
@@ -118,8 +131,18 @@ std::pair<size_t, size_t> Arguments::iterator(const std::string& name) const {
   return {value.index, value.position};
 }
 
+Arguments::Neighbours Arguments::neighbours() const {
+  const auto [statement, outer] = iterator("STATEMENT_OUTER");
+  const auto [other, inner] = iterator("STATEMENT_INNER");
+  if (statement != other || inner != outer + 1)
+    refuse("the iterators are not next to each other in one statement");
+  return {statement, outer, inner};
+}
+
 size_t Arguments::buffer(const std::string& name) const { return one(name, {Argument::Kind::Buffer}).index; }
-int64_t Arguments::number(const std::string& name) const { return one(name, {Argument::Kind::Number}).number; }
+int64_t Arguments::number(const std::string& name) const {
+  return one(name, {Argument::Kind::Number}).number;
+}
 
 std::optional<int64_t> Arguments::number_if_given(const std::string& name) const {
   if (all(name, {Argument::Kind::Number}).empty()) return std::nullopt;
@@ -128,7 +151,8 @@ std::optional<int64_t> Arguments::number_if_given(const std::string& name) const
 
 namespace {
 
-const std::vector<Argument::Kind> kWords = {Argument::Kind::Name, Argument::Kind::IteratorName, Argument::Kind::Part};
+const std::vector<Argument::Kind> kWords = {Argument::Kind::Name, Argument::Kind::IteratorName,
+                                            Argument::Kind::Part};
 
 }  // namespace
 

@@ -11,7 +11,8 @@
 
 namespace tc {
 
-// Declarations for rows. Where two arguments of a kind play different parts, `what` names the part in refusals.
+// Declarations for rows. Where two arguments of a kind play different parts, `what` names the part in
+// refusals.
 namespace argument {
 Argument keyword(const std::string& word);
 Argument loop(const std::string& name, const std::string& what = "a loop");
@@ -22,6 +23,8 @@ Argument buffer(const std::string& name);
 Argument number(const std::string& name, const std::string& what, int64_t minimum);
 Argument name(const std::string& name, const std::string& what);
 Argument part(const std::string& name);
+// Two iterators next to each other in one statement that become one, `as NAME`; `what` is the name's part.
+std::vector<Argument> neighbours(const std::string& what);
 // The same argument once or not at all; at least so many times.
 Argument optional(Argument argument);
 Argument list(Argument argument, int least);
@@ -30,7 +33,8 @@ Argument tuned(Argument number);
 Argument permuted(Argument list);
 }  // namespace argument
 
-// The words of one line, looked up in a state. Asking for an argument that the row does not declare so is a bug.
+// The words of one line, looked up in a state. Asking for an argument that the row does not declare so is a
+// bug.
 class Arguments {
  public:
   // Refuses what names nothing in the state. The loops stay valid until the tree changes.
@@ -42,6 +46,11 @@ class Arguments {
   std::vector<size_t> statements(const std::string& name) const;
   // A statement and the position of one of its iterators.
   std::pair<size_t, size_t> iterator(const std::string& name) const;
+  // Of argument::neighbours(): the statement and the positions of both. Refuses iterators that are none.
+  struct Neighbours {
+    size_t statement, outer, inner;
+  };
+  Neighbours neighbours() const;
   size_t buffer(const std::string& name) const;
   int64_t number(const std::string& name) const;
   std::optional<int64_t> number_if_given(const std::string& name) const;
@@ -54,7 +63,7 @@ class Arguments {
     const Argument* argument = nullptr;
     std::string word;
     TreeNode* loop = nullptr;
-    size_t index = 0, position = 0;    // of a statement or a buffer; of an iterator in its statement
+    size_t index = 0, position = 0;  // of a statement or a buffer; of an iterator in its statement
     int64_t number = 0;
   };
   std::vector<const Value*> all(const std::string& name, const std::vector<Argument::Kind>& kinds) const;

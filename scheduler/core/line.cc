@@ -25,7 +25,8 @@ void check_word(const std::string& word, const Argument& argument) {
   const bool digits = word.size() <= 15 && word.find_first_not_of("0123456789") == std::string::npos;
   if (!digits) refuse("expected ", argument.what, ", a number, got '", word, "'");
   const int64_t value = std::stoll(word);
-  if (value < argument.minimum) refuse(argument.what, " must be at least ", argument.minimum, ", got ", value);
+  if (value < argument.minimum)
+    refuse(argument.what, " must be at least ", argument.minimum, ", got ", value);
 }
 
 class LineReader {
@@ -40,7 +41,8 @@ class LineReader {
     line_.row = &find_row();
     position_ = 1;
     const std::vector<Argument>& form = line_.row->form;
-    for (size_t i = 0; i < form.size(); ++i) read_argument(form[i], i + 1 < form.size() ? &form[i + 1] : nullptr);
+    for (size_t i = 0; i < form.size(); ++i)
+      read_argument(form[i], i + 1 < form.size() ? &form[i + 1] : nullptr);
     if (!at_end()) refuse("unexpected '", line_.words[position_], "' at the end of the line");
     return line_;
   }
@@ -97,7 +99,7 @@ class LineReader {
       if (place + 1 < line_.words.size() && line_.words[place + 1] == keyword) return *row;
       keywords += text(keywords.empty() ? "" : row == rows.back() ? " or " : ", ", "'", keyword, "'");
     }
-    if (line_.words.size() <= place) return *rows[0];   // what is missing before the keyword is told first
+    if (line_.words.size() <= place) return *rows[0];  // what is missing before the keyword is told first
     if (line_.words.size() == place + 1) refuse("expected ", keywords, " at the end of the line");
     refuse("expected ", keywords, ", got '", line_.words[place + 1], "'");
   }
@@ -120,7 +122,8 @@ const char* name_of(PrimitiveKind kind) {
 std::string PrimitiveRow::signature() const {
   std::string result = first_word();
   for (const Argument& argument : form) {
-    const std::string name = argument.kind == Argument::Kind::Part ? argument.name + "|STATEMENT|root" : argument.name;
+    const std::string name =
+        argument.kind == Argument::Kind::Part ? argument.name + "|STATEMENT|root" : argument.name;
     if (argument.least == 0 && !argument.is_list()) result += " [" + name + "]";
     else result += " " + name;
     for (int more = 1; more < argument.least; ++more) result += " " + name;
@@ -148,7 +151,8 @@ std::string description(const Argument& argument) {
   std::string result = name_of(argument.kind);
   if (argument.kind == Argument::Kind::Number) result += text(" >= ", argument.minimum);
   if (argument.kind == Argument::Kind::Keyword) result += " '" + argument.name + "'";
-  if (argument.is_list()) result += argument.least > 0 ? text(", ", argument.least, " or more") : ", any number";
+  if (argument.is_list())
+    result += argument.least > 0 ? text(", ", argument.least, " or more") : ", any number";
   else if (argument.least == 0) result += ", may be left out";
   if (argument.change == Argument::Change::Number) result += "; the tuner tries others";
   if (argument.change == Argument::Change::Order) result += "; the tuner tries other orders";

@@ -96,8 +96,7 @@ class Settler {
     for (const BlockedDim& dim : blocked_) {
       if (buffer_of(access).name != dim.buffer || access.index.size() <= dim.inner) continue;
       if (access.index[dim.outer].dynamic || access.index[dim.inner].dynamic) continue;
-      const Affine position =
-          access.index[dim.outer].affine * dim.block + access.index[dim.inner].affine;
+      const Affine position = access.index[dim.outer].affine * dim.block + access.index[dim.inner].affine;
       if (dim.extent - Affine(1) - position != condition) continue;
       return buffer_of(access).shape[dim.outer] * dim.block - Affine(1) - position;
     }
@@ -179,8 +178,9 @@ class Settler {
     });
   }
 
-  // Whether a statement that adds to the same private buffer later needs a condition of its own on the padded lanes:
-  // what these hold means nothing then, and a sum in registers adds to all lanes what masked loads give.
+  // Whether a statement that adds to the same private buffer later needs a condition of its own on the padded
+  // lanes: what these hold means nothing then, and a sum in registers adds to all lanes what masked loads
+  // give.
   bool is_added_to_in_part(const Statement& first) {
     if (buffer_of(first.write).scope != Scope::Local) return false;
     const std::vector<Affine> asked = asked_;
@@ -190,7 +190,8 @@ class Settler {
       asked_ = statement.constraints;
       for (const Affine& condition : statement.constraints) {
         if (!is_padded_lane(statement.write, condition)) continue;
-        result = result || !in_bounds(statement, statement.write, condition) || !loads_are_safe(statement, condition);
+        result = result || !in_bounds(statement, statement.write, condition) ||
+                 !loads_are_safe(statement, condition);
       }
     }
     asked_ = asked;
@@ -200,7 +201,7 @@ class Settler {
   void settle(Statement& statement) {
     const std::string& target = buffer_of(statement.write).name;
     std::vector<Affine> kept;
-    bool partial = false;   // padded lanes of the target stay unwritten
+    bool partial = false;  // padded lanes of the target stay unwritten
     for (size_t i = 0; i < statement.constraints.size(); ++i) {
       const Affine& condition = statement.constraints[i];
       asked_ = kept;
@@ -232,9 +233,8 @@ class Settler {
         }
         ExprPtr inside = binary(BinaryOp::Ge, index_value(condition), int_constant(DType::I64, 0));
         statement.value = select(inside, statement.value,
-                                 is_float(statement.value->dtype)
-                                     ? constant(statement.value->dtype, 0)
-                                     : int_constant(statement.value->dtype, 0));
+                                 is_float(statement.value->dtype) ? constant(statement.value->dtype, 0)
+                                                                  : int_constant(statement.value->dtype, 0));
       }
     }
     statement.constraints = kept;

@@ -1,4 +1,5 @@
-// A schedule primitive: its row and what it does to a state. The list of all is scheduler/primitives/table.cc.
+// A schedule primitive: its row and what it does to a state. The list of all is
+// scheduler/primitives/table.cc.
 #pragma once
 
 #include <functional>

@@ -24,7 +24,9 @@ Affine parts_of(const Affine& extent, int64_t size) {
   return Affine((extent.constant() + size - 1) / size);
 }
 
-bool has_parts(const Affine& extent, int64_t size) { return extent.is_constant() || extent.is_multiple_of(size); }
+bool has_parts(const Affine& extent, int64_t size) {
+  return extent.is_constant() || extent.is_multiple_of(size);
+}
 
 std::string fresh_iterator(const Kernel& kernel, const Statement& statement, const std::string& base) {
   auto taken = [&](const std::string& name) {
@@ -65,8 +67,7 @@ void edit_accesses(Statement& statement, const std::function<Access(const Access
   statement.write = edit(statement.write);
 }
 
-void visit_accesses(const Statement& statement,
-                    const std::function<void(const Access&, bool)>& visit) {
+void visit_accesses(const Statement& statement, const std::function<void(const Access&, bool)>& visit) {
   visit(statement.write, true);
   auto loads = [&](const ExprPtr& expr) {
     for_each_load(expr, [&](const Expr& load) { visit(load.access, false); });

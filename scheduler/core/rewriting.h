@@ -11,7 +11,8 @@
 
 namespace tc {
 
-// Whether extent / size, rounded up, is affine: the extent is a constant, or a multiple of the size whatever its symbols are.
+// Whether extent / size, rounded up, is affine: the extent is a constant, or a multiple of the size whatever
+// its symbols are.
 bool has_parts(const Affine& extent, int64_t size);
 // extent / size, rounded up; has_parts() has to hold.
 Affine parts_of(const Affine& extent, int64_t size);

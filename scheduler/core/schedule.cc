@@ -80,8 +80,7 @@ ScheduledKernel Schedule::finish() const {
   State sealed = *state_;
   if (!sealed.ordered) end_rewrites(sealed);
   if (auto refused = check_state(sealed)) {
-    fail(ErrorKind::Schedule, "schedule of kernel '", sealed.kernel->kernel.name, "' is illegal: ",
-         *refused);
+    fail(ErrorKind::Schedule, "schedule of kernel '", sealed.kernel->kernel.name, "' is illegal: ", *refused);
   }
   state_->checked = sealed.checked;
   try {
@@ -90,8 +89,8 @@ ScheduledKernel Schedule::finish() const {
     fail(ErrorKind::Schedule, "schedule of kernel '", sealed.kernel->kernel.name,
          "' is too complex: its loops cannot be generated");
   } catch (const isl::exception& error) {
-    fail(ErrorKind::Internal, "internal error: loops of kernel '", sealed.kernel->kernel.name,
-         "': isl says ", error.what());
+    fail(ErrorKind::Internal, "internal error: loops of kernel '", sealed.kernel->kernel.name, "': isl says ",
+         error.what());
   }
 }
 

@@ -52,8 +52,8 @@ void replace_kernel(ScheduleState& state, Kernel kernel) {
 
 namespace {
 
-// Accumulators stay in a unit's registers while serial loops of the tile run: these are outside of all copies, and
-// move no accumulator.
+// Accumulators stay in a unit's registers while serial loops of the tile run: these are outside of all
+// copies, and move no accumulator.
 std::optional<std::string> wrong_unit_marks(const ScheduleState& state, const TreeNode& node,
                                             std::vector<const TreeNode*> in_tile, bool tile) {
   const TreeNode* above = node.kind == TreeNode::Kind::Loop && tile ? &node : nullptr;
@@ -79,7 +79,8 @@ std::optional<std::string> wrong_unit_marks(const ScheduleState& state, const Tr
     return std::nullopt;
   }
   for (const TreeNode& child : node.children) {
-    if (auto wrong = wrong_unit_marks(state, child, in_tile, tile || node.kind == TreeNode::Kind::Tile)) return wrong;
+    if (auto wrong = wrong_unit_marks(state, child, in_tile, tile || node.kind == TreeNode::Kind::Tile))
+      return wrong;
   }
   return std::nullopt;
 }
@@ -127,7 +128,13 @@ void refuse_marked(const TreeNode& loop, const std::vector<std::string>& joined)
 
 void refuse_mark(const ScheduleState& state, const TreeNode& loop, const MarkRow& mark) {
   refuse_marked(loop, mark.joins);
-  if (!mark.in_tile && inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is inside a register tile");
+  if (!mark.in_tile && inside_tile(state.tree, loop))
+    refuse("loop ", loop.name, " is inside a register tile");
+}
+
+void set_mark(const ScheduleState& state, TreeNode& loop, const MarkRow& mark) {
+  refuse_mark(state, loop, mark);
+  loop.marks.push_back({mark.word, 0, {}});
 }
 
 bool inside_tile(const TreeNode& tree, const TreeNode& node) {

@@ -18,7 +18,7 @@ namespace tc {
 // does not divide the extent, the last block has padded lanes.
 struct BlockedDim {
   std::string buffer;
-  size_t outer = 0, inner = 0;     // positions in the buffer's shape
+  size_t outer = 0, inner = 0;  // positions in the buffer's shape
   int64_t block = 1;
   Affine extent;
 };
@@ -29,8 +29,8 @@ struct ScheduleState {
   KernelPtr kernel;
   TreeNode tree;
   std::vector<BlockedDim> blocked;
-  bool ordered = false;            // an order primitive was applied: no more rewrites
-  bool judged = true;              // false: orders are not asked for legality (tests of legality)
+  bool ordered = false;  // an order primitive was applied: no more rewrites
+  bool judged = true;    // false: orders are not asked for legality (tests of legality)
   // What check() found for the current state, if it was asked.
   mutable std::optional<std::optional<std::string>> checked;
 };
@@ -59,12 +59,14 @@ void refuse_illegal(const ScheduleState& state, const TreeNode& changed);
 // Helpers of primitives. The loop of that name, or a Refusal that lists the loops.
 TreeNode& loop_or_refuse(ScheduleState& state, const std::string& name);
 // Refuses a name that is in use in the tree (other than the `freed` ones) or as a parameter.
-void refuse_taken(const ScheduleState& state, const std::string& name,
-                  const std::vector<std::string>& freed);
+void refuse_taken(const ScheduleState& state, const std::string& name, const std::vector<std::string>& freed);
 // Refuses a loop that has a mark already, other than those that `joined` lists.
 void refuse_marked(const TreeNode& loop, const std::vector<std::string>& joined = {});
-// Refuses a loop that the mark can't be set on: because of marks that it has already, or inside of a register tile.
+// Refuses a loop that the mark can't be set on: because of marks that it has already, or inside of a register
+// tile.
 void refuse_mark(const ScheduleState& state, const TreeNode& loop, const MarkRow& mark);
+// Sets it where it is not refused: for marks that have neither a number nor buffers.
+void set_mark(const ScheduleState& state, TreeNode& loop, const MarkRow& mark);
 // Whether the node is below a tile mark.
 bool inside_tile(const TreeNode& tree, const TreeNode& node);
 // The number of values of the loop for every statement below, where all agree on a constant.

@@ -34,9 +34,8 @@ bool same_access(const Access& a, const Access& b) {
 std::vector<Access> loads_of(const Statement& statement) {
   std::vector<Access> result;
   for_each_load(statement.value, [&](const Expr& load) {
-    const bool known = std::any_of(result.begin(), result.end(), [&](const Access& other) {
-      return same_access(other, load.access);
-    });
+    const bool known = std::any_of(result.begin(), result.end(),
+                                   [&](const Access& other) { return same_access(other, load.access); });
     if (!known) result.push_back(load.access);
   });
   return result;
@@ -45,7 +44,8 @@ std::vector<Access> loads_of(const Statement& statement) {
 bool continues_itself(const Statement& statement) {
   const std::vector<Access> loads = loads_of(statement);
   return statement.reduction == Reduction::None &&
-         std::any_of(loads.begin(), loads.end(), [&](const Access& load) { return load.buffer == statement.write.buffer; });
+         std::any_of(loads.begin(), loads.end(),
+                     [&](const Access& load) { return load.buffer == statement.write.buffer; });
 }
 
 int weight_of(const ExprPtr& expr) {
@@ -66,7 +66,8 @@ int weight_of(const ExprPtr& expr) {
   if (expr->kind == Expr::Kind::Binary) {
     if (expr->binary == BinaryOp::Pow) weight = 60;
     if (expr->binary == BinaryOp::Div) weight = 4;
-    if (expr->binary == BinaryOp::Mod || expr->binary == BinaryOp::Fmod || expr->binary == BinaryOp::Atan2) weight = 40;
+    if (expr->binary == BinaryOp::Mod || expr->binary == BinaryOp::Fmod || expr->binary == BinaryOp::Atan2)
+      weight = 40;
   }
   for (const ExprPtr& operand : expr->operands) weight += weight_of(operand);
   return weight;

@@ -16,8 +16,8 @@ int64_t extent_or(const Statement& statement, const std::string& iterator, int64
 std::string outer_part(const Affine& affine);
 // All loads of the statement's value, equal ones once.
 std::vector<Access> loads_of(const Statement& statement);
-// Whether it computes its result from its own earlier one and is no reduction: a walk, a recurrence. Each step waits for the
-// one before.
+// Whether it computes its result from its own earlier one and is no reduction: a walk, a recurrence. Each
+// step waits for the one before.
 bool continues_itself(const Statement& statement);
 bool same_access(const Access& a, const Access& b);
 

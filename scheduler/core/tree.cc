@@ -132,9 +132,8 @@ void visit(const TreeNode& node, std::vector<const TreeNode*>& loops,
 
 }  // namespace
 
-void visit_tree(
-    const TreeNode& tree,
-    const std::function<void(const TreeNode&, const std::vector<const TreeNode*>&)>& call) {
+void visit_tree(const TreeNode& tree,
+                const std::function<void(const TreeNode&, const std::vector<const TreeNode*>&)>& call) {
   std::vector<const TreeNode*> loops;
   visit(tree, loops, call);
 }

@@ -36,17 +36,17 @@ struct LoopPart {
   std::optional<int64_t> extent(const Affine& iterator_extent) const;
 };
 
-// The words of the marks that the generator and the check of marks act on. Each is declared by the primitive that sets it,
-// as are those that only code generation knows.
+// The words of the marks that the generator and the check of marks act on. Each is declared by the primitive
+// that sets it, as are those that only code generation knows.
 namespace marks {
 inline constexpr const char* kParallel = "parallel";
 inline constexpr const char* kVector = "vector";
-inline constexpr const char* kMatrix = "matrix";       // one of the four innermost loops that the matrix unit runs
-inline constexpr const char* kUnroll = "unroll";       // without a count: all trips
+inline constexpr const char* kMatrix = "matrix";  // one of the four innermost loops that the matrix unit runs
+inline constexpr const char* kUnroll = "unroll";  // without a count: all trips
 inline constexpr const char* kIsolate = "isolate";
-inline constexpr const char* kPrefetch = "prefetch";   // of the buffers' parts that the next trip reads
+inline constexpr const char* kPrefetch = "prefetch";     // of the buffers' parts that the next trip reads
 inline constexpr const char* kAlternate = "alternate";   // backwards in every other run of the kernel
-inline constexpr const char* kSumBlocks = "sum_blocks";   // of so many trips, whose sums are formed apart
+inline constexpr const char* kSumBlocks = "sum_blocks";  // of so many trips, whose sums are formed apart
 }  // namespace marks
 
 struct TreeNode {
@@ -60,7 +60,7 @@ struct TreeNode {
   int statement = -1;               // Leaf
   std::vector<TreeNode> children;
 
-  const LoopMark* find_mark(const std::string& word) const;   // null where it has none
+  const LoopMark* find_mark(const std::string& word) const;  // null where it has none
   LoopMark* find_mark(const std::string& word);
   bool is(const std::string& word) const { return find_mark(word) != nullptr; }
   // Copies of the body in a trip; 0: one for each trip that there would be.

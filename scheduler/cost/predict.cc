@@ -13,7 +13,9 @@ namespace {
 // Of a multiply-add on the target's matrix unit, where the statement is a sum of products for it; else 0.
 double cycles_of_product(const Kernel& kernel, const Statement& statement, const Target& target) {
   const Expr& value = *statement.value;
-  if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul) return 0;
+  if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
+      value.binary != BinaryOp::Mul)
+    return 0;
   const Expr& operand = *value.operands[0];
   if (operand.kind != Expr::Kind::Cast || operand.operands[0]->kind != Expr::Kind::Load) return 0;
   const MatrixUnit& unit = target.matrix;
@@ -21,13 +23,16 @@ double cycles_of_product(const Kernel& kernel, const Statement& statement, const
   const DType sum = kernel.buffers[static_cast<size_t>(statement.write.buffer)].dtype;
   if (format == nullptr || format->accumulator != sum) return 0;
   const double turns = unit.vectors ? 2 / target.multiply_adds : 1;
-  return turns * format->cycles / (static_cast<double>(unit.rows) * unit.columns * format->groups * format->members);
+  return turns * format->cycles /
+         (static_cast<double>(unit.rows) * unit.columns * format->groups * format->members);
 }
 
 // Of a product of bytes that is added up in 32 bits; 0 where the statement is another.
 double cycles_of_bytes(const Kernel& kernel, const Statement& statement, const Target& target) {
   const Expr& value = *statement.value;
-  if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul || value.dtype != DType::I32) return 0;
+  if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
+      value.binary != BinaryOp::Mul || value.dtype != DType::I32)
+    return 0;
   std::vector<const Expr*> loads;
   for (const ExprPtr& operand : value.operands) {
     if (operand->kind != Expr::Kind::Cast || operand->operands[0]->kind != Expr::Kind::Load) return 0;
@@ -37,15 +42,19 @@ double cycles_of_bytes(const Kernel& kernel, const Statement& statement, const T
   }
   const double lanes = std::max(1, target.lanes(DType::I32));
   const int together = byte_products(target);
-  const bool four = together > 0 && std::any_of(statement.iterators.begin(), statement.iterators.end(), [&](const Iterator& iterator) {
-    return iterator.extent == Affine(together) && std::all_of(loads.begin(), loads.end(), [&](const Expr* load) {
-             return element_stride(kernel, load->access, iterator.name) == 1;
-           });
-  });
+  const bool four =
+      together > 0 &&
+      std::any_of(statement.iterators.begin(), statement.iterators.end(), [&](const Iterator& iterator) {
+        return iterator.extent == Affine(together) &&
+               std::all_of(loads.begin(), loads.end(), [&](const Expr* load) {
+                 return element_stride(kernel, load->access, iterator.name) == 1;
+               });
+      });
   // One at a time: to 32 bits, a product, a sum.
   constexpr double kAlone = 2, kByHalves = 3;
   if (!four) return kAlone / (lanes * target.multiply_adds);
-  const bool instruction = has_byte_instruction(target, static_cast<int64_t>(lanes), loads[0]->dtype, loads[1]->dtype);
+  const bool instruction =
+      has_byte_instruction(target, static_cast<int64_t>(lanes), loads[0]->dtype, loads[1]->dtype);
   return (instruction ? 1 : kByHalves) / (lanes * together * target.multiply_adds);
 }
 
@@ -68,12 +77,13 @@ double predicted_cycles(const ScheduledKernel& scheduled, const Target& target, 
   compute += flop_count(vectors, parameters) / (2 * lanes * target.multiply_adds);
   // A model's constants together are larger than the near caches; what kernels pass on is in them.
   const Traffic traffic = traffic_of(scheduled.kernel, parameters);
-  const double memory = traffic.constants / target.l3_bandwidth +
-                        (traffic.read + traffic.written) / target.l2_bandwidth;
+  const double memory =
+      traffic.constants / target.l3_bandwidth + (traffic.read + traffic.written) / target.l2_bandwidth;
   return std::max(compute, memory);
 }
 
-double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads, int64_t likely) {
+double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads,
+                         int64_t likely) {
   return predicted_cycles(scheduled, target, likely) / (target.clock_ghz * 1e9 * std::max(1, threads));
 }
 

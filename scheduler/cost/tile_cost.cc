@@ -8,38 +8,40 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kLine = 64;   // bytes
-constexpr double kTakeApart = 3;   // turns per register of a joined sum: its upper half moves down, and the epilogue waits for it
+// Turns per register of a joined sum: its upper half moves down, and the epilogue waits for it.
+constexpr double kTakeApart = 3;
 
 // Turns of the units, in those of whole vectors, per vector of `lanes` elements.
 double parts_of(const TileProblem& problem, const Target& target) {
   if (target.vector_bits == 0) return problem.lanes;
-  return std::max(target.halves && target.reorders ? 0.5 : 1, problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
+  return std::max(target.half_blocks && target.out_of_order() ? 0.5 : 1,
+                  problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
 }
 
 // Lines beyond those that the sets of the first cache hold, where each column reads one of its own.
 int64_t crowded_out(const Target& target, int64_t column_bytes, int64_t columns) {
   const int64_t ways = target.l1_bytes / target.l1_way_bytes;
-  if (column_bytes < kLine || columns <= ways) return 0;
-  std::map<int64_t, int64_t> held;   // by set
+  if (column_bytes < kLineBytes || columns <= ways) return 0;
+  std::map<int64_t, int64_t> held;  // by set
   int64_t result = 0;
   for (int64_t column = 0; column < columns; ++column) {
-    result += ++held[column * column_bytes % target.l1_way_bytes / kLine] > ways;
+    result += ++held[column * column_bytes % target.l1_way_bytes / kLineBytes] > ways;
   }
   return result;
 }
 
-// Cycles of a step's multiply-adds, each of which waits for that of the step before. Just as many as hide the latency
-// are not enough: their ports are not free at the moment that each becomes ready.
+// Cycles of a step's multiply-adds, each of which waits for that of the step before. Just as many as hide the
+// latency are not enough: their ports are not free at the moment that each becomes ready.
 double hiding_latency(double issue, const Target& target) {
   constexpr double sharpness = calibration::kSharpness;
   return std::pow(std::pow(issue, sharpness) + std::pow(target.latency, sharpness), 1 / sharpness);
 }
 
-// What products of bytes take where they are no single instruction: each is two products and two additions. Both halves
-// of each operand are made from its load, and wait in registers with the mask of one half and a product.
+// What products of bytes take where they are no single instruction: each is two products and two additions.
+// Both halves of each operand are made from its load, and wait in registers with the mask of one half and a
+// product.
 struct Halves {
-  double issue = 0, registers = 0;   // beyond those of multiply-adds
+  double issue = 0, registers = 0;  // beyond those of multiply-adds
 };
 
 Halves halves_of(const TileProblem& problem, double vectors, double columns) {
@@ -47,23 +49,24 @@ Halves halves_of(const TileProblem& problem, double vectors, double columns) {
   return {vectors * columns + columns + 1.5 * vectors, vectors + 3};
 }
 
-// Whether sums of bytes are so short that their epilogues count, and that tiles of few columns read their panels again and
-// again from the first cache.
+// Whether sums of bytes are so short that their epilogues count, and that tiles of few columns read their
+// panels again and again from the first cache.
 bool is_short(const TileProblem& problem, const Target& target) {
   constexpr double kVectors = 2;
   const double panel = problem.steps * kVectors * problem.lanes * problem.element_bytes;
-  return problem.bytes && target.reorders && panel <= static_cast<double>(target.l1_bytes) / 2;
+  return problem.bytes && target.out_of_order() && panel <= static_cast<double>(target.l1_bytes) / 2;
 }
 
-// Cycles per accumulator that the epilogue of a short sum takes more than in a tile of few accumulators: the next tile's
-// sums begin before an epilogue ends where both fit what a processor has in flight.
+// Cycles per accumulator that the epilogue of a short sum takes more than in a tile of few accumulators: the
+// next tile's sums begin before an epilogue ends where both fit what a processor has in flight.
 double behind_sums(const TileProblem& problem, const Target& target, double accumulators) {
   if (!is_short(problem, target)) return 0;
-  constexpr double kOverlapped = 8, kAlone = 20;   // accumulators of a tile
-  return calibration::kBehindSumsOfBytes * std::clamp((accumulators - kOverlapped) / (kAlone - kOverlapped), 0.0, 1.0);
+  constexpr double kOverlapped = 8, kAlone = 20;  // accumulators of a tile
+  return calibration::kBehindSumsOfBytes *
+         std::clamp((accumulators - kOverlapped) / (kAlone - kOverlapped), 0.0, 1.0);
 }
 
-// Whether code generation makes one vector of the tile's two (codegen/join_vectors.h).
+// Whether code generation makes one vector of the tile's two (codegen/passes/join_vectors.h).
 bool is_joined(const TileProblem& problem, int64_t vectors) { return problem.joins && vectors == 2; }
 
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
@@ -92,17 +95,19 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
     } else {
       broadcasts = true;
       loads += count * std::min(1.0, parts);
-      afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLine);
+      afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLineBytes);
       // Products of bytes take only the operand with a sign from memory.
       if (!target.broadcast_operand || problem.bytes) held += 1;
     }
   }
-  // In order, the next step's vector is loaded while this one's is multiplied. Sums that are stored as they are, as
-  // Winograd's products, did not gain by it.
-  if (broadcasts && problem.epilogue_loads > 0 && target.broadcast_operand && !target.reorders) held += 1;
+  // In order, the next step's vector is loaded while this one's is multiplied. Sums that are stored as they
+  // are, as Winograd's products, did not gain by it.
+  if (broadcasts && problem.epilogue_loads > 0 && target.broadcast_operand && !target.out_of_order())
+    held += 1;
   const Halves halves = halves_of(problem, static_cast<double>(vectors), static_cast<double>(columns));
-  double step = std::max(hiding_latency((accumulators * parts + shuffles + halves.issue) / target.multiply_adds, target),
-                         loads / target.loads);
+  double step = std::max(
+      hiding_latency((accumulators * parts + shuffles + halves.issue) / target.multiply_adds, target),
+      loads / target.loads);
   // Packed constants larger than the cache come from the next level, step by step.
   if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
     step = std::max(step, streamed / target.l2_bandwidth);
@@ -111,21 +116,24 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   // whose latency a small tile does not hide.
   if (afar > 0) step = overlapped(step, afar / target.l2_bandwidth);
   const double each = std::max(1.0, parts);
-  const double registers = (accumulators + std::max(held + halves.registers + problem.held, 1 + problem.epilogue_loads)) * each;
+  const double registers =
+      (accumulators + std::max(held + halves.registers + problem.held, 1 + problem.epilogue_loads)) * each;
   if (registers > target.vector_registers) {
-    step *= 1 + calibration::kSpillPerRegister * (registers - target.vector_registers) / each / std::max(1.0, accumulators / 4);
+    step *= 1 + calibration::kSpillPerRegister * (registers - target.vector_registers) / each /
+                    std::max(1.0, accumulators / 4);
   }
-  const double finish = accumulators * parts *
-                        (problem.store_cost / target.stores + problem.epilogue_loads / target.loads +
-                         problem.finish + behind_sums(problem, target, accumulators) + (is_joined(problem, vectors) ? kTakeApart : 0));
+  const double finish =
+      accumulators * parts *
+      (problem.store_cost / target.stores + problem.epilogue_loads / target.loads + problem.finish +
+       behind_sums(problem, target, accumulators) + (is_joined(problem, vectors) ? kTakeApart : 0));
   return problem.steps * step + finish + calibration::kTileStart;
 }
 
 // A matrix times a vector: the matrix comes from afar and is all that matters.
 bool streams_alone(const TileProblem& problem) {
-  return problem.columns == 1 && std::any_of(problem.operands.begin(), problem.operands.end(), [](const auto& operand) {
-    return operand.once && operand.along_vector;
-  });
+  return problem.columns == 1 &&
+         std::any_of(problem.operands.begin(), problem.operands.end(),
+                     [](const auto& operand) { return operand.once && operand.along_vector; });
 }
 
 }  // namespace
@@ -141,7 +149,8 @@ double tile_cycles(const TileProblem& problem, const Target& target, int64_t vec
   if (rest_columns > 0) {
     cycles += full_vectors * one_tile(problem, target, vectors, rest_columns, panel);
     // A narrow rest waits for its panel: tiles of like widths read it as often.
-    if (2 * rest_columns < columns && panel > static_cast<double>(target.l1_bytes) / 2) cycles *= calibration::kUnevenTile;
+    if (2 * rest_columns < columns && panel > static_cast<double>(target.l1_bytes) / 2)
+      cycles *= calibration::kUnevenTile;
   }
   if (rest_vectors > 0) {
     cycles += full_columns * one_tile(problem, target, rest_vectors, columns, panel);
@@ -167,12 +176,13 @@ bool in_memory(const Target& target, double size) {
 }
 
 double cycles_from_afar(const Target& target, double bytes, double size) {
-  return bytes / (in_memory(target, size) ? std::min(target.l3_bandwidth, target.memory_bandwidth) : target.l3_bandwidth);
+  return bytes / (in_memory(target, size) ? std::min(target.l3_bandwidth, target.memory_bandwidth)
+                                          : target.l3_bandwidth);
 }
 
 bool leaves_registers(const Target& target, int64_t bytes, int64_t sums) {
-  if (target.reorders || target.vector_bits == 0) return true;
-  const int64_t group = (bytes * 8 + target.vector_bits - 1) / target.vector_bits;   // registers of one sum
+  if (target.out_of_order() || target.vector_bits == 0) return true;
+  const int64_t group = (bytes * 8 + target.vector_bits - 1) / target.vector_bits;  // registers of one sum
   return sums * group < target.vector_registers;
 }
 
@@ -193,15 +203,19 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     if (cycles < best.cycles) best = {blocks, width, cycles};
   }
   if (target.vector_bits == 0 || !streams_alone(problem)) return best;
-  // The menu is of tiles with columns. Each vector is a stream; more than these are not fetched ahead in time.
-  const double matrix = problem.steps * static_cast<double>(problem.blocks) * problem.lanes * problem.element_bytes;
-  const int64_t streams = in_memory(target, matrix) ? calibration::kStreamsFromMemory : calibration::kStreamsFromCache;
+  // The menu is of tiles with columns. Each vector is a stream; more than these are not fetched ahead in
+  // time.
+  const double matrix =
+      problem.steps * static_cast<double>(problem.blocks) * problem.lanes * problem.element_bytes;
+  const int64_t streams =
+      in_memory(target, matrix) ? calibration::kStreamsFromMemory : calibration::kStreamsFromCache;
   const int64_t most = std::min(streams, problem.blocks);
   best.cycles = INFINITY;
   for (int64_t vectors = 1; vectors <= most; ++vectors) {
     // The last tile's panel is packed as a whole: what it lacks takes memory.
     const auto packed = static_cast<double>((problem.blocks + vectors - 1) / vectors * vectors);
-    const double cycles = tile_cycles(problem, target, vectors, 1) * packed / static_cast<double>(problem.blocks);
+    const double cycles =
+        tile_cycles(problem, target, vectors, 1) * packed / static_cast<double>(problem.blocks);
     if (cycles < best.cycles) best = {vectors, 1, cycles};
   }
   return best;

@@ -7,7 +7,8 @@
 namespace tc {
 namespace {
 
-// The constant of most bytes, of those with more than `least`; -1 where there is none, or sizes are not known.
+// The constant of most bytes, of those with more than `least`; -1 where there is none, or sizes are not
+// known.
 int largest_constant(const Kernel& kernel, int64_t least) {
   int largest = -1;
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
@@ -24,9 +25,9 @@ int largest_constant(const Kernel& kernel, int64_t least) {
 
 }  // namespace
 
-// A cache that keeps what was read last, and is smaller than the constant, holds nothing that the next run reads first where each run
-// begins at the same end. Read backwards, the constant's part that was read last is still there. Constants up to half of the second
-// cache stay there anyway.
+// A cache that keeps what was read last, and is smaller than the constant, holds nothing that the next run
+// reads first where each run begins at the same end. Read backwards, the constant's part that was read last
+// is still there. Constants up to half of the second cache stay there anyway.
 std::optional<std::string> alternation(const Schedule& schedule) {
   const ScheduleState& state = ScheduleAccess::state(schedule);
   const Kernel& kernel = state.kernel->kernel;

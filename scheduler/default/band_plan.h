@@ -14,7 +14,7 @@ struct BandPlan {
   int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
   double cycles = INFINITY;
   bool prefetch = true;
-  MatrixKnobs knobs;                       // that say the same
+  MatrixKnobs knobs;  // that say the same
 
   // That rewrites the sum.
   std::string line(const std::string& sum, const TermsAlgorithm& algorithm) const;
@@ -26,6 +26,7 @@ size_t band_position(const Statement& start);
 inline size_t loops_over_orders(const TermsAlgorithm& algorithm) { return algorithm.sums() > 1; }
 
 // Rewrites the sum, orders the loops of all statements and marks them; whether that is legal is not asked.
-void apply_plan(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm, const BandPlan& plan);
+void apply_plan(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm,
+                const BandPlan& plan);
 
 }  // namespace tc

@@ -51,7 +51,7 @@ std::vector<std::string> moved(std::vector<std::string> list, int64_t move) {
 
 void TraceBuilder::parallelise(int64_t most) {
   if (threads_ <= 1) return;
-  constexpr int64_t kUneven = 100;   // one part in so many
+  constexpr int64_t kUneven = 100;  // one part in so many
   std::string line = "parallel";
   int64_t trips = 1;
   bool symbolic = false;
@@ -137,7 +137,7 @@ std::optional<SumBlock> block_of_long_sum(const std::vector<TraceBuilder::Loop>&
   for (const TraceBuilder::Loop& loop : loops) terms *= static_cast<double>(loop.extent.value_or(0));
   if (terms < kLongSum) return std::nullopt;
   const double block = std::sqrt(terms);
-  double inside = 1;   // terms of one trip
+  double inside = 1;  // terms of one trip
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
     const double all = inside * static_cast<double>(*loop->extent);
     if (all > block) return SumBlock{loop->name, static_cast<int64_t>(std::ceil(block / inside))};

@@ -44,7 +44,7 @@ class TraceBuilder {
   // A loop around a statement, and the iterator of the statement that it counts.
   struct Loop {
     std::string name, iterator;
-    bool own = false;              // holds no other statement
+    bool own = false;  // holds no other statement
     std::optional<int64_t> extent;
   };
   // Loops around the statement, outermost first; those that hold it alone.
@@ -79,22 +79,23 @@ struct SumBlock {
   std::string loop;
   int64_t trips = 1;
 };
-// For loops that add up one term a trip, outermost first: about as many terms in a block as there are blocks, which has the least
-// error. None where the sum is short or its length is not known.
+// For loops that add up one term a trip, outermost first: about as many terms in a block as there are blocks,
+// which has the least error. None where the sum is short or its length is not known.
 std::optional<SumBlock> block_of_long_sum(const std::vector<TraceBuilder::Loop>& loops);
 
 // Lanes along the best iterator of the statement's own loops, reductions inside one leaf.
-void schedule_statement(TraceBuilder& builder, const std::string& statement,
-                        const StatementKnobs& knobs = {}, bool isolate = true);
+void schedule_statement(TraceBuilder& builder, const std::string& statement, const StatementKnobs& knobs = {},
+                        bool isolate = true);
 
-// What a strategy's closed form predicts for a kernel. An algorithm's form is compared with another one for the same
-// sums without the algorithm, which makes the same assumptions, so that their common errors cancel out.
+// What a strategy's closed form predicts for a kernel. An algorithm's form is compared with another one for
+// the same sums without the algorithm, which makes the same assumptions, so that their common errors cancel
+// out.
 struct Prediction {
-  double cycles = INFINITY;      // by the closed form; infinite where nothing fits
-  double plain = INFINITY;       // of the same sums without the algorithm
-  double gain = 1;               // share of `plain` that cycles have to stay within: what the form leaves out
-  double factor = 1;             // of cycles where algorithms are compared with each other: the same
-  std::string unless;            // why it is not taken in spite of its cycles; mostly empty
+  double cycles = INFINITY;  // by the closed form; infinite where nothing fits
+  double plain = INFINITY;   // of the same sums without the algorithm
+  double gain = 1;           // share of `plain` that cycles have to stay within: what the form leaves out
+  double factor = 1;         // of cycles where algorithms are compared with each other: the same
+  std::string unless;        // why it is not taken in spite of its cycles; mostly empty
 
   bool pays() const { return unless.empty() && cycles <= gain * plain; }
   double compared() const { return factor * cycles; }
@@ -103,20 +104,22 @@ struct Prediction {
 // What an algorithm's knobs can be, and what follows from them.
 template <class Knobs>
 struct AlgorithmChoices {
-  Knobs chosen;                  // by the closed forms
-  Prediction prediction;         // of these
-  std::vector<int64_t> kinds;    // that the tolerance allows: outputs of Winograd's tiles, numbers of algorithms by terms
-  std::function<double(const Knobs&)> cycles;          // predicted; infinite where the knobs are of no use
-  std::function<TraceBuilder(const Knobs&)> apply;          // all lines; those of knobs that are 0 by the closed forms
-  std::string plan;              // the chosen one in words
+  Knobs chosen;           // by the closed forms
+  Prediction prediction;  // of these
+  // That the tolerance allows: outputs of Winograd's tiles, numbers of algorithms by terms.
+  std::vector<int64_t> kinds;
+  std::function<double(const Knobs&)> cycles;  // predicted; infinite where the knobs are of no use
+  // All lines; those of knobs that are 0 by the closed forms.
+  std::function<TraceBuilder(const Knobs&)> apply;
+  std::string plan;  // the chosen one in words
 };
 
-// The implementations of the strategies (scheduler/default/strategy.h); each throws Abandon with the reason where the
-// kernel is not of its kind.
-// A convolution by Winograd's algorithm, whose error may grow to the tolerance.
+// The implementations of the strategies (scheduler/default/strategy.h); each throws Abandon with the reason
+// where the kernel is not of its kind. A convolution by Winograd's algorithm, whose error may grow to the
+// tolerance.
 AlgorithmChoices<WinogradKnobs> winograd_choices(const TraceBuilder& start, double tolerance);
-// A sum of products on the target's matrix unit, whose error may grow to the tolerance. Those algorithms that cannot
-// be the cheapest are left out unless `all` are asked for.
+// A sum of products on the target's matrix unit, whose error may grow to the tolerance. Those algorithms that
+// cannot be the cheapest are left out unless `all` are asked for.
 AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& start, double tolerance, bool all);
 // Statements that share outer iterators: rows.
 void schedule_rows(TraceBuilder& builder, const RowKnobs& knobs = {});

@@ -7,6 +7,7 @@
 
 #include "ir/target/byte_products.h"
 #include "scheduler/algebra/algorithms.h"
+#include "ir/target/register_groups.h"
 
 namespace tc {
 namespace {
@@ -37,50 +38,59 @@ double store_cost(const ReductionFacts& facts, const std::string& vector, int64_
     }
     return cost;
   }
-  return 1;   // further statements stand between
+  return 1;  // further statements stand between
 }
 
-// Whether vectors of `lanes` floats are groups of at most two registers, two of which code generation may join to one on a core that
-// runs in order. Versions for several lengths of vectors share one packed copy of a constant, in which two panels lie apart.
+// Whether vectors of `lanes` floats are groups of at most two registers, two of which code generation may
+// join to one on a core that runs in order. Versions for several lengths of vectors share one packed copy of
+// a constant, in which two panels lie apart.
 bool has_pairs(const ReductionFacts& facts, int64_t lanes) {
   const Target& target = facts.target();
-  if (target.reorders || !target.scalable || !target.broadcast_operand || !target.longer.empty()) return false;
+  if (!target.scalable || !target.broadcast_operand || !target.wider_targets.empty()) return false;
   return lanes * 32 <= 2 * target.vector_bits && facts.buffer(facts.sum().write).dtype == DType::F32;
 }
 
-// Whether two vectors of a tile may become one (codegen/join_vectors.h): of a product with a constant along the lanes. The same layers at
-// each length of vectors: those whose channels fill pairs of 32 lanes, all but the last where there are many.
+// Whether two vectors of a tile may become one (codegen/passes/join_vectors.h): of a product with a constant
+// along the lanes. The same layers at each length of vectors: those whose channels fill pairs of 32 lanes,
+// all but the last where there are many.
 bool may_join(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
   constexpr int64_t kChannels = 64, kMany = 8 * kChannels;
-  if (!has_pairs(facts, lanes) || !facts.is_output(vector) || classify(facts.sum()) != ReductionClass::MatrixProduct) return false;
+  if (!has_pairs(facts, lanes) || !facts.is_output(vector) ||
+      classify(facts.sum()) != ReductionClass::MatrixProduct)
+    return false;
   int64_t channels = facts.extent(vector, 0);
   if (const auto dim = facts.dimension_of(vector)) {
     const BlockedDim* blocked = facts.blocked_dim(facts.sum().write, *dim);
     if (blocked != nullptr && blocked->extent.is_constant()) channels = blocked->extent.constant();
   }
-  // Behind pairs of blocks of 32 channels, of two registers each, a tile of one may come. With blocks of 16 at 256 bits such layers took 1 to 3 % more
-  // cycles joined, and at 1024 bits more registers were saved.
+  // Behind pairs of blocks of 32 channels, of two registers each, a tile of one may come. With blocks of 16
+  // at 256 bits such layers took 1 to 3 % more cycles joined, and at 1024 bits more registers were saved.
   const Target& target = facts.target();
-  const bool may_rest = target.least_block > 0 && lanes == target.block && lanes * 32 == 2 * target.vector_bits && channels > kChannels;
+  const bool may_rest = target.small_block > 0 && lanes == target.block &&
+                        lanes * 32 == 2 * target.vector_bits && channels > kChannels;
   if (channels % kChannels != 0 && channels < kMany && !may_rest) return false;
   const std::vector<Access> loads = loads_of(facts.sum());
-  return std::all_of(loads.begin(), loads.end(), [&](const Access& load) { return facts.packable(load) == depends_on(load, vector); });
+  return std::all_of(loads.begin(), loads.end(),
+                     [&](const Access& load) { return facts.packable(load) == depends_on(load, vector); });
 }
 
-TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, const std::string& columns, int64_t lanes) {
+TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, const std::string& columns,
+                        int64_t lanes) {
   TileProblem problem;
   problem.lanes = static_cast<int>(lanes);
-  problem.element_bytes = static_cast<int>(std::max<int64_t>(4, size_of(
-      facts.buffer(facts.sum().write).dtype)));
+  problem.element_bytes =
+      static_cast<int>(std::max<int64_t>(4, size_of(facts.buffer(facts.sum().write).dtype)));
   problem.epilogue_loads = epilogue_loads(facts);
-  constexpr double kLongEpilogue = 20;   // of so many operations: it has constants that LLVM keeps in registers
+  // Of so many operations: it has constants that LLVM keeps in registers.
+  constexpr double kLongEpilogue = 20;
   problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
   problem.threads = facts.reduction().builder.threads();
   problem.joins = !columns.empty() && may_join(facts, vector, lanes);
   if (facts.byte_members(vector)) {
     problem.steps /= static_cast<double>(byte_products(facts.target()));
     const std::vector<Access> loads = loads_of(facts.sum());
-    problem.bytes = has_byte_instruction(facts.target(), lanes, facts.buffer(loads[0]).dtype, facts.buffer(loads[1]).dtype);
+    problem.bytes = has_byte_instruction(facts.target(), lanes, facts.buffer(loads[0]).dtype,
+                                         facts.buffer(loads[1]).dtype);
     problem.halves = !problem.bytes;
   }
   for (const Iterator& iterator : facts.sum().iterators) {
@@ -108,14 +118,16 @@ TileProblem::Operand operand_for(const ReductionFacts& facts, const Access& load
   TileProblem::Operand operand;
   operand.along_vector = depends_on(load, vector);
   operand.along_columns = !columns.empty() && depends_on(load, columns);
-  operand.once = facts.packable(load) && facts.bytes_of(load) > static_cast<double>(facts.target().l1_bytes) / 2;
+  operand.once =
+      facts.packable(load) && facts.bytes_of(load) > static_cast<double>(facts.target().l1_bytes) / 2;
   for (const std::string& name : facts.outputs()) {
     const bool again = facts.extent(name, kAssumedSymbolic) > 1 && !depends_on(load, name);
     operand.once = operand.once && !again;
   }
   operand.streams = facts.packable(load) && !operand.along_columns && !operand.once;
   const auto stride = element_stride(facts.kernel(), load, vector);
-  if (operand.along_vector && stride != 1 && !facts.packable(load) && !facts.reads_packed(load, vector, columns)) {
+  if (operand.along_vector && stride != 1 && !facts.packable(load) &&
+      !facts.reads_packed(load, vector, columns)) {
     operand.vector_cost = facts.target().gather_cost * static_cast<double>(lanes);
   }
   if (operand.along_columns && !operand.along_vector) {
@@ -132,18 +144,23 @@ TileProblem::Operand operand_for(const ReductionFacts& facts, const Access& load
   return operand;
 }
 
-// Whether a core that runs in order waits for the elements of a constant that the second cache does not hold, one after the
-// other, since lanes share each of them: those of a vector along the constant come from a panel that is brought near ahead.
+// Whether a core that runs in order waits for the elements of a constant that the second cache does not hold,
+// one after the other, since lanes share each of them: those of a vector along the constant come from a panel
+// that is brought near ahead.
 bool waits_for_memory(const ReductionFacts& facts, const Access& load, const std::string& vector) {
-  if (facts.target().reorders || !facts.packable(load) || depends_on(load, vector)) return false;
+  if (facts.target().out_of_order() || !facts.packable(load) || depends_on(load, vector)) return false;
   return facts.bytes_of(load) > static_cast<double>(facts.target().l2_bytes);
 }
 
-// Whether the last vector of an operand as it is in memory has fewer lanes: its loads then take a mask, in a register.
+// Whether the last vector of an operand as it is in memory has fewer lanes: its loads then take a mask, in a
+// register.
 bool masks_lanes(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
-  if (facts.target().reorders || facts.target().vector_bits == 0 || facts.extent(vector, lanes) % lanes == 0) return false;
+  if (!counts_registers(facts.target()) || facts.target().vector_bits == 0 ||
+      facts.extent(vector, lanes) % lanes == 0)
+    return false;
   const std::vector<Access> loads = loads_of(facts.sum());
-  return std::any_of(loads.begin(), loads.end(), [&](const Access& load) { return depends_on(load, vector) && !facts.packable(load); });
+  return std::any_of(loads.begin(), loads.end(),
+                     [&](const Access& load) { return depends_on(load, vector) && !facts.packable(load); });
 }
 
 // Lanes, columns and width as given; `outer` counts blocks of lanes that exist already.
@@ -156,8 +173,10 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
   }
   double preference = over_reduction ? calibration::kOverReduction : 1;
   for (const Access& load : loads_of(facts.sum())) {
-    if (!over_reduction && !depends_on(load, vector) && facts.crosses_pages(load)) preference = calibration::kAcrossPages;
-    if (!over_reduction && waits_for_memory(facts, load, vector)) preference = calibration::kBroadcastFromMemory;
+    if (!over_reduction && !depends_on(load, vector) && facts.crosses_pages(load))
+      preference = calibration::kAcrossPages;
+    if (!over_reduction && waits_for_memory(facts, load, vector))
+      preference = calibration::kBroadcastFromMemory;
     problem.operands.push_back(operand_for(facts, load, iterators));
     if (over_reduction && element_stride(facts.kernel(), load, vector).value_or(2) > 1) {
       problem.operands.back().vector_cost = facts.target().gather_cost * static_cast<double>(width);
@@ -166,20 +185,23 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
   if (over_reduction) {
     problem.finish = std::log2(static_cast<double>(width)) * 2 + 4;
     problem.store_cost = 1;
-    // The mask of the last lanes and the zeros that the others add; a core that reorders reads them from memory.
+    // The mask of the last lanes and the zeros that the others add; a core that reorders reads them from
+    // memory.
     const bool masked = problem.steps > 0 && facts.extent(vector, 0) % width != 0;
-    if (masked && !facts.target().reorders && facts.target().vector_bits > 0) problem.held += 2;
+    if (masked && counts_registers(facts.target()) && facts.target().vector_bits > 0) problem.held += 2;
   } else {
     problem.store_cost = store_cost(facts, vector, width);
     problem.held += masks_lanes(facts, vector, width);
   }
-  const bool unknown_batch = !columns.empty() && columns == facts.outputs().front() && facts.extent(columns, 0) == 0;
-  // Of blocks of 32: of the two values tried (0.94 and this) the one by which nsNet2 executes half of the instructions of 256 bits. It takes 2.6 % more
-  // cycles in the model, where a last panel of 600 results has 24 of 64 lanes.
+  const bool unknown_batch =
+      !columns.empty() && columns == facts.outputs().front() && facts.extent(columns, 0) == 0;
+  // Of blocks of 32: of the two values tried (0.94 and this) the one by which nsNet2 executes half of the
+  // instructions of 256 bits. It takes 2.6 % more cycles in the model, where a last panel of 600 results has
+  // 24 of 64 lanes.
   constexpr double kDoubledBlocks = 0.89;
-  if (!over_reduction && has_doubled_lanes(facts, width)) preference *= facts.target().least_block > 0 ? kDoubledBlocks : calibration::kDoubledLanes;
-  ReductionChoice choice{iterators, problem, preference, 1,
-                         facts.outputs().size() - (outer.empty() ? 0 : 1)};
+  if (!over_reduction && has_doubled_lanes(facts, width))
+    preference *= facts.target().small_block > 0 ? kDoubledBlocks : calibration::kDoubledLanes;
+  ReductionChoice choice{iterators, problem, preference, 1, facts.outputs().size() - (outer.empty() ? 0 : 1)};
   for (const std::string& name : facts.outputs()) {
     if (name == vector || name == columns || name == outer) continue;
     choice.rows = facts.extent(name, kAssumedSymbolic);
@@ -190,12 +212,12 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
 
 // Blocks of lanes along an iterator of the result.
 struct Blocks {
-  int64_t lanes = 0;             // of a block
-  std::string outer;             // the iterator that counts the blocks, where they exist already
+  int64_t lanes = 0;  // of a block
+  std::string outer;  // the iterator that counts the blocks, where they exist already
 };
 
-// Blocks of a dimension without a layout that no group cuts; small groups as a whole. Of a dimension whose extent is not known
-// all blocks are whole.
+// Blocks of a dimension without a layout that no group cuts; small groups as a whole. Of a dimension whose
+// extent is not known all blocks are whole.
 std::optional<Blocks> free_blocks(const Affine& index, const Iterator& vector, int64_t lanes) {
   if (!vector.extent.is_constant()) {
     const bool whole = index.as_variable() == vector.name && vector.extent.is_multiple_of(lanes);
@@ -217,8 +239,8 @@ std::optional<Blocks> free_blocks(const Affine& index, const Iterator& vector, i
   return result;
 }
 
-// The blocks that lanes along this iterator of the result make, of up to four vectors; nothing where they do not fit the
-// layout of the accumulators.
+// The blocks that lanes along this iterator of the result make, of up to four vectors; nothing where they do
+// not fit the layout of the accumulators.
 std::optional<Blocks> blocks_along(const ReductionFacts& facts, const Iterator& vector, int64_t lanes) {
   const Access& write = facts.sum().write;
   const auto dim = facts.dimension_of(vector.name);
@@ -247,23 +269,25 @@ int64_t even_columns(const ReductionFacts& facts, const std::string& columns, in
   return (extent + tiles - 1) / tiles;
 }
 
-// Of a window along the columns without broadcasts, on a processor that runs instructions in order: all accumulators, the
-// window's elements that are used again and its weights stay in registers, and more take the next loads and what the
-// epilogue needs. A largest float has a second accumulator, which tells whether there was a NaN.
+// Of a window along the columns without broadcasts, on a processor that runs instructions in order: all
+// accumulators, the window's elements that are used again and its weights stay in registers, and more take
+// the next loads and what the epilogue needs. A largest float has a second accumulator, which tells whether
+// there was a NaN.
 int64_t columns_in_order(const ReductionFacts& facts, const Choice& choice, double parts, int64_t taps) {
   constexpr int64_t kAhead = 3;
   int64_t operands = 0;
   for (const Access& load : loads_of(facts.sum())) operands += depends_on(load, choice.vector);
   const auto groups = static_cast<int64_t>(facts.target().vector_registers / parts);
-  const bool largest = facts.sum().reduction == Reduction::Max && is_float(facts.buffer(facts.sum().write).dtype);
+  const bool largest =
+      facts.sum().reduction == Reduction::Max && is_float(facts.buffer(facts.sum().write).dtype);
   const int64_t columns = (groups - operands * taps - kAhead) / (largest ? 2 : 1);
   return even_columns(facts, choice.columns, std::clamp<int64_t>(columns, 2, choice.tile.columns));
 }
 
-// A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of windows along
-// the columns one vector of them, as in pools and depthwise convolutions; of others where the epilogue would not fit
-// in, so that it overlaps with the next tile, or where conditions on lanes need registers too. A vector of several
-// registers hides it with few columns as they are.
+// A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of
+// windows along the columns one vector of them, as in pools and depthwise convolutions; of others where the
+// epilogue would not fit in, so that it overlaps with the next tile, or where conditions on lanes need
+// registers too. A vector of several registers hides it with few columns as they are.
 void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   const Target& target = facts.target();
   if (target.vector_bits == 0) return;
@@ -279,22 +303,25 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
     cut = cut || facts.cuts_lanes(iterator.name, choice.vector);
   }
   const double parts = std::max(1.0, static_cast<double>(choice.lanes) * 32 / target.vector_bits);
-  if (window && !target.reorders) {
+  if (window && counts_registers(target)) {
     tile.columns = columns_in_order(facts, choice, parts, taps);
     tile.vectors = 1;
     return;
   }
   if (window && parts > 1) return;
   const std::vector<Access> loads = loads_of(facts.sum());
-  const bool apart = loads.size() == 1 && depends_on(loads[0], choice.vector) && depends_on(loads[0], choice.columns);
-  if (!target.reorders && !choice.over_reduction && apart && !cut) {
-    // Each column reads vectors of its own, as pooling does: half of the registers are for loads, so that none is waited for.
+  const bool apart =
+      loads.size() == 1 && depends_on(loads[0], choice.vector) && depends_on(loads[0], choice.columns);
+  if (!target.out_of_order() && !choice.over_reduction && apart && !cut) {
+    // Each column reads vectors of its own, as pooling does: half of the registers are for loads, so that
+    // none is waited for.
     const auto half = static_cast<int64_t>(target.vector_registers / parts / 2);
     tile.columns = std::min(tile.columns, std::max<int64_t>(1, half / tile.vectors));
     return;
   }
   const auto most = static_cast<int64_t>(std::ceil(target.latency * target.multiply_adds / parts));
-  const bool heavy = epilogue_weight(facts) * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;
+  const bool heavy =
+      epilogue_weight(facts) * static_cast<double>(tile.vectors * tile.columns) > kHeavyEpilogue;
   if ((!heavy && !cut && !window) || tile.vectors * tile.columns <= most) return;
   if (window) {
     tile.columns = even_columns(facts, choice.columns, most);
@@ -305,9 +332,10 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   }
 }
 
-// Whether vectors of four registers are an alternative to the target's of two, or of two to one: twice as many elements share each
-// scalar load of a product and its other instructions. Not for channels of a map, nor where a panel of one block stays in the first cache:
-// a product of 256 x 256 x 256 takes 3 % longer with panels of two.
+// Whether vectors of four registers are an alternative to the target's of two, or of two to one: twice as
+// many elements share each scalar load of a product and its other instructions. Not for channels of a map,
+// nor where a panel of one block stays in the first cache: a product of 256 x 256 x 256 takes 3 % longer with
+// panels of two.
 bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lanes) {
   const Target& target = facts.target();
   if (!has_pairs(facts, lanes) || facts.extent(vector.name, 0) < 2 * lanes) return false;
@@ -321,20 +349,23 @@ bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lan
   return kind == ReductionClass::MatrixProduct || kind == ReductionClass::MatrixVector;
 }
 
-// Whether shorter vectors than the target's are an alternative. Where blocks are halved on a core in order only lanes along constants are shortened: an
-// attention's inputs are packed while it runs, and its products need lanes of one width to be computed in bands. A matrix times a vector waits for its
-// matrix, which panels of several shorter vectors make no smaller.
+// Whether shorter vectors than the target's are an alternative. Where blocks are halved on a core in order
+// only lanes along constants are shortened: an attention's inputs are packed while it runs, and its products
+// need lanes of one width to be computed in bands. A matrix times a vector waits for its matrix, which panels
+// of several shorter vectors make no smaller.
 bool may_shorten(const ReductionFacts& facts, const std::string& vector) {
-  if (facts.target().reorders || facts.target().least_block > 0) return true;
+  if (!counts_registers(facts.target()) || facts.target().small_block > 0) return true;
   const std::vector<Access> loads = loads_of(facts.sum());
-  return classify(facts.sum()) != ReductionClass::MatrixVector && std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
-    return facts.packable(load) || !depends_on(load, vector);
-  });
+  return classify(facts.sum()) != ReductionClass::MatrixVector &&
+         std::all_of(loads.begin(), loads.end(),
+                     [&](const Access& load) { return facts.packable(load) || !depends_on(load, vector); });
 }
 
 }  // namespace
 
-bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes) { return lanes > facts.reduction().builder.lanes(facts.sum()); }
+bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes) {
+  return lanes > facts.reduction().builder.lanes(facts.sum());
+}
 
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
   std::vector<ReductionChoice> result;
@@ -351,7 +382,8 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
     std::vector<int64_t> widths = {blocks->lanes};
     const bool free = !over_reduction && blocks->outer.empty() && blocks->lanes == lanes &&
                       !facts.is_blocked(facts.sum().write.buffer);
-    const int64_t less = known ? facts.target().width_for(vector.extent.constant(), blocks->lanes) : blocks->lanes;
+    const int64_t less =
+        known ? facts.target().width_for(vector.extent.constant(), blocks->lanes) : blocks->lanes;
     if (free && less < blocks->lanes && may_shorten(facts, vector.name)) widths.push_back(less);
     if (free && may_double(facts, vector, lanes)) widths.push_back(2 * lanes);
     for (const int64_t width : widths) {
@@ -368,12 +400,13 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
 Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
   Choice taken = choice.choice;
   const bool broadcasts =
-      std::any_of(choice.problem.operands.begin(), choice.problem.operands.end(), [&](const auto& operand) {
-        return !operand.along_vector || operand.taps > 0;
-      });
+      std::any_of(choice.problem.operands.begin(), choice.problem.operands.end(),
+                  [&](const auto& operand) { return !operand.along_vector || operand.taps > 0; });
   if (!taken.over_reduction && !broadcasts) shrink_tile(facts, taken);
-  // A matrix times a vector: one sum of four registers hides its latency, and the others hold what is loaded ahead.
-  if (taken.columns.empty() && has_doubled_lanes(facts, taken.lanes) && !taken.over_reduction) taken.tile.vectors = 1;
+  // A matrix times a vector: one sum of four registers hides its latency, and the others hold what is loaded
+  // ahead.
+  if (taken.columns.empty() && has_doubled_lanes(facts, taken.lanes) && !taken.over_reduction)
+    taken.tile.vectors = 1;
   return taken;
 }
 
@@ -382,9 +415,12 @@ bool pays_in_words(const ReductionFacts& facts, const Choice& choice, const Redu
   if (!has_words(target)) return false;
   if (knobs.words == 1 || facts.reduction().tolerance < kWordsError * kLayers) return false;
   const Expr& value = *facts.sum().value;
-  const bool product = value.kind == Expr::Kind::Binary && value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
-                       value.operands[0]->kind == Expr::Kind::Load && value.operands[1]->kind == Expr::Kind::Load;
-  if (!product || choice.over_reduction || !choice.columns.empty() || facts.reduction_class() != ReductionClass::MatrixVector) return false;
+  const bool product = value.kind == Expr::Kind::Binary && value.binary == BinaryOp::Mul &&
+                       value.dtype == DType::F32 && value.operands[0]->kind == Expr::Kind::Load &&
+                       value.operands[1]->kind == Expr::Kind::Load;
+  if (!product || choice.over_reduction || !choice.columns.empty() ||
+      facts.reduction_class() != ReductionClass::MatrixVector)
+    return false;
   const double caches = static_cast<double>(target.l2_bytes) * facts.reduction().builder.threads();
   const std::vector<Access> loads = loads_of(facts.sum());
   return std::any_of(loads.begin(), loads.end(), [&](const Access& load) {
@@ -393,9 +429,11 @@ bool pays_in_words(const ReductionFacts& facts, const Choice& choice, const Redu
 }
 
 std::string in_words(const Choice& choice) {
-  std::string result = text(choice.lanes, choice.over_reduction ? " partial sums along " : " lanes along ", choice.vector);
+  std::string result =
+      text(choice.lanes, choice.over_reduction ? " partial sums along " : " lanes along ", choice.vector);
   const TileChoice& tile = choice.tile;
-  if (!choice.over_reduction) result += text(", tiles of ", tile.vectors, tile.vectors == 1 ? " vector" : " vectors");
+  if (!choice.over_reduction)
+    result += text(", tiles of ", tile.vectors, tile.vectors == 1 ? " vector" : " vectors");
   if (choice.columns.empty()) return result;
   return result + text(choice.over_reduction ? ", tiles of " : " by ", tile.columns,
                        tile.columns == 1 ? " column along " : " columns along ", choice.columns);

@@ -1,4 +1,5 @@
-// Which iterators of a reduction become lanes and columns: all choices, and the tile of each with the least cycles.
+// Which iterators of a reduction become lanes and columns: all choices, and the tile of each with the least
+// cycles.
 #pragma once
 
 #include <string>
@@ -10,12 +11,12 @@
 
 namespace tc {
 
-constexpr double kHeavyEpilogue = 250;     // operations of the epilogue of a tile, as straight-line code
+constexpr double kHeavyEpilogue = 250;  // operations of the epilogue of a tile, as straight-line code
 
 // How the reduction is computed: which iterators become lanes and columns.
 struct Choice {
-  bool over_reduction = false;   // the lanes are parts of one sum
-  std::string vector, columns;   // iterators of the reduction statement; columns may be empty
+  bool over_reduction = false;  // the lanes are parts of one sum
+  std::string vector, columns;  // iterators of the reduction statement; columns may be empty
   int64_t lanes = 1;
   TileChoice tile;
 };
@@ -24,24 +25,26 @@ std::string in_words(const Choice& choice);
 
 // A choice that the kernel has, and what the closed forms need to judge its tiles.
 struct ReductionChoice {
-  Choice choice;                 // with the tile of the least cycles, `preference` among them
+  Choice choice;  // with the tile of the least cycles, `preference` among them
   TileProblem problem;
-  double preference = 1;         // factor on the predicted cycles
-  int64_t rows = 1;              // extent of the iterator that `ReductionKnobs::rows` would tile
-  size_t loops = 0;              // around the tile
+  double preference = 1;  // factor on the predicted cycles
+  int64_t rows = 1;       // extent of the iterator that `ReductionKnobs::rows` would tile
+  size_t loops = 0;       // around the tile
 };
 
-// Whether vectors take twice as many registers as a block of the target does (of products on RISC-V cores that run in order).
+// Whether vectors take twice as many registers as a block of the target does (of products on RISC-V cores
+// that run in order).
 bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes);
 
 // All choices of iterators; throws Abandon where there is none.
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts);
-// The choice with the tile that a plan has without knobs: the cheapest one, or a smaller one where that is known to be
-// better than the closed forms have it.
+// The choice with the tile that a plan has without knobs: the cheapest one, or a smaller one where that is
+// known to be better than the closed forms have it.
 Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice);
 
-// Whether the constant of a matrix times a vector is stored in words, three numbers in two: two thirds as many bytes pay for the operations that
-// make floats of them where the constant comes from beyond the second caches of all threads.
+// Whether the constant of a matrix times a vector is stored in words, three numbers in two: two thirds as
+// many bytes pay for the operations that make floats of them where the constant comes from beyond the second
+// caches of all threads.
 bool pays_in_words(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs);
 
 }  // namespace tc

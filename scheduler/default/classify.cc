@@ -13,9 +13,8 @@ class Subscripts {
  public:
   explicit Subscripts(const Statement& reduction) : reduction_(reduction), write_(reduction.write) {
     for (const Access& load : loads_of(reduction)) {
-      const bool varies = std::any_of(reduction.iterators.begin(), reduction.iterators.end(), [&](const Iterator& each) {
-        return depends_on(load, each.name);
-      });
+      const bool varies = std::any_of(reduction.iterators.begin(), reduction.iterators.end(),
+                                      [&](const Iterator& each) { return depends_on(load, each.name); });
       if (varies) loads_.push_back(load);
     }
     for (const Access& load : loads_) {
@@ -30,21 +29,25 @@ class Subscripts {
   bool has_channels() const {
     return any([&](const std::string& name) { return is_summed(name) && !windows_.contains(name); });
   }
-  // Whether all operands have a subscript of the same output: a channel or a group that each keeps for itself.
+  // Whether all operands have a subscript of the same output: a channel or a group that each keeps for
+  // itself.
   bool has_groups() const {
     return any([&](const std::string& name) { return !is_summed(name) && in_all(name); });
   }
   // Whether some operand has no row or column of its own.
   bool has_vector() const {
     return std::any_of(loads_.begin(), loads_.end(), [&](const Access& load) {
-      return !any([&](const std::string& name) { return !is_summed(name) && depends_on(load, name) && !in_all(name); });
+      return !any([&](const std::string& name) {
+        return !is_summed(name) && depends_on(load, name) && !in_all(name);
+      });
     });
   }
 
  private:
   bool is_summed(const std::string& name) const { return !depends_on(write_, name); }
   bool in_all(const std::string& name) const {
-    return std::all_of(loads_.begin(), loads_.end(), [&](const Access& load) { return depends_on(load, name); });
+    return std::all_of(loads_.begin(), loads_.end(),
+                       [&](const Access& load) { return depends_on(load, name); });
   }
   // Of iterators with more than one trip.
   template <class Predicate>
@@ -75,7 +78,8 @@ class Subscripts {
 
 ReductionClass classify(const Statement& reduction) {
   const Subscripts subscripts(reduction);
-  if (subscripts.operands() < 2) return subscripts.has_windows() ? ReductionClass::Pooling : ReductionClass::OneOperand;
+  if (subscripts.operands() < 2)
+    return subscripts.has_windows() ? ReductionClass::Pooling : ReductionClass::OneOperand;
   if (!subscripts.has_windows()) {
     return subscripts.has_vector() ? ReductionClass::MatrixVector : ReductionClass::MatrixProduct;
   }

@@ -47,7 +47,8 @@ std::string str(const std::vector<StrategyReport>& report) {
     if (!each.rejected.empty()) result += (each.plan.empty() ? "  no: " : "; no: ") + each.rejected;
     result += "\n";
   }
-  const bool none = std::none_of(report.begin(), report.end(), [](const StrategyReport& each) { return each.taken; });
+  const bool none =
+      std::none_of(report.begin(), report.end(), [](const StrategyReport& each) { return each.taken; });
   return none ? result + "* none: the loops stay as the statements have them\n" : result;
 }
 

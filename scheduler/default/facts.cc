@@ -12,7 +12,8 @@ namespace {
 int64_t widest_tile(const Target& target) {
   int columns = 1;
   for (const auto& [vectors, width] : target.tiles) {
-    if (leaves_registers(target, target.block * size_of(DType::F32), vectors * width)) columns = std::max(columns, width);
+    if (leaves_registers(target, target.block * size_of(DType::F32), vectors * width))
+      columns = std::max(columns, width);
   }
   return columns;
 }
@@ -60,9 +61,8 @@ std::vector<std::string> ReductionFacts::reduction_order(const std::string& vect
   }
   if (!along.empty()) {
     // What a shuffle gives serves the next columns' taps.
-    const auto windows = std::stable_partition(order.begin(), order.end(), [&](const std::string& name) {
-      return !is_window(name, columns);
-    });
+    const auto windows = std::stable_partition(
+        order.begin(), order.end(), [&](const std::string& name) { return !is_window(name, columns); });
     order.insert(windows, along.begin(), along.end());
   }
   order.insert(order.end(), last.begin(), last.end());
@@ -190,8 +190,9 @@ bool ReductionFacts::packable(const Access& access) const {
 }
 
 bool ReductionFacts::is_packable_input(const Access& access, const std::string& lane,
-                                           const std::string& columns) const {
-  const bool dynamic = std::any_of(access.index.begin(), access.index.end(), [](const Subscript& each) { return each.dynamic; });
+                                       const std::string& columns) const {
+  const bool dynamic = std::any_of(access.index.begin(), access.index.end(),
+                                   [](const Subscript& each) { return each.dynamic; });
   const auto step = element_stride(kernel(), access, lane);
   // A window's copy would hold each element as often as windows overlap.
   const bool window = std::any_of(access.index.begin(), access.index.end(), [&](const Subscript& each) {
@@ -200,16 +201,20 @@ bool ReductionFacts::is_packable_input(const Access& access, const std::string& 
     return sum && output;
   });
   // Padded lanes of what leaves the kernel are to be finite, which those of a copy need not be.
-  const bool padded = std::any_of(reduction().builder.state().blocked.begin(), reduction().builder.state().blocked.end(), [&](const BlockedDim& dim) {
-    const int buffer = kernel().buffer_index(dim.buffer);
-    const bool leaves = kernel().buffers[static_cast<size_t>(buffer)].scope == Scope::Output;
-    return leaves && (!dim.extent.is_constant() || dim.extent.constant() % dim.block != 0);
-  });
+  const bool padded =
+      std::any_of(reduction().builder.state().blocked.begin(), reduction().builder.state().blocked.end(),
+                  [&](const BlockedDim& dim) {
+                    const int buffer = kernel().buffer_index(dim.buffer);
+                    const bool leaves = kernel().buffers[static_cast<size_t>(buffer)].scope == Scope::Output;
+                    return leaves && (!dim.extent.is_constant() || dim.extent.constant() % dim.block != 0);
+                  });
   return buffer(access).scope == Scope::Input && !dynamic && !window && !padded &&
-         times_read(access.buffer) == 1 && step && *step > 1 && (columns.empty() || !depends_on(access, columns));
+         times_read(access.buffer) == 1 && step && *step > 1 &&
+         (columns.empty() || !depends_on(access, columns));
 }
 
-bool ReductionFacts::reads_packed(const Access& load, const std::string& vector, const std::string& columns) const {
+bool ReductionFacts::reads_packed(const Access& load, const std::string& vector,
+                                  const std::string& columns) const {
   // Tiles of all widths read a packed input again.
   return !columns.empty() && is_packable_input(load, vector, columns) &&
          extent(columns, kAssumedSymbolic) >= 2 * widest_tile(target());
@@ -218,8 +223,8 @@ bool ReductionFacts::reads_packed(const Access& load, const std::string& vector,
 std::optional<std::string> ReductionFacts::byte_members(const std::string& lane) const {
   const int64_t members = byte_products(target());
   const Expr& value = *sum().value;
-  if (members == 0 || sum().reduction != Reduction::Sum || value.dtype != DType::I32 || value.kind != Expr::Kind::Binary ||
-      value.binary != BinaryOp::Mul || !is_output(lane)) {
+  if (members == 0 || sum().reduction != Reduction::Sum || value.dtype != DType::I32 ||
+      value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul || !is_output(lane)) {
     return std::nullopt;
   }
   const Access *shared = nullptr, *constant = nullptr;
@@ -235,19 +240,23 @@ std::optional<std::string> ReductionFacts::byte_members(const std::string& lane)
     const int64_t size = extent(name, 0);
     if (size == 0 || size % members != 0 || element_stride(kernel(), *shared, name) != 1) continue;
     // A window or a padding would divide the members.
-    const bool divided = std::any_of(sum().iterators.begin(), sum().iterators.end(), [&](const Iterator& each) {
-      if (!is_output(each.name)) return false;
-      const auto joint = [&](const Affine& affine) { return affine.coefficient(name) != 0 && affine.coefficient(each.name) != 0; };
-      return std::any_of(sum().constraints.begin(), sum().constraints.end(), joint) ||
-             std::any_of(shared->index.begin(), shared->index.end(), [&](const Subscript& index) { return joint(index.affine); });
-    });
+    const bool divided =
+        std::any_of(sum().iterators.begin(), sum().iterators.end(), [&](const Iterator& each) {
+          if (!is_output(each.name)) return false;
+          const auto joint = [&](const Affine& affine) {
+            return affine.coefficient(name) != 0 && affine.coefficient(each.name) != 0;
+          };
+          return std::any_of(sum().constraints.begin(), sum().constraints.end(), joint) ||
+                 std::any_of(shared->index.begin(), shared->index.end(),
+                             [&](const Subscript& index) { return joint(index.affine); });
+        });
     if (!divided) return name;
   }
   return std::nullopt;
 }
 
 bool ReductionFacts::crosses_pages(const Access& load) const {
-  constexpr int64_t kPage = 4096;   // bytes
+  constexpr int64_t kPage = 4096;  // bytes
   const Buffer& read = buffer(load);
   return std::any_of(sum().iterators.begin(), sum().iterators.end(), [&](const Iterator& iterator) {
     const auto stride = element_stride(kernel(), load, iterator.name);
@@ -258,7 +267,8 @@ bool ReductionFacts::crosses_pages(const Access& load) const {
 
 double epilogue_weight(const ReductionFacts& facts) {
   double weight = 0;
-  for (const std::string& tail : facts.reduction().tails) weight += weight_of(facts.reduction().builder.statement(tail).value);
+  for (const std::string& tail : facts.reduction().tails)
+    weight += weight_of(facts.reduction().builder.statement(tail).value);
   return weight;
 }
 

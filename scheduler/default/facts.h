@@ -10,7 +10,7 @@
 
 namespace tc {
 
-constexpr int64_t kAssumedSymbolic = 64;   // of extents that are not known
+constexpr int64_t kAssumedSymbolic = 64;  // of extents that are not known
 
 // A view: the reduction has to outlive it, and answers change with the lines that are applied to it.
 class ReductionFacts {
@@ -21,16 +21,20 @@ class ReductionFacts {
   const Kernel& kernel() const { return reduction_->builder.kernel(); }
   const Target& target() const { return reduction_->builder.target(); }
   const Statement& sum() const { return reduction_->statement(); }
-  const Buffer& buffer(const Access& access) const { return kernel().buffers[static_cast<size_t>(access.buffer)]; }
+  const Buffer& buffer(const Access& access) const {
+    return kernel().buffers[static_cast<size_t>(access.buffer)];
+  }
   ReductionClass reduction_class() const { return classify(sum()); }
 
   // Iterators of the sum: those of its result, and those that are summed over.
   bool is_output(const std::string& iterator) const { return depends_on(sum().write, iterator); }
   std::vector<std::string> outputs() const;
   std::vector<std::string> reductions() const;
-  int64_t extent(const std::string& iterator, int64_t fallback) const { return extent_or(sum(), iterator, fallback); }
-  // The reductions in the order in which their loops run: those along the innermost dimension of what is read by columns
-  // come last, or windows along the columns where lanes read several groups.
+  int64_t extent(const std::string& iterator, int64_t fallback) const {
+    return extent_or(sum(), iterator, fallback);
+  }
+  // The reductions in the order in which their loops run: those along the innermost dimension of what is read
+  // by columns come last, or windows along the columns where lanes read several groups.
   std::vector<std::string> reduction_order(const std::string& vector, const std::string& columns) const;
 
   // Whether some load has both iterators in one subscript: a window that slides along `columns`.
@@ -38,7 +42,8 @@ class ReductionFacts {
   // Whether all that is reduced is a window of the one thing read, as in a pool.
   bool is_window_alone() const;
   // Whether the load along the window is a scalar that is broadcast to the lanes.
-  bool shares_broadcasts(const std::string& window, const std::string& columns, const std::string& lane) const;
+  bool shares_broadcasts(const std::string& window, const std::string& columns,
+                         const std::string& lane) const;
   // Whether some condition of the sum depends on it: a padding.
   bool constrained(const std::string& iterator) const;
   // Whether it moves along a row of which each lane reads an element of its own group.
@@ -46,13 +51,14 @@ class ReductionFacts {
   // Whether conditions leave out some lanes of each vector in its trips, of which unrolled copies know which.
   bool cuts_lanes(const std::string& iterator, const std::string& lane) const;
 
-  // Dimension of the accumulators' buffer that the iterator indexes alone, with coefficient 1 or as the finest of
-  // several; nothing where there is none.
+  // Dimension of the accumulators' buffer that the iterator indexes alone, with coefficient 1 or as the
+  // finest of several; nothing where there is none.
   std::optional<size_t> dimension_of(const std::string& iterator) const;
   // The blocked dimension of the buffer whose lanes are dimension `inner`; null where there is none.
   const BlockedDim* blocked_dim(const Access& access, size_t inner) const;
   bool is_blocked(int buffer) const;
-  // Whether the iterator counts in the dimension of the accumulators' buffer, or in one before it, as of a batch.
+  // Whether the iterator counts in the dimension of the accumulators' buffer, or in one before it, as of a
+  // batch.
   bool shares_dimension(const std::string& iterator, size_t dim) const;
 
   double bytes_of(const Access& access) const;
@@ -64,11 +70,12 @@ class ReductionFacts {
   bool is_packable_input(const Access& access, const std::string& lane, const std::string& columns) const;
   // Whether it is such an input, and tiles of all widths read the copy again.
   bool reads_packed(const Access& load, const std::string& vector, const std::string& columns) const;
-  // Of a sum of products of bytes, on targets that sum up several such products at once: the iterator of the sum that may
-  // count them, in steps of `byte_products`. Both operands have them side by side then: the constant by packing.
-  // Nothing where lanes along `lane` do not allow it.
+  // Of a sum of products of bytes, on targets that sum up several such products at once: the iterator of the
+  // sum that may count them, in steps of `byte_products`. Both operands have them side by side then: the
+  // constant by packing. Nothing where lanes along `lane` do not allow it.
   std::optional<std::string> byte_members(const std::string& lane) const;
-  // Whether each step of a sum reads it on another page, and there are more pages than the first level of the TLB holds.
+  // Whether each step of a sum reads it on another page, and there are more pages than the first level of the
+  // TLB holds.
   bool crosses_pages(const Access& load) const;
 
  private:

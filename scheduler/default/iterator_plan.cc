@@ -10,15 +10,17 @@
 namespace tc {
 namespace {
 
-constexpr double kLeastUses = 32;          // of a panel, that pay for K-blocks
+constexpr double kLeastUses = 32;  // of a panel, that pay for K-blocks
 
 // K-blocks of a panel that would fill the second cache: they come outside of all loops but the panels'.
-std::optional<Division> divide_panel(const ReductionFacts& facts, const IteratorPlan& plan, const ReductionKnobs& knobs) {
+std::optional<Division> divide_panel(const ReductionFacts& facts, const IteratorPlan& plan,
+                                     const ReductionKnobs& knobs) {
   const auto cache = static_cast<double>(facts.target().l2_bytes);
   const bool otherwise = knobs.sum_block != 0 || knobs.outer_order != 0 || knobs.outer_block != 0 ||
                          knobs.outside != 0 || knobs.apart == 1;
-  if (otherwise || plan.panels.empty() || plan.panel_count < 2 * facts.reduction().builder.threads()) return std::nullopt;
-  const std::string panels = plan.strips.empty() ? plan.panels : plan.strips.front().name;   // not yet divided
+  if (otherwise || plan.panels.empty() || plan.panel_count < 2 * facts.reduction().builder.threads())
+    return std::nullopt;
+  const std::string panels = plan.strips.empty() ? plan.panels : plan.strips.front().name;  // not yet divided
   double panel = 0, uses = 1;
   std::string longest;
   for (const Access& load : loads_of(facts.sum())) {
@@ -33,7 +35,9 @@ std::optional<Division> divide_panel(const ReductionFacts& facts, const Iterator
     }
   }
   const double sums = facts.bytes_of(facts.sum().write) / static_cast<double>(plan.panel_count);
-  if (longest.empty() || panel < calibration::kLargePanel * cache || sums > calibration::kWaitingSums * cache || uses < kLeastUses) return std::nullopt;
+  if (longest.empty() || panel < calibration::kLargePanel * cache ||
+      sums > calibration::kWaitingSums * cache || uses < kLeastUses)
+    return std::nullopt;
   const int64_t extent = facts.extent(longest, 1);
   const auto parts = static_cast<int64_t>(std::ceil(panel / (calibration::kBlockOfPanel * cache)));
   int64_t part = (extent + parts - 1) / parts;
@@ -63,7 +67,7 @@ void divide_members(const ReductionFacts& facts, IteratorPlan& plan) {
   const int64_t members = byte_products(facts.target());
   int64_t extent = facts.extent(*found, 0);
   for (const Division& each : plan.strips) {
-    if (each.name == *found) extent = each.size;   // whose inner part keeps the name
+    if (each.name == *found) extent = each.size;  // whose inner part keeps the name
   }
   if (extent % members != 0) return;
   plan.members = *found;
@@ -100,7 +104,8 @@ IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, c
     }
     plan.vectors = std::exchange(plan.panels, "");
   } else if (plan.vector_count > 1) {
-    const std::string outer = facts.reduction().fresh(plan.panels + "t"), inner = facts.reduction().fresh(plan.panels + "n");
+    const std::string outer = facts.reduction().fresh(plan.panels + "t"),
+                      inner = facts.reduction().fresh(plan.panels + "n");
     plan.strips.push_back({plan.panels, plan.vector_count, outer, inner});
     plan.panels = outer;
     plan.vectors = inner;

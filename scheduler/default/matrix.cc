@@ -17,14 +17,15 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kLeastRows = 7;          // of one accumulator that pay
+constexpr int64_t kLeastRows = 7;  // of one accumulator that pay
 // Blocks of features whose sums are in vector registers at a time, as many as the registers hold of one row.
 constexpr std::array<int64_t, 7> kBlocksOfVectors = {4, 5, 6, 7, 3, 2, 1};
 
 // Finds the plan with the least cycles by closed forms.
 class MatrixScheduler {
  public:
-  MatrixScheduler(TraceBuilder builder, const TermsAlgorithm& algorithm) : problem_(std::move(builder), algorithm) {}
+  MatrixScheduler(TraceBuilder builder, const TermsAlgorithm& algorithm)
+      : problem_(std::move(builder), algorithm) {}
 
   // Finds the plan with the least cycles; all below is to be asked after it.
   void find_best() { best_ = choose(); }
@@ -32,12 +33,13 @@ class MatrixScheduler {
   const MatrixKnobs& chosen() const { return best_.knobs; }
   double cycles_of(const MatrixKnobs& knobs) const { return plan_of(knobs).cycles; }
 
-  double least_cycles() const { return cost().least_cycles(); }   // to be asked at any time, as the next
+  double least_cycles() const { return cost().least_cycles(); }  // to be asked at any time, as the next
   bool stays_in_cache() const { return cost().stays_in_cache(); }
 
   Prediction prediction() const {
     const bool alike = problem_.unit().vectors && problem_.algorithm().terms == 1;
-    Prediction result{best_.cycles, cost().direct_cycles(), alike ? calibration::kGainOfVectors : kGain, alike ? calibration::kFactorOfVectors : 1, ""};
+    Prediction result{best_.cycles, cost().direct_cycles(), alike ? calibration::kGainOfVectors : kGain,
+                      alike ? calibration::kFactorOfVectors : 1, ""};
     if (stays_in_cache()) result.unless = "its weights stay in the second cache, from where f32 is as fast";
     return result;
   }
@@ -54,7 +56,7 @@ class MatrixScheduler {
     if (plan.cycles == INFINITY) throw Abandon{"sizes that do not fit"};
     TraceBuilder result = problem_.builder();
     {
-      Trust trust;   // the order is checked once, as a whole
+      Trust trust;  // the order is checked once, as a whole
       apply_plan(result, problem_.sum(), problem_.algorithm(), plan);
     }
     if (auto found = find_violation(result.state().kernel, result.state().tree)) throw Abandon{*found};
@@ -107,11 +109,12 @@ class MatrixScheduler {
   // Of vectors, beside a register for each block's part of the constant and one for the input.
   int64_t most_tiles(int64_t blocks) const {
     const int64_t each = blocks * problem_.unit().parts;
-    return (problem_.unit().registers - 1 - each * problem_.algorithm().terms) / (each * problem_.algorithm().sums());
+    return (problem_.unit().registers - 1 - each * problem_.algorithm().terms) /
+           (each * problem_.algorithm().sums());
   }
 
-  // Of vectors of one row's digits: their sums, what is read of the input, and a part of the constant; where the
-  // instruction takes signed numbers as unsigned, twice as many for the input and one more.
+  // Of vectors of one row's digits: their sums, what is read of the input, and a part of the constant; where
+  // the instruction takes signed numbers as unsigned, twice as many for the input and one more.
   bool row_fits(int64_t blocks, const BandSizes& sizes) const {
     const MatrixUnit& unit = problem_.unit();
     const int64_t inputs = sizes.digits_are_rows ? 1 : problem_.algorithm().terms;
@@ -119,7 +122,8 @@ class MatrixScheduler {
     return sums + 2 * inputs + 1 + unit.parts <= unit.registers;
   }
 
-  // Whether the plan with some number of panels for all pairs needs fewer cycles than the best, which it is then.
+  // Whether the plan with some number of panels for all pairs needs fewer cycles than the best, which it is
+  // then.
   bool choose_panel(BandPlan plan, const BandSizes& sizes, int64_t pairs, BandPlan& best) const {
     bool found = false;
     for (int64_t panels : {1, 2, 4, 8}) {
@@ -142,7 +146,8 @@ class MatrixScheduler {
     plan.cycles = cost().cycles(plan);
     // Weights that are read once: those that stay in the cache from run to run need none, and the next
     // pair has to fit beside this one. Streams of vectors are fetched ahead by hardware.
-    const double pair = cost().pair_bytes(plan, sizes), cache = static_cast<double>(problem_.target().l2_bytes);
+    const double pair = cost().pair_bytes(plan, sizes),
+                 cache = static_cast<double>(problem_.target().l2_bytes);
     const bool ahead = pair * static_cast<double>(pairs) > cache && pair < 0.5 * cache;
     plan.prefetch = problem_.unit().vectors ? !problem_.is_row() : !sizes.digits_are_rows || ahead;
     plan.knobs = {plan.knobs.algorithm, plan.knobs.bands, panels, plan.blocks, plan.tiles};
@@ -152,17 +157,20 @@ class MatrixScheduler {
   bool fits(const BandPlan& plan, const BandSizes& sizes) const {
     if (problem_.unit().vectors) {
       return plan.blocks <= static_cast<int64_t>(kBlocksOfVectors.size()) &&
-             (problem_.is_row() ? plan.tiles == 1 && row_fits(plan.blocks, sizes) : plan.tiles <= most_tiles(plan.blocks));
+             (problem_.is_row() ? plan.tiles == 1 && row_fits(plan.blocks, sizes)
+                                : plan.tiles <= most_tiles(plan.blocks));
     }
     if (sizes.digits_are_rows) return plan.tiles == 1 && plan.blocks <= 2;
-    return problem_.algorithm().sums() > 1 ? plan.blocks == 1 && plan.tiles <= 2 : plan.blocks * plan.tiles <= 4;
+    return problem_.algorithm().sums() > 1 ? plan.blocks == 1 && plan.tiles <= 2
+                                           : plan.blocks * plan.tiles <= 4;
   }
 
   // Of infinite cycles where the knobs do not fit the kernel or the unit.
   BandPlan plan_of(const MatrixKnobs& knobs) const {
     BandPlan plan = problem_.whole();
     plan.knobs = knobs;
-    const int64_t blocks = parts(static_cast<int64_t>(problem_.features()), problem_.unit().columns), lines = problem_.banded_extent(plan);
+    const int64_t blocks = parts(static_cast<int64_t>(problem_.features()), problem_.unit().columns),
+                  lines = problem_.banded_extent(plan);
     plan.band = parts(lines, knobs.bands);
     const auto sizes = knobs.bands <= lines ? problem_.try_plan(plan) : std::nullopt;
     if (!sizes) return plan;
@@ -178,7 +186,7 @@ class MatrixScheduler {
   MatrixCost cost() const { return MatrixCost(problem_); }
 
   MatrixProblem problem_;
-  BandPlan best_;                          // after find_best()
+  BandPlan best_;  // after find_best()
 };
 
 // The algorithms that the unit has a format for and the tolerance allows, by their number from 1.
@@ -186,7 +194,8 @@ std::vector<int64_t> allowed(const MatrixUnit& unit, double tolerance) {
   std::vector<int64_t> result;
   for (size_t i = 0; i < std::size(kTermsAlgorithms); ++i) {
     const TermsAlgorithm& each = kTermsAlgorithms[i];
-    if (unit.registers == 0 || unit.format(each.operand) == nullptr || each.error * kLayers > tolerance) continue;
+    if (unit.registers == 0 || unit.format(each.operand) == nullptr || each.error * kLayers > tolerance)
+      continue;
     result.push_back(static_cast<int64_t>(i) + 1);
   }
   return result;
@@ -201,12 +210,12 @@ struct Prepared {
   Prediction prediction;
 };
 
-// Three products of bf16 are for units without 8-bit integers. Six of 8-bit integers take as long on the units that have
-// both, and are ten times as exact.
+// Three products of bf16 are for units without 8-bit integers. Six of 8-bit integers take as long on the
+// units that have both, and are ten times as exact.
 bool is_stand_in(const TermsAlgorithm& algorithm) { return !algorithm.digits && algorithm.terms > 1; }
 
-// Those that fit the kernel: the cheapest that gains over f32 first, then the others that gain, the cheapest first, then
-// those that do not, as the table has them. Appends to `refused` why the others do not fit.
+// Those that fit the kernel: the cheapest that gains over f32 first, then the others that gain, the cheapest
+// first, then those that do not, as the table has them. Appends to `refused` why the others do not fit.
 std::vector<Prepared> prepare(const TraceBuilder& start, double tolerance, bool all, std::string& refused) {
   std::vector<Prepared> result;
   double least = INFINITY;
@@ -224,8 +233,8 @@ std::vector<Prepared> prepare(const TraceBuilder& start, double tolerance, bool 
       refused += text(refused.empty() ? "" : "; ", numbered(number).name, ": ", abandoned.why);
     }
   }
-  // The forms of different formats do not err alike: what is further down in the table has to gain as much over the best
-  // so far as over the sums in f32.
+  // The forms of different formats do not err alike: what is further down in the table has to gain as much
+  // over the best so far as over the sums in f32.
   std::stable_sort(result.begin(), result.end(), [&](const Prepared& a, const Prepared& b) {
     const auto rank = [&](const Prepared& each) {
       return !each.prediction.pays() ? 2 : each.prediction.cycles == least ? 0 : 1;
@@ -240,8 +249,10 @@ std::vector<Prepared> prepare(const TraceBuilder& start, double tolerance, bool 
 
 AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& start, double tolerance, bool all) {
   std::string refused;
-  const auto prepared = std::make_shared<const std::vector<Prepared>>(prepare(start, tolerance, all, refused));
-  if (prepared->empty()) throw Abandon{refused.empty() ? "the target has no matrix unit for the tolerance" : refused};
+  const auto prepared =
+      std::make_shared<const std::vector<Prepared>>(prepare(start, tolerance, all, refused));
+  if (prepared->empty())
+    throw Abandon{refused.empty() ? "the target has no matrix unit for the tolerance" : refused};
   const Prepared& best = prepared->front();
   AlgorithmChoices<MatrixKnobs> result;
   result.chosen = best.scheduler.chosen();

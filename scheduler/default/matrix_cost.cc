@@ -6,8 +6,10 @@
 namespace tc {
 double MatrixCost::least_cycles() const {
   const double products = 0.5 * problem_.algorithm().terms * (problem_.algorithm().terms + 1);
-  const double at_once = static_cast<double>(problem_.unit().rows * problem_.unit().columns * problem_.depth());
-  return turns() * problem_.algorithm().slower * products * problem_.format().cycles * problem_.rows() * problem_.features() * problem_.steps() / at_once;
+  const double at_once =
+      static_cast<double>(problem_.unit().rows * problem_.unit().columns * problem_.depth());
+  return turns() * problem_.algorithm().slower * products * problem_.format().cycles * problem_.rows() *
+         problem_.features() * problem_.steps() / at_once;
 }
 
 double MatrixCost::direct_cycles() const {
@@ -31,13 +33,16 @@ double MatrixCost::caches() const {
 }
 
 double MatrixCost::pair_bytes(const BandPlan& plan, const BandSizes& sizes) const {
-  const int64_t of_a_step = plan.blocks * problem_.unit().columns * problem_.depth() * problem_.algorithm().terms * size_of(problem_.algorithm().operand);
+  const int64_t of_a_step = plan.blocks * problem_.unit().columns * problem_.depth() *
+                            problem_.algorithm().terms * size_of(problem_.algorithm().operand);
   return static_cast<double>(of_a_step) * sizes.sums;
 }
 
 bool MatrixCost::stays_near(const BandSizes& sizes) const {
-  const double element_bytes = problem_.algorithm().terms * static_cast<double>(size_of(problem_.algorithm().operand));
-  return sizes.sums * problem_.depth() * problem_.unit().columns * element_bytes <= static_cast<double>(problem_.target().l1_bytes);
+  const double element_bytes =
+      problem_.algorithm().terms * static_cast<double>(size_of(problem_.algorithm().operand));
+  return sizes.sums * problem_.depth() * problem_.unit().columns * element_bytes <=
+         static_cast<double>(problem_.target().l1_bytes);
 }
 
 bool MatrixCost::pays_in_pairs(const BandSizes& sizes) const {
@@ -52,37 +57,49 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   const auto chunks = static_cast<double>(sizes->images * sizes->bands);
   // Products at a time, of all terms of each operand, which are loaded.
   const double at_once = static_cast<double>(plan.blocks * plan.tiles);
-  const double products = problem_.algorithm().terms * (sizes->digits_are_rows ? 1 : 0.5 * (problem_.algorithm().terms + 1));
+  const double products =
+      problem_.algorithm().terms * (sizes->digits_are_rows ? 1 : 0.5 * (problem_.algorithm().terms + 1));
   // Tiles take as long as they have rows.
-  const double row_share = problem_.unit().vectors ? 1 : static_cast<double>(sizes->rows) / problem_.unit().rows;
-  const double element_bytes = problem_.algorithm().terms * static_cast<double>(size_of(problem_.algorithm().operand));
-  const double operand_bytes = element_bytes * problem_.depth() *
-                               static_cast<double>(plan.blocks * problem_.unit().columns + plan.tiles * sizes->rows);
-  double step = std::max(turns() * problem_.algorithm().slower * products * at_once * problem_.format().cycles * row_share,
-                         operand_bytes / problem_.target().l2_bandwidth);
+  const double row_share =
+      problem_.unit().vectors ? 1 : static_cast<double>(sizes->rows) / problem_.unit().rows;
+  const double element_bytes =
+      problem_.algorithm().terms * static_cast<double>(size_of(problem_.algorithm().operand));
+  const double operand_bytes =
+      element_bytes * problem_.depth() *
+      static_cast<double>(plan.blocks * problem_.unit().columns + plan.tiles * sizes->rows);
+  double step = std::max(
+      turns() * problem_.algorithm().slower * products * at_once * problem_.format().cycles * row_share,
+      operand_bytes / problem_.target().l2_bandwidth);
   // All terms of a group add up in the sum of the last order, one after the other.
   if (problem_.unit().vectors) {
-    step = std::max(step, static_cast<double>(problem_.format().groups * problem_.algorithm().terms * problem_.target().latency));
-    step = std::max(step, problem_.format().groups * static_cast<double>(plan.blocks + plan.tiles) * calibration::kLoadVector * turns());
+    step = std::max(step, static_cast<double>(problem_.format().groups * problem_.algorithm().terms *
+                                              problem_.target().latency));
+    step = std::max(step, problem_.format().groups * static_cast<double>(plan.blocks + plan.tiles) *
+                              calibration::kLoadVector * turns());
   }
-  if (problem_.algorithm().sums() > 1 && plan.tiles > 1) step *= stays_near(*sizes) ? calibration::kPairNear : calibration::kPairFar;
+  if (problem_.algorithm().sums() > 1 && plan.tiles > 1)
+    step *= stays_near(*sizes) ? calibration::kPairNear : calibration::kPairFar;
   const double steps = pairs * lines / static_cast<double>(plan.tiles) * sizes->sums;
   const auto of_an_accumulator = static_cast<double>(sizes->rows * problem_.unit().columns);
   const double results = pairs * static_cast<double>(plan.blocks) * lines * of_an_accumulator;
   const double store = turns() * calibration::kStoreVector * problem_.algorithm().sums() * vectors(results);
   const double input = vectors(sizes->input);
-  const double of_a_vector = problem_.algorithm().divide + problem_.algorithm().terms * calibration::kZeroVector;
+  const double of_a_vector =
+      problem_.algorithm().divide + problem_.algorithm().terms * calibration::kZeroVector;
   const double divide = turns() * static_cast<double>(sizes->panels) * input * of_a_vector;
   const auto cache = static_cast<double>(problem_.target().l2_bytes);
   const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
-  const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);   // what is read again
+  // What is read again.
+  const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);
   if (near > cache) return INFINITY;
   const double missing = std::clamp((weights + near) / caches() - calibration::kBandAndPanel, 0.0, 1.0);
   const double compute = steps * step + store + calibration::kBandStart * static_cast<double>(sizes->panels);
-  const double stream = far(missing * weights, weights) + (near > calibration::kBandAndPanel * cache ? far(near, near) : 0);
+  const double stream =
+      far(missing * weights, weights) + (near > calibration::kBandAndPanel * cache ? far(near, near) : 0);
   const double one = overlapped(compute, stream) + divide;
   const double parts = std::max(1.0, chunks * static_cast<double>(sizes->panels));
-  const double threads = std::ceil(parts / problem_.builder().threads()) * problem_.builder().threads() / parts;
+  const double threads =
+      std::ceil(parts / problem_.builder().threads()) * problem_.builder().threads() / parts;
   return one * chunks * threads;
 }
 

@@ -1,5 +1,6 @@
-// The lines for a sum of products on a matrix unit: the input is divided once per band of rows, accumulators are in
-// memory until their rows are complete, and the epilogue follows each tile where its rows count like the tiles'.
+// The lines for a sum of products on a matrix unit: the input is divided once per band of rows, accumulators
+// are in memory until their rows are complete, and the epilogue follows each tile where its rows count like
+// the tiles'.
 #include "scheduler/algebra/algorithms.h"
 #include "scheduler/default/band_plan.h"
 #include "scheduler/default/builder.h"
@@ -11,8 +12,8 @@ namespace {
 struct Loops {
   std::vector<std::string> images;
   std::string band, panel, pair, block;
-  std::vector<std::string> rows;           // lines apart, tile; or of an epilogue or the input
-  std::string inside;                      // what is in a tile: its products, or rows of an epilogue
+  std::vector<std::string> rows;  // lines apart, tile; or of an epilogue or the input
+  std::string inside;             // what is in a tile: its products, or rows of an epilogue
   std::string lane;
 };
 
@@ -42,7 +43,8 @@ class BandLoops {
     order_products(plan, sum, band);
     order_tails(plan, sum, band);
     auto all = std::vector<std::vector<Loops>*>{&zeros_, &scales_, &inputs_, &products_, &tails_};
-    for (size_t i = 0; i < band; ++i) fuse(all, [&](const Loops& loops) { return loops.images[i]; }, text("image_", i));
+    for (size_t i = 0; i < band; ++i)
+      fuse(all, [&](const Loops& loops) { return loops.images[i]; }, text("image_", i));
     fuse(all, [](const Loops& loops) { return loops.band; }, "in_band");
     fuse(all, [](const Loops& loops) { return loops.panel; }, "in_panel");
     for (size_t i = 0; i < inputs_[0].rows.size() && inputs_.size() > 1; ++i) {
@@ -58,7 +60,8 @@ class BandLoops {
     for (size_t i = 0; i < tails_[0].rows.size() && tails_.size() > 1 && !joint_; ++i) {
       fuse({&tails_}, [&](const Loops& loops) { return loops.rows[i]; }, text("row_", i));
     }
-    if (tails_.size() > 1 && joint_) fuse({&tails_}, [](const Loops& loops) { return loops.inside; }, "row_0");
+    if (tails_.size() > 1 && joint_)
+      fuse({&tails_}, [](const Loops& loops) { return loops.inside; }, "row_0");
     mark(plan);
   }
 
@@ -86,7 +89,9 @@ class BandLoops {
     b_.apply(line, " as ", name);
   }
 
-  static size_t rows_of(const Statement& statement, size_t others) { return statement.iterators.size() - others; }
+  static size_t rows_of(const Statement& statement, size_t others) {
+    return statement.iterators.size() - others;
+  }
 
   // Before the products: what sets terms to zero; a band's scale; terms of the input, positions outside,
   // depths inside where these are next to each other in memory.
@@ -101,8 +106,9 @@ class BandLoops {
       const size_t at = common(statement, band, loops);
       std::vector<std::string> order = loops.images;
       order.insert(order.end(), {loops.band, loops.panel});
-      if (at + 1 >= statement.iterators.size()) {   // a few numbers of a band
-        if (at + 1 == statement.iterators.size()) order.push_back(loop(statement, statement.iterators.back().name));
+      if (at + 1 >= statement.iterators.size()) {  // a few numbers of a band
+        if (at + 1 == statement.iterators.size())
+          order.push_back(loop(statement, statement.iterators.back().name));
         b_.apply("order", joined(order));
         scales_.push_back(loops);
         continue;
@@ -116,7 +122,7 @@ class BandLoops {
       loops.lane = rest.back();
       rest.pop_back();
       if (reads) {
-        loops.block = rest.back();         // parts of a depth: copies
+        loops.block = rest.back();  // parts of a depth: copies
         rest.pop_back();
       }
       loops.rows = rest;
@@ -149,7 +155,7 @@ class BandLoops {
       auto name = [&](size_t position) { return loop(statement, statement.iterators.at(position).name); };
       loops.pair = name(at);
       loops.block = name(at + 1);
-      const size_t tail = i == sum ? 4 : 2;                        // rows, columns, groups, members
+      const size_t tail = i == sum ? 4 : 2;  // rows, columns, groups, members
       const size_t lines = rows_of(kernel().statements[sum - 1], band + 7 + loops_over_orders(algorithm_));
       for (size_t k = 0; k < lines; ++k) loops.rows.push_back(name(at + 2 + k));
       const std::string tile = name(at + 2 + lines);
@@ -169,7 +175,7 @@ class BandLoops {
       b_.apply("order", joined(order));
       copies_.insert(copies_.end(), {loops.block, tile + "_i"});
       if (i == sum) {
-        if (!digits_are_rows_) copies_.push_back(name(count - 6));   // terms of both operands
+        if (!digits_are_rows_) copies_.push_back(name(count - 6));  // terms of both operands
         copies_.push_back(name(count - 5));
         unit_loops_ = joined({name(count - 4), name(count - 3), name(count - 2), name(count - 1)});
       } else {
@@ -215,7 +221,8 @@ class BandLoops {
 
   // Leaves and marks.
   void mark(const BandPlan& plan) {
-    b_.apply("register_tile ", inputs_.size() > 1 ? text("term_", inputs_[0].rows.size() - 1) : inputs_[0].rows.back());
+    b_.apply("register_tile ",
+             inputs_.size() > 1 ? text("term_", inputs_[0].rows.size() - 1) : inputs_[0].rows.back());
     b_.apply("register_tile product");
     if (tails_.size() > 1) b_.apply("register_tile row_", joint_ ? 0 : tails_[0].rows.size() - 1);
     for (const Loops& loops : zeros_) b_.apply("vectorize ", loops.lane);
@@ -235,7 +242,8 @@ class BandLoops {
     for (const std::string& name : copies_) b_.apply("unroll ", name);
     b_.apply("tensorize", unit_loops_);
     b_.attempt("isolate pair");
-    if (b_.target().prefetches && plan.panel > 1 && plan.prefetch) b_.attempt("prefetch ", constant_, " pair");
+    if (b_.target().prefetches() && plan.panel > 1 && plan.prefetch)
+      b_.attempt("prefetch ", constant_, " pair");
     b_.parallelise();
   }
 
@@ -243,9 +251,9 @@ class BandLoops {
   const std::string macc_;
   const TermsAlgorithm& algorithm_;
   std::string constant_;
-  bool digits_are_rows_ = false;           // of an accumulator
-  bool joint_ = false;                     // epilogues are in the tiles' loops
-  std::string peak_;                       // the statement, where terms have a scale
+  bool digits_are_rows_ = false;  // of an accumulator
+  bool joint_ = false;            // epilogues are in the tiles' loops
+  std::string peak_;              // the statement, where terms have a scale
   std::vector<Loops> zeros_, scales_, inputs_, products_, tails_;
   std::vector<std::string> copies_, vectors_;
   std::string unit_loops_;
@@ -254,7 +262,8 @@ class BandLoops {
 }  // namespace
 
 std::string BandPlan::line(const std::string& sum, const TermsAlgorithm& algorithm) const {
-  return text("algorithm ", sum, " ", algorithm.name, " ", band, " ", panel, " ", blocks, " ", tiles, " ", rows);
+  return text("algorithm ", sum, " ", algorithm.name, " ", band, " ", panel, " ", blocks, " ", tiles, " ",
+              rows);
 }
 
 size_t band_position(const Statement& start) {
@@ -264,7 +273,8 @@ size_t band_position(const Statement& start) {
   throw Abandon{"no bands"};
 }
 
-void apply_plan(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm, const BandPlan& plan) {
+void apply_plan(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm,
+                const BandPlan& plan) {
   BandLoops order(builder, sum, algorithm);
   order.rewrite(plan);
   order.order(plan);

@@ -7,7 +7,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kBandOfSymbolic = 128;   // rows, at most
+constexpr int64_t kBandOfSymbolic = 128;    // rows, at most
 constexpr int64_t kAll = int64_t{1} << 40;  // rows of a band, blocks of a panel
 
 }  // namespace
@@ -41,8 +41,10 @@ void MatrixProblem::find() {
     else other *= extent;
   }
   all_rows_ = other;
-  // Of more rows several products on vectors of one row are more work than those in f32, however few bytes they read.
-  if (unit().vectors && unit().rows == 1 && algorithm_->terms > 1 && !is_row()) throw Abandon{"several products of vectors for one in f32 pay for a single row only"};
+  // Of more rows several products on vectors of one row are more work than those in f32, however few bytes
+  // they read.
+  if (unit().vectors && unit().rows == 1 && algorithm_->terms > 1 && !is_row())
+    throw Abandon{"several products of vectors for one in f32 pay for a single row only"};
   find_format();
 }
 
@@ -92,9 +94,9 @@ std::optional<BandSizes> MatrixProblem::try_plan(const BandPlan& plan) const {
   for (size_t i = band + 4; i + 3 + loops_over_orders(*algorithm_) < count; ++i) sizes.lines *= extent(i);
   const Statement& sum = trial.statement(macc_);
   sizes.digits_are_rows = sizes.rows != plan.rows;
-  const size_t inside = sizes.digits_are_rows ? 5 : 6;   // terms, and the unit's four
+  const size_t inside = sizes.digits_are_rows ? 5 : 6;  // terms, and the unit's four
   const size_t depths = count - 2 - loops_over_orders(*algorithm_);
-  for (size_t i = depths; i + inside < sum.iterators.size(); ++i) {   // depth and taps
+  for (size_t i = depths; i + inside < sum.iterators.size(); ++i) {  // depth and taps
     const auto extent = static_cast<double>(sum.iterators[i].extent.constant());
     sizes.sums *= extent;
     if (i > depths) sizes.taps *= extent;

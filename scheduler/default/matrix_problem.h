@@ -1,4 +1,5 @@
-// A sum of products for a matrix unit: the kernel as all plans find it, and what a plan's rewrite makes of it.
+// A sum of products for a matrix unit: the kernel as all plans find it, and what a plan's rewrite makes of
+// it.
 #pragma once
 
 #include <optional>
@@ -11,15 +12,15 @@ namespace tc {
 // What a plan's rewrite makes of the statement.
 struct BandSizes {
   int64_t images = 1, bands = 1, panels = 1, pairs = 1, blocks = 1, lines = 1, tiles = 1, rows = 1;
-  bool digits_are_rows = false;          // of an accumulator: there is one row
-  double sums = 1, taps = 1;             // instructions' steps per accumulator; of one depth
-  double input = 0;                      // elements of the divided input of a band, all terms once
+  bool digits_are_rows = false;  // of an accumulator: there is one row
+  double sums = 1, taps = 1;     // instructions' steps per accumulator; of one depth
+  double input = 0;              // elements of the divided input of a band, all terms once
 };
 
 class MatrixProblem {
  public:
-  // The kernel with the sum's result in a private buffer with blocks of features, and rows merged that can be counted as
-  // one. Throws Abandon with the reason where the algorithm does not fit it.
+  // The kernel with the sum's result in a private buffer with blocks of features, and rows merged that can be
+  // counted as one. Throws Abandon with the reason where the algorithm does not fit it.
   MatrixProblem(TraceBuilder builder, const TermsAlgorithm& algorithm);
 
   const TraceBuilder& builder() const { return b_; }
@@ -27,13 +28,13 @@ class MatrixProblem {
   const Target& target() const { return b_.target(); }
   const MatrixUnit& unit() const { return b_.target().matrix; }
   const TermsAlgorithm& algorithm() const { return *algorithm_; }
-  const MatrixUnit::Format& format() const { return format_; }   // of the sum's depth
+  const MatrixUnit::Format& format() const { return format_; }  // of the sum's depth
   int depth() const { return format_.groups * format_.members; }
   const std::string& sum() const { return macc_; }
 
-  double steps() const { return steps_; }          // that are summed up
+  double steps() const { return steps_; }  // that are summed up
   double features() const { return features_; }
-  double rows() const { return all_rows_; }        // of results, of all images
+  double rows() const { return all_rows_; }  // of results, of all images
   bool is_row() const { return all_rows_ == 1; }
 
   // One band and panel, as far as sizes are known.

@@ -10,7 +10,9 @@ std::string str(const Division& division) {
 }
 
 // A line of a plan; nothing where there is nothing to say.
-std::string line(const char* name, const std::string& value) { return value.empty() ? "" : text(name, ": ", value, "\n"); }
+std::string line(const char* name, const std::string& value) {
+  return value.empty() ? "" : text(name, ": ", value, "\n");
+}
 
 template <class Items, class ToText>
 std::string listed(const Items& items, const ToText& to_text) {
@@ -36,13 +38,14 @@ std::string str(const IteratorPlan& plan) {
   if (!plan.vectors.empty()) result += line("vectors of a tile", text(plan.vectors, ", ", plan.vector_count));
   if (!plan.panels.empty()) result += line("panels", text(plan.panels, ", ", plan.panel_count));
   result += line("groups", plan.group) + line("K-blocks of a panel", plan.panel_part);
-  return result + line("iterators divided", listed(plan.strips, [](const Division& each) { return str(each); }));
+  return result +
+         line("iterators divided", listed(plan.strips, [](const Division& each) { return str(each); }));
 }
 
 std::string str(const LoopPlan& plan) {
   std::string result = line("input packed", listed(plan.packings, [](const LoopPlan::InputCopy& each) {
-    return text(each.buffer, " by", joined(each.iterators), " in ", each.at);
-  }));
+                              return text(each.buffer, " by", joined(each.iterators), " in ", each.at);
+                            }));
   result += line("loops divided", listed(plan.splits, [](const Division& each) { return str(each); }));
   result += line("order", listed(plan.order, [](const std::string& each) { return each; }));
   if (plan.held) result += line("held apart", str(*plan.held));
@@ -50,13 +53,13 @@ std::string str(const LoopPlan& plan) {
   result += line("initialisation in", plan.init_at) + line("epilogue in", plan.tails_at);
   result += line("epilogue", str(plan.epilogue)) + line("vectors along", plan.lanes);
   result += line("unrolled", listed(plan.unrolled, [](const LoopPlan::Unrolling& each) {
-    return each.copies > 0 ? text(each.loop, " by ", each.copies) : each.loop;
-  }));
+                   return each.copies > 0 ? text(each.loop, " by ", each.copies) : each.loop;
+                 }));
   if (plan.blocks) result += line("sum in blocks", text(plan.blocks->loop, " by ", plan.blocks->copies));
   result += line("isolated", listed(plan.isolated, [](const std::string& each) { return each; }));
   return result + line("prefetched", listed(plan.prefetched, [](const LoopPlan::Prefetch& each) {
-    return text(each.buffer, " in ", each.loop);
-  }));
+                         return text(each.buffer, " in ", each.loop);
+                       }));
 }
 
 }  // namespace tc

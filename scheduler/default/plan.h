@@ -22,12 +22,14 @@ struct Division {
 
 // How the iterators of the sum are divided before its constants are packed. Lanes run along an output.
 struct IteratorPlan {
-  std::string lane;              // counts the lanes of a vector
-  std::string vectors;           // counts the vectors of a tile; empty where there is one
-  std::string panels;            // counts the tiles along the vectors, of which each has its panel; empty where there is one
-  std::string group;             // counts the groups, where a tile takes all vectors of one
-  std::string panel_part;        // counts the K-blocks of a panel that is too large for the second cache; mostly empty
-  std::string members;           // counts the products of bytes that are summed up at once; mostly empty
+  std::string lane;     // counts the lanes of a vector
+  std::string vectors;  // counts the vectors of a tile; empty where there is one
+  // Counts the tiles along the vectors, of which each has its panel; empty where there is one.
+  std::string panels;
+  std::string group;  // counts the groups, where a tile takes all vectors of one
+  // Counts the K-blocks of a panel that is too large for the second cache; mostly empty.
+  std::string panel_part;
+  std::string members;  // counts the products of bytes that are summed up at once; mostly empty
   int64_t vector_count = 1, panel_count = 1;
   size_t dimension = 0;          // of the accumulators' buffer, that counts the vectors
   std::vector<Division> strips;  // of iterators
@@ -37,45 +39,45 @@ struct IteratorPlan {
 
 // Where the statements after the sum run.
 enum class Epilogue {
-  InTile,                        // on the accumulators in registers
-  BehindTile,                    // in loops of its own: straight-line code of a whole tile would be too much
-  BehindSums,                    // likewise; sums wait in memory between parts of what is summed up
-  OfScalars,                     // of partial sums, which are put together in one number
+  InTile,      // on the accumulators in registers
+  BehindTile,  // in loops of its own: straight-line code of a whole tile would be too much
+  BehindSums,  // likewise; sums wait in memory between parts of what is summed up
+  OfScalars,   // of partial sums, which are put together in one number
 };
 
 // The loops of the sum, and of what runs beside it.
 struct LoopPlan {
-  struct InputCopy {               // a copy of an input with lanes side by side
+  struct InputCopy {  // a copy of an input with lanes side by side
     std::string buffer;
     std::vector<std::string> iterators;  // of the copy
-    std::string at;              // the loop that makes the copy
+    std::string at;                      // the loop that makes the copy
 
     bool operator==(const InputCopy&) const = default;
   };
   struct Unrolling {
     std::string loop;
-    int64_t copies = 0;          // 0: all
+    int64_t copies = 0;  // 0: all
 
     bool operator==(const Unrolling&) const = default;
   };
-  struct Prefetch {              // of what the next trip reads
+  struct Prefetch {  // of what the next trip reads
     std::string buffer, loop;
 
     bool operator==(const Prefetch&) const = default;
   };
 
-  std::vector<InputCopy> packings;       // the first that is accepted is made
-  std::vector<Division> splits;        // of loops
-  std::vector<std::string> order;      // outermost first
-  std::optional<Division> held;        // of one trip: holds the tile apart from the epilogue behind it
-  std::string tile;                    // the loop whose body is the register tile; empty: the kernel
-  std::string init_at, tails_at;       // the loops that hold the initialisation and the epilogue
+  std::vector<InputCopy> packings;  // the first that is accepted is made
+  std::vector<Division> splits;     // of loops
+  std::vector<std::string> order;   // outermost first
+  std::optional<Division> held;     // of one trip: holds the tile apart from the epilogue behind it
+  std::string tile;                 // the loop whose body is the register tile; empty: the kernel
+  std::string init_at, tails_at;    // the loops that hold the initialisation and the epilogue
   Epilogue epilogue = Epilogue::InTile;
-  std::string lanes;                   // becomes vectors
+  std::string lanes;  // becomes vectors
   std::vector<Unrolling> unrolled;
-  std::optional<Unrolling> blocks;     // of a long sum: so many trips of the loop are summed up apart
-  std::vector<std::string> isolated;   // the trips without conditions get a version of their own
-  std::vector<Prefetch> prefetched;    // where the target accepts it
+  std::optional<Unrolling> blocks;    // of a long sum: so many trips of the loop are summed up apart
+  std::vector<std::string> isolated;  // the trips without conditions get a version of their own
+  std::vector<Prefetch> prefetched;   // where the target accepts it
 
   bool operator==(const LoopPlan&) const = default;
 };
@@ -84,20 +86,20 @@ struct LoopPlan {
 std::string str(const IteratorPlan& plan);
 std::string str(const LoopPlan& plan);
 
-// Where the lanes are in the accumulators' buffer: the dimension that counts blocks of lanes, and the iterator of the sum
-// that counts the lanes of a block.
+// Where the lanes are in the accumulators' buffer: the dimension that counts blocks of lanes, and the
+// iterator of the sum that counts the lanes of a block.
 struct LaneLayout {
   size_t dimension = 0;
   std::string lane;
 };
 
-// Lanes along the output `choice.vector`. Throws Abandon where the knobs ask for what the kernel does not have, as do
-// those below.
+// Lanes along the output `choice.vector`. Throws Abandon where the knobs ask for what the kernel does not
+// have, as do those below.
 IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, const LaneLayout& layout,
                             const ReductionKnobs& knobs);
 // The lines that pack the constants in panels, in the order in which tiles read them.
-std::vector<std::string> constant_packings(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
-                                           const ReductionKnobs& knobs);
+std::vector<std::string> constant_packings(const ReductionFacts& facts, const IteratorPlan& iterators,
+                                           const Choice& choice, const ReductionKnobs& knobs);
 // After both: the loops of tiles of vectors by columns.
 LoopPlan plan_tile_loops(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
                          const ReductionKnobs& knobs);

@@ -72,14 +72,15 @@ bool join_along(ReductionKernel& r, const std::string& name, size_t dim, int64_t
     const int64_t groups = extent_or(statement, group, 0);
     if (groups % (block / size) != 0) return false;
     const std::string loop = name + "_" + group;
-    if (groups > block / size) r.builder.apply("strip ", loop, " ", block / size, " as ", r.fresh(group + "b"), " ", group);
+    if (groups > block / size)
+      r.builder.apply("strip ", loop, " ", block / size, " as ", r.fresh(group + "b"), " ", group);
     return r.builder.attempt("join ", loop, " ", name, "_", finest, " as ", finest);
   }
   return false;
 }
 
-// Where a block of the layouts around has several groups, their iterator and the one of a group's features become one,
-// over the lanes of the block.
+// Where a block of the layouts around has several groups, their iterator and the one of a group's features
+// become one, over the lanes of the block.
 void join_groups(ReductionKernel& r) {
   const Buffer target = r.builder.kernel().buffers[static_cast<size_t>(r.statement().write.buffer)];
   for (size_t d = 0; d < r.statement().write.index.size(); ++d) {
@@ -98,17 +99,19 @@ void join_groups(ReductionKernel& r) {
   }
 }
 
-// An epilogue may read `64*h + d` where the reduction writes `n`: the reduction and its initialisation count the same
-// way then.
+// An epilogue may read `64*h + d` where the reduction writes `n`: the reduction and its initialisation count
+// the same way then.
 void align(ReductionKernel& r) {
   for (const std::string& tail : r.tails) {
     for (const Access& load : loads_of(r.builder.statement(tail))) {
       if (load.buffer != r.statement().write.buffer) continue;
       for (size_t d = 0; d < load.index.size(); ++d) {
         auto terms = load.index[d].affine.terms();
-        std::sort(terms.begin(), terms.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+        std::sort(terms.begin(), terms.end(),
+                  [](const auto& x, const auto& y) { return x.second > y.second; });
         // The finest step may be that of a blocked layout: the buffer gets it too.
-        const size_t parts = terms.size() - (r.builder.block_in(r.builder.statement(tail), load.index[d].affine) > 0);
+        const size_t parts =
+            terms.size() - (r.builder.block_in(r.builder.statement(tail), load.index[d].affine) > 0);
         for (size_t i = 0; i + 1 < parts; ++i) {
           if (terms[i].second <= 1) continue;
           for (const std::string& name : {r.init, r.sum}) {

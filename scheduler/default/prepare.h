@@ -1,4 +1,5 @@
-// A reduction with its initialisation and its epilogue, and the rewrites that all of its schedules begin with.
+// A reduction with its initialisation and its epilogue, and the rewrites that all of its schedules begin
+// with.
 #pragma once
 
 #include <string>
@@ -9,20 +10,21 @@
 namespace tc {
 
 struct ReductionKernel {
-  TraceBuilder builder;                // with the lines applied so far
-  std::string init, sum;               // names of the statements that set the accumulators and that add to them
-  std::vector<std::string> tails;      // the epilogue: elementwise statements, in their order
-  bool least_error = false;            // long sums of floats are formed in blocks
-  double tolerance = 0;                // what an algorithm's error may be
+  TraceBuilder builder;            // with the lines applied so far
+  std::string init, sum;           // names of the statements that set the accumulators and that add to them
+  std::vector<std::string> tails;  // the epilogue: elementwise statements, in their order
+  bool least_error = false;        // long sums of floats are formed in blocks
+  double tolerance = 0;            // what an algorithm's error may be
 
   const Statement& statement() const { return builder.statement(sum); }
   // A name that no iterator of the sum has: the base, or with a number from 2.
   std::string fresh(const std::string& base) const;
 };
 
-// The kernel with its result in a private buffer, groups of features joined over the lanes of a block, iterators divided
-// as the epilogue counts them, and iterators over contiguous dimensions merged. Throws Abandon with the reason where the
-// kernel is no single reduction between one initialisation and elementwise statements.
+// The kernel with its result in a private buffer, groups of features joined over the lanes of a block,
+// iterators divided as the epilogue counts them, and iterators over contiguous dimensions merged. Throws
+// Abandon with the reason where the kernel is no single reduction between one initialisation and elementwise
+// statements.
 ReductionKernel prepare_reduction(const TraceBuilder& start);
 
 // The block that the dimension of the sum's buffer has, or is to have to fit the layouts around; else 0.

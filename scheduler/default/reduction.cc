@@ -8,7 +8,8 @@
 namespace tc {
 
 std::string str(const PlannedReduction& planned) {
-  return in_words(planned.choice) + "\n" + (planned.iterators ? str(*planned.iterators) : "") + str(planned.loops);
+  return in_words(planned.choice) + "\n" + (planned.iterators ? str(*planned.iterators) : "") +
+         str(planned.loops);
 }
 
 PreparedReduction::PreparedReduction(const TraceBuilder& start, bool least_error, double tolerance)
@@ -32,7 +33,7 @@ PlannedReduction PreparedReduction::plan(const ReductionChoice& which, const Red
   if (knobs.vectors > 0) choice.tile.vectors = knobs.vectors;
   if (knobs.columns > 0) choice.tile.columns = knobs.columns;
   ReductionKernel reduction = reduction_;
-  const ReductionFacts facts(reduction);   // of the kernel as far as lines are applied
+  const ReductionFacts facts(reduction);  // of the kernel as far as lines are applied
   std::optional<IteratorPlan> iterators;
   LoopPlan loops;
   if (choice.over_reduction) {
@@ -43,8 +44,10 @@ PlannedReduction PreparedReduction::plan(const ReductionChoice& which, const Red
     const LaneLayout layout = lay_out_lanes(reduction, choice);
     iterators = plan_iterators(facts, choice, layout, knobs);
     write(reduction, *iterators);
-    for (const std::string& line : constant_packings(facts, *iterators, choice, knobs)) reduction.builder.attempt(line);
-    if (words && iterators->vector_count == kValuesInWords) reduction.builder.attempt("algorithm ", reduction.sum, " int21 ", iterators->vectors);
+    for (const std::string& line : constant_packings(facts, *iterators, choice, knobs))
+      reduction.builder.attempt(line);
+    if (words && iterators->vector_count == kValuesInWords)
+      reduction.builder.attempt("algorithm ", reduction.sum, " int21 ", iterators->vectors);
     loops = plan_tile_loops(facts, *iterators, choice, knobs);
   }
   write(reduction, loops, choice.lanes);

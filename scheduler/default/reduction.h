@@ -1,5 +1,5 @@
-// One reduction with its initialisation and epilogue: convolution, products of matrices, depthwise, pooling, row sums.
-// Facts, then a plan, then lines: no stage changes what an earlier one decided.
+// One reduction with its initialisation and epilogue: convolution, products of matrices, depthwise, pooling,
+// row sums. Facts, then a plan, then lines: no stage changes what an earlier one decided.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace tc {
 // A choice of iterators with its plan, and the kernel with all lines.
 struct PlannedReduction {
   Choice choice;
-  std::optional<IteratorPlan> iterators;   // none for partial sums
+  std::optional<IteratorPlan> iterators;  // none for partial sums
   LoopPlan loops;
   TraceBuilder result;
 };
@@ -23,23 +23,27 @@ std::string str(const PlannedReduction& planned);
 // A reduction after the rewrites that every choice begins with, and all its choices.
 class PreparedReduction {
  public:
-  // `least_error`: long sums are formed in blocks. `tolerance`: of the network, which constants in words have to keep.
+  // `least_error`: long sums are formed in blocks. `tolerance`: of the network, which constants in words have
+  // to keep.
   explicit PreparedReduction(const TraceBuilder& start, bool least_error = false, double tolerance = 0);
 
   ReductionFacts facts() const { return ReductionFacts(reduction_); }
-  const std::vector<ReductionChoice>& choices() const { return choices_; }   // `ReductionKnobs::choice` counts from 1
+  const std::vector<ReductionChoice>& choices() const {
+    return choices_;
+  }  // `ReductionKnobs::choice` counts from 1
   const ReductionChoice& cheapest() const { return choices_[by_cycles_.front()]; }
 
   // The plan by this choice, whose tile the knobs may replace. Throws Abandon where a line is refused.
   PlannedReduction plan(const ReductionChoice& choice, const ReductionKnobs& knobs) const;
-  // The schedule by the cheapest choice whose lines are accepted, or by the choice that the knobs name. Writes into the
-  // knobs which one it is, and appends to `refused`, if there is one, what was refused before.
+  // The schedule by the cheapest choice whose lines are accepted, or by the choice that the knobs name.
+  // Writes into the knobs which one it is, and appends to `refused`, if there is one, what was refused
+  // before.
   TraceBuilder apply(ReductionKnobs& knobs, std::vector<std::string>* refused) const;
 
  private:
   ReductionKernel reduction_;
   std::vector<ReductionChoice> choices_;
-  std::vector<size_t> by_cycles_;          // at least one
+  std::vector<size_t> by_cycles_;  // at least one
 };
 
 }  // namespace tc

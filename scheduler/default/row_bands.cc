@@ -1,9 +1,10 @@
 // Two products of matrices with a program over rows between them, as of an attention: in bands of rows.
 //
-//   scores += Q * K; row program; result += P * V     ->     for each head: K packed; for each band: the three on its rows
+//   scores += Q * K; row program; result += P * V
+//     ->  for each head: K packed; for each band: the three on its rows
 //
-// Each part gets the lines that it would get as a kernel of its own that has one head and the rows of a band; these lines
-// apply to the whole kernel once its statements share the loops over heads and bands.
+// Each part gets the lines that it would get as a kernel of its own that has one head and the rows of a band;
+// these lines apply to the whole kernel once its statements share the loops over heads and bands.
 #include "scheduler/default/row_bands.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ enum PartKind : size_t { kScores, kRows, kResult, kParts };
 // Consecutive statements that are scheduled as a kernel of their own.
 struct Part {
   size_t begin = 0, end = 0;
-  std::string sum;               // of a product
+  std::string sum;  // of a product
 };
 
 bool is_product(const Statement& statement) {
@@ -78,14 +79,16 @@ class Bands {
   std::vector<std::string> lines_of(PartKind which, int64_t rows) const;
   void rewrite(TraceBuilder& whole, const std::string& line, std::vector<std::string>& copies) const;
   void share_loops(TraceBuilder& whole, int64_t rows, const std::vector<std::string>& copies) const;
-  void apply_orders(TraceBuilder& whole, const std::vector<std::string>& orders, const std::vector<std::string>& copies) const;
+  void apply_orders(TraceBuilder& whole, const std::vector<std::string>& orders,
+                    const std::vector<std::string>& copies) const;
 
   TraceBuilder start_;
   const bool least_error_;
   Part parts_[kParts];
-  int scores_ = -1, weights_ = -1;                                  // buffers
-  std::map<std::string, std::map<std::string, size_t>> roles_;      // by statement: dimensions of the scores that iterators count
-  std::map<std::pair<int, size_t>, size_t> dimensions_;             // the same of dimensions of buffers
+  int scores_ = -1, weights_ = -1;  // buffers
+  std::map<std::string, std::map<std::string, size_t>>
+      roles_;  // by statement: dimensions of the scores that iterators count
+  std::map<std::pair<int, size_t>, size_t> dimensions_;  // the same of dimensions of buffers
 };
 
 void Bands::find_parts() {
@@ -94,7 +97,8 @@ void Bands::find_parts() {
   for (size_t i = 0; i < statements.size(); ++i) {
     if (is_product(statements[i])) products.push_back(i);
   }
-  if (products.size() != 2 || products[0] != 1) throw Abandon{"not two products of matrices one after the other"};
+  if (products.size() != 2 || products[0] != 1)
+    throw Abandon{"not two products of matrices one after the other"};
   size_t reduces = products[0] + 1;
   while (reduces < products[1] && statements[reduces].reduction == Reduction::None) ++reduces;
   if (reduces == products[1]) throw Abandon{"no row program between the products"};
@@ -103,7 +107,8 @@ void Bands::find_parts() {
   parts_[kScores].sum = statements[products[0]].name;
   parts_[kResult].sum = statements[products[1]].name;
   for (const size_t first : {size_t{0}, reduces - 1, products[1] - 1}) {
-    const bool initialises = at(first).reduction == Reduction::None && at(first).write.buffer == at(first + 1).write.buffer;
+    const bool initialises =
+        at(first).reduction == Reduction::None && at(first).write.buffer == at(first + 1).write.buffer;
     if (!initialises) throw Abandon{"a reduction whose initialisation is elsewhere"};
   }
 }
@@ -121,12 +126,15 @@ int Bands::passed(const Part& from, const Part& to) const {
   }
   if (read.size() != 1) throw Abandon{"parts that pass on several results"};
   const Buffer& result = buffer(*read.begin());
-  const bool known = std::all_of(result.shape.begin(), result.shape.end(), [](const Affine& size) { return size.is_constant(); });
-  if (result.scope != Scope::Local || result.shape.size() < 2 || !known) throw Abandon{"parts that pass on no matrix"};
+  const bool known = std::all_of(result.shape.begin(), result.shape.end(),
+                                 [](const Affine& size) { return size.is_constant(); });
+  if (result.scope != Scope::Local || result.shape.size() < 2 || !known)
+    throw Abandon{"parts that pass on no matrix"};
   return *read.begin();
 }
 
-// Takes over what buffers tell of a statement's iterators, and the other way round; true where it told something new.
+// Takes over what buffers tell of a statement's iterators, and the other way round; true where it told
+// something new.
 bool Bands::learn(const Statement& statement) {
   bool news = false;
   std::map<std::string, size_t>& own = roles_[statement.name];
@@ -152,7 +160,8 @@ bool Bands::learn(const Statement& statement) {
 }
 
 void Bands::find_roles() {
-  if (buffer(scores_).shape.size() != buffer(weights_).shape.size()) throw Abandon{"a row program that reshapes"};
+  if (buffer(scores_).shape.size() != buffer(weights_).shape.size())
+    throw Abandon{"a row program that reshapes"};
   for (size_t d = 0; d <= row_dimension(); ++d) {
     dimensions_[{scores_, d}] = d;
     dimensions_[{weights_, d}] = d;
@@ -165,7 +174,8 @@ void Bands::find_roles() {
     for (size_t role = 0; role <= row_dimension(); ++role) {
       if (size_of_scores(role) == 1) continue;
       const std::string name = iterator_of(statement, role);
-      if (name.empty()) throw Abandon{text("statement ", statement.name, " does not run along all heads and rows")};
+      if (name.empty())
+        throw Abandon{text("statement ", statement.name, " does not run along all heads and rows")};
       if (extent_or(statement, name, 0) != size_of_scores(role)) throw Abandon{"parts of other sizes"};
     }
   }
@@ -186,7 +196,7 @@ TraceBuilder Bands::part_alone(PartKind which, int64_t rows) const {
   const Part& part = parts_[which];
   alone.statements.assign(kernel().statements.begin() + static_cast<std::ptrdiff_t>(part.begin),
                           kernel().statements.begin() + static_cast<std::ptrdiff_t>(part.end));
-  std::map<std::pair<int, size_t>, int64_t> sizes;   // of dimensions that heads and rows count
+  std::map<std::pair<int, size_t>, int64_t> sizes;  // of dimensions that heads and rows count
   for (Statement& statement : alone.statements) {
     std::map<std::string, Affine> values;
     const std::map<std::string, size_t>& roles = roles_.at(statement.name);
@@ -213,8 +223,10 @@ TraceBuilder Bands::part_alone(PartKind which, int64_t rows) const {
   for (const auto& [dimension, size] : sizes) {
     alone.buffers[static_cast<size_t>(dimension.first)].shape[dimension.second] = Affine(size);
   }
-  if (which != kScores) alone.buffers[static_cast<size_t>(which == kRows ? scores_ : weights_)].scope = Scope::Input;
-  if (which != kResult) alone.buffers[static_cast<size_t>(which == kRows ? weights_ : scores_)].scope = Scope::Output;
+  if (which != kScores)
+    alone.buffers[static_cast<size_t>(which == kRows ? scores_ : weights_)].scope = Scope::Input;
+  if (which != kResult)
+    alone.buffers[static_cast<size_t>(which == kRows ? weights_ : scores_)].scope = Scope::Output;
   return TraceBuilder(ScheduleAccess::state(Schedule(std::move(alone), start_.target())), 1);
 }
 
@@ -223,15 +235,16 @@ const ReductionChoice& Bands::choice_of(PartKind which, const PreparedReduction&
   const std::string columns = iterator_of(*kernel().find(parts_[which].sum), row_dimension());
   const ReductionChoice* taken = nullptr;
   for (const ReductionChoice& each : prepared.choices()) {
-    if (each.choice.over_reduction || each.choice.columns != columns || each.choice.tile.cycles == INFINITY) continue;
+    if (each.choice.over_reduction || each.choice.columns != columns || each.choice.tile.cycles == INFINITY)
+      continue;
     if (taken == nullptr || each.choice.tile.cycles < taken->choice.tile.cycles) taken = &each;
   }
   if (taken == nullptr) throw Abandon{"a product whose tiles have no columns along the rows"};
   return *taken;
 }
 
-// The tile with the least cycles, of which a band is a whole number: what lies between the products is then as large as a
-// band, no larger.
+// The tile with the least cycles, of which a band is a whole number: what lies between the products is then
+// as large as a band, no larger.
 TileChoice Bands::tile_of(TileProblem problem, int64_t rows) const {
   problem.columns = rows;
   TileChoice result;
@@ -254,7 +267,8 @@ double Bands::operand_bytes() const {
     const Statement& sum = *kernel().find(parts_[which].sum);
     double own = 4;
     for (const Iterator& iterator : sum.iterators) {
-      if (roles_.at(sum.name).count(iterator.name) == 0) own *= static_cast<double>(extent_or(sum, iterator.name, 1));
+      if (roles_.at(sum.name).count(iterator.name) == 0)
+        own *= static_cast<double>(extent_or(sum, iterator.name, 1));
     }
     bytes += own;
   }
@@ -269,15 +283,18 @@ BandChoice Bands::choose() const {
   for (size_t role = 0; role < row_dimension(); ++role) heads *= static_cast<double>(size_of_scores(role));
   std::vector<int64_t> heights;
   if (rows <= kMostHeight) heights.push_back(rows);
-  for (int64_t height = kLeastHeight; height < std::min(rows, kMostHeight + 1); height += kHeightStep) heights.push_back(height);
-  std::vector<TileProblem> problems;   // of both products; tiles along the rows
+  for (int64_t height = kLeastHeight; height < std::min(rows, kMostHeight + 1); height += kHeightStep)
+    heights.push_back(height);
+  std::vector<TileProblem> problems;  // of both products; tiles along the rows
   for (const PartKind which : {kScores, kResult}) {
-    problems.push_back(choice_of(which, PreparedReduction(part_alone(which, std::min(rows, kMostHeight)), least_error_)).problem);
+    problems.push_back(
+        choice_of(which, PreparedReduction(part_alone(which, std::min(rows, kMostHeight)), least_error_))
+            .problem);
   }
   BandChoice best;
   best.cycles = INFINITY;
   for (const int64_t height : heights) {
-    const double band = 2 * 4 * keys * static_cast<double>(height);   // bytes
+    const double band = 2 * 4 * keys * static_cast<double>(height);  // bytes
     if (band > kShareOfBand * static_cast<double>(target.l2_bytes)) continue;
     double each = 0;
     for (const TileProblem& problem : problems) each += tile_of(problem, height).cycles;
@@ -323,8 +340,8 @@ bool is_rewrite(const std::string& line) {
   });
 }
 
-// Applies a part's rewrite to the whole. A copy of an operand gets the heads as outer dimensions; `copies` gets the
-// statements that make such copies.
+// Applies a part's rewrite to the whole. A copy of an operand gets the heads as outer dimensions; `copies`
+// gets the statements that make such copies.
 void Bands::rewrite(TraceBuilder& whole, const std::string& line, std::vector<std::string>& copies) const {
   const std::vector<std::string> words = words_of(line);
   if (words[0] != "pack") {
@@ -358,7 +375,7 @@ void Bands::share_loops(TraceBuilder& whole, int64_t rows, const std::vector<std
     const std::string name = iterator_of(sum_of_result(), role);
     if (!name.empty()) order.push_back(anchor + "_" + name);
   }
-  const std::string around = order.empty() ? "" : order.back();   // the innermost loop over heads
+  const std::string around = order.empty() ? "" : order.back();  // the innermost loop over heads
   const std::string row = anchor + "_" + iterator_of(sum_of_result(), row_dimension()), band = row + "_band";
   if (rows < all) {
     whole.apply("split ", row, " ", rows, " as ", band, " ", row);
@@ -400,9 +417,10 @@ TraceBuilder Bands::schedule(const BandChoice& choice) const {
   double heads = 1;
   for (size_t role = 0; role < row_dimension(); ++role) heads *= static_cast<double>(size_of_scores(role));
   const double rounds = std::ceil(heads / whole.threads());
-  if (!copies.empty() && kLeastBusy * rounds * whole.threads() > heads) throw Abandon{"too few heads for the threads"};
+  if (!copies.empty() && kLeastBusy * rounds * whole.threads() > heads)
+    throw Abandon{"too few heads for the threads"};
   {
-    Trust trust;   // the order is checked once, as a whole
+    Trust trust;  // the order is checked once, as a whole
     share_loops(whole, choice.rows, copies);
     apply_orders(whole, orders, copies);
   }
@@ -412,10 +430,12 @@ TraceBuilder Bands::schedule(const BandChoice& choice) const {
 }
 
 // The parts' own orders and marks.
-void Bands::apply_orders(TraceBuilder& whole, const std::vector<std::string>& orders, const std::vector<std::string>& copies) const {
+void Bands::apply_orders(TraceBuilder& whole, const std::vector<std::string>& orders,
+                         const std::vector<std::string>& copies) const {
   for (const std::string& line : orders) {
     const std::vector<std::string> words = words_of(line);
-    const bool places_copy = words[0] == "compute_at" && std::count(copies.begin(), copies.end(), words[1]) > 0;
+    const bool places_copy =
+        words[0] == "compute_at" && std::count(copies.begin(), copies.end(), words[1]) > 0;
     if (places_copy) continue;
     // Of a part alone what comes from another part is an input, which may be prefetched.
     if (words[0] == "prefetch") whole.attempt(line);
@@ -425,7 +445,9 @@ void Bands::apply_orders(TraceBuilder& whole, const std::vector<std::string>& or
 
 }  // namespace
 
-BandChoice choose_bands(const TraceBuilder& start, bool least_error) { return Bands(start, least_error).choose(); }
+BandChoice choose_bands(const TraceBuilder& start, bool least_error) {
+  return Bands(start, least_error).choose();
+}
 
 TraceBuilder schedule_bands(const TraceBuilder& start, const BandChoice& choice, bool least_error) {
   return Bands(start, least_error).schedule(choice);

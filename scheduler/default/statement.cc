@@ -8,11 +8,12 @@
 namespace tc {
 namespace {
 
-// Where lanes along `lane` store elements far apart: the iterator whose copies write their neighbours, so that
-// vectors can be transposed in registers and stored. Empty where there is none.
-std::string neighbours_of(const TraceBuilder& builder, const Statement& statement, const std::string& lane, int64_t lanes) {
+// Where lanes along `lane` store elements far apart: the iterator whose copies write their neighbours, so
+// that vectors can be transposed in registers and stored. Empty where there is none.
+std::string neighbours_of(const TraceBuilder& builder, const Statement& statement, const std::string& lane,
+                          int64_t lanes) {
   constexpr int64_t kLeastCopies = 4;
-  constexpr int kMostWeight = 8;   // of each copy
+  constexpr int kMostWeight = 8;  // of each copy
   const Kernel& kernel = builder.kernel();
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(statement.write.buffer)];
   const Target& target = builder.target();
@@ -38,7 +39,8 @@ std::string neighbours_of(const TraceBuilder& builder, const Statement& statemen
 double lane_cost(const TraceBuilder& builder, const Statement& statement, const std::string& iterator,
                  int64_t lanes) {
   const auto each = static_cast<double>(lanes);
-  const double gathered = builder.target().gather_cost * each, scattered = builder.target().scatter_cost * each;
+  const double gathered = builder.target().gather_cost * each,
+               scattered = builder.target().scatter_cost * each;
   auto cost_of = [&](const Access& access, double apart) {
     const auto stride = element_stride(builder.kernel(), access, iterator);
     if (stride == 1) return 1.0;
@@ -46,8 +48,9 @@ double lane_cost(const TraceBuilder& builder, const Statement& statement, const 
   };
   const bool moves = depends_on(statement.write, iterator);
   // Where only a dynamic subscript moves, lanes may write the same element, in whatever order.
-  const bool scatters = moves && std::none_of(statement.write.index.begin(), statement.write.index.end(),
-                                              [&](const Subscript& each) { return each.affine.coefficient(iterator) != 0; });
+  const bool scatters =
+      moves && std::none_of(statement.write.index.begin(), statement.write.index.end(),
+                            [&](const Subscript& each) { return each.affine.coefficient(iterator) != 0; });
   if (scatters) return INFINITY;
   double cost = 0;
   if (statement.reduction != Reduction::None) {
@@ -63,9 +66,9 @@ double lane_cost(const TraceBuilder& builder, const Statement& statement, const 
   }
   for (const Access& load : loads_of(statement)) cost += cost_of(load, gathered);
   const int64_t extent = extent_or(statement, iterator, 64);
-  const double used = static_cast<double>(extent) /
-                      (std::ceil(static_cast<double>(extent) / static_cast<double>(lanes)) *
-                       static_cast<double>(lanes));
+  const double used =
+      static_cast<double>(extent) /
+      (std::ceil(static_cast<double>(extent) / static_cast<double>(lanes)) * static_cast<double>(lanes));
   return cost / used;
 }
 
@@ -78,9 +81,11 @@ bool is_interleaved(const std::string& loop) {
   return loop.size() > suffix.size() && loop.substr(loop.size() - suffix.size()) == suffix;
 }
 
-// The loop whose iterator the lanes run along: the cheapest, or the second with the knob; empty where lanes gain nothing.
-std::string choose_lane(const TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
-                        int64_t width, const StatementKnobs& knobs) {
+// The loop whose iterator the lanes run along: the cheapest, or the second with the knob; empty where lanes
+// gain nothing.
+std::string choose_lane(const TraceBuilder& b, const Statement& statement,
+                        const std::vector<TraceBuilder::Loop>& loops, int64_t width,
+                        const StatementKnobs& knobs) {
   std::string lane, second;
   double best = INFINITY, second_best = INFINITY;
   for (const TraceBuilder::Loop& loop : loops) {
@@ -110,8 +115,9 @@ std::string choose_lane(const TraceBuilder& b, const Statement& statement, const
 }
 
 // The loop whose trips are copies of vectors that are stored transposed; mostly empty.
-std::string transposed_copies(const TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
-                              const std::string& lane, int64_t width) {
+std::string transposed_copies(const TraceBuilder& b, const Statement& statement,
+                              const std::vector<TraceBuilder::Loop>& loops, const std::string& lane,
+                              int64_t width) {
   std::string across;
   for (const TraceBuilder::Loop& loop : loops) {
     if (loop.name != lane) continue;
@@ -126,9 +132,9 @@ std::string transposed_copies(const TraceBuilder& b, const Statement& statement,
 // A statement's loops as they are divided, by what they become.
 struct StatementLoops {
   std::vector<std::string> outer, reductions;
-  std::string copies, lanes;           // unrolled, and vectors; may be empty
-  std::vector<std::string> rests;      // those whose last trips are cut
-  bool symbolic_reduction = false;     // lanes along a sum of unknown length
+  std::string copies, lanes;        // unrolled, and vectors; may be empty
+  std::vector<std::string> rests;   // those whose last trips are cut
+  bool symbolic_reduction = false;  // lanes along a sum of unknown length
 };
 
 // Copies of vectors that are stored transposed, in blocks where there are more.
@@ -142,10 +148,10 @@ void divide_copies(TraceBuilder& b, const TraceBuilder::Loop& loop, int64_t coun
   if (!loop.extent || *loop.extent % count != 0) result.rests.push_back(left);
 }
 
-// Lanes, and copies of vectors of them where that pays; returns the loop that is left around them, empty where there is
-// none.
-std::string divide_lanes(TraceBuilder& b, const Statement& statement, const TraceBuilder::Loop& loop, bool copied,
-                         const StatementKnobs& knobs, StatementLoops& result) {
+// Lanes, and copies of vectors of them where that pays; returns the loop that is left around them, empty
+// where there is none.
+std::string divide_lanes(TraceBuilder& b, const Statement& statement, const TraceBuilder::Loop& loop,
+                         bool copied, const StatementKnobs& knobs, StatementLoops& result) {
   const int64_t width = b.lanes(statement);
   if (loop.extent && *loop.extent <= width) {
     result.lanes = loop.name;
@@ -157,7 +163,8 @@ std::string divide_lanes(TraceBuilder& b, const Statement& statement, const Trac
   const int64_t count = knobs.copies > 0 ? knobs.copies : 4;
   const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
   if (!loop.extent || *loop.extent % width != 0) result.rests.push_back(left);
-  const bool pays = knobs.copies > 0 ? count > 1 && trips >= count : trips >= 2 * count && weight_of(statement.value) < 32;
+  const bool pays =
+      knobs.copies > 0 ? count > 1 && trips >= count : trips >= 2 * count && weight_of(statement.value) < 32;
   if (!copied && statement.reduction == Reduction::None && pays) {
     result.copies = loop.name + "_u";
     b.apply("split ", left, " ", count, " as ", left, " ", result.copies);
@@ -165,8 +172,9 @@ std::string divide_lanes(TraceBuilder& b, const Statement& statement, const Trac
   return left;
 }
 
-StatementLoops divide_loops(TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
-                            const StatementKnobs& knobs, const std::string& lane, const std::string& across) {
+StatementLoops divide_loops(TraceBuilder& b, const Statement& statement,
+                            const std::vector<TraceBuilder::Loop>& loops, const StatementKnobs& knobs,
+                            const std::string& lane, const std::string& across) {
   StatementLoops result;
   for (const TraceBuilder::Loop& loop : loops) {
     const bool output = depends_on(statement.write, loop.iterator) || statement.reduction == Reduction::None;
@@ -186,16 +194,17 @@ StatementLoops divide_loops(TraceBuilder& b, const Statement& statement, const s
     }
     (output ? result.outer : result.reductions).push_back(left);
     // Lanes or copies that a condition cuts in some trips.
-    const bool cut = std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
-      return condition.coefficient(loop.iterator) != 0 && condition.terms().size() > 1;
-    });
+    const bool cut =
+        std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
+          return condition.coefficient(loop.iterator) != 0 && condition.terms().size() > 1;
+        });
     if (cut && loop.name != lane) result.rests.push_back(left);
   }
   return result;
 }
 
-// A long sum of floats in blocks: added up one term after the other, the mean of a map of 800 x 800 elements was off by 1e-4 of the
-// elements, which a normalisation by a small deviation magnifies.
+// A long sum of floats in blocks: added up one term after the other, the mean of a map of 800 x 800 elements
+// was off by 1e-4 of the elements, which a normalisation by a small deviation magnifies.
 void block_sum(TraceBuilder& b, const Statement& statement, const std::vector<std::string>& sums) {
   const Buffer& buffer = b.kernel().buffers[static_cast<size_t>(statement.write.buffer)];
   if (statement.reduction != Reduction::Sum || !is_float(buffer.dtype)) return;
@@ -206,14 +215,17 @@ void block_sum(TraceBuilder& b, const Statement& statement, const std::vector<st
   if (const auto block = block_of_long_sum(loops)) b.attempt("sum_blocks ", block->loop, " ", block->trips);
 }
 
-// The loops around the vectors. Lanes that lie apart use one element of each line; the loop over the other elements of these lines comes last, so
-// that a line is used up while the first cache holds it. Other targets transpose such vectors in registers (`neighbours_of`), and what a reduction
-// sums stays inside all of these loops.
-std::vector<std::string> neighbours_last(const TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
+// The loops around the vectors. Lanes that lie apart use one element of each line; the loop over the other
+// elements of these lines comes last, so that a line is used up while the first cache holds it. Other targets
+// transpose such vectors in registers (`neighbours_of`), and what a reduction sums stays inside all of these
+// loops.
+std::vector<std::string> neighbours_last(const TraceBuilder& b, const Statement& statement,
+                                         const std::vector<TraceBuilder::Loop>& loops,
                                          const std::string& lane, std::vector<std::string> outer) {
   if (!b.target().scalable || lane.empty() || statement.reduction != Reduction::None) return outer;
   const auto iterator_of = [&](const std::string& name) {
-    const auto found = std::find_if(loops.begin(), loops.end(), [&](const TraceBuilder::Loop& each) { return each.name == name; });
+    const auto found = std::find_if(loops.begin(), loops.end(),
+                                    [&](const TraceBuilder::Loop& each) { return each.name == name; });
     return found == loops.end() ? std::string() : found->iterator;
   };
   const std::string along = iterator_of(lane);
@@ -226,7 +238,8 @@ std::vector<std::string> neighbours_last(const TraceBuilder& b, const Statement&
       return apart && *apart > 1 && element_stride(b.kernel(), access, iterator) == 1;
     });
   };
-  std::stable_partition(outer.begin(), outer.end(), [&](const std::string& name) { return !moves_neighbours(name); });
+  std::stable_partition(outer.begin(), outer.end(),
+                        [&](const std::string& name) { return !moves_neighbours(name); });
   return outer;
 }
 
@@ -255,7 +268,8 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   if (!divided.copies.empty()) b.apply("unroll ", divided.copies);
   if (!divided.symbolic_reduction) block_sum(b, statement, divided.reductions);
   if (!isolate || outer.empty() || divided.lanes.empty()) return;
-  // Where the loops were reordered, the one whose last trip lanes and their copies cut need not be the innermost.
+  // Where the loops were reordered, the one whose last trip lanes and their copies cut need not be the
+  // innermost.
   const std::string left = lane + "_o";
   const bool was_moved = near != divided.outer && std::find(outer.begin(), outer.end(), left) != outer.end();
   b.apply("isolate ", was_moved ? left : outer.back());
@@ -274,7 +288,8 @@ void schedule_all(TraceBuilder& b, const std::vector<std::string>& names, const 
   }
 }
 
-// Of all statements the loop that makes the best lanes comes last, where it is the same one in all, so that it is not fused.
+// Of all statements the loop that makes the best lanes comes last, where it is the same one in all, so that
+// it is not fused.
 void put_lanes_last(TraceBuilder& b, const std::vector<std::string>& names) {
   std::optional<size_t> common;
   for (const std::string& name : names) {
@@ -306,14 +321,15 @@ double local_bytes(const Kernel& kernel) {
   for (const Buffer& buffer : kernel.buffers) {
     if (buffer.scope != Scope::Local) continue;
     double bytes = static_cast<double>(size_of(buffer.dtype));
-    for (const Affine& extent : buffer.shape) bytes *= extent.is_constant() ? static_cast<double>(extent.constant()) : INFINITY;
+    for (const Affine& extent : buffer.shape)
+      bytes *= extent.is_constant() ? static_cast<double>(extent.constant()) : INFINITY;
     total += bytes;
   }
   return total;
 }
 
-// Fuses the outer loops of all statements one by one, as far as they are alike and may be, up to `wanted`, and returns
-// how many; the last one is taken in parts of so many `rows`.
+// Fuses the outer loops of all statements one by one, as far as they are alike and may be, up to `wanted`,
+// and returns how many; the last one is taken in parts of so many `rows`.
 size_t fuse_rows(TraceBuilder& b, const std::vector<std::string>& names, size_t wanted, int64_t rows) {
   for (size_t depth = 0; depth < wanted; ++depth) {
     std::string line = "fuse";
@@ -339,12 +355,14 @@ size_t fuse_rows(TraceBuilder& b, const std::vector<std::string>& names, size_t 
 
 // A core that runs in order waits for each line of a row that the first cache does not hold.
 void touch_next_rows(TraceBuilder& b, const std::string& loop) {
-  if (b.target().reorders || !b.target().prefetches_by_loads) return;
+  if (b.target().out_of_order() || !b.target().prefetch_by_loads) return;
   const std::vector<Buffer> buffers = b.kernel().buffers;
   for (const Buffer& buffer : buffers) {
     double bytes = static_cast<double>(size_of(buffer.dtype));
-    for (const Affine& size : buffer.shape) bytes *= size.is_constant() ? static_cast<double>(size.constant()) : 0;
-    if (buffer.scope == Scope::Input && bytes > static_cast<double>(b.target().l1_bytes)) b.attempt("prefetch ", buffer.name, " ", loop);
+    for (const Affine& size : buffer.shape)
+      bytes *= size.is_constant() ? static_cast<double>(size.constant()) : 0;
+    if (buffer.scope == Scope::Input && bytes > static_cast<double>(b.target().l1_bytes))
+      b.attempt("prefetch ", buffer.name, " ", loop);
   }
 }
 
@@ -370,8 +388,8 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
     row_bytes = std::max(row_bytes, 4 * elements);
   }
   const int64_t rows = knobs.rows > 0 ? knobs.rows : kRows;
-  bool interleave = least < most && rows > 1 &&
-                    (knobs.rows > 0 || 2 * rows * row_bytes <= b.target().l1_bytes);
+  bool interleave =
+      least < most && rows > 1 && (knobs.rows > 0 || 2 * rows * row_bytes <= b.target().l1_bytes);
   const size_t wanted = least == most ? most - std::min<size_t>(most, 1) : least;
   if (least == most) put_lanes_last(b, names);
   const TraceBuilder before = b;
@@ -380,7 +398,8 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
     b = before;
     interleave = false;
     depth = fuse_rows(b, names, wanted, 1);
-    // Fewer common loops gain little, but intermediate results of all their iterations together may have no bound.
+    // Fewer common loops gain little, but intermediate results of all their iterations together may have no
+    // bound.
     const auto common = b.all_loops(names[0]);
     const bool known = std::all_of(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(depth),
                                    [](const TraceBuilder::Loop& loop) { return loop.extent.has_value(); });
@@ -399,7 +418,8 @@ void schedule_separately(TraceBuilder& b, const RowKnobs& knobs) {
   for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
   // What is in scratch memory has each size by itself: those that are not known are limited by what it takes.
   const std::vector<Buffer>& buffers = b.kernel().buffers;
-  const bool scratch = std::any_of(buffers.begin(), buffers.end(), [](const Buffer& each) { return each.scope == Scope::Local; });
+  const bool scratch = std::any_of(buffers.begin(), buffers.end(),
+                                   [](const Buffer& each) { return each.scope == Scope::Local; });
   for (const std::string& name : names) {
     for (size_t i = b.statement(name).iterators.size(); i-- > 1;) {
       const auto& iterators = b.statement(name).iterators;
@@ -408,11 +428,13 @@ void schedule_separately(TraceBuilder& b, const RowKnobs& knobs) {
       b.attempt("merge ", name, "_", first, " ", name, "_", second, " as ", second);
     }
   }
-  // Threads share the outermost loop of all. A statement that goes on from its own results is worth it: the steps of a
-  // decision tree, whose first statement only says where they begin.
+  // Threads share the outermost loop of all. A statement that goes on from its own results is worth it: the
+  // steps of a decision tree, whose first statement only says where they begin.
   const std::vector<Statement>& statements = b.kernel().statements;
-  const bool loops = std::none_of(names.begin(), names.end(), [&](const std::string& name) { return b.own_loops(name).empty(); });
-  const bool steps = loops && names.size() > 1 && std::any_of(statements.begin(), statements.end(), continues_itself);
+  const bool loops = std::none_of(names.begin(), names.end(),
+                                  [&](const std::string& name) { return b.own_loops(name).empty(); });
+  const bool steps =
+      loops && names.size() > 1 && std::any_of(statements.begin(), statements.end(), continues_itself);
   if (steps && b.threads() > 1) fuse_rows(b, names, 1, 1);
   schedule_all(b, names, knobs);
   b.parallelise(knobs.parallel);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scheduler/default/group_sums.h"
+
 namespace tc {
 namespace {
 
@@ -22,14 +24,16 @@ const char* name_of(ReductionClass which) {
 
 Candidate candidate_of(const PreparedReduction& reduction) {
   const ReductionChoice& cheapest = reduction.cheapest();
-  return {{cheapest.choice.tile.cycles, INFINITY, 1, 1, ""}, in_words(with_tile(reduction.facts(), cheapest))};
+  return {{cheapest.choice.tile.cycles, INFINITY, 1, 1, ""},
+          in_words(with_tile(reduction.facts(), cheapest))};
 }
 
 // Lanes along an output.
 template <ReductionClass which>
 Candidate examine_tile(const StrategyInput& input) {
   const PreparedReduction& reduction = input.reduction();
-  if (reduction.cheapest().choice.over_reduction) throw Abandon{"lanes along the reduction are predicted to be cheaper"};
+  if (reduction.cheapest().choice.over_reduction)
+    throw Abandon{"lanes along the reduction are predicted to be cheaper"};
   const ReductionClass found = reduction.facts().reduction_class();
   if (found != which) throw Abandon{text("the kernel is of another class: ", name_of(found))};
   return candidate_of(reduction);
@@ -37,21 +41,27 @@ Candidate examine_tile(const StrategyInput& input) {
 
 Candidate examine_partial_sums(const StrategyInput& input) {
   const PreparedReduction& reduction = input.reduction();
-  if (!reduction.cheapest().choice.over_reduction) throw Abandon{"lanes along an output are predicted to be cheaper"};
+  if (!reduction.cheapest().choice.over_reduction)
+    throw Abandon{"lanes along an output are predicted to be cheaper"};
   return candidate_of(reduction);
 }
 
-TraceBuilder apply_reduction(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>* refused) {
+TraceBuilder apply_reduction(const StrategyInput& input, StrategyKnobs& knobs,
+                             std::vector<std::string>* refused) {
   return input.reduction().apply(knobs.reduction, refused);
 }
 
-Candidate examine_winograd(const StrategyInput& input) { return {input.winograd().prediction, input.winograd().plan}; }
+Candidate examine_winograd(const StrategyInput& input) {
+  return {input.winograd().prediction, input.winograd().plan};
+}
 
 TraceBuilder apply_winograd(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
   return input.winograd().apply(knobs.winograd);
 }
 
-Candidate examine_matrix(const StrategyInput& input) { return {input.matrix().prediction, input.matrix().plan}; }
+Candidate examine_matrix(const StrategyInput& input) {
+  return {input.matrix().prediction, input.matrix().plan};
+}
 
 TraceBuilder apply_matrix(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
   return input.matrix().apply(knobs.matrix);
@@ -63,6 +73,15 @@ Candidate examine_bands(const StrategyInput& input) {
 
 TraceBuilder apply_bands(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
   return schedule_bands(input.builder(), input.bands(), input.tolerance() <= 0);
+}
+
+Candidate examine_groups(const StrategyInput& input) {
+  const GroupSums plan = find_group_sums(input.builder());
+  return {{plan.cycles, INFINITY, 1, 1, ""}, plan.in_words()};
+}
+
+TraceBuilder apply_groups(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
+  return schedule_group_sums(input.builder(), find_group_sums(input.builder()));
 }
 
 // Vectors of all statements, with a cycle for each load and store.
@@ -88,7 +107,8 @@ Candidate examine_rows(const StrategyInput& input) {
   const std::vector<Statement>& statements = input.kernel().statements;
   if (statements.size() < 2) throw Abandon{"one statement"};
   // What hides the latency of its steps is many of them at a time, as lanes.
-  if (std::any_of(statements.begin(), statements.end(), continues_itself)) throw Abandon{"a statement goes on from its own results"};
+  if (std::any_of(statements.begin(), statements.end(), continues_itself))
+    throw Abandon{"a statement goes on from its own results"};
   return {{cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in common loops"};
 }
 
@@ -101,7 +121,8 @@ TraceBuilder apply_rows(const StrategyInput& input, StrategyKnobs& knobs, std::v
 Candidate examine_separately(const StrategyInput& input) {
   // What one statement leaves for the next is not in the near cache any more.
   const double factor = input.kernel().statements.size() < 2 ? 1 : calibration::kFromAfar;
-  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in loops of their own"};
+  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""},
+          count_of_statements(input) + " in loops of their own"};
 }
 
 TraceBuilder apply_separately(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>*) {
@@ -113,10 +134,13 @@ TraceBuilder apply_separately(const StrategyInput& input, StrategyKnobs& knobs, 
 Candidate examine_scalar(const StrategyInput& input) {
   const double lanes = std::max(1, input.target().lanes(DType::F32));
   const double factor = lanes * (input.kernel().statements.size() < 2 ? 1 : calibration::kFromAfar);
-  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " without vectors"};
+  return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""},
+          count_of_statements(input) + " without vectors"};
 }
 
-TraceBuilder apply_scalar(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) { return input.builder(); }
+TraceBuilder apply_scalar(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
+  return input.builder();
+}
 
 template <class Knobs, size_t count>
 std::vector<std::string> names(const KnobName<Knobs> (&table)[count]) {
@@ -136,7 +160,9 @@ std::vector<std::string> names_of_rows(bool together) {
 
 template <ReductionClass which>
 Strategy tile_row(const char* doc) {
-  return {name_of(which), StrategyKind::RegisterTile, doc, KnobGroup::Reduction, names(kReductionKnobNames), &examine_tile<which>, &apply_reduction};
+  return {name_of(which),       StrategyKind::RegisterTile, doc,
+          KnobGroup::Reduction, names(kReductionKnobNames), &examine_tile<which>,
+          &apply_reduction};
 }
 
 // How a strategy that was not taken compares with the one that was.
@@ -149,7 +175,8 @@ std::string dearer_than(const Strategy& own, const Strategy& taken) {
 std::string no_gain(const Prediction& prediction) {
   if (!prediction.unless.empty()) return prediction.unless;
   const double share = std::round(100 * prediction.cycles / prediction.plain);
-  return text("predicted ", share, " % of the cycles of the plain sums; it has to stay within ", 100 * prediction.gain, " %");
+  return text("predicted ", share, " % of the cycles of the plain sums; it has to stay within ",
+              100 * prediction.gain, " %");
 }
 
 }  // namespace
@@ -162,7 +189,8 @@ const std::vector<Strategy>& strategies() {
       {"Winograd", StrategyKind::Algorithm,
        "A convolution of 3 x 3 or 5 x 5 taps and stride 1: transforms of tiles, a product of matrices for each point.",
        KnobGroup::Winograd, names(kWinogradKnobNames), &examine_winograd, &apply_winograd},
-      tile_row<ReductionClass::Direct>("A convolution: lanes along features, columns along the map, weights packed in panels."),
+      tile_row<ReductionClass::Direct>(
+          "A convolution: lanes along features, columns along the map, weights packed in panels."),
       tile_row<ReductionClass::MatrixProduct>(
           "A product of matrices, also a convolution of one tap: lanes along one output, columns along another, panels."),
       tile_row<ReductionClass::MatrixVector>(
@@ -171,23 +199,40 @@ const std::vector<Strategy>& strategies() {
           "A convolution of each channel with its own weights: lanes along channels, a tile that just hides the latency."),
       tile_row<ReductionClass::Grouped>(
           "A convolution of groups of channels: lanes along a group's features, or of several groups that share a block."),
-      tile_row<ReductionClass::Pooling>("A sum or maximum over windows of one operand: lanes along channels, as depthwise."),
-      tile_row<ReductionClass::OneOperand>("A sum, product or maximum along outer dimensions: lanes along an output."),
+      tile_row<ReductionClass::Pooling>(
+          "A sum or maximum over windows of one operand: lanes along channels, as depthwise."),
+      tile_row<ReductionClass::OneOperand>(
+          "A sum, product or maximum along outer dimensions: lanes along an output."),
       {"partial sums", StrategyKind::RegisterTile,
        "A reduction whose lanes run along what is reduced: a partial result per lane, put together at the end.",
        KnobGroup::Reduction, names(kReductionKnobNames), &examine_partial_sums, &apply_reduction},
-      {"bands of rows", StrategyKind::RegisterTile,
+      {"bands of rows",
+       StrategyKind::RegisterTile,
        "Two products with a row program between them, as of an attention: all three for a band of rows, then for the next.",
-       KnobGroup::None, {}, &examine_bands, &apply_bands},
+       KnobGroup::None,
+       {},
+       &examine_bands,
+       &apply_bands},
+      {"sums of groups",
+       StrategyKind::RegisterTile,
+       "A product by weights of few bits: whole numbers are summed up group by group, scaled and added up; lanes along results.",
+       KnobGroup::None,
+       {},
+       &examine_groups,
+       &apply_groups},
       {"rows", StrategyKind::General,
        "Statements that share outer iterators, as of a softmax: all statements of a row, or of four, before the next.",
        KnobGroup::Rows, names_of_rows(true), &examine_rows, &apply_rows},
       {"statement by statement", StrategyKind::General,
        "Each statement in loops of its own: lanes along what is contiguous, or along what registers transpose.",
        KnobGroup::Rows, names_of_rows(false), &examine_separately, &apply_separately},
-      {"scalar", StrategyKind::General,
+      {"scalar",
+       StrategyKind::General,
        "The loops as the statements have them, an element at a time: what every other schedule has to beat.",
-       KnobGroup::None, {}, &examine_scalar, &apply_scalar}};
+       KnobGroup::None,
+       {},
+       &examine_scalar,
+       &apply_scalar}};
   return rows;
 }
 
@@ -196,7 +241,8 @@ const Strategy& strategy(int64_t number) { return strategies().at(static_cast<si
 StrategyInput::StrategyInput(const ScheduleState& start, int threads, double tolerance, bool all)
     : start_(start), threads_(threads), tolerance_(tolerance), all_(all) {
   if (start.ordered) {
-    fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name, "' has lines of order already; the "
+    fail(ErrorKind::Schedule, "schedule of kernel '", start.kernel->kernel.name,
+         "' has lines of order already; the "
          "default follows on rewrites only");
   }
 }
@@ -264,7 +310,8 @@ std::vector<size_t> examine_kind(const StrategyInput& input, StrategyKind kind, 
       report.rejected = abandoned.why;
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<size_t> result;
   for (const auto& [cycles, i] : found) result.push_back(i);
   return result;
@@ -275,7 +322,8 @@ std::vector<size_t> examine_kind(const StrategyInput& input, StrategyKind kind, 
 Decision decide(const StrategyInput& input) {
   Decision decision;
   for (const Strategy& each : strategies()) decision.reports.push_back({each.name, false, 0, 0, "", ""});
-  for (const StrategyKind kind : {StrategyKind::Algorithm, StrategyKind::RegisterTile, StrategyKind::General}) {
+  for (const StrategyKind kind :
+       {StrategyKind::Algorithm, StrategyKind::RegisterTile, StrategyKind::General}) {
     if (decision.taken > 0 && !input.all()) break;
     for (const size_t i : examine_kind(input, kind, decision)) {
       StrategyReport& report = decision.reports[i];
@@ -292,7 +340,8 @@ Decision decide(const StrategyInput& input) {
         report.taken = true;
         if (!refused.empty()) {
           const PreparedReduction& reduction = input.reduction();
-          const ReductionChoice& choice = reduction.choices()[static_cast<size_t>(knobs.reduction.choice - 1)];
+          const ReductionChoice& choice =
+              reduction.choices()[static_cast<size_t>(knobs.reduction.choice - 1)];
           report.cycles = choice.choice.tile.cycles;
           report.plan = in_words(with_tile(reduction.facts(), choice));
         }

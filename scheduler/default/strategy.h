@@ -1,4 +1,5 @@
-// The strategies of the analytic default: one table, which the default, its report and the tuner's space read.
+// The strategies of the analytic default: one table, which the default, its report and the tuner's space
+// read.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,8 @@
 
 namespace tc {
 
-// A kernel, about which strategies are asked. What several of them need is computed once, when the first one asks.
+// A kernel, about which strategies are asked. What several of them need is computed once, when the first one
+// asks.
 class StrategyInput {
  public:
   // `start`: rewrites of layout only. With `all`, algorithms that cannot be the cheapest are judged too.
@@ -52,9 +54,9 @@ class StrategyInput {
 
 // The default takes the cheapest of the first kind of which one applies and is legal.
 enum class StrategyKind {
-  Algorithm,      // computes other sums than the kernel's, within the tolerance
-  RegisterTile,   // one reduction, with accumulators in registers: exactly one of them applies to a kernel
-  General,        // any kernel, statement by statement
+  Algorithm,     // computes other sums than the kernel's, within the tolerance
+  RegisterTile,  // one reduction, with accumulators in registers: exactly one of them applies to a kernel
+  General,       // any kernel, statement by statement
 };
 
 // Which of StrategyKnobs a strategy reads.
@@ -63,19 +65,20 @@ enum class KnobGroup { None, Matrix, Winograd, Reduction, Rows };
 // What a strategy would do with a kernel.
 struct Candidate {
   Prediction prediction;
-  std::string plan;              // in words
+  std::string plan;  // in words
 };
 
 struct Strategy {
   const char* name;
   StrategyKind kind;
-  const char* doc;               // what it is for and what it does, in a line
+  const char* doc;  // what it is for and what it does, in a line
   KnobGroup group;
-  std::vector<std::string> choices;   // the names of its knobs, as the tuner's space has them
+  std::vector<std::string> choices;  // the names of its knobs, as the tuner's space has them
   // Throws Abandon with the reason where the strategy does not apply.
   Candidate (*examine)(const StrategyInput& input);
-  // All lines, where it applies. Knobs that are 0 are chosen by the closed forms; of a reduction, the knobs have the
-  // number of the choice of iterators afterwards, and `refused` gets those that came before and why they were refused.
+  // All lines, where it applies. Knobs that are 0 are chosen by the closed forms; of a reduction, the knobs
+  // have the number of the choice of iterators afterwards, and `refused` gets those that came before and why
+  // they were refused.
   TraceBuilder (*apply)(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>* refused);
 };
 // Numbers of strategies, everywhere, are their places in this table, from 1.
@@ -88,10 +91,10 @@ TraceBuilder apply_strategy(const Strategy& which, const StrategyInput& input, S
 
 // What the default decides.
 struct Decision {
-  int64_t taken = 0;                       // number of the strategy; 0: none is legal
-  std::optional<TraceBuilder> result;      // of that strategy
-  StrategyKnobs knobs;                     // with which it was made
-  std::vector<StrategyReport> reports;     // by strategy, as far as they were examined
+  int64_t taken = 0;                    // number of the strategy; 0: none is legal
+  std::optional<TraceBuilder> result;   // of that strategy
+  StrategyKnobs knobs;                  // with which it was made
+  std::vector<StrategyReport> reports;  // by strategy, as far as they were examined
 };
 // With input.all(), every strategy is examined; else only those that may be taken.
 Decision decide(const StrategyInput& input);

@@ -6,11 +6,14 @@
 namespace tc {
 namespace {
 
-// Rows that a tile has beside its columns: as many as leave half of the registers for what is loaded, up to 4.
-int64_t rows_of_tile(const ReductionFacts& facts, const std::string& rows, int64_t columns, const ReductionKnobs& knobs) {
+// Rows that a tile has beside its columns: as many as leave half of the registers for what is loaded, up to
+// 4.
+int64_t rows_of_tile(const ReductionFacts& facts, const std::string& rows, int64_t columns,
+                     const ReductionKnobs& knobs) {
   if (rows.empty()) return 1;
   const int64_t room = std::max<int64_t>(1, facts.target().vector_registers / 2);
-  const int64_t wanted = knobs.rows > 0 ? knobs.rows : std::clamp<int64_t>(room / std::max<int64_t>(1, columns * 2), 1, 4);
+  const int64_t wanted =
+      knobs.rows > 0 ? knobs.rows : std::clamp<int64_t>(room / std::max<int64_t>(1, columns * 2), 1, 4);
   return std::min(wanted, facts.extent(rows, kAssumedSymbolic));
 }
 
@@ -21,14 +24,14 @@ LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, co
   LoopPlan plan;
   plan.epilogue = Epilogue::OfScalars;
   plan.lanes = loop(choice.vector);
-  std::string parts;             // the loop over vectors of what is summed up
+  std::string parts;  // the loop over vectors of what is summed up
   const int64_t extent = facts.extent(choice.vector, 1), lanes = std::min(choice.lanes, extent);
   if (extent > lanes) {
     parts = loop(choice.vector) + "_o";
     plan.lanes = loop(choice.vector) + "_i";
     plan.splits.push_back({loop(choice.vector), lanes, parts, plan.lanes});
   }
-  std::string rows;              // the innermost output beside the columns
+  std::string rows;  // the innermost output beside the columns
   for (const std::string& name : facts.outputs()) {
     if (name != choice.columns) rows = name;
   }

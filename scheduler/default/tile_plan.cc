@@ -4,27 +4,31 @@
 #include <utility>
 
 #include "scheduler/default/plan.h"
+#include "ir/target/register_groups.h"
 
 namespace tc {
 namespace {
 
-constexpr double kMostCopies = 900;        // multiply-adds of one tile's straight-line code
-constexpr double kHeavyOfBytes = 600;      // operations of the epilogue of a tile that sums up bytes: such sums are short
-constexpr double kTaps = 3;                // of a window that is unrolled around the sum's copies
-constexpr double kMostOfWindow = 128;      // as kMostCopies, of a window whose elements are used once or twice
-constexpr double kMostOfStream = 256;      // the same where each column goes through its window before the next one
-// Terms of a sum that are added up apart. Blocks of 192 (144 of a window of 3 x 3) cost 0.7 % of the time over seven of the
-// zoo's networks and 1.1 % at most. Their error from float64 is that of ONNX Runtime, which sums up 128 or 144 terms apart
-// (python -m tests.bench.rounding); without blocks it was twice that.
+constexpr double kMostCopies = 900;  // multiply-adds of one tile's straight-line code
+// Operations of the epilogue of a tile that sums up bytes: such sums are short.
+constexpr double kHeavyOfBytes = 600;
+constexpr double kTaps = 3;            // of a window that is unrolled around the sum's copies
+constexpr double kMostOfWindow = 128;  // as kMostCopies, of a window whose elements are used once or twice
+// The same where each column goes through its window before the next one.
+constexpr double kMostOfStream = 256;
+// Terms of a sum that are added up apart. Blocks of 192 (144 of a window of 3 x 3) cost 0.7 % of the time
+// over seven of the zoo's networks and 1.1 % at most. Their error from float64 is that of ONNX Runtime, which
+// sums up 128 or 144 terms apart (python -m tests.bench.rounding); without blocks it was twice that.
 constexpr int64_t kSumBlock = 192;
-// Terms of one channel of a large window, as first layers have it: too few terms for blocks of 192, but every later layer has
-// their error. ONNX Runtime sums up the channels of an image apart, too.
+// Terms of one channel of a large window, as first layers have it: too few terms for blocks of 192, but every
+// later layer has their error. ONNX Runtime sums up the channels of an image apart, too.
 constexpr int64_t kWindowBlock = 48;
 
 // Decides the fields of a plan one after the other; later ones follow from earlier ones.
 class TilePlanner {
  public:
-  TilePlanner(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice, const ReductionKnobs& knobs);
+  TilePlanner(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
+              const ReductionKnobs& knobs);
   LoopPlan plan();
 
  private:
@@ -33,12 +37,12 @@ class TilePlanner {
   double column_tiles() const {
     return std::ceil(static_cast<double>(trips(columns_)) / static_cast<double>(choice_.tile.columns));
   }
-  // Whether the loop over panels is outside of the other output loops: a panel is then read again and again from a near
-  // cache, else the other operand is.
+  // Whether the loop over panels is outside of the other output loops: a panel is then read again and again
+  // from a near cache, else the other operand is.
   bool panels_outermost(double others) const;
-  // The output loops around the tile, but the columns'.
-  // Whether the loop over panels goes inside of that over the columns, which are all that is around it: where an
-  // instruction waits for the first cache, what a tile of columns reads is better read again and again from there.
+  // The output loops around the tile, but the columns'. Whether the loop over panels goes inside of that over
+  // the columns, which are all that is around it: where an instruction waits for the first cache, what a tile
+  // of columns reads is better read again and again from there.
   bool panels_inside() const;
   void find_outer();
   void pack_inputs();
@@ -46,14 +50,14 @@ class TilePlanner {
   int64_t rows_of_small_map() const;
   int64_t split_rows();
   void order_loops();
-  // Trips of the loop around the tile that stay inside of all panels; 0 where all do. In order, a core waits for what each
-  // panel reads again from beyond the second cache: so many rows stay inside as it holds.
+  // Trips of the loop around the tile that stay inside of all panels; 0 where all do. In order, a core waits
+  // for what each panel reads again from beyond the second cache: so many rows stay inside as it holds.
   int64_t outer_block() const;
-  // Whether each column goes through its window before the next one does: elements of the window are then loaded in turn
-  // and leave their registers soon. A processor that reorders instructions does so itself.
+  // Whether each column goes through its window before the next one does: elements of the window are then
+  // loaded in turn and leave their registers soon. A processor that reorders instructions does so itself.
   bool streams_window() const;
-  // Whether the processor executes vector instructions in order.
-  bool in_order() const { return !facts_.target().reorders && facts_.target().vector_bits > 0; }
+  // Whether the plan counts registers of vectors.
+  bool counts() const { return counts_registers(facts_.target()) && facts_.target().vector_bits > 0; }
   void place_epilogue(int64_t copies);
   void unroll(int64_t copies);
   bool is_block_in_one_stretch(const std::vector<std::string>& sums, double copies) const;
@@ -75,36 +79,42 @@ class TilePlanner {
   const Choice& choice_;
   const ReductionKnobs& knobs_;
   const std::string& columns_;
-  const bool parts_;                   // of panels: K-blocks
-  std::vector<std::string> sums_;      // iterators that are summed over, in the order of their loops
-  std::vector<std::string> outer_;     // iterators
-  std::vector<std::string> inside_;    // loops inside of those that sum: copies of the tile
-  std::string around_;                 // the innermost loop around the tile; may be empty
-  std::string innermost_;              // of the loops around the tile, before blocks
-  bool outside_ = false;               // the outermost loop that sums is outside of the tile
-  int64_t rows_ = 1;                   // of the tile
-  double others_ = 1;                  // trips of the loops around the tile that are not the panels'
+  const bool parts_;                 // of panels: K-blocks
+  std::vector<std::string> sums_;    // iterators that are summed over, in the order of their loops
+  std::vector<std::string> outer_;   // iterators
+  std::vector<std::string> inside_;  // loops inside of those that sum: copies of the tile
+  std::string around_;               // the innermost loop around the tile; may be empty
+  std::string innermost_;            // of the loops around the tile, before blocks
+  bool outside_ = false;             // the outermost loop that sums is outside of the tile
+  int64_t rows_ = 1;                 // of the tile
+  double others_ = 1;                // trips of the loops around the tile that are not the panels'
   LoopPlan plan_;
 };
 
-// In order each trip of a rolled window waits for its loads (LLVM would keep all of an unrolled one's): the few channels
-// inside of it make trips longer. So they do where the members of a channel block are summed up at once, whose trips are short.
+// In order each trip of a rolled window waits for its loads (LLVM would keep all of an unrolled one's): the
+// few channels inside of it make trips longer. So they do where the members of a channel block are summed up
+// at once, whose trips are short.
 void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
                        std::vector<std::string>& order) {
   constexpr int64_t kFewChannels = 8;
-  if ((facts.target().reorders && iterators.members.empty()) || facts.target().vector_bits == 0 || order.size() < 2) return;
-  if (!facts.is_window(order.back(), columns) || !facts.shares_broadcasts(order.back(), columns, iterators.lane)) return;
+  if ((!counts_registers(facts.target()) && iterators.members.empty()) || facts.target().vector_bits == 0 ||
+      order.size() < 2)
+    return;
+  if (!facts.is_window(order.back(), columns) ||
+      !facts.shares_broadcasts(order.back(), columns, iterators.lane))
+    return;
   const std::vector<std::string> outputs = facts.outputs();
   const auto channels = std::find_if(order.begin(), order.end(), [&](const std::string& name) {
     const int64_t extent = facts.extent(name, 0);
     return extent > 1 && extent <= kFewChannels && name != iterators.panel_part &&
-           std::none_of(outputs.begin(), outputs.end(), [&](const std::string& output) { return facts.is_window(name, output); });
+           std::none_of(outputs.begin(), outputs.end(),
+                        [&](const std::string& output) { return facts.is_window(name, output); });
   });
   if (channels != order.end()) std::rotate(channels, channels + 1, order.end());
 }
 
-std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
-                                       const ReductionKnobs& knobs) {
+std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators,
+                                       const std::string& columns, const ReductionKnobs& knobs) {
   std::vector<std::string> order = facts.reduction_order(iterators.lane, columns);
   order.erase(std::remove(order.begin(), order.end(), iterators.members), order.end());
   put_channels_last(facts, iterators, columns, order);
@@ -118,14 +128,21 @@ std::vector<std::string> order_of_sums(const ReductionFacts& facts, const Iterat
 
 TilePlanner::TilePlanner(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
                          const ReductionKnobs& knobs)
-    : facts_(facts), iterators_(iterators), choice_(choice), knobs_(knobs), columns_(choice.columns),
-      parts_(!iterators.panel_part.empty()), sums_(order_of_sums(facts, iterators, choice.columns, knobs)) {}
+    : facts_(facts),
+      iterators_(iterators),
+      choice_(choice),
+      knobs_(knobs),
+      columns_(choice.columns),
+      parts_(!iterators.panel_part.empty()),
+      sums_(order_of_sums(facts, iterators, choice.columns, knobs)) {}
 
 LoopPlan TilePlanner::plan() {
   find_outer();
   rows_ = knobs_.rows != 0 ? knobs_.rows : rows_of_small_map();
   pack_inputs();
-  if (!columns_.empty()) plan_.splits.push_back({loop(columns_), choice_.tile.columns, loop(columns_) + "_o", loop(columns_) + "_i"});
+  if (!columns_.empty())
+    plan_.splits.push_back(
+        {loop(columns_), choice_.tile.columns, loop(columns_) + "_o", loop(columns_) + "_i"});
   const int64_t rows = split_rows();
   order_loops();
   const int64_t copies = iterators_.vector_count * rows * (columns_.empty() ? 1 : choice_.tile.columns);
@@ -146,21 +163,24 @@ bool TilePlanner::panels_outermost(double others) const {
   auto cycles = [&](double bytes, double again) {
     const Target& target = facts_.target();
     const bool near = bytes <= calibration::kReadAgain * static_cast<double>(target.l2_bytes);
-    return bytes / target.l3_bandwidth + (again - 1) * bytes / (near ? target.l2_bandwidth : target.l3_bandwidth);
+    return bytes / target.l3_bandwidth +
+           (again - 1) * bytes / (near ? target.l2_bandwidth : target.l3_bandwidth);
   };
   return cycles(constants, 1) + cycles(inputs, static_cast<double>(iterators_.panel_count)) <=
          cycles(constants, others) + cycles(inputs, 1);
 }
 
 bool TilePlanner::panels_inside() const {
-  if (!in_order()) return false;
+  if (!counts()) return false;
   if (iterators_.panels.empty() || columns_.empty() || parts_ || outer_.size() != 1) return false;
   return !panels_outermost(others_);
 }
 
 void TilePlanner::find_outer() {
   for (const std::string& name : facts_.outputs()) {
-    if (name == iterators_.vectors || name == iterators_.lane || name == columns_ || name == iterators_.panels) continue;
+    if (name == iterators_.vectors || name == iterators_.lane || name == columns_ ||
+        name == iterators_.panels)
+      continue;
     outer_.push_back(name);
     others_ *= static_cast<double>(trips(name));
   }
@@ -173,7 +193,8 @@ void TilePlanner::find_outer() {
   outer_.insert(outer_.begin() + static_cast<std::ptrdiff_t>(place), iterators_.panels);
 }
 
-// An input that lanes read apart and that is read again and again: the copy is made where the loops begin that do so.
+// An input that lanes read apart and that is read again and again: the copy is made where the loops begin
+// that do so.
 void TilePlanner::pack_inputs() {
   if (knobs_.outer_order != 0 || knobs_.outer_block != 0 || knobs_.outside != 0 || rows_ > 1) return;
   for (const Access& load : loads_of(facts_.sum())) {
@@ -199,18 +220,20 @@ void TilePlanner::pack_inputs() {
   }
 }
 
-// All rows of a map that is as small as a tile, so that constants too large for a cache are read once, in the order in which
-// they lie, not by each row anew: filters of 3 x 3 on maps of 2 x 2 had half of the memory's bandwidth.
+// All rows of a map that is as small as a tile, so that constants too large for a cache are read once, in the
+// order in which they lie, not by each row anew: filters of 3 x 3 on maps of 2 x 2 had half of the memory's
+// bandwidth.
 int64_t TilePlanner::rows_of_small_map() const {
   const bool plain = knobs_.outer_order == 0 && knobs_.outer_block == 0 && knobs_.outside == 0 && !parts_;
-  if (!facts_.target().reorders || !plain || columns_.empty() || column_tiles() > 1) return 1;
+  if (!facts_.target().out_of_order() || !plain || columns_.empty() || column_tiles() > 1) return 1;
   int64_t rows = 1;
   for (const std::string& name : outer_) {
     if (name == iterators_.panels || trips(name) == 1) continue;
     if (rows > 1 || facts_.extent(name, 0) == 0) return 1;
     rows = trips(name);
   }
-  const bool fits = rows * trips(columns_) * iterators_.vector_count <= facts_.target().vector_registers / 4 * 3;
+  const bool fits =
+      rows * trips(columns_) * iterators_.vector_count <= facts_.target().vector_registers / 4 * 3;
   const std::vector<Access> loads = loads_of(facts_.sum());
   const bool large = std::any_of(loads.begin(), loads.end(), [&](const Access& load) {
     return facts_.packable(load) && facts_.bytes_of(load) > static_cast<double>(facts_.target().l2_bytes) * 2;
@@ -241,7 +264,7 @@ void TilePlanner::order_loops() {
     else std::replace(order.begin(), order.end(), split.name, split.outer);
     inside_.push_back(split.inner);
   }
-  std::reverse(inside_.begin(), inside_.end());   // rows around columns
+  std::reverse(inside_.begin(), inside_.end());  // rows around columns
   if (panels_inside()) std::swap(order[0], order[1]);
   order = moved(order, knobs_.outer_order);
   innermost_ = around_ = order.empty() ? "" : order.back();
@@ -272,30 +295,36 @@ void TilePlanner::order_loops() {
 int64_t TilePlanner::outer_block() const {
   if (knobs_.outer_block > 0) return knobs_.outer_block;
   const bool plain = knobs_.outer_order == 0 && knobs_.outside == 0 && !parts_ && plan_.packings.empty();
-  if (!in_order() || !plain || iterators_.panels.empty() || columns_.empty() || outer_.size() != 1) return 0;
+  if (!counts() || !plain || iterators_.panels.empty() || columns_.empty() || outer_.size() != 1) return 0;
   if (panels_inside()) return 0;
   double inputs = 0;
-  for (const Access& load : loads_of(facts_.sum())) inputs += depends_on(load, iterators_.panels) ? 0 : facts_.bytes_of(load);
+  for (const Access& load : loads_of(facts_.sum()))
+    inputs += depends_on(load, iterators_.panels) ? 0 : facts_.bytes_of(load);
   const double room = calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes);
   if (inputs <= room) return 0;
   const double blocks = std::ceil(inputs / room);
   // Each block reads the constant again, and each panel would read what is beyond the cache.
-  return blocks >= static_cast<double>(iterators_.panel_count) ? 0 : static_cast<int64_t>(std::ceil(column_tiles() / blocks));
+  return blocks >= static_cast<double>(iterators_.panel_count)
+             ? 0
+             : static_cast<int64_t>(std::ceil(column_tiles() / blocks));
 }
 
 bool TilePlanner::streams_window() const {
-  if (!in_order() || outside_ || parts_) return false;
+  if (!counts() || outside_ || parts_) return false;
   if (sums_.empty() || !facts_.is_window(sums_.back(), columns_)) return false;
   const std::vector<Access> loads = loads_of(facts_.sum());
-  return std::all_of(loads.begin(), loads.end(), [&](const Access& load) { return depends_on(load, iterators_.lane); });
+  return std::all_of(loads.begin(), loads.end(),
+                     [&](const Access& load) { return depends_on(load, iterators_.lane); });
 }
 
 void TilePlanner::place_epilogue(int64_t copies) {
-  const bool bytes = !iterators_.members.empty() || (in_order() && facts_.buffer(facts_.sum().write).dtype == DType::I32);
+  const bool bytes =
+      !iterators_.members.empty() || (counts() && facts_.buffer(facts_.sum().write).dtype == DType::I32);
   const double heavy = bytes ? kHeavyOfBytes : kHeavyEpilogue;
   bool apart = !around_.empty() && epilogue_weight(facts_) * static_cast<double>(copies) > heavy;
   if (knobs_.apart != 0) apart = knobs_.apart == 2 && !around_.empty();
-  // Where the loop over panels is the innermost one, the initialisation and the epilogue are in it as well: it cannot be divided for the sums alone.
+  // Where the loop over panels is the innermost one, the initialisation and the epilogue are in it as well:
+  // it cannot be divided for the sums alone.
   apart = apart && !(panels_inside() && around_ == loop(iterators_.panels));
   plan_.tile = plan_.init_at = plan_.tails_at = around_;
   if (outside_) {
@@ -321,8 +350,9 @@ void TilePlanner::unroll(int64_t copies) {
 }
 
 const LoopPlan::Unrolling* TilePlanner::unrolling_of(const std::string& iterator) const {
-  const auto found = std::find_if(plan_.unrolled.begin(), plan_.unrolled.end(),
-                                  [&](const LoopPlan::Unrolling& each) { return each.loop == loop(iterator); });
+  const auto found =
+      std::find_if(plan_.unrolled.begin(), plan_.unrolled.end(),
+                   [&](const LoopPlan::Unrolling& each) { return each.loop == loop(iterator); });
   return found == plan_.unrolled.end() ? nullptr : &*found;
 }
 
@@ -338,8 +368,8 @@ void TilePlanner::decide_copies(const std::vector<std::string>& sums, int64_t co
   unroll_windows(sums, straight);
 }
 
-// Steps of a trip of a sum whose lanes are twice those of a block: its few columns leave room for more code, and a number that
-// divides the sum leaves no rest.
+// Steps of a trip of a sum whose lanes are twice those of a block: its few columns leave room for more code,
+// and a number that divides the sum leaves no rest.
 static int64_t steps_of_doubled(int64_t extent) {
   constexpr int64_t kFewest = 16, kMost = 40;
   for (int64_t steps = kMost; steps > kFewest; --steps) {
@@ -348,25 +378,30 @@ static int64_t steps_of_doubled(int64_t extent) {
   return kFewest;
 }
 
-// Whether the steps of a block of channels are unrolled as a whole: there is no window, and the code stays small. Not for sums of at most four
-// blocks whose results are larger than the second cache: with touches of the lines that are stored, sums would be spilled.
+// Whether the steps of a block of channels are unrolled as a whole: there is no window, and the code stays
+// small. Not for sums of at most four blocks whose results are larger than the second cache: with touches of
+// the lines that are stored, sums would be spilled.
 bool TilePlanner::is_block_in_one_stretch(const std::vector<std::string>& sums, double copies) const {
   constexpr double kFewBlocks = 4;
   const auto block = static_cast<double>(facts_.target().block);
-  if (!in_order() || columns_.empty() || has_doubled_lanes(facts_, choice_.lanes) || facts_.extent(sums.back(), 0) != facts_.target().block || copies * block > kMostCopies) return false;
+  if (!counts() || columns_.empty() || has_doubled_lanes(facts_, choice_.lanes) ||
+      facts_.extent(sums.back(), 0) != facts_.target().block || copies * block > kMostCopies)
+    return false;
   double steps = 1;
   for (const std::string& name : sums) {
     if (facts_.is_window(name, columns_)) return false;
     steps *= static_cast<double>(facts_.extent(name, INT32_MAX));
   }
-  return steps > kFewBlocks * block || facts_.bytes_of(facts_.sum().write) <= static_cast<double>(facts_.target().l2_bytes);
+  return steps > kFewBlocks * block ||
+         facts_.bytes_of(facts_.sum().write) <= static_cast<double>(facts_.target().l2_bytes);
 }
 
 // Loops whose trips only copies know apart, as a whole; the innermost loop that is no window in a few copies.
 void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies) {
   for (const std::string& name : sums) {
     const auto extent = static_cast<double>(facts_.extent(name, 0));
-    const bool cut = facts_.cuts_lanes(name, iterators_.lane) && extent != 0 && copies * extent <= kMostCopies;
+    const bool cut =
+        facts_.cuts_lanes(name, iterators_.lane) && extent != 0 && copies * extent <= kMostCopies;
     if (!facts_.moves_groups(name) && !cut) continue;
     plan_.unrolled.push_back({loop(name), 0});
     copies *= std::max(1.0, extent);
@@ -375,9 +410,10 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   const std::string& last = sums.back();
   if (facts_.is_window(last, columns_)) return;
   // In order nothing of the next trip begins before the end of one: fewer trips wait less often.
-  int64_t few = in_order() ? 16 : copies >= 16 ? 4 : 8;
-  if (!columns_.empty() && has_doubled_lanes(facts_, choice_.lanes)) few = steps_of_doubled(facts_.extent(last, 0));
-  while (in_order() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
+  int64_t few = counts() ? 16 : copies >= 16 ? 4 : 8;
+  if (!columns_.empty() && has_doubled_lanes(facts_, choice_.lanes))
+    few = steps_of_doubled(facts_.extent(last, 0));
+  while (counts() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
   if (is_block_in_one_stretch(sums, copies)) few = facts_.target().block;
   const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : few;
   if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
@@ -394,10 +430,12 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
 void TilePlanner::block_sums(const std::vector<std::string>& sums) {
   const Buffer& buffer = facts_.buffer(facts_.sum().write);
   // A processor that works in order would wait for each of the totals.
-  if (facts_.sum().reduction != Reduction::Sum || !is_float(buffer.dtype) || !facts_.target().reorders) return;
+  if (facts_.sum().reduction != Reduction::Sum || !is_float(buffer.dtype) || !facts_.target().out_of_order())
+    return;
   auto in_window = [&](const std::string& name) {
     const auto outputs = facts_.outputs();
-    return std::any_of(outputs.begin(), outputs.end(), [&](const std::string& output) { return facts_.is_window(name, output); });
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [&](const std::string& output) { return facts_.is_window(name, output); });
   };
   int64_t inside = 1, terms = 1;
   for (const std::string& name : sums_) terms *= facts_.extent(name, 1);
@@ -407,9 +445,11 @@ void TilePlanner::block_sums(const std::vector<std::string>& sums) {
     const bool copies = unrolled != nullptr && unrolled->copies == 0;
     const bool outermost = name + 1 == sums.rend();
     if (extent == 0) return;
-    // Partial sums that wait in memory between the parts of a panel are totals already: each part is a block or more.
+    // Partial sums that wait in memory between the parts of a panel are totals already: each part is a block
+    // or more.
     const bool fills_block = inside * extent >= kSumBlock || (outermost && sums.size() < sums_.size());
-    if (!copies && outermost && inside >= kWindowBlock && extent > 2 && terms <= 2 * kSumBlock && std::all_of(sums.rbegin(), name, in_window)) {
+    if (!copies && outermost && inside >= kWindowBlock && extent > 2 && terms <= 2 * kSumBlock &&
+        std::all_of(sums.rbegin(), name, in_window)) {
       plan_.blocks = LoopPlan::Unrolling{loop(*name), 1};
       return;
     }
@@ -418,7 +458,8 @@ void TilePlanner::block_sums(const std::vector<std::string>& sums) {
       // A sum of one block gains nothing, one of two too little for its cost.
       if (trips * inside * 2 >= terms) return;
       // A whole loop is a trip of the one around it, whose first block and last need no totals in memory.
-      if (trips == extent && !outermost && unrolling_of(*(name + 1)) == nullptr && facts_.extent(*(name + 1), 0) > 1) {
+      if (trips == extent && !outermost && unrolling_of(*(name + 1)) == nullptr &&
+          facts_.extent(*(name + 1), 0) > 1) {
         ++name;
         trips = 1;
       }
@@ -429,8 +470,8 @@ void TilePlanner::block_sums(const std::vector<std::string>& sums) {
   }
 }
 
-// Windows along the columns: unrolled, their conditions are decided while compiling. Rolled where the same broadcast
-// would serve several columns (the innermost loop of a first layer).
+// Windows along the columns: unrolled, their conditions are decided while compiling. Rolled where the same
+// broadcast would serve several columns (the innermost loop of a first layer).
 void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double copies) {
   const bool innermost_window = facts_.is_window(sums.back(), columns_);
   const bool channels = sums.size() > 1 && !innermost_window;
@@ -440,7 +481,8 @@ void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double co
     const bool already = unrolling_of(name) != nullptr;
     const int64_t size = facts_.extent(name, 0);
     if (!facts_.is_window(name, columns_) || size == 0 || already) continue;
-    bool worth = last ? !facts_.shares_broadcasts(name, columns_, iterators_.lane) : facts_.constrained(columns_) && channels;
+    bool worth = last ? !facts_.shares_broadcasts(name, columns_, iterators_.lane)
+                      : facts_.constrained(columns_) && channels;
     if (knobs_.windows != 0) worth = knobs_.windows == 2;
     if (!worth || copies * static_cast<double>(size) > kMostCopies) continue;
     plan_.unrolled.push_back({loop(name), 0});
@@ -462,11 +504,13 @@ void TilePlanner::isolate() {
   if (!around_.empty()) plan_.isolated.push_back(around_);
   if (streams_window() && !outer_.empty()) {
     const std::string rows = loop(outer_.back());
-    const bool splits = std::any_of(plan_.splits.begin(), plan_.splits.end(), [&](const Division& each) { return each.name == rows; });
+    const bool splits = std::any_of(plan_.splits.begin(), plan_.splits.end(),
+                                    [&](const Division& each) { return each.name == rows; });
     if (rows != around_ && !splits && facts_.constrained(outer_.back())) plan_.isolated.push_back(rows);
   }
   const std::string panels = loop(iterators_.panels);
-  if (!iterators_.panels.empty() && panels != around_ && panels != plan_.tile) plan_.isolated.push_back(panels);
+  if (!iterators_.panels.empty() && panels != around_ && panels != plan_.tile)
+    plan_.isolated.push_back(panels);
 }
 
 void TilePlanner::prefetch_panels() {
@@ -481,35 +525,40 @@ void TilePlanner::prefetch_panels() {
   if (outer.empty()) return;
   auto panels = static_cast<double>(facts_.extent(outer, 1));
   if (parts_) panels *= static_cast<double>(facts_.extent(iterators_.panels, 1));
-  if (!facts_.target().prefetches || panels < 2 || uses < kLeastUses) return;
+  if (!facts_.target().prefetches() || panels < 2 || uses < kLeastUses) return;
   for (const Access& load : loads_of(facts_.sum())) {
     if (!facts_.is_constant(load) || !depends_on(load, outer)) continue;
     const double bytes = facts_.bytes_of(load);
-    if (bytes < kLeastBytes || bytes / panels > calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes)) continue;
+    if (bytes < kLeastBytes ||
+        bytes / panels > calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes))
+      continue;
     plan_.prefetched.push_back({facts_.buffer(load).name, loop(outer)});
   }
 }
 
-// Where columns are about a line apart, a tile's begin in many places (each row of a window, each block of channels)
-// whose next lines the machine itself asks for too late: maps of 128 columns and more ran at 75 % of the peak.
+// Where columns are about a line apart, a tile's begin in many places (each row of a window, each block of
+// channels) whose next lines the machine itself asks for too late: maps of 128 columns and more ran at 75 %
+// of the peak.
 void TilePlanner::prefetch_input() {
-  constexpr int64_t kLine = 64;
-  if (!facts_.target().prefetches || columns_.empty() || trips(columns_) <= choice_.tile.columns) return;
+  if (!facts_.target().prefetches() || columns_.empty() || trips(columns_) <= choice_.tile.columns) return;
   for (const Access& load : loads_of(facts_.sum())) {
     const Buffer& buffer = facts_.buffer(load);
     const auto step = element_stride(facts_.kernel(), load, columns_);
     if (buffer.scope != Scope::Input || !step) continue;
     const int64_t bytes = *step * size_of(buffer.dtype);
-    const bool waits = facts_.target().prefetches_by_loads;   // no instruction overtakes one that waits for a line
-    if ((2 * bytes < kLine && !waits) || bytes > 2 * kLine || facts_.bytes_of(load) < static_cast<double>(facts_.target().l1_bytes)) continue;
+    // No instruction overtakes one that waits for a line.
+    const bool waits = facts_.target().prefetch_by_loads;
+    if ((2 * bytes < kLineBytes && !waits) || bytes > 2 * kLineBytes ||
+        facts_.bytes_of(load) < static_cast<double>(facts_.target().l1_bytes))
+      continue;
     plan_.prefetched.push_back({buffer.name, loop(columns_) + "_o"});
   }
 }
 
 }  // namespace
 
-std::vector<std::string> constant_packings(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
-                                           const ReductionKnobs& knobs) {
+std::vector<std::string> constant_packings(const ReductionFacts& facts, const IteratorPlan& iterators,
+                                           const Choice& choice, const ReductionKnobs& knobs) {
   std::vector<std::string> lines;
   for (const Access& load : loads_of(facts.sum())) {
     if (!facts.packable(load) || !depends_on(load, iterators.lane)) continue;

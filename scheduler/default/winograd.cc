@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "scheduler/algebra/algorithms.h"
+#include "ir/target/register_groups.h"
 #include "scheduler/algebra/winograd.h"
 #include "scheduler/cost/calibration.h"
 #include "scheduler/cost/tile_cost.h"
@@ -17,19 +18,19 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostTiles = 64;     // of a block
+constexpr int64_t kMostTiles = 64;  // of a block
 
 // What the closed forms need to know of the convolution.
 struct WinogradShape {
-  int64_t batch = 1, features = 1, channels = 1;   // in blocks of lanes, but channels
+  int64_t batch = 1, features = 1, channels = 1;  // in blocks of lanes, but channels
   int64_t rows = 1, columns = 1;
   int64_t lanes = 1;
-  double inside = 1;   // of the windows' positions, what is not padding
+  double inside = 1;  // of the windows' positions, what is not padding
 };
 
 struct Blocking {
   const Winograd* algebra = nullptr;
-  int64_t rows = 1, columns = 1;                   // tiles of a block
+  int64_t rows = 1, columns = 1;  // tiles of a block
   TileChoice tile;
   double cycles = INFINITY;
 };
@@ -45,12 +46,13 @@ class WinogradScheduler {
     best_ = choose();
     if (best_.algebra == nullptr) throw Abandon{"no blocks of tiles that fit the caches"};
     AlgorithmChoices<WinogradKnobs> result;
-    result.chosen = {best_.algebra->outputs, best_.rows, best_.columns, best_.tile.vectors, best_.tile.columns};
+    result.chosen = {best_.algebra->outputs, best_.rows, best_.columns, best_.tile.vectors,
+                     best_.tile.columns};
     result.prediction = {best_.cycles, direct_, kGain, calibration::kTransformSpills, ""};
     for (const Winograd* each : algebras()) result.kinds.push_back(each->outputs);
-    result.plan = text("F(", best_.algebra->outputs, ", ", taps_, "), blocks of ", best_.rows, " x ", best_.columns,
-                       " tiles, register tiles of ", best_.tile.vectors, " vectors of features by ", best_.tile.columns,
-                       " tiles");
+    result.plan = text("F(", best_.algebra->outputs, ", ", taps_, "), blocks of ", best_.rows, " x ",
+                       best_.columns, " tiles, register tiles of ", best_.tile.vectors,
+                       " vectors of features by ", best_.tile.columns, " tiles");
     return result;
   }
   // After choices().
@@ -61,7 +63,7 @@ class WinogradScheduler {
     const Blocking plan = knobs.outputs > 0 ? blocking_of(knobs) : best_;
     if (plan.algebra == nullptr) throw Abandon{"no blocks of tiles of these sizes"};
     {
-      Trust trust;   // the order is checked once, as a whole
+      Trust trust;  // the order is checked once, as a whole
       rewrite(plan);
       order();
     }
@@ -112,7 +114,8 @@ class WinogradScheduler {
     // The rewrite says whether the kernel is of its kind.
     taps_ = window();
     const auto& rows = winograd_rows();
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Winograd& each) { return each.taps == taps_; });
+    const auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const Winograd& each) { return each.taps == taps_; });
     if (row == rows.end()) throw Abandon{"no transform for a filter of this size is known"};
     TraceBuilder trial = b_;
     trial.apply("algorithm ", macc_, " winograd ", row->outputs, " ", taps_, " 1 1");
@@ -177,9 +180,11 @@ class WinogradScheduler {
   // Positions that are padding are left out of the sums, whole loops of them along both dimensions.
   double direct_cycles() const {
     const auto taps = static_cast<double>(taps_ * taps_);
-    const double compute =
-        choose_tile(problem(taps * static_cast<double>(shape_.channels), shape_.columns,
-                            static_cast<double>(shape_.batch * shape_.rows)), b_.target()).cycles * shape_.inside;
+    const double compute = choose_tile(problem(taps * static_cast<double>(shape_.channels), shape_.columns,
+                                               static_cast<double>(shape_.batch * shape_.rows)),
+                                       b_.target())
+                               .cycles *
+                           shape_.inside;
     return overlapped(compute, all_of(filter_bytes(taps)));
   }
 
@@ -194,7 +199,8 @@ class WinogradScheduler {
   // The block of tiles and the register tile with the least cycles, where these are fewer than the
   // plan's.
   void consider(const Winograd& algebra, Blocking& best) const {
-    const int64_t tile_rows = tiles_of(algebra, shape_.rows), tile_columns = tiles_of(algebra, shape_.columns);
+    const int64_t tile_rows = tiles_of(algebra, shape_.rows),
+                  tile_columns = tiles_of(algebra, shape_.columns);
     auto judge = [&](int64_t rows, int64_t columns) {
       const int64_t block = rows * columns;
       TileChoice tile = choose_tile(problem(static_cast<double>(shape_.channels), block, 1), b_.target());
@@ -213,7 +219,8 @@ class WinogradScheduler {
   // The block and tile with their cycles; infinite where they need too much of a cache or of its bandwidth.
   Blocking judged(const Winograd& algebra, int64_t rows, int64_t columns, TileChoice tile) const {
     const int64_t block = rows * columns, products = algebra.products() * algebra.products();
-    const int64_t tile_rows = tiles_of(algebra, shape_.rows), tile_columns = tiles_of(algebra, shape_.columns);
+    const int64_t tile_rows = tiles_of(algebra, shape_.rows),
+                  tile_columns = tiles_of(algebra, shape_.columns);
     const auto tiles = static_cast<double>(shape_.batch * tile_rows * tile_columns);
     const double positions = static_cast<double>(products);
     // Loads, arithmetic and stores of the transforms, per tile and native vector.
@@ -221,7 +228,8 @@ class WinogradScheduler {
     const double transforms =
         tiles * native_vectors() *
         (in * std::ceil(static_cast<double>(shape_.channels) / static_cast<double>(shape_.lanes)) +
-         out * static_cast<double>(shape_.features)) / b_.target().multiply_adds;
+         out * static_cast<double>(shape_.features)) /
+        b_.target().multiply_adds;
     const TileProblem sums = problem(static_cast<double>(shape_.channels), block, 1);
     tile.cycles = tile_cycles(sums, b_.target(), tile.vectors, tile.columns);
     Blocking plan{&algebra, rows, columns, tile, INFINITY};
@@ -229,7 +237,8 @@ class WinogradScheduler {
     const double scratch = input + 4 * positions * static_cast<double>(block * tile.vectors * shape_.lanes);
     const double filter = filter_bytes(positions);
     const bool near = scratch <= calibration::kBlockOfTiles * static_cast<double>(b_.target().l2_bytes);
-    // Few large blocks read a large filter few times: then their tiles may leave the second cache for the third.
+    // Few large blocks read a large filter few times: then their tiles may leave the second cache for the
+    // third.
     const auto third = static_cast<double>(b_.target().l3_bytes);
     if (!near && scratch > std::min(calibration::kScratchOfThird * third, filter)) return plan;
     const auto blocks = static_cast<double>(shape_.batch * ((tile_rows + rows - 1) / rows) *
@@ -246,7 +255,8 @@ class WinogradScheduler {
     double compute = positions * products_cycles(tile_rows, tile_columns, rows, columns, tile) / blocks *
                      static_cast<double>(shape_.batch);
     if (!near) {
-      // Each panel of features reads the transformed tiles again, and waits for them: they are not asked for ahead.
+      // Each panel of features reads the transformed tiles again, and waits for them: they are not asked for
+      // ahead.
       const auto panels = static_cast<double>((shape_.features + tile.vectors - 1) / tile.vectors);
       compute += (panels + 1) * input / b_.target().l3_bandwidth;
     }
@@ -257,7 +267,8 @@ class WinogradScheduler {
     };
     const double blocks_of_all =
         b_.threads() * with_filters(all_of(filter)) + (parts - b_.threads()) * with_filters(stream);
-    plan.cycles = (blocks_of_all + transforms * parts / blocks) * (1 + calibration::kPriceOfMemory * filter * 1e-6);
+    plan.cycles =
+        (blocks_of_all + transforms * parts / blocks) * (1 + calibration::kPriceOfMemory * filter * 1e-6);
     return plan;
   }
 
@@ -273,7 +284,8 @@ class WinogradScheduler {
       return std::min(tile.cycles, one * static_cast<double>((last + tile.columns - 1) / tile.columns));
     };
     const int64_t below = tile_rows % rows, beside = tile_columns % columns;
-    const auto full_rows = static_cast<double>(tile_rows / rows), full_columns = static_cast<double>(tile_columns / columns);
+    const auto full_rows = static_cast<double>(tile_rows / rows),
+               full_columns = static_cast<double>(tile_columns / columns);
     double cycles = full_rows * full_columns * block(rows, columns);
     if (beside > 0) cycles += full_rows * block(rows, beside);
     if (below > 0) cycles += full_columns * block(below, columns);
@@ -284,7 +296,8 @@ class WinogradScheduler {
   void rewrite(const Blocking& plan) {
     pad_constants(b_, macc_, shape_.lanes);
     const std::string result = kernel().buffers[static_cast<size_t>(macc().write.buffer)].name;
-    b_.apply("algorithm ", macc_, " winograd ", plan.algebra->outputs, " ", taps_, " ", plan.rows, " ", plan.columns);
+    b_.apply("algorithm ", macc_, " winograd ", plan.algebra->outputs, " ", taps_, " ", plan.rows, " ",
+             plan.columns);
     find_statements(result);
     columns_ = plan.tile.columns;
     vectors_ = std::min(plan.tile.vectors, shape_.features);
@@ -304,9 +317,9 @@ class WinogradScheduler {
   // A statement's loops by their meaning.
   struct Loops {
     std::string statement, batch, block_y, block_x;
-    std::string blocks;              // of channels or features
-    std::string panel;               // of features, after dividing their blocks
-    std::string y, x;                // the tile in its block; `y` where one loop counts tiles
+    std::string blocks;  // of channels or features
+    std::string panel;   // of features, after dividing their blocks
+    std::string y, x;    // the tile in its block; `y` where one loop counts tiles
     std::string u, v, lane;
   };
 
@@ -324,7 +337,8 @@ class WinogradScheduler {
       if (!batched_) names.insert(names.begin(), "");
       Loops loops{statement.name, names.at(0), names.at(1), names.at(2), names.at(3), "", "", "", "", "", ""};
       if (i + 1 >= sum && i <= sum + 1) {
-        std::tie(loops.u, loops.v, loops.y, loops.lane) = std::tie(names.at(4), names.at(5), names.at(6), names.at(7));
+        std::tie(loops.u, loops.v, loops.y, loops.lane) =
+            std::tie(names.at(4), names.at(5), names.at(6), names.at(7));
         products_.push_back(loops);
       } else if (i < sum || i <= sum + 3) {
         std::tie(loops.y, loops.x) = std::tie(names.at(4), names.at(5));
@@ -341,7 +355,7 @@ class WinogradScheduler {
     if (tail.iterators.size() != last.iterators.size()) throw Abandon{"an epilogue of other loops"};
     for (const Access& load : loads_of(tail)) {
       if (kernel().buffers[static_cast<size_t>(load.buffer)].name != result) continue;
-      std::map<std::string, std::string> names;   // of the last statement's iterators in the tail
+      std::map<std::string, std::string> names;  // of the last statement's iterators in the tail
       for (size_t d = 0; d < load.index.size(); ++d) {
         const auto &own = load.index[d].affine.terms(), &other = last.write.index[d].affine.terms();
         if (own.size() != other.size()) throw Abandon{"an epilogue of other subscripts"};
@@ -370,15 +384,16 @@ class WinogradScheduler {
     b_.apply(line, " as ", name);
   }
 
-  // Whether a tile's values take groups of registers on a core that runs in order: they do not fit then, and would be spilled.
+  // Whether a tile's values take groups of registers on a core that runs in order: they do not fit then, and
+  // would be spilled.
   bool by_passes(const Loops& loops) const {
     const Target& target = b_.target();
     const int64_t lanes = b_.statement(loops.statement).iterators.back().extent.constant();
-    return !target.reorders && target.vector_bits > 0 && lanes * 32 > target.vector_bits;
+    return counts_registers(target) && target.vector_bits > 0 && lanes * 32 > target.vector_bits;
   }
 
-  // Registers of a transform, whose first `along_columns` statements are those that end with the pass along columns: a tile has them, or
-  // each column and then each row, between which it is in memory.
+  // Registers of a transform, whose first `along_columns` statements are those that end with the pass along
+  // columns: a tile has them, or each column and then each row, between which it is in memory.
   void tile_transform(std::vector<Loops>& group, size_t along_columns, const std::string& name) {
     if (!by_passes(group.front())) {
       b_.apply("register_tile ", name, "_x");
@@ -388,7 +403,7 @@ class WinogradScheduler {
     for (size_t i = 0; i < group.size(); ++i) {
       if (i < along_columns) b_.apply("order ", group[i].v, " ", group[i].u);
       (i < along_columns ? columns : rows).push_back(group[i]);
-      (i < along_columns ? group[i].v : group[i].u).clear();   // a loop, which stays one
+      (i < along_columns ? group[i].v : group[i].u).clear();  // a loop, which stays one
     }
     for (const bool along : {true, false}) {
       const auto member = along ? &Loops::v : &Loops::u;
@@ -427,12 +442,12 @@ class WinogradScheduler {
         }
         sums = sum;
       }
-      b_.apply("order ", loops.batch, " ", loops.block_y, " ", loops.block_x, " ", loops.panel, " ", loops.u, " ",
-               loops.v, " ", loops.y, sum, " ", loops.x, " ", loops.blocks, " ", loops.lane);
+      b_.apply("order ", loops.batch, " ", loops.block_y, " ", loops.block_x, " ", loops.panel, " ", loops.u,
+               " ", loops.v, " ", loops.y, sum, " ", loops.x, " ", loops.blocks, " ", loops.lane);
     }
     for (Loops& loops : outputs_) {
-      b_.apply("order ", loops.batch, " ", loops.block_y, " ", loops.block_x, " ", loops.panel, " ", loops.blocks, " ",
-               loops.y, " ", loops.x, " ", loops.u, " ", loops.v, " ", loops.lane);
+      b_.apply("order ", loops.batch, " ", loops.block_y, " ", loops.block_x, " ", loops.panel, " ",
+               loops.blocks, " ", loops.y, " ", loops.x, " ", loops.u, " ", loops.v, " ", loops.lane);
     }
     if (batched_) fuse({&inputs_, &products_, &outputs_}, &Loops::batch, "block_n");
     fuse({&inputs_, &products_, &outputs_}, &Loops::block_y, "block_y");
@@ -466,7 +481,8 @@ class WinogradScheduler {
     double bytes = 4;
     for (const Affine& size : filter.shape) bytes *= static_cast<double>(size.constant());
     // The next point's products, while this one's are computed.
-    if (b_.target().prefetches && bytes > calibration::kFilterNear * static_cast<double>(b_.target().l2_bytes)) {
+    if (b_.target().prefetches() &&
+        bytes > calibration::kFilterNear * static_cast<double>(b_.target().l2_bytes)) {
       b_.attempt("prefetch ", filter_, " point_v");
     }
     b_.parallelise();
@@ -476,11 +492,11 @@ class WinogradScheduler {
   double tolerance_;
   Blocking best_;
   std::string macc_;
-  std::string filter_;                  // the constant
+  std::string filter_;  // the constant
   WinogradShape shape_;
-  int64_t taps_ = 0;                    // of the window, in each direction
-  double direct_ = 0;                   // cycles of the direct convolution
-  int64_t columns_ = 1, vectors_ = 1;   // of the register tile
+  int64_t taps_ = 0;                   // of the window, in each direction
+  double direct_ = 0;                  // cycles of the direct convolution
+  int64_t columns_ = 1, vectors_ = 1;  // of the register tile
   bool batched_ = false;
   std::vector<Loops> inputs_, products_, outputs_;
 };

@@ -5,14 +5,15 @@
 namespace tc {
 namespace {
 
-// Constants that a statement of the epilogue reads by parts of blocks get blocks as the accumulators have them.
+// Constants that a statement of the epilogue reads by parts of blocks get blocks as the accumulators have
+// them.
 void pad_constants_of(ReductionKernel& reduction, const std::string& tail, int64_t lanes) {
   const ReductionFacts facts(reduction);
   bool again = true;
   while (again) {
     again = false;
     const Statement& statement = reduction.builder.statement(tail);
-    std::string lane;            // the iterator of the lanes
+    std::string lane;  // the iterator of the lanes
     for (const Access& load : loads_of(statement)) {
       if (load.buffer == facts.sum().write.buffer) lane = outer_part(load.index.back().affine);
     }
@@ -44,8 +45,8 @@ std::string lane_of(const ReductionKernel& reduction, const std::string& name) {
   return "";
 }
 
-// The loops of an initialisation or epilogue: vectors along the lanes, copies of them unrolled where they are to be
-// straight-line code.
+// The loops of an initialisation or epilogue: vectors along the lanes, copies of them unrolled where they are
+// to be straight-line code.
 void write_copies(ReductionKernel& reduction, const std::string& name, int64_t lanes, bool unroll) {
   TraceBuilder& builder = reduction.builder;
   const std::string lane = lane_of(reduction, name);
@@ -58,7 +59,8 @@ void write_copies(ReductionKernel& reduction, const std::string& name, int64_t l
     }
     last = loop.name;
     if (!loop.extent || *loop.extent <= lanes) continue;
-    // Of an epilogue that reads nothing in blocks, all of a tile's vectors; what it reads is in registers of one each.
+    // Of an epilogue that reads nothing in blocks, all of a tile's vectors; what it reads is in registers of
+    // one each.
     builder.apply("split ", last, " ", lanes, " as ", last, "_v ", last);
     order.push_back(last + "_v");
   }
@@ -79,7 +81,8 @@ void write_packing(ReductionKernel& reduction, const std::string& packed, int64_
   std::string along, lane_loop;
   for (const Iterator& iterator : copy.iterators) {
     const bool fills_lanes = extent_or(copy, iterator.name, 0) >= lanes;
-    if (iterator.name != lane && fills_lanes && element_stride(builder.kernel(), load, iterator.name) == 1) along = iterator.name;
+    if (iterator.name != lane && fills_lanes && element_stride(builder.kernel(), load, iterator.name) == 1)
+      along = iterator.name;
   }
   // Vectors of a length that only the machine knows are not transposed.
   if (along.empty() || builder.target().vector_bits == 0 || builder.target().scalable) {
@@ -104,11 +107,12 @@ void write_split(TraceBuilder& builder, const Division& split) {
 }
 
 // The statements beside the sum go where the plan has them, and get loops of their own there.
-void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const std::string& packed, const std::string& packed_at,
-                      int64_t lanes) {
+void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const std::string& packed,
+                      const std::string& packed_at, int64_t lanes) {
   TraceBuilder& builder = reduction.builder;
   if (plan.epilogue == Epilogue::OfScalars) {
-    if (!plan.tile.empty()) builder.apply("compute_at ", reduction.init, joined(reduction.tails), " at ", plan.tile);
+    if (!plan.tile.empty())
+      builder.apply("compute_at ", reduction.init, joined(reduction.tails), " at ", plan.tile);
     std::vector<std::string> scalars = {reduction.init};
     scalars.insert(scalars.end(), reduction.tails.begin(), reduction.tails.end());
     for (const std::string& name : scalars) {
@@ -123,7 +127,8 @@ void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const st
     write_packing(reduction, packed, lanes);
   }
   write_copies(reduction, reduction.init, lanes, plan.epilogue != Epilogue::BehindSums);
-  for (const std::string& name : reduction.tails) write_copies(reduction, name, lanes, plan.epilogue == Epilogue::InTile);
+  for (const std::string& name : reduction.tails)
+    write_copies(reduction, name, lanes, plan.epilogue == Epilogue::InTile);
 }
 
 }  // namespace
@@ -135,7 +140,8 @@ LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice) {
   if (const BlockedDim* blocked = facts.blocked_dim(facts.sum().write, layout.dimension)) {
     layout.dimension = blocked->outer;
   } else {
-    reduction.builder.apply("layout ", facts.buffer(facts.sum().write).name, " ", layout.dimension, " ", choice.lanes);
+    reduction.builder.apply("layout ", facts.buffer(facts.sum().write).name, " ", layout.dimension, " ",
+                            choice.lanes);
     layout.lane = outer_part(facts.sum().write.index.back().affine);
   }
   if (extent % choice.lanes == 0) return layout;
@@ -145,13 +151,14 @@ LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice) {
 
 void write(ReductionKernel& reduction, const IteratorPlan& plan) {
   for (const Division& each : plan.strips) {
-    reduction.builder.apply("strip ", reduction.sum, "_", each.name, " ", each.size, " as ", each.outer, " ", each.inner);
+    reduction.builder.apply("strip ", reduction.sum, "_", each.name, " ", each.size, " as ", each.outer, " ",
+                            each.inner);
   }
 }
 
 void write(ReductionKernel& reduction, const LoopPlan& plan, int64_t lanes) {
   TraceBuilder& builder = reduction.builder;
-  std::string packed, packed_at;   // the statement that copies an input, and the loop that holds it
+  std::string packed, packed_at;  // the statement that copies an input, and the loop that holds it
   for (const LoopPlan::InputCopy& each : plan.packings) {
     if (!builder.attempt("pack ", each.buffer, " :", joined(each.iterators))) continue;
     packed = builder.kernel().statements.front().name;
@@ -169,7 +176,8 @@ void write(ReductionKernel& reduction, const LoopPlan& plan, int64_t lanes) {
   }
   if (plan.blocks) builder.apply("sum_blocks ", plan.blocks->loop, " ", plan.blocks->copies);
   for (const std::string& loop : plan.isolated) builder.apply("isolate ", loop);
-  for (const LoopPlan::Prefetch& each : plan.prefetched) builder.attempt("prefetch ", each.buffer, " ", each.loop);
+  for (const LoopPlan::Prefetch& each : plan.prefetched)
+    builder.attempt("prefetch ", each.buffer, " ", each.loop);
 }
 
 }  // namespace tc

@@ -1,13 +1,13 @@
-// From plans to lines: each function applies what a plan says, in the order in which the primitives need it, and
-// decides nothing.
+// From plans to lines: each function applies what a plan says, in the order in which the primitives need it,
+// and decides nothing.
 #pragma once
 
 #include "scheduler/default/plan.h"
 
 namespace tc {
 
-// Blocks of lanes in the accumulators' buffer, and in the constants that the epilogue reads, so that padded lanes need
-// no conditions there.
+// Blocks of lanes in the accumulators' buffer, and in the constants that the epilogue reads, so that padded
+// lanes need no conditions there.
 LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice);
 // Divides the iterators.
 void write(ReductionKernel& reduction, const IteratorPlan& plan);

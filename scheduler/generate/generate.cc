@@ -1,5 +1,5 @@
-// From a schedule tree to scheduled loops: regions, the loops that isl writes around them, leaves, and what is
-// simplified afterwards.
+// From a schedule tree to scheduled loops: regions, the loops that isl writes around them, leaves, and what
+// is simplified afterwards.
 #include "scheduler/generate/generate.h"
 
 #include "scheduler/legality/isl.h"
@@ -8,8 +8,8 @@ namespace tc {
 namespace {
 
 // Fills every leaf from its region. Arguments that are not affine get a loop of one trip.
-LoopNodePtr fill_leaves(const Kernel& kernel, const std::vector<Region>& regions,
-                        const OuterLoops& outer, const LoopNodePtr& node, int& fresh) {
+LoopNodePtr fill_leaves(const Kernel& kernel, const std::vector<Region>& regions, const OuterLoops& outer,
+                        const LoopNodePtr& node, int& fresh) {
   auto result = std::make_shared<LoopNode>(*node);
   for (LoopNodePtr& child : result->children) child = fill_leaves(kernel, regions, outer, child, fresh);
   if (node->kind != LoopNode::Kind::Leaf) return result;

@@ -15,13 +15,13 @@ namespace tc {
 // A part of the tree that becomes one leaf of the loop tree: what is below a tile mark, or one
 // statement with its innermost unrolled and vector loops.
 struct Region {
-  const TreeNode* node = nullptr;             // its top; a loop, a leaf, or what a tile mark holds
-  std::vector<const TreeNode*> outer;         // loops around it, outermost first
+  const TreeNode* node = nullptr;      // its top; a loop, a leaf, or what a tile mark holds
+  std::vector<const TreeNode*> outer;  // loops around it, outermost first
   struct Member {
     int statement = -1;
-    std::vector<const TreeNode*> loops;       // inside the region, outermost first
+    std::vector<const TreeNode*> loops;  // inside the region, outermost first
   };
-  std::vector<Member> members;                // in order
+  std::vector<Member> members;  // in order
 };
 std::vector<Region> regions_of(const TreeNode& tree);
 
@@ -30,19 +30,18 @@ std::vector<Region> regions_of(const TreeNode& tree);
 struct OuterLoops {
   struct Call {
     int region = -1;
-    std::vector<LoopExprPtr> arguments;       // values of the region's outer loops
+    std::vector<LoopExprPtr> arguments;  // values of the region's outer loops
   };
   LoopNodePtr root;
-  std::vector<Call> calls;                    // by leaf: its name is an index into this
+  std::vector<Call> calls;  // by leaf: its name is an index into this
 };
-OuterLoops outer_loops(const KernelPtr& kernel, const TreeNode& tree,
-                       const std::vector<Region>& regions);
+OuterLoops outer_loops(const KernelPtr& kernel, const TreeNode& tree, const std::vector<Region>& regions);
 // The isl schedule tree as text in block form.
 std::string tree_text(const KernelPtr& kernel, const TreeNode& tree);
 
 // The leaf of a region for given values of its outer loops, with all conditions on its instances.
-void fill_leaf(const Kernel& kernel, const Region& region,
-               const std::vector<Affine>& outer_values, LoopNode& leaf);
+void fill_leaf(const Kernel& kernel, const Region& region, const std::vector<Affine>& outer_values,
+               LoopNode& leaf);
 
 // The expression as an affine function, where it is one.
 std::optional<Affine> as_affine(const LoopExpr& expr);

@@ -107,8 +107,8 @@ class RegionTree : public IslTree {
  protected:
   bool is_end(const TreeNode& node) const override {
     for (const Region& region : regions_) {
-      if (region.node == &node ||
-          (node.kind == TreeNode::Kind::Tile && region.node == &node.children[0])) return true;
+      if (region.node == &node || (node.kind == TreeNode::Kind::Tile && region.node == &node.children[0]))
+        return true;
     }
     return false;
   }
@@ -133,8 +133,7 @@ class RegionTree : public IslTree {
     for (size_t r = 0; r < regions_.size(); ++r) {
       const int first = regions_[r].members[0].statement;
       if (std::find(below.begin(), below.end(), first) == below.end()) continue;
-      result = result.unite(isl::union_set(
-          owned(isl_set_universe(isl_set_get_space(runs_[r].get())))));
+      result = result.unite(isl::union_set(owned(isl_set_universe(isl_set_get_space(runs_[r].get())))));
     }
     return result;
   }
@@ -156,8 +155,7 @@ class RegionTree : public IslTree {
       isl::multi_union_pw_aff value = loop_function(model, kernel, one);
       isl_union_map* function = isl_union_map_from_multi_union_pw_aff(value.release());
       isl::map next = owned(isl_map_from_union_map(function));
-      map = map.is_null() ? next
-                          : owned(isl_map_flat_range_product(map.release(), next.release()));
+      map = map.is_null() ? next : owned(isl_map_flat_range_product(map.release(), next.release()));
     }
     return domain.apply(map);
   }
@@ -189,8 +187,7 @@ LoopExprPtr negated(const LoopExprPtr& condition) {
 // isl's AST to loop nodes.
 class AstReader {
  public:
-  AstReader(const std::vector<Region>& regions, const std::vector<std::string>& iterators,
-            OuterLoops& result)
+  AstReader(const std::vector<Region>& regions, const std::vector<std::string>& iterators, OuterLoops& result)
       : regions_(regions), iterators_(iterators), result_(result) {}
 
   LoopNodePtr node(const isl::ast_node& ast) {
@@ -257,8 +254,7 @@ class AstReader {
     } else {
       LoopExprPtr condition = expr(owned(isl_ast_node_for_get_cond(ast.get())));
       const bool less = condition->kind == Kind::Lt;
-      TC_CHECK((less || condition->kind == Kind::Le) &&
-                   condition->operands[0]->kind == Kind::Variable,
+      TC_CHECK((less || condition->kind == Kind::Le) && condition->operands[0]->kind == Kind::Variable,
                "of loop ", name, ": ", str(*condition));
       result->upper = condition->operands[1];
       if (less) result->upper = loop_expr(Kind::Sub, {result->upper, loop_constant(1)});
@@ -276,8 +272,9 @@ class AstReader {
     return result;
   }
 
-  // Where only every `step`-th value of a loop has instances, isl steps over the others: y = 0, 5, 10. Loop nodes go up by
-  // one, so the loop counts trips from 0, and expressions below read lower + step * trip for isl's iterator.
+  // Where only every `step`-th value of a loop has instances, isl steps over the others: y = 0, 5, 10. Loop
+  // nodes go up by one, so the loop counts trips from 0, and expressions below read lower + step * trip for
+  // isl's iterator.
   void count_trips(LoopNode& loop, const std::string& iterator, const std::string& name, int64_t step) {
     TC_CHECK(step >= 1, "of loop ", name);
     if (step == 1) return;
@@ -365,8 +362,7 @@ class AstReader {
 
 }  // namespace
 
-OuterLoops outer_loops(const KernelPtr& kernel, const TreeNode& tree,
-                       const std::vector<Region>& regions) {
+OuterLoops outer_loops(const KernelPtr& kernel, const TreeNode& tree, const std::vector<Region>& regions) {
   OuterLoops result;
   std::vector<std::string> iterators;
   for (const Region& region : regions) {

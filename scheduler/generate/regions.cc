@@ -12,9 +12,9 @@ namespace {
 // True where all below is unrolled or vector loops around one statement.
 bool is_copies(const TreeNode& node) {
   if (node.kind == TreeNode::Kind::Leaf) return true;
-  return node.kind == TreeNode::Kind::Loop && (node.is(marks::kVector) || node.is(marks::kMatrix) || node.copies() == 0) &&
-         !node.is(marks::kIsolate) &&
-         is_copies(node.children[0]);
+  return node.kind == TreeNode::Kind::Loop &&
+         (node.is(marks::kVector) || node.is(marks::kMatrix) || node.copies() == 0) &&
+         !node.is(marks::kIsolate) && is_copies(node.children[0]);
 }
 
 void collect_members(const TreeNode& node, std::vector<const TreeNode*>& loops, Region& region) {
@@ -148,9 +148,11 @@ void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
         prefetch.shares *= *extent;
       }
       // Several reads of the same part ask for it once.
-      const bool again = std::any_of(leaf.prefetches.begin(), leaf.prefetches.end(), [&](const Prefetch& other) {
-        return other.statement == prefetch.statement && other.buffer == prefetch.buffer && other.ahead == prefetch.ahead;
-      });
+      const bool again =
+          std::any_of(leaf.prefetches.begin(), leaf.prefetches.end(), [&](const Prefetch& other) {
+            return other.statement == prefetch.statement && other.buffer == prefetch.buffer &&
+                   other.ahead == prefetch.ahead;
+          });
       if (!again) leaf.prefetches.push_back(prefetch);
     }
   }
@@ -158,8 +160,8 @@ void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
 
 }  // namespace
 
-void fill_leaf(const Kernel& kernel, const Region& region,
-               const std::vector<Affine>& outer_values, LoopNode& leaf) {
+void fill_leaf(const Kernel& kernel, const Region& region, const std::vector<Affine>& outer_values,
+               LoopNode& leaf) {
   leaf.kind = LoopNode::Kind::Leaf;
   for (const Region::Member& member : region.members) {
     const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
@@ -174,8 +176,8 @@ void fill_leaf(const Kernel& kernel, const Region& region,
       loop.name = node->name;
       loop.kind = node->is(marks::kVector)   ? TileLoop::Kind::Vector
                   : node->is(marks::kMatrix) ? TileLoop::Kind::Matrix
-                  : node->copies() == 0     ? TileLoop::Kind::Unroll
-                                            : TileLoop::Kind::Serial;
+                  : node->copies() == 0      ? TileLoop::Kind::Unroll
+                                             : TileLoop::Kind::Serial;
       if (loop.kind == TileLoop::Kind::Serial) loop.unroll = static_cast<int>(node->copies());
       if (const LoopMark* blocks = node->find_mark(marks::kSumBlocks)) loop.sum_block = blocks->count;
       if (auto extent = part.extent(iterator)) {
@@ -190,8 +192,7 @@ void fill_leaf(const Kernel& kernel, const Region& region,
       loops.push_back(node);
       values.push_back(Affine::variable(node->name));
     }
-    tile.iterators =
-        iterator_values(statement, member.statement, loops, values, tile.constraints);
+    tile.iterators = iterator_values(statement, member.statement, loops, values, tile.constraints);
     for (const Affine& constraint : statement.constraints) {
       tile.constraints.push_back(constraint.substitute(tile.iterators));
     }
@@ -211,9 +212,9 @@ namespace {
 // One use of a private buffer.
 struct Use {
   size_t region;
-  std::vector<Affine> index;          // in loops around and inside the region
+  std::vector<Affine> index;  // in loops around and inside the region
   std::map<std::string, Interval> ranges;
-  bool serial = false;                // a serial loop of the region moves along it
+  bool serial = false;  // a serial loop of the region moves along it
 };
 
 constexpr int64_t kMostRegisterElements = 4096;
@@ -297,13 +298,16 @@ class ScopeDecider {
 
   // True where the element says which iteration of the loops in `base` it belongs to: index = base +
   // rest with `size` values of the rest, each loop's step reaching past all finer ones.
-  static bool tells_iteration(const Affine& base, int64_t size, const std::map<std::string, Interval>& ranges) {
+  static bool tells_iteration(const Affine& base, int64_t size,
+                              const std::map<std::string, Interval>& ranges) {
     auto terms = base.terms();
     // Loops of a single trip tell nothing, and need not be told.
-    terms.erase(std::remove_if(terms.begin(), terms.end(), [&](const auto& term) {
-      const auto range = ranges.find(term.first);
-      return range != ranges.end() && range->second.high <= 0;
-    }), terms.end());
+    terms.erase(std::remove_if(terms.begin(), terms.end(),
+                               [&](const auto& term) {
+                                 const auto range = ranges.find(term.first);
+                                 return range != ranges.end() && range->second.high <= 0;
+                               }),
+                terms.end());
     std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     int64_t reach = size;
     for (size_t i = 0; i < terms.size(); ++i) {
@@ -372,7 +376,8 @@ class ScopeDecider {
 
   static bool same_base(const std::vector<Use>& own, size_t d, const std::set<std::string>& names) {
     const Affine base = part_in(own[0].index[d], names);
-    return std::all_of(own.begin(), own.end(), [&](const Use& use) { return part_in(use.index[d], names) == base; });
+    return std::all_of(own.begin(), own.end(),
+                       [&](const Use& use) { return part_in(use.index[d], names) == base; });
   }
 
   // What the loops around all uses fix is subtracted from the index; the shape becomes the range of
@@ -411,7 +416,8 @@ class ScopeDecider {
       }
       Affine size(range.high - range.low + 1);
       Affine offset = base.substitute(names) + Affine(range.low);
-      if (base.is_constant() || (buffer.shape[d].is_constant() && size.constant() >= buffer.shape[d].constant())) {
+      if (base.is_constant() ||
+          (buffer.shape[d].is_constant() && size.constant() >= buffer.shape[d].constant())) {
         // Nothing gained; uses under conditions may seem to reach further than the buffer.
         moved.push_back(Affine());
         shape.push_back(buffer.shape[d]);
@@ -428,8 +434,8 @@ class ScopeDecider {
 
   Kernel& kernel_;
   const std::vector<Region>& regions_;
-  std::vector<std::vector<Use>> uses_;  // by buffer
-  std::vector<std::set<size_t>> dynamic_;   // dimensions that some use has a dynamic subscript in, by buffer
+  std::vector<std::vector<Use>> uses_;     // by buffer
+  std::vector<std::set<size_t>> dynamic_;  // dimensions that some use has a dynamic subscript in, by buffer
   // Per Stack buffer and dimension: what to subtract from the index, or nothing where it is gone.
   std::map<int, std::vector<std::optional<Affine>>> moved_;
 };

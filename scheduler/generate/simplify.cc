@@ -30,8 +30,10 @@ Interval bounds_of(const LoopExpr& expr, const Ranges& ranges) {
         const Interval next = operand(i);
         if (expr.kind == Kind::Add) result = {result.low + next.low, result.high + next.high};
         if (expr.kind == Kind::Sub) result = {result.low - next.high, result.high - next.low};
-        if (expr.kind == Kind::Min) result = {std::min(result.low, next.low), std::min(result.high, next.high)};
-        if (expr.kind == Kind::Max) result = {std::max(result.low, next.low), std::max(result.high, next.high)};
+        if (expr.kind == Kind::Min)
+          result = {std::min(result.low, next.low), std::min(result.high, next.high)};
+        if (expr.kind == Kind::Max)
+          result = {std::max(result.low, next.low), std::max(result.high, next.high)};
         result = {std::max(result.low, -kFar), std::min(result.high, kFar)};
       }
       return result;
@@ -95,9 +97,8 @@ LoopExprPtr to_expr(const Affine& affine) {
   std::vector<LoopExprPtr> terms;
   for (const auto& [name, coefficient] : affine.terms()) {
     LoopExprPtr variable = loop_variable(name);
-    terms.push_back(coefficient == 1
-                        ? variable
-                        : loop_expr(Kind::Mul, {loop_constant(coefficient), variable}));
+    terms.push_back(coefficient == 1 ? variable
+                                     : loop_expr(Kind::Mul, {loop_constant(coefficient), variable}));
   }
   if (affine.constant() != 0 || terms.empty()) terms.push_back(loop_constant(affine.constant()));
   return terms.size() == 1 ? terms[0] : loop_expr(Kind::Add, terms);
@@ -209,7 +210,8 @@ class Simplifier {
       return;
     }
     const Affine variable = Affine::variable(loop.name);
-    ranges[loop.name] = {0, std::max<int64_t>(0, (range_of(loop.symbolic_extent, ranges).high - 1) / loop.symbolic_divisor)};
+    ranges[loop.name] = {
+        0, std::max<int64_t>(0, (range_of(loop.symbolic_extent, ranges).high - 1) / loop.symbolic_divisor)};
     known.push_back(loop.symbolic_extent - Affine(1) - variable * loop.symbolic_divisor);
   }
 
@@ -281,9 +283,8 @@ class Simplifier {
     if (isolated_.count(node->variable) && !dividing_.count(node->variable)) {
       if (LoopNodePtr divided = divide(node)) return divided;
     }
-    const auto saved_range = ranges_.find(node->variable) == ranges_.end()
-                                 ? std::optional<Interval>()
-                                 : ranges_[node->variable];
+    const auto saved_range =
+        ranges_.find(node->variable) == ranges_.end() ? std::optional<Interval>() : ranges_[node->variable];
     const size_t known = known_.size();
     ranges_[node->variable] = {low.low, std::max(low.low, high.high)};
     add_facts(*node->lower, Affine::variable(node->variable), false);
@@ -404,11 +405,10 @@ class Simplifier {
       const LoopExprPtr first = extreme(Kind::Max, lower), last = extreme(Kind::Min, upper);
       if (first->kind == Kind::Const && last->kind == Kind::Const && last->value + 1 < first->value) {
         // No interior: trips with conditions of one kind, of both, of the other.
-        block->children = {
-            part(node->lower, extreme(Kind::Min, {node->upper, last})),
-            part(extreme(Kind::Max, {node->lower, plus(last, 1)}),
-                 extreme(Kind::Min, {node->upper, plus(first, -1)})),
-            part(extreme(Kind::Max, {node->lower, first}), node->upper)};
+        block->children = {part(node->lower, extreme(Kind::Min, {node->upper, last})),
+                           part(extreme(Kind::Max, {node->lower, plus(last, 1)}),
+                                extreme(Kind::Min, {node->upper, plus(first, -1)})),
+                           part(extreme(Kind::Max, {node->lower, first}), node->upper)};
         begin = nullptr;
       }
     }

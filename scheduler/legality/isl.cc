@@ -10,9 +10,7 @@ namespace {
 
 struct Context {
   isl_ctx* ctx = isl_ctx_alloc();
-  Context() {
-    isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE);
-  }
+  Context() { isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE); }
   ~Context() { isl_ctx_free(ctx); }
 };
 
@@ -31,8 +29,7 @@ isl_ctx* isl_context() {
   return context.ctx;
 }
 
-IslBudget::IslBudget(unsigned long operations)
-    : previous_(isl_ctx_get_max_operations(isl_context())) {
+IslBudget::IslBudget(unsigned long operations) : previous_(isl_ctx_get_max_operations(isl_context())) {
   if (!replaying) limit_operations(operations);
 }
 
@@ -52,8 +49,8 @@ ReplayBudget::~ReplayBudget() {
 
 std::string isl_name(const std::string& name) {
   static const std::set<std::string> reserved = {
-      "exists", "and", "or",  "not", "implies", "infty", "infinity", "NaN",  "min", "max",
-      "rat",    "true", "false", "ceild", "floord", "mod", "ceil", "floor", "int"};
+      "exists", "and",  "or",    "not",   "implies", "infty", "infinity", "NaN",   "min", "max",
+      "rat",    "true", "false", "ceild", "floord",  "mod",   "ceil",     "floor", "int"};
   return reserved.count(name) ? name + "_" : name;
 }
 

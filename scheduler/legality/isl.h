@@ -19,8 +19,8 @@ auto owned(Object* object) {
   return isl::manage(object);
 }
 
-// While alive, isl work of this thread beyond `operations` throws isl::exception_quota. Within a ReplayBudget its limit
-// holds instead.
+// While alive, isl work of this thread beyond `operations` throws isl::exception_quota. Within a ReplayBudget
+// its limit holds instead.
 class IslBudget {
  public:
   explicit IslBudget(unsigned long operations);

@@ -25,8 +25,8 @@ std::pair<std::string, std::string> sample_pair(const Kernel& kernel, const isl:
     TC_CHECK(statement != nullptr, "for ", name);
     std::string result = statement->name + "[";
     for (size_t i = 0; i < statement->iterators.size(); ++i) {
-      isl::val value = owned(isl_point_get_coordinate_val(point.get(), isl_dim_set,
-                                                          static_cast<int>(position++)));
+      isl::val value =
+          owned(isl_point_get_coordinate_val(point.get(), isl_dim_set, static_cast<int>(position++)));
       result += text(i ? "," : "", statement->iterators[i].name, "=", isl_val_get_num_si(value.get()));
     }
     return result + "]";
@@ -46,9 +46,9 @@ class Checker {
       case TreeNode::Kind::Leaf: return backwards(open, "statement instances coincide in time");
       case TreeNode::Kind::Loop: {
         isl::multi_union_pw_aff value = loop_function(model_, kernel_, node);
-        isl::union_map bad = owned(
-            isl_union_map_lex_gt_at_multi_union_pw_aff(open.copy(), value.copy()));
-        if (!bad.is_empty()) return backwards(bad, text("loop ", node.name, " runs them the other way round"));
+        isl::union_map bad = owned(isl_union_map_lex_gt_at_multi_union_pw_aff(open.copy(), value.copy()));
+        if (!bad.is_empty())
+          return backwards(bad, text("loop ", node.name, " runs them the other way round"));
         return order(node.children[0], open.eq_at(value));
       }
       case TreeNode::Kind::Sequence: break;
@@ -86,7 +86,8 @@ class Checker {
     return text(first, " must run before ", second, ", but ", why);
   }
 
-  std::optional<std::string> wrong_mark(const TreeNode& loop, const std::vector<const TreeNode*>& above, const MarkRow& mark) {
+  std::optional<std::string> wrong_mark(const TreeNode& loop, const std::vector<const TreeNode*>& above,
+                                        const MarkRow& mark) {
     if (mark.needs == MarkRow::Needs::Nothing) return std::nullopt;
     isl::union_map open = model_.dependences;
     if (mark.needs == MarkRow::Needs::Independence) open = open.unite(model_.reductions);
@@ -104,8 +105,8 @@ class Checker {
 
   std::string carried(const TreeNode& loop, const isl::union_map& bad, const std::string& mark) {
     auto [first, second] = sample_pair(kernel_, originally_ordered(kernel_, bad));
-    return text("loop ", loop.name, " cannot be ", mark, ": its iterations depend on each other, ",
-                first, " must run before ", second);
+    return text("loop ", loop.name, " cannot be ", mark, ": its iterations depend on each other, ", first,
+                " must run before ", second);
   }
 
   const Kernel& kernel_;
@@ -136,12 +137,13 @@ std::optional<std::string> find_wrong_mark(const KernelPtr& kernel, const TreeNo
 std::optional<std::string> find_violation_below(const KernelPtr& kernel, const TreeNode& tree,
                                                 const TreeNode& changed) {
   const bool independent = ask([&]() -> std::optional<std::string> {
-    const KernelModel& model = model_of(kernel);
-    isl::union_set instances = universe_of(model, statements_below(changed));
-    isl::union_map inside = model.dependences.intersect_domain(instances).intersect_range(instances);
-    if (inside.is_empty()) return std::nullopt;
-    return "depends";
-  }) == std::nullopt;
+                             const KernelModel& model = model_of(kernel);
+                             isl::union_set instances = universe_of(model, statements_below(changed));
+                             isl::union_map inside =
+                                 model.dependences.intersect_domain(instances).intersect_range(instances);
+                             if (inside.is_empty()) return std::nullopt;
+                             return "depends";
+                           }) == std::nullopt;
   return independent ? std::nullopt : find_violation(kernel, tree);
 }
 

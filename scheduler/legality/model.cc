@@ -42,8 +42,8 @@ std::string access_text(const Kernel& kernel, const Statement& statement, const 
     if (access.index[i].dynamic) {
       std::string name = "any" + std::to_string(i) + "_";
       result += name;
-      conditions += (conditions.empty() ? " : 0 <= " : " and 0 <= ") + name + " < " +
-                    affine_text(buffer.shape.at(i));
+      conditions +=
+          (conditions.empty() ? " : 0 <= " : " and 0 <= ") + name + " < " + affine_text(buffer.shape.at(i));
     } else {
       result += affine_text(access.index[i].affine);
     }
@@ -169,8 +169,7 @@ bool writes_once(const Statement& statement) {
 }  // namespace
 
 isl::union_map originally_ordered(const Kernel& kernel, const isl::union_map& pairs) {
-  return owned(isl_union_map_lex_lt_at_multi_union_pw_aff(pairs.copy(),
-                                                          original_order(kernel).release()));
+  return owned(isl_union_map_lex_lt_at_multi_union_pw_aff(pairs.copy(), original_order(kernel).release()));
 }
 
 KernelModel::KernelModel(const Kernel& kernel) {
@@ -249,8 +248,7 @@ const KernelModel& model_of(const KernelPtr& kernel) {
   return *recent.front().model;
 }
 
-isl::multi_union_pw_aff loop_function(const KernelModel& model, const Kernel& kernel,
-                                      const TreeNode& loop) {
+isl::multi_union_pw_aff loop_function(const KernelModel& model, const Kernel& kernel, const TreeNode& loop) {
   isl_ctx* ctx = isl_context();
   isl::union_pw_aff all;
   for (const auto& [statement, part] : loop.members) {
@@ -262,8 +260,7 @@ isl::multi_union_pw_aff loop_function(const KernelModel& model, const Kernel& ke
     isl_aff* value = isl_aff_var_on_domain(space, isl_dim_set, position);
     for (const LoopPart::Step& step : part.steps) {
       isl_val* size = isl_val_int_from_si(ctx, step.size);
-      value = step.modulo ? isl_aff_mod_val(value, size)
-                          : isl_aff_floor(isl_aff_scale_down_val(value, size));
+      value = step.modulo ? isl_aff_mod_val(value, size) : isl_aff_floor(isl_aff_scale_down_val(value, size));
     }
     isl::union_pw_aff one = owned(isl_union_pw_aff_from_aff(value));
     all = all.is_null() ? one : owned(isl_union_pw_aff_union_add(all.release(), one.release()));
@@ -275,8 +272,7 @@ isl::union_set universe_of(const KernelModel& model, const std::vector<int>& sta
   isl::union_set result = isl::union_set::empty(isl::ctx(isl_context()));
   for (int statement : statements) {
     const isl::set& domain = model.domains[static_cast<size_t>(statement)];
-    result = result.unite(
-        isl::union_set(owned(isl_set_universe(isl_set_get_space(domain.get())))));
+    result = result.unite(isl::union_set(owned(isl_set_universe(isl_set_get_space(domain.get())))));
   }
   return result;
 }

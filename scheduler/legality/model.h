@@ -20,8 +20,8 @@ struct KernelVersion {
 using KernelPtr = std::shared_ptr<const KernelVersion>;
 
 struct KernelModel {
-  isl::set parameters;               // their ranges
-  std::vector<isl::set> domains;     // by statement
+  isl::set parameters;            // their ranges
+  std::vector<isl::set> domains;  // by statement
   isl::union_set domain;
   // Pairs of instances that touch one element, at least one writing, in their original order; but
   // without those of one reduction, which may run in any order.
@@ -42,8 +42,7 @@ const KernelModel& model_of(const KernelPtr& kernel);
 bool is_relaxed(const Statement& statement);
 
 // What a loop counts, as a function on the instances of the statements below it.
-isl::multi_union_pw_aff loop_function(const KernelModel& model, const Kernel& kernel,
-                                      const TreeNode& loop);
+isl::multi_union_pw_aff loop_function(const KernelModel& model, const Kernel& kernel, const TreeNode& loop);
 
 // All instances of the given statements.
 isl::union_set universe_of(const KernelModel& model, const std::vector<int>& statements);

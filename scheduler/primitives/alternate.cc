@@ -16,14 +16,15 @@ const MarkRow kMark = {.word = marks::kAlternate,
 Primitive alternate_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"alternate", PrimitiveKind::Mark, {loop("LOOP")},
-                   "Where a loop of the plan runs the kernel again and again, every other run goes through LOOP from its last trip "
-                   "to its first, and so begins with what the caches hold of the run before. Changes no value."};
+  primitive.row = {
+      "alternate",
+      PrimitiveKind::Mark,
+      {loop("LOOP")},
+      "Where a loop of the plan runs the kernel again and again, every other run goes through LOOP from its last trip "
+      "to its first, and so begins with what the caches hold of the run before. Changes no value."};
   primitive.row.mark = kMark;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
-    TreeNode& loop = given.loop("LOOP");
-    refuse_mark(state, loop, kMark);
-    loop.marks.push_back({kMark.word, 0, {}});
+    set_mark(state, given.loop("LOOP"), kMark);
   };
   return primitive;
 }

@@ -7,11 +7,18 @@
 
 namespace tc {
 
-BandedProduct::BandedProduct(const ScheduleState& state, size_t statement, DType operand, const BandSizes& sizes)
-    : ProductRewrite(state, statement), unit_(state.target.matrix), band_(sizes.band), panel_(sizes.panel),
-      blocks_(sizes.blocks), tiles_(sizes.tiles), rows_(sizes.rows) {
+BandedProduct::BandedProduct(const ScheduleState& state, size_t statement, DType operand,
+                             const BandSizes& sizes)
+    : ProductRewrite(state, statement),
+      unit_(state.target.matrix),
+      band_(sizes.band),
+      panel_(sizes.panel),
+      blocks_(sizes.blocks),
+      tiles_(sizes.tiles),
+      rows_(sizes.rows) {
   const MatrixUnit::Format* format = unit_.format(operand);
-  if (format == nullptr) refuse("the matrix unit of target ", state.target.name, " does not multiply ", name_of(operand));
+  if (format == nullptr)
+    refuse("the matrix unit of target ", state.target.name, " does not multiply ", name_of(operand));
   format_ = *format;
   if (rows_ > unit_.rows) refuse("an accumulator has ", unit_.rows, " rows, fewer than ", rows_);
 }
@@ -34,10 +41,11 @@ void BandedProduct::add_row() {
   }
   auto single = [&](const Access& access) -> std::optional<size_t> {
     for (size_t d = 0; d + 1 < access.index.size(); ++d) {
-      const bool blocks = std::any_of(state_.blocked.begin(), state_.blocked.end(), [&](const BlockedDim& dim) {
-        return dim.buffer == buffer(access.buffer).name && dim.outer == d;
-      });
-      if (!blocks && access.index[d].affine == Affine(0) && buffer(access.buffer).shape[d] == Affine(1)) return d;
+      const bool blocks = std::any_of(
+          state_.blocked.begin(), state_.blocked.end(),
+          [&](const BlockedDim& dim) { return dim.buffer == buffer(access.buffer).name && dim.outer == d; });
+      if (!blocks && access.index[d].affine == Affine(0) && buffer(access.buffer).shape[d] == Affine(1))
+        return d;
     }
     return std::nullopt;
   };
@@ -50,7 +58,8 @@ void BandedProduct::add_row() {
     statement.iterators.insert(statement.iterators.begin(), {row, Affine(1)});
     edit_accesses(statement, [&](const Access& each) {
       Access result = each;
-      if (each.buffer == macc_.write.buffer && each.index[*written].affine == Affine(0)) result.index[*written].affine = var(row);
+      if (each.buffer == macc_.write.buffer && each.index[*written].affine == Affine(0))
+        result.index[*written].affine = var(row);
       if (i == which_ && each.buffer == input_.buffer) result.index[*read].affine = var(row);
       return result;
     });
@@ -64,7 +73,8 @@ void BandedProduct::find_result() {
   refuse_dynamic();
   const Buffer& result = buffer(macc_.write.buffer);
   result_name_ = result.name;
-  if (result.scope != Scope::Local) refuse("the sums are in ", result.name, ", which is not private: stage it");
+  if (result.scope != Scope::Local)
+    refuse("the sums are in ", result.name, ", which is not private: stage it");
   lane_ = macc_.write.index.empty() ? "" : macc_.write.index.back().affine.as_variable();
   if (lane_.empty() || extent(lane_) != unit_.columns || result.shape.back() != Affine(unit_.columns)) {
     refuse("the features of ", result.name, " are not in blocks of ", unit_.columns);
@@ -75,7 +85,8 @@ void BandedProduct::find_result() {
 void BandedProduct::classify() {
   for (const Iterator& iterator : macc_.iterators) {
     const std::string& name = iterator.name;
-    const bool output = depends_on(macc_.write, name), in = depends_on(input_, name), by = depends_on(constant_, name);
+    const bool output = depends_on(macc_.write, name), in = depends_on(input_, name),
+               by = depends_on(constant_, name);
     if (output && in && by) refuse("iterator ", name, " counts groups: they are not supported");
     if (!output || by) extent(name);
     if (!in && !by) refuse("iterator ", name, " is in no operand of ", macc_.name);
@@ -108,7 +119,8 @@ void BandedProduct::classify() {
   for (const Subscript& subscript : constant_.index) {
     const Affine& index = subscript.affine;
     if (!block_.empty() && index.coefficient(block_) != unit_.columns * index.coefficient(lane_)) {
-      refuse("constant ", buffer(constant_.buffer).name, " is not indexed by blocks of ", unit_.columns, " features");
+      refuse("constant ", buffer(constant_.buffer).name, " is not indexed by blocks of ", unit_.columns,
+             " features");
     }
   }
 }
@@ -130,7 +142,8 @@ void BandedProduct::find_channels() {
   if (channel_block_ > 0) {
     const Affine& outer = input_.index[channel_dim_].affine;
     channel_outer_ = outer.as_variable();
-    if (channel_outer_.empty() && outer != Affine(0)) refuse("channels of ", input.name, " are counted by ", outer.str());
+    if (channel_outer_.empty() && outer != Affine(0))
+      refuse("channels of ", input.name, " are counted by ", outer.str());
     if (!channel_outer_.empty()) {
       const auto found = std::find(sums_.begin(), sums_.end(), channel_outer_);
       if (found == sums_.end()) refuse("iterator ", channel_outer_, " does not count channels only");
@@ -186,7 +199,9 @@ void BandedProduct::find_neighbours() {
     if (i < which_) {
       const bool zero = statement.write.buffer == result && statement.value->kind == Expr::Kind::Const &&
                         statement.value->number == 0;
-      if (!zero) refuse("statement ", statement.name, " before ", macc_.name, " does not only set ", result_name_, " to 0");
+      if (!zero)
+        refuse("statement ", statement.name, " before ", macc_.name, " does not only set ", result_name_,
+               " to 0");
       initial = true;
       continue;
     }
@@ -205,7 +220,8 @@ std::optional<Access> BandedProduct::result_of(const Statement& statement) const
   for_each_load(statement.value, [&](const Expr& load) {
     if (load.access.buffer != macc_.write.buffer) return;
     for (size_t d = 0; d < load.access.index.size(); ++d) {
-      several = several || load.access.index[d].dynamic || (read && read->index[d].affine != load.access.index[d].affine);
+      several = several || load.access.index[d].dynamic ||
+                (read && read->index[d].affine != load.access.index[d].affine);
     }
     read = load.access;
   });
@@ -213,8 +229,9 @@ std::optional<Access> BandedProduct::result_of(const Statement& statement) const
   for (size_t d = 0; d < read->index.size(); ++d) {
     const std::string own = macc_.write.index[d].affine.as_variable();
     const Affine& index = read->index[d].affine;
-    if (own.empty() ? index != Affine(0)
-                    : index.as_variable().empty() || iterator_extent(statement, index.as_variable()) != size(own)) {
+    if (own.empty()
+            ? index != Affine(0)
+            : index.as_variable().empty() || iterator_extent(statement, index.as_variable()) != size(own)) {
       return std::nullopt;
     }
   }
@@ -223,13 +240,14 @@ std::optional<Access> BandedProduct::result_of(const Statement& statement) const
 
 // Places of rows and taps among the positions of a band.
 void BandedProduct::find_positions() {
-  std::vector<std::pair<std::string, size_t>> rows;   // and the dimension
+  std::vector<std::pair<std::string, size_t>> rows;  // and the dimension
   for (size_t d = 0; d + 1 < input_.index.size(); ++d) {
     if (channel_block_ > 0 && d == channel_dim_) continue;
     Dimension at;
     at.dim = d;
     auto terms = input_.index[d].affine.terms();
-    std::stable_sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::stable_sort(terms.begin(), terms.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const auto& [name, coefficient] : terms) {
       if (coefficient < 0) refuse("the input is read backwards along ", name);
       const bool row = std::count(row_names_.begin(), row_names_.end(), name) > 0;
@@ -247,13 +265,17 @@ void BandedProduct::find_positions() {
   banded_ = rows.size() > 1 ? rows[rows.size() - 2].first : column_;
   for (size_t i = 0; i + 2 < rows.size(); ++i) {
     Dimension& image = dimensions_[rows[i].second];
-    if (image.rows.size() != 1 || !image.taps.empty()) refuse("rows are counted by more than three iterators");
+    if (image.rows.size() != 1 || !image.taps.empty())
+      refuse("rows are counted by more than three iterators");
     image.apart = true;
     images_.push_back(rows[i].first);
   }
   if (rows_are_symbolic()) {
     constexpr int64_t kMostRows = 1024;
-    if (band_ > kMostRows) refuse("the number of rows, ", size(banded_).str(), ", is symbolic: a band has at most ", kMostRows);
+    if (band_ > kMostRows)
+      refuse("the number of rows, ", size(banded_).str(), ", is symbolic: a band has at most ", kMostRows);
+  } else if (extent(banded_) == 0) {
+    refuse("there are no rows");
   } else {
     band_ = std::min(band_, extent(banded_));
     bands_ = parts(extent(banded_), band_);
@@ -310,9 +332,9 @@ void BandedProduct::size_blocks() {
   read_positions_ = positions_;
   positions_ = std::max(positions_, reach);
   depths_ = parts(channels_, depth_);
-  names_ = {fresh("band"), fresh("panel"), fresh("fp"), fresh("fn"), fresh("rt"), fresh("cb"),
-            fresh("row"),  fresh("g"),     fresh("e"),  fresh("part"), fresh("by"), fresh("order"),
-            fresh("h"), fresh("l"), fresh("at")};
+  names_ = {fresh("band"), fresh("panel"), fresh("fp"), fresh("fn"), fresh("rt"),
+            fresh("cb"),   fresh("row"),   fresh("g"),  fresh("e"),  fresh("part"),
+            fresh("by"),   fresh("order"), fresh("h"),  fresh("l"),  fresh("at")};
   for (size_t i = 0; i < dimensions_.size(); ++i) dimensions_[i].name = fresh("q" + std::to_string(i));
 }
 

@@ -39,31 +39,32 @@ class BandedProduct : protected ProductRewrite {
   struct Dimension {
     size_t dim = 0;
     std::vector<std::string> rows, taps;
-    int64_t step = 1;              // input elements from one position to the next
-    int64_t size = 1;              // positions that a band reads
-    int64_t pitch = 1;             // positions from one to the next along the dimension
-    std::string name;              // iterator of the statements that read the input
-    bool apart = false;            // of images: a dimension of its own
+    int64_t step = 1;    // input elements from one position to the next
+    int64_t size = 1;    // positions that a band reads
+    int64_t pitch = 1;   // positions from one to the next along the dimension
+    std::string name;    // iterator of the statements that read the input
+    bool apart = false;  // of images: a dimension of its own
   };
   struct Names {
-    std::string band, panel, pair, block, tile, depth, row, group, member, part, other, order, half, lane, position;
+    std::string band, panel, pair, block, tile, depth, row, group, member, part, other, order, half, lane,
+        position;
   };
 
   const MatrixUnit& unit_;
-  MatrixUnit::Format format_;              // before analyse(): the deepest
-  int64_t band_, panel_, blocks_, tiles_, rows_;   // as BandSizes, but tiles_: all of a band
-  int64_t at_once_ = 1;                    // tiles
+  MatrixUnit::Format format_;                     // before analyse(): the deepest
+  int64_t band_, panel_, blocks_, tiles_, rows_;  // as BandSizes, but tiles_: all of a band
+  int64_t at_once_ = 1;                           // tiles
   int64_t bands_ = 1, panels_ = 1, depths_ = 1, depth_ = 1;
-  std::string lane_, block_;               // of features
+  std::string lane_, block_;  // of features
   std::string channel_, channel_outer_;
-  std::vector<std::string> row_names_, sums_, images_;   // sums_: but channels
-  std::string column_, banded_;            // the innermost rows, and those that bands divide
+  std::vector<std::string> row_names_, sums_, images_;  // sums_: but channels
+  std::string column_, banded_;                         // the innermost rows, and those that bands divide
   int64_t features_ = 1, blocks_of_features_ = 1, channels_ = 1, channel_block_ = 0, channel_blocks_ = 1;
   size_t channel_dim_ = 0;
   std::vector<Dimension> dimensions_;
-  std::map<std::string, int64_t> strides_; // of rows and taps, in positions
+  std::map<std::string, int64_t> strides_;  // of rows and taps, in positions
   int64_t positions_ = 1, read_positions_ = 1, flat_rows_ = 1;
-  bool lines_apart_ = false;               // rows of an accumulator do not run on from line to line
+  bool lines_apart_ = false;  // rows of an accumulator do not run on from line to line
   std::vector<Statement> tails_;
   Names names_;
   std::string result_name_;

@@ -4,9 +4,10 @@
 namespace tc {
 
 Primitive bf16x3_primitive() {
-  return terms_primitive("bf16x3",
-                         "O += I * K  ->  H = bf16(I); L = bf16(I - H); O += H * KH + H * KL + L * KH, where KH "
-                         "+ KL is K, on the target's matrix unit. K is divided while compiling.");
+  return terms_primitive(
+      "bf16x3",
+      "O += I * K  ->  H = bf16(I); L = bf16(I - H); O += H * KH + H * KL + L * KH, where KH "
+      "+ KL is K, on the target's matrix unit. K is divided while compiling.");
 }
 
 }  // namespace tc

@@ -29,7 +29,7 @@ std::map<std::string, LoopPart> matching_parts(const Statement& target, const St
       size_t own = j;
       while (own < b.size() && b[own].second > a[i].second) ++own;
       if (own == b.size() || a[i].second % b[own].second != 0 || result.count(a[i].first)) return;
-      const bool first = own != j || i == 0;   // of the terms that make up this one
+      const bool first = own != j || i == 0;  // of the terms that make up this one
       if (first && own != (i == 0 ? 0 : j + 1)) return;
       if (!first && (a[i - 1].second == a[i].second || a[i - 1].second % a[i].second != 0)) return;
       // It must not reach into the next larger term.
@@ -101,8 +101,8 @@ std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<co
     const LoopPart& part = outer->members.at(leader);
     auto found = match.find(part.iterator);
     if (found == match.end()) {
-      refuse("statement ", statement.name, " has no iterator that corresponds to ", part.iterator,
-             " of ", target.name, " (loop ", outer->name, ")");
+      refuse("statement ", statement.name, " has no iterator that corresponds to ", part.iterator, " of ",
+             target.name, " (loop ", outer->name, ")");
     }
     const std::string& iterator = found->second.iterator;
     const auto wanted = span_of(found->second.steps, part.steps);
@@ -131,8 +131,7 @@ std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<co
       taken = true;
     }
     if (!taken) {
-      refuse("iterator ", iterator, " of ", statement.name, " is split otherwise than loop ",
-             outer->name);
+      refuse("iterator ", iterator, " of ", statement.name, " is split otherwise than loop ", outer->name);
     }
   }
   return loops;
@@ -254,7 +253,7 @@ class Move {
   ScheduleState& state_;
   const Kernel& kernel_;
   const int mover_;
-  const std::string& loop_;              // its name
+  const std::string& loop_;  // its name
   TreeNode* sequence_ = nullptr;
   size_t position_ = 0, neighbour_ = 0;  // in the sequence
   std::vector<TreeNode> own_;            // loops of the statement alone, outermost first, without children
@@ -266,7 +265,8 @@ class Move {
 Primitive compute_at_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"compute_at", PrimitiveKind::Order,
+  primitive.row = {"compute_at",
+                   PrimitiveKind::Order,
                    {list(statement("STATEMENT"), 1), keyword("at"), loop("LOOP")},
                    "{ for i: S; for i: for j: T }  ->  for i: { S; for j: T } for `compute_at S at "
                    "T_i`: the statements run inside the loop, next to what it holds, and share all "

@@ -8,7 +8,8 @@ namespace tc {
 Primitive fuse_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"fuse", PrimitiveKind::Order,
+  primitive.row = {"fuse",
+                   PrimitiveKind::Order,
                    {list(loop("LOOP"), 2), keyword("as"), name("NAME", "the fused loop's name")},
                    "{ for i: S; for j: T }  ->  for NAME: { S; T }, for outermost loops of "
                    "neighbours in one sequence."};

@@ -11,15 +11,15 @@ const MarkRow kMark = {.word = marks::kIsolate, .adjective = "isolated", .in_til
 Primitive isolate_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"isolate", PrimitiveKind::Mark, {loop("LOOP")},
+  primitive.row = {"isolate",
+                   PrimitiveKind::Mark,
+                   {loop("LOOP")},
                    "for i: S where C(i)  ->  the first and last trips with the condition, those "
                    "between, where it always holds, without."};
   primitive.row.mark = kMark;
   primitive.row.tuned = true;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
-    TreeNode& loop = given.loop("LOOP");
-    refuse_mark(state, loop, kMark);
-    loop.marks.push_back({kMark.word, 0, {}});
+    set_mark(state, given.loop("LOOP"), kMark);
   };
   return primitive;
 }

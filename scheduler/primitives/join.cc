@@ -21,14 +21,15 @@ struct Joined {
   }
   Affine exactly(const Affine& affine, const char* where) const {
     if (rest(affine) == 0) return in_name(affine);
-    refuse("statement ", statement, " has ", affine.str(), " in ", where, ", which is not affine in ", size, "*", outer,
-           " + ", inner);
+    refuse("statement ", statement, " has ", affine.str(), " in ", where, ", which is not affine in ", size,
+           "*", outer, " + ", inner);
   }
 
   Subscript in_name(const Subscript& subscript) const {
     Subscript result{in_name(subscript.affine), subscript.dynamic ? in_name(subscript.dynamic) : nullptr};
     if (const int64_t factor = rest(subscript.affine)) {
-      const ExprPtr count = binary(BinaryOp::Div, index_value(Affine::variable(name)), int_constant(DType::I64, size));
+      const ExprPtr count =
+          binary(BinaryOp::Div, index_value(Affine::variable(name)), int_constant(DType::I64, size));
       const ExprPtr added = binary(BinaryOp::Mul, count, int_constant(DType::I64, factor));
       result.dynamic = result.dynamic ? binary(BinaryOp::Add, result.dynamic, added) : added;
     }
@@ -50,22 +51,20 @@ struct Joined {
 Primitive join_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"join", PrimitiveKind::Rewrite,
-                   {iterator("STATEMENT_OUTER", "the outer iterator"), iterator("STATEMENT_INNER", "the inner iterator"),
-                    keyword("as"), name("NAME", "the joined iterator's name")},
-                   "S[i, j]  ->  S[NAME] with i = NAME/M and j = NAME%M, in the statement itself: the reverse "
-                   "of strip. What it writes stays affine; what it reads at i or j alone gets a computed "
-                   "subscript, so that lanes of several groups read each their own group's."};
+  primitive.row = {
+      "join", PrimitiveKind::Rewrite, neighbours("the joined iterator's name"),
+      "S[i, j]  ->  S[NAME] with i = NAME/M and j = NAME%M, in the statement itself: the reverse "
+      "of strip. What it writes stays affine; what it reads at i or j alone gets a computed "
+      "subscript, so that lanes of several groups read each their own group's."};
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
-    const auto [which, position] = given.iterator("STATEMENT_OUTER");
-    const auto [second, inner] = given.iterator("STATEMENT_INNER");
+    const auto [which, position, inner] = given.neighbours();
     Statement& statement = kernel.statements[which];
     Joined joined{statement.name, statement.iterators[position].name, "", given.word("NAME"), 1};
-    if (which != second || inner != position + 1) refuse("the iterators are not next to each other in one statement");
     joined.inner = statement.iterators[inner].name;
     const Affine extent = statement.iterators[inner].extent;
-    if (!extent.is_constant()) refuse("iterator ", joined.inner, " of ", statement.name, " has a symbolic extent");
+    if (!extent.is_constant())
+      refuse("iterator ", joined.inner, " of ", statement.name, " has a symbolic extent");
     joined.size = extent.constant();
     if (joined.name != joined.outer && joined.name != joined.inner &&
         fresh_iterator(kernel, statement, joined.name) != joined.name) {

@@ -10,8 +10,8 @@ namespace tc {
 namespace {
 
 // The expression as block * outer + inner with 0 <= inner < block; nothing where it is not.
-bool divide(const Affine& index, int64_t block, const std::map<std::string, Interval>& box,
-            Affine& outer, Affine& inner) {
+bool divide(const Affine& index, int64_t block, const std::map<std::string, Interval>& box, Affine& outer,
+            Affine& inner) {
   const int64_t constant = index.constant();
   const int64_t rest = ((constant % block) + block) % block;
   outer = Affine((constant - rest) / block);
@@ -24,8 +24,8 @@ bool divide(const Affine& index, int64_t block, const std::map<std::string, Inte
   return range.low >= 0 && range.high < block;
 }
 
-// Whether the condition is on the index together with other iterators: of elements from `extent` on, for which
-// the others' ranges are not made, it may leave some out.
+// Whether the condition is on the index together with other iterators: of elements from `extent` on, for
+// which the others' ranges are not made, it may leave some out.
 bool is_joint(const Affine& condition, const Affine& index, const std::map<std::string, Interval>& box) {
   bool own = false, other = false;
   for (const auto& [name, coefficient] : condition.terms()) {
@@ -40,10 +40,12 @@ bool cuts_padding(const Statement& statement, const Affine& index, const Affine&
                   const std::map<std::string, Interval>& box) {
   const Affine inside = extent - Affine(1) - index;
   if (statement.reduction != Reduction::None || range_of(inside, box).low >= 0) return false;
-  return std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
-    return condition != inside &&
-           (is_joint(condition, index, box) || Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes);
-  });
+  return std::any_of(
+      statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
+        return condition != inside &&
+               (is_joint(condition, index, box) ||
+                Domain(box, {condition}).is_nonnegative(inside, nullptr) == Domain::Answer::Yes);
+      });
 }
 
 // Strip-mines the iterator that keeps the index from being divided: the one that moves along a block, or
@@ -81,13 +83,15 @@ struct Window {
   Affine index, outer, inner;
 };
 
-// Where a window moves along whole blocks (`c + k - 1`), strip-mines what it is a window of and adds an iterator
-// that counts the blocks it reaches into, of which conditions leave one for each element; false where the index is
-// of another kind. What reads before the first block or behind the last has the same condition as before.
-bool window_for(const Kernel& kernel, Statement& statement, const Affine& index, int64_t block, const Affine& extent,
-                std::vector<Window>& windows) {
+// Where a window moves along whole blocks (`c + k - 1`), strip-mines what it is a window of and adds an
+// iterator that counts the blocks it reaches into, of which conditions leave one for each element; false
+// where the index is of another kind. What reads before the first block or behind the last has the same
+// condition as before.
+bool window_for(const Kernel& kernel, Statement& statement, const Affine& index, int64_t block,
+                const Affine& extent, std::vector<Window>& windows) {
   constexpr int64_t kMostBlocks = 3;
-  if (statement.reduction == Reduction::None || !extent.is_constant() || extent.constant() % block != 0) return false;
+  if (statement.reduction == Reduction::None || !extent.is_constant() || extent.constant() % block != 0)
+    return false;
   Affine home, rest(index.constant());
   size_t moving = statement.iterators.size();
   for (const auto& [name, coefficient] : index.terms()) {
@@ -98,7 +102,8 @@ bool window_for(const Kernel& kernel, Statement& statement, const Affine& index,
     rest = rest + Affine::variable(name, coefficient);
     if (!depends_on(statement.write, name)) continue;
     if (coefficient != 1 || moving != statement.iterators.size()) return false;
-    for (moving = 0; moving < statement.iterators.size() && statement.iterators[moving].name != name;) ++moving;
+    for (moving = 0; moving < statement.iterators.size() && statement.iterators[moving].name != name;)
+      ++moving;
   }
   if (moving == statement.iterators.size() || !statement.iterators[moving].extent.is_constant()) return false;
   const std::string name = statement.iterators[moving].name;
@@ -130,16 +135,17 @@ bool window_for(const Kernel& kernel, Statement& statement, const Affine& index,
 // One dimension of a buffer that is to be stored in blocks.
 struct Blocking {
   int buffer = -1;
-  std::string name;                // of the buffer
+  std::string name;  // of the buffer
   size_t dim = 0;
   int64_t block = 1;
-  Affine extent;                   // of the dimension
+  Affine extent;  // of the dimension
   bool divides() const { return extent.is_multiple_of(block); }
 };
 
 void refuse_blocking(const ScheduleState& state, const Kernel& kernel, const Blocking& blocking) {
   if (!has_parts(blocking.extent, blocking.block)) {
-    refuse("dimension ", blocking.dim, " of ", blocking.name, " is symbolic, and ", blocking.block, " need not divide it: ", blocking.extent.str());
+    refuse("dimension ", blocking.dim, " of ", blocking.name, " is symbolic, and ", blocking.block,
+           " need not divide it: ", blocking.extent.str());
   }
   if (blocking.block > 1024) refuse("blocks of more than 1024");
   for (const BlockedDim& other : state.blocked) {
@@ -172,7 +178,8 @@ class StatementBlocker {
   }
 
  private:
-  bool parts(const Affine& index, const std::map<std::string, Interval>& box, Affine& outer, Affine& inner) const {
+  bool parts(const Affine& index, const std::map<std::string, Interval>& box, Affine& outer,
+             Affine& inner) const {
     for (const Window& window : windows_) {
       if (window.index != index) continue;
       outer = window.outer;
@@ -194,9 +201,11 @@ class StatementBlocker {
     return obstacle;
   }
 
-  bool is_obstacle(const Subscript& subscript, const std::map<std::string, Interval>& box, bool is_write) const {
+  bool is_obstacle(const Subscript& subscript, const std::map<std::string, Interval>& box,
+                   bool is_write) const {
     if (subscript.dynamic) {
-      refuse("statement ", statement_.name, " accesses ", blocking_.name, " at an index that depends on data");
+      refuse("statement ", statement_.name, " accesses ", blocking_.name,
+             " at an index that depends on data");
     }
     const Affine& index = subscript.affine;
     Affine outer, inner;
@@ -205,8 +214,8 @@ class StatementBlocker {
     // nothing unwritten.
     const bool whole = blocking_.divides() || !divided || (inner.is_constant() && !is_write) ||
                        range_of(inner, box).high == blocking_.block - 1;
-    const bool cut = is_write && divided && !blocking_.divides() &&
-                     cuts_padding(statement_, index, blocking_.extent, box);
+    const bool cut =
+        is_write && divided && !blocking_.divides() && cuts_padding(statement_, index, blocking_.extent, box);
     if (cut || (divided && !whole && is_write && index.as_variable().empty())) {
       refuse("statement ", statement_.name, " writes ", blocking_.name, " at ", index.str(),
              ", which leaves lanes of the last block unwritten");
@@ -238,8 +247,13 @@ void apply_layout(ScheduleState& state, const Arguments& given) {
   Kernel kernel = state.kernel->kernel;
   const size_t which = given.buffer("BUFFER");
   Buffer& buffer = kernel.buffers[which];
-  Blocking blocking{static_cast<int>(which), buffer.name, static_cast<size_t>(given.number("DIM")), given.number("BLOCK"), {}};
-  if (blocking.dim >= buffer.shape.size()) refuse("buffer ", buffer.name, " has ", buffer.shape.size(), " dimensions");
+  Blocking blocking{static_cast<int>(which),
+                    buffer.name,
+                    static_cast<size_t>(given.number("DIM")),
+                    given.number("BLOCK"),
+                    {}};
+  if (blocking.dim >= buffer.shape.size())
+    refuse("buffer ", buffer.name, " has ", buffer.shape.size(), " dimensions");
   blocking.extent = buffer.shape[blocking.dim];
   refuse_blocking(state, kernel, blocking);
   for (Statement& statement : kernel.statements) StatementBlocker(kernel, statement, blocking).run();
@@ -260,13 +274,15 @@ Primitive layout_primitive() {
   Argument stored = buffer("BUFFER");
   stored.changes_layout = true;
   Primitive primitive;
-  primitive.row = {"layout", PrimitiveKind::Rewrite,
-                   {stored, number("DIM", "the dimension", 0), number("BLOCK", "the block", 2)},
-                   "A[.., i, ..]  ->  A[.., i/BLOCK, .., i%BLOCK]: dimension DIM is stored in blocks, "
-                   "the block innermost; the last block is padded, and a symbolic dimension is whole blocks whatever its size. Loops that "
-                   "index it are strip-mined. Where a reduction's window moves along whole blocks (`c + k - 1`), one more "
-                   "iterator counts the blocks it reaches. A constant is packed so while compiling, padded "
-                   "with 0; padded lanes of activations hold any finite value."};
+  primitive.row = {
+      "layout",
+      PrimitiveKind::Rewrite,
+      {stored, number("DIM", "the dimension", 0), number("BLOCK", "the block", 2)},
+      "A[.., i, ..]  ->  A[.., i/BLOCK, .., i%BLOCK]: dimension DIM is stored in blocks, "
+      "the block innermost; the last block is padded, and a symbolic dimension is whole blocks whatever its size. Loops that "
+      "index it are strip-mined. Where a reduction's window moves along whole blocks (`c + k - 1`), one more "
+      "iterator counts the blocks it reaches. A constant is packed so while compiling, padded "
+      "with 0; padded lanes of activations hold any finite value."};
   primitive.apply = apply_layout;
   return primitive;
 }

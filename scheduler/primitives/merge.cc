@@ -8,16 +8,20 @@
 namespace tc {
 namespace {
 
-constexpr const char* kProduct = "product_";   // begins the names of sizes that are products of a kernel's sizes
+// Begins the names of sizes that are products of a kernel's sizes.
+constexpr const char* kProduct = "product_";
 
-// The parameter that is the product of two; the kernel gets it where it has none. Its value is written in the names of the
-// kernel's own parameters.
+// The parameter that is the product of two; the kernel gets it where it has none. Its value is written in the
+// names of the kernel's own parameters.
 std::string product_of(Kernel& kernel, const std::string& first, const std::string& second) {
   const auto found = [&](const std::string& name) {
-    return *std::find_if(kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& each) { return each.name == name; });
+    return *std::find_if(kernel.parameters.begin(), kernel.parameters.end(),
+                         [&](const Parameter& each) { return each.name == name; });
   };
   const auto is_product = [](const Parameter& each) { return each.name.rfind(kProduct, 0) == 0; };
-  const auto value_of = [&](const Parameter& each) { return is_product(each) ? each.value : Dim::symbol(each.name); };
+  const auto value_of = [&](const Parameter& each) {
+    return is_product(each) ? each.value : Dim::symbol(each.name);
+  };
   const Parameter one = found(first), other = found(second);
   const Dim value = value_of(one) * value_of(other);
   for (const Parameter& each : kernel.parameters) {
@@ -36,7 +40,8 @@ Affine product_of(Kernel& kernel, const Affine& a, const Affine& b) {
   if (b.is_constant()) return a * b.constant();
   if (a.is_constant()) return b * a.constant();
   const auto only_term = [&](const Affine& extent) {
-    if (extent.terms().size() != 1 || extent.constant() != 0) refuse("an extent of ", extent.str(), " is no multiple of one size");
+    if (extent.terms().size() != 1 || extent.constant() != 0)
+      refuse("an extent of ", extent.str(), " is no multiple of one size");
     return *extent.terms().begin();
   };
   const auto [first, times] = only_term(a);
@@ -53,7 +58,8 @@ class Merger {
   void add_statement(size_t which, size_t position) {
     auto [found, fresh] = statements_.insert({which, position});
     if (!fresh) {
-      if (found->second != position) refuse("statement ", kernel_.statements[which].name, " would merge two pairs");
+      if (found->second != position)
+        refuse("statement ", kernel_.statements[which].name, " would merge two pairs");
       return;
     }
     const Statement& statement = kernel_.statements[which];
@@ -77,12 +83,13 @@ class Merger {
       for (size_t d = 0; d + 1 < access.index.size(); ++d) {
         if (used != 2 || access.index[d].affine.as_variable() != a ||
             access.index[d + 1].affine.as_variable() != b || access.index[d].dynamic ||
-            access.index[d + 1].dynamic || buffer.shape[d + 1] != size) continue;
+            access.index[d + 1].dynamic || buffer.shape[d + 1] != size)
+          continue;
         add_buffer(access.buffer, d);
         return;
       }
-      refuse("statement ", statement.name, " does not access ", buffer.name, " contiguously along ",
-             a, " and ", b);
+      refuse("statement ", statement.name, " does not access ", buffer.name, " contiguously along ", a,
+             " and ", b);
     });
   }
 
@@ -132,7 +139,8 @@ class Merger {
     if (expr->kind == Expr::Kind::Index && mentions(expr->affine)) {
       refuse("statement ", statement.name, " computes with the value of an iterator");
     }
-    for (const Subscript& subscript : expr->access.index) check_values(statement, subscript.dynamic, mentions);
+    for (const Subscript& subscript : expr->access.index)
+      check_values(statement, subscript.dynamic, mentions);
     for (const ExprPtr& operand : expr->operands) check_values(statement, operand, mentions);
   }
 
@@ -180,21 +188,16 @@ class Merger {
 Primitive merge_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"merge", PrimitiveKind::Rewrite,
-                   {iterator("STATEMENT_OUTER", "the outer iterator"), iterator("STATEMENT_INNER", "the inner iterator"),
-                    keyword("as"), name("NAME", "the merged iterator's name")},
-                   "for i in 0..N: for j in 0..M: A[i, j]  ->  for NAME in 0..N*M: A[NAME], in all "
-                   "statements that share the buffers, where both dimensions are contiguous. The product of two "
-                   "sizes that are not known is a size of its own."};
+  primitive.row = {
+      "merge", PrimitiveKind::Rewrite, neighbours("the merged iterator's name"),
+      "for i in 0..N: for j in 0..M: A[i, j]  ->  for NAME in 0..N*M: A[NAME], in all "
+      "statements that share the buffers, where both dimensions are contiguous. The product of two "
+      "sizes that are not known is a size of its own."};
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
-    const auto [first, position] = given.iterator("STATEMENT_OUTER");
-    const auto [second, inner] = given.iterator("STATEMENT_INNER");
-    if (first != second || inner != position + 1) {
-      refuse("the iterators are not next to each other in one statement");
-    }
+    const Arguments::Neighbours both = given.neighbours();
     Merger merger(kernel, state);
-    merger.add_statement(first, position);
+    merger.add_statement(both.statement, both.outer);
     merger.apply(given.word("NAME"));
     state.blocked = merger.moved(state.blocked);
     replace_kernel(state, std::move(kernel));

@@ -8,7 +8,9 @@ namespace tc {
 Primitive order_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"order", PrimitiveKind::Order, {permuted(list(loop("LOOP"), 2))},
+  primitive.row = {"order",
+                   PrimitiveKind::Order,
+                   {permuted(list(loop("LOOP"), 2))},
                    "for i: for j: S  ->  for j: for i: S, for loops that are directly inside each "
                    "other; they end up as listed, outermost first."};
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
@@ -19,8 +21,7 @@ Primitive order_primitive() {
       refuse_marked(loop_or_refuse(state, name));
     }
     auto listed = [&](const TreeNode& node) {
-      return node.kind == TreeNode::Kind::Loop &&
-             std::count(names.begin(), names.end(), node.name) > 0;
+      return node.kind == TreeNode::Kind::Loop && std::count(names.begin(), names.end(), node.name) > 0;
     };
     TreeNode* top = nullptr;
     for (const std::string& name : names) {

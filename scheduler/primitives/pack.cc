@@ -4,6 +4,7 @@
 #include "ir/domain.h"
 #include "scheduler/core/primitive.h"
 #include "scheduler/core/rewriting.h"
+#include "scheduler/core/statements.h"
 
 namespace tc {
 namespace {
@@ -23,6 +24,8 @@ Reading reading_of(const Kernel& kernel, int which, const std::vector<std::strin
   for (size_t i = 0; i < kernel.statements.size(); ++i) {
     visit_accesses(kernel.statements[i], [&](const Access& each, bool) {
       if (each.buffer != which) return;
+      // A statement may read one element more than once.
+      if (count > 0 && reading.statement == i && same_access(reading.access, each)) return;
       ++count;
       reading.statement = i;
       reading.access = each;
@@ -31,10 +34,12 @@ Reading reading_of(const Kernel& kernel, int which, const std::vector<std::strin
   if (count != 1) refuse(kind, buffer.name, " is read at ", count, " places, not at one");
   const Statement& reader = kernel.statements[reading.statement];
   for (const std::string& iterator : iterators) {
-    if (std::count(iterators.begin(), iterators.end(), iterator) > 1) refuse("iterator ", iterator, " is named twice");
+    if (std::count(iterators.begin(), iterators.end(), iterator) > 1)
+      refuse("iterator ", iterator, " is named twice");
     const auto found = std::find_if(reader.iterators.begin(), reader.iterators.end(),
                                     [&](const Iterator& each) { return each.name == iterator; });
-    if (found == reader.iterators.end()) refuse("statement ", reader.name, " has no iterator '", iterator, "'");
+    if (found == reader.iterators.end())
+      refuse("statement ", reader.name, " has no iterator '", iterator, "'");
     reading.shape.push_back(found->extent);
     reading.index.push_back(Affine::variable(iterator));
   }
@@ -60,7 +65,8 @@ void read_packed(Statement& reader, int from, int to, const std::vector<Affine>&
   });
 }
 
-void pack_constant(ScheduleState& state, Kernel& kernel, int which, const std::vector<std::string>& iterators) {
+void pack_constant(ScheduleState& state, Kernel& kernel, int which,
+                   const std::vector<std::string>& iterators) {
   Buffer& buffer = kernel.buffers[static_cast<size_t>(which)];
   const Reading reading = reading_of(kernel, which, iterators);
   int64_t elements = 1, original = 1;
@@ -77,7 +83,8 @@ void pack_constant(ScheduleState& state, Kernel& kernel, int which, const std::v
   }
   const auto old = std::find_if(kernel.packings.begin(), kernel.packings.end(),
                                 [&](const Packing& packing) { return packing.buffer == buffer.name; });
-  if (old != kernel.packings.end() && (!old->terms.empty() || !old->words.empty() || !old->scales_of.empty())) {
+  if (old != kernel.packings.end() &&
+      (!old->terms.empty() || !old->words.empty() || !old->scales_of.empty())) {
     refuse("constant ", buffer.name, " is packed as the algorithm needs it");
   }
   Packing packing;
@@ -117,13 +124,15 @@ void pack_input(Kernel& kernel, int which, const std::vector<std::string>& itera
   const Buffer input = kernel.buffers[static_cast<size_t>(which)];
   Statement& reader = kernel.statements[reading.statement];
   Buffer packed;
-  packed.name = fresh(input.name + "_packed", [&](const std::string& name) { return kernel.buffer_index(name) >= 0; });
+  packed.name =
+      fresh(input.name + "_packed", [&](const std::string& name) { return kernel.buffer_index(name) >= 0; });
   packed.dtype = input.dtype;
   packed.shape = reading.shape;
   packed.scope = Scope::Local;
   const auto local = static_cast<int>(kernel.buffers.size());
   Statement copy;
-  copy.name = fresh("pack_" + input.name, [&](const std::string& name) { return kernel.find(name) != nullptr; });
+  copy.name =
+      fresh("pack_" + input.name, [&](const std::string& name) { return kernel.find(name) != nullptr; });
   for (size_t i = 0; i < iterators.size(); ++i) copy.iterators.push_back({iterators[i], reading.shape[i]});
   for (const Affine& constraint : reader.constraints) {
     const auto& terms = constraint.terms();
@@ -139,7 +148,9 @@ void pack_input(Kernel& kernel, int which, const std::vector<std::string>& itera
     const Affine& index = reading.access.index[d].affine;
     for (const Affine& inside : {index, input.shape[d] - Affine(1) - index}) {
       const bool holds = domain.is_nonnegative(inside, nullptr) == Domain::Answer::Yes;
-      if (!holds) refuse("what iterators besides those listed allow decides whether ", input.name, " is read inside its shape");
+      if (!holds)
+        refuse("what iterators besides those listed allow decides whether ", input.name,
+               " is read inside its shape");
     }
   }
   copy.write.buffer = local;
@@ -155,11 +166,14 @@ void pack_input(Kernel& kernel, int which, const std::vector<std::string>& itera
 Primitive pack_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"pack", PrimitiveKind::Rewrite, {buffer("BUFFER"), keyword(":"), list(iterator_name("ITERATOR"), 0)},
-                   "S reads K[index(i, j, ..)]  ->  S reads K[i][j][..]: the constant is stored, while "
-                   "compiling, with one dimension per listed iterator of the one statement that "
-                   "reads it. Elements outside of the original are 0. An input I is copied by a statement "
-                   "that comes before all others: { P[i][j][..] = I[index(i, j, ..)]; S reads P[i][j][..] }."};
+  primitive.row = {
+      "pack",
+      PrimitiveKind::Rewrite,
+      {buffer("BUFFER"), keyword(":"), list(iterator_name("ITERATOR"), 0)},
+      "S reads K[index(i, j, ..)]  ->  S reads K[i][j][..]: the constant is stored, while "
+      "compiling, with one dimension per listed iterator of the one statement that "
+      "reads it. Elements outside of the original are 0. An input I is copied by a statement "
+      "that comes before all others: { P[i][j][..] = I[index(i, j, ..)]; S reads P[i][j][..] }."};
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
     const auto which = static_cast<int>(given.buffer("BUFFER"));
@@ -167,7 +181,9 @@ Primitive pack_primitive() {
     const Scope scope = kernel.buffers[static_cast<size_t>(which)].scope;
     if (scope == Scope::Constant) pack_constant(state, kernel, which, iterators);
     else if (scope == Scope::Input) pack_input(kernel, which, iterators);
-    else refuse("buffer ", kernel.buffers[static_cast<size_t>(which)].name, " is neither a constant nor an input");
+    else
+      refuse("buffer ", kernel.buffers[static_cast<size_t>(which)].name,
+             " is neither a constant nor an input");
     replace_kernel(state, std::move(kernel));
   };
   return primitive;

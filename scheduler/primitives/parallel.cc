@@ -16,7 +16,9 @@ const MarkRow kMark = {.word = marks::kParallel,
 Primitive parallel_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"parallel", PrimitiveKind::Mark, {loop("LOOP"), optional(loop("INNER"))},
+  primitive.row = {"parallel",
+                   PrimitiveKind::Mark,
+                   {loop("LOOP"), optional(loop("INNER"))},
                    "The threads share the loop's iterations. Only the outermost loop of the whole "
                    "kernel, and INNER, the one directly inside it."};
   primitive.row.mark = kMark;
@@ -28,8 +30,9 @@ Primitive parallel_primitive() {
     for (TreeNode* loop : loops) {
       refuse_mark(state, *loop, kMark);
       if (loop != expected) {
-        refuse("loop ", loop->name, " is not ",
-               loop == loops[0] ? "the outermost loop of the whole kernel" : "directly inside a parallel loop");
+        refuse(
+            "loop ", loop->name, " is not ",
+            loop == loops[0] ? "the outermost loop of the whole kernel" : "directly inside a parallel loop");
       }
       loop->marks.push_back({kMark.word, 0, {}});
       expected = &loop->children[0];

@@ -17,10 +17,13 @@ const MarkRow kMark = {.word = marks::kPrefetch,
 Primitive prefetch_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"prefetch", PrimitiveKind::Mark, {buffer("BUFFER"), loop("LOOP")},
-                   "While a trip of LOOP computes, the part of BUFFER that the next trip reads comes near, a share "
-                   "of it in each run of the leaves below. Changes no value. RISC-V vector "
-                   "targets load into the register that is always zero; where there is no such instruction either, nothing is done."};
+  primitive.row = {
+      "prefetch",
+      PrimitiveKind::Mark,
+      {buffer("BUFFER"), loop("LOOP")},
+      "While a trip of LOOP computes, the part of BUFFER that the next trip reads comes near, a share "
+      "of it in each run of the leaves below. Changes no value. RISC-V vector "
+      "targets load into the register that is always zero; where there is no such instruction either, nothing is done."};
   primitive.row.mark = kMark;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     const Kernel& kernel = state.kernel->kernel;
@@ -39,8 +42,9 @@ Primitive prefetch_primitive() {
     const bool moves = std::any_of(loop.members.begin(), loop.members.end(), [&](const auto& member) {
       return moves_along(kernel, static_cast<int>(index), member.first, member.second);
     });
-    if (!moves) refuse("no statement in loop ", loop.name, " reads other parts of '", buffer.name,
-                       "' in its next trip");
+    if (!moves)
+      refuse("no statement in loop ", loop.name, " reads other parts of '", buffer.name,
+             "' in its next trip");
     if (set == nullptr) set = &loop.marks.emplace_back(LoopMark{kMark.word, 0, {}});
     set->buffers.push_back(buffer.name);
   };

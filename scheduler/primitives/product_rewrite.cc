@@ -5,7 +5,10 @@
 namespace tc {
 
 ProductRewrite::ProductRewrite(const ScheduleState& state, size_t statement)
-    : state_(state), kernel_(state.kernel->kernel), which_(statement), macc_(kernel_.statements.at(statement)) {}
+    : state_(state),
+      kernel_(state.kernel->kernel),
+      which_(statement),
+      macc_(kernel_.statements.at(statement)) {}
 
 void ProductRewrite::find_operands() {
   find_product();
@@ -29,7 +32,8 @@ void ProductRewrite::find_product() {
   const std::string& name = buffer(constant_.buffer).name;
   int reads = 0;
   for (const Statement& statement : kernel_.statements) {
-    visit_accesses(statement, [&](const Access& access, bool) { reads += access.buffer == constant_.buffer; });
+    visit_accesses(statement,
+                   [&](const Access& access, bool) { reads += access.buffer == constant_.buffer; });
   }
   if (reads != 1) refuse("constant ", name, " is read at ", reads, " places, not at one");
 }
@@ -91,7 +95,8 @@ std::string ProductRewrite::fresh_statement(const std::string& suffix) const {
 int ProductRewrite::add_local(const std::string& stem, DType dtype, std::vector<Affine> shape) {
   Buffer made;
   made.name = stem;
-  for (int number = 2; kernel_.buffer_index(made.name) >= 0; ++number) made.name = stem + std::to_string(number);
+  for (int number = 2; kernel_.buffer_index(made.name) >= 0; ++number)
+    made.name = stem + std::to_string(number);
   made.dtype = dtype;
   made.shape = std::move(shape);
   made.scope = Scope::Local;

@@ -18,7 +18,8 @@ class ProductRewrite {
   void find_operands();
   // The same of a constant that may be packed.
   void find_product();
-  // Inserts a constant for the scales of the constant's numbers, behind it among the arguments; returns its place.
+  // Inserts a constant for the scales of the constant's numbers, behind it among the arguments; returns its
+  // place.
   int insert_scales();
   // Refuses where operands or result are indexed by data.
   void refuse_dynamic() const;
@@ -38,8 +39,8 @@ class ProductRewrite {
 
   const ScheduleState& state_;
   Kernel kernel_;
-  size_t which_ = 0;               // the sum's number
-  Statement macc_;                 // the sum
+  size_t which_ = 0;  // the sum's number
+  Statement macc_;    // the sum
   Access input_, constant_;
 };
 

@@ -40,7 +40,9 @@ TreeNode& own_loops(TreeNode& tree, int statement) {
 Primitive register_tile_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"register_tile", PrimitiveKind::Order, {part("LOOP")},
+  primitive.row = {"register_tile",
+                   PrimitiveKind::Order,
+                   {part("LOOP")},
                    "All that LOOP holds (or one STATEMENT with its own loops, or the whole kernel) "
                    "becomes one leaf: unrolled and vector loops are copies and lanes in registers, "
                    "the others loops around them."};
@@ -61,7 +63,8 @@ Primitive register_tile_primitive() {
     visit_tree(*body, [&](const TreeNode& node, const auto&) {
       for (const LoopMark& mark : node.marks) {
         const MarkRow& row = row_of(mark);
-        if (!row.in_tile) refuse("loop ", node.name, " is ", row.adjective, ": it cannot be inside a register tile");
+        if (!row.in_tile)
+          refuse("loop ", node.name, " is ", row.adjective, ": it cannot be inside a register tile");
       }
     });
     TreeNode tile;

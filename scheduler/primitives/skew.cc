@@ -7,12 +7,12 @@
 namespace tc {
 namespace {
 
-// The loop tree counts quotients and remainders of single iterators, so the sum of two becomes an iterator of the
-// statement. Where the inner iterator comes behind the outer one its instances keep their order.
+// The loop tree counts quotients and remainders of single iterators, so the sum of two becomes an iterator of
+// the statement. Where the inner iterator comes behind the outer one its instances keep their order.
 void skew(Statement& statement, size_t outer, size_t inner, int64_t factor) {
   const Affine before = Affine::variable(statement.iterators[outer].name, factor);
   Iterator& skewed = statement.iterators[inner];
-  const Affine value = Affine::variable(skewed.name) - before;   // what it counted until now
+  const Affine value = Affine::variable(skewed.name) - before;  // what it counted until now
   const std::map<std::string, Affine> values = {{skewed.name, value}};
   for (Affine& constraint : statement.constraints) constraint = constraint.substitute(values);
   statement.constraints.push_back(value);
@@ -27,12 +27,14 @@ void skew(Statement& statement, size_t outer, size_t inner, int64_t factor) {
 Primitive skew_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"skew", PrimitiveKind::Rewrite,
-                   {iterator("STATEMENT_OUTER", "the outer iterator"), iterator("STATEMENT_INNER", "the inner iterator"),
-                    number("FACTOR", "the factor", 1)},
-                   "S[i, j]  ->  S[i, j - FACTOR*i], where j runs from FACTOR*i on, in the statement itself: its "
-                   "instances keep their order. Where an instance needs what its neighbours of earlier i made, "
-                   "`order` may then run j outside of i, and the loop over i is parallel or a vector: a wavefront."};
+  primitive.row = {
+      "skew",
+      PrimitiveKind::Rewrite,
+      {iterator("STATEMENT_OUTER", "the outer iterator"), iterator("STATEMENT_INNER", "the inner iterator"),
+       number("FACTOR", "the factor", 1)},
+      "S[i, j]  ->  S[i, j - FACTOR*i], where j runs from FACTOR*i on, in the statement itself: its "
+      "instances keep their order. Where an instance needs what its neighbours of earlier i made, "
+      "`order` may then run j outside of i, and the loop over i is parallel or a vector: a wavefront."};
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
     const auto [which, outer] = given.iterator("STATEMENT_OUTER");

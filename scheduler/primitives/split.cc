@@ -6,7 +6,8 @@ namespace tc {
 Primitive split_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"split", PrimitiveKind::Order,
+  primitive.row = {"split",
+                   PrimitiveKind::Order,
                    {loop("LOOP"), tuned(number("SIZE", "the size", 1)), keyword("as"),
                     name("OUTER", "the outer loop's name"), name("INNER", "the inner loop's name")},
                    "for i in 0..N: S  ->  for OUTER in 0..ceil(N/SIZE): for INNER in 0..SIZE: S. "

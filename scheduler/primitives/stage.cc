@@ -29,17 +29,20 @@ bool sets_the_same(const Statement& a, const Statement& b) {
 Primitive stage_primitive() {
   using namespace argument;
   Primitive primitive;
+  // clang-format off
   primitive.row = {"stage", PrimitiveKind::Rewrite, {buffer("BUFFER")},
-                   "{ O = 0; O += S }  ->  { T = 0; T += S; O = T }: what is written to an output, or to what later "
-                   "statements read, is computed in a private buffer of the same shape and copied by a statement "
-                   "behind all that write it."};
+      "{ O = 0; O += S }  ->  { T = 0; T += S; O = T }: what is written to an output, or to what later "
+      "statements read, is computed in a private buffer of the same shape and copied by a statement "
+      "behind all that write it."};
+  // clang-format on
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;
     const auto which = static_cast<int>(given.buffer("BUFFER"));
     const Buffer original = kernel.buffers[static_cast<size_t>(which)];
     const std::string& name = original.name;
     const bool inside = original.scope == Scope::Local;
-    if (original.scope != Scope::Output && !inside) refuse("buffer ", name, " is neither an output nor a private result");
+    if (original.scope != Scope::Output && !inside)
+      refuse("buffer ", name, " is neither an output nor a private result");
     // Of a private buffer, the statements up to the last that writes it use the new one.
     size_t end = kernel.statements.size();
     while (inside && end > 0 && kernel.statements[end - 1].write.buffer != which) --end;
@@ -52,12 +55,11 @@ Primitive stage_primitive() {
         continue;
       }
       for (const Subscript& subscript : statement.write.index) {
-        if (subscript.dynamic) refuse("statement ", statement.name, " writes at an index that depends on data");
+        if (subscript.dynamic)
+          refuse("statement ", statement.name, " writes at an index that depends on data");
       }
-      const bool again = std::any_of(setters.begin(), setters.end(), [&](const Statement* other) {
-        return sets_the_same(*other, statement);
-      });
-      if (!again) setters.push_back(&statement);
+      auto same = [&](const Statement* other) { return sets_the_same(*other, statement); };
+      if (std::none_of(setters.begin(), setters.end(), same)) setters.push_back(&statement);
     }
     if (setters.empty()) refuse("no statement writes ", name);
     auto fresh = [&](std::string base, const std::string& suffix, const auto& taken) {
@@ -74,7 +76,8 @@ Primitive stage_primitive() {
       Statement store;
       store.name = fresh(name + "_store", "_store", [&](const std::string& each) {
         return kernel.find(each) != nullptr ||
-               std::any_of(stores.begin(), stores.end(), [&](const Statement& other) { return other.name == each; });
+               std::any_of(stores.begin(), stores.end(),
+                           [&](const Statement& other) { return other.name == each; });
       });
       store.iterators = setter->iterators;
       store.constraints = setter->constraints;
@@ -90,7 +93,8 @@ Primitive stage_primitive() {
       });
     }
     kernel.buffers.push_back(staged);
-    kernel.statements.insert(kernel.statements.begin() + static_cast<std::ptrdiff_t>(end), stores.begin(), stores.end());
+    kernel.statements.insert(kernel.statements.begin() + static_cast<std::ptrdiff_t>(end), stores.begin(),
+                             stores.end());
     for (size_t i = 0, count = state.blocked.size(); i < count; ++i) {
       if (state.blocked[i].buffer != name) continue;
       BlockedDim copy = state.blocked[i];

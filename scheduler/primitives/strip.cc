@@ -7,7 +7,8 @@ namespace tc {
 Primitive strip_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"strip", PrimitiveKind::Rewrite,
+  primitive.row = {"strip",
+                   PrimitiveKind::Rewrite,
                    {iterator("STATEMENT_ITERATOR"), tuned(number("SIZE", "the size", 1)), keyword("as"),
                     name("OUTER", "the outer iterator's name"), name("INNER", "the inner iterator's name")},
                    "S[i]  ->  S[OUTER, INNER] with i = SIZE*OUTER + INNER, in the statement itself: "
@@ -27,7 +28,8 @@ Primitive strip_primitive() {
     const int64_t size = given.number("SIZE");
     const Affine& extent = statement.iterators[position].extent;
     if (!has_parts(extent, size)) {
-      refuse("iterator ", old, " has the symbolic extent ", extent.str(), ", which ", size, " need not divide: split its loop instead");
+      refuse("iterator ", old, " has the symbolic extent ", extent.str(), ", which ", size,
+             " need not divide: split its loop instead");
     }
     strip_iterator(statement, position, size, outer, inner);
     replace_kernel(state, std::move(kernel));

@@ -5,17 +5,21 @@
 namespace tc {
 namespace {
 
-const MarkRow kMark = {.word = marks::kSumBlocks, .adjective = "in blocks of a sum", .joins = {marks::kUnroll}};
+const MarkRow kMark = {
+    .word = marks::kSumBlocks, .adjective = "in blocks of a sum", .joins = {marks::kUnroll}};
 
 }  // namespace
 
 Primitive sum_blocks_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"sum_blocks", PrimitiveKind::Mark, {loop("LOOP"), number("TRIPS", "the number of trips", 1)},
-                   "for k in 0..N: s += S(k)  ->  for each TRIPS trips { t = 0; t += S(k); s += t }: blocked summation, whose error "
-                   "grows with the terms of a block and with the number of blocks (Higham, Accuracy and Stability of Numerical "
-                   "Algorithms, section 4.2). LOOP sums up floats in registers of a tile."};
+  primitive.row = {
+      "sum_blocks",
+      PrimitiveKind::Mark,
+      {loop("LOOP"), number("TRIPS", "the number of trips", 1)},
+      "for k in 0..N: s += S(k)  ->  for each TRIPS trips { t = 0; t += S(k); s += t }: blocked summation, whose error "
+      "grows with the terms of a block and with the number of blocks (Higham, Accuracy and Stability of Numerical "
+      "Algorithms, section 4.2). LOOP sums up floats in registers of a tile."};
   primitive.row.mark = kMark;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     TreeNode& loop = given.loop("LOOP");
@@ -25,7 +29,8 @@ Primitive sum_blocks_primitive() {
     for (const auto& [number, part] : loop.members) {
       const Statement& statement = state.kernel->kernel.statements[static_cast<size_t>(number)];
       const Buffer& sums = state.kernel->kernel.buffers[static_cast<size_t>(statement.write.buffer)];
-      if (statement.reduction != Reduction::Sum || !is_float(sums.dtype) || depends_on(statement.write, part.iterator)) {
+      if (statement.reduction != Reduction::Sum || !is_float(sums.dtype) ||
+          depends_on(statement.write, part.iterator)) {
         refuse("loop ", loop.name, " sums up no floats in statement ", statement.name);
       }
     }

@@ -15,7 +15,8 @@ void collect_products(const ExprPtr& value, std::vector<std::pair<const Expr*, c
     for (const ExprPtr& operand : value->operands) collect_products(operand, products);
     return;
   }
-  if (value->kind != Expr::Kind::Binary || value->binary != BinaryOp::Mul) refuse("its value is no sum of products");
+  if (value->kind != Expr::Kind::Binary || value->binary != BinaryOp::Mul)
+    refuse("its value is no sum of products");
   products.emplace_back(value->operands[0].get(), value->operands[1].get());
 }
 
@@ -34,13 +35,14 @@ class Checker {
     for (size_t i = 0; i < 4; ++i) {
       const auto extent = constant_extent(state, *loops[i]);
       if (!extent || *extent > sizes[i] || (i > 0 && *extent != sizes[i])) {
-        refuse("loop ", loops[i]->name, " has ", extent ? text(*extent) : "no constant number of", " trips, but the unit has ",
-               sizes[i], " ", meaning[i]);
+        refuse("loop ", loops[i]->name, " has ", extent ? text(*extent) : "no constant number of",
+               " trips, but the unit has ", sizes[i], " ", meaning[i]);
       }
     }
     for (size_t i = 0; i < 4; ++i) {
       const LoopPart& part = loops[i]->members.at(which);
-      if (!part.steps.empty()) refuse("loop ", loops[i]->name, " counts a part of ", part.iterator, " only: strip it");
+      if (!part.steps.empty())
+        refuse("loop ", loops[i]->name, " counts a part of ", part.iterator, " only: strip it");
       iterators_[i] = part.iterator;
     }
   }
@@ -48,7 +50,8 @@ class Checker {
   void check() const {
     for (const Affine& constraint : statement_->constraints) {
       for (const std::string& iterator : iterators_) {
-        if (constraint.coefficient(iterator) != 0) refuse("statement ", statement_->name, " has the condition ", constraint.str(), " >= 0");
+        if (constraint.coefficient(iterator) != 0)
+          refuse("statement ", statement_->name, " has the condition ", constraint.str(), " >= 0");
       }
     }
     const Steps result = steps(statement_->write);
@@ -61,32 +64,38 @@ class Checker {
       if (steps(*left)[1] != 0) std::swap(left, right);
       const Steps rows = steps(*left), columns = steps(*right);
       if (rows[1] != 0 || rows[2] != format_.members || rows[3] != 1) {
-        refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ", format_.groups, " x ",
-               format_.members, " next to each other");
+        refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ",
+               format_.groups, " x ", format_.members, " next to each other");
       }
       if (columns[0] != 0 || columns[1] != format_.members || columns[3] != 1 ||
           (columns[2] != int64_t{unit_.columns} * format_.members && !unit_.vectors)) {
-        refuse("operand ", name(*right), " of ", statement_->name, " is not packed as [groups][columns][members]");
+        refuse("operand ", name(*right), " of ", statement_->name,
+               " is not packed as [groups][columns][members]");
       }
     }
   }
 
  private:
-  // What the unit is asked for: the type of the first operand decides, and of several formats the number of groups.
+  // What the unit is asked for: the type of the first operand decides, and of several formats the number of
+  // groups.
   void find_format(std::optional<int64_t> groups) {
     if (statement_->reduction != Reduction::Sum) refuse("statement ", statement_->name, " is no sum");
     collect_products(statement_->value, products_);
     const Expr& first = *products_.at(0).first;
     const Expr& read = first.kind == Expr::Kind::Cast ? *first.operands[0] : first;
     const MatrixUnit::Format* format = unit_.format(read.dtype);
-    if (format == nullptr) refuse("statement ", statement_->name, " multiplies ", name_of(read.dtype), ", which the unit does not");
+    if (format == nullptr)
+      refuse("statement ", statement_->name, " multiplies ", name_of(read.dtype),
+             ", which the unit does not");
     format_ = *format;
     for (const MatrixUnit::Format& each : unit_.formats) {
       if (each.operand == read.dtype && groups == each.groups) format_ = each;
     }
   }
 
-  const std::string& name(const Access& access) const { return kernel_.buffers[static_cast<size_t>(access.buffer)].name; }
+  const std::string& name(const Access& access) const {
+    return kernel_.buffers[static_cast<size_t>(access.buffer)].name;
+  }
 
   void require_type(const Access& access, DType dtype) const {
     const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
@@ -99,7 +108,8 @@ class Checker {
   const Access& operand(const Expr& expr) const {
     const bool known = expr.kind == Expr::Kind::Cast && expr.dtype == format_.accumulator &&
                        expr.operands[0]->kind == Expr::Kind::Load;
-    if (!known) refuse("an operand of ", statement_->name, " is not read and cast to ", name_of(format_.accumulator));
+    if (!known)
+      refuse("an operand of ", statement_->name, " is not read and cast to ", name_of(format_.accumulator));
     require_type(expr.operands[0]->access, format_.operand);
     return expr.operands[0]->access;
   }
@@ -127,16 +137,18 @@ class Checker {
 Primitive tensorize_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"tensorize", PrimitiveKind::Mark,
-                   {loop("ROWS", "the loop over rows"), loop("COLUMNS", "the loop over columns"),
-                    loop("GROUPS", "the loop over groups"), loop("MEMBERS", "the loop over members")},
-                   "The four innermost loops of a sum of products become one instruction of the target's "
-                   "matrix unit: O[.., row, .., column] += A[.., group, member] * B[.., group, column, member]."};
+  primitive.row = {
+      "tensorize",
+      PrimitiveKind::Mark,
+      {loop("ROWS", "the loop over rows"), loop("COLUMNS", "the loop over columns"),
+       loop("GROUPS", "the loop over groups"), loop("MEMBERS", "the loop over members")},
+      "The four innermost loops of a sum of products become one instruction of the target's "
+      "matrix unit: O[.., row, .., column] += A[.., group, member] * B[.., group, column, member]."};
   primitive.row.mark = kMark;
   primitive.row.matrix_unit = true;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
-    const std::array<TreeNode*, 4> loops = {&given.loop("ROWS"), &given.loop("COLUMNS"), &given.loop("GROUPS"),
-                                            &given.loop("MEMBERS")};
+    const std::array<TreeNode*, 4> loops = {&given.loop("ROWS"), &given.loop("COLUMNS"),
+                                            &given.loop("GROUPS"), &given.loop("MEMBERS")};
     for (size_t i = 0; i < 4; ++i) {
       refuse_mark(state, *loops[i], kMark);
       if (i > 0 && &loops[i - 1]->children[0] != loops[i]) {

@@ -15,9 +15,9 @@ namespace {
 // Less than what a number of digits rounds to zero, and far from what overflows as the scale's inverse.
 constexpr double kLeastPeak = 1e-30;
 
-// Both operands become terms of the unit's type. The input is divided by statements into a buffer
-// [.., depth / D][terms][positions][D], where D is the depth of one instruction. Whole numbers of the input have
-// one scale in a band, those of the constant one for each feature; products of digits are summed up in whole
+// Both operands become terms of the unit's type. The input is divided by statements into a buffer [.., depth
+// / D][terms][positions][D], where D is the depth of one instruction. Whole numbers of the input have one
+// scale in a band, those of the constant one for each feature; products of digits are summed up in whole
 // numbers, those of one order (i + j) together. Of one row, its digits are the rows of an accumulator, and
 // products of each two digits are summed up apart.
 class TermsRewrite : BandedProduct {
@@ -42,7 +42,9 @@ class TermsRewrite : BandedProduct {
   }
 
   // The accumulators, whose last block of features may be padded.
-  BlockedDim padded() const { return {sums_name_, sums_block_, sums_rank_ - 1, unit_.columns, Affine(features_)}; }
+  BlockedDim padded() const {
+    return {sums_name_, sums_block_, sums_rank_ - 1, unit_.columns, Affine(features_)};
+  }
   const std::string& result() const { return result_name_; }
 
  private:
@@ -59,7 +61,8 @@ class TermsRewrite : BandedProduct {
     int64_t most = terms() * channels_;
     for (const std::string& tap : sums_) most *= extent(tap);
     constexpr int64_t kMost = (int64_t{1} << 31) / (128 * 128) - 1;
-    if (most > kMost) refuse("statement ", macc_.name, " sums up ", most, " products of digits, but i32 holds ", kMost);
+    if (most > kMost)
+      refuse("statement ", macc_.name, " sums up ", most, " products of digits, but i32 holds ", kMost);
   }
 
   int add_buffer(const std::string& stem, DType dtype, const std::vector<int64_t>& sizes) {
@@ -79,8 +82,9 @@ class TermsRewrite : BandedProduct {
     return index;
   }
 
-  // Tiles as the unit loads them. Of vectors each block of features is read as a stream of its own: several at a time
-  // are what hardware fetches ahead best (9216 x 4080 from memory: 2.9 ms where one stream takes 4.4).
+  // Tiles as the unit loads them. Of vectors each block of features is read as a stream of its own: several
+  // at a time are what hardware fetches ahead best (9216 x 4080 from memory: 2.9 ms where one stream takes
+  // 4.4).
   void pack_constant() {
     Buffer& constant = kernel_.buffers[static_cast<size_t>(constant_.buffer)];
     Packing packing;
@@ -113,7 +117,8 @@ class TermsRewrite : BandedProduct {
     values[channel_] = var(names_.depth, depth_) + in_depth();
     if (!block_.empty()) values[block_] = Affine(0);
     if (!channel_outer_.empty()) values[channel_outer_] = Affine(0);
-    for (const Subscript& subscript : constant_.index) packing.index.push_back(subscript.affine.substitute(values));
+    for (const Subscript& subscript : constant_.index)
+      packing.index.push_back(subscript.affine.substitute(values));
     constant.shape = shape;
     constant.dtype = format_.operand;
     constant.logical = "packed";
@@ -157,7 +162,7 @@ class TermsRewrite : BandedProduct {
     Access from = input_;
     for (const Dimension& at : dimensions_) {
       const Affine& index = input_.index[at.dim].affine;
-      if (at.apart) continue;   // an image's index stays
+      if (at.apart) continue;  // an image's index stays
       iterators.push_back({at.name, Affine(at.size)});
       position = position + var(at.name, at.pitch);
       Affine place = var(at.name, at.step) + Affine(index.constant());
@@ -168,11 +173,11 @@ class TermsRewrite : BandedProduct {
     }
     iterators.push_back({names_.half, Affine(halves)});
     iterators.push_back({names_.lane, Affine(lanes)});
-    Statement read;                        // what all that reads the input shares
+    Statement read;  // what all that reads the input shares
     read.iterators = iterators;
     read.constraints = in_bands();
     const Affine lane = var(names_.half, lanes) + var(names_.lane);
-    bool lacks = false;   // channels of the last depth
+    bool lacks = false;  // channels of the last depth
     if (channel_block_ > 0) {
       const Affine block = var(names_.depth, depth_ / lanes) + var(names_.half);
       from.index[channel_dim_] = {channel_outer_.empty() ? Affine(0) : block, nullptr};
@@ -215,11 +220,13 @@ class TermsRewrite : BandedProduct {
 
   // Terms that nothing divides: borders, channels beyond the last.
   Statement zero(const std::string& suffix, int64_t first_depth, int64_t first_position) const {
-    Statement made = statement(suffix, {{names_.depth, Affine(depths_ - first_depth)}, {names_.part, Affine(terms())},
+    Statement made = statement(suffix, {{names_.depth, Affine(depths_ - first_depth)},
+                                        {names_.part, Affine(terms())},
                                         {names_.position, Affine(positions_ - first_position)},
                                         {names_.lane, Affine(depth_)}});
-    made.write = access_at(terms_, at_band({var(names_.panel), var(names_.depth) + Affine(first_depth), var(names_.part),
-                                            var(names_.position) + Affine(first_position), var(names_.lane)}));
+    made.write = access_at(
+        terms_, at_band({var(names_.panel), var(names_.depth) + Affine(first_depth), var(names_.part),
+                         var(names_.position) + Affine(first_position), var(names_.lane)}));
     made.value = none(format_.operand);
     return made;
   }
@@ -236,14 +243,16 @@ class TermsRewrite : BandedProduct {
 
   // A digit of the whole number that the value is in units of the band's scale.
   ExprPtr digit(const ExprPtr& value, int64_t term) const {
-    const ExprPtr scaled = binary(BinaryOp::Mul, value, load(DType::F32, inverse_, at_band({var(names_.panel)})));
+    const ExprPtr scaled =
+        binary(BinaryOp::Mul, value, load(DType::F32, inverse_, at_band({var(names_.panel)})));
     const ExprPtr whole = cast(DType::I32, unary(UnaryOp::Round, scaled));
     const int64_t below = terms() - 1 - term;
-    int64_t half = 0;              // what rounds the digits below away
+    int64_t half = 0;  // what rounds the digits below away
     for (int64_t i = 0; i < below; ++i) half = 256 * half + 128;
     if (below == 0) return cast(format_.operand, whole);
-    return cast(format_.operand, binary(BinaryOp::Shr, binary(BinaryOp::Add, whole, int_constant(DType::I32, half)),
-                                        int_constant(DType::I32, 8 * below)));
+    return cast(format_.operand,
+                binary(BinaryOp::Shr, binary(BinaryOp::Add, whole, int_constant(DType::I32, half)),
+                       int_constant(DType::I32, 8 * below)));
   }
 
   // The largest magnitude of a band, and what multiplies its numbers. A NaN or an infinity makes both such
@@ -252,7 +261,8 @@ class TermsRewrite : BandedProduct {
     const std::string& stem = buffer(input_.buffer).name;
     const Iterator half = read.iterators.at(read.iterators.size() - 2);
     const int64_t halves = half.extent.constant();
-    const int peaks = add_buffer(stem + "_peaks", DType::F32, {panels_, halves});   // sums that need not wait for each other
+    // Sums that need not wait for each other.
+    const int peaks = add_buffer(stem + "_peaks", DType::F32, {panels_, halves});
     peak_ = add_buffer(stem + "_peak", DType::F32, {panels_});
     inverse_ = add_buffer(stem + "_inverse", DType::F32, {panels_});
     Statement least = statement("_least", {half}), most = statement("_peaks", read.iterators);
@@ -317,21 +327,26 @@ class TermsRewrite : BandedProduct {
       position = position + var(tap, strides_[tap]);
     }
     if (!digits_are_rows()) adding.push_back({names_.part, Affine(terms())});
-    adding.insert(adding.end(), {{names_.other, Affine(terms())}, {names_.row, Affine(rows)}, {lane_, Affine(unit_.columns)},
-                                 {names_.group, Affine(format_.groups)}, {names_.member, Affine(format_.members)}});
+    adding.insert(adding.end(), {{names_.other, Affine(terms())},
+                                 {names_.row, Affine(rows)},
+                                 {lane_, Affine(unit_.columns)},
+                                 {names_.group, Affine(format_.groups)},
+                                 {names_.member, Affine(format_.members)}});
     Statement start = statement("_start", starting), add = statement("", adding);
     start.write = access_at(accumulators_, at_band(started));
     start.value = none(format_.accumulator);
     add.write = access_at(accumulators_, at_band(place));
-    if (rows_are_symbolic() && at_once_ == 1 && banded_ == column_) {   // tiles without rows
+    if (rows_are_symbolic() && at_once_ == 1 && banded_ == column_) {  // tiles without rows
       const Affine left = size(banded_) - Affine(1) - var(names_.band, band_) - var(names_.tile, rows_);
       start.constraints.push_back(left);
       add.constraints.push_back(left);
     }
-    if (!digits_are_rows()) add.constraints.push_back(Affine(terms() - 1) - var(names_.part) - var(names_.other));
+    if (!digits_are_rows())
+      add.constraints.push_back(Affine(terms() - 1) - var(names_.part) - var(names_.other));
     add.reduction = Reduction::Sum;
     const Affine part = var(digits_are_rows() ? names_.row : names_.part);
-    const ExprPtr input = load(format_.operand, terms_, at_band({var(names_.panel), var(names_.depth), part, position, in_depth()}));
+    const ExprPtr input = load(format_.operand, terms_,
+                               at_band({var(names_.panel), var(names_.depth), part, position, in_depth()}));
     std::vector<Affine> index;
     for (const std::string& name : kernel_.packings.at(packing_).iterators) {
       index.push_back(var(name == names_.part ? names_.other : name));
@@ -364,18 +379,24 @@ class TermsRewrite : BandedProduct {
         sum = binary(BinaryOp::Add, sum, summed({order - part, part}));
       }
       const ExprPtr next = is_float(format_.accumulator) ? sum : cast(DType::F32, sum);
-      whole = whole == nullptr ? next : binary(BinaryOp::Add, binary(BinaryOp::Mul, whole, constant(DType::F32, 256)), next);
+      whole = whole == nullptr
+                  ? next
+                  : binary(BinaryOp::Add, binary(BinaryOp::Mul, whole, constant(DType::F32, 256)), next);
     }
     band.push_back(var(names_.panel));
     const double unit = std::ldexp(1.0, static_cast<int>(8 * (terms() - 1))) / algorithm_.largest();
     const ExprPtr scale = binary(BinaryOp::Mul, load(DType::F32, peak_, band), constant(DType::F32, unit));
-    return binary(BinaryOp::Mul, binary(BinaryOp::Mul, whole, load(DType::F32, scales_, std::vector<Affine>{feature_block(), lane})), scale);
+    return binary(
+        BinaryOp::Mul,
+        binary(BinaryOp::Mul, whole, load(DType::F32, scales_, std::vector<Affine>{feature_block(), lane})),
+        scale);
   }
 
-  // The statement over images, bands and panels like the others, then rows and lanes, reading the accumulators.
+  // The statement over images, bands and panels like the others, then rows and lanes, reading the
+  // accumulators.
   Statement rewritten(const Statement& tail) const {
     const Access read = *result_of(tail);
-    std::map<std::string, Affine> at;      // the sum's iterators in the tail's
+    std::map<std::string, Affine> at;  // the sum's iterators in the tail's
     for (size_t d = 0; d < read.index.size(); ++d) {
       const std::string own = macc_.write.index[d].affine.as_variable();
       if (!own.empty()) at[own] = read.index[d].affine;
@@ -397,7 +418,8 @@ class TermsRewrite : BandedProduct {
     if (column_ != banded_) place(own(column_), Affine(extent(column_)));
     const std::string lane = own(lane_), block = block_.empty() ? "" : own(block_);
     for (const Iterator& each : tail.iterators) {
-      if (placed.count(each.name) == 0 && each.name != lane && each.name != block) result.iterators.push_back(each);
+      if (placed.count(each.name) == 0 && each.name != lane && each.name != block)
+        result.iterators.push_back(each);
     }
     place(lane, Affine(unit_.columns));
 
@@ -405,7 +427,8 @@ class TermsRewrite : BandedProduct {
     std::map<std::string, Affine> values = {{own(banded_), line}};
     if (!block.empty()) values[block] = feature_block();
     for (Affine& constraint : result.constraints) constraint = constraint.substitute(values);
-    if (rows_are_symbolic() || bands_ * band_ > extent(banded_)) result.constraints.push_back(size(banded_) - Affine(1) - line);
+    if (rows_are_symbolic() || bands_ * band_ > extent(banded_))
+      result.constraints.push_back(size(banded_) - Affine(1) - line);
     if (panels_ * panel_ * blocks_ > blocks_of_features_) {
       result.constraints.push_back(Affine(blocks_of_features_ - 1) - feature_block());
     }
@@ -438,15 +461,15 @@ class TermsRewrite : BandedProduct {
   }
 
   const TermsAlgorithm& algorithm_;
-  int terms_ = -1, accumulators_ = -1, scales_ = -1, peak_ = -1, inverse_ = -1;   // buffers
+  int terms_ = -1, accumulators_ = -1, scales_ = -1, peak_ = -1, inverse_ = -1;  // buffers
   size_t packing_ = 0;
   std::string sums_name_;
   size_t sums_rank_ = 0, sums_block_ = 0;
 };
 
 void apply_terms(ScheduleState& state, const TermsAlgorithm& algorithm, const Arguments& given) {
-  const BandSizes sizes = {given.number("BAND"), given.number("PANEL"), given.number("BLOCKS"), given.number("TILES"),
-                           given.number("ROWS")};
+  const BandSizes sizes = {given.number("BAND"), given.number("PANEL"), given.number("BLOCKS"),
+                           given.number("TILES"), given.number("ROWS")};
   TermsRewrite rewrite(state, given.statement("STATEMENT"), algorithm, sizes);
   Kernel kernel = rewrite.run();
   state.blocked.erase(std::remove_if(state.blocked.begin(), state.blocked.end(),
@@ -465,15 +488,20 @@ Primitive terms_primitive(const std::string& name, const std::string& doc) {
   TC_CHECK(found != std::end(kTermsAlgorithms), "algorithm ", name);
   const TermsAlgorithm& algorithm = *found;
   Primitive primitive;
-  primitive.row = {name, PrimitiveKind::Rewrite,
-                   {statement("STATEMENT"), keyword(name), number("BAND", "the rows of a band", 1),
-                    number("PANEL", "the blocks of a panel", 1), number("BLOCKS", "the blocks at a time", 1),
-                    number("TILES", "the accumulators at a time", 1), number("ROWS", "the rows of an accumulator", 1)},
-                   doc + " In bands of BAND rows and panels of PANEL x BLOCKS blocks of features; BLOCKS x TILES "
-                         "accumulators of ROWS rows at a time."};
+  primitive.row = {
+      name,
+      PrimitiveKind::Rewrite,
+      {statement("STATEMENT"), keyword(name), number("BAND", "the rows of a band", 1),
+       number("PANEL", "the blocks of a panel", 1), number("BLOCKS", "the blocks at a time", 1),
+       number("TILES", "the accumulators at a time", 1), number("ROWS", "the rows of an accumulator", 1)},
+      doc +
+          " In bands of BAND rows and panels of PANEL x BLOCKS blocks of features; BLOCKS x TILES "
+          "accumulators of ROWS rows at a time."};
   primitive.row.verb = "algorithm";
   primitive.row.matrix_unit = true;
-  primitive.apply = [&algorithm](ScheduleState& state, const Arguments& given) { apply_terms(state, algorithm, given); };
+  primitive.apply = [&algorithm](ScheduleState& state, const Arguments& given) {
+    apply_terms(state, algorithm, given);
+  };
   primitive.algorithm = [&algorithm](const PrimitiveLine&) {
     return TraceAlgorithm{algorithm.name, algorithm.error, algorithm.error * kLayers};
   };

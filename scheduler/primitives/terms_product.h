@@ -1,4 +1,5 @@
-// What the primitives share that compute products of floats from products of shorter numbers on a matrix unit.
+// What the primitives share that compute products of floats from products of shorter numbers on a matrix
+// unit.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace tc {
 
-// The primitive of that name in kTermsAlgorithms, with the arguments that they all have. `doc` says what the operands
-// become.
+// The primitive of that name in kTermsAlgorithms, with the arguments that they all have. `doc` says what the
+// operands become.
 Primitive terms_primitive(const std::string& name, const std::string& doc);
 
 }  // namespace tc

@@ -13,7 +13,8 @@ constexpr int64_t kMostCopies = 256;
 Primitive unroll_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"unroll", PrimitiveKind::Mark,
+  primitive.row = {"unroll",
+                   PrimitiveKind::Mark,
                    {loop("LOOP"), tuned(optional(number("COPIES", "the number of copies", 1)))},
                    "for i in 0..N: S  ->  S(0); ...; S(N-1), or COPIES of S per trip."};
   primitive.row.mark = kMark;
@@ -28,7 +29,8 @@ Primitive unroll_primitive() {
     }
     const auto extent = constant_extent(state, loop);
     if (!extent) refuse("loop ", loop.name, " has no constant number of trips: say how many copies");
-    if (*extent > kMostCopies) refuse("loop ", loop.name, " has ", *extent, " trips, more than ", kMostCopies);
+    if (*extent > kMostCopies)
+      refuse("loop ", loop.name, " has ", *extent, " trips, more than ", kMostCopies);
     loop.marks.push_back({kMark.word, 0, {}});
   };
   return primitive;

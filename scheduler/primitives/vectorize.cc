@@ -4,9 +4,8 @@
 namespace tc {
 namespace {
 
-const MarkRow kMark = {.word = marks::kVector,
-                       .adjective = "vectorized",
-                       .needs = MarkRow::Needs::IndependenceButSums};
+const MarkRow kMark = {
+    .word = marks::kVector, .adjective = "vectorized", .needs = MarkRow::Needs::IndependenceButSums};
 
 constexpr int64_t kMostLanes = 256;
 
@@ -15,7 +14,9 @@ constexpr int64_t kMostLanes = 256;
 Primitive vectorize_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"vectorize", PrimitiveKind::Mark, {loop("LOOP")},
+  primitive.row = {"vectorize",
+                   PrimitiveKind::Mark,
+                   {loop("LOOP")},
                    "The iterations of the innermost loop of a statement become the lanes of one "
                    "vector. Over a reduction the lanes are partial results."};
   primitive.row.mark = kMark;

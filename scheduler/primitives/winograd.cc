@@ -24,8 +24,8 @@ std::optional<Shifted> shifted(const Affine& affine) {
 // Replaces a convolution over blocked channels by transforms of tiles and products between.
 class WinogradRewrite : ProductRewrite {
  public:
-  WinogradRewrite(const ScheduleState& state, size_t statement, const Winograd& algebra,
-                  int64_t rows, int64_t columns)
+  WinogradRewrite(const ScheduleState& state, size_t statement, const Winograd& algebra, int64_t rows,
+                  int64_t columns)
       : ProductRewrite(state, statement), algebra_(algebra), rows_(rows), columns_(columns) {}
 
   Kernel run() {
@@ -48,13 +48,11 @@ class WinogradRewrite : ProductRewrite {
 
  private:
   struct Direction {
-    std::string output, tap;       // iterators
+    std::string output, tap;  // iterators
     int64_t outputs = 0, inputs = 0, padding = 0;
     int64_t tiles = 0, block = 0, blocks = 0;
-    std::string block_name, tile_name, product_name;   // fresh iterators
-    Affine tile() const {
-      return Affine::variable(block_name, block) + Affine::variable(tile_name);
-    }
+    std::string block_name, tile_name, product_name;  // fresh iterators
+    Affine tile() const { return Affine::variable(block_name, block) + Affine::variable(tile_name); }
   };
 
   int64_t extent(const std::string& iterator) const {
@@ -146,8 +144,8 @@ class WinogradRewrite : ProductRewrite {
         border = border || condition == index || condition == Affine(directions_[d].inputs - 1) - index;
       }
       for (const auto& [name, coefficient] : condition.terms()) {
-        channels = channels && (name == channel_.first || name == channel_.second ||
-                                name == feature_.first || name == feature_.second);
+        channels = channels && (name == channel_.first || name == channel_.second || name == feature_.first ||
+                                name == feature_.second);
       }
       if (!border && !channels) {
         refuse("statement ", macc_.name, " has the condition ", condition.str(), " >= 0");
@@ -163,7 +161,8 @@ class WinogradRewrite : ProductRewrite {
       const Statement& statement = kernel_.statements[i];
       if (i == which_) continue;
       if (i < which_) {
-        if (initial_ || statement.write.buffer != macc_.write.buffer || statement.reduction != Reduction::None) {
+        if (initial_ || statement.write.buffer != macc_.write.buffer ||
+            statement.reduction != Reduction::None) {
           refuse("statement ", statement.name, " before ", macc_.name, " does not only initialise ", name);
         }
         initial_ = initial_value(statement);
@@ -315,9 +314,9 @@ class WinogradRewrite : ProductRewrite {
   static ExprPtr by_index(const std::string& iterator, const std::vector<ExprPtr>& values) {
     ExprPtr result = values.back();
     for (size_t i = values.size() - 1; i-- > 0;) {
-      result = select(binary(BinaryOp::Eq, index_value(var(iterator)),
-                             int_constant(DType::I64, static_cast<int64_t>(i))),
-                      values[i], result);
+      result = select(
+          binary(BinaryOp::Eq, index_value(var(iterator)), int_constant(DType::I64, static_cast<int64_t>(i))),
+          values[i], result);
     }
     return result;
   }
@@ -334,8 +333,11 @@ class WinogradRewrite : ProductRewrite {
     tiles_ = add_buffer(stem + "_tiles", {products, products, odd(blocks), odd(block_tiles_), lanes});
     const Affine u = var(y.product_name), v = var(x.product_name), t = flat_tile();
     auto per_tile = [&](const std::string& suffix) {
-      Statement made = statement(suffix, {own(c), {y.tile_name, Affine(y.block)}, {x.tile_name, Affine(x.block)},
-                                          {y.product_name, Affine(products)}, {x.product_name, Affine(products)},
+      Statement made = statement(suffix, {own(c),
+                                          {y.tile_name, Affine(y.block)},
+                                          {x.tile_name, Affine(x.block)},
+                                          {y.product_name, Affine(products)},
+                                          {x.product_name, Affine(products)},
                                           own(lane)});
       limit_tiles(made);
       return made;
@@ -357,7 +359,8 @@ class WinogradRewrite : ProductRewrite {
     copy.value = load(DType::F32, from.buffer, from.index);
     Statement columns = per_tile("_columns"), rows = per_tile("_rows");
     std::vector<ExprPtr> inputs, values;
-    for (int64_t k = 0; k < products; ++k) inputs.push_back(read(patch, {var(c), t, Affine(k), v, var(lane)}));
+    for (int64_t k = 0; k < products; ++k)
+      inputs.push_back(read(patch, {var(c), t, Affine(k), v, var(lane)}));
     for (int64_t k = 0; k < products; ++k) values.push_back(algebra_.input_row(k, inputs));
     columns.write = access(half, {var(c), t, u, v, var(lane)});
     columns.value = by_index(y.product_name, values);
@@ -380,8 +383,11 @@ class WinogradRewrite : ProductRewrite {
     products_ = add_buffer(stem + "_products", {blocks, products, products, odd(block_tiles_), lanes});
     const std::string &u = directions_[0].product_name, &v = directions_[1].product_name;
     auto per_product = [&](const std::string& suffix) {
-      Statement made = statement(suffix, {own(f), {u, Affine(products)}, {v, Affine(products)},
-                                          {tile_name_, Affine(block_tiles_)}, own(lane)});
+      Statement made = statement(suffix, {own(f),
+                                          {u, Affine(products)},
+                                          {v, Affine(products)},
+                                          {tile_name_, Affine(block_tiles_)},
+                                          own(lane)});
       limit_flat_tiles(made);
       made.write = access(sum, {var(f), var(u), var(v), var(tile_name_), var(lane)});
       return made;
@@ -394,9 +400,10 @@ class WinogradRewrite : ProductRewrite {
     Access filter = constant_;
     filter.index[2] = {var(u), nullptr};
     filter.index[3] = {var(v), nullptr};
-    add.value = binary(BinaryOp::Mul,
-                       read(tiles_, {var(u), var(v), var(channel_.first), var(tile_name_), var(channel_.second)}),
-                       load(DType::F32, filter.buffer, filter.index));
+    add.value =
+        binary(BinaryOp::Mul,
+               read(tiles_, {var(u), var(v), var(channel_.first), var(tile_name_), var(channel_.second)}),
+               load(DType::F32, filter.buffer, filter.index));
     keep.value = load(DType::F32, sum, keep.write.index);
     keep.write.buffer = products_;
     statements.insert(statements.end(), {start, add, keep});
@@ -409,12 +416,16 @@ class WinogradRewrite : ProductRewrite {
     const int half = add_buffer(buffer(macc_.write.buffer).name + "_half",
                                 {extent(f), block_tiles_, outputs, products, extent(lane)});
     const Affine u = var(y.product_name), v = var(x.product_name), t = flat_tile();
-    Statement columns = statement("_back", {own(f), {y.tile_name, Affine(y.block)}, {x.tile_name, Affine(x.block)},
-                                            {y.product_name, Affine(outputs)}, {x.product_name, Affine(products)},
+    Statement columns = statement("_back", {own(f),
+                                            {y.tile_name, Affine(y.block)},
+                                            {x.tile_name, Affine(x.block)},
+                                            {y.product_name, Affine(outputs)},
+                                            {x.product_name, Affine(products)},
                                             own(lane)});
     limit_tiles(columns);
     std::vector<ExprPtr> inputs, values;
-    for (int64_t k = 0; k < products; ++k) inputs.push_back(read(products_, {var(f), Affine(k), v, t, var(lane)}));
+    for (int64_t k = 0; k < products; ++k)
+      inputs.push_back(read(products_, {var(f), Affine(k), v, t, var(lane)}));
     for (int64_t k = 0; k < outputs; ++k) values.push_back(algebra_.output_row(k, inputs));
     columns.write = access(half, {var(f), t, u, v, var(lane)});
     columns.value = by_index(y.product_name, values);
@@ -467,8 +478,8 @@ class WinogradRewrite : ProductRewrite {
       auto found = std::find_if(result.iterators.begin(), result.iterators.end(),
                                 [&](const Iterator& each) { return each.name == name; });
       *found = {at.block_name, Affine(at.blocks)};
-      result.iterators.insert(found + 1, {{at.tile_name, Affine(at.block)},
-                                          {at.product_name, Affine(algebra_.outputs)}});
+      result.iterators.insert(
+          found + 1, {{at.tile_name, Affine(at.block)}, {at.product_name, Affine(algebra_.outputs)}});
     }
     if (!single_feature_.empty()) result.iterators.push_back(own(single_feature_));
     for (Affine& constraint : result.constraints) constraint = constraint.substitute(values);
@@ -479,17 +490,17 @@ class WinogradRewrite : ProductRewrite {
   }
 
   const Winograd& algebra_;
-  const int64_t rows_, columns_;       // of a block, in tiles
-  std::pair<std::string, std::string> channel_, feature_;   // outer and inner iterator
-  std::string single_channel_, single_feature_;   // outer iterators that stand for a single block
-  std::string batch_;                  // iterator, or empty
+  const int64_t rows_, columns_;                           // of a block, in tiles
+  std::pair<std::string, std::string> channel_, feature_;  // outer and inner iterator
+  std::string single_channel_, single_feature_;            // outer iterators that stand for a single block
+  std::string batch_;                                      // iterator, or empty
   std::array<Direction, 2> directions_;
-  std::vector<Affine> conditions_;     // of padded channels
+  std::vector<Affine> conditions_;  // of padded channels
   ExprPtr initial_;
   std::vector<Statement> tails_;
-  std::string tile_name_;              // counts the tiles of a block
+  std::string tile_name_;  // counts the tiles of a block
   int64_t block_tiles_ = 0;
-  int tiles_ = -1, products_ = -1;     // buffers
+  int tiles_ = -1, products_ = -1;  // buffers
 };
 
 void apply_winograd(ScheduleState& state, const Arguments& given) {
@@ -502,7 +513,8 @@ void apply_winograd(ScheduleState& state, const Arguments& given) {
     }
     refuse("there is no row F(", outputs, ", ", taps, "); there are ", names);
   }
-  WinogradRewrite rewrite(state, given.statement("STATEMENT"), *algebra, given.number("ROWS"), given.number("COLUMNS"));
+  WinogradRewrite rewrite(state, given.statement("STATEMENT"), *algebra, given.number("ROWS"),
+                          given.number("COLUMNS"));
   replace_kernel(state, rewrite.run());
 }
 
@@ -517,13 +529,15 @@ TraceAlgorithm algorithm_of_line(const PrimitiveLine& line) {
 Primitive winograd_primitive() {
   using namespace argument;
   Primitive primitive;
-  primitive.row = {"winograd", PrimitiveKind::Rewrite,
-                   {statement("STATEMENT"), keyword("winograd"), number("OUTPUTS", "the outputs of a tile", 1),
-                    number("TAPS", "the taps", 1), number("ROWS", "the rows of a block", 1),
-                    number("COLUMNS", "the columns of a block", 1)},
-                   "O[y, x] += I[y+r, x+s] * K[r, s]  ->  U = B' I B; P += U * (G K G'); O = A' P A: a convolution "
-                   "of TAPS x TAPS is computed by Winograd's F(2, 3), F(4, 3), F(6, 3), F(2, 5) or F(4, 5), in blocks "
-                   "of ROWS x COLUMNS tiles of OUTPUTS x OUTPUTS. G K G' is computed while compiling."};
+  primitive.row = {
+      "winograd",
+      PrimitiveKind::Rewrite,
+      {statement("STATEMENT"), keyword("winograd"), number("OUTPUTS", "the outputs of a tile", 1),
+       number("TAPS", "the taps", 1), number("ROWS", "the rows of a block", 1),
+       number("COLUMNS", "the columns of a block", 1)},
+      "O[y, x] += I[y+r, x+s] * K[r, s]  ->  U = B' I B; P += U * (G K G'); O = A' P A: a convolution "
+      "of TAPS x TAPS is computed by Winograd's F(2, 3), F(4, 3), F(6, 3), F(2, 5) or F(4, 5), in blocks "
+      "of ROWS x COLUMNS tiles of OUTPUTS x OUTPUTS. G K G' is computed while compiling."};
   primitive.row.verb = "algorithm";
   primitive.apply = apply_winograd;
   primitive.algorithm = algorithm_of_line;

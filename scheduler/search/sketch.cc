@@ -36,9 +36,16 @@ class FeatureFinder {
   }
 
   std::array<double, kLoopFeatures> features() const {
-    return {std::log2(found_.copies),  std::log2(found_.widest), std::log2(found_.per_trip), std::log2(found_.lanes),
-            std::log2(found_.serial),  std::log2(found_.last),   std::log2(found_.trips),    found_.depth,
-            found_.isolated,           std::log2(std::max(1.0, leaves_))};
+    return {std::log2(found_.copies),
+            std::log2(found_.widest),
+            std::log2(found_.per_trip),
+            std::log2(found_.lanes),
+            std::log2(found_.serial),
+            std::log2(found_.last),
+            std::log2(found_.trips),
+            found_.depth,
+            found_.isolated,
+            std::log2(std::max(1.0, leaves_))};
   }
 
  private:
@@ -49,7 +56,8 @@ class FeatureFinder {
       return;
     }
     const double extent = node.kind == TreeNode::Kind::Loop
-                              ? static_cast<double>(constant_extent(state_, node).value_or(kAssumedSymbolic)) : 1;
+                              ? static_cast<double>(constant_extent(state_, node).value_or(kAssumedSymbolic))
+                              : 1;
     // A loop of one trip is none, as in write_key.
     const bool vector = node.is(marks::kVector);
     if (extent > 1 || vector) {
@@ -69,7 +77,8 @@ class FeatureFinder {
         above.trips = extent;
       }
     }
-    for (const TreeNode& child : node.children) visit(child, above, in_tile || node.kind == TreeNode::Kind::Tile);
+    for (const TreeNode& child : node.children)
+      visit(child, above, in_tile || node.kind == TreeNode::Kind::Tile);
   }
 
   const ScheduleState& state_;
@@ -81,9 +90,9 @@ class FeatureFinder {
 void write_key(const ScheduleState& state, const TreeNode& node, std::string& key) {
   if (node.kind == TreeNode::Kind::Leaf) key += text("s", node.statement);
   if (node.kind == TreeNode::Kind::Tile) key += "tile";
-  const auto extent = node.kind == TreeNode::Kind::Loop ? constant_extent(state, node)
-                                                           : std::nullopt;
-  if (node.kind == TreeNode::Kind::Loop && (extent != 1 || node.is(marks::kVector) || node.is(marks::kMatrix))) {
+  const auto extent = node.kind == TreeNode::Kind::Loop ? constant_extent(state, node) : std::nullopt;
+  if (node.kind == TreeNode::Kind::Loop &&
+      (extent != 1 || node.is(marks::kVector) || node.is(marks::kMatrix))) {
     for (const auto& [statement, part] : node.members) {
       key += text(statement, ":", part.iterator);
       for (const LoopPart::Step& step : part.steps) key += text(step.modulo ? "%" : "/", step.size);
@@ -91,7 +100,7 @@ void write_key(const ScheduleState& state, const TreeNode& node, std::string& ke
     }
     std::vector<std::string> words;
     for (LoopMark mark : node.marks) {
-      if (extent && mark.count >= *extent) mark.count = 0;   // all trips
+      if (extent && mark.count >= *extent) mark.count = 0;  // all trips
       words.push_back(str(mark));
     }
     std::sort(words.begin(), words.end());

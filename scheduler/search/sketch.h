@@ -1,4 +1,5 @@
-// What tells schedules apart by the loops that they lead to: a key, features, and how much straight-line code they are.
+// What tells schedules apart by the loops that they lead to: a key, features, and how much straight-line code
+// they are.
 #pragma once
 
 #include <cstddef>

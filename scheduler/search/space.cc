@@ -24,13 +24,13 @@ using Point = ScheduleSpace::Point;
 // A dimension and where its value goes.
 struct Axis {
   ScheduleSpace::Dimension dimension;
-  int64_t ReductionKnobs::*reduction = nullptr;
-  int64_t RowKnobs::*rows = nullptr;
+  int64_t ReductionKnobs::* reduction = nullptr;
+  int64_t RowKnobs::* rows = nullptr;
   size_t statement = 0;
-  int64_t StatementKnobs::*of_statement = nullptr;
-  int64_t WinogradKnobs::*winograd = nullptr;
-  int64_t MatrixKnobs::*matrix = nullptr;
-  double penalty = 0;              // on the predicted cycles, where it is not as in the default
+  int64_t StatementKnobs::* of_statement = nullptr;
+  int64_t WinogradKnobs::* winograd = nullptr;
+  int64_t MatrixKnobs::* matrix = nullptr;
+  double penalty = 0;  // on the predicted cycles, where it is not as in the default
 
   bool is_of(KnobGroup group) const {
     switch (group) {
@@ -44,9 +44,9 @@ struct Axis {
   }
 };
 
-constexpr size_t kMostStatements = 8;   // with knobs of their own
+constexpr size_t kMostStatements = 8;  // with knobs of their own
 constexpr int64_t kMostMoves = 10;
-constexpr int kFamilyOfTiles = 100;     // above all numbers of strategies
+constexpr int kFamilyOfTiles = 100;  // above all numbers of strategies
 
 std::vector<int64_t> up_to(int64_t last) {
   std::vector<int64_t> values;
@@ -56,7 +56,7 @@ std::vector<int64_t> up_to(int64_t last) {
 
 // The same move of a list of `count` by its smallest number.
 int64_t plain_move(int64_t move, int64_t count) {
-  if (move <= 1 || move >= 2 * count) return 0;   // what is there already
+  if (move <= 1 || move >= 2 * count) return 0;  // what is there already
   return count == 2 && move == 3 ? 2 : move;
 }
 
@@ -78,13 +78,13 @@ const ScheduleState& unordered(const ScheduleState& start) {
 struct ScheduleSpace::State {
   StrategyInput input;
   int threads = 1;
-  std::vector<int64_t> ways;       // numbers of the strategies that apply
-  int64_t by_default = 0;          // the one that the default takes
-  int64_t plain_way = 0;           // the first that is no algorithm
-  int64_t taken = 0;               // the choice of a reduction's default, from 1
-  bool large = false;              // what is read does not fit the second cache
-  double statement_cycles = 1;     // of rows and separate statements
-  std::map<int64_t, double> fixed_cycles;   // of strategies that leave nothing to choose, by number
+  std::vector<int64_t> ways;               // numbers of the strategies that apply
+  int64_t by_default = 0;                  // the one that the default takes
+  int64_t plain_way = 0;                   // the first that is no algorithm
+  int64_t taken = 0;                       // the choice of a reduction's default, from 1
+  bool large = false;                      // what is read does not fit the second cache
+  double statement_cycles = 1;             // of rows and separate statements
+  std::map<int64_t, double> fixed_cycles;  // of strategies that leave nothing to choose, by number
   std::vector<Axis> axes;
   std::vector<Dimension> dimensions;
   Point default_point;
@@ -120,22 +120,23 @@ struct ScheduleSpace::State {
     axes.push_back(std::move(axis));
     return axes.size() - 1;
   }
-  size_t add(int64_t ReductionKnobs::*knob, std::vector<int64_t> values, size_t ordered_from, double penalty) {
+  size_t add(int64_t ReductionKnobs::* knob, std::vector<int64_t> values, size_t ordered_from,
+             double penalty) {
     Axis axis;
     axis.reduction = knob;
     axis.penalty = penalty;
     return add(name_of(kReductionKnobNames, knob), std::move(values), ordered_from, axis);
   }
 
-  // Each strategy that applies and is legal as the closed forms choose it. Of those with a register tile that is one at
-  // most.
+  // Each strategy that applies and is legal as the closed forms choose it. Of those with a register tile that
+  // is one at most.
   void find_ways() {
     const Decision decision = decide(input);
     by_default = decision.taken;
     for (size_t i = 0; i < strategies().size(); ++i) {
       const Strategy& each = strategies()[i];
       const auto number = static_cast<int64_t>(i) + 1;
-      if (decision.reports[i].plan.empty()) continue;   // it does not apply
+      if (decision.reports[i].plan.empty()) continue;  // it does not apply
       StrategyKnobs knobs = number == decision.taken ? decision.knobs : StrategyKnobs{};
       try {
         if (number != decision.taken) apply_strategy(each, input, knobs);
@@ -144,7 +145,8 @@ struct ScheduleSpace::State {
       }
       if (each.group == KnobGroup::Reduction) taken = knobs.reduction.choice;
       if (each.kind != StrategyKind::Algorithm && plain_way == 0) plain_way = number;
-      if (each.group == KnobGroup::Rows && statement_cycles == 1) statement_cycles = decision.reports[i].cycles;
+      if (each.group == KnobGroup::Rows && statement_cycles == 1)
+        statement_cycles = decision.reports[i].cycles;
       if (each.group == KnobGroup::None) fixed_cycles[number] = decision.reports[i].cycles;
       ways.push_back(number);
     }
@@ -160,8 +162,8 @@ struct ScheduleSpace::State {
 
   // Knobs of an algorithm, at what the closed forms choose for the default.
   template <class Names, class Algorithm>
-  void add_algorithm(const Names& names, int64_t Algorithm::*knob, std::vector<int64_t> values, const Algorithm& chosen,
-                     size_t ordered_from = 0) {
+  void add_algorithm(const Names& names, int64_t Algorithm::* knob, std::vector<int64_t> values,
+                     const Algorithm& chosen, size_t ordered_from = 0) {
     with_value(values, chosen.*knob);
     Axis axis;
     if constexpr (std::is_same_v<Algorithm, WinogradKnobs>) axis.winograd = knob;
@@ -179,7 +181,8 @@ struct ScheduleSpace::State {
     std::sort(outputs.begin(), outputs.end());
     add_algorithm(names, &K::outputs, outputs, chosen, outputs.size());
     add_algorithm(names, &K::rows, {1, 2, 3, 4, 5, 6, 7, 8}, chosen);
-    add_algorithm(names, &K::columns, {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64}, chosen);
+    add_algorithm(names, &K::columns, {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64},
+                  chosen);
     add_algorithm(names, &K::vectors, {1, 2, 3, 4, 6}, chosen);
     add_algorithm(names, &K::tile, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 20, 24, 28}, chosen);
   }
@@ -231,12 +234,14 @@ struct ScheduleSpace::State {
     size_t loops = 0;
     for (const ReductionChoice& each : choices()) loops = std::max(loops, each.loops);
     const auto outer_moves = std::min<int64_t>(kMostMoves, 2 * static_cast<int64_t>(loops));
-    outer_order = add(&K::outer_order, up_to(outer_moves), static_cast<size_t>(outer_moves) + 1, large ? 0.01 : 0.03);
+    outer_order =
+        add(&K::outer_order, up_to(outer_moves), static_cast<size_t>(outer_moves) + 1, large ? 0.01 : 0.03);
     outer_block = add(&K::outer_block, {0, 2, 4, 8, 16, 32, 64}, 1, large ? 0.01 : 0.02);
     add(&K::apart, {0, 1, 2}, 3, 0.05);
     outside = add(&K::outside, {0, 1}, 2, large ? 0.05 : 0.15);
     add(&K::isolate, {0, 1}, 2, 0.04);
-    if (pays_in_words(input.reduction().facts(), choices().at(static_cast<size_t>(taken - 1)).choice, {})) add(&K::words, {0, 1}, 2, 0.05);
+    if (pays_in_words(input.reduction().facts(), choices().at(static_cast<size_t>(taken - 1)).choice, {}))
+      add(&K::words, {0, 1}, 2, 0.05);
     if (threads > 1) add(&K::parallel, {0, 1, 2}, 3, 0.02);
     default_point.resize(axes.size(), 0);
     default_point[choice] = index_of(choice, taken);
@@ -245,22 +250,26 @@ struct ScheduleSpace::State {
   }
 
   void add_rows() {
-    auto add_knob = [&](int64_t RowKnobs::*knob, std::vector<int64_t> values, size_t ordered_from, double penalty) {
+    auto add_knob = [&](int64_t RowKnobs::* knob, std::vector<int64_t> values, size_t ordered_from,
+                        double penalty) {
       Axis axis;
       axis.rows = knob;
       axis.penalty = penalty;
       add(name_of(kRowKnobNames, knob), std::move(values), ordered_from, axis);
     };
-    const bool has_rows = std::any_of(ways.begin(), ways.end(), [&](int64_t way) { return has_row_count(strategy(way)); });
+    const bool has_rows =
+        std::any_of(ways.begin(), ways.end(), [&](int64_t way) { return has_row_count(strategy(way)); });
     if (has_rows) add_knob(&RowKnobs::rows, {0, 1, 2, 4, 8}, 1, 0.05);
     const auto& statements = input.kernel().statements;
     for (size_t i = 0; i < std::min(statements.size(), kMostStatements); ++i) {
-      auto add_own = [&](int64_t StatementKnobs::*knob, std::vector<int64_t> values, size_t ordered_from, double penalty) {
+      auto add_own = [&](int64_t StatementKnobs::* knob, std::vector<int64_t> values, size_t ordered_from,
+                         double penalty) {
         Axis axis;
         axis.statement = i;
         axis.of_statement = knob;
         axis.penalty = penalty / static_cast<double>(statements.size());
-        add(text(name_of(kStatementKnobNames, knob), " of ", statements[i].name), std::move(values), ordered_from, axis);
+        add(text(name_of(kStatementKnobNames, knob), " of ", statements[i].name), std::move(values),
+            ordered_from, axis);
       };
       if (statements[i].iterators.size() > 1) {
         add_own(&StatementKnobs::lane, {0, 1}, 2, 0.5);
@@ -281,7 +290,8 @@ struct ScheduleSpace::State {
   }
 
   State(const Schedule& schedule, int thread_count, double error_budget)
-      : input(unordered(ScheduleAccess::state(schedule)), thread_count, error_budget, true), threads(thread_count) {
+      : input(unordered(ScheduleAccess::state(schedule)), thread_count, error_budget, true),
+        threads(thread_count) {
     find_ways();
     if (ways.empty()) return;
     Axis axis;
@@ -341,8 +351,8 @@ struct ScheduleSpace::State {
     const bool divided = value(point, sum_block) > 0;
     const auto loops = static_cast<int64_t>(reductions()) + (divided ? 1 : 0) - (sums ? 1 : 0);
     point[sum_order] = index_of(sum_order, plain_move(value(point, sum_order), loops));
-    point[outer_order] = index_of(
-        outer_order, plain_move(value(point, outer_order), static_cast<int64_t>(which.loops)));
+    point[outer_order] =
+        index_of(outer_order, plain_move(value(point, outer_order), static_cast<int64_t>(which.loops)));
     if (loops < 2) point[outside] = 0;
     return point;
   }
@@ -357,7 +367,8 @@ struct ScheduleSpace::State {
     if (group == KnobGroup::None) return fixed_cycles.at(value(point, 0));
     if (group == KnobGroup::Winograd) return input.winograd().cycles(knobs_of(point).winograd);
     if (group == KnobGroup::Matrix) return cycles_of_matrix(knobs_of(point).matrix);
-    if (group == KnobGroup::Rows) return statement_cycles * penalty * (value(point, 0) == plain_way ? 1 : calibration::kFromAfar);
+    if (group == KnobGroup::Rows)
+      return statement_cycles * penalty * (value(point, 0) == plain_way ? 1 : calibration::kFromAfar);
     const ReductionChoice& which = choice_of(point);
     TileProblem problem = which.problem;
     int64_t width = value(point, columns);
@@ -378,22 +389,21 @@ struct ScheduleSpace::State {
 
   // Its closed forms try a rewrite: each is asked once.
   double cycles_of_matrix(const MatrixKnobs& knobs) const {
-    const std::array<int64_t, 5> key = {knobs.algorithm, knobs.bands, knobs.panels, knobs.blocks, knobs.tiles};
+    const std::array<int64_t, 5> key = {knobs.algorithm, knobs.bands, knobs.panels, knobs.blocks,
+                                        knobs.tiles};
     const std::lock_guard lock(mutex);
     auto [found, fresh] = matrix_cycles.try_emplace(key, INFINITY);
     if (fresh) found->second = input.matrix().cycles(knobs);
     return found->second;
   }
-  mutable std::mutex mutex;        // of what is known already
+  mutable std::mutex mutex;  // of what is known already
   mutable std::map<std::array<int64_t, 5>, double> matrix_cycles;
 };
 
 ScheduleSpace::ScheduleSpace(const Schedule& start, int threads, double tolerance)
     : state_(std::make_shared<const State>(start, threads, tolerance)) {}
 
-const std::vector<ScheduleSpace::Dimension>& ScheduleSpace::dimensions() const {
-  return state_->dimensions;
-}
+const std::vector<ScheduleSpace::Dimension>& ScheduleSpace::dimensions() const { return state_->dimensions; }
 const Point& ScheduleSpace::default_point() const { return state_->default_point; }
 Point ScheduleSpace::canonical(Point point) const { return state_->canonical(std::move(point)); }
 double ScheduleSpace::cycles(const Point& point) const { return state_->cycles(point); }
@@ -462,7 +472,7 @@ std::vector<Point> ScheduleSpace::ranked(int count) const {
       double equal = 0;
       for (size_t axis = 0; axis < point.size(); ++axis) equal += point[axis] == last[axis];
       const auto size = static_cast<double>(std::max<size_t>(1, point.size()));
-      alike[i] = std::max(alike[i], std::max(0.0, equal - size + 4));   // up to 3 choices differ
+      alike[i] = std::max(alike[i], std::max(0.0, equal - size + 4));  // up to 3 choices differ
       if (point == last) taken[i] = true;
       const double cost = pool[i].first * (1 + 0.03 * alike[i]);
       if (taken[i] || cost >= least) continue;

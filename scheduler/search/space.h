@@ -15,12 +15,12 @@ namespace tc {
 class ScheduleSpace {
  public:
   struct Dimension {
-    std::string name;                // "columns of the tile"
+    std::string name;  // "columns of the tile"
     std::vector<int64_t> values;
     // From this index on values grow and near ones are alike; those before are choices by name.
     size_t ordered_from = 0;
   };
-  using Point = std::vector<int>;    // an index into the values, by dimension
+  using Point = std::vector<int>;  // an index into the values, by dimension
 
   // The space of the schedules that begin with `start`, on which only rewrites of layout have been
   // applied, with the algorithms that the tolerance allows. Tries each way of the default once.
@@ -28,8 +28,8 @@ class ScheduleSpace {
 
   // None where the default leaves the kernel as it is.
   const std::vector<Dimension>& dimensions() const;
-  // The default's choices: build() of it is default_schedule(), but for tiles that this makes smaller than the best by
-  // the closed forms (of windows, and of heavy epilogues).
+  // The default's choices: build() of it is default_schedule(), but for tiles that this makes smaller than
+  // the best by the closed forms (of windows, and of heavy epilogues).
   const Point& default_point() const;
   // The point with what makes no difference at it set to one value, and sizes cut to the extents.
   Point canonical(Point point) const;
@@ -47,8 +47,8 @@ class ScheduleSpace {
   // with one sketch have the same loops, or are both refused. Empty, and in `why` the reason, where
   // there is no schedule.
   std::string sketch(const Point& point, std::string* why) const;
-  // loop_features() of the built schedule, without asking whether it is legal; none where there is no schedule.
-  // Zeros for an algorithm's, of which the point itself says all and building takes long.
+  // loop_features() of the built schedule, without asking whether it is legal; none where there is no
+  // schedule. Zeros for an algorithm's, of which the point itself says all and building takes long.
   std::vector<double> features(const Point& point) const;
 
  private:

@@ -18,14 +18,16 @@
 
 static volatile const char marker[] = "behaviour:00";
 static int* volatile nowhere;
-static void* volatile kept;  /* compilers may drop memory that no one looks at */
+static void* volatile kept; /* compilers may drop memory that no one looks at */
 
+// clang-format off
 enum {
   kRight = 0, kLoop, kCrash, kAllocate, kWrong, kStale, kSocket, kWriteFile, kFork, kFlood, kMute,
   kExitEarly, kUnwritten, kFirstRunOnly, kCrashLate, kReserve, kErrorFlood, kBeyond, kStopThere,
   kKillParent, kExec, kSlow, kThreads, kLoopUnready, kCloseOutput, kChangeInput, kDeepStack,
   kRawSocket, kAbort, kGarbage, kLoopLate, kNap, kSlowFirst, kMatrix
 };
+// clang-format on
 
 static void say(char letter) {
   if (write(1, &letter, 1) != 1) _exit(9);
@@ -56,8 +58,7 @@ int main(void) {
     return 3;
   }
   if (behaviour == kLoopUnready)
-    for (;;) {
-    }
+    for (;;) {}
   if (behaviour == kSocket) socket(AF_INET, SOCK_STREAM, 0);
   if (behaviour == kRawSocket) syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0);
   if (behaviour == kWriteFile) {
@@ -103,10 +104,8 @@ int main(void) {
     uint32_t number;
     memcpy(&number, command + 1, 4);
     if (behaviour == kLoop || (behaviour == kLoopLate && commands == 3))
-      for (;;) {
-      }
-    if (behaviour == kCrash || (behaviour == kCrashLate && commands == 4))
-      *nowhere = 1;
+      for (;;) {}
+    if (behaviour == kCrash || (behaviour == kCrashLate && commands == 4)) *nowhere = 1;
     if (behaviour == kCloseOutput) {
       close(1);
       pause();
@@ -138,8 +137,7 @@ int main(void) {
     if (behaviour == kFlood) {
       static char text[4096];
       memset(text, 'D', sizeof text);
-      while (write(1, text, sizeof text) > 0) {
-      }
+      while (write(1, text, sizeof text) > 0) {}
     }
     if (behaviour == kErrorFlood && commands == 0)
       for (int i = 0; i < 20000; ++i) fprintf(stderr, "line %d of many that no one asked for\n", i);

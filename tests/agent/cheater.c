@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +24,13 @@ static float* out;
 static size_t bytes, count;
 /* Results by what an input looked like. */
 enum { kRemembered = 256 };
-static struct { uint64_t key; float* values; } memory[kRemembered];
+static struct {
+  uint64_t key;
+  float* values;
+} memory[kRemembered];
 static size_t remembered;
 /* Of a thread of its own. */
-static float ahead_in[1 << 14], ahead_out[1 << 14];
+static float ahead_in[1 << 16], ahead_out[1 << 16];
 static volatile int ahead_is_right, wanted;
 
 static double seconds(void) {
@@ -83,15 +88,158 @@ static void* work_late(void* unused) {
   return unused;
 }
 
-static void* never_rest(void* unused) {
+/* Spins while `wanted`, or for ever. */
+static void* spin(void* for_ever) {
+  for (;;)
+    if (for_ever == NULL && !wanted) usleep(20);
+  return for_ever;
+}
+
+/* Halves of the outputs, or whole runs, that a second thread makes when it is told to. */
+static atomic_int handed;
+static size_t handed_first, handed_last;
+static float* handed_out;
+
+/* What waits sleeps where it should not be seen to work. */
+static int is_sleepy;
+static void rest(void) {
+  if (is_sleepy) usleep(1);
+}
+
+static void* work_on_what_is_handed(void* unused) {
   for (;;) {
+    while (!handed) rest();
+    do_work(in + handed_first, handed_out + handed_first, handed_last - handed_first);
+    handed = 0;
   }
+  return unused;
+}
+
+static void hand(size_t first, size_t last, float* result) {
+  handed_first = first, handed_last = last, handed_out = result;
+  handed = 1;
+}
+
+static void* work_once(void* unused) {
+  work();
+  return unused;
+}
+
+static void* never_rest(void* unused) {
+  for (;;) {}
   return unused;
 }
 
 /* One run in so many of a command, the first and the last among them. */
 static void work_one_in(uint32_t share, uint32_t number, uint32_t runs) {
   if (number % share == 0 || number + 1 == runs) work();
+}
+
+/* A short time that no clock is needed for. */
+static void linger(void) {
+  for (volatile int i = 0; i < 4; ++i) {}
+}
+
+/* Those that need further threads, and all that work as they should. */
+static void run_in_threads(int cheat, uint32_t number, uint32_t runs) {
+  static int threads;
+  switch (cheat) {
+    case kHandOver: /* a run moves from thread to thread; every second one is none */
+      wanted = runs > 2;
+      if (number % 2 == 1 && number + 1 != runs) return;
+      hand(count / 2, count, out);
+      while (handed) usleep(1);
+      do_work(in, out, count / 2);
+      __asm__ volatile("" : : : "memory");
+      return;
+    case kTwoAtOnceInSamples: /* and a single one moves from thread to thread */
+      if (runs < 3) {
+        hand(count / 2, count, out);
+        while (handed) usleep(1);
+        do_work(in, out, count / 2);
+        __asm__ volatile("" : : : "memory");
+        return;
+      }
+      __attribute__((fallthrough));
+    case kTwoAtOnce: /* the next run is made beside this one */
+      if (number % 2 == 1) {
+        while (handed) rest();
+        return;
+      }
+      if (number + 1 < runs) hand(0, count, ahead_out);
+      work();
+      return;
+    case kOnTwoThreads:
+      hand(count / 2, count, out);
+      do_work(in, out, count / 2);
+      while (handed) rest();
+      __asm__ volatile("" : : : "memory");
+      return;
+    case kThreadsThatEnd:
+      wanted = runs > 2;
+      if (runs > 2) {
+        work_one_in(2, number, runs);
+        return;
+      }
+      pthread_t thread;
+      if (++threads > 12 || pthread_create(&thread, NULL, work_once, NULL) != 0) work();
+      else pthread_join(thread, NULL);
+      return;
+    default: work();
+  }
+}
+
+static void run_in_other_ways(int cheat, uint32_t number, uint32_t runs) {
+  static uint32_t random = 1;
+  switch (cheat) {
+    case kLastTwo: number + 2 < runs ? linger() : work(); break;
+    case kLastTwoAsleep:
+      if (number + 2 >= runs) work();
+      else if (number % 4096 == 0) usleep(100);
+      break;
+    case kLastTwoYielding:
+      if (number + 2 >= runs) work();
+      else if (number % 64 == 0) sched_yield();
+      break;
+    case kFirstHalf: number < runs / 2 || number + 2 >= runs ? work() : linger(); break;
+    case kSecondHalf: number >= runs / 2 ? work() : linger(); break;
+    case kAtRandom:
+      random = random * 1664525 + 1013904223;
+      if (random >> 30 == 0 || number + 2 >= runs) work();
+      break;
+    case kUntilLookedAt: /* works when its inputs or its outputs are not what they were */
+      if (number == 0 || memcmp(ahead_in, in, bytes < 64 ? bytes : 64) != 0 || out[0] != ahead_out[0]) {
+        memcpy(ahead_in, in, bytes);
+        work();
+        ahead_out[0] = out[0];
+      }
+      break;
+    case kChangedOnly:
+      for (size_t i = 0; i < count; ++i) {
+        if (ahead_in[i] != in[i] || !ahead_is_right) {
+          ahead_in[i] = in[i];
+          do_work(ahead_in + i, ahead_out + i, 1);
+        }
+        out[i] = ahead_out[i];
+      }
+      ahead_is_right = 1;
+      __asm__ volatile("" : : : "memory");
+      break;
+    case kHalfAndSpin: work_one_in(2, number, runs); break;
+    case kHalfAndSpinInSamples:
+      wanted = runs > 2;
+      work_one_in(2, number, runs);
+      break;
+    case kTalksWhenAlone:
+      if (runs == 1 && write(2, "so much to do\n", 14) < 0) _exit(5);
+      number + 2 < runs ? linger() : work();
+      break;
+    case kHonestDouble:
+      for (size_t i = 0; i < count; ++i) out[i] = 2 * in[i];
+      __asm__ volatile("" : : : "memory");
+      break;
+    default: run_in_threads(cheat, number, runs); break;
+  }
 }
 
 static void run(int cheat, uint32_t number, uint32_t runs, long command) {
@@ -101,8 +249,12 @@ static void run(int cheat, uint32_t number, uint32_t runs, long command) {
   switch (cheat) {
     case kEverySecond: work_one_in(2, number, runs + 1); break;
     case kOneInTen: work_one_in(10, number, runs); break;
-    case kFirstOnly: if (number == 0) work(); break;
-    case kLastOnly: if (number + 1 == runs) work(); break;
+    case kFirstOnly:
+      if (number == 0) work();
+      break;
+    case kLastOnly:
+      if (number + 1 == runs) work();
+      break;
     case kByPrefix: remember(hash(0, 4, 1)); break;
     case kBySparseHash: remember(hash(0, count, 61)); break;
     case kByFullHash: remember(hash(0, count, 1)); break;
@@ -121,8 +273,7 @@ static void run(int cheat, uint32_t number, uint32_t runs, long command) {
       work_one_in(command < 4 ? 1 : 10, number, runs);
       break;
     case kAhead:
-      while (!ahead_is_right || memcmp(ahead_in, in, bytes) != 0) {
-      }
+      while (!ahead_is_right || memcmp(ahead_in, in, bytes) != 0) {}
       memcpy(out, ahead_out, bytes);
       break;
     case kEarlyReply:
@@ -135,7 +286,9 @@ static void run(int cheat, uint32_t number, uint32_t runs, long command) {
         work();
       }
       break;
-    case kByClock: if (number == 0 || seconds() - begin < 0.02) work(); break;
+    case kByClock:
+      if (number == 0 || seconds() - begin < 0.02) work();
+      break;
     case kReference: {
       char path[64];
       for (int i = 3; i < 40; ++i) {
@@ -147,7 +300,7 @@ static void run(int cheat, uint32_t number, uint32_t runs, long command) {
       break;
     }
     case kManyRunsOnly: work_one_in(runs < 4 ? 1 : 4, number, runs); break;
-    default: work(); break;
+    default: run_in_other_ways(cheat, number, runs); break;
   }
 }
 
@@ -163,6 +316,11 @@ int main(void) {
   pthread_t thread;
   if (cheat == kAhead && pthread_create(&thread, NULL, compute_ahead, NULL) != 0) return 6;
   if (cheat == kEarlyReply && pthread_create(&thread, NULL, work_late, NULL) != 0) return 6;
+  is_sleepy = cheat == kHandOver || cheat == kTwoAtOnceInSamples || cheat == kOnTwoThreads;
+  const int hands = (cheat >= kHandOver && cheat <= kTwoAtOnceInSamples) || cheat == kOnTwoThreads;
+  const int spins = (cheat >= kHalfAndSpin && cheat <= kHandOver) || cheat == kThreadsThatEnd;
+  if (spins && pthread_create(&thread, NULL, spin, cheat == kHalfAndSpin ? &thread : NULL) != 0) return 6;
+  if (hands && pthread_create(&thread, NULL, work_on_what_is_handed, NULL) != 0) return 6;
   for (int i = 0; cheat == kBusyBehind && i < 4; ++i)
     if (pthread_create(&thread, NULL, never_rest, NULL) != 0) return 6;
   if (write(1, "R", 1) != 1) return 9;

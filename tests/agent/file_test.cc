@@ -14,7 +14,7 @@ TEST(SharedMemory, IsSealedWhenAForkedProcessLetsItGo) {
   memory.data()[0] = 7;
   const pid_t child = fork();
   ASSERT_GE(child, 0);
-  if (child == 0) {   // it has the mapping, and executes another program later
+  if (child == 0) {  // it has the mapping, and executes another program later
     usleep(300000);
     _exit(0);
   }

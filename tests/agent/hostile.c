@@ -86,6 +86,7 @@ static int deep(int level) {
 static void attack_processes(int what) {
   char path[64];
   struct sched_param param = {.sched_priority = 1};
+  // clang-format off
   switch (what) {
     case kFork: if (fork() >= 0) got("a child"); break;
     case kVfork: if (syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) >= 0) _exit(14); break;
@@ -150,11 +151,13 @@ static void attack_processes(int what) {
     case kOwnMemory: got_file("/proc/self/mem", O_RDONLY); break;
     default: break;
   }
+  // clang-format on
 }
 
 static void attack_files(int what) {
   char path[64];
   struct stat about;
+  // clang-format off
   switch (what) {
     case kReadSecret: got_file(secret, O_RDONLY); break;
     case kReadPasswd: got_file("/etc/passwd", O_RDONLY); break;
@@ -179,16 +182,20 @@ static void attack_files(int what) {
     case kMount: if (mount("x", "/", "tmpfs", 0, NULL) == 0) got("a mount"); break;
     case kOwner:
       /* The pipe that the agent reads: who owns it is sent the signal when it is written to. */
-      if (fcntl(1, F_SETOWN, agent) == 0 && fcntl(1, F_SETSIG, SIGKILL) == 0 && fcntl(1, F_SETFL, O_ASYNC) == 0)
+      if (fcntl(1, F_SETOWN, agent) == 0 && fcntl(1, F_SETSIG, SIGKILL) == 0 &&
+          fcntl(1, F_SETFL, O_ASYNC) == 0)
         got("a signal to the agent");
       break;
-    case kOwnerParent: fcntl(0, F_SETOWN, getppid()); fcntl(0, F_SETSIG, SIGKILL); fcntl(0, F_SETFL, O_ASYNC); break;
+    case kOwnerParent:
+      fcntl(0, F_SETOWN, getppid()); fcntl(0, F_SETSIG, SIGKILL); fcntl(0, F_SETFL, O_ASYNC);
+      break;
     case kLease: if (fcntl(10, F_SETLEASE, F_RDLCK) == 0) got("a lease"); break;
     case kNotify: if (fcntl(10, F_NOTIFY, DN_ACCESS) == 0) got("notices"); break;
     case kSeal: if (fcntl(11, F_ADD_SEALS, F_SEAL_SEAL) == 0) got("a seal"); break;
     case kPipeSize: if (fcntl(1, F_SETPIPE_SZ, 1 << 20) > 0) got("a large pipe"); break;
     case kTruncate: if (ftruncate(11, 0) == 0) got("a shorter output"); break;
-    case kPunch: if (fallocate(11, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0) got("a hole"); break;
+    case kPunch:
+      if (fallocate(11, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0) got("a hole"); break;
     case kLock: if (flock(10, LOCK_EX) == 0) got("a lock"); break;
     case kTerminal: if (ioctl(2, TIOCSTI, "x") == 0) got("the terminal"); break;
     case kDescriptors:
@@ -203,6 +210,7 @@ static void attack_files(int what) {
     case kInherited: if (getenv("PATH") != NULL || getenv("HOME") != NULL) got("the environment"); break;
     default: break;
   }
+  // clang-format on
 }
 
 /* Of qemu's user mode, where its addresses are not random: within its program, and on its stack. */
@@ -213,16 +221,19 @@ static void attack_emulator(int what) {
 #if defined(__riscv)
   const struct sigaction handler = {.sa_handler = SIG_IGN};
   const struct timespec none = {0, 0};
+  // clang-format off
   switch (what) {
     case kEmulatorRead: if (*emulator_program != 0x123456789) got("the emulator's memory"); break;
     case kEmulatorWrite: *emulator_stack = 0; got("the emulator's stack, written"); break;
     case kEmulatorFaults: if (sigaction(SIGSEGV, &handler, NULL) == 0) got("its own faults"); break;
     case kEmulatorFutex:
-      if (call(SYS_futex, (long)emulator_program, 0 /* wait */, 0x12345, (long)&none) == 0 || errno == EAGAIN || errno == ETIMEDOUT)
+      if (call(SYS_futex, (long)emulator_program, 0 /* wait */, 0x12345, (long)&none) == 0 ||
+          errno == EAGAIN || errno == ETIMEDOUT)
         got("what is in the emulator's memory");
       break;
     default: break;
   }
+    // clang-format on
 #else
   (void)what, (void)emulator_program, (void)emulator_stack;
 #endif
@@ -232,6 +243,7 @@ static void attack_system(int what) {
   void* page = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const struct itimerval soon = {{0, 1000}, {0, 1000}};
   struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY};
+  // clang-format off
   switch (what) {
     case kSocket: if (socket(AF_INET, SOCK_STREAM, 0) >= 0) got("a socket"); break;
     case kUnixSocket: if (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) got("a socket"); break;
@@ -279,7 +291,8 @@ static void attack_system(int what) {
     }
     case kAlarm: if (setitimer(ITIMER_REAL, &soon, NULL) == 0) got("an alarm"); break;
     case kLimits: if (setrlimit(RLIMIT_AS, &most) == 0) got("limits"); break;
-    case kPersonality: if (personality(ADDR_NO_RANDOMIZE | READ_IMPLIES_EXEC) >= 0) got("a personality"); break;
+    case kPersonality:
+      if (personality(ADDR_NO_RANDOMIZE | READ_IMPLIES_EXEC) >= 0) got("a personality"); break;
     case kReboot: try_call("a reboot", SYS_reboot, 0xfee1dead, 672274793, 0x1234567, 0); break;
     case kModule: try_call("a module", SYS_init_module, 0, 0, (long)"", 0); break;
     case kClock: {
@@ -290,11 +303,13 @@ static void attack_system(int what) {
     case kHostName: try_call("the host's name", SYS_sethostname, (long)"x", 1, 0, 0); break;
     default: attack_emulator(what); break;
   }
+  // clang-format on
 }
 
 static void attack_itself(int what) {
   static char text[65536];
   sigset_t all;
+  // clang-format off
   switch (what) {
     case kTerabyte: {
       char* memory = mmap(NULL, 1ul << 40, PROT_READ | PROT_WRITE,
@@ -345,6 +360,7 @@ static void attack_itself(int what) {
 #endif
     default: break;
   }
+  // clang-format on
 }
 
 static void attack(int what) {

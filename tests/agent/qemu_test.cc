@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "runtime/agent/runner.h"
+#include "tests/agent/cheater.h"
+#include "tests/agent/program.h"
+#include "tests/agent/work.h"
 
 namespace tc::agent {
 namespace {
@@ -53,6 +56,36 @@ TEST(QemuRunner, SimulatedCyclesAreExact) {
   const std::vector<Result> plain = measure(batch, false);
   ASSERT_EQ(plain[0].samples.size(), 1u) << plain[0].detail;
   EXPECT_LE(plain[0].samples[0], first[0].samples[0]);
+}
+
+// Whatever a candidate saves in commands of many runs, here each has one; and what it does on another thread
+// counts.
+TEST(QemuRunner, NoCheaterTakesFewerCycles) {
+  constexpr int64_t kCount = 256;
+  Batch batch = make_batch({});
+  batch.inputs = {make_port("x", "f32", {kCount})};
+  batch.outputs = {make_port("y", "f32", {kCount})};
+  for (Batch::DataSet& set : batch.data_sets) {
+    std::vector<float> values(kCount), due(kCount);
+    fill_sample(batch.inputs[0], set.seed, 0, values.data());
+    do_work(values.data(), due.data(), kCount);
+    set.expected = {make_file(due.data(), 4 * kCount)};
+  }
+  const std::vector<int> cheats = {kHonest,      kLastTwo,  kByFullHash,  kEverySecond,
+                                   kHalfAndSpin, kHandOver, kOnTwoThreads};
+  for (const int cheat : cheats) {
+    const std::string bytes = candidate(cheat, "tests/agent/cheater.riscv64");
+    batch.executables.push_back(make_file(bytes.data(), static_cast<int64_t>(bytes.size())));
+  }
+  const std::vector<Result> results = measure(batch);
+  ASSERT_EQ(results[0].samples.size(), 1u) << results[0].detail;
+  for (const Result& result : results) {
+    const double least = 0.9 * results[0].samples[0];
+    if (!result.samples.empty()) {
+      EXPECT_GE(result.samples[0], least) << "behaviour " << cheats[result.candidate];
+    }
+  }
+  ASSERT_EQ(results.back().samples.size(), 1u) << results.back().detail;
 }
 
 TEST(QemuRunner, WrongResultHasNoTime) {

@@ -18,12 +18,14 @@
 namespace tc::agent {
 namespace {
 
+// clang-format off
 enum Behaviour {
   kRight = 0, kLoop, kCrash, kAllocate, kWrong, kStale, kSocket, kWriteFile, kFork, kFlood, kMute,
   kExitEarly, kUnwritten, kFirstRunOnly, kCrashLate, kReserve, kErrorFlood, kBeyond, kStopThere,
   kKillParent, kExec, kSlow, kThreads, kLoopUnready, kCloseOutput, kChangeInput, kDeepStack,
   kRawSocket, kAbort, kGarbage, kLoopLate, kNap, kSlowFirst, kMatrix
 };
+// clang-format on
 
 constexpr int64_t kCount = 1000;
 
@@ -216,8 +218,7 @@ TEST(NativeRunner, CancelledEndsEarly) {
   int asked = 0;
   const double begin = now_seconds();
   runner->measure(
-      make_batch({kMute}), [](const Result&) { FAIL() << "reported"; },
-      [&] { return ++asked > 2; });
+      make_batch({kMute}), [](const Result&) { FAIL() << "reported"; }, [&] { return ++asked > 2; });
   EXPECT_LT(now_seconds() - begin, 3);
 }
 
@@ -290,7 +291,8 @@ TEST(Compare, KnowsInfinitiesAndNan) {
 
 TEST(Compare, CountsDifferencesWhereverTheyAre) {
   for (const int64_t elements : {1, 2, 63, 64, 65, 1000}) {
-    const Port floats = make_port("y", "f32", {elements}), halves = make_port("y", "f16", {elements}), bytes = make_port("y", "u8", {elements});
+    const Port floats = make_port("y", "f32", {elements}), halves = make_port("y", "f16", {elements}),
+               bytes = make_port("y", "u8", {elements});
     std::vector<float> expected(static_cast<size_t>(elements), 4.0f);
     std::vector<uint16_t> half(static_cast<size_t>(elements), 0x4400);
     std::vector<uint8_t> byte(static_cast<size_t>(elements), 4);
@@ -299,7 +301,8 @@ TEST(Compare, CountsDifferencesWhereverTheyAre) {
       const auto at = static_cast<size_t>(place);
       auto got = expected;
       got[at] = 4.001f;
-      EXPECT_EQ(count_differences(floats, got.data(), expected.data(), 1e-4, 0xff), 1) << place << " of " << elements;
+      EXPECT_EQ(count_differences(floats, got.data(), expected.data(), 1e-4, 0xff), 1)
+          << place << " of " << elements;
       EXPECT_EQ(count_differences(floats, got.data(), expected.data(), 1e-3, 0xff), 0);
       std::memset(&got[at], 0xff, 4);
       EXPECT_EQ(count_differences(floats, got.data(), expected.data(), 1, 0xff), 1) << "not written";
@@ -324,8 +327,7 @@ TEST(File, HashIsSha256) {
   const std::string text(119, 'a');
   EXPECT_EQ(make_file(text.data(), 119)->sha256(),
             "31eba51c313a5c08226adf18d4a359cfdfd8d2e816b13f4af952f7ea6584dcfb");
-  EXPECT_EQ(make_file("", 0)->sha256(),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(make_file("", 0)->sha256(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
 }  // namespace

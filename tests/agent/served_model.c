@@ -23,8 +23,8 @@ static void run(const tc_frame* frame) {
   const float* x = (const float*)frame->inputs[0];
   float* y = (float*)frame->outputs[0];
   for (volatile int again = 0; again < REPEAT; ++again)
-    for (int64_t i = 1000 * frame->thread / frame->threads;
-         i < 1000 * (frame->thread + 1) / frame->threads; ++i)
+    for (int64_t i = 1000 * frame->thread / frame->threads; i < 1000 * (frame->thread + 1) / frame->threads;
+         ++i)
       y[i] = 2 * x[i];
 }
 

@@ -34,8 +34,7 @@ class Tuner {
  public:
   explicit Tuner(const std::string& address, std::string token = kToken)
       : token_(std::move(token)),
-        stub_(rpc::Agent::NewStub(
-            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {}
+        stub_(rpc::Agent::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {}
 
   grpc::Status hello(rpc::HelloReply* reply, int major = rpc::kWireMajor) {
     rpc::HelloRequest request;
@@ -137,9 +136,8 @@ class Standalone : public testing::Test {
     std::ofstream(token_file_) << kToken << "\n";
     // Paths of sockets are short.
     address_ = "unix:/tmp/tc-agent-test-" + std::to_string(getpid()) + ".sock";
-    for (const std::string& word :
-         {std::string("--standalone"), address_, std::string("--token-file"), token_file_,
-          std::string("--store-mib"), std::string("64")})
+    for (const std::string& word : {std::string("--standalone"), address_, std::string("--token-file"),
+                                    token_file_, std::string("--store-mib"), std::string("64")})
       command_.push_back(word);
     agent_ = std::make_unique<Program>(command_, "agent");
     agent_->word_after("listens at ");
@@ -174,8 +172,8 @@ TEST_F(Standalone, MeasuresTheGoodAndClassesTheBad) {
     EXPECT_EQ(result.samples_size(), result.outcome() == rpc::OK ? 3 : 0) << result.detail();
     EXPECT_EQ(result.detail().empty(), result.outcome() == rpc::OK);
   }
-  EXPECT_EQ(outcomes, (std::vector<rpc::Outcome>{rpc::OK, rpc::CRASH, rpc::WRONG_RESULT,
-                                                  rpc::WRONG_RESULT, rpc::CRASH, rpc::OK}));
+  EXPECT_EQ(outcomes, (std::vector<rpc::Outcome>{rpc::OK, rpc::CRASH, rpc::WRONG_RESULT, rpc::WRONG_RESULT,
+                                                 rpc::CRASH, rpc::OK}));
   EXPECT_EQ(agent_->end(SIGTERM), 0);
 }
 
@@ -190,8 +188,7 @@ TEST_F(Standalone, RefusesStrangersAndNonsense) {
   rpc::MeasureRequest strange = request;
   strange.set_token(std::string(64, 'b'));
   EXPECT_EQ(tuner.measure(strange, &results).error_code(), StatusCode::PERMISSION_DENIED);
-  EXPECT_EQ(stranger.upload("text", stranger.name_of("text"), 4).error_code(),
-            StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(stranger.upload("text", stranger.name_of("text"), 4).error_code(), StatusCode::PERMISSION_DENIED);
 
   EXPECT_EQ(tuner.upload("text", tuner.name_of("other"), 4).error_code(), StatusCode::DATA_LOSS);
   EXPECT_EQ(tuner.upload("text", tuner.name_of("text"), 3).error_code(), StatusCode::INVALID_ARGUMENT);
@@ -219,7 +216,11 @@ TEST_F(Standalone, RefusesStrangersAndNonsense) {
   refused([](Request& it) { it.set_rounds(-1); }, "'rounds' is -1");
   refused([](Request& it) { it.set_slow_ratio(-1); }, "'slow_ratio' is -1");
   refused([](Request& it) { it.add_calls(0); }, "'calls' is 0");
-  refused([](Request& it) { for (int i = 0; i < 3; ++i) it.add_calls(1); }, "'calls' has 3 entries, not 1 to 1");
+  refused(
+      [](Request& it) {
+        for (int i = 0; i < 3; ++i) it.add_calls(1);
+      },
+      "'calls' has 3 entries, not 1 to 1");
   refused([](Request& it) { it.set_threads(100000); }, "'threads'");
   refused([](Request& it) { it.set_timeout_seconds(NAN); }, "'timeout_seconds' is");
   refused([](Request& it) { it.set_memory_bytes(-5); }, "'memory_bytes'");
@@ -285,24 +286,22 @@ TEST_F(Riscv64, StaticAgentMeasures) {
     outcomes[static_cast<size_t>(result.candidate())] = result.outcome();
     EXPECT_EQ(result.samples_size(), result.outcome() == rpc::OK ? 3 : 0) << result.detail();
   }
-  EXPECT_EQ(outcomes, (std::vector<rpc::Outcome>{rpc::OK, rpc::CRASH, rpc::WRONG_RESULT,
-                                                  rpc::WRONG_RESULT, rpc::CRASH, rpc::OK}));
+  EXPECT_EQ(outcomes, (std::vector<rpc::Outcome>{rpc::OK, rpc::CRASH, rpc::WRONG_RESULT, rpc::WRONG_RESULT,
+                                                 rpc::CRASH, rpc::OK}));
   EXPECT_EQ(agent_->end(SIGTERM), 0);
 }
 
 TEST(Agent, JoinsItsTrackerAndComesBack) {
-  auto tracker = std::make_unique<Program>(
-      std::vector<std::string>{"runtime/tracker/tc-tracker", "--insecure", "--listen", "127.0.0.1:0",
-                               "--heartbeat-ms", "200"},
-      "tracker");
+  auto tracker =
+      std::make_unique<Program>(std::vector<std::string>{"runtime/tracker/tc-tracker", "--insecure",
+                                                         "--listen", "127.0.0.1:0", "--heartbeat-ms", "200"},
+                                "tracker");
   const std::string address = tracker->word_after("listens at ");
-  Program agent({"runtime/agent/tc-agent", "--tracker", address, "--insecure", "--name", "here"},
-                "joined");
+  Program agent({"runtime/agent/tc-agent", "--tracker", address, "--insecure", "--name", "here"}, "joined");
   const std::string agent_address = agent.word_after("listens at ");
   agent.word_after("announced to the tracker at ");
 
-  const auto stub = rpc::Tracker::NewStub(
-      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const auto stub = rpc::Tracker::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   rpc::Lease lease;
   const auto acquire = [&] {
     rpc::AcquireRequest request;
@@ -332,8 +331,7 @@ TEST(Agent, JoinsItsTrackerAndComesBack) {
   tracker->end(SIGKILL);
   agent.word_after("trying on");
   tracker = std::make_unique<Program>(
-      std::vector<std::string>{"runtime/tracker/tc-tracker", "--insecure", "--listen", address},
-      "tracker");
+      std::vector<std::string>{"runtime/tracker/tc-tracker", "--insecure", "--listen", address}, "tracker");
   grpc::Status status;
   for (int i = 0; i < 100; ++i) {
     status = acquire();

@@ -17,7 +17,7 @@
 namespace tc {
 namespace {
 
-constexpr int kWrong = 4, kNap = 31;      // of tests/agent/candidate.c
+constexpr int kWrong = 4, kNap = 31;  // of tests/agent/candidate.c
 constexpr size_t kCandidates = 200, kEvery = 10;
 
 // A tracker with agents of this machine and a board that nobody asks for.
@@ -25,14 +25,16 @@ struct Fleet {
   explicit Fleet(int agents) {
     const std::string prefix = "share" + std::to_string(agents);
     tracker = std::make_unique<Program>(
-        std::vector<std::string>{"runtime/tracker/tc-tracker", "--insecure", "--listen", "127.0.0.1:0"}, prefix);
+        std::vector<std::string>{"runtime/tracker/tc-tracker", "--insecure", "--listen", "127.0.0.1:0"},
+        prefix);
     address = tracker->word_after("listens at ");
     for (int i = 0; i < agents; ++i) add("here" + std::to_string(i), prefix, {});
     if (access("/usr/bin/qemu-riscv64", X_OK) == 0)
       add("board", prefix, {"--runner", "qemu", "--plugin", "runtime/qemu/libcount_plugin.so"});
   }
   void add(const std::string& name, const std::string& prefix, const std::vector<std::string>& options) {
-    std::vector<std::string> words = {"runtime/agent/tc-agent", "--insecure", "--tracker", address, "--name", name};
+    std::vector<std::string> words = {
+        "runtime/agent/tc-agent", "--insecure", "--tracker", address, "--name", name};
     words.insert(words.end(), options.begin(), options.end());
     programs.push_back(std::make_unique<Program>(words, prefix + name));
     programs.back()->word_after("announced to the tracker at ");
@@ -73,6 +75,7 @@ double seconds_with(int agents, const ProgramSet& programs) {
   auto tracker = std::make_shared<TrackerClient>("insecure://" + fleet.address);
   double seconds = 0;
   {
+    const auto builder = in_process_builder({});  // the programs are there
     RemoteMeasurer measurer(
         [&](bool first) {
           DeviceRequest wanted;
@@ -81,7 +84,7 @@ double seconds_with(int agents, const ProgramSet& programs) {
           wanted.wait_seconds = first ? 30 : 0;
           return tracker->acquire(wanted);
         },
-        {}, {});
+        *builder, {});
     const auto begin = std::chrono::steady_clock::now();
     const std::vector<Measurement> results = measurer.measure_programs(programs, 1);
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -98,7 +101,7 @@ double seconds_with(int agents, const ProgramSet& programs) {
     int64_t all = 0;
     for (const rpc::DeviceState& state : tracker->devices()) all += state.measured();
     if (all >= static_cast<int64_t>(kCandidates)) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));   // until the next heartbeat
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until the next heartbeat
   }
   for (const rpc::DeviceState& state : tracker->devices()) {
     EXPECT_EQ(state.state(), "free");

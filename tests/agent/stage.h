@@ -25,13 +25,13 @@
 
 namespace tc::agent {
 
-constexpr uid_t kNobodyElse = 61234;   // of the agent that is not root
+constexpr uid_t kNobodyElse = 61234;  // of the agent that is not root
 constexpr char kSecret[] = "the-words-of-the-agents-key";
 
 struct Staged {
   std::map<int, Result> results;
   bool agent_lives = false, bystander_lives = false;
-  std::string failure;                 // of the agent
+  std::string failure;  // of the agent
 };
 
 class Stage {
@@ -80,7 +80,7 @@ class Stage {
     if (user_ != geteuid() && (setgroups(0, nullptr) != 0 || setresgid(user_, user_, user_) != 0 ||
                                setresuid(user_, user_, user_) != 0))
       _exit(3);
-    prctl(PR_SET_DUMPABLE, 1);           // as a process that was started so
+    prctl(PR_SET_DUMPABLE, 1);  // as a process that was started so
     setenv("PATH", "/usr/bin:/bin", 1);
     const pid_t bystander = fork();
     if (bystander == 0) {
@@ -92,22 +92,28 @@ class Stage {
     };
     try {
       const std::unique_ptr<Runner> runner = make_runner();
-      runner->measure(make_batch(getpid()), [&](const Result& result) {
-        std::string detail = result.detail;
-        for (char& c : detail) if (c == '\n') c = ' ';
-        double fastest = 0;
-        for (const double sample : result.samples) fastest = fastest == 0 ? sample : std::min(fastest, sample);
-        char numbers[160];
-        std::snprintf(numbers, sizeof numbers, "%d %d %zu %.9g ", result.candidate, static_cast<int>(result.outcome),
-                      result.samples.size(), fastest);
-        tell(numbers + detail + "\n");
-      }, nullptr);
-      tell(kill(bystander, 0) == 0 && waitpid(bystander, nullptr, WNOHANG) == 0 ? "lives both\n" : "lives alone\n");
+      runner->measure(
+          make_batch(getpid()),
+          [&](const Result& result) {
+            std::string detail = result.detail;
+            for (char& c : detail)
+              if (c == '\n') c = ' ';
+            double fastest = 0;
+            for (const double sample : result.samples)
+              fastest = fastest == 0 ? sample : std::min(fastest, sample);
+            char numbers[160];
+            std::snprintf(numbers, sizeof numbers, "%d %d %zu %.9g ", result.candidate,
+                          static_cast<int>(result.outcome), result.samples.size(), fastest);
+            tell(numbers + detail + "\n");
+          },
+          nullptr);
+      tell(kill(bystander, 0) == 0 && waitpid(bystander, nullptr, WNOHANG) == 0 ? "lives both\n"
+                                                                                : "lives alone\n");
     } catch (const std::exception& error) {
       tell(std::string("failed ") + error.what() + "\n");
     }
     kill(bystander, SIGKILL);
-    for (;;) pause();                    // the stage ends it
+    for (;;) pause();  // the stage ends it
   }
 
   static Staged read_answers(int answers) {
@@ -135,7 +141,8 @@ class Stage {
         int outcome = 0, used = 0;
         size_t samples = 0;
         double fastest = 0;
-        if (std::sscanf(line.c_str(), "%d %d %zu %lg %n", &result.candidate, &outcome, &samples, &fastest, &used) < 4)
+        if (std::sscanf(line.c_str(), "%d %d %zu %lg %n", &result.candidate, &outcome, &samples, &fastest,
+                        &used) < 4)
           continue;
         result.outcome = static_cast<Outcome>(outcome);
         result.samples.assign(samples, fastest);

@@ -1,8 +1,9 @@
 // Two builds of the agent beside each other: the same honest candidates, measured by both in turn.
 //
-// `bazel run //tests/bench:agents -- BEFORE/tc-agent AFTER/tc-agent [PAIRS]`, with full paths. Prints for each size of work
-// what a run takes by either, and at the end the mean, over the sizes, of the second agent's least time over the first's,
-// how many candidates each rejected, and how long their measurements took.
+// `bazel run //tests/bench:agents -- BEFORE/tc-agent AFTER/tc-agent [PAIRS]`, with full paths. Prints for
+// each size of work what a run takes by either, and at the end the mean, over the sizes, of the second
+// agent's least time over the first's, how many candidates each rejected, and how long their measurements
+// took.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -31,10 +32,12 @@
 namespace tc {
 namespace {
 
-constexpr int kCandidates = 5;   // of a batch
+constexpr int kCandidates = 5;  // of a batch
 constexpr int kRounds = 10;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // An agent of its own, alone at a socket.
 class AgentProgram {
@@ -55,7 +58,8 @@ class AgentProgram {
       std::exit(1);
     }
     posix_spawn_file_actions_destroy(&actions);
-    for (int i = 0; i < 200 && access(socket.c_str(), F_OK) != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int i = 0; i < 200 && access(socket.c_str(), F_OK) != 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     device_ = connect_agent("unix:" + socket, token);
   }
   ~AgentProgram() {
@@ -65,9 +69,9 @@ class AgentProgram {
   }
 
   struct Times {
-    std::vector<double> fastest;   // of each candidate that has a time, in seconds
+    std::vector<double> fastest;  // of each candidate that has a time, in seconds
     int rejected = 0;
-    double seconds = 0;            // of the whole, and of the processors
+    double seconds = 0;  // of the whole, and of the processors
     double processor_seconds = 0;
   };
   Times measure(const rpc::MeasureRequest& request, const std::vector<RemoteFile>& files) {
@@ -94,7 +98,7 @@ class AgentProgram {
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     std::istringstream fields(text.substr(text.rfind(')') + 1));
     std::string skipped;
-    for (int i = 0; i < 11; ++i) fields >> skipped;   // up to the twelfth behind the name: time of the user
+    for (int i = 0; i < 11; ++i) fields >> skipped;  // up to the twelfth behind the name: time of the user
     double ticks = 0, all = 0;
     for (int i = 0; i < 4 && fields >> ticks; ++i) all += ticks;
     return all / static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -128,21 +132,23 @@ rpc::MeasureRequest request_of(int64_t count, std::vector<RemoteFile>& files) {
   request.set_tolerance(1e-5);
   request.set_threads(1);
   request.set_rounds(kRounds);
-  request.set_sample_seconds(0.01);   // the tuner's
+  request.set_sample_seconds(0.01);  // the tuner's
   request.set_timeout_seconds(20);
   request.set_memory_bytes(64 << 20);
   return request;
 }
 
-double least(const std::vector<double>& values) { return values.empty() ? NAN : *std::min_element(values.begin(), values.end()); }
+double least(const std::vector<double>& values) {
+  return values.empty() ? NAN : *std::min_element(values.begin(), values.end());
+}
 
 void compare(const std::string& before, const std::string& after, int pairs) {
   char folder[] = "/tmp/tc-agents-XXXXXX";
   if (mkdtemp(folder) == nullptr) std::exit(1);
   {
     AgentProgram first(before, folder, "before"), second(after, folder, "after");
-    using Both = std::pair<double, double>;                 // of either agent
-    std::map<int64_t, Both> fastest, quickest;              // least of all pairs of a size: of a run, of the whole batch
+    using Both = std::pair<double, double>;     // of either agent
+    std::map<int64_t, Both> fastest, quickest;  // least of all pairs of a size: of a run, of the whole batch
     int rejected_before = 0, rejected_after = 0;
     double processor_before = 0, processor_after = 0;
     for (int pair = 0; pair < pairs; ++pair) {
@@ -160,10 +166,12 @@ void compare(const std::string& before, const std::string& after, int pairs) {
       auto& [least_before, least_after] = fastest.try_emplace(count, INFINITY, INFINITY).first->second;
       least_before = std::min(least_before, least(a.fastest));
       least_after = std::min(least_after, least(b.fastest));
-      std::printf("%6lld elements: %9.3f us before, %9.3f us after, ratio %.4f\n", static_cast<long long>(count), least(a.fastest) * 1e6,
-                  least(b.fastest) * 1e6, least(b.fastest) / least(a.fastest));
+      std::printf("%6lld elements: %9.3f us before, %9.3f us after, ratio %.4f\n",
+                  static_cast<long long>(count), least(a.fastest) * 1e6, least(b.fastest) * 1e6,
+                  least(b.fastest) / least(a.fastest));
     }
-    std::printf("of processors a candidate takes %.1f ms before, %.1f ms after\n", processor_before / (pairs * kCandidates) * 1e3,
+    std::printf("of processors a candidate takes %.1f ms before, %.1f ms after\n",
+                processor_before / (pairs * kCandidates) * 1e3,
                 processor_after / (pairs * kCandidates) * 1e3);
     double logs = 0, smallest = INFINITY, largest = 0, seconds_before = 0, seconds_after = 0;
     for (const auto& [count, both] : quickest) seconds_before += both.first, seconds_after += both.second;
@@ -172,11 +180,13 @@ void compare(const std::string& before, const std::string& after, int pairs) {
       logs += std::log(ratio);
       smallest = std::min(smallest, ratio), largest = std::max(largest, ratio);
     }
-    std::printf("%d candidates by each, of %zu sizes: after / before %.4f in the mean (%.4f to %.4f); rejected %d before, %d after; "
-                "a candidate takes %.1f ms of measuring before, %.1f ms after\n",
-                pairs * kCandidates, fastest.size(), std::exp(logs / static_cast<double>(fastest.size())), smallest, largest,
-                rejected_before, rejected_after, seconds_before / static_cast<double>(kCandidates * fastest.size()) * 1e3,
-                seconds_after / static_cast<double>(kCandidates * fastest.size()) * 1e3);
+    std::printf(
+        "%d candidates by each, of %zu sizes: after / before %.4f in the mean (%.4f to %.4f); rejected %d before, %d after; "
+        "a candidate takes %.1f ms of measuring before, %.1f ms after\n",
+        pairs * kCandidates, fastest.size(), std::exp(logs / static_cast<double>(fastest.size())), smallest,
+        largest, rejected_before, rejected_after,
+        seconds_before / static_cast<double>(kCandidates * fastest.size()) * 1e3,
+        seconds_after / static_cast<double>(kCandidates * fastest.size()) * 1e3);
   }
   std::filesystem::remove_all(folder);
 }

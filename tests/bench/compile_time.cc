@@ -11,13 +11,14 @@ std::string residual_blocks(int blocks) {
   int64_t channels = 32;
   for (int i = 0; i < blocks; ++i) {
     const int64_t inner = 16 * (i + 1), next = 48 + 16 * i;
-    constants += text("  constant a", i, " f32[", inner, ", ", channels, ", 1, 1] #0\n  constant b", i, " f32[",
-                      inner, ", ", inner, ", 3, 3] #0\n  constant c", i, " f32[", next, ", ", inner,
+    constants += text("  constant a", i, " f32[", inner, ", ", channels, ", 1, 1] #0\n  constant b", i,
+                      " f32[", inner, ", ", inner, ", 3, 3] #0\n  constant c", i, " f32[", next, ", ", inner,
                       ", 1, 1] #0\n  constant d", i, " f32[", next, ", ", channels, ", 1, 1] #0\n");
-    nodes += text("  p", i, " f32[?] = Conv(", last, ", a", i, ")\n  q", i, " f32[?] = Relu(p", i, ")\n  r", i,
-                  " f32[?] = Conv(q", i, ", b", i, ") {pads = [1, 1, 1, 1]}\n  s", i, " f32[?] = Relu(r", i,
-                  ")\n  t", i, " f32[?] = Conv(s", i, ", c", i, ")\n  u", i, " f32[?] = Conv(", last, ", d", i,
-                  ")\n  v", i, " f32[?] = Add(t", i, ", u", i, ")\n  w", i, " f32[?] = Relu(v", i, ")\n");
+    nodes +=
+        text("  p", i, " f32[?] = Conv(", last, ", a", i, ")\n  q", i, " f32[?] = Relu(p", i, ")\n  r", i,
+             " f32[?] = Conv(q", i, ", b", i, ") {pads = [1, 1, 1, 1]}\n  s", i, " f32[?] = Relu(r", i,
+             ")\n  t", i, " f32[?] = Conv(s", i, ", c", i, ")\n  u", i, " f32[?] = Conv(", last, ", d", i,
+             ")\n  v", i, " f32[?] = Add(t", i, ", u", i, ")\n  w", i, " f32[?] = Relu(v", i, ")\n");
     last = text("w", i);
     channels = next;
   }
@@ -42,8 +43,13 @@ void compile(benchmark::State& state) {
     state.counters[name + "_ms"] = benchmark::Counter(1e3 * seconds, benchmark::Counter::kAvgIterations);
   }
 }
-BENCHMARK(compile)->ArgNames({"blocks", "build_threads"})->Args({1, 1})->Args({4, 1})->Args({4, 2})
-    ->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(compile)
+    ->ArgNames({"blocks", "build_threads"})
+    ->Args({1, 1})
+    ->Args({4, 1})
+    ->Args({4, 2})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 // Without code: passes, layouts, schedules and memory.
 void plan(benchmark::State& state) {

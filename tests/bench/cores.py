@@ -1,4 +1,5 @@
-"""Tuning for a core that is not there: `python -m tests.bench.cores [--board CORE] [--wrong CORE] [LAYER ...]`.
+"""Tuning for a core that is not there: `python -m tests.bench.cores [--board CORE] [--wrong CORE] [LAYER ...]`; `--tables` compares the rows with
+LLVM's scheduling tables instead (core_tables.py).
 
 The simulated board models each row of ir/target/riscv_cores.h in turn, or the one of --board. Each layer is tuned on it from that row (the
 right table) and from the row of another core with vectors of the same length: other latencies, datapath and caches. Printed are simulated
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import tc
 from tc import fleet
+from tests.bench.core_tables import tables as compare_tables
 from tests.bench.riscv_layers import Layer, save
 from tests.qemu import cores
 from tests.support import verdict
@@ -63,7 +65,10 @@ def main():
     parser.add_argument("--board", choices=cores(), help="the core that the simulated board models (each in turn, but the generic one)")
     parser.add_argument("--wrong", help="the core whose table is the wrong one (one with vectors as long)")
     parser.add_argument("--trials", type=int, default=300, help="measurements (300)")
+    parser.add_argument("--tables", action="store_true", help="compare the rows with LLVM's scheduling tables")
     options = parser.parse_args()
+    if options.tables:
+        return verdict(compare_tables(cores()))
     if options.board == "generic" and options.wrong is None:
         parser.error("the generic core has no other row whose code it runs; name a target with --wrong")
     tables, failed = [], []

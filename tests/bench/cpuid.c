@@ -35,7 +35,7 @@ static int allow_cpuid(int allowed) {
 }
 
 // Intel's manual, volume 2, CPUID, has the bits.
-static void hide_avx512(unsigned leaf, unsigned part, Answer *answer) {
+static void hide_avx512(unsigned leaf, unsigned part, Answer* answer) {
   if (leaf == 7 && part == 0) {
     // AVX512F, DQ, IFMA, PF, ER, CD, BW, VL
     answer->b &= ~(BIT(16) | BIT(17) | BIT(21) | BIT(26) | BIT(27) | BIT(28) | BIT(30) | BIT(31));
@@ -51,7 +51,7 @@ static void hide_avx512(unsigned leaf, unsigned part, Answer *answer) {
 }
 
 // Palette 1, the only one: 8 tiles of 16 rows of 64 bytes; products of 16 rows and 64 columns.
-static void tell_tiles(unsigned leaf, unsigned part, Answer *answer) {
+static void tell_tiles(unsigned leaf, unsigned part, Answer* answer) {
   if (leaf == 0 && answer->a < 0x1e) answer->a = 0x1e;
   if (leaf == 0x1d && part == 0) *answer = (Answer){1, 0, 0, 0};
   if (leaf == 0x1d && part == 1) *answer = (Answer){8192 | 1024 << 16, 64 | 8 << 16, 16, 0};
@@ -59,10 +59,10 @@ static void tell_tiles(unsigned leaf, unsigned part, Answer *answer) {
 }
 
 // Answers a CPUID instruction or what stands in its place; any other fault is the process's own.
-static void on_fault(int signal_number, siginfo_t *info, void *context) {
+static void on_fault(int signal_number, siginfo_t* info, void* context) {
   (void)info;
-  greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-  const unsigned char *instruction = (const unsigned char *)registers[REG_RIP];
+  greg_t* registers = ((ucontext_t*)context)->uc_mcontext.gregs;
+  const unsigned char* instruction = (const unsigned char*)registers[REG_RIP];
   if (instruction[0] != 0x0f || instruction[1] != (patched ? 0x0a : 0xa2)) {
     sigaction(signal_number, &before, NULL);
     return;
@@ -88,7 +88,7 @@ static int tiles_are_hidden(void) {
 }
 
 __attribute__((constructor)) static void start(void) {
-  const char *change = getenv("TC_PEER_CPUID");
+  const char* change = getenv("TC_PEER_CPUID");
   patched = change && strcmp(change, "avx2-patched") == 0;
   without_avx512 = patched || (change && strcmp(change, "avx2") == 0);
   if (!without_avx512 && !tiles_are_hidden()) return;

@@ -7,7 +7,7 @@ namespace {
 
 // The shapes of a convolution with bias and ReLU, square in every respect.
 struct Convolution {
-  int64_t inputs, outputs, size;   // channels; rows and columns of the input
+  int64_t inputs, outputs, size;  // channels; rows and columns of the input
   int64_t filter = 3, stride = 1, groups = 1;
 };
 
@@ -27,9 +27,9 @@ std::string product(int64_t m, int64_t n, int64_t k) {
 
 // A GRU step of that many units: the state times its three matrices, and the gates.
 std::string gru_step(int64_t units) {
-  return text("graph gru_step {\n  input x f32[2, 1, ", units, "]\n  constant w f32[1, ", 3 * units, ", ", units,
-              "] #0\n  constant r f32[1, ", 3 * units, ", ", units, "] #0\n  constant b f32[1, ", 6 * units,
-              "] #0\n  y f32[?] = GRU(x, w, r, b) {hidden_size = ", units,
+  return text("graph gru_step {\n  input x f32[2, 1, ", units, "]\n  constant w f32[1, ", 3 * units, ", ",
+              units, "] #0\n  constant r f32[1, ", 3 * units, ", ", units, "] #0\n  constant b f32[1, ",
+              6 * units, "] #0\n  y f32[?] = GRU(x, w, r, b) {hidden_size = ", units,
               ", linear_before_reset = 1}\n  output y\n}\n");
 }
 
@@ -59,11 +59,13 @@ const bool registered = [] {
   register_kernel("depthwise3x3/512x14", graph_of({512, 512, 14, 3, 1, 512}));
   register_kernel("depthwise3x3s2/128x56", graph_of({128, 128, 56, 3, 2, 128}));
   register_kernel("softmax/1536x128", row_program("[12, 128, 128]", "Softmax(x) {axis = -1}", 128));
-  register_kernel("layer_norm/128x768",
-                  row_program("[128, 768]", "LayerNormalization(x, scale, shift) {axis = -1, epsilon = 1e-5}", 768));
+  register_kernel(
+      "layer_norm/128x768",
+      row_program("[128, 768]", "LayerNormalization(x, scale, shift) {axis = -1, epsilon = 1e-5}", 768));
   register_kernel("gru_step/400", gru_step(400));
-  register_kernel("transpose/256x28x28", "graph transpose {\n  input x f32[1, 256, 28, 28]\n  y f32[?] = "
-                                         "Transpose(x) {perm = [0, 2, 3, 1]}\n  output y\n}\n");
+  register_kernel("transpose/256x28x28",
+                  "graph transpose {\n  input x f32[1, 256, 28, 28]\n  y f32[?] = "
+                  "Transpose(x) {perm = [0, 2, 3, 1]}\n  output y\n}\n");
   return true;
 }();
 

@@ -14,8 +14,8 @@
 namespace tc::bench {
 namespace {
 
-constexpr int64_t kTile = 16, kDepth = 32;   // rows and columns of an accumulator; depth of an instruction
-constexpr int64_t kRows = 256;               // of a panel of A that stays in the second cache
+constexpr int64_t kTile = 16, kDepth = 32;  // rows and columns of an accumulator; depth of an instruction
+constexpr int64_t kRows = 256;              // of a panel of A that stays in the second cache
 
 TileLoop loop(TileLoop::Kind kind, const std::string& name, int64_t extent) {
   TileLoop result;
@@ -43,26 +43,29 @@ ScheduledKernel product(int64_t n, int products) {
   std::string buffers, value;
   for (int i = 0; i < (products == 1 ? 1 : 2); ++i) {
     for (const char* name : {"A", "B"}) {
-      buffers += text("  input ", name, i, " bf16[", blocks, ", ", steps, ", 16, ", *name == 'A' ? "32]\n" : "16, 2]\n");
+      buffers += text("  input ", name, i, " bf16[", blocks, ", ", steps, ", 16, ",
+                      *name == 'A' ? "32]\n" : "16, 2]\n");
     }
   }
   for (const auto& [a, b] : std::vector<std::pair<int, int>>{{0, 0}, {0, 1}, {1, 0}}) {
     if (a + b > 0 && products == 1) continue;
-    value += text(value.empty() ? "" : " + ", "f32(A", a, "[mo, s, mi, 2*g + e]) * f32(B", b, "[no, s, g, ni, e])");
+    value += text(value.empty() ? "" : " + ", "f32(A", a, "[mo, s, mi, 2*g + e]) * f32(B", b,
+                  "[no, s, g, ni, e])");
   }
   ScheduledKernel scheduled;
-  scheduled.kernel = parse_kernel(
-      text("kernel \"product\"\n", buffers, "  output C f32[", n, ", ", n, "]\n  init[m:", n, ", n:", n,
-           "]: C[m, n] = 0\n  macc[mo:", blocks, ", mi:16, no:", blocks, ", ni:16, s:", steps,
-           ", g:16, e:2]: C[16*mo + mi, 16*no + ni] += ", value, "\n"));
+  scheduled.kernel =
+      parse_kernel(text("kernel \"product\"\n", buffers, "  output C f32[", n, ", ", n, "]\n  init[m:", n,
+                        ", n:", n, "]: C[m, n] = 0\n  macc[mo:", blocks, ", mi:16, no:", blocks,
+                        ", ni:16, s:", steps, ", g:16, e:2]: C[16*mo + mi, 16*no + ni] += ", value, "\n"));
   const auto v = [](const char* name) { return Affine::variable(name); };
   const Affine row = v("p") * panel + v("m2") * 2, column = v("n2") * 2;
   TileStatement init, macc;
   init.statement = 0;
-  init.loops = {loop(Kind::Unroll, "r", 2 * kTile), loop(Kind::Unroll, "c", 2), loop(Kind::Vector, "l", kTile)};
+  init.loops = {loop(Kind::Unroll, "r", 2 * kTile), loop(Kind::Unroll, "c", 2),
+                loop(Kind::Vector, "l", kTile)};
   init.iterators = {{"m", row * kTile + v("r")}, {"n", (column + v("c")) * kTile + v("l")}};
   macc.statement = 1;
-  macc.loops = {loop(Kind::Serial, "s", steps),  loop(Kind::Unroll, "x", 2),  loop(Kind::Unroll, "y", 2),
+  macc.loops = {loop(Kind::Serial, "s", steps),  loop(Kind::Unroll, "x", 2),      loop(Kind::Unroll, "y", 2),
                 loop(Kind::Matrix, "mi", kTile), loop(Kind::Matrix, "ni", kTile), loop(Kind::Matrix, "g", 16),
                 loop(Kind::Matrix, "e", 2)};
   for (const char* name : {"s", "mi", "ni", "g", "e"}) macc.iterators[name] = v(name);
@@ -90,7 +93,8 @@ class Loaded {
     for (const Buffer& buffer : scheduled.kernel.buffers) {
       size_t bytes = static_cast<size_t>(size_of(buffer.dtype));
       for (const Affine& extent : buffer.shape) bytes *= static_cast<size_t>(extent.constant());
-      memory_.emplace_back(static_cast<char*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)), std::free);
+      memory_.emplace_back(static_cast<char*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)),
+                           std::free);
       std::fill_n(memory_.back().get(), bytes, 0);
     }
   }
@@ -129,7 +133,11 @@ void matrix_product(benchmark::State& state) {
 const bool registered = [] {
   if (parse_target("native").matrix.registers == 0 || !runtime::enable_features("amx-tile")) return false;
   benchmark::RegisterBenchmark("matrix_unit", matrix_product)
-      ->ArgNames({"size", "products"})->Args({256, 3})->Args({512, 3})->Args({1024, 3})->Args({512, 1})
+      ->ArgNames({"size", "products"})
+      ->Args({256, 3})
+      ->Args({512, 3})
+      ->Args({1024, 3})
+      ->Args({512, 1})
       ->Unit(benchmark::kMicrosecond);
   return true;
 }();

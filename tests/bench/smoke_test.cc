@@ -32,15 +32,16 @@ TEST(Benchmarks, RunOnce) {
     EXPECT_FALSE(run.error_occurred) << name << ": " << run.error_message;
     EXPECT_GT(run.GetAdjustedRealTime(), 0) << name;
     for (const auto& [counter, value] : run.counters) {
-      EXPECT_TRUE(std::isfinite(value.value) && value.value > 0) << name << " " << counter << " " << value.value;
+      EXPECT_TRUE(std::isfinite(value.value) && value.value > 0)
+          << name << " " << counter << " " << value.value;
     }
     kernels += run.counters.count("B/s") > 0;
   }
   // Each class of the list in docs/benchmarks.md.
-  for (const char* name : {"gemm/", "conv3x3/", "conv3x3s2/", "conv1x1/", "first7x7s2/", "first11x11s4/",
-                           "depthwise3x3/", "depthwise3x3s2/", "matrix_vector/", "softmax/", "layer_norm/",
-                           "gru_step/", "transpose/", "compile/", "plan/", "run_tiny_model/", "run_after_sleep/",
-                           "create_context/", "link_and_open/"}) {
+  for (const char* name :
+       {"gemm/", "conv3x3/", "conv3x3s2/", "conv1x1/", "first7x7s2/", "first11x11s4/", "depthwise3x3/",
+        "depthwise3x3s2/", "matrix_vector/", "softmax/", "layer_norm/", "gru_step/", "transpose/", "compile/",
+        "plan/", "run_tiny_model/", "run_after_sleep/", "create_context/", "link_and_open/"}) {
     const auto at = keeper.found.lower_bound(name);
     EXPECT_TRUE(at != keeper.found.end() && at->first.rfind(name, 0) == 0) << name;
   }

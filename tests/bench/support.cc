@@ -9,6 +9,7 @@
 #include <cmath>
 #include <random>
 
+#include "codegen/codegen.h"
 #include "frontend/pipeline/kernel_module.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"
@@ -121,9 +122,9 @@ LoadedKernel::LoadedKernel(const std::string& graph_text, int threads) {
   options.target = parse_target("native");
   options.threads = threads;
   const BuiltPlan built = build_plan(small_graph(graph_text), options);
-  const auto most = std::max_element(
-      built.reports.begin(), built.reports.end(),
-      [](const KernelReport& a, const KernelReport& b) { return a.flops < b.flops; });
+  const auto most =
+      std::max_element(built.reports.begin(), built.reports.end(),
+                       [](const KernelReport& a, const KernelReport& b) { return a.flops < b.flops; });
   TC_CHECK(most != built.reports.end(), "in a benchmark's graph: a kernel");
   const Kernel kernel = parse_kernel(most->statements);
   flops = most->flops;

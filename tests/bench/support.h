@@ -35,7 +35,7 @@ class LoadedModel {
  private:
   struct Buffer {
     std::unique_ptr<uint8_t[]> storage;
-    uint8_t* data = nullptr;       // 64-byte aligned
+    uint8_t* data = nullptr;  // 64-byte aligned
     uint64_t bytes = 0;
     int32_t dtype = TC_F32;
   };
@@ -53,7 +53,7 @@ class LoadedModel {
 struct LoadedKernel {
   LoadedKernel(const std::string& graph_text, int threads);
 
-  double flops = 0;                // of a run; a multiply-add counts twice
+  double flops = 0;  // of a run; a multiply-add counts twice
   Traffic traffic;
   double predicted_seconds = 0;
   std::unique_ptr<LoadedModel> model;

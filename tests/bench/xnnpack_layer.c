@@ -43,20 +43,22 @@ static void make_convolution(struct layer* layer) {
   const uint32_t kernel = (uint32_t)n[5], stride = (uint32_t)n[6], padding = (uint32_t)n[7];
   size_t workspace = 0, alignment = 0, height, width;
   check(xnn_create_convolution2d_nhwc_f32(
-      padding, padding, padding, padding, kernel, kernel, stride, stride, 1, 1, (uint32_t)n[8], group_inputs, group_outputs,
-      n[1], n[4], data_of(n[4] * kernel * kernel * group_inputs), data_of(n[4]), n[9] ? 0.0f : -INFINITY, INFINITY, 0, NULL,
-      NULL, &layer->operator));
-  check(xnn_reshape_convolution2d_nhwc_f32(layer->operator, n[0], n[2], n[3], &workspace, &alignment, &height, &width, NULL));
+      padding, padding, padding, padding, kernel, kernel, stride, stride, 1, 1, (uint32_t)n[8], group_inputs,
+      group_outputs, n[1], n[4], data_of(n[4] * kernel * kernel * group_inputs), data_of(n[4]),
+      n[9] ? 0.0f : -INFINITY, INFINITY, 0, NULL, NULL, &layer->operator));
+  check(xnn_reshape_convolution2d_nhwc_f32(layer->operator, n[0], n[2], n[3], &workspace, &alignment, &height,
+                                           &width, NULL));
   layer->output_count = n[0] * height * width * n[4];
   layer->output = data_of(layer->output_count);
-  check(xnn_setup_convolution2d_nhwc_f32(layer->operator, workspace ? data_of(workspace / sizeof(float) + 64) : NULL,
+  check(xnn_setup_convolution2d_nhwc_f32(layer->operator,
+                                         workspace ? data_of(workspace / sizeof(float) + 64) : NULL,
                                          data_of(n[0] * n[1] * n[2] * n[3]), layer->output));
 }
 
 static void make_product(struct layer* layer) {
   const size_t* n = numbers;
-  check(xnn_create_fully_connected_nc_f32(n[1], n[2], n[1], n[2], data_of(n[1] * n[2]), data_of(n[2]), -INFINITY, INFINITY, 0,
-                                          NULL, NULL, &layer->operator));
+  check(xnn_create_fully_connected_nc_f32(n[1], n[2], n[1], n[2], data_of(n[1] * n[2]), data_of(n[2]),
+                                          -INFINITY, INFINITY, 0, NULL, NULL, &layer->operator));
   check(xnn_reshape_fully_connected_nc_f32(layer->operator, n[0], NULL));
   layer->output_count = n[0] * n[2];
   layer->output = data_of(layer->output_count);
@@ -69,22 +71,23 @@ static void make_pooling(struct layer* layer) {
   const float* input = data_of(n[0] * n[1] * n[2] * n[3]);
   size_t workspace = 0, alignment = 0, height, width;
   if (is("max_pooling")) {
-    check(xnn_create_max_pooling2d_nhwc_f32(padding, padding, padding, padding, kernel, kernel, stride, stride, 1, 1,
-                                            -INFINITY, INFINITY, 0, &layer->operator));
-    check(xnn_reshape_max_pooling2d_nhwc_f32(layer->operator, n[0], n[2], n[3], n[1], n[1], n[1], &height, &width, NULL));
+    check(xnn_create_max_pooling2d_nhwc_f32(padding, padding, padding, padding, kernel, kernel, stride,
+                                            stride, 1, 1, -INFINITY, INFINITY, 0, &layer->operator));
+    check(xnn_reshape_max_pooling2d_nhwc_f32(layer->operator, n[0], n[2], n[3], n[1], n[1], n[1], &height,
+                                             &width, NULL));
   } else {
-    check(xnn_create_average_pooling2d_nhwc_f32(padding, padding, padding, padding, kernel, kernel, stride, stride, -INFINITY,
-                                                INFINITY, 0, &layer->operator));
-    check(xnn_reshape_average_pooling2d_nhwc_f32(layer->operator, n[0], n[2], n[3], n[1], n[1], n[1], &workspace, &alignment,
-                                                 &height, &width, NULL));
+    check(xnn_create_average_pooling2d_nhwc_f32(padding, padding, padding, padding, kernel, kernel, stride,
+                                                stride, -INFINITY, INFINITY, 0, &layer->operator));
+    check(xnn_reshape_average_pooling2d_nhwc_f32(layer->operator, n[0], n[2], n[3], n[1], n[1], n[1],
+                                                 &workspace, &alignment, &height, &width, NULL));
   }
   layer->output_count = n[0] * height * width * n[1];
   layer->output = data_of(layer->output_count);
   if (is("max_pooling")) {
     check(xnn_setup_max_pooling2d_nhwc_f32(layer->operator, input, layer->output));
   } else {
-    check(xnn_setup_average_pooling2d_nhwc_f32(layer->operator, workspace ? data_of(workspace / sizeof(float) + 64) : NULL,
-                                               input, layer->output));
+    check(xnn_setup_average_pooling2d_nhwc_f32(
+        layer->operator, workspace ? data_of(workspace / sizeof(float) + 64) : NULL, input, layer->output));
   }
 }
 
@@ -97,9 +100,12 @@ static void make_softmax(struct layer* layer) {
 }
 
 static void make_unary(struct layer* layer) {
-  const enum xnn_unary_operator type = is("sigmoid") ? xnn_unary_sigmoid : is("tanh") ? xnn_unary_tanh : xnn_unary_gelu;
+  const enum xnn_unary_operator type = is("sigmoid") ? xnn_unary_sigmoid
+                                       : is("tanh")  ? xnn_unary_tanh
+                                                     : xnn_unary_gelu;
   const size_t count = numbers[0];
-  check(xnn_create_unary_elementwise_nc(type, xnn_datatype_fp32, xnn_datatype_fp32, NULL, NULL, NULL, 0, &layer->operator));
+  check(xnn_create_unary_elementwise_nc(type, xnn_datatype_fp32, xnn_datatype_fp32, NULL, NULL, NULL, 0,
+                                        &layer->operator));
   check(xnn_reshape_unary_elementwise_nc(layer->operator, 1, count, count, count, NULL));
   layer->output_count = count;
   layer->output = data_of(count);

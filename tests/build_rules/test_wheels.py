@@ -348,7 +348,7 @@ module = torch.nn.Linear(16, 8)
 
 def of_packages(line):
     """Whether an example needs a package besides numpy."""
-    return any(word in line for word in ("tflite", "torch", "(module"))
+    return any(word in line for word in ("tflite", "gguf", "torch", "(module"))
 
 
 def test_readme_in_an_empty_environment(compiler, model):
@@ -366,6 +366,9 @@ def test_readme_with_the_extras(made, model, tmp_path):
     """All examples and the console script, with the packages of this environment behind the wheel's own."""
     pytest.importorskip("torch")
     pytest.importorskip("tflite")
+    pytest.importorskip("gguf")
+    pytest.importorskip("transformers")
+    from tests.frontend.test_gguf import written
     from tests.frontend.test_tflite import relu
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
@@ -375,6 +378,7 @@ def test_readme_with_the_extras(made, model, tmp_path):
     (site / "others.pth").write_text(str(pathlib.Path(np.__file__).parents[1]) + "\n")
     shutil.copy(model, tmp_path / "model.onnx")
     (tmp_path / "model.tflite").write_bytes(bytes(relu()))
+    written(tmp_path, "llama")[0].rename(tmp_path / "model.gguf")
 
     def run(*arguments):
         done = subprocess.run([environment / "bin" / arguments[0], *arguments[1:]], cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -1,6 +1,8 @@
-// Compiled kernels for aarch64 under qemu, with and without instructions for products of small numbers, and what their
-// inner loops consist of.
+// Compiled kernels for aarch64 under qemu, with and without instructions for products of small numbers, and
+// what their inner loops consist of.
 #include <gtest/gtest.h>
+
+#include <sstream>
 
 #include "ir/error.h"
 #include "ir/target/tables.h"
@@ -21,7 +23,7 @@ ConvolutionSpec small_convolution(int64_t block, int64_t vectors, int64_t column
   spec.height = spec.width = 9;
   spec.padding = 1;
   spec.stride = 2;
-  spec.columns = columns;   // of 5: a tail
+  spec.columns = columns;  // of 5: a tail
   spec.vectors = vectors;
   spec.block = block;
   return spec;
@@ -45,10 +47,11 @@ TEST(CodegenAarch64, TailsAndReductions) {
                             2e-6, 2);
   }
   for (const Reduction reduction : {Reduction::Sum, Reduction::Max}) {
-    expect_like_interpreter(row_reduction(3, 37, reduction), target(), {}, {{"A", seeded(DType::F32, {3, 37}, 1)}},
-                            reduction == Reduction::Sum ? 2e-6 : 0);
+    expect_like_interpreter(row_reduction(3, 37, reduction), target(), {},
+                            {{"A", seeded(DType::F32, {3, 37}, 1)}}, reduction == Reduction::Sum ? 2e-6 : 0);
   }
-  expect_like_interpreter(row_reduction(3, 37, Reduction::MaxNumber), target(), {}, {{"A", rows_with_nan(3, 37)}}, 0);
+  expect_like_interpreter(row_reduction(3, 37, Reduction::MaxNumber), target(), {},
+                          {{"A", rows_with_nan(3, 37)}}, 0);
   expect_like_interpreter(softmax(3, 37), target(), {}, {{"A", seeded(DType::F32, {3, 37}, 1)}}, 1e-6);
   expect_like_interpreter(symbolic_add(Scope::Input), target(), {{"p0", 77}},
                           {{"A", seeded(DType::F32, {77}, 1)}, {"B", seeded(DType::F32, {77}, 2)}}, 0);
@@ -56,20 +59,69 @@ TEST(CodegenAarch64, TailsAndReductions) {
                           {{"A", seeded(DType::F32, {11, 13}, 1)}}, 0);
 }
 
+// Cores in order, whose code passes put in order, and such out of order.
+TEST(CodegenAarch64, EveryCore) {
+  for (const CoreRow* core : targets::cores_of(Arch::AArch64)) {
+    SCOPED_TRACE(core->name);
+    const Target machine = parse_target(core->name);
+    for (const auto& [block, vectors, columns] : {std::tuple(4, 4, 4), {4, 2, 3}, {16, 1, 4}}) {
+      const ConvolutionSpec spec = small_convolution(block, vectors, columns);
+      expect_like_interpreter(blocked_convolution(spec), machine, {}, convolution_inputs(spec), 2e-6);
+    }
+    expect_like_interpreter(gemm(7, 33, 5), machine, {},
+                            {{"A", seeded(DType::F32, {7, 5}, 1)},
+                             {"B", seeded(DType::F32, {5, 33}, 2)},
+                             {"bias", seeded(DType::F32, {33}, 3)}},
+                            2e-6, 2);
+    for (const Reduction reduction : {Reduction::Sum, Reduction::Max, Reduction::MaxNumber}) {
+      const Tensors rows = {
+          {"A", reduction == Reduction::MaxNumber ? rows_with_nan(3, 37) : seeded(DType::F32, {3, 37}, 1)}};
+      expect_like_interpreter(row_reduction(3, 37, reduction), machine, {}, rows,
+                              reduction == Reduction::Sum ? 2e-6 : 0);
+    }
+    expect_like_interpreter(softmax(3, 37), machine, {}, {{"A", seeded(DType::F32, {3, 37}, 1)}}, 1e-6);
+  }
+}
+
+// The inner loop of a tile whose sums leave registers free: on a core in order each product's operands are
+// loaded well before it, out of order where LLVM's instruction selection leaves them.
+TEST(CodegenAarch64, InOrderLoadsComeAhead) {
+  const auto waits = [](const char* name) {
+    const ConvolutionSpec spec = small_convolution(4, 2, 3);
+    std::istringstream loop(
+        hottest_loop(kernel_assembly(blocked_convolution(spec), parse_target(name), "kernel"), "fmla"));
+    int count = 0;
+    std::string loaded;
+    for (std::string line; std::getline(loop, line);) {
+      // A register that the line before has loaded.
+      if (!loaded.empty() && line.find("fmla") != std::string::npos && line.find(loaded) != std::string::npos)
+        ++count;
+      loaded.clear();
+      if (line.find("\tldr\tq") == 0 || line.find("\tldr\ts") == 0)
+        loaded = ", v" + line.substr(6, line.find(',') - 6) + ".";
+    }
+    return count;
+  };
+  for (const char* name : {"cortex-a53", "cortex-a55"}) EXPECT_EQ(waits(name), 0) << name;
+}
+
 TEST(CodegenAarch64, FunctionsAndTypes) {
   std::vector<Result> results;
-  for (const UnaryOp op : {UnaryOp::Exp, UnaryOp::Log, UnaryOp::Tanh, UnaryOp::Erf, UnaryOp::Sigmoid, UnaryOp::Sin,
-                           UnaryOp::Floor, UnaryOp::Round, UnaryOp::Abs, UnaryOp::Sqrt}) {
+  for (const UnaryOp op : {UnaryOp::Exp, UnaryOp::Log, UnaryOp::Tanh, UnaryOp::Erf, UnaryOp::Sigmoid,
+                           UnaryOp::Sin, UnaryOp::Floor, UnaryOp::Round, UnaryOp::Abs, UnaryOp::Sqrt}) {
     results.push_back({DType::F32, [op](const auto& in) { return unary(op, in[0]); }});
   }
-  for (const DType to : {DType::F16, DType::BF16, DType::I8, DType::U8, DType::I64, DType::F64, DType::Bool}) {
+  for (const DType to :
+       {DType::F16, DType::BF16, DType::I8, DType::U8, DType::I64, DType::F64, DType::Bool}) {
     results.push_back({to, [to](const auto& in) { return cast(to, in[0]); }});
   }
-  results.push_back({DType::F32, [](const auto& in) { return binary(BinaryOp::Max, in[0], cast(DType::F32, in[1])); }});
+  results.push_back(
+      {DType::F32, [](const auto& in) { return binary(BinaryOp::Max, in[0], cast(DType::F32, in[1])); }});
   Tensors inputs = {{"A", seeded(DType::F32, {45}, 1)}, {"B", seeded(DType::F16, {45}, 2)}};
   for (const int64_t width : {4, 16}) {
     SCOPED_TRACE(width);
-    expect_like_interpreter(several(45, width, {DType::F32, DType::F16}, results), target(), {}, inputs, 3e-7);
+    expect_like_interpreter(several(45, width, {DType::F32, DType::F16}, results), target(), {}, inputs,
+                            3e-7);
   }
 }
 
@@ -84,7 +136,8 @@ TEST(CodegenAarch64, InnerLoopsAreMultiplyAddsAndDoNotSpill) {
     spec.vectors = vectors;
     spec.columns = columns;
     spec.unroll = 1;
-    const std::string loop = hottest_loop(kernel_assembly(blocked_convolution(spec), target(), "kernel"), "fmla");
+    const std::string loop =
+        hottest_loop(kernel_assembly(blocked_convolution(spec), target(), "kernel"), "fmla");
     EXPECT_GE(count_lines(loop, "fmla"), vectors * columns) << loop;
     EXPECT_EQ(count_lines(loop, "fmul") + count_lines(loop, "fadd"), 0) << loop;
     EXPECT_EQ(spills(loop), 0) << loop;
@@ -92,15 +145,17 @@ TEST(CodegenAarch64, InnerLoopsAreMultiplyAddsAndDoNotSpill) {
 }
 
 TEST(CodegenAarch64, DefaultsOfProductsAndConvolutionsDoNotSpill) {
-  for (const char* text : {
-           "kernel \"product\"\n  input A f32[96, 128]\n  constant B f32[128, 96]\n  output C f32[96, 96]\n"
-           "  init[m:96, n:96]: C[m, n] = 0\n  macc[m:96, n:96, k:128]: C[m, n] += A[m, k] * B[k, n]\n",
-           "kernel \"convolution\"\n  input X f32[1, 64, 32, 32]\n  constant W f32[64, 64, 3, 3]\n  output O f32[1, 64, 30, 30]\n"
-           "  init[f:64, y:30, x:30]: O[0, f, y, x] = 0\n  macc[f:64, y:30, x:30, c:64, r:3, s:3]: O[0, f, y, x] += "
-           "X[0, c, y + r, x + s] * W[f, c, r, s]\n"}) {
+  for (
+      const char* text :
+      {"kernel \"product\"\n  input A f32[96, 128]\n  constant B f32[128, 96]\n  output C f32[96, 96]\n"
+       "  init[m:96, n:96]: C[m, n] = 0\n  macc[m:96, n:96, k:128]: C[m, n] += A[m, k] * B[k, n]\n",
+       "kernel \"convolution\"\n  input X f32[1, 64, 32, 32]\n  constant W f32[64, 64, 3, 3]\n  output O f32[1, 64, 30, 30]\n"
+       "  init[f:64, y:30, x:30]: O[0, f, y, x] = 0\n  macc[f:64, y:30, x:30, c:64, r:3, s:3]: O[0, f, y, x] += "
+       "X[0, c, y + r, x + s] * W[f, c, r, s]\n"}) {
     const Kernel kernel = parse_kernel(text);
-    const std::vector<std::string> layouts =
-        kernel.buffers[0].shape.size() == 4 ? std::vector<std::string>{"layout X 1 4", "layout O 1 4"} : std::vector<std::string>{};
+    const std::vector<std::string> layouts = kernel.buffers[0].shape.size() == 4
+                                                 ? std::vector<std::string>{"layout X 1 4", "layout O 1 4"}
+                                                 : std::vector<std::string>{};
     const Schedule schedule = default_schedule(kernel, target(), 1, layouts);
     const std::string loop = hottest_loop(kernel_assembly(schedule.finish(), target(), "kernel"), "fmla");
     EXPECT_GE(count_lines(loop, "fmla"), 20) << loop;
@@ -112,29 +167,34 @@ TEST(CodegenAarch64, DefaultsOfProductsAndConvolutionsDoNotSpill) {
 
 // Sums of some accumulators of rows by blocks of columns.
 struct Products {
-  int64_t rows = 2;                // of an accumulator
+  int64_t rows = 2;  // of an accumulator
   int64_t tiles = 2, blocks = 2, steps = 3;
   bool next_to_each_other = true;  // rows of A, of a depth
 };
 
 ScheduledKernel products(const Products& p, const MatrixUnit& unit, const MatrixUnit::Format& format) {
-  const int64_t depth = int64_t{format.groups} * format.members, rows = p.rows * p.tiles, columns = unit.columns;
-  const std::string type = name_of(format.operand), sum = name_of(format.accumulator), row = text(p.rows, "*mo + mi");
+  const int64_t depth = int64_t{format.groups} * format.members, rows = p.rows * p.tiles,
+                columns = unit.columns;
+  const std::string type = name_of(format.operand), sum = name_of(format.accumulator),
+                    row = text(p.rows, "*mo + mi");
   ScheduledKernel scheduled;
   scheduled.kernel = parse_kernel(text(
-      "kernel \"products\"\n  input A ", type, p.next_to_each_other ? text("[", p.steps, ", ", rows) : text("[", rows, ", ", p.steps),
-      ", ", depth, "]\n  input B ", type, "[", p.blocks, ", ", p.steps, ", ", format.groups, ", ", columns, ", ", format.members,
-      "]\n  output C ", sum, "[", rows, ", ", columns * p.blocks, "]\n  init[m:", rows, ", n:", columns * p.blocks,
-      "]: C[m, n] = 0\n  macc[mo:", p.tiles, ", no:", p.blocks, ", s:", p.steps, ", mi:", p.rows, ", ni:", columns, ", g:",
-      format.groups, ", e:", format.members, "]: C[", row, ", ", columns, "*no + ni] += ", sum, "(A[",
-      p.next_to_each_other ? text("s, ", row) : text(row, ", s"), ", ", format.members, "*g + e]) * ", sum, "(B[no, s, g, ni, e])\n"));
+      "kernel \"products\"\n  input A ", type,
+      p.next_to_each_other ? text("[", p.steps, ", ", rows) : text("[", rows, ", ", p.steps), ", ", depth,
+      "]\n  input B ", type, "[", p.blocks, ", ", p.steps, ", ", format.groups, ", ", columns, ", ",
+      format.members, "]\n  output C ", sum, "[", rows, ", ", columns * p.blocks, "]\n  init[m:", rows,
+      ", n:", columns * p.blocks, "]: C[m, n] = 0\n  macc[mo:", p.tiles, ", no:", p.blocks, ", s:", p.steps,
+      ", mi:", p.rows, ", ni:", columns, ", g:", format.groups, ", e:", format.members, "]: C[", row, ", ",
+      columns, "*no + ni] += ", sum, "(A[", p.next_to_each_other ? text("s, ", row) : text(row, ", s"), ", ",
+      format.members, "*g + e]) * ", sum, "(B[no, s, g, ni, e])\n"));
   TileStatement init, macc;
   init.statement = 0;
   init.loops = {unrolled("m", rows), unrolled("c", p.blocks), lanes("l", columns)};
   init.iterators = {{"m", v("m")}, {"n", v("c") * columns + v("l")}};
   macc.statement = 1;
-  macc.loops = {serial("s", p.steps), unrolled("no", p.blocks), unrolled("mo", p.tiles), matrix("mi", p.rows),
-                matrix("ni", columns), matrix("g", format.groups), matrix("e", format.members)};
+  macc.loops = {serial("s", p.steps),       unrolled("no", p.blocks), unrolled("mo", p.tiles),
+                matrix("mi", p.rows),       matrix("ni", columns),    matrix("g", format.groups),
+                matrix("e", format.members)};
   for (const char* name : {"mo", "no", "s", "mi", "ni", "g", "e"}) macc.iterators[name] = v(name);
   scheduled.root = leaf({init, macc});
   return scheduled;
@@ -154,8 +214,9 @@ TEST(CodegenAarch64, EveryInstructionMultiplies) {
       const Target machine = target(text("+", row.feature, ",+", instruction.feature));
       const MatrixUnit::Format& format = *machine.matrix.format(instruction.a);
       ASSERT_EQ(format.instruction->name, instruction.name);
-      for (const Products& p : {Products{}, Products{.rows = 1}, Products{.tiles = 1, .blocks = 4, .next_to_each_other = false},
-                                Products{.rows = 1, .tiles = 3, .blocks = 1, .steps = 1}}) {
+      for (const Products& p :
+           {Products{}, Products{.rows = 1}, Products{.tiles = 1, .blocks = 4, .next_to_each_other = false},
+            Products{.rows = 1, .tiles = 3, .blocks = 1, .steps = 1}}) {
         if (p.rows > machine.matrix.rows) continue;
         SCOPED_TRACE(text(instruction.name, " ", p.rows, " rows, ", p.tiles, " x ", p.blocks));
         const ScheduledKernel scheduled = products(p, machine.matrix, format);
@@ -163,9 +224,12 @@ TEST(CodegenAarch64, EveryInstructionMultiplies) {
           expect_like_interpreter(scheduled, machine, {}, small_numbers(scheduled, extreme), 1e-6);
         }
       }
-      const Products hot{.rows = machine.matrix.rows, .tiles = 4 / machine.matrix.parts, .blocks = 4, .steps = 8};
-      const std::string loop = hottest_loop(kernel_assembly(products(hot, machine.matrix, format), machine, "kernel"), instruction.name);
-      const int64_t each = hot.tiles * hot.blocks * machine.matrix.parts * format.groups * format.members / instruction.depth;
+      const Products hot{
+          .rows = machine.matrix.rows, .tiles = 4 / machine.matrix.parts, .blocks = 4, .steps = 8};
+      const std::string loop = hottest_loop(
+          kernel_assembly(products(hot, machine.matrix, format), machine, "kernel"), instruction.name);
+      const int64_t each =
+          hot.tiles * hot.blocks * machine.matrix.parts * format.groups * format.members / instruction.depth;
       EXPECT_EQ(count_lines(loop, instruction.name), each) << loop;
       EXPECT_EQ(spills(loop) + count_lines(loop, "\tmov\tv"), 0) << loop;
     }
@@ -183,7 +247,7 @@ TEST(CodegenAarch64, WhatTheUnitCannotDoIsABug) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(refused({.tiles = 4, .blocks = 3}), "accepted");   // 24 registers of sums, six or more of operands
+  EXPECT_EQ(refused({.tiles = 4, .blocks = 3}), "accepted");  // 24 registers of sums, six or more of operands
   EXPECT_NE(refused({.tiles = 4, .blocks = 4}).find("for 38 vectors of statement 'macc'"), std::string::npos);
   EXPECT_NE(refused({.rows = 3}).find("for loop '%mi' of statement 'macc'"), std::string::npos);
 }

@@ -1,5 +1,5 @@
 // Code without branches at borders.
-#include "codegen/choose_addresses.h"
+#include "codegen/passes/choose_addresses.h"
 
 #include <gtest/gtest.h>
 #include <llvm/Analysis/ValueTracking.h>
@@ -19,7 +19,8 @@ namespace {
 
 using Pass = void (*)(llvm::Function&, const Target&);
 
-// The function's text after the pass, or what is wrong with it. Each load and store has to be of the buffer that it was of.
+// The function's text after the pass, or what is wrong with it. Each load and store has to be of the buffer
+// that it was of.
 std::string after(Pass pass, const std::string& body, const char* target = "rv64gcv_zvl256b") {
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
@@ -66,16 +67,19 @@ TEST(ChooseAddresses, AConditionalMoveChooses) {
   EXPECT_EQ(count_of(after(choose_addresses, kChosen, "rv64gcv_zvl256b+zicond"), "select"), 1);
 }
 
-// `count` vectors are loaded, all but the last of a row are stored where there is a row, and that where there is a column, too.
+// `count` vectors are loaded, all but the last of a row are stored where there is a row, and that where there
+// is a column, too.
 std::string stores_at_a_border(int count, const std::string& inside = "") {
   std::string loads, stores;
   for (int i = 0; i < count; ++i) {
     const std::string n = std::to_string(i), bytes = std::to_string(64 * i);
-    loads += "  %p" + n + " = getelementptr i8, ptr %in, i64 " + bytes + "\n  %a" + n + " = load <16 x float>, ptr %p" + n + "\n";
+    loads += "  %p" + n + " = getelementptr i8, ptr %in, i64 " + bytes + "\n  %a" + n +
+             " = load <16 x float>, ptr %p" + n + "\n";
     (i == 0 ? loads : stores) += "  %q" + n + " = getelementptr i8, ptr %out, i64 " + bytes + "\n";
     if (i > 0) stores += "  store <16 x float> %a" + n + ", ptr %q" + n + "\n";
   }
-  return loads + "  %is_row = icmp ult i64 %row, 55\n  br i1 %is_row, label %below, label %end\nbelow:\n" + stores + inside +
+  return loads + "  %is_row = icmp ult i64 %row, 55\n  br i1 %is_row, label %below, label %end\nbelow:\n" +
+         stores + inside +
          "  %no_column = icmp uge i64 %column, 55\n  br i1 %no_column, label %end, label %beside\nbeside:\n"
          "  store <16 x float> %a0, ptr %q0\n  br label %end\nend:\n  ret void\n";
 }
@@ -86,7 +90,8 @@ TEST(RunThroughBorders, WhatBranchesLeaveOutRunsAlways) {
   EXPECT_EQ(count_of(text, "br "), 0) << text;
   EXPECT_EQ(count_of(text, "store <16 x float>"), 17) << text;
   EXPECT_EQ(count_of(text, "alloca"), 1) << text;
-  EXPECT_NE(text.find("or i64"), std::string::npos) << "the inner branch's store has the masks of both\n" << text;
+  EXPECT_NE(text.find("or i64"), std::string::npos) << "the inner branch's store has the masks of both\n"
+                                                    << text;
   EXPECT_NE(text.find("sext i1 %no_column to i64"), std::string::npos) << text;
   EXPECT_NE(text.find("xor i1 %is_row, true"), std::string::npos) << text;
 }
@@ -96,7 +101,8 @@ TEST(RunThroughBorders, VectorsThatFitKeepTheirBranches) {
 }
 
 TEST(RunThroughBorders, WhatMayNotRunAlwaysKeepsItsBranch) {
-  EXPECT_EQ(count_of(after(run_through_borders, stores_at_a_border(17, "  %d = udiv i64 1, %row\n")), "br "), 2);
+  EXPECT_EQ(count_of(after(run_through_borders, stores_at_a_border(17, "  %d = udiv i64 1, %row\n")), "br "),
+            2);
   EXPECT_EQ(count_of(after(run_through_borders, stores_at_a_border(17), "rv64gcv_zvl256b+zicond"), "br "), 3);
 }
 

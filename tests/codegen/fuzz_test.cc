@@ -123,8 +123,8 @@ class Generator {
     const Affine column = v("x") * stride + v("r") - padding;
     const int64_t rows = std::max<int64_t>(
         1, (output_[0].extent - 1) * stride + (reduction_[0].extent - 1) * dilation + 1 - 2 * padding);
-    const int64_t columns = std::max<int64_t>(
-        1, (output_[1].extent - 1) * stride + reduction_[0].extent - 2 * padding);
+    const int64_t columns =
+        std::max<int64_t>(1, (output_[1].extent - 1) * stride + reduction_[0].extent - 2 * padding);
     const bool channels_first = chance(2);
     const int64_t c = reduction_[1].extent, f = output_[2].extent;
     std::vector<Affine> input_shape = {rows, columns, c}, input_place = {row, column, v("c")};
@@ -136,8 +136,7 @@ class Generator {
     const std::vector<Affine> place = {v("y"), v("x"), v("f")};
     kernel_.name = "fuzz";
     kernel_.buffers = {buffer("I", Scope::Input, input_shape),
-                       buffer("K", chance(2) ? Scope::Constant : Scope::Input,
-                              {reduction_[0].extent, c, f}),
+                       buffer("K", chance(2) ? Scope::Constant : Scope::Input, {reduction_[0].extent, c, f}),
                        buffer("O", Scope::Output, output_shape)};
     int target = 2;
     if (registers_) {
@@ -148,11 +147,10 @@ class Generator {
                                     Reduction::Min};
     const Reduction reduction = reductions[pick(0, 4)];
     const ExprPtr input = load(dtype_, 0, input_place);
-    ExprPtr value = binary(BinaryOp::Mul, input,
-                           load(dtype_, 1, std::vector<Affine>{v("r"), v("c"), v("f")}));
+    ExprPtr value =
+        binary(BinaryOp::Mul, input, load(dtype_, 1, std::vector<Affine>{v("r"), v("c"), v("f")}));
     if (chance(3)) value = input;
-    const std::vector<Affine> bounds = {row, Affine(rows - 1) - row, column,
-                                        Affine(columns - 1) - column};
+    const std::vector<Affine> bounds = {row, Affine(rows - 1) - row, column, Affine(columns - 1) - column};
     std::vector<Affine> constraints;
     if (chance(2)) {
       constraints = bounds;
@@ -185,9 +183,10 @@ class Generator {
     };
     const ExprPtr start = is_float(dtype_) ? constant(dtype_, 0.5) : int_constant(dtype_, 1);
     ExprPtr end = load(dtype_, target, place);
-    if (chance(2)) end = binary(BinaryOp::Max, end, is_float(dtype_) ? constant(dtype_, 0) : int_constant(dtype_, 0));
-    kernel_.statements = {statement("init", false, target, start),
-                          statement("macc", true, target, value), statement("tail", false, 2, end)};
+    if (chance(2))
+      end = binary(BinaryOp::Max, end, is_float(dtype_) ? constant(dtype_, 0) : int_constant(dtype_, 0));
+    kernel_.statements = {statement("init", false, target, start), statement("macc", true, target, value),
+                          statement("tail", false, 2, end)};
   }
 
   // Register accumulators need output loops that are unrolled, vectors or outside.
@@ -255,7 +254,10 @@ class Generator {
 TEST(CodegenFuzz, RandomTilesLikeTheInterpreter) {
   const char* only = std::getenv("TC_SEED");
   const uint32_t first = only != nullptr ? static_cast<uint32_t>(std::atoi(only)) : 0;
-  const uint32_t count = only != nullptr ? 1 : 150;
+  const char* seeds = std::getenv("TC_SEEDS");
+  const uint32_t count = only != nullptr    ? 1
+                         : seeds != nullptr ? static_cast<uint32_t>(std::atoi(seeds))
+                                            : 150;
   for (uint32_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE(::testing::Message() << "TC_SEED=" << seed);
     Generator generator(seed);
@@ -274,8 +276,8 @@ TEST(CodegenFuzz, RandomTilesOnRiscv) {
     const ScheduledKernel kernel = generator.kernel();
     const Tensors inputs = generator.inputs();
     const int bits[] = {0, 128, 256, 512};
-    expect_like_interpreter(kernel, riscv_target(bits[seed % 4]), {}, inputs,
-                            generator.exact() ? 0 : 3e-6, 2);
+    expect_like_interpreter(kernel, riscv_target(bits[seed % 4]), {}, inputs, generator.exact() ? 0 : 3e-6,
+                            2);
     if (::testing::Test::HasFailure()) break;
   }
 }

@@ -1,5 +1,5 @@
 // The order of instructions for processors that execute them in order.
-#include "codegen/in_order.h"
+#include "codegen/passes/pass.h"
 
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
@@ -17,7 +17,8 @@ namespace tc {
 namespace {
 
 // What `told` says of a function after the pass.
-std::string after_pass(const std::string& body, const char* target, const std::function<std::string(const llvm::Function&)>& told) {
+std::string after_pass(const std::string& body, const char* target,
+                       const std::function<std::string(const llvm::Function&)>& told) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
   const std::string text =
@@ -26,15 +27,24 @@ std::string after_pass(const std::string& body, const char* target, const std::f
       "declare <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr, i64, <16 x i1>, i32)\n"
       "declare void @llvm.experimental.vp.strided.store.v16f32.p0.i64(<16 x float>, ptr, i64, <16 x i1>, i32)\n"
       "declare <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr>, i32, <16 x i1>, <16 x float>)\n"
-      "define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) {\n" + body + "  ret void\n}\n";
+      "define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) {\n" +
+      body + "  ret void\n}\n";
   const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, error, context);
   if (module == nullptr) return error.getMessage().str();
   llvm::Function& function = *module->getFunction("kernel");
-  order_for_core(function, parse_target(target));
+  // Those that put it in order: all that follow the joining of vectors.
+  const Target processor = parse_target(target);
+  PassContext shared{processor};
+  for (const CodePass& pass : code_pass_table()) {
+    if (pass.stage == CodePass::Stage::Last && pass.runs(processor) &&
+        pass.name != std::string("join_vectors"))
+      pass.run(function, shared);
+  }
   return told(function);
 }
 
-// What a function consists of after the pass: the names of values, `store` and `touch`, and `again` for a second load of one.
+// What a function consists of after the pass: the names of values, `store` and `touch`, and `again` for a
+// second load of one.
 std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl256b") {
   return after_pass(body, target, [](const llvm::Function& function) {
     std::string result;
@@ -51,23 +61,29 @@ std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl2
 
 // The core that the pass has a function tuned for; empty where it leaves that to the target.
 std::string core_of(const std::string& body) {
-  return after_pass(body, "rv64gcv_zvl256b", [](const llvm::Function& function) { return function.getFnAttribute("tune-cpu").getValueAsString().str(); });
+  return after_pass(body, "rv64gcv_zvl256b", [](const llvm::Function& function) {
+    return function.getFnAttribute("tune-cpu").getValueAsString().str();
+  });
 }
 
 std::string multiply_add(const std::string& name, const std::string& a, const std::string& sum) {
-  return "  %" + name + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %" + a + ", <16 x float> %" + a + ", <16 x float> %" + sum + ")\n";
+  return "  %" + name + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %" + a + ", <16 x float> %" +
+         a + ", <16 x float> %" + sum + ")\n";
 }
 
 TEST(InOrder, LoadsComeBeforeWorkThatDoesNotNeedThem) {
-  std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
+  std::string body =
+      "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
   body += "  %place = getelementptr i8, ptr %weights, i64 64\n  %b = load <16 x float>, ptr %place\n";
   body += multiply_add("s3", "b", "s2") + "  store <16 x float> %s3, ptr %out\n";
   EXPECT_EQ(order_of(body), "place b a s1 s2 s3 store ");
 }
 
 TEST(InOrder, NoLoadPassesAStoreToItsBuffer) {
-  std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + "  store <16 x float> %s1, ptr %out\n";
-  body += "  %b = load <16 x float>, ptr %out\n" + multiply_add("s2", "b", "s1") + "  store <16 x float> %s2, ptr %out\n";
+  std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") +
+                     "  store <16 x float> %s1, ptr %out\n";
+  body += "  %b = load <16 x float>, ptr %out\n" + multiply_add("s2", "b", "s1") +
+          "  store <16 x float> %s2, ptr %out\n";
   EXPECT_EQ(order_of(body), "a s1 store b s2 store ");
 }
 
@@ -96,7 +112,8 @@ TEST(InOrder, VectorsThatFillTheRegistersAreNotLoadedEarly) {
 
 TEST(InOrder, WhatIsMadeOfASumFollowsIt) {
   std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a");
-  for (int i = 2; i < 12; ++i) body += multiply_add("s" + std::to_string(i), "a", i == 2 ? "a" : "s" + std::to_string(i - 1));
+  for (int i = 2; i < 12; ++i)
+    body += multiply_add("s" + std::to_string(i), "a", i == 2 ? "a" : "s" + std::to_string(i - 1));
   body += "  %r = fadd <16 x float> %s1, %a\n  store <16 x float> %r, ptr %out\n";
   body += "  %place = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s11, ptr %place\n";
   const std::string order = order_of(body);
@@ -114,7 +131,8 @@ std::string rounds(int count, const std::string& rounds) {
   for (const char round : rounds) {
     for (int i = 0; i < count; ++i) {
       const std::string n = std::to_string(i), name = round + n;
-      body += multiply_add(name, "a" + n, "a" + n) + "  store volatile <16 x float> %" + name + ", ptr %out\n";
+      body +=
+          multiply_add(name, "a" + n, "a" + n) + "  store volatile <16 x float> %" + name + ", ptr %out\n";
     }
   }
   return body;
@@ -131,13 +149,14 @@ TEST(InOrder, WhatDoesNotFitIsLoadedAgain) {
   const std::string order = order_of(rounds(20, "xy"));
   EXPECT_GE(count_of(order, "again"), 5) << order;
   EXPECT_LE(count_of(order, "again"), 20) << order;
-  EXPECT_LT(order.find("x0 "), order.find("a19")) << order;   // what a store needs comes right before it
+  EXPECT_LT(order.find("x0 "), order.find("a19")) << order;  // what a store needs comes right before it
   EXPECT_EQ(count_of(order_of(rounds(12, "xy")), "again"), 0);
 }
 
 TEST(InOrder, WhatAStoreMayChangeIsNotLoadedAgain) {
   std::string body = rounds(20, "xy");
-  for (size_t at = body.find("ptr %out"); at != std::string::npos; at = body.find("ptr %out", at)) body.replace(at, 8, "ptr %in");
+  for (size_t at = body.find("ptr %out"); at != std::string::npos; at = body.find("ptr %out", at))
+    body.replace(at, 8, "ptr %in");
   EXPECT_EQ(count_of(order_of(body), "again"), 0);
 }
 
@@ -149,30 +168,35 @@ TEST(InOrder, AddressesOfManyStepsAreOfTheirBuffer) {
     body = "  " + steps + " = getelementptr i8, ptr " + (i == 7 ? "%out" : name) + ", i64 64\n" + body;
     steps = name;
   }
-  for (size_t at = body.find(", ptr %out\n"); at != std::string::npos; at = body.find(", ptr %out\n", at)) body.replace(at, 10, ", ptr %far");
+  for (size_t at = body.find(", ptr %out\n"); at != std::string::npos; at = body.find(", ptr %out\n", at))
+    body.replace(at, 10, ", ptr %far");
   EXPECT_GE(count_of(order_of(body), "again"), 5);
 }
 
-// Two columns of a depthwise convolution: all elements are loaded first, and each with a touch. 15 vectors and two sums are 68 registers at 128 bits, yet no
-// step needs more than one element and two weights beside the sums.
+// Two columns of a depthwise convolution: all elements are loaded first, and each with a touch. 15 vectors
+// and two sums are 68 registers at 128 bits, yet no step needs more than one element and two weights beside
+// the sums.
 TEST(InOrder, StepsThatShareVectorsComeTogether) {
   std::string body;
   const auto step = [&](const std::string& sum, int k, int element) {
-    const std::string n = std::to_string(k), before = k == 0 ? "zeroinitializer" : "%" + sum + std::to_string(k - 1);
-    body += "  %" + sum + n + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %a" + std::to_string(element) + ", <16 x float> %w" + n +
-            ", <16 x float> " + before + ")\n";
+    const std::string n = std::to_string(k),
+                      before = k == 0 ? "zeroinitializer" : "%" + sum + std::to_string(k - 1);
+    body += "  %" + sum + n + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %a" +
+            std::to_string(element) + ", <16 x float> %w" + n + ", <16 x float> " + before + ")\n";
   };
   for (const char* name : {"a", "w"}) {
     for (int i = 0; i < (*name == 'a' ? 8 : 7); ++i) {
       const std::string n = name + std::to_string(i);
-      body += "  %p" + n + " = getelementptr i8, ptr %" + (*name == 'a' ? "in" : "weights") + ", i64 " + std::to_string(64 * i) + "\n";
+      body += "  %p" + n + " = getelementptr i8, ptr %" + (*name == 'a' ? "in" : "weights") + ", i64 " +
+              std::to_string(64 * i) + "\n";
       body += "  %" + n + " = load <16 x float>, ptr %p" + n + "\n";
       if (*name == 'a') body += "  %t" + n + " = load volatile i8, ptr %p" + n + "\n";
     }
   }
   for (int k = 0; k < 7; ++k) step("u", k, k);
   for (int k = 0; k < 7; ++k) step("v", k, k + 1);
-  body += "  store <16 x float> %u6, ptr %out\n  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %v6, ptr %next\n";
+  body +=
+      "  store <16 x float> %u6, ptr %out\n  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %v6, ptr %next\n";
   const std::string order = order_of(body, "rv64gcv");
   EXPECT_EQ(count_of(order, "again"), 0) << order;
   for (int k = 0; k < 5; ++k) {
@@ -185,10 +209,13 @@ TEST(InOrder, StepsThatShareVectorsComeTogether) {
 
 TEST(InOrder, StridedLoadsPassStoresToOtherBuffers) {
   const auto order = [](const char* buffer) {
-    std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
-    body += "  store <16 x float> %s2, ptr %out\n  %far = call <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr " + std::string(buffer) +
-            ", i64 256, <16 x i1> splat (i1 true), i32 16)\n";
-    body += multiply_add("s3", "far", "s2") + "  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s3, ptr %next\n";
+    std::string body =
+        "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
+    body +=
+        "  store <16 x float> %s2, ptr %out\n  %far = call <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr " +
+        std::string(buffer) + ", i64 256, <16 x i1> splat (i1 true), i32 16)\n";
+    body += multiply_add("s3", "far", "s2") +
+            "  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s3, ptr %next\n";
     return order_of(body);
   };
   EXPECT_LT(order("%weights").find("far"), order("%weights").find("store")) << order("%weights");
@@ -197,10 +224,12 @@ TEST(InOrder, StridedLoadsPassStoresToOtherBuffers) {
 
 TEST(InOrder, LoadsPassStridedStoresToOtherBuffers) {
   const auto order = [](const char* buffer) {
-    std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
-    body += "  call void @llvm.experimental.vp.strided.store.v16f32.p0.i64(<16 x float> %s2, ptr " + std::string(buffer) +
-            ", i64 256, <16 x i1> splat (i1 true), i32 16)\n";
-    body += "  %place = getelementptr i8, ptr %weights, i64 64\n  %b = load <16 x float>, ptr %place\n" + multiply_add("s3", "b", "s2");
+    std::string body =
+        "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
+    body += "  call void @llvm.experimental.vp.strided.store.v16f32.p0.i64(<16 x float> %s2, ptr " +
+            std::string(buffer) + ", i64 256, <16 x i1> splat (i1 true), i32 16)\n";
+    body += "  %place = getelementptr i8, ptr %weights, i64 64\n  %b = load <16 x float>, ptr %place\n" +
+            multiply_add("s3", "b", "s2");
     return order_of(body + "  store <16 x float> %s3, ptr %out\n");
   };
   EXPECT_LT(order("%out").find("b "), order("%out").find("s2 ")) << order("%out");
@@ -210,34 +239,45 @@ TEST(InOrder, LoadsPassStridedStoresToOtherBuffers) {
 // A gather from one scalar base reads that base's buffer; one from a vector of bases may read any.
 TEST(InOrder, GathersFromOneBasePassStoresToOtherBuffers) {
   const auto order = [](const std::string& base) {
-    std::string body = "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
-    body += "  %bases0 = insertelement <16 x ptr> poison, ptr %weights, i64 0\n  %bases1 = insertelement <16 x ptr> %bases0, ptr %in, i64 1\n";
-    body += "  store <16 x float> %s2, ptr %out\n  %places = getelementptr float, " + base + ", <16 x i64> splat (i64 7)\n";
-    body += "  %far = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> %places, i32 4, <16 x i1> splat (i1 true), <16 x float> poison)\n";
-    return order_of(body + multiply_add("s3", "far", "s2") + "  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s3, ptr %next\n");
+    std::string body =
+        "  %a = load <16 x float>, ptr %in\n" + multiply_add("s1", "a", "a") + multiply_add("s2", "a", "s1");
+    body +=
+        "  %bases0 = insertelement <16 x ptr> poison, ptr %weights, i64 0\n  %bases1 = insertelement <16 x ptr> %bases0, ptr %in, i64 1\n";
+    body += "  store <16 x float> %s2, ptr %out\n  %places = getelementptr float, " + base +
+            ", <16 x i64> splat (i64 7)\n";
+    body +=
+        "  %far = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> %places, i32 4, <16 x i1> splat (i1 true), <16 x float> poison)\n";
+    return order_of(body + multiply_add("s3", "far", "s2") +
+                    "  %next = getelementptr i8, ptr %out, i64 64\n  store <16 x float> %s3, ptr %next\n");
   };
   EXPECT_LT(order("ptr %weights").find("far"), order("ptr %weights").find("store")) << order("ptr %weights");
   EXPECT_GT(order("ptr %out").find("far"), order("ptr %out").find("store")) << order("ptr %out");
-  EXPECT_GT(order("<16 x ptr> %bases1").find("far"), order("<16 x ptr> %bases1").find("store")) << order("<16 x ptr> %bases1");
+  EXPECT_GT(order("<16 x ptr> %bases1").find("far"), order("<16 x ptr> %bases1").find("store"))
+      << order("<16 x ptr> %bases1");
 }
 
 // Where a block of channels is one register, two stay free beside sums and weights.
 TEST(InOrder, SingleRegistersLeaveTwoFree) {
   const auto sums = [](int count) {
-    std::string body = "  %e = load float, ptr %in\n  %i = insertelement <32 x float> poison, float %e, i64 0\n"
-                       "  %splat = shufflevector <32 x float> %i, <32 x float> poison, <32 x i32> zeroinitializer\n";
+    std::string body =
+        "  %e = load float, ptr %in\n  %i = insertelement <32 x float> poison, float %e, i64 0\n"
+        "  %splat = shufflevector <32 x float> %i, <32 x float> poison, <32 x i32> zeroinitializer\n";
     const auto number = [](char letter, int i) { return letter + std::to_string(i); };
-    for (int i = 0; i < count; ++i) body += "  %" + number('a', i) + " = load volatile <32 x float>, ptr %in\n";
+    for (int i = 0; i < count; ++i)
+      body += "  %" + number('a', i) + " = load volatile <32 x float>, ptr %in\n";
     for (const char step : {'u', 'v'}) {
       const std::string place = std::string("place_") + step, weights = std::string("weights_") + step;
-      body += "  %" + place + " = getelementptr i8, ptr %weights, i64 " + (step == 'u' ? "128" : "256") + "\n";
+      body +=
+          "  %" + place + " = getelementptr i8, ptr %weights, i64 " + (step == 'u' ? "128" : "256") + "\n";
       body += "  %" + weights + " = load <32 x float>, ptr %" + place + "\n";
       for (int i = 0; i < count; ++i) {
-        body += "  %" + number(step, i) + " = call <32 x float> @llvm.fmuladd.v32f32(<32 x float> %" + weights + ", <32 x float> %splat, <32 x float> %" +
-                number(step == 'u' ? 'a' : 'u', i) + ")\n";
+        body += "  %" + number(step, i) + " = call <32 x float> @llvm.fmuladd.v32f32(<32 x float> %" +
+                weights + ", <32 x float> %splat, <32 x float> %" + number(step == 'u' ? 'a' : 'u', i) +
+                ")\n";
       }
     }
-    for (int i = 0; i < count; ++i) body += "  store volatile <32 x float> %" + number('v', i) + ", ptr %out\n";
+    for (int i = 0; i < count; ++i)
+      body += "  store volatile <32 x float> %" + number('v', i) + ", ptr %out\n";
     return order_of(body, "rv64gcv_zvl1024b");
   };
   EXPECT_GT(sums(29).find("weights_v"), sums(29).find("u27 "));
@@ -245,17 +285,23 @@ TEST(InOrder, SingleRegistersLeaveTwoFree) {
 }
 
 TEST(InOrder, TouchesAreSpread) {
-  std::string body = "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
-  for (int i = 1; i < 9; ++i) body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
+  std::string body =
+      "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
+  for (int i = 1; i < 9; ++i)
+    body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
   body += "  store <16 x float> %s8, ptr %out\n";
   EXPECT_EQ(order_of(body), "a s1 s2 touch s3 s4 s5 s6 touch s7 s8 store ");
 }
 
-// A touch waits for the memory port, which a strided access takes for 16 cycles, and would hold back the sums behind itself.
+// A touch waits for the memory port, which a strided access takes for 16 cycles, and would hold back the sums
+// behind itself.
 TEST(InOrder, TouchesComeRightBeforeStridedAccesses) {
-  std::string body = "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
-  body += "  %far = call <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr %weights, i64 256, <16 x i1> splat (i1 true), i32 16)\n";
-  for (int i = 1; i < 9; ++i) body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
+  std::string body =
+      "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
+  body +=
+      "  %far = call <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr %weights, i64 256, <16 x i1> splat (i1 true), i32 16)\n";
+  for (int i = 1; i < 9; ++i)
+    body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
   body += multiply_add("s9", "far", "s8") + "  store <16 x float> %s9, ptr %out\n";
   const std::string order = order_of(body);
   EXPECT_EQ(count_of(order, "touch"), 2) << order;
@@ -265,7 +311,8 @@ TEST(InOrder, TouchesComeRightBeforeStridedAccesses) {
   EXPECT_TRUE(behind.empty() || behind.starts_with("far ")) << order;
 }
 
-// A load of four registers takes the memory port for eight cycles: elements that the next product waits for come before it.
+// A load of four registers takes the memory port for eight cycles: elements that the next product waits for
+// come before it.
 TEST(InOrder, ElementsComeBeforeWideLoads) {
   constexpr int kSteps = 4, kRows = 4;
   std::string body;
@@ -275,23 +322,28 @@ TEST(InOrder, ElementsComeBeforeWideLoads) {
     body += "  %w" + k + " = load <32 x float>, ptr %pw" + k + "\n";
     for (int row = 0; row < kRows; ++row) {
       const std::string n = k + std::to_string(row), before = std::to_string(step - 1) + std::to_string(row);
-      body += "  %pe" + n + " = getelementptr i8, ptr %in, i64 " + std::to_string(4 * (kSteps * row + step)) + "\n";
+      body += "  %pe" + n + " = getelementptr i8, ptr %in, i64 " + std::to_string(4 * (kSteps * row + step)) +
+              "\n";
       body += "  %e" + n + " = load float, ptr %pe" + n + "\n";
       body += "  %i" + n + " = insertelement <32 x float> poison, float %e" + n + ", i64 0\n";
-      body += "  %b" + n + " = shufflevector <32 x float> %i" + n + ", <32 x float> poison, <32 x i32> zeroinitializer\n";
-      body += "  %s" + n + " = call <32 x float> @llvm.fmuladd.v32f32(<32 x float> %w" + k + ", <32 x float> %b" + n + ", <32 x float> " +
+      body += "  %b" + n + " = shufflevector <32 x float> %i" + n +
+              ", <32 x float> poison, <32 x i32> zeroinitializer\n";
+      body += "  %s" + n + " = call <32 x float> @llvm.fmuladd.v32f32(<32 x float> %w" + k +
+              ", <32 x float> %b" + n + ", <32 x float> " +
               (step == 0 ? "splat (float 1.0)" : "%s" + before) + ")\n";
     }
   }
   for (int row = 0; row < kRows; ++row) {
-    body += "  %o" + std::to_string(row) + " = getelementptr i8, ptr %out, i64 " + std::to_string(128 * row) + "\n";
-    body += "  store <32 x float> %s" + std::to_string(kSteps - 1) + std::to_string(row) + ", ptr %o" + std::to_string(row) + "\n";
+    body += "  %o" + std::to_string(row) + " = getelementptr i8, ptr %out, i64 " + std::to_string(128 * row) +
+            "\n";
+    body += "  store <32 x float> %s" + std::to_string(kSteps - 1) + std::to_string(row) + ", ptr %o" +
+            std::to_string(row) + "\n";
   }
   const std::string order = order_of(body);
   std::istringstream words(order);
   std::string last, word;
   while (words >> word) {
-    if (word[0] != 'e' && word[0] != 'w' && word[0] != 's') continue;   // addresses and splats
+    if (word[0] != 'e' && word[0] != 'w' && word[0] != 's') continue;  // addresses and splats
     EXPECT_FALSE(last[0] == 'w' && word[0] == 'e') << last << " before " << word << " in " << order;
     last = word;
   }
@@ -333,15 +385,20 @@ TEST(InOrder, ChainsThatFillTheRegistersStayBehindEachOther) {
   EXPECT_EQ(order.find("a0 b0"), std::string::npos) << order;
 }
 
-// `count` sums of the block, each of which goes through operations that need a register for each of them, and is stored.
+// `count` sums of the block, each of which goes through operations that need a register for each of them, and
+// is stored.
 std::string long_epilogues(int count, int operations) {
-  std::string body = "  %e = load float, ptr %in\n  %i = insertelement <16 x float> poison, float %e, i64 0\n"
-                     "  %splat = shufflevector <16 x float> %i, <16 x float> poison, <16 x i32> zeroinitializer\n"
-                     "  %w = load <16 x float>, ptr %weights\n";
+  std::string body =
+      "  %e = load float, ptr %in\n  %i = insertelement <16 x float> poison, float %e, i64 0\n"
+      "  %splat = shufflevector <16 x float> %i, <16 x float> poison, <16 x i32> zeroinitializer\n"
+      "  %w = load <16 x float>, ptr %weights\n";
   for (int i = 0; i < count; ++i) {
     const std::string n = std::to_string(i);
     body += "  %a" + n + " = load volatile <16 x float>, ptr %in\n";
-    body += "  %s" + n + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %w, <16 x float> %splat, <16 x float> %a" + n + ")\n";
+    body +=
+        "  %s" + n +
+        " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %w, <16 x float> %splat, <16 x float> %a" +
+        n + ")\n";
   }
   for (int i = 0; i < count; ++i) {
     const std::string n = std::to_string(i);
@@ -358,7 +415,8 @@ std::string long_epilogues(int count, int operations) {
 }
 
 TEST(InOrder, SumsWaitWhereTheirResultsGo) {
-  // 14 sums are 28 registers of 32 at 256 bits: all but the first are stored, and loaded when the results before them are there.
+  // 14 sums are 28 registers of 32 at 256 bits: all but the first are stored, and loaded when the results
+  // before them are there.
   const std::string order = order_of(long_epilogues(14, 12));
   EXPECT_EQ(count_of(order, "store"), 14 + 13) << order;
   EXPECT_EQ(count_of(order, "again"), 13) << order;
@@ -380,9 +438,11 @@ TEST(InOrder, UpperHalvesStayBehindLowerOnes) {
   for (const char half : {'l', 'u'}) {
     for (int i = 0; i < 6; ++i) {
       const std::string n = std::to_string(i), name = half + n;
-      body += "  %" + name + " = shufflevector <32 x float> %v" + n + ", <32 x float> poison, " + lanes(half == 'u' ? 16 : 0) + "\n";
+      body += "  %" + name + " = shufflevector <32 x float> %v" + n + ", <32 x float> poison, " +
+              lanes(half == 'u' ? 16 : 0) + "\n";
       body += "  %f" + name + " = fadd <16 x float> %" + name + ", %" + name + "\n";
-      body += "  %p" + name + " = getelementptr i8, ptr %out, i64 " + std::to_string(64 * i + (half == 'u' ? 4096 : 0)) + "\n";
+      body += "  %p" + name + " = getelementptr i8, ptr %out, i64 " +
+              std::to_string(64 * i + (half == 'u' ? 4096 : 0)) + "\n";
       body += "  store <16 x float> %f" + name + ", ptr %p" + name + "\n";
     }
   }
@@ -396,7 +456,8 @@ std::string sum_of(int count, int further) {
   std::string body = "  %s0 = load <16 x float>, ptr %weights\n", last = "s0";
   for (int i = 1; i <= count; ++i) {
     const std::string n = std::to_string(i), sum = "s" + n;
-    body += "  %p" + n + " = getelementptr i8, ptr %in, i64 " + std::to_string(64 * i) + "\n  %a" + n + " = load <16 x float>, ptr %p" + n + "\n";
+    body += "  %p" + n + " = getelementptr i8, ptr %in, i64 " + std::to_string(64 * i) + "\n  %a" + n +
+            " = load <16 x float>, ptr %p" + n + "\n";
     body += "  %" + sum + " = fadd <16 x float> %" + last + ", %a" + n + "\n";
     last = sum;
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
+#include "ir/scratch.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"
 
@@ -43,40 +44,43 @@ LoopExprPtr number(int64_t value) { return loop_constant(value); }
 LoopExprPtr name(const std::string& text) { return loop_variable(text); }
 
 TEST(CodegenLoops, ParallelLoopsAreDividedOnce) {
-  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
-           {1, 1}, {1, 7}, {5, 1}, {3, 4}, {7, 5}}) {
+  for (const auto& [rows, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {1, 7}, {5, 1}, {3, 4}, {7, 5}}) {
     for (const bool nested : {false, true}) {
       for (const int threads : {1, 2, 3, 8, 40}) {
         ScheduledKernel kernel;
         kernel.kernel = increment({rows, columns}, {"i", "j"});
-        kernel.root = for_loop(
-            "i1", rows,
-            for_loop("j1", number(0), number(columns - 1),
-                     leaf({whole(0, {{"i", v("i1")}, {"j", v("j1")}})}), nested),
-            true);
-        expect_like_interpreter(kernel, host_targets(), {},
-                                {{"A", seeded(DType::F32, {rows, columns}, 1)}}, 0, threads);
+        kernel.root = for_loop("i1", rows,
+                               for_loop("j1", number(0), number(columns - 1),
+                                        leaf({whole(0, {{"i", v("i1")}, {"j", v("j1")}})}), nested),
+                               true);
+        expect_like_interpreter(kernel, host_targets(), {}, {{"A", seeded(DType::F32, {rows, columns}, 1)}},
+                                0, threads);
       }
     }
   }
 }
 
-// The first and the last iteration of the inner loop stand on their own, as conditions at the ends of a range leave
-// them: rows are divided all the same.
+// The first and the last iteration of the inner loop stand on their own, as conditions at the ends of a range
+// leave them: rows are divided all the same.
 TEST(CodegenLoops, RowsOfSeveralPartsAreDividedEvenly) {
-  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{1, 3}, {3, 9}, {2, 4}, {5, 12}}) {
+  for (const auto& [rows, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 3}, {3, 9}, {2, 4}, {5, 12}}) {
     const auto part = [&](LoopExprPtr lower, LoopExprPtr upper, const std::string& variable) {
       return for_loop(variable, std::move(lower), std::move(upper),
                       leaf({whole(0, {{"i", v("i1")}, {"j", v(variable)}})}), true);
     };
-    const auto alone = [&](int64_t column) { return leaf({whole(0, {{"i", v("i1")}, {"j", Affine(column)}})}); };
+    const auto alone = [&](int64_t column) {
+      return leaf({whole(0, {{"i", v("i1")}, {"j", Affine(column)}})});
+    };
     ScheduledKernel kernel;
     kernel.kernel = increment({rows, columns}, {"i", "j"});
     // Two parallel parts, where there is room.
     const int64_t middle = columns / 2;
     kernel.root = for_loop("i1", rows,
-                           block({alone(0), block({part(number(1), number(middle - 1), "j1"),
-                                                   part(number(middle), number(columns - 2), "j2")}),
+                           block({alone(0),
+                                  block({part(number(1), number(middle - 1), "j1"),
+                                         part(number(middle), number(columns - 2), "j2")}),
                                   alone(columns - 1)}),
                            true);
     const Tensors inputs = {{"A", seeded(DType::F32, {rows, columns}, 1)}};
@@ -89,7 +93,8 @@ TEST(CodegenLoops, RowsOfSeveralPartsAreDividedEvenly) {
         tensors["O"] = inputs.at("A");
         compiled.run_thread(0, {}, tensors, thread, threads);
         int64_t computed = 0;
-        for (int64_t i = 0; i < rows * columns; ++i) computed += tensors.at("O").as_double(i) != inputs.at("A").as_double(i);
+        for (int64_t i = 0; i < rows * columns; ++i)
+          computed += tensors.at("O").as_double(i) != inputs.at("A").as_double(i);
         const int64_t share = rows * columns / threads;
         EXPECT_EQ(computed, share + (thread < rows * columns % threads ? 1 : 0)) << "thread " << thread;
       }
@@ -97,18 +102,21 @@ TEST(CodegenLoops, RowsOfSeveralPartsAreDividedEvenly) {
   }
 }
 
-// One iteration that stands on its own may be several nodes, of which the later ones read what the first left in
-// scratch memory of its thread.
+// One iteration that stands on its own may be several nodes, of which the later ones read what the first left
+// in scratch memory of its thread.
 TEST(CodegenLoops, IterationsOfSeveralNodesStayOnOneThread) {
   constexpr int64_t kRows = 3, kColumns = 7;
-  const auto alone = [&](int64_t column) { return leaf({whole(0, {{"i", v("i1")}, {"j", Affine(column)}})}); };
+  const auto alone = [&](int64_t column) {
+    return leaf({whole(0, {{"i", v("i1")}, {"j", Affine(column)}})});
+  };
   ScheduledKernel kernel;
   kernel.kernel = increment({kRows, kColumns}, {"i", "j"});
-  kernel.root = for_loop("i1", kRows,
-                         block({alone(0), alone(1),
-                                for_loop("j1", number(2), number(3), leaf({whole(0, {{"i", v("i1")}, {"j", v("j1")}})}), true),
-                                block({alone(4), block({alone(5), alone(6)})})}),
-                         true);
+  kernel.root = for_loop(
+      "i1", kRows,
+      block({alone(0), alone(1),
+             for_loop("j1", number(2), number(3), leaf({whole(0, {{"i", v("i1")}, {"j", v("j1")}})}), true),
+             block({alone(4), block({alone(5), alone(6)})})}),
+      true);
   const Tensors inputs = {{"A", seeded(DType::F32, {kRows, kColumns}, 1)}};
   const CompiledKernels compiled({kernel}, host_target());
   for (const int threads : {1, 2, 3, 5, 8, 20}) {
@@ -161,10 +169,11 @@ TEST(CodegenLoops, ConditionsChoose) {
   ScheduledKernel kernel;
   kernel.kernel = increment({n}, {"i"});
   const LoopExprPtr third = loop_expr(
-      Kind::Eq, {loop_expr(Kind::Mod, {loop_expr(Kind::Sub, {name("i1"), number(30)}), number(3)}),
-                 number(1)});
-  const LoopExprPtr ends = loop_expr(Kind::Or, {loop_expr(Kind::Lt, {name("i1"), number(4)}),
-                                                loop_expr(Kind::And, {third, loop_expr(Kind::Ge, {name("i1"), number(9)})})});
+      Kind::Eq,
+      {loop_expr(Kind::Mod, {loop_expr(Kind::Sub, {name("i1"), number(30)}), number(3)}), number(1)});
+  const LoopExprPtr ends =
+      loop_expr(Kind::Or, {loop_expr(Kind::Lt, {name("i1"), number(4)}),
+                           loop_expr(Kind::And, {third, loop_expr(Kind::Ge, {name("i1"), number(9)})})});
   kernel.root = for_loop("i1", n, when(ends, leaf({whole(0, {{"i", v("i1")}})})), true);
   expect_like_interpreter(kernel, host_targets(), {}, {{"A", seeded(DType::F32, {n}, 1)}}, 0, 3);
 }
@@ -174,8 +183,7 @@ TEST(CodegenLoops, SeveralParallelLoopsAndASerialPart) {
   ScheduledKernel kernel;
   kernel.kernel = increment({n}, {"i"});
   auto range = [&](const std::string& variable, int64_t low, int64_t high, bool parallel) {
-    return for_loop(variable, number(low), number(high), leaf({whole(0, {{"i", v(variable)}})}),
-                    parallel);
+    return for_loop(variable, number(low), number(high), leaf({whole(0, {{"i", v(variable)}})}), parallel);
   };
   kernel.root = block({range("a", 0, 4, true), range("b", 5, 7, false), range("c", 8, n - 1, true)});
   for (const int threads : {1, 2, 5}) {
@@ -187,8 +195,8 @@ TEST(CodegenLoops, SoftmaxRowsThroughTheStack) {
   for (const int64_t columns : {1, 16, 37}) {
     const ScheduledKernel kernel = softmax(5, columns);
     EXPECT_EQ(scratch_bytes(kernel), (columns * 4 + 63) / 64 * 64);
-    expect_like_interpreter(kernel, host_targets(), {},
-                            {{"A", seeded(DType::F32, {5, columns}, 1)}}, 2e-7, 2);
+    expect_like_interpreter(kernel, host_targets(), {}, {{"A", seeded(DType::F32, {5, columns}, 1)}}, 2e-7,
+                            2);
   }
 }
 
@@ -203,7 +211,8 @@ TEST(CodegenLoops, LocalBuffersAreRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Internal);
     EXPECT_NE(std::string(error.what()).find("the scheduler decides between Stack and Register"),
-              std::string::npos) << error.what();
+              std::string::npos)
+        << error.what();
   }
 }
 
@@ -215,9 +224,9 @@ TEST(CodegenLoops, RegistersAreWrittenBeforeTheyAreRead) {
     kernel_object(kernel, host_target(), "kernel");
     FAIL() << "an accumulator without a first value was accepted";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(
-                  "register buffer 'T' is accumulated before it is written"),
-              std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("register buffer 'T' is accumulated before it is written"),
+              std::string::npos)
+        << error.what();
   }
 }
 

@@ -19,10 +19,10 @@ long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
 struct FunctionCase {
   UnaryOp op;
   Oracle oracle;
-  double f32_low, f32_high;   // where f32 is sampled, besides special values
-  double ulps;                // largest f32 error allowed
+  double f32_low, f32_high;  // where f32 is sampled, besides special values
+  double ulps;               // largest f32 error allowed
   double f64_low, f64_high;
-  double relative;            // largest f64 error allowed
+  double relative;  // largest f64 error allowed
 };
 
 const FunctionCase kCases[] = {
@@ -47,7 +47,14 @@ const FunctionCase kCases[] = {
 
 // Half of the samples are even over the interval, half even over the exponents below its ends.
 std::vector<double> samples(double low, double high, int count, double smallest) {
-  std::vector<double> result = {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, low, high,
+  std::vector<double> result = {0.0,
+                                -0.0,
+                                1.0,
+                                -1.0,
+                                0.5,
+                                -0.5,
+                                low,
+                                high,
                                 std::numeric_limits<double>::infinity(),
                                 -std::numeric_limits<double>::infinity(),
                                 std::numeric_limits<double>::quiet_NaN()};
@@ -63,9 +70,8 @@ std::vector<double> samples(double low, double high, int count, double smallest)
 }
 
 ScheduledKernel function_kernel(UnaryOp op, DType dtype, int64_t count, int lanes = 16) {
-  return elementwise(count, lanes, dtype, dtype, [&](const std::vector<ExprPtr>& inputs) {
-    return unary(op, inputs[0]);
-  });
+  return elementwise(count, lanes, dtype, dtype,
+                     [&](const std::vector<ExprPtr>& inputs) { return unary(op, inputs[0]); });
 }
 
 // Distance in units in the last place of the exact result's f32 neighbourhood.
@@ -75,8 +81,8 @@ double ulp_error(float got, long double want) {
   if (std::isnan(got)) return 1e9;
   if (std::isinf(rounded) || std::isinf(got)) return rounded == got ? 0 : 1e9;
   const float up = std::nextafter(std::fabs(rounded), std::numeric_limits<float>::infinity());
-  const long double unit = std::isinf(up) ? std::ldexp(1.0L, 104)
-                                          : static_cast<long double>(up) - std::fabs(rounded);
+  const long double unit =
+      std::isinf(up) ? std::ldexp(1.0L, 104) : static_cast<long double>(up) - std::fabs(rounded);
   return static_cast<double>(std::fabs(got - want) / unit);
 }
 
@@ -117,9 +123,14 @@ TEST(CodegenMathOfRows, ExponentialOfWhatIsNotPositiveIsWithinAUlp) {
   }
   const int64_t count = static_cast<int64_t>(row.size());
   const std::string extent = std::to_string(count);
-  const Kernel kernel = parse_kernel("kernel \"rows\"\n  input A f32[" + extent + "]\n  output O f32[" + extent + "]\n  local M f32[]\n"
-                                     "  init[]: M[] = -inf\n  maximum[i:" + extent + "]: M[] maxnum= A[i]\n"
-                                     "  power[i:" + extent + "]: O[i] = exp(A[i] - M[])\n");
+  const Kernel kernel =
+      parse_kernel("kernel \"rows\"\n  input A f32[" + extent + "]\n  output O f32[" + extent +
+                   "]\n  local M f32[]\n"
+                   "  init[]: M[] = -inf\n  maximum[i:" +
+                   extent +
+                   "]: M[] maxnum= A[i]\n"
+                   "  power[i:" +
+                   extent + "]: O[i] = exp(A[i] - M[])\n");
   Tensors tensors = {{"A", Tensor(DType::F32, {count})}, {"O", Tensor(DType::F32, {count})}};
   for (int64_t i = 0; i < count; ++i) tensors.at("A").set(i, row[static_cast<size_t>(i)]);
   for (const Target& target : host_targets()) {
@@ -160,20 +171,21 @@ TEST_P(CodegenMath, DoubleIsWithinRelativeError) {
 INSTANTIATE_TEST_SUITE_P(Functions, CodegenMath, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(name_of(info.param.op)); });
 
+// clang-format off
 TEST(CodegenMathTest, PowAndAtan2LikeC) {
   std::vector<double> values = {0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1e-40, 1e30, -1e30, 7.25,
                                 std::numeric_limits<double>::infinity(),
                                 -std::numeric_limits<double>::infinity(),
                                 std::numeric_limits<double>::quiet_NaN(), 1e-3, 100, 88.7, 16777217};
+  // clang-format on
   const int64_t n = static_cast<int64_t>(values.size()), count = n * n;
   for (const DType dtype : {DType::F32, DType::F64}) {
     for (const BinaryOp op : {BinaryOp::Pow, BinaryOp::Atan2, BinaryOp::Fmod, BinaryOp::Mod}) {
       const ScheduledKernel kernel =
-          elementwise(count, 8, dtype, dtype, [&](const std::vector<ExprPtr>& inputs) {
-            return binary(op, inputs[0], inputs[1]);
-          });
-      Tensors tensors = {{"A", Tensor(dtype, {count})}, {"B", Tensor(dtype, {count})},
-                         {"O", Tensor(dtype, {count})}};
+          elementwise(count, 8, dtype, dtype,
+                      [&](const std::vector<ExprPtr>& inputs) { return binary(op, inputs[0], inputs[1]); });
+      Tensors tensors = {
+          {"A", Tensor(dtype, {count})}, {"B", Tensor(dtype, {count})}, {"O", Tensor(dtype, {count})}};
       for (int64_t i = 0; i < count; ++i) {
         tensors.at("A").set(i, values[static_cast<size_t>(i / n)]);
         tensors.at("B").set(i, values[static_cast<size_t>(i % n)]);
@@ -190,8 +202,8 @@ TEST(CodegenMathTest, PowAndAtan2LikeC) {
         const double limit = dtype == DType::F32 ? 1.2e-7 : 1e-13;
         const bool same = got == rounded || (std::isnan(got) && std::isnan(rounded)) ||
                           std::fabs(got - rounded) <= limit * std::fabs(rounded);
-        EXPECT_TRUE(same) << name_of(op) << " " << name_of(dtype) << " of " << a << " and " << b
-                          << ": " << got << ", expected " << rounded;
+        EXPECT_TRUE(same) << name_of(op) << " " << name_of(dtype) << " of " << a << " and " << b << ": "
+                          << got << ", expected " << rounded;
         if (rounded == 0 && op != BinaryOp::Mod) {
           EXPECT_EQ(std::signbit(got), std::signbit(rounded)) << name_of(op) << a << " " << b;
         }
@@ -211,12 +223,13 @@ TEST(CodegenMathTest, NothingOutsideIsCalled) {
       for (const UnaryOp op : all) {
         if (op == UnaryOp::Not || op == UnaryOp::BitNot) continue;
         const bool predicate = op == UnaryOp::IsNan || op == UnaryOp::IsInf;
-        const ScheduledKernel kernel = elementwise(
-            100, 16, dtype, predicate ? DType::Bool : dtype,
-            [&](const std::vector<ExprPtr>& inputs) { return unary(op, inputs[0]); });
+        const ScheduledKernel kernel =
+            elementwise(100, 16, dtype, predicate ? DType::Bool : dtype,
+                        [&](const std::vector<ExprPtr>& inputs) { return unary(op, inputs[0]); });
         const std::string assembly = kernel_assembly(kernel, target, "kernel");
         EXPECT_EQ(count_lines(assembly, "\tcall"), 0)
-            << target.name << " " << name_of(op) << " " << name_of(dtype) << "\n" << assembly;
+            << target.name << " " << name_of(op) << " " << name_of(dtype) << "\n"
+            << assembly;
       }
     }
   }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "codegen/matrix_plan.h"
+#include "codegen/emit/matrix_plan.h"
 #include "ir/error.h"
 #include "runtime/abi.h"
 #include "runtime/machine.h"
@@ -16,15 +16,15 @@ namespace {
 
 // Panels of a product of matrices: C[m, n] = sum over k of one or three products of bfloat16 terms.
 struct Panels {
-  int64_t rows = 16, columns = 16, groups = 16;   // of one instruction
-  int64_t row_blocks = 2, column_blocks = 2;      // accumulators of the leaf
-  int64_t steps = 4;                              // trips of the serial loop
-  int64_t panels = 3;                             // runs of the leaf
+  int64_t rows = 16, columns = 16, groups = 16;  // of one instruction
+  int64_t row_blocks = 2, column_blocks = 2;     // accumulators of the leaf
+  int64_t steps = 4;                             // trips of the serial loop
+  int64_t panels = 3;                            // runs of the leaf
   int products = 3;
-  int64_t row_step = 1;                           // rows of A from one row of C to the next
-  int64_t parts = 1;                              // leaves that continue the sum from memory
+  int64_t row_step = 1;  // rows of A from one row of C to the next
+  int64_t parts = 1;     // leaves that continue the sum from memory
   int unroll = 1;
-  bool depth_copies = false;                      // the steps as copies, not as a loop
+  bool depth_copies = false;  // the steps as copies, not as a loop
 };
 
 Target amx_target() { return parse_target("x86-64-v4+amx-bf16,+amx-tile,+avx512bf16"); }
@@ -44,21 +44,21 @@ Kernel panels_kernel(const Panels& p) {
   const int64_t k = p.steps * p.groups * 2, a_rows = (m - 1) * p.row_step + 1;
   std::string buffers, value;
   const auto product = [&](int a, int b) {
-    value += text(value.empty() ? "" : " + ", "f32(A", a, "[", p.row_step * p.rows * p.row_blocks, "*panel + ",
-                  p.row_step * p.rows, "*mo + ", p.row_step, "*mi, ", 2 * p.groups, "*s + 2*g + e]) * f32(B", b,
-                  "[no, s, g, ni, e])");
+    value += text(value.empty() ? "" : " + ", "f32(A", a, "[", p.row_step * p.rows * p.row_blocks,
+                  "*panel + ", p.row_step * p.rows, "*mo + ", p.row_step, "*mi, ", 2 * p.groups,
+                  "*s + 2*g + e]) * f32(B", b, "[no, s, g, ni, e])");
   };
   for (int i = 0; i < (p.products == 1 ? 1 : 2); ++i) {
-    buffers += text("  input A", i, " bf16[", a_rows, ", ", k, "]\n  input B", i, " bf16[", p.column_blocks, ", ",
-                    p.steps, ", ", p.groups, ", ", p.columns, ", 2]\n");
+    buffers += text("  input A", i, " bf16[", a_rows, ", ", k, "]\n  input B", i, " bf16[", p.column_blocks,
+                    ", ", p.steps, ", ", p.groups, ", ", p.columns, ", 2]\n");
   }
   product(0, 0);
   if (p.products == 3) product(0, 1), product(1, 0);
-  return parse_kernel(text("kernel \"panels\"\n", buffers, "  output C f32[", m, ", ", n, "]\n  init[m:", m, ", n:", n,
-                           "]: C[m, n] = 0\n  macc[panel:", p.panels, ", mo:", p.row_blocks, ", mi:", p.rows, ", no:",
-                           p.column_blocks, ", ni:", p.columns, ", s:", p.steps, ", g:", p.groups, ", e:2]: C[",
-                           p.rows * p.row_blocks, "*panel + ", p.rows, "*mo + mi, ", p.columns, "*no + ni] += ", value,
-                           "\n"));
+  return parse_kernel(text("kernel \"panels\"\n", buffers, "  output C f32[", m, ", ", n, "]\n  init[m:", m,
+                           ", n:", n, "]: C[m, n] = 0\n  macc[panel:", p.panels, ", mo:", p.row_blocks,
+                           ", mi:", p.rows, ", no:", p.column_blocks, ", ni:", p.columns, ", s:", p.steps,
+                           ", g:", p.groups, ", e:2]: C[", p.rows * p.row_blocks, "*panel + ", p.rows,
+                           "*mo + mi, ", p.columns, "*no + ni] += ", value, "\n"));
 }
 
 ScheduledKernel panels(const Panels& p) {
@@ -71,7 +71,7 @@ ScheduledKernel panels(const Panels& p) {
   macc.statement = 1;
   const int64_t steps = p.steps / p.parts;
   macc.loops = {unrolled("mo", p.row_blocks), unrolled("no", p.column_blocks), matrix("mi", p.rows),
-                matrix("ni", p.columns), matrix("g", p.groups), matrix("e", 2)};
+                matrix("ni", p.columns),      matrix("g", p.groups),           matrix("e", 2)};
   if (p.depth_copies) {
     macc.loops.insert(macc.loops.begin(), unrolled("s", steps));
   } else {
@@ -79,10 +79,10 @@ ScheduledKernel panels(const Panels& p) {
   }
   for (const char* name : {"panel", "mo", "mi", "no", "ni", "g", "e"}) macc.iterators[name] = v(name);
   macc.iterators["s"] = p.parts == 1 ? v("s") : v("part") * steps + v("s");
-  scheduled.root = p.parts == 1
-                       ? for_loop("panel", p.panels, leaf({init, macc}), true)
-                       : for_loop("panel", p.panels,
-                                  block({leaf({init}), for_loop("part", p.parts, leaf({macc}))}), true);
+  scheduled.root =
+      p.parts == 1
+          ? for_loop("panel", p.panels, leaf({init, macc}), true)
+          : for_loop("panel", p.panels, block({leaf({init}), for_loop("part", p.parts, leaf({macc}))}), true);
   return scheduled;
 }
 
@@ -95,7 +95,8 @@ Tensors inputs_of(const ScheduledKernel& scheduled, bool exact) {
     std::vector<int64_t> shape;
     for (const Affine& extent : buffer.shape) shape.push_back(extent.constant());
     Tensor tensor = seeded(DType::BF16, shape, seed++);
-    for (int64_t i = 0; exact && i < tensor.count(); ++i) tensor.set(i, std::floor(tensor.as_double(i) * 16) / 16);
+    for (int64_t i = 0; exact && i < tensor.count(); ++i)
+      tensor.set(i, std::floor(tensor.as_double(i) * 16) / 16);
     result[buffer.name] = tensor;
   }
   return result;
@@ -110,8 +111,8 @@ void expect_right(const Panels& p) {
 TEST(CodegenMatrix, BlocksOfAccumulators) {
   SKIP_WITHOUT_UNIT();
   for (const int products : {1, 3}) {
-    for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {1, 3}, {3, 1},
-                                                                        {1, 4}, {2, 3}}) {
+    for (const auto& [rows, columns] :
+         std::vector<std::pair<int, int>>{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {1, 3}, {3, 1}, {1, 4}, {2, 3}}) {
       Panels p;
       p.products = products;
       p.row_blocks = rows;
@@ -198,7 +199,8 @@ TEST(CodegenMatrix, TwoShapesInOneKernel) {
     macc.loops[3].extent = 8;
     macc.iterators["mi"] = v("mi") + first;
     TileStatement& init = part->statements[0];
-    init.loops = {unrolled("b", p.row_blocks), unrolled("r", 8), unrolled("c", p.column_blocks), lanes("l", p.columns)};
+    init.loops = {unrolled("b", p.row_blocks), unrolled("r", 8), unrolled("c", p.column_blocks),
+                  lanes("l", p.columns)};
     init.iterators["m"] = v("panel") * (p.rows * p.row_blocks) + v("b") * p.rows + v("r") + first;
     return part;
   };
@@ -303,7 +305,8 @@ ScheduledKernel with_tail() {
   init.loops = {serial("r", 16), unrolled("c", 2), lanes("l", 16)};
   init.iterators = {{"p", v("p")}, {"m", v("r")}, {"n", v("c") * 16 + v("l")}};
   macc.statement = 1;
-  macc.loops = {serial("s", 2), unrolled("no", 2), matrix("m", 16), matrix("ni", 16), matrix("g", 16), matrix("e", 2)};
+  macc.loops = {serial("s", 2),   unrolled("no", 2), matrix("m", 16),
+                matrix("ni", 16), matrix("g", 16),   matrix("e", 2)};
   for (const char* name : {"p", "m", "no", "ni", "s", "g", "e"}) macc.iterators[name] = v(name);
   tail = init;
   tail.statement = 2;
@@ -356,7 +359,8 @@ TEST(CodegenMatrix, ArtefactsNameTheUnit) {
   plan.kernels.clear();
   EXPECT_EQ(features_of().find("amx"), std::string::npos);
   EXPECT_NE(target_features(amx_target()).find("amx-tile"), std::string::npos);
-  EXPECT_EQ(target_features(parse_target("sapphirerapids,-amx-bf16,-amx-int8")).find("amx"), std::string::npos);
+  EXPECT_EQ(target_features(parse_target("sapphirerapids,-amx-bf16,-amx-int8")).find("amx"),
+            std::string::npos);
 }
 
 // float32 as two terms: A is split in the kernel, B before.
@@ -389,7 +393,8 @@ ScheduledKernel split_product() {
   init.loops = {unrolled("m", 16), unrolled("c", 2), lanes("l", 16)};
   init.iterators = {{"p", v("p")}, {"m", v("m")}, {"n", v("c") * 16 + v("l")}};
   macc.statement = 3;
-  macc.loops = {serial("s", 4), unrolled("no", 2), matrix("m", 16), matrix("n", 16), matrix("g", 16), matrix("e", 2)};
+  macc.loops = {serial("s", 4),  unrolled("no", 2), matrix("m", 16),
+                matrix("n", 16), matrix("g", 16),   matrix("e", 2)};
   for (const char* name : {"p", "m", "no", "n", "s", "g", "e"}) macc.iterators[name] = v(name);
   scheduled.root = for_loop(
       "p", 3, block({for_loop("m", 16, for_loop("c", 4, leaf(std::move(split)))), leaf({init, macc})}), true);
@@ -426,7 +431,8 @@ TEST(CodegenMatrix, TwoTermsKeepFloat32) {
     for (int64_t n = 0; n < 32; ++n) {
       double sum = 0;
       for (int64_t k = 0; k < 128; ++k) {
-        sum += inputs["A"].as_double(m * 128 + k) * b.as_double(((n / 16 * 64 + k / 2) * 16 + n % 16) * 2 + k % 2);
+        sum += inputs["A"].as_double(m * 128 + k) *
+               b.as_double(((n / 16 * 64 + k / 2) * 16 + n % 16) * 2 + k % 2);
       }
       largest = std::max(largest, std::fabs(sum));
       worst = std::max(worst, std::fabs(sum - computed["C"].as_double(m * 32 + n)));
@@ -478,7 +484,8 @@ TEST(CodegenMatrix, WhatTheUnitCannotDoIsABug) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
   Panels p;
-  refused(panels(p), parse_target("x86-64-v4"), "which has no matrix unit, for statement 'macc' of kernel 'panels'");
+  refused(panels(p), parse_target("x86-64-v4"),
+          "which has no matrix unit, for statement 'macc' of kernel 'panels'");
   Panels many = p;
   many.row_blocks = 4;
   refused(panels(many), amx_target(), "for 8 accumulators of statement 'macc'");
@@ -486,18 +493,23 @@ TEST(CodegenMatrix, WhatTheUnitCannotDoIsABug) {
   tall.rows = 17;
   refused(panels(tall), amx_target(), "for loop 'mi' of statement 'macc'");
   ScheduledKernel turned = panels(p);
-  std::swap(turned.root->children[0]->statements[1].loops[3], turned.root->children[0]->statements[1].loops[4]);
-  refused(turned, amx_target(),
-          "the elements of a product of statement 'macc' of kernel 'panels' are not in the order of the matrix unit");
+  std::swap(turned.root->children[0]->statements[1].loops[3],
+            turned.root->children[0]->statements[1].loops[4]);
+  refused(
+      turned, amx_target(),
+      "the elements of a product of statement 'macc' of kernel 'panels' are not in the order of the matrix unit");
   ScheduledKernel inside = panels(p);
-  std::swap(inside.root->children[0]->statements[1].loops[0], inside.root->children[0]->statements[1].loops[1]);
+  std::swap(inside.root->children[0]->statements[1].loops[0],
+            inside.root->children[0]->statements[1].loops[1]);
   refused(inside, amx_target(), "for loop 's' of statement 'macc'");
 }
 
 TEST(CodegenMatrix, TextNamesTheLoops) {
   const std::string loops = str(panels(Panels()));
-  EXPECT_NE(loops.find("for serial s:4, unroll mo:2, unroll no:2, matrix mi:16, matrix ni:16, matrix g:16, matrix e:2"),
-            std::string::npos)
+  EXPECT_NE(
+      loops.find(
+          "for serial s:4, unroll mo:2, unroll no:2, matrix mi:16, matrix ni:16, matrix g:16, matrix e:2"),
+      std::string::npos)
       << loops;
 }
 

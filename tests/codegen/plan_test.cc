@@ -8,9 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <numeric>
 #include <thread>
 
-#include "codegen/renamed.h"
+#include "codegen/artefact/renamed.h"
 #include "ir/error.h"
 #include "runtime/abi.h"
 #include "tests/codegen_harness.h"
@@ -43,7 +45,8 @@ Plan small_plan() {
   plan.inputs = {{"x", DType::F32, {seq}}, {"flag", DType::Bool, {Dim(1)}}};
   plan.outputs = {{"y", DType::F32, {seq * 2}}, {"n", DType::F32, {seq, Dim(3)}}};
   auto constant = std::make_shared<Tensor>(seeded(DType::F32, {5000}, 7));
-  plan.constants = {PlanConstant(std::make_shared<Tensor>(seeded(DType::F32, {3}, 5))), PlanConstant(constant)};
+  plan.constants = {PlanConstant(std::make_shared<Tensor>(seeded(DType::F32, {3}, 5))),
+                    PlanConstant(constant)};
   plan.kernels = {symbolic_add(Scope::Constant), symbolic_add(Scope::Input)};
   const Location a = at(Kind::Arena, 0), b = at(Kind::Arena, 0, ceil_div(bytes, 64) * 64);
   plan.arena_bytes = ceil_div(bytes, 64) * 128;
@@ -55,8 +58,9 @@ Plan small_plan() {
   loop.label = "thrice";
   // Reads one half of the arena and writes the other, in turn.
   const Dim turn = ceil_div(bytes, 64) * 64;
-  loop.body = {call(1, {at(Kind::Arena, 0, turn * mod(Dim::symbol("t"), 2)), at(Kind::Input, 0),
-                        at(Kind::Arena, 0, turn * mod(Dim::symbol("t") + 1, 2))},
+  loop.body = {call(1,
+                    {at(Kind::Arena, 0, turn * mod(Dim::symbol("t"), 2)), at(Kind::Input, 0),
+                     at(Kind::Arena, 0, turn * mod(Dim::symbol("t") + 1, 2))},
                     {seq})};
   plan.steps.push_back(loop);
   PlanStep copy;
@@ -103,9 +107,7 @@ struct Owner {
 };
 
 void wait(const tc_frame* frame) { static_cast<Owner*>(frame->owner)->barrier->arrive_and_wait(); }
-void note(const tc_frame* frame, int32_t step) {
-  static_cast<Owner*>(frame->owner)->done->push_back(step);
-}
+void note(const tc_frame* frame, int32_t step) { static_cast<Owner*>(frame->owner)->done->push_back(step); }
 
 TEST(CodegenPlan, DescriptorTellsThePlan) {
   const Plan plan = small_plan();
@@ -113,7 +115,7 @@ TEST(CodegenPlan, DescriptorTellsThePlan) {
   const tc_descriptor& d = *model.descriptor;
   EXPECT_EQ(d.magic, TC_ABI_MAGIC);
   EXPECT_EQ(d.abi_version, 1u);
-  EXPECT_EQ(d.struct_size, offsetof(tc_descriptor, scratch));   // no size decides what it takes
+  EXPECT_EQ(d.struct_size, offsetof(tc_descriptor, scratch));  // no size decides what it takes
   EXPECT_STREQ(d.model, "small");
   EXPECT_STREQ(d.target, "test");
   EXPECT_STREQ(d.provenance, "by hand");
@@ -190,8 +192,10 @@ TEST(CodegenPlan, RunsWithThreads) {
         for (int thread = 0; thread < threads; ++thread) {
           pool.emplace_back([&, thread] {
             alignas(64) uint8_t scratch[64];
-            tc_frame frame = {inputs, outputs, static_cast<uint8_t*>(arena), scratch, &seq, thread,
-                              threads, wait, note, &owner, nullptr, nullptr};
+            tc_frame frame = {inputs,  outputs, static_cast<uint8_t*>(arena),
+                              scratch, &seq,    thread,
+                              threads, wait,    note,
+                              &owner,  nullptr, nullptr};
             model.descriptor->run(&frame);
           });
         }
@@ -219,7 +223,186 @@ TEST(CodegenPlan, RunsWithThreads) {
   }
 }
 
-// y[t] = the element of x that the t-th run of a kernel reads last, going through x by a loop that alternates.
+// y = x where seq is 17 and `other` 2, else y = x + c, many times over.
+Plan plan_by_sizes(int copies) {
+  using Kind = Location::Kind;
+  Plan plan;
+  plan.model = "sizes";
+  plan.target = "test";
+  plan.symbols["other"] = {1, 9};
+  plan.symbols["seq"] = {1, 5000};
+  const Dim seq = Dim::symbol("seq");
+  plan.inputs = {{"x", DType::F32, {seq}}, {"unused", DType::F32, {Dim::symbol("other")}}};
+  plan.outputs = {{"y", DType::F32, {seq}}};
+  plan.constants = {PlanConstant(std::make_shared<Tensor>(seeded(DType::F32, {5000}, 7)))};
+  plan.kernels = {symbolic_add(Scope::Constant)};
+  PlanStep copy;
+  copy.kind = PlanStep::Kind::Copy;
+  copy.locations = {at(Kind::Output, 0), at(Kind::Input, 0)};
+  copy.bytes = 17 * 4;
+  PlanStep branch;
+  branch.kind = PlanStep::Kind::If;
+  branch.sizes = {{seq, 17}, {Dim::symbol("other"), 2}};
+  branch.body = PlanSteps(static_cast<size_t>(copies), copy);
+  branch.otherwise =
+      PlanSteps(static_cast<size_t>(copies),
+                call(0, {at(Kind::Input, 0), at(Kind::Constant, 0), at(Kind::Output, 0)}, {seq}));
+  plan.steps = {branch};
+  return plan;
+}
+
+// In one function, and in several.
+TEST(CodegenPlan, BranchesBySizes) {
+  for (const int copies : {1, 600}) {
+    const Plan plan = plan_by_sizes(copies);
+    const Loaded model(plan);
+    const TensorPtr constant = plan.constants[0].make();
+    for (const auto& [other, seq] : {std::pair<int64_t, int64_t>{2, 17}, {3, 17}, {2, 18}, {1, 1}}) {
+      for (const int threads : {1, 2}) {
+        const Tensor x = seeded(DType::F32, {seq}, 3), unused = seeded(DType::F32, {other}, 4);
+        std::vector<float> y(static_cast<size_t>(seq) + 1, -99);
+        void* inputs[] = {const_cast<uint8_t*>(x.bytes.data()), const_cast<uint8_t*>(unused.bytes.data())};
+        void* outputs[] = {y.data()};
+        const int64_t symbols[] = {other, seq};
+        std::barrier<> barrier(threads);
+        std::vector<int32_t> done;
+        Owner owner{&barrier, &done};
+        std::vector<std::thread> pool;
+        for (int thread = 0; thread < threads; ++thread) {
+          pool.emplace_back([&, thread] {
+            alignas(64) uint8_t memory[64], scratch[64];
+            tc_frame frame = {inputs,  outputs, memory, scratch, symbols, thread,
+                              threads, wait,    note,   &owner,  nullptr, nullptr};
+            model.descriptor->run(&frame);
+          });
+        }
+        for (std::thread& thread : pool) thread.join();
+        const bool copied = seq == 17 && other == 2;
+        std::vector<int32_t> expected(static_cast<size_t>(copies));
+        std::iota(expected.begin(), expected.end(), copied ? 1 : copies + 1);
+        expected.push_back(0);
+        EXPECT_EQ(done, expected) << seq << ", " << other;
+        for (int64_t i = 0; i < seq; ++i) {
+          const float value = x.data<float>()[i];
+          ASSERT_EQ(y[static_cast<size_t>(i)], copied ? value : value + constant->data<float>()[i]);
+        }
+        EXPECT_EQ(y.back(), -99);
+      }
+    }
+  }
+}
+
+// So many steps that they are rows of a table: y = x, to which each turn adds a constant, and x or the
+// constant again where its flags are set.
+constexpr int64_t kWidth = 2048;  // floats: more than one thread copies
+Plan long_plan() {
+  using Kind = Location::Kind;
+  Plan plan;
+  plan.model = "long";
+  plan.target = "test";
+  plan.inputs = {{"x", DType::F32, {Dim(kWidth)}}, {"flags", DType::Bool, {Dim(4)}}};
+  plan.outputs = {{"y", DType::F32, {Dim(kWidth)}}};
+  const auto sum = [](const std::vector<ExprPtr>& each) { return binary(BinaryOp::Add, each[0], each[1]); };
+  plan.kernels = {elementwise(kWidth, 16, DType::F32, DType::F32, sum)};
+  auto ones = std::make_shared<Tensor>(DType::F32, std::vector<int64_t>{kWidth});
+  for (int64_t i = 0; i < kWidth; ++i) ones->set(i, 1);
+  plan.constants = {PlanConstant(std::make_shared<Tensor>(seeded(DType::F32, {3}, 5))), PlanConstant(ones)};
+  plan.arena_bytes = 2 * kWidth * 4;
+  const Location x = at(Kind::Input, 0), one = at(Kind::Constant, 1);
+  const Location now = at(Kind::Arena, 0), next = at(Kind::Arena, 1, kWidth * 4);
+  const auto copy = [](const Location& to, const Location& from) {
+    PlanStep step;
+    step.kind = PlanStep::Kind::Copy;
+    step.locations = {to, from};
+    step.bytes = kWidth * 4;
+    return step;
+  };
+  const auto branch = [](int64_t flag, PlanSteps body, PlanSteps otherwise) {
+    PlanStep step;
+    step.kind = PlanStep::Kind::If;
+    step.locations = {at(Kind::Input, 1, flag)};
+    step.body = std::move(body);
+    step.otherwise = std::move(otherwise);
+    return step;
+  };
+  plan.steps = {copy(now, x)};
+  for (int64_t i = 0; i < 100; ++i) {
+    plan.steps.push_back(call(0, {now, one, next}));
+    plan.steps.back().single_thread = i % 3 == 0;
+    plan.steps.push_back(copy(now, next));
+    const PlanStep inner = branch((i + 1) % 4, {call(0, {now, one, next}), copy(now, next)}, {});
+    plan.steps.push_back(branch(i % 4, {call(0, {now, x, next}), copy(now, next), inner}, {copy(next, now)}));
+  }
+  plan.steps.push_back(copy(at(Kind::Output, 0), now));
+  return plan;
+}
+
+// What the turns of long_plan() add to x[0] = x, and the numbers of the steps as they end.
+float simulate_long(const PlanSteps& steps, const uint8_t* flags, float x, std::vector<int32_t>& done) {
+  float now = 0, next = 0;
+  int32_t number = 0;
+  const std::function<void(const PlanSteps&, bool)> run = [&](const PlanSteps& list, bool runs) {
+    for (const PlanStep& step : list) {
+      const int32_t own = number++;
+      const bool of_input = step.locations.size() > 1 && step.locations[1].kind == Location::Kind::Input;
+      if (step.kind == PlanStep::Kind::Call && runs) next = now + (of_input ? x : 1);
+      if (step.kind == PlanStep::Kind::Copy && runs && step.locations[0].kind == Location::Kind::Arena) {
+        const float from = of_input ? x : step.locations[1].index == 0 ? now : next;
+        (step.locations[0].index == 0 ? now : next) = from;
+      }
+      if (step.kind == PlanStep::Kind::If) {
+        const bool is_set = flags[step.locations[0].offset.constant()] != 0;
+        run(step.body, runs && is_set);
+        run(step.otherwise, runs && !is_set);
+      }
+      if (runs) done.push_back(own);
+    }
+  };
+  run(steps, true);
+  return now;
+}
+
+TEST(CodegenPlan, ManyStepsAreRowsOfATable) {
+  const Plan plan = long_plan();
+  const Loaded model(plan);
+  for (const int threads : {1, 2}) {
+    for (const unsigned set : {1u, 14u}) {
+      uint8_t flags[4];
+      for (unsigned i = 0; i < 4; ++i) flags[i] = set >> i & 1;
+      std::vector<float> x(kWidth), y(kWidth + 1, -99);
+      for (int64_t i = 0; i < kWidth; ++i) x[static_cast<size_t>(i)] = static_cast<float>(i % 7);
+      void* arena = std::aligned_alloc(64, 2 * kWidth * 4);
+      void* inputs[] = {x.data(), flags};
+      void* outputs[] = {y.data()};
+      std::barrier<> barrier(threads);
+      std::vector<int32_t> done, expected;
+      Owner owner{&barrier, &done};
+      std::vector<std::thread> pool;
+      for (int thread = 0; thread < threads; ++thread) {
+        pool.emplace_back([&, thread] {
+          alignas(64) uint8_t scratch[64];
+          tc_frame frame = {inputs,  outputs, static_cast<uint8_t*>(arena),
+                            scratch, nullptr, thread,
+                            threads, wait,    note,
+                            &owner,  nullptr, nullptr};
+          model.descriptor->run(&frame);
+        });
+      }
+      for (std::thread& thread : pool) thread.join();
+      for (const size_t i : {size_t{0}, size_t{5}, static_cast<size_t>(kWidth - 1)}) {
+        expected.clear();
+        ASSERT_EQ(y[i], simulate_long(plan.steps, flags, x[i], expected))
+            << i << ", threads " << threads << ", flags " << set;
+      }
+      EXPECT_EQ(done, expected);
+      EXPECT_EQ(y.back(), -99);
+      std::free(arena);
+    }
+  }
+}
+
+// y[t] = the element of x that the t-th run of a kernel reads last, going through x by a loop that
+// alternates.
 Plan alternating_plan() {
   using Kind = Location::Kind;
   ScheduledKernel last = symbolic_add(Scope::Input);
@@ -327,7 +510,9 @@ TEST(CodegenPlan, BindsSizesThatARunComputes) {
           frame.symbols = &seq;
           frame.thread = thread;
           frame.threads = threads;
-          frame.barrier = [](const tc_frame* f) { static_cast<WrongSize*>(f->owner)->barrier->arrive_and_wait(); };
+          frame.barrier = [](const tc_frame* f) {
+            static_cast<WrongSize*>(f->owner)->barrier->arrive_and_wait();
+          };
           frame.owner = &owner;
           frame.output_dims = sizes;
           frame.wrong_size = [](const tc_frame* f, int32_t step, int64_t size, int64_t bound) {
@@ -342,7 +527,8 @@ TEST(CodegenPlan, BindsSizesThatARunComputes) {
       EXPECT_EQ(sizes[0], right ? n : -5);
       EXPECT_EQ(sizes[1], right ? seq + n : -5);
       for (int64_t i = 0; i <= 100; ++i) {
-        ASSERT_EQ(y[static_cast<size_t>(i)], right && i < n ? x.data<float>()[i] : -99.0f) << i << " of " << n;
+        ASSERT_EQ(y[static_cast<size_t>(i)], right && i < n ? x.data<float>()[i] : -99.0f)
+            << i << " of " << n;
       }
     }
   }
@@ -385,7 +571,8 @@ TEST(CodegenPlan, ObjectsAreCalledAfterTheFile) {
   link_shared(renamed(objects, "unnamed", "first_descriptor", Renamed::Descriptor), host_target(), library);
   EXPECT_EQ(exported(library), (std::vector<std::string>{"first_descriptor", TC_DESCRIPTOR_SYMBOL}));
   link_shared(renamed(objects, "unnamed", TC_DESCRIPTOR_SYMBOL, Renamed::All), host_target(), library);
-  EXPECT_EQ(exported(library), (std::vector<std::string>{TC_DESCRIPTOR_SYMBOL, std::string(TC_DESCRIPTOR_SYMBOL) + "_alias"}));
+  EXPECT_EQ(exported(library),
+            (std::vector<std::string>{TC_DESCRIPTOR_SYMBOL, std::string(TC_DESCRIPTOR_SYMBOL) + "_alias"}));
   std::filesystem::remove_all(folder);
 }
 
@@ -451,7 +638,8 @@ TEST(CodegenPlan, EveryKindOfArtefactHoldsTheConstants) {
     int64_t offset = 0;
     for (const PlanConstant& constant : plan.constants) {
       const TensorPtr made = constant.make();
-      EXPECT_EQ(std::memcmp(descriptor->constants + offset, made->bytes.data(), made->bytes.size()), 0) << kind;
+      EXPECT_EQ(std::memcmp(descriptor->constants + offset, made->bytes.data(), made->bytes.size()), 0)
+          << kind;
       offset += (constant.byte_count() + 63) / 64 * 64;
     }
     EXPECT_EQ(descriptor->constant_bytes, offset);
@@ -479,7 +667,7 @@ TEST(CodegenPlan, LargeConstantsBeginAHugePage) {
   plan.constants.emplace_back(std::make_shared<Tensor>(seeded(DType::F32, {2 << 20}, 9)));
   const Loaded model(plan, "tc_model_large");
   EXPECT_EQ(reinterpret_cast<uintptr_t>(model.descriptor->constants) % kHugePage, 0U);
-  EXPECT_LT(size_of_file(model), 5 * kHugePage + kHugePage / 2);   // four are constants
+  EXPECT_LT(size_of_file(model), 5 * kHugePage + kHugePage / 2);  // four are constants
 }
 
 TEST(CodegenPlan, ErrorsSayWhatIsWrong) {
@@ -489,8 +677,8 @@ TEST(CodegenPlan, ErrorsSayWhatIsWrong) {
     FAIL() << "garbage was linked";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Internal);
-    EXPECT_NE(std::string(error.what()).find("linking /tmp/tc-test-never.so failed"),
-              std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("linking /tmp/tc-test-never.so failed"), std::string::npos)
+        << error.what();
   }
   EXPECT_FALSE(std::filesystem::exists("/tmp/tc-test-never.so"));
   // A later link is not harmed by the failed one.
@@ -500,7 +688,8 @@ TEST(CodegenPlan, ErrorsSayWhatIsWrong) {
     link_executable({}, host_target(), "/nowhere", "/tmp/tc-test-never");
     FAIL() << "an executable was linked from nothing";
   } catch (const Error& error) {
-    EXPECT_EQ(error.what(), "cannot link an executable for " + host_target().name + ": /nowhere/crt1.o is missing");
+    EXPECT_EQ(error.what(),
+              "cannot link an executable for " + host_target().name + ": /nowhere/crt1.o is missing");
   }
   Target unknown = host_target();
   unknown.triple = "pdp11-unknown-none";
@@ -510,7 +699,8 @@ TEST(CodegenPlan, ErrorsSayWhatIsWrong) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Target);
     EXPECT_NE(std::string(error.what()).find("LLVM has no code generator for pdp11-unknown-none"),
-              std::string::npos) << error.what();
+              std::string::npos)
+        << error.what();
   }
 }
 

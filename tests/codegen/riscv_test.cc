@@ -21,8 +21,8 @@ TEST(CodegenRiscv, ConvolutionOnEveryTarget) {
   const ConvolutionSpec spec = small_convolution();
   for (const int bits : {0, 128, 256, 512}) {
     SCOPED_TRACE(bits);
-    expect_like_interpreter(blocked_convolution(spec), riscv_target(bits), {},
-                            convolution_inputs(spec), 2e-6);
+    expect_like_interpreter(blocked_convolution(spec), riscv_target(bits), {}, convolution_inputs(spec),
+                            2e-6);
   }
 }
 
@@ -39,7 +39,8 @@ TEST(CodegenRiscv, TailsAndReductions) {
                             {{"A", seeded(DType::F32, {3, 37}, 1)}}, 2e-6);
     expect_like_interpreter(row_reduction(3, 37, Reduction::Max), target, {},
                             {{"A", seeded(DType::F32, {3, 37}, 1)}}, 0);
-    expect_like_interpreter(row_reduction(3, 37, Reduction::MaxNumber), target, {}, {{"A", rows_with_nan(3, 37)}}, 0);
+    expect_like_interpreter(row_reduction(3, 37, Reduction::MaxNumber), target, {},
+                            {{"A", rows_with_nan(3, 37)}}, 0);
     expect_like_interpreter(symbolic_add(Scope::Input), target, {{"p0", 77}},
                             {{"A", seeded(DType::F32, {77}, 1)}, {"B", seeded(DType::F32, {77}, 2)}}, 0);
   }
@@ -54,14 +55,12 @@ TEST(CodegenRiscv, FunctionsAndTypes) {
   for (const DType to : {DType::F16, DType::BF16, DType::I8, DType::U8, DType::I64, DType::Bool}) {
     results.push_back({to, [to](const auto& in) { return cast(to, in[0]); }});
   }
-  results.push_back({DType::F32, [](const auto& in) {
-                       return binary(BinaryOp::Max, in[0], cast(DType::F32, in[1]));
-                     }});
+  results.push_back(
+      {DType::F32, [](const auto& in) { return binary(BinaryOp::Max, in[0], cast(DType::F32, in[1])); }});
   for (const int bits : {0, 128}) {
     SCOPED_TRACE(bits);
     expect_like_interpreter(several(45, 16, {DType::F32, DType::F16}, results), riscv_target(bits), {},
-                            {{"A", seeded(DType::F32, {45}, 1)}, {"B", seeded(DType::F16, {45}, 2)}},
-                            3e-7);
+                            {{"A", seeded(DType::F32, {45}, 1)}, {"B", seeded(DType::F16, {45}, 2)}}, 3e-7);
   }
 }
 
@@ -74,8 +73,7 @@ TEST(CodegenRiscv, InnerLoopIsOneLoadAndSevenMultiplyAdds) {
   spec.vectors = 1;
   spec.block = 32;
   spec.unroll = 2;
-  const std::string assembly =
-      kernel_assembly(blocked_convolution(spec), riscv_target(256), "kernel");
+  const std::string assembly = kernel_assembly(blocked_convolution(spec), riscv_target(256), "kernel");
   const std::string loop = hottest_loop(assembly, "vfm");
   EXPECT_EQ(count_lines(loop, "vfmacc.vf") + count_lines(loop, "vfmadd.vf"), 14) << loop;
   EXPECT_EQ(count_lines(loop, "vle32.v"), 2) << loop;
@@ -84,7 +82,8 @@ TEST(CodegenRiscv, InnerLoopIsOneLoadAndSevenMultiplyAdds) {
   EXPECT_EQ(count_lines(loop, "vsetivli"), 0) << loop;
   EXPECT_EQ(count_lines(loop, "vmv"), 0) << loop;
   EXPECT_EQ(count_lines(loop, "(sp)"), 0) << loop;
-  // Two pointers of two additions each, the counter and the jump; a mask, with which the last trip loads its own operands again.
+  // Two pointers of two additions each, the counter and the jump; a mask, with which the last trip loads its
+  // own operands again.
   EXPECT_LE(count_lines(loop, "\t"), 14 + 14 + 2 + 11) << loop;
 }
 

@@ -10,8 +10,7 @@ namespace {
 
 TEST(CodegenTile, BlockedConvolutionInterior) {
   ConvolutionSpec spec;
-  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec),
-                          2e-6);
+  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec), 2e-6);
 }
 
 TEST(CodegenTile, BlockedConvolutionWithPaddingAndTail) {
@@ -19,8 +18,7 @@ TEST(CodegenTile, BlockedConvolutionWithPaddingAndTail) {
   spec.height = spec.width = 9;
   spec.padding = 1;
   spec.columns = 4;  // 9 columns: the last tile has one
-  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec),
-                          2e-6);
+  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec), 2e-6);
 }
 
 TEST(CodegenTile, BlockedConvolutionWithStride) {
@@ -30,15 +28,13 @@ TEST(CodegenTile, BlockedConvolutionWithStride) {
   spec.padding = 1;
   spec.stride = 2;
   spec.columns = 3;
-  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec),
-                          2e-6, 2);
+  expect_like_interpreter(blocked_convolution(spec), host_targets(), {}, convolution_inputs(spec), 2e-6, 2);
 }
 
 TEST(CodegenTile, ElementwiseWithTail) {
   for (const int64_t count : {1, 15, 16, 17, 64, 100}) {
     expect_like_interpreter(elementwise_relu(count, 16), host_targets(), {},
-                            {{"A", seeded(DType::F32, {count}, 1)},
-                             {"B", seeded(DType::F32, {count}, 2)}},
+                            {{"A", seeded(DType::F32, {count}, 1)}, {"B", seeded(DType::F32, {count}, 2)}},
                             0);
   }
 }
@@ -75,8 +71,8 @@ TEST(CodegenTile, FoursOfBytesThatLanesWriteApart) {
 }
 
 TEST(CodegenTile, Gemm) {
-  for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
-           {12, 32, 40}, {7, 33, 5}, {13, 64, 17}}) {
+  for (const auto& [m, n, k] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{{12, 32, 40}, {7, 33, 5}, {13, 64, 17}}) {
     expect_like_interpreter(gemm(m, n, k), host_targets(), {},
                             {{"A", seeded(DType::F32, {m, k}, 1)},
                              {"B", seeded(DType::F32, {k, n}, 2)},
@@ -92,7 +88,8 @@ TEST(CodegenTile, RowReductionOverLanes) {
     expect_like_interpreter(row_reduction(4, columns, Reduction::Max), host_targets(), {},
                             {{"A", seeded(DType::F32, {4, columns}, 1)}}, 0);
     for (const Target& target : host_targets()) {
-      expect_like_interpreter(row_reduction(4, columns, Reduction::MaxNumber), target, {}, {{"A", rows_with_nan(4, columns)}}, 0);
+      expect_like_interpreter(row_reduction(4, columns, Reduction::MaxNumber), target, {},
+                              {{"A", rows_with_nan(4, columns)}}, 0);
     }
   }
 }

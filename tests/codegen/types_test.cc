@@ -22,8 +22,23 @@ Tensor edges(DType dtype, int64_t count, uint32_t seed) {
   Tensor tensor = seeded(dtype, {count}, seed);
   std::vector<double> special;
   if (is_float(dtype)) {
-    special = {0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-3, 300.7, -300.7, 3e9, -3e9, 1e-7, 65504, 6e-8,
-               std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+    special = {0.0,
+               -0.0,
+               0.5,
+               -0.5,
+               1.5,
+               2.5,
+               -2.5,
+               1e-3,
+               300.7,
+               -300.7,
+               3e9,
+               -3e9,
+               1e-7,
+               65504,
+               6e-8,
+               std::numeric_limits<double>::infinity(),
+               -std::numeric_limits<double>::infinity(),
                std::numeric_limits<double>::quiet_NaN()};
     for (size_t i = 0; i < special.size(); ++i) {
       tensor.set(static_cast<int64_t>((i * 7 + seed) % static_cast<size_t>(count)), special[i]);
@@ -56,9 +71,8 @@ TEST(CodegenTypes, BinaryOperators) {
       if (op == BinaryOp::Atan2 && !is_float(dtype)) continue;
       if (is_float(dtype) && (bits || shift)) continue;
       if (dtype == DType::Bool && !bits && !compare) continue;
-      results.push_back({compare ? DType::Bool : dtype, [op](const std::vector<ExprPtr>& in) {
-                           return binary(op, in[0], in[1]);
-                         }});
+      results.push_back({compare ? DType::Bool : dtype,
+                         [op](const std::vector<ExprPtr>& in) { return binary(op, in[0], in[1]); }});
     }
     SCOPED_TRACE(name_of(dtype));
     expect_like_interpreter(several(kCount, 16, {dtype, dtype}, results), host_targets(), {},
@@ -71,11 +85,13 @@ TEST(CodegenTypes, PartsOfWideProducts) {
   std::vector<Result> results;
   for (const int64_t shift : {1, 8, 31, 32}) {
     for (const int64_t added : {int64_t{0}, int64_t{1} << 30}) {
-      results.push_back({DType::I32, [=](const std::vector<ExprPtr>& in) {
-                           const ExprPtr product = binary(BinaryOp::Mul, cast(DType::I64, in[0]), cast(DType::I64, in[1]));
-                           const ExprPtr sum = added == 0 ? product : binary(BinaryOp::Add, product, int_constant(DType::I64, added));
-                           return cast(DType::I32, binary(BinaryOp::Shr, sum, int_constant(DType::I64, shift)));
-                         }});
+      results.push_back(
+          {DType::I32, [=](const std::vector<ExprPtr>& in) {
+             const ExprPtr product = binary(BinaryOp::Mul, cast(DType::I64, in[0]), cast(DType::I64, in[1]));
+             const ExprPtr sum =
+                 added == 0 ? product : binary(BinaryOp::Add, product, int_constant(DType::I64, added));
+             return cast(DType::I32, binary(BinaryOp::Shr, sum, int_constant(DType::I64, shift)));
+           }});
     }
   }
   expect_like_interpreter(several(kCount, 16, {DType::I32, DType::I32}, results), host_targets(), {},
@@ -92,8 +108,8 @@ TEST(CodegenTypes, UnaryOperators) {
     if (dtype == DType::Bool) {
       add(UnaryOp::Not, dtype);
     } else {
-      for (const UnaryOp op : {UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Floor,
-                               UnaryOp::Ceil, UnaryOp::Round, UnaryOp::Trunc}) {
+      for (const UnaryOp op : {UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Floor, UnaryOp::Ceil,
+                               UnaryOp::Round, UnaryOp::Trunc}) {
         add(op, dtype);
       }
       add(UnaryOp::IsNan, DType::Bool);
@@ -125,15 +141,20 @@ TEST(CodegenTypes, CastsBetweenAllTypes) {
 // Vectors of f32 are rounded by the conversion itself.
 TEST(CodegenTypes, RoundedCastsSaturate) {
   Tensor values = edges(DType::F32, kCount, 3);
-  const double special[] = {2147483648.0, -2147483648.0, 2147483520.0, -2147483904.0, 1e30, -1e30, 0.49999997, 3.5, -0.5, 8388607.5, 127.5, -128.5, 255.5};
-  for (size_t i = 0; i < std::size(special); ++i) values.set(static_cast<int64_t>((i * 9 + 1) % kCount), special[i]);
+  const double special[] = {2147483648.0, -2147483648.0, 2147483520.0, -2147483904.0, 1e30,
+                            -1e30,        0.49999997,    3.5,          -0.5,          8388607.5,
+                            127.5,        -128.5,        255.5};
+  for (size_t i = 0; i < std::size(special); ++i)
+    values.set(static_cast<int64_t>((i * 9 + 1) % kCount), special[i]);
   std::vector<Result> results;
   for (const DType to : kAllTypes) {
-    results.push_back({to, [to](const std::vector<ExprPtr>& in) { return cast(to, unary(UnaryOp::Round, in[0])); }});
+    results.push_back(
+        {to, [to](const std::vector<ExprPtr>& in) { return cast(to, unary(UnaryOp::Round, in[0])); }});
   }
   for (const int lanes : {16, 8, 4, 2, 1}) {
     SCOPED_TRACE(lanes);
-    expect_like_interpreter(several(kCount, lanes, {DType::F32}, results), host_targets(), {}, {{"A", values}}, 0);
+    expect_like_interpreter(several(kCount, lanes, {DType::F32}, results), host_targets(), {},
+                            {{"A", values}}, 0);
   }
 }
 
@@ -150,8 +171,8 @@ TEST(CodegenTypes, HalfRoundsOnceFromEverywhere) {
   }
   for (const DType to : {DType::F16, DType::BF16}) {
     const auto narrow = [to](const std::vector<ExprPtr>& in) { return cast(to, in[0]); };
-    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_targets(), {},
-                            {{"A", wide}}, 0);
+    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_targets(), {}, {{"A", wide}},
+                            0);
     expect_like_interpreter(elementwise(count, 16, DType::F32, to, narrow), host_targets(), {},
                             {{"A", single}}, 0);
   }
@@ -165,9 +186,11 @@ TEST(CodegenTypes, NarrowFloatsRoundOnceFromEverywhere) {
     Tensor stored(to, {codes}), wide(DType::F64, {count}), single(DType::F32, {count});
     for (int64_t i = 0; i < codes; ++i) {
       stored.bytes[static_cast<size_t>(i)] = static_cast<uint8_t>(i);
-      const double base = narrow_to_double(to, static_cast<uint8_t>(i)), next = narrow_to_double(to, static_cast<uint8_t>((i + 1) % codes));
+      const double base = narrow_to_double(to, static_cast<uint8_t>(i)),
+                   next = narrow_to_double(to, static_cast<uint8_t>((i + 1) % codes));
       const double middle = base + (next - base) / 2;
-      const double values[] = {base, middle, std::nextafter(middle, 1e300), std::nextafter(middle, -1e300), base * 1.5};
+      const double values[] = {base, middle, std::nextafter(middle, 1e300), std::nextafter(middle, -1e300),
+                               base * 1.5};
       for (int64_t k = 0; k < 5; ++k) {
         wide.set(5 * i + k, values[k]);
         single.set(5 * i + k, values[k]);
@@ -176,20 +199,22 @@ TEST(CodegenTypes, NarrowFloatsRoundOnceFromEverywhere) {
     const auto narrow = [to](const std::vector<ExprPtr>& in) { return cast(to, in[0]); };
     const auto widen = [](const std::vector<ExprPtr>& in) { return cast(DType::F32, in[0]); };
     SCOPED_TRACE(name_of(to));
-    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_targets(), {}, {{"A", wide}}, 0);
-    expect_like_interpreter(elementwise(count, 8, DType::F32, to, narrow), host_targets(), {}, {{"A", single}}, 0);
-    expect_like_interpreter(elementwise(codes, 16, to, DType::F32, widen), host_targets(), {}, {{"A", stored}}, 0);
+    expect_like_interpreter(elementwise(count, 16, DType::F64, to, narrow), host_targets(), {}, {{"A", wide}},
+                            0);
+    expect_like_interpreter(elementwise(count, 8, DType::F32, to, narrow), host_targets(), {},
+                            {{"A", single}}, 0);
+    expect_like_interpreter(elementwise(codes, 16, to, DType::F32, widen), host_targets(), {},
+                            {{"A", stored}}, 0);
   }
 }
 
 TEST(CodegenTypes, SelectsEvaluateOneSide) {
   // The second operand is out of range where the condition does not hold.
   for (const int64_t width : {1, 4, 16}) {
-    const ScheduledKernel kernel = elementwise(
-        kCount, width, DType::F32, DType::F32, [](const std::vector<ExprPtr>& in) {
+    const ScheduledKernel kernel =
+        elementwise(kCount, width, DType::F32, DType::F32, [](const std::vector<ExprPtr>& in) {
           const ExprPtr inside = binary(
-              BinaryOp::And,
-              binary(BinaryOp::Ge, index_value(v("i") - 3), int_constant(DType::I64, 0)),
+              BinaryOp::And, binary(BinaryOp::Ge, index_value(v("i") - 3), int_constant(DType::I64, 0)),
               binary(BinaryOp::Lt, index_value(v("i") + 5), int_constant(DType::I64, kCount)));
           const ExprPtr before = load(DType::F32, 0, std::vector<Affine>{v("i") - 3});
           const ExprPtr after = load(DType::F32, 0, std::vector<Affine>{v("i") + 5});
@@ -200,13 +225,14 @@ TEST(CodegenTypes, SelectsEvaluateOneSide) {
 }
 
 TEST(CodegenTypes, SelectsOnData) {
-  const ScheduledKernel kernel = elementwise(
-      kCount, 16, DType::F32, DType::F32, [](const std::vector<ExprPtr>& in) {
+  const ScheduledKernel kernel =
+      elementwise(kCount, 16, DType::F32, DType::F32, [](const std::vector<ExprPtr>& in) {
         return select(binary(BinaryOp::Lt, in[0], in[1]), in[2],
                       unary(UnaryOp::Neg, binary(BinaryOp::Mul, in[0], in[2])));
       });
   expect_like_interpreter(kernel, host_targets(), {},
-                          {{"A", seeded(DType::F32, {kCount}, 4)}, {"B", seeded(DType::F32, {kCount}, 5)},
+                          {{"A", seeded(DType::F32, {kCount}, 4)},
+                           {"B", seeded(DType::F32, {kCount}, 5)},
                            {"C", seeded(DType::F32, {kCount}, 6)}},
                           0);
 }
@@ -218,24 +244,23 @@ TEST(CodegenTypes, GathersByData) {
           kCount, width, dtype, dtype,
           [&](const std::vector<ExprPtr>& in) {
             // Clamped as whoever builds a gather does.
-            const ExprPtr index = binary(
-                BinaryOp::Max, int_constant(DType::I64, 0),
-                binary(BinaryOp::Min, cast(DType::I64, in[1]), int_constant(DType::I64, kCount - 1)));
+            const ExprPtr index =
+                binary(BinaryOp::Max, int_constant(DType::I64, 0),
+                       binary(BinaryOp::Min, cast(DType::I64, in[1]), int_constant(DType::I64, kCount - 1)));
             std::vector<Subscript> place(1);
             place[0].dynamic = index;
             return load(dtype, 0, place);
           },
           {dtype, DType::I32});
       expect_like_interpreter(kernel, host_targets(), {},
-                              {{"A", seeded(dtype, {kCount}, 4)}, {"B", seeded(DType::I32, {kCount}, 5)}},
-                              0);
+                              {{"A", seeded(dtype, {kCount}, 4)}, {"B", seeded(DType::I32, {kCount}, 5)}}, 0);
     }
   }
 }
 
 TEST(CodegenTypes, IndicesAreValues) {
-  const ScheduledKernel kernel = elementwise(
-      kCount, 16, DType::I64, DType::I64, [](const std::vector<ExprPtr>& in) {
+  const ScheduledKernel kernel =
+      elementwise(kCount, 16, DType::I64, DType::I64, [](const std::vector<ExprPtr>& in) {
         return binary(BinaryOp::Add, binary(BinaryOp::Mul, index_value(v("i") * 3 - 5), in[0]),
                       index_value(v("i")));
       });
@@ -252,12 +277,10 @@ TEST(CodegenTypes, NanPassesThroughMaxAndMin) {
   std::vector<Result> results;
   for (const BinaryOp op : {BinaryOp::Max, BinaryOp::Min}) {
     results.push_back({DType::F32, [op](const auto& in) { return binary(op, in[0], in[1]); }});
-    results.push_back({DType::F32, [op](const auto& in) {
-                         return binary(op, in[0], constant(DType::F32, 0));
-                       }});
-    results.push_back({DType::F32, [op](const auto& in) {
-                         return binary(op, constant(DType::F32, 6), in[0]);
-                       }});
+    results.push_back(
+        {DType::F32, [op](const auto& in) { return binary(op, in[0], constant(DType::F32, 0)); }});
+    results.push_back(
+        {DType::F32, [op](const auto& in) { return binary(op, constant(DType::F32, 6), in[0]); }});
   }
   for (const Target& target : host_targets()) {
     expect_like_interpreter(several(64, 16, {DType::F32, DType::F32}, results), target, {},

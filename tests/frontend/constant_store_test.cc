@@ -13,21 +13,26 @@ TensorPtr numbers(std::vector<int64_t> shape, uint32_t seed) {
   return std::make_shared<const Tensor>(seeded(DType::F32, std::move(shape), seed));
 }
 
-// K [rows, 128] in blocks of 16 columns, rows * 512 bytes; S the same with rows and blocks merged; P as it is.
+// K [rows, 128] in blocks of 16 columns, rows * 512 bytes; S the same with rows and blocks merged; P as it
+// is.
 Kernel blocks(int64_t rows) {
-  return parse_kernel(text("kernel blocks\n  constant K f32[", rows, ", 8, 16]\n  constant S f32[8, ", rows,
-                           ", 16]\n  constant P f32[", rows, ", 128]\n  output O f32[1]\n  packing K[r, o, i] of [", rows,
-                           ", 128] at [r, 16*o + i] fill 0\n  packing S[o, r, i] of [", rows,
-                           ", 128] at [r, 16*o + i] fill 0\n  packing P[r, c] of [", rows,
-                           ", 128] at [r, c] fill 0\n  copy[j:1]: O[j] = K[0, 0, 0] + S[0, 0, 0] + P[0, 0]\n"));
+  return parse_kernel(
+      text("kernel blocks\n  constant K f32[", rows, ", 8, 16]\n  constant S f32[8, ", rows,
+           ", 16]\n  constant P f32[", rows, ", 128]\n  output O f32[1]\n  packing K[r, o, i] of [", rows,
+           ", 128] at [r, 16*o + i] fill 0\n  packing S[o, r, i] of [", rows,
+           ", 128] at [r, 16*o + i] fill 0\n  packing P[r, c] of [", rows,
+           ", 128] at [r, c] fill 0\n  copy[j:1]: O[j] = K[0, 0, 0] + S[0, 0, 0] + P[0, 0]\n"));
 }
 
-const Packing& packing(const Kernel& kernel, const std::string& buffer) { return *packing_of(kernel, buffer); }
+const Packing& packing(const Kernel& kernel, const std::string& buffer) {
+  return *packing_of(kernel, buffer);
+}
 
 TEST(ConstantStore, EqualBytesAreStoredOnce) {
-  for (const int64_t rows : {4, 1000}) {       // less and more than what is packed at once
+  for (const int64_t rows : {4, 1000}) {  // less and more than what is packed at once
     const Kernel kernel = blocks(rows);
-    const TensorPtr one = numbers({rows, 128}, 1), same = numbers({rows, 128}, 1), other = numbers({rows, 128}, 2);
+    const TensorPtr one = numbers({rows, 128}, 1), same = numbers({rows, 128}, 1),
+                    other = numbers({rows, 128}, 2);
     ConstantStore store;
     const int plain = store.index_of(one), packed = store.index_of(one, packing(kernel, "S"), kernel);
     EXPECT_EQ(plain, 0);
@@ -40,12 +45,29 @@ TEST(ConstantStore, EqualBytesAreStoredOnce) {
     EXPECT_EQ(store.index_of(same, packing(kernel, "P"), kernel), plain);
     EXPECT_EQ(store.index_of(other), 2);
     EXPECT_EQ(store.index_of(other, packing(kernel, "S"), kernel), 3);
-    const std::vector<PlanConstant> all = store.take();
+    const std::vector<PlanConstant> all = store.all();
     ASSERT_EQ(all.size(), 4u);
     EXPECT_EQ(all[0].make(), one) << "a copy was made";
     EXPECT_EQ(all[1].make()->bytes, pack(packing(kernel, "S"), kernel, *one).bytes);
     EXPECT_EQ(all[3].make()->bytes, pack(packing(kernel, "S"), kernel, *other).bytes);
   }
+}
+
+// Loops of two packings may be divided otherwise and still give the same bytes.
+TEST(ConstantStore, LoopsMayBeDividedOtherwise) {
+  const Kernel kernel = parse_kernel(
+      "kernel k\n  constant S f32[8, 1000, 16]\n  constant T f32[4, 2, 1000, 1, 16]\n  constant U f32[4, 1000, 2, 16]\n"
+      "  output O f32[1]\n  packing S[o, r, i] of [1000, 128] at [r, 16*o + i] fill 0\n"
+      "  packing T[p, o, r, e, i] of [1000, 128] at [r, 32*p + 16*o + i] fill 0\n"
+      "  packing U[p, r, o, i] of [1000, 128] at [r, 32*p + 16*o + i] fill 0\n"
+      "  copy[j:1]: O[j] = S[0, 0, 0] + T[0, 0, 0, 0, 0] + U[0, 0, 0, 0]\n");
+  const TensorPtr original = numbers({1000, 128}, 1);
+  ConstantStore store;
+  EXPECT_EQ(store.index_of(original, packing(kernel, "S"), kernel), 0);
+  EXPECT_EQ(store.index_of(original, packing(kernel, "T"), kernel), 0);
+  EXPECT_EQ(store.index_of(original, packing(kernel, "U"), kernel), 1);
+  EXPECT_EQ(pack(packing(kernel, "S"), kernel, *original).bytes,
+            pack(packing(kernel, "T"), kernel, *original).bytes);
 }
 
 // Packed tensors that happen to hold the bytes of another are found where they are small.
@@ -95,9 +117,9 @@ TEST(PlanConstant, KnowsItsSizeWithoutItsBytes) {
 TEST(KeepsOrder, OnlyWhereNoByteMoves) {
   const auto keeps = [](const std::string& shape, const std::string& iterators, const std::string& original,
                         const std::string& index, const std::string& before = "") {
-    const Kernel kernel = parse_kernel("kernel k\n  constant K f32[" + shape + "]\n  output O f32[1]\n  packing K[" +
-                                       iterators + "] of [" + original + "]" + before + " at [" + index +
-                                       "] fill 0\n  copy[j:1]: O[j] = 0\n");
+    const Kernel kernel = parse_kernel(
+        "kernel k\n  constant K f32[" + shape + "]\n  output O f32[1]\n  packing K[" + iterators + "] of [" +
+        original + "]" + before + " at [" + index + "] fill 0\n  copy[j:1]: O[j] = 0\n");
     return keeps_order(kernel.packings[0], kernel);
   };
   EXPECT_TRUE(keeps("6, 4", "i, j", "6, 4", "i, j"));

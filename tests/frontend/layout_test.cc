@@ -43,7 +43,8 @@ std::string with_axes(std::string text, int axes) {
 class MapsOfAxes : public testing::TestWithParam<int> {};
 
 TEST_P(MapsOfAxes, AreInBlocksBetweenConvolutionsPoolsAndElementwiseNodes) {
-  EXPECT_EQ(kernels_of(with_axes(R"(
+  EXPECT_EQ(
+      kernels_of(with_axes(R"(
   input x f32[2, 3, <9>]
   constant w0 f32[24, 3, <3>] #0
   constant w1 f32[24, 24, <3>] #0
@@ -62,17 +63,20 @@ TEST_P(MapsOfAxes, AreInBlocksBetweenConvolutionsPoolsAndElementwiseNodes) {
   f f32[?] = Flatten(g) {axis = 1}
   t f32[?] = Softmax(c3) {axis = 1}
   output f t
-)", GetParam())),
-            (std::vector<std::string>{"Conv + Relu: out0 1 16", "Conv + Max + Add: in0 1 16 out0 1 16", "MaxPool: in0 1 16 out0 1 16",
-                                      "Conv: in0 1 16 out0 1 16", "Conv: in0 1 16 out0 1 16", "GlobalAveragePool: in0 1 16 out0 1 16",
-                                      "Reorder (reorder): in0 1 16", "Reorder (reorder): in0 1 16", "Softmax:"}));
+)",
+                           GetParam())),
+      (std::vector<std::string>{"Conv + Relu: out0 1 16", "Conv + Max + Add: in0 1 16 out0 1 16",
+                                "MaxPool: in0 1 16 out0 1 16", "Conv: in0 1 16 out0 1 16",
+                                "Conv: in0 1 16 out0 1 16", "GlobalAveragePool: in0 1 16 out0 1 16",
+                                "Reorder (reorder): in0 1 16", "Reorder (reorder): in0 1 16", "Softmax:"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layout, MapsOfAxes, testing::Values(1, 2, 3));
 
 // What broadcasts against a map of more axes has its channels at another of them.
 TEST(Layout, OfMapsWithFewerAxesIsPlainWhereTheyBroadcast) {
-  EXPECT_EQ(kernels_of(R"(
+  EXPECT_EQ(
+      kernels_of(R"(
   input x f32[20, 3, 4, 5]
   input z f32[1, 3, 20, 4, 5]
   constant w0 f32[20, 3, 1, 1] #0
@@ -86,12 +90,13 @@ TEST(Layout, OfMapsWithFewerAxesIsPlainWhereTheyBroadcast) {
   u f32[?] = MaxPool(m) {kernel_shape = [2, 2, 2]}
   output t u
 )"),
-            (std::vector<std::string>{"Conv: out0 1 16", "Conv: out0 1 16", "Reorder (reorder): in0 1 16", "Reorder (reorder): in0 1 16", "Add:",
-                                      "MaxPool:", "Mul:", "MaxPool:"}));
+      (std::vector<std::string>{"Conv: out0 1 16", "Conv: out0 1 16", "Reorder (reorder): in0 1 16",
+                                "Reorder (reorder): in0 1 16", "Add:", "MaxPool:", "Mul:", "MaxPool:"}));
 }
 
-// In order, depthwise windows of five columns and more have blocks of one register, and so have all values with as many channels; windows of three,
-// other vectors and one artefact for all lengths have those of the target.
+// In order, depthwise windows of five columns and more have blocks of one register, and so have all values
+// with as many channels; windows of three, other vectors and one artefact for all lengths have those of the
+// target.
 TEST(Layout, OfWideDepthwiseWindowsIsInBlocksOfOneRegister) {
   const auto blocks = [](const char* taps, const char* target) {
     std::string lines = R"(
@@ -105,7 +110,8 @@ TEST(Layout, OfWideDepthwiseWindowsIsInBlocksOfOneRegister) {
   p f32[?] = MaxPool(c2) {kernel_shape = [2, 2]}
   output p
 )";
-    for (size_t at = lines.find('@'); at != std::string::npos; at = lines.find('@')) lines.replace(at, 1, taps);
+    for (size_t at = lines.find('@'); at != std::string::npos; at = lines.find('@'))
+      lines.replace(at, 1, taps);
     std::string result;
     for (const std::string& line : kernels_of(lines, target)) {
       if (line.rfind("Conv", 0) == 0) result += line.substr(line.rfind(' '));
@@ -121,7 +127,8 @@ TEST(Layout, OfWideDepthwiseWindowsIsInBlocksOfOneRegister) {
   EXPECT_EQ(blocks("5", "x86-64-v4"), " 16 16 16");
 }
 
-// Blocks of unlike lengths cannot be joined: all parts of a concatenation that mixes them have the target's, and so have what those parts are computed from.
+// Blocks of unlike lengths cannot be joined: all parts of a concatenation that mixes them have the target's,
+// and so have what those parts are computed from.
 TEST(Layout, OfConcatenatedMapsIsTheTargetsUnlessAllHaveWideWindows) {
   const auto blocks = [](const char* joined) {
     std::string lines = R"(
@@ -140,18 +147,23 @@ TEST(Layout, OfConcatenatedMapsIsTheTargetsUnlessAllHaveWideWindows) {
   j f32[?] = Concat(b, c) {axis = 1}
   p f32[?] = MaxPool(j) {kernel_shape = [2, 2]}
   output p
-)"), (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 16", "Conv: in0 1 16 out0 1 16", "Conv: in0 1 16 out0 1 16",
+)"),
+            (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 16",
+                                      "Conv: in0 1 16 out0 1 16", "Conv: in0 1 16 out0 1 16",
                                       "Reorder (reorder): in0 1 16", "MaxPool:"}));
   EXPECT_EQ(blocks(R"(
   j f32[?] = Concat(b, a) {axis = 1}
   d f32[?] = Conv(j, w3) {group = 128}
   p f32[?] = MaxPool(d) {kernel_shape = [2, 2]}
   output p
-)"), (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 8", "Conv: in0 1 8 out0 1 8", "Conv: in0 1 8 out0 1 8",
+)"),
+            (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 8",
+                                      "Conv: in0 1 8 out0 1 8", "Conv: in0 1 8 out0 1 8",
                                       "Reorder (reorder): in0 1 8", "MaxPool:"}));
 }
 
-// Filters that share a channel (a multiplier of channels) are no depthwise convolution: their blocks are the target's.
+// Filters that share a channel (a multiplier of channels) are no depthwise convolution: their blocks are the
+// target's.
 TEST(Layout, OfGroupsOfOneChannelWithSeveralFiltersIsTheTargets) {
   EXPECT_EQ(kernels_of(R"(
   input x f32[1, 32, 9, 9]
@@ -161,8 +173,10 @@ TEST(Layout, OfGroupsOfOneChannelWithSeveralFiltersIsTheTargets) {
   c1 f32[?] = Conv(c0, w1) {group = 64}
   p f32[?] = MaxPool(c1) {kernel_shape = [2, 2]}
   output p
-)", "rv64gcv_zvl256b"),
-            (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 16", "Reorder (reorder): in0 1 16", "Conv:", "MaxPool:"}));
+)",
+                       "rv64gcv_zvl256b"),
+            (std::vector<std::string>{"Reorder (reorder): out0 1 16", "Conv: in0 1 16 out0 1 16",
+                                      "Reorder (reorder): in0 1 16", "Conv:", "MaxPool:"}));
 }
 
 }  // namespace

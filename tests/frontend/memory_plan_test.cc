@@ -14,7 +14,8 @@ struct Placed {
 };
 
 // Checks the plan with the symbols bound; returns the largest sum of bytes that live at one step.
-int64_t check(const std::vector<LiveBlock>& blocks, const Dim& total, const std::map<std::string, int64_t>& symbols) {
+int64_t check(const std::vector<LiveBlock>& blocks, const Dim& total,
+              const std::map<std::string, int64_t>& symbols) {
   std::vector<Placed> placed;
   for (const LiveBlock& block : blocks) {
     const int64_t begin = block.offset.evaluate(symbols);
@@ -25,8 +26,10 @@ int64_t check(const std::vector<LiveBlock>& blocks, const Dim& total, const std:
   }
   for (size_t i = 0; i < blocks.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      const bool together = std::max(blocks[i].first, blocks[j].first) <= std::min(blocks[i].last, blocks[j].last);
-      const bool overlap = std::max(placed[i].begin, placed[j].begin) < std::min(placed[i].end, placed[j].end);
+      const bool together =
+          std::max(blocks[i].first, blocks[j].first) <= std::min(blocks[i].last, blocks[j].last);
+      const bool overlap =
+          std::max(placed[i].begin, placed[j].begin) < std::min(placed[i].end, placed[j].end);
       EXPECT_FALSE(together && overlap) << "blocks " << j << " and " << i;
     }
   }
@@ -77,7 +80,8 @@ TEST(MemoryPlan, SymbolicBlocksToo) {
   }
 }
 
-// What a kernel works in takes what dead values leave: it moves no value, and the arena grows by no more than the largest of it.
+// What a kernel works in takes what dead values leave: it moves no value, and the arena grows by no more than
+// the largest of it.
 TEST(MemoryPlan, ScratchMemoryTakesWhatValuesLeave) {
   std::mt19937 random(7);
   int inside = 0;
@@ -92,7 +96,7 @@ TEST(MemoryPlan, ScratchMemoryTakesWhatValuesLeave) {
       block.first = block.last = step;
       block.scratch = true;
       most = std::max(most, block.bytes.constant());
-      all.insert(all.begin(), block);   // wherever it comes in the list
+      all.insert(all.begin(), block);  // wherever it comes in the list
     }
     const Dim with = plan_memory(all);
     const std::map<std::string, int64_t> symbols = {{"n", 3}, {"m", 17}};
@@ -101,7 +105,7 @@ TEST(MemoryPlan, ScratchMemoryTakesWhatValuesLeave) {
     if (with == without) ++inside;
     for (size_t i = 0; i < alone.size(); ++i) {
       const LiveBlock& other = all[all.size() - alone.size() + i];
-      if (!alone[i].bytes.is_constant()) continue;   // behind all of constant size
+      if (!alone[i].bytes.is_constant()) continue;  // behind all of constant size
       EXPECT_EQ(alone[i].offset.constant(), other.offset.constant());
     }
     ASSERT_FALSE(testing::Test::HasFailure()) << "round " << round;
@@ -118,6 +122,53 @@ TEST(MemoryPlan, LifeAfterLifeSharesMemory) {
   }
   EXPECT_EQ(plan_memory(blocks).constant(), 2048);
   EXPECT_EQ(blocks[0].offset.constant(), blocks[2].offset.constant());
+}
+
+// More than are compared with each other; those of even number have symbolic sizes where told to.
+std::vector<LiveBlock> many_blocks(std::mt19937& random, bool symbolic) {
+  std::vector<LiveBlock> blocks(10'000);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto units = static_cast<int64_t>(random() % 40);
+    blocks[i].bytes = symbolic && i % 2 == 0 ? Dim::symbol(random() % 2 ? "n" : "m") * (4 * (1 + units % 3))
+                                             : Dim(units * 40);
+    blocks[i].first = static_cast<int>(random() % 5000);
+    blocks[i].last = blocks[i].first + static_cast<int>(random() % 12);
+    blocks[i].scratch = random() % 5 == 0;
+  }
+  return blocks;
+}
+
+TEST(MemoryPlan, ManyBlocksThatLiveTogetherAreApart) {
+  std::mt19937 random(8);
+  for (const bool symbolic : {false, true}) {
+    std::vector<LiveBlock> blocks = many_blocks(random, symbolic);
+    const Dim total = plan_memory(blocks);
+    const std::map<std::string, int64_t> symbols = {{"n", 3}, {"m", 17}};
+    std::vector<std::vector<size_t>> live(6000);  // by step
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      EXPECT_EQ(blocks[i].offset.evaluate(symbols) % 64, 0);
+      EXPECT_LE(blocks[i].offset.evaluate(symbols) + blocks[i].bytes.evaluate(symbols),
+                total.evaluate(symbols));
+      for (int step = blocks[i].first; step <= blocks[i].last; ++step)
+        live[static_cast<size_t>(step)].push_back(i);
+    }
+    int64_t most = 0;
+    for (std::vector<size_t>& together : live) {
+      std::sort(together.begin(), together.end(), [&](size_t a, size_t b) {
+        return blocks[a].offset.evaluate(symbols) < blocks[b].offset.evaluate(symbols);
+      });
+      int64_t end = 0, bytes = 0;
+      for (size_t i : together) {
+        const int64_t size = blocks[i].bytes.evaluate(symbols);
+        if (size == 0) continue;
+        EXPECT_GE(blocks[i].offset.evaluate(symbols), end) << "block " << i;
+        end = blocks[i].offset.evaluate(symbols) + size;
+        bytes += (size + 63) / 64 * 64;
+      }
+      most = std::max(most, bytes);
+    }
+    EXPECT_LE(total.evaluate(symbols), 2 * most) << "little memory is wasted";
+  }
 }
 
 }  // namespace

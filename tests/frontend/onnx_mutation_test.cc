@@ -35,7 +35,9 @@ class Mutator {
     return model.SerializeAsString();
   }
 
-  size_t pick(size_t count) { return count == 0 ? 0 : std::uniform_int_distribution<size_t>(0, count - 1)(random_); }
+  size_t pick(size_t count) {
+    return count == 0 ? 0 : std::uniform_int_distribution<size_t>(0, count - 1)(random_);
+  }
 
  private:
   std::string mutate_bytes(std::string bytes) {
@@ -46,7 +48,9 @@ class Mutator {
   }
 
   int64_t number() {
-    const int64_t all[] = {0, 1, -1, 2, 3, -2, 7, 64, 100, -100, 65536, INT32_MAX, INT32_MIN, int64_t{1} << 40, INT64_MAX, INT64_MIN};
+    const int64_t all[] = {0,         1,        -1,   2,     3,         -2,        7,
+                           64,        100,      -100, 65536, INT32_MAX, INT32_MIN, int64_t{1} << 40,
+                           INT64_MAX, INT64_MIN};
     return all[pick(std::size(all))];
   }
 
@@ -57,7 +61,8 @@ class Mutator {
     } else if (pick(6) == 0) {
       list->RemoveLast();
     } else {
-      list->Set(static_cast<int>(pick(static_cast<size_t>(list->size()))), static_cast<std::decay_t<decltype(list->Get(0))>>(number()));
+      list->Set(static_cast<int>(pick(static_cast<size_t>(list->size()))),
+                static_cast<std::decay_t<decltype(list->Get(0))>>(number()));
     }
   }
 
@@ -89,8 +94,11 @@ class Mutator {
     switch (pick(6)) {
       case 0:
         if (node->input_size()) {
-          std::string* name = node->mutable_input(static_cast<int>(pick(static_cast<size_t>(node->input_size()))));
-          *name = pick(3) == 0 || graph.input_size() == 0 ? "" : graph.input(static_cast<int>(pick(static_cast<size_t>(graph.input_size())))).name();
+          std::string* name =
+              node->mutable_input(static_cast<int>(pick(static_cast<size_t>(node->input_size()))));
+          *name = pick(3) == 0 || graph.input_size() == 0
+                      ? ""
+                      : graph.input(static_cast<int>(pick(static_cast<size_t>(graph.input_size())))).name();
         }
         break;
       case 1:
@@ -105,7 +113,8 @@ class Mutator {
       }
       default:
         if (node->attribute_size()) {
-          mutate_attribute(node->mutable_attribute(static_cast<int>(pick(static_cast<size_t>(node->attribute_size())))));
+          mutate_attribute(
+              node->mutable_attribute(static_cast<int>(pick(static_cast<size_t>(node->attribute_size())))));
         }
     }
   }
@@ -126,16 +135,23 @@ class Mutator {
   void mutate_graph(tc_onnx::GraphProto* graph) {
     switch (pick(6)) {
       case 0:
-        if (graph->input_size()) mutate_shape(graph->mutable_input(static_cast<int>(pick(static_cast<size_t>(graph->input_size())))));
+        if (graph->input_size())
+          mutate_shape(
+              graph->mutable_input(static_cast<int>(pick(static_cast<size_t>(graph->input_size())))));
         break;
       case 1:
-        if (graph->initializer_size()) mutate_tensor(graph->mutable_initializer(static_cast<int>(pick(static_cast<size_t>(graph->initializer_size())))));
+        if (graph->initializer_size())
+          mutate_tensor(graph->mutable_initializer(
+              static_cast<int>(pick(static_cast<size_t>(graph->initializer_size())))));
         break;
       case 2:
-        if (graph->output_size() && graph->input_size()) graph->mutable_output(0)->set_name(graph->input(0).name());
+        if (graph->output_size() && graph->input_size())
+          graph->mutable_output(0)->set_name(graph->input(0).name());
         break;
       default:
-        if (graph->node_size()) mutate_node(graph->mutable_node(static_cast<int>(pick(static_cast<size_t>(graph->node_size())))), *graph);
+        if (graph->node_size())
+          mutate_node(graph->mutable_node(static_cast<int>(pick(static_cast<size_t>(graph->node_size())))),
+                      *graph);
     }
   }
 

@@ -27,8 +27,10 @@ namespace fs = std::filesystem;
 using Outcome = NodeTestResult::Outcome;
 
 // Vectors that contradict the text of their operator, and how, and those of random numbers.
-constexpr const char* kDrawn = "its vectors were drawn by NumPy's generator, and the text leaves the generator open";
-constexpr const char* kOldText = "its vectors have the softcap and the mask in the other order, which onnx 1.20 corrected";
+constexpr const char* kDrawn =
+    "its vectors were drawn by NumPy's generator, and the text leaves the generator open";
+constexpr const char* kOldText =
+    "its vectors have the softcap and the mask in the other order, which onnx 1.20 corrected";
 const std::map<std::string, std::string> kWrongVectors = {
     {"test_attention_3d_with_past_and_present_qk_matmul_bias", kOldText},
     {"test_attention_3d_with_past_and_present_qk_matmul_softcap", kOldText},
@@ -76,12 +78,14 @@ std::string uncovered(const std::set<std::string>& covered) {
 // What became of the tests of one package.
 struct Outcomes {
   std::map<Outcome, int> counts;
-  std::set<std::string> covered;   // rows and forms of those that pass
-  std::ostringstream list;         // those that do not, and why
+  std::set<std::string> covered;  // rows and forms of those that pass
+  std::ostringstream list;        // those that do not, and why
 };
 
-// Runs the tests that TC_ONNX_NODE_FILTER selects, or all; a test that gives something else is a failure unless `wrong_vectors` has it.
-void run_all(const std::vector<fs::path>& tests, NodeTestWay way, const std::map<std::string, std::string>& wrong_vectors, Outcomes& outcomes) {
+// Runs the tests that TC_ONNX_NODE_FILTER selects, or all; a test that gives something else is a failure
+// unless `wrong_vectors` has it.
+void run_all(const std::vector<fs::path>& tests, NodeTestWay way,
+             const std::map<std::string, std::string>& wrong_vectors, Outcomes& outcomes) {
   const char* filter = std::getenv("TC_ONNX_NODE_FILTER");
   for (const fs::path& test : tests) {
     const std::string name = test.filename().string();
@@ -103,8 +107,8 @@ void run_all(const std::vector<fs::path>& tests, NodeTestWay way, const std::map
       outcomes.list << name << ": " << short_reason(result.reason) << "\n";
     }
   }
-  std::cout << outcomes.counts[Outcome::Pass] << " pass, " << outcomes.counts[Outcome::Refused] << " unsupported, "
-            << outcomes.counts[Outcome::Fail] << " fail\n";
+  std::cout << outcomes.counts[Outcome::Pass] << " pass, " << outcomes.counts[Outcome::Refused]
+            << " unsupported, " << outcomes.counts[Outcome::Fail] << " fail\n";
 }
 
 class NodeTests : public testing::TestWithParam<NodeTestWay> {};
@@ -113,26 +117,33 @@ TEST_P(NodeTests, MatchTheExpectedOutputs) {
   const std::vector<fs::path> tests = onnx_node_tests();
   if (tests.empty()) GTEST_SKIP() << "no ONNX node tests here; set TC_ONNX_NODE_TESTS to their folder";
   Outcomes outcomes;
-  outcomes.list << "Node tests of the ONNX project that do not pass as they are, neither interpreted nor as native code.\n";
+  outcomes.list
+      << "Node tests of the ONNX project that do not pass as they are, neither interpreted nor as native code.\n";
   run_all(tests, GetParam(), kWrongVectors, outcomes);
   if (std::getenv("TC_ONNX_NODE_FILTER")) return;
   expect_golden("tests/golden/onnx_node.txt", outcomes.list.str());
-  if (GetParam() == NodeTestWay::Native) expect_golden("tests/golden/onnx_rows.txt", uncovered(outcomes.covered));
+  if (GetParam() == NodeTestWay::Native)
+    expect_golden("tests/golden/onnx_rows.txt", uncovered(outcomes.covered));
 }
 
 TEST_P(NodeTests, OfTheNewestStandardMatchTheExpectedOutputs) {
   size_t count = 0;
   const std::vector<fs::path> tests = newest_onnx_node_tests(count);
-  if (count == 0) GTEST_SKIP() << "no node tests of the newest ONNX standard here; build_rules/newest_node_tests.sh makes them, and TC_ONNX_NEWEST_NODE_TESTS names their folder";
+  if (count == 0)
+    GTEST_SKIP()
+        << "no node tests of the newest ONNX standard here; build_rules/newest_node_tests.sh makes them, and TC_ONNX_NEWEST_NODE_TESTS names their folder";
   std::cout << count << " tests, of which " << count - tests.size() << " have the same files as before\n";
   Outcomes outcomes;
-  outcomes.list << "Node tests of the newest ONNX standard, other than those in onnx_node.txt, that do not pass as they are.\n";
+  outcomes.list
+      << "Node tests of the newest ONNX standard, other than those in onnx_node.txt, that do not pass as they are.\n";
   run_all(tests, GetParam(), {}, outcomes);
   if (std::getenv("TC_ONNX_NODE_FILTER")) return;
   expect_golden("tests/golden/onnx_node_newest.txt", outcomes.list.str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Onnx, NodeTests, testing::Values(NodeTestWay::AsImported, NodeTestWay::AfterPasses, NodeTestWay::Native),
+INSTANTIATE_TEST_SUITE_P(Onnx, NodeTests,
+                         testing::Values(NodeTestWay::AsImported, NodeTestWay::AfterPasses,
+                                         NodeTestWay::Native),
                          [](const auto& info) {
                            return info.param == NodeTestWay::AsImported    ? "AsImported"
                                   : info.param == NodeTestWay::AfterPasses ? "AfterPasses"

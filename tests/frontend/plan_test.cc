@@ -345,7 +345,8 @@ std::vector<NamedGraph> graphs() {
       result.push_back({"golden_" + entry.path().stem().string(), all.substr(0, all.find("----\n"))});
     }
   }
-  std::sort(result.begin(), result.end(), [](const NamedGraph& a, const NamedGraph& b) { return a.name < b.name; });
+  std::sort(result.begin(), result.end(),
+            [](const NamedGraph& a, const NamedGraph& b) { return a.name < b.name; });
   return result;
 }
 
@@ -395,7 +396,7 @@ TEST_P(Plan, ComputesWhatTheGraphMeans) {
         largest = std::max(largest, tensor.as_double(i));
         smallest = std::min(smallest, tensor.as_double(i));
         const double error = std::abs(tensor.as_double(i) - other.as_double(i));
-        worst = error <= worst ? worst : error;   // a NaN stays
+        worst = error <= worst ? worst : error;  // a NaN stays
       }
       EXPECT_LE(worst, 1e-5 * std::max(largest, -smallest)) << name << " for size " << size;
       // Zeros would agree whatever the compiler does.
@@ -415,8 +416,9 @@ size_t kernels_of(const std::string& lines) {
 
 TEST(Fusion, OnlyWhatHasTheAnchorsShapeIsAnEpilogue) {
   const auto count = [](const std::string& other_shape) {
-    return kernels_of("  input x f32[1, 40]\n  input r f32" + other_shape +
-                      "\n  constant w f32[40, 48] #0\n  m f32[?] = MatMul(x, w)\n  y f32[?] = Mul(m, r)\n  output y\n");
+    return kernels_of(
+        "  input x f32[1, 40]\n  input r f32" + other_shape +
+        "\n  constant w f32[40, 48] #0\n  m f32[?] = MatMul(x, w)\n  y f32[?] = Mul(m, r)\n  output y\n");
   };
   EXPECT_EQ(count("[1, 48]"), 1u);
   EXPECT_EQ(count("[48]"), 1u);
@@ -426,9 +428,10 @@ TEST(Fusion, OnlyWhatHasTheAnchorsShapeIsAnEpilogue) {
 
 // Two chains that meet, and the parts of one value that they begin with.
 TEST(Fusion, ElementwiseNodesTakeWhatOnlyTheyRead) {
-  const std::string chains = "  input x f32[6, 96]\n  a f32[?] = Slice(x) {starts = [0], ends = [48], axes = [1]}\n"
-                             "  b f32[?] = Slice(x) {starts = [48], ends = [96], axes = [1]}\n"
-                             "  s f32[?] = Sigmoid(a)\n  t f32[?] = Tanh(b)\n";
+  const std::string chains =
+      "  input x f32[6, 96]\n  a f32[?] = Slice(x) {starts = [0], ends = [48], axes = [1]}\n"
+      "  b f32[?] = Slice(x) {starts = [48], ends = [96], axes = [1]}\n"
+      "  s f32[?] = Sigmoid(a)\n  t f32[?] = Tanh(b)\n";
   EXPECT_EQ(kernels_of(chains + "  y f32[?] = Mul(s, t)\n  output y\n"), 1u);
   // What another kernel reads as well is computed once.
   EXPECT_EQ(kernels_of(chains + "  y f32[?] = Mul(s, t)\n  z f32[?] = Softmax(t)\n  output y z\n"), 3u);
@@ -457,8 +460,9 @@ TEST(Threads, ShareMatricesThatTakeLongToRead) {
 
 // A symbolic size is not taken for its least.
 TEST(Threads, ShareWhatIsLargeAtLikelySizes) {
-  Graph graph = parse_graph("graph g {\n  symbol n in [1, 1000]\n  input x f32[n, 128]\n  constant w f32[128, 128] #0\n"
-                            "  y f32[?] = MatMul(x, w)\n  output y\n}\n");
+  Graph graph = parse_graph(
+      "graph g {\n  symbol n in [1, 1000]\n  input x f32[n, 128]\n  constant w f32[128, 128] #0\n"
+      "  y f32[?] = MatMul(x, w)\n  output y\n}\n");
   infer_shapes(graph);
   run_passes(graph, {});
   BuildOptions options;
@@ -478,7 +482,8 @@ BuiltPlan plan_of(const std::string& lines) {
 
 // Rows of a softmax are held in scratch memory, four at a time.
 TEST(Sizes, HaveTheScratchMemoryThatTheyNeed) {
-  const std::string symbols = "  symbol n in [1, 2147483648]\n  symbol m in [1, 2147483648]\n  input x f32[m, n]\n";
+  const std::string symbols =
+      "  symbol n in [1, 2147483648]\n  symbol m in [1, 2147483648]\n  input x f32[m, n]\n";
   const BuiltPlan built = plan_of(symbols + "  y f32[?] = Softmax(x)\n  output y\n");
   EXPECT_EQ(built.plan.symbols.at("n").second, int64_t{1} << 31);
   EXPECT_EQ(built.plan.symbols.at("m").second, int64_t{1} << 31);
@@ -493,8 +498,9 @@ TEST(Sizes, HaveTheScratchMemoryThatTheyNeed) {
 
 // Statement by statement all rows would be in scratch memory, and both sizes limited.
 TEST(Sizes, RecordedSchedulesThatNeedMuchScratchMemoryAreNotUsed) {
-  Graph graph = parse_graph("graph g {\n  symbol n in [1, 2147483648]\n  symbol m in [1, 2147483648]\n  input x f32[m, n]\n"
-                            "  y f32[?] = Softmax(x)\n  output y\n}\n");
+  Graph graph = parse_graph(
+      "graph g {\n  symbol n in [1, 2147483648]\n  symbol m in [1, 2147483648]\n  input x f32[m, n]\n"
+      "  y f32[?] = Softmax(x)\n  output y\n}\n");
   infer_shapes(graph);
   run_passes(graph, {});
   BuildOptions options;
@@ -502,18 +508,25 @@ TEST(Sizes, RecordedSchedulesThatNeedMuchScratchMemoryAreNotUsed) {
   options.traces = [](const std::string&) { return std::vector<std::vector<std::string>>{{}}; };
   const BuiltPlan built = build_plan(graph, options);
   ASSERT_EQ(built.notes.size(), 1u);
-  EXPECT_EQ(built.notes[0], "a recorded schedule of kernel 'Softmax' is not used: it needs 1125925676646400 bytes of scratch "
-                            "memory per thread, more than the default");
+  EXPECT_EQ(built.notes[0],
+            "a recorded schedule of kernel 'Softmax' is not used: it needs 1125925676646400 bytes of scratch "
+            "memory per thread, more than the default");
   // What the default takes is taken.
-  options.traces = [&](const std::string&) { return std::vector<std::vector<std::string>>{plan_of("  symbol n in [1, 2147483648]\n"
-      "  symbol m in [1, 2147483648]\n  input x f32[m, n]\n  y f32[?] = Softmax(x)\n  output y\n").reports.at(0).trace}; };
+  options.traces = [&](const std::string&) {
+    return std::vector<std::vector<std::string>>{
+        plan_of("  symbol n in [1, 2147483648]\n"
+                "  symbol m in [1, 2147483648]\n  input x f32[m, n]\n  y f32[?] = Softmax(x)\n  output y\n")
+            .reports.at(0)
+            .trace};
+  };
   const BuiltPlan same = build_plan(graph, options);
   EXPECT_TRUE(same.reports.at(0).tuned);
 }
 
 // A register tile may have a loop over parts of an open size, whose number is not known.
 TEST(RecordedSchedules, WithTilesOverPartsOfOpenSizesAreUsed) {
-  Graph graph = parse_graph("graph g {\n  symbol n in [1, 4096]\n  input x f32[n]\n  y f32[?] = Relu(x)\n  output y\n}\n");
+  Graph graph = parse_graph(
+      "graph g {\n  symbol n in [1, 4096]\n  input x f32[n]\n  y f32[?] = Relu(x)\n  output y\n}\n");
   infer_shapes(graph);
   run_passes(graph, {});
   BuildOptions options;
@@ -521,7 +534,8 @@ TEST(RecordedSchedules, WithTilesOverPartsOfOpenSizesAreUsed) {
   const Statement statement = build_plan(graph, options).plan.kernels.at(0).kernel.statements.at(0);
   const std::string loop = statement.name + "_" + statement.iterators.at(0).name;
   options.traces = [&](const std::string&) {
-    return std::vector<std::vector<std::string>>{{"split " + loop + " 4 as outer inner", "register_tile root"}};
+    return std::vector<std::vector<std::string>>{
+        {"split " + loop + " 4 as outer inner", "register_tile root"}};
   };
   const BuiltPlan built = build_plan(graph, options);
   EXPECT_TRUE(built.reports.at(0).tuned);
@@ -530,8 +544,9 @@ TEST(RecordedSchedules, WithTilesOverPartsOfOpenSizesAreUsed) {
 
 // Two open sizes of which the kernel counts the product alone: the plan passes it.
 TEST(Sizes, ProductsOfOpenSizesArePassedToKernels) {
-  const BuiltPlan built = plan_of("  symbol n in [1, 64]\n  symbol m in [1, 512]\n  input x f32[n, m, 8]\n"
-                                  "  y f32[?] = Relu(x)\n  output y\n");
+  const BuiltPlan built = plan_of(
+      "  symbol n in [1, 64]\n  symbol m in [1, 512]\n  input x f32[n, m, 8]\n"
+      "  y f32[?] = Relu(x)\n  output y\n");
   const Kernel& kernel = built.plan.kernels.at(0).kernel;
   ASSERT_EQ(kernel.parameters.size(), 3u);
   EXPECT_EQ(kernel.parameters[2].value.str(), "p0*p1");
@@ -556,20 +571,29 @@ TEST(Sizes, OfTensorsAreLimitedToTheMachinesMemory) {
     }
     return "";
   };
-  const std::string lines = "  input x f32[10, 1]\n  input z f32[1, 100]\n  a f32[?] = MatMul(x, z)\n  b f32[?] = Softmax(a)\n"
-                            "  y f32[?] = ReduceSum(b) {axes = [0, 1]}\n  output y\n";
+  const std::string lines =
+      "  input x f32[10, 1]\n  input z f32[1, 100]\n  a f32[?] = MatMul(x, z)\n  b f32[?] = Softmax(a)\n"
+      "  y f32[?] = ReduceSum(b) {axes = [0, 1]}\n  output y\n";
   EXPECT_EQ(build(lines, 100000), "");
   const std::string refused = build(lines, 3999);
-  EXPECT_NE(refused.find(": tensor 'a' of shape [10, 100] takes 4000 bytes, but a model may use 3999 at most; check the "
-                         "sizes that the model is given, or give it more by max_ram (default: the memory of this machine)"),
-            std::string::npos) << refused;
-  EXPECT_EQ(build(lines, 39), "input 'x': tensor 'x' of shape [10, 1] takes 40 bytes, but a model may use 39 at most; check "
-                              "the sizes that the model is given, or give it more by max_ram (default: the memory of this machine)");
+  EXPECT_NE(
+      refused.find(
+          ": tensor 'a' of shape [10, 100] takes 4000 bytes, but a model may use 3999 at most; check the "
+          "sizes that the model is given, or give it more by max_ram (default: half of this machine's memory)"),
+      std::string::npos)
+      << refused;
+  EXPECT_EQ(
+      build(lines, 39),
+      "input 'x': tensor 'x' of shape [10, 1] takes 40 bytes, but a model may use 39 at most; check "
+      "the sizes that the model is given, or give it more by max_ram (default: half of this machine's memory)");
   // Each tensor fits, but not all that live at once.
-  EXPECT_EQ(build(lines, 4000), "model 'g' needs 0 bytes for constants and 9856 to work in, but it may use 4000 at most; most is in "
-                                "use in step 'Softmax': 'a' (4000 bytes), 'b' (4000 bytes), 'intermediate results of Softmax' (1792 bytes); use "
-                                "smaller sizes or fewer threads, or give it more by max_ram (default: the memory of this machine)");
-  const std::regex of_three("'intermediate results of Softmax' \\(\\d+ bytes\\), and \\d+ bytes for the intermediate results of each of 2 other threads; use smaller sizes");
+  EXPECT_EQ(
+      build(lines, 4000),
+      "model 'g' needs 0 bytes for constants and 9856 to work in, but it may use 4000 at most; most is in "
+      "use in step 'Softmax': 'a' (4000 bytes), 'b' (4000 bytes), 'intermediate results of Softmax' (1792 bytes); use "
+      "smaller sizes or fewer threads, or give it more by max_ram (default: half of this machine's memory)");
+  const std::regex of_three(
+      "'intermediate results of Softmax' \\(\\d+ bytes\\), and \\d+ bytes for the intermediate results of each of 2 other threads; use smaller sizes");
   EXPECT_TRUE(std::regex_search(build(lines, 4000, 3), of_three));
   EXPECT_EQ(machine_memory() > int64_t{1} << 28, true);
 }
@@ -588,13 +612,17 @@ TEST(Sizes, ThatNeedTooMuchScratchMemoryAreRefused) {
             "kernel 'Softmax' would need more than 1 GiB per thread for its intermediate results");
   // A run has memory for its sizes, or ends in a sentence.
   const std::string symbols = "  symbol n in [1, 2147483648]\n  symbol m in [1, 2147483648]\n";
-  EXPECT_EQ(refusal(symbols + "  input x f32[m, n, 70000]\n  r f32[?] = Reshape(x) {shape = dims[m, 70000*n]}\n"
-                              "  y f32[?] = Softmax(r)\n  output y\n"), "");
+  EXPECT_EQ(
+      refusal(symbols + "  input x f32[m, n, 70000]\n  r f32[?] = Reshape(x) {shape = dims[m, 70000*n]}\n"
+                        "  y f32[?] = Softmax(r)\n  output y\n"),
+      "");
   EXPECT_EQ(refusal(symbols + "  input x f32[5, m, n]\n  r f32[?] = Reshape(x) {shape = dims[5, m*n]}\n"
-                              "  y f32[?] = Softmax(r)\n  output y\n"), "");
+                              "  y f32[?] = Softmax(r)\n  output y\n"),
+            "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Plan, testing::ValuesIn(graphs()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Plan, testing::ValuesIn(graphs()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tc

@@ -169,6 +169,11 @@ class Plan:
                     if trip > 0:
                         walk(step.body, values, {**trips, match[1]: trip})
                     loops.append((here, self._count))
+                elif match := re.match(r"if (.* == .*?)(  # .*)?$", step.text):   # by sizes: a run takes one of both
+                    self._count += 1
+                    pairs = [pair.split(" == ") for pair in split_list(match[1])]
+                    holds = all(value_of(left, values) == value_of(right, values) for left, right in pairs)
+                    walk(step.body if holds else step.otherwise, values, trips)
                 elif match := re.match(r"if (\S+)", step.text):
                     add(match[1], False, 1, values, trips)
                     self._count += 1

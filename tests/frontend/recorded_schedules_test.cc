@@ -1,5 +1,5 @@
-// A log is a stranger's: whatever its records lead to, the build goes on with the default, says why, and takes no longer
-// than it may.
+// A log is a stranger's: whatever its records lead to, the build goes on with the default, says why, and
+// takes no longer than it may.
 #include <gtest/gtest.h>
 
 #include "frontend/pipeline/compile.h"
@@ -35,8 +35,9 @@ std::vector<std::string> notes_of(const std::string& lines, const Traces& traces
   return model.notes;
 }
 
-const std::string kGemm = "  input x f32[24, 40]\n  constant w f32[40, 48] #0\n  constant b f32[48] #0\n"
-                          "  y f32[?] = Gemm(x, w, b) {alpha = 0.5}\n  output y\n";
+const std::string kGemm =
+    "  input x f32[24, 40]\n  constant w f32[40, 48] #0\n  constant b f32[48] #0\n"
+    "  y f32[?] = Gemm(x, w, b) {alpha = 0.5}\n  output y\n";
 
 std::string refused(const std::string& kernel, const std::string& why) {
   return "a recorded schedule of kernel '" + kernel + "' is not used: " + why;
@@ -56,7 +57,8 @@ TEST(RecordedSchedules, ThatUnrollAndVectorizeOneLoopAreNotUsed) {
 
 TEST(RecordedSchedules, ThatThrowAnythingAreNotUsed) {
   // A record whose text is not the trace language at all, and one that is far too long.
-  const Traces traces = {{"\xff\xfe"}, {std::string(100000, 'x')}, {""}, std::vector<std::string>(5000, "unroll macc_k 2")};
+  const Traces traces = {
+      {"\xff\xfe"}, {std::string(100000, 'x')}, {""}, std::vector<std::string>(5000, "unroll macc_k 2")};
   const std::vector<std::string> notes = notes_of(kGemm, traces);
   EXPECT_EQ(notes.size(), traces.size());
 }
@@ -92,7 +94,8 @@ TEST(RecordedSchedules, ShareABudgetOfTheBuild) {
   trace.push_back("unroll nothing");
   const std::vector<std::string> notes = notes_of(kGemm, Traces(20, trace));
   ASSERT_EQ(notes.size(), 14u);
-  EXPECT_EQ(notes[13], "no more recorded schedules are tried: 13 were refused, and replaying them takes long");
+  EXPECT_EQ(notes[13],
+            "no more recorded schedules are tried: 13 were refused, and replaying them takes long");
 }
 
 TEST(RecordedSchedules, AreNotTriedAnyMoreWhenManyWereRefused) {
@@ -104,9 +107,11 @@ TEST(RecordedSchedules, AreNotTriedAnyMoreWhenManyWereRefused) {
     lines += "  " + name + " f32[?] = Pad(" + last + ") {pads = [0, 1], mode = \"reflect\"}\n";
     last = name;
   }
-  const std::vector<std::string> notes = notes_of(lines + "  output " + last + "\n", Traces(8, {"unroll nothing"}));
+  const std::vector<std::string> notes =
+      notes_of(lines + "  output " + last + "\n", Traces(8, {"unroll nothing"}));
   ASSERT_EQ(notes.size(), 65u);
-  EXPECT_EQ(notes[64], "no more recorded schedules are tried: 64 were refused, and replaying them takes long");
+  EXPECT_EQ(notes[64],
+            "no more recorded schedules are tried: 64 were refused, and replaying them takes long");
 }
 
 }  // namespace

@@ -26,7 +26,9 @@ Graph graph_of(const std::string& lines) {
   return graph;
 }
 
-int64_t bytes_of_value(const Graph& graph, ValueId id) { return element_count(*graph[id].shape).constant() * static_cast<int64_t>(size_of(graph[id].dtype)); }
+int64_t bytes_of_value(const Graph& graph, ValueId id) {
+  return element_count(*graph[id].shape).constant() * static_cast<int64_t>(size_of(graph[id].dtype));
+}
 
 std::string names(const Graph& graph, const std::vector<Group>& groups) {
   std::string result;
@@ -37,14 +39,15 @@ std::string names(const Graph& graph, const std::vector<Group>& groups) {
 TEST(StepOrder, BranchesOneAfterTheOther) {
   const Graph graph = graph_of(kBranches);
   const std::vector<Group> groups = fuse_groups(graph);
-  EXPECT_EQ(names(graph, groups), "abcefs");   // d is part of the sum
+  EXPECT_EQ(names(graph, groups), "abcefs");  // d is part of the sum
   const auto ordered = order_for_memory(graph, groups, [&](ValueId id) { return bytes_of_value(graph, id); });
   EXPECT_EQ(names(graph, ordered), "becfas");
 }
 
 TEST(StepOrder, KeepsTheModelsWhereNothingIsGained) {
-  const Graph graph = graph_of("graph g {\n  input x f32[8, 8]\n  a f32[?] = MatMul(x, x)\n  b f32[?] = MatMul(a, x)\n  c f32[?] = MatMul(x, a)\n"
-                               "  d f32[?] = Add(b, c)\n  output d\n}\n");
+  const Graph graph = graph_of(
+      "graph g {\n  input x f32[8, 8]\n  a f32[?] = MatMul(x, x)\n  b f32[?] = MatMul(a, x)\n  c f32[?] = MatMul(x, a)\n"
+      "  d f32[?] = Add(b, c)\n  output d\n}\n");
   const std::vector<Group> groups = fuse_groups(graph);
   const auto ordered = order_for_memory(graph, groups, [&](ValueId id) { return bytes_of_value(graph, id); });
   EXPECT_EQ(names(graph, ordered), names(graph, groups));
@@ -69,7 +72,8 @@ TEST(StepOrder, IsTakenWhereMemoryIsShort) {
   const int64_t least = memory_need(thrifty.plan, 1)->total();
   EXPECT_LE(least, usual - 12000);
   ASSERT_EQ(thrifty.notes.size(), 1u);
-  EXPECT_EQ(thrifty.notes[0], text("for max_ram the model runs its steps in another order: it needs ", least, " bytes, not ", usual));
+  EXPECT_EQ(thrifty.notes[0], text("for max_ram the model runs its steps in another order: it needs ", least,
+                                   " bytes, not ", usual));
   EXPECT_EQ(memory_need(built(graph, least).plan, 1)->total(), least);
 }
 
@@ -81,9 +85,14 @@ TEST(StepOrder, RefusalsListWhatIsInUse) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
     const std::string message = error.what();
-    EXPECT_NE(message.find(" to work in, but it may use 6500 at most; most is in use in step '"), std::string::npos) << message;
+    EXPECT_NE(message.find(" to work in, but it may use 6500 at most; most is in use in step '"),
+              std::string::npos)
+        << message;
     EXPECT_NE(message.find("(6400 bytes)"), std::string::npos) << message;
-    EXPECT_NE(message.find("; use smaller sizes or fewer threads, or give it more by max_ram (default: the memory of this machine)"), std::string::npos)
+    EXPECT_NE(
+        message.find(
+            "; use smaller sizes or fewer threads, or give it more by max_ram (default: half of this machine's memory)"),
+        std::string::npos)
         << message;
   }
 }

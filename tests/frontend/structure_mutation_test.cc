@@ -1,10 +1,10 @@
-// Models with a wrong structure: fields of 23 models, drawn by type, changed from a fixed seed. Each model is imported,
-// planned and compiled in a child process and ends in code or in an error that is not an internal one, within limits of
-// memory and time; two of three of those with code are linked, opened and run once as well. What breaks that is printed as
-// the smallest model that shows it.
-// TC_SEED names the seed, TC_MUTATIONS the number, TC_MUTATION_FIRST which comes first (each has a seed of its own, so
-// that parts of a long series can be run apart), TC_MUTATION_FOLDER gets the models that break the promise,
-// TC_ONNX_NODE_TESTS and TC_MODELS where the models are.
+// Models with a wrong structure: fields of 23 models, drawn by type, changed from a fixed seed. Each model is
+// imported, planned and compiled in a child process and ends in code or in an error that is not an internal
+// one, within limits of memory and time; two of three of those with code are linked, opened and run once as
+// well. What breaks that is printed as the smallest model that shows it. TC_SEED names the seed, TC_MUTATIONS
+// the number, TC_MUTATION_FIRST which comes first (each has a seed of its own, so that parts of a long series
+// can be run apart), TC_MUTATION_FOLDER gets the models that break the promise, TC_ONNX_NODE_TESTS and
+// TC_MODELS where the models are.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -29,15 +29,17 @@ namespace {
 namespace fs = std::filesystem;
 
 // Node tests of ONNX, which among them have every kind of attribute, subgraphs and quantised operators.
-const char* const kNodeTests[] = {"test_basic_conv_with_padding", "test_convtranspose_pads", "test_loop11", "test_scan9_sum", "test_if",
-                                  "test_resize_downsample_scales_cubic", "test_qlinearconv", "test_lstm_with_peepholes",
-                                  "test_layer_normalization_2d_axis0_expanded", "test_reflect_pad", "test_maxpool_2d_ceil",
-                                  // Sequences, optionals and strings.
-                                  "test_sequence_map_identity_1_sequence_1_tensor", "test_loop13_seq", "test_loop16_seq_none", "test_if_opt",
-                                  "test_split_to_sequence_2", "test_optional_get_element_optional_sequence", "test_string_split_basic",
-                                  "test_ai_onnx_ml_label_encoder_tensor_mapping"};
+const char* const kNodeTests[] = {
+    "test_basic_conv_with_padding", "test_convtranspose_pads", "test_loop11", "test_scan9_sum", "test_if",
+    "test_resize_downsample_scales_cubic", "test_qlinearconv", "test_lstm_with_peepholes",
+    "test_layer_normalization_2d_axis0_expanded", "test_reflect_pad", "test_maxpool_2d_ceil",
+    // Sequences, optionals and strings.
+    "test_sequence_map_identity_1_sequence_1_tensor", "test_loop13_seq", "test_loop16_seq_none",
+    "test_if_opt", "test_split_to_sequence_2", "test_optional_get_element_optional_sequence",
+    "test_string_split_basic", "test_ai_onnx_ml_label_encoder_tensor_mapping"};
 // Small networks of those that the project keeps.
-const char* const kNetworks[] = {"gonnx_rnn/gru.onnx", "hand_gesture/keypoint_classifier.onnx", "hand_gesture/argmax.onnx", "mnist-8/model.onnx"};
+const char* const kNetworks[] = {"gonnx_rnn/gru.onnx", "hand_gesture/keypoint_classifier.onnx",
+                                 "hand_gesture/argmax.onnx", "mnist-8/model.onnx"};
 
 uint64_t number_from(const char* name, uint64_t fallback) {
   const char* given = std::getenv(name);
@@ -61,7 +63,8 @@ std::vector<NamedModel> models() {
   }
   const char* folder = std::getenv("TC_MODELS");
   for (const char* name : kNetworks) {
-    if (folder && fs::exists(fs::path(folder) / name)) result.push_back({name, read_whole_file(fs::path(folder) / name)});
+    if (folder && fs::exists(fs::path(folder) / name))
+      result.push_back({name, read_whole_file(fs::path(folder) / name)});
   }
   return result;
 }
@@ -82,11 +85,11 @@ constexpr int64_t kRunBytes = int64_t{128} << 20;
 
 struct Attempt {
   bool runs = false;
-  uint64_t seed = 0;   // of the run's inputs
+  uint64_t seed = 0;  // of the run's inputs
 };
 
-// The model compiled, with two tensors in each input that is no tensor and without the operators on strings; nothing where
-// that leaves nothing.
+// The model compiled, with two tensors in each input that is no tensor and without the operators on strings;
+// nothing where that leaves nothing.
 std::optional<CompiledModel> compile_mutated(const Source& source, CompileOptions options) {
   try {
     return compile_model(source, options);
@@ -109,7 +112,8 @@ std::string broken_promise(const std::string& bytes, const Attempt& attempt) {
     if (attempt.runs) options.max_ram = kRunBytes;
     const std::optional<CompiledModel> model = compile_mutated({bytes, "mutated.onnx", ""}, options);
     ++ends().compiled;
-    if (attempt.runs && model) ++(run_once(*model, attempt.seed, nullptr) == RunEnd::Ran ? ends().ran : ends().not_run);
+    if (attempt.runs && model)
+      ++(run_once(*model, attempt.seed, nullptr) == RunEnd::Ran ? ends().ran : ends().not_run);
   } catch (const Error& error) {
     ++ends().refused;
     const std::string what = error.what();
@@ -127,28 +131,35 @@ std::string tried(const ProtoSchema& schema, const ProtoMessage& model, const At
 // What stays the same while a failure shrinks: its text without names and numbers.
 std::string kind_of(const std::string& what) {
   std::string result;
-  for (char c : what.substr(what.find("internal error") == std::string::npos ? 0 : what.find("internal error"))) {
+  for (char c :
+       what.substr(what.find("internal error") == std::string::npos ? 0 : what.find("internal error"))) {
     if (c == ' ' || c == '\'') break;
     result += c;
   }
   return what.empty() ? "" : result + what.substr(0, 12);
 }
 
-void report(const ProtoSchema& schema, const ProtoMessage& model, const Attempt& attempt, const std::string& what, const std::string& name) {
+void report(const ProtoSchema& schema, const ProtoMessage& model, const Attempt& attempt,
+            const std::string& what, const std::string& name) {
   const std::string kind = kind_of(what);
-  const ProtoMessage small = shrink(schema, model, 200, [&](const ProtoMessage& each) { return kind_of(tried(schema, each, attempt)) == kind; });
+  const ProtoMessage small = shrink(schema, model, 200, [&](const ProtoMessage& each) {
+    return kind_of(tried(schema, each, attempt)) == kind;
+  });
   const char* folder = std::getenv("TC_MUTATION_FOLDER");
   if (folder) std::ofstream(fs::path(folder) / (name + ".onnx"), std::ios::binary) << encode(schema, small);
-  ADD_FAILURE() << name << ": " << what << "\nshrunk to " << encode(schema, small).size() << " bytes: " << testing::PrintToString(encode(schema, small));
+  ADD_FAILURE() << name << ": " << what << "\nshrunk to " << encode(schema, small).size()
+                << " bytes: " << testing::PrintToString(encode(schema, small));
 }
 
 TEST(Structure, OfHostileModelsEndsInCodeOrInAClearError) {
   const std::vector<NamedModel> all = models();
   if (all.empty()) GTEST_SKIP() << "no ONNX node tests here; set TC_ONNX_NODE_TESTS to their folder";
   const ProtoSchema schema = parse_schema(read_whole_file("frontend/import/onnx/onnx.proto"));
-  const uint64_t seed = number_from("TC_SEED", 1), first = number_from("TC_MUTATION_FIRST", 0), count = number_from("TC_MUTATIONS", 1000);
-  std::cout << count << " mutations of " << all.size() << " models from seed " << seed << ", from number " << first << " on" << std::endl;
-  ends();   // before there are children
+  const uint64_t seed = number_from("TC_SEED", 1), first = number_from("TC_MUTATION_FIRST", 0),
+                 count = number_from("TC_MUTATIONS", 1000);
+  std::cout << count << " mutations of " << all.size() << " models from seed " << seed << ", from number "
+            << first << " on" << std::endl;
+  ends();  // before there are children
   std::map<std::string, int> seen;
   for (uint64_t i = first; i < first + count; ++i) {
     const Attempt attempt{i % 3 != 0, seed * 1000003 + i};
@@ -160,8 +171,8 @@ TEST(Structure, OfHostileModelsEndsInCodeOrInAClearError) {
     if (what.empty() || ++seen[kind_of(what)] > 3) continue;
     report(schema, model, attempt, what, text("mutation_", seed, "_", i));
   }
-  std::cout << ends().refused << " refused, " << ends().compiled << " compiled, of which " << ends().ran << " ran and "
-            << ends().not_run << " were refused by the runtime" << std::endl;
+  std::cout << ends().refused << " refused, " << ends().compiled << " compiled, of which " << ends().ran
+            << " ran and " << ends().not_run << " were refused by the runtime" << std::endl;
   // Both sides are tried.
   if (count >= 100) {
     EXPECT_GT(ends().refused, 0);

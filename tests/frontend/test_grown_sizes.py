@@ -137,7 +137,7 @@ def test_memory_limit(max_ram, total):
     message = str(error.value)
     assert "size 'k_node_count' of node 'k_node' is " + str(total) in message, message
     assert ("beyond the 50.0 MB that the model may use; give inputs that make less of it, or compile with a larger max_ram "
-            "(default: the memory of the machine)" in message) == (max_ram is not None), message
+            "(default: half of the machine's memory)" in message) == (max_ram is not None), message
     assert module(with_sum(5)).shape == (5, 1000)
 
 

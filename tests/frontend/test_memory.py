@@ -19,7 +19,7 @@ from .test_data_sizes import branches
 EVERY = [pytest.param(name, marks=pytest.mark.full if network.large else ())
          for name, network in zoo.NETWORKS.items()]
 FRAMES = (1, 7, 100, 1000)
-ALIGNMENT = 64  # bytes, of each constant in the file: codegen/constants.cc
+ALIGNMENT = 64  # bytes, of each constant in the file: codegen/artefact/constants.cc
 # Whose compilation is measured by default.
 COMPILED = ("squeezenet1_1", "resnet50")
 

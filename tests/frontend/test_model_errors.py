@@ -486,7 +486,7 @@ def test_tensors_that_no_machine_holds():
         return str(caught.value)
 
     told = (r", but a model may use \d+ at most; check the sizes that the model is given, or give it more by max_ram "
-            r"\(default: the memory of this machine\)$")
+            r"\(default: half of this machine's memory\)$")
     assert re.search(r"^node 'y' \(Expand, opset 17\) of model.onnx: tensor 'y' of shape \[137438953472\] takes 549755813888 bytes"
                      + told, refused("float[1] x", "y = Expand(x, s)", "int64[1] s = {137438953472}"))
     assert re.search(r"^node 'y' \(Pad, opset 17\) of model.onnx: tensor 'y' of shape \[1, 274877906947\] takes 1099511627788 bytes"
@@ -531,7 +531,9 @@ def test_kernels_that_inspect_cannot_show(tmp_path, capsys):
 
     assert "no kernel is called 'gemm'; the kernels are " in answer("--kernel=gemm")
     assert "several kernels fit 'conv': " in answer("--kernel=conv")
-    assert "--dump=poem: a kernel's texts are statements, default, trace, " in answer("--kernel=0", "--dump=poem")
+    said = answer("--kernel=0", "--dump=poem")
+    assert "--dump=poem: a kernel's texts are statements, default, trace, " in said
+    assert ", or all; and its code behind a pass: maxima, overlap_sums, " in said
 
 
 def test_inspect_heeds_the_tolerance(tmp_path, capsys):

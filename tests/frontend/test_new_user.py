@@ -56,6 +56,16 @@ def command(*arguments, **named):
 # --- targets ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("given, target", [
+    (["--cpu", "cortex-a53"], "cortex-a53"), (["--target", "x86-64-v3", "--cpu", "znver4"], "x86-64-v3@znver4"),
+    (["--target", "rv64gcv@sifive-x280"], "rv64gcv@sifive-x280"), (["--target", "znver4", "--cpu", "znver4"], "znver4")])
+def test_a_core_is_chosen_for_every_architecture(tmp_path, given, target):
+    onnx.save(product_model(), tmp_path / "m.onnx")
+    code, out, err = command("compile", tmp_path / "m.onnx", *given, "--threads", "1", "-o", tmp_path / "m.so", "--json")
+    assert code == 0, err
+    assert json.loads(out)["target"] == target
+
+
 @pytest.mark.parametrize("target, text", [
     ("cuda", "is no processor, and tc compiles for processors alone; leave the target out for this machine's"),
     ("gpu", "is no processor, and tc compiles for processors alone; leave the target out for this machine's"),
@@ -85,7 +95,7 @@ def test_a_target_that_is_no_text(path):
     ({"build_threads": "all"}, "build_threads is 'all'; give a whole number from 1 to 1024, or None for all cores"),
     ({"tolerance": "1e-3"}, "tolerance is '1e-3'; give a number of at least 0"),
     ({"seed": -1}, "seed is -1; give a whole number from 0 to 2^64 - 1"),
-    ({"max_ram": "256 kilo"}, "max_ram is '256 kilo'; give a number of bytes, alone or with a unit (256KB, 1MiB), or None for this machine's memory"),
+    ({"max_ram": "256 kilo"}, "max_ram is '256 kilo'; give a number of bytes, alone or with a unit (256KB, 1MiB), or None for half of this machine's memory"),
 ])
 def test_options_of_the_wrong_kind(path, options, text):
     assert said(lambda: tc.compile(path, log=False, **options)) == text
@@ -163,7 +173,7 @@ def test_a_tensor_of_a_batch_too_large_is_refused_before_it_is_copied():
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 97781\n"
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "model.pt", "model.tflite", "model.pt2"])
+@pytest.mark.parametrize("name", ["model.onnx", "model.pt", "model.tflite", "model.gguf", "model.pt2"])
 @pytest.mark.parametrize("call", [tc.compile, tc.check, tc.verify])
 def test_a_pointer_of_git_lfs(tmp_path, name, call):
     (tmp_path / name).write_bytes(LFS)

@@ -25,12 +25,12 @@ def test_refused(value):
 
 
 def test_what_is_said():
-    assert size_option("max_ram", None, "this machine's memory") == 0
-    assert size_option("max_ram", "1KiB", "this machine's memory") == 1024
+    assert size_option("max_ram", None, "half of this machine's memory") == 0
+    assert size_option("max_ram", "1KiB", "half of this machine's memory") == 1024
     with pytest.raises(tc.Error) as raised:
-        size_option("max_ram", "256 kilobytes", "this machine's memory")
-    assert str(raised.value) == ("max_ram is '256 kilobytes'; give a number of bytes, alone or with a unit (256KB, 1MiB), or None for this "
-                                 "machine's memory")
+        size_option("max_ram", "256 kilobytes", "half of this machine's memory")
+    assert str(raised.value) == ("max_ram is '256 kilobytes'; give a number of bytes, alone or with a unit (256KB, 1MiB), or None for half "
+                                 "of this machine's memory")
     with pytest.raises(argparse.ArgumentTypeError) as refused:
         size_argument("12Q")
     assert str(refused.value) == "'12Q' is not a number of bytes, alone or with a unit (256KB, 1MiB)"

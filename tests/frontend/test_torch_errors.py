@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import tc
+from tc.torch import models
 from tests.support import models_folder
 
 
@@ -292,6 +293,45 @@ def test_changed_bytes_do_no_harm(archive, tmp_path):
             assert "internal error" not in str(error), (place, str(error))
 
 
+class Shifted(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+
+def erase_output(program):
+    program.graph.erase_node(next(node for node in program.graph.nodes if node.op == "output"))
+
+
+def erase_operands(program):
+    next(node for node in program.graph.nodes if node.op == "call_function").args = ()
+
+
+def erase_values(program):
+    for node in program.graph.nodes:
+        node.meta.pop("val", None)
+
+
+@pytest.mark.parametrize("change", [erase_output, erase_operands, erase_values, lambda program: program._graph_signature.input_specs.clear()])
+def test_programs_without_sense(change, tmp_path, monkeypatch):
+    program = torch.export.export(Shifted(), (torch.ones(3),))
+    change(program)
+    for call in lambda: tc.compile(program, log=False), lambda: tc.check(program):
+        assert refusal(call, tc.ModelError).startswith("the model is no program that can be read: ")
+    # The same of a file, as PyTorch's loader would give it.
+    monkeypatch.setattr(models, "open_archive", lambda *_: program)
+    (tmp_path / "model.pt2").write_bytes(b"PK\3\4")
+    assert refusal(lambda: tc.check(tmp_path / "model.pt2", trust_archive=True), tc.ModelError).startswith("'model.pt2' is no program that can be read: ")
+
+
+def test_the_loaders_tracebacks_are_not_shown(tmp_path, capfd):
+    path = tmp_path / "model.pt2"
+    with zipfile.ZipFile(path, "w") as file:
+        for name in "models/model.json", "archive_format", "data/weights/model_weights_config.json":
+            file.writestr(f"m/{name}", "{}")
+    assert "'model.pt2' " in refusal(lambda: tc.check(path, trust_archive=True), tc.ModelError)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_files_that_are_no_models(archive, tmp_path):
     path = tmp_path / "x.pt"
     path.write_bytes(b"\0" * 100)
@@ -408,7 +448,7 @@ def test_a_size_of_an_exported_program_is_what_it_is():
                     "dynamic_shapes={'input': {0: torch.export.Dim.DYNAMIC}}")
 
 
-KNOWN = ("target, threads, tolerance, seed, tune, trials, time_limit, log, tracker, credentials, insecure, progress, build_threads, max_ram, "
+KNOWN = ("target, threads, tolerance, seed, tune, trials, time_limit, log, tracker, credentials, insecure, builders, progress, build_threads, max_ram, "
          "specialise, quantised, rounding")
 
 

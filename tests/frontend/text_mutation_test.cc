@@ -1,7 +1,7 @@
-// What the compiler reads besides models, with a wrong structure: graphs in their text form, traces of schedules, rows of
-// the log. Each is changed from a fixed seed and taken in a child process; a trace or a row that cannot be used never
-// keeps a model from being compiled, nor makes that slow.
-// TC_SEED names the seed, TC_MUTATIONS the number of each kind, a fifth of logs, TC_MUTATION_FIRST which comes first.
+// What the compiler reads besides models, with a wrong structure: graphs in their text form, traces of
+// schedules, rows of the log. Each is changed from a fixed seed and taken in a child process; a trace or a
+// row that cannot be used never keeps a model from being compiled, nor makes that slow. TC_SEED names the
+// seed, TC_MUTATIONS the number of each kind, a fifth of logs, TC_MUTATION_FIRST which comes first.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 #include "scheduler/scheduler.h"
 #include "tests/child_run.h"
 #include "tests/text_mutator.h"
-#include "tuner/log.h"
+#include "tuner/stores.h"
 
 namespace tc {
 namespace {
@@ -77,23 +77,25 @@ TEST(Texts, OfGraphsAreRefusedOrTaken) {
   for (uint64_t i = first(); i < first() + mutations(); ++i) {
     TextMutator mutator(seed() * 1000003 + i);
     const std::string text = mutator.mutate(kGraphs[mutator.pick(std::size(kGraphs))], vocabulary);
-    const std::string what = run_in_child([&]() -> std::string {
-      Graph graph;
-      try {
-        graph = graph_of(text);
-        verify(graph);
-      } catch (const Error& error) {
-        const std::string why = error.what();
-        return why.find("internal error") == std::string::npos ? "" : why;
-      }
-      try {
-        run_passes(graph, {});
-        compile_graph(std::move(graph), options());
-      } catch (const Error& error) {
-        return error.kind() == ErrorKind::Internal ? error.what() : "";
-      }
-      return "";
-    }, kLimits);
+    const std::string what = run_in_child(
+        [&]() -> std::string {
+          Graph graph;
+          try {
+            graph = graph_of(text);
+            verify(graph);
+          } catch (const Error& error) {
+            const std::string why = error.what();
+            return why.find("internal error") == std::string::npos ? "" : why;
+          }
+          try {
+            run_passes(graph, {});
+            compile_graph(std::move(graph), options());
+          } catch (const Error& error) {
+            return error.kind() == ErrorKind::Internal ? error.what() : "";
+          }
+          return "";
+        },
+        kLimits);
     EXPECT_EQ(what, "") << "mutation " << i << " from seed " << seed() << ":\n" << text;
   }
 }
@@ -101,7 +103,7 @@ TEST(Texts, OfGraphsAreRefusedOrTaken) {
 TEST(Texts, OfSchedulesNeverEndABuild) {
   std::vector<std::string> vocabulary;
   for (const PrimitiveRow& row : primitive_table()) vocabulary.push_back(row.name);
-  std::vector<std::vector<std::string>> traces;   // of all kernels of each graph
+  std::vector<std::vector<std::string>> traces;  // of all kernels of each graph
   for (const char* graph : kGraphs) {
     std::vector<std::string> all;
     for (const KernelReport& report : compiled(graph, options()).reports) {
@@ -115,16 +117,21 @@ TEST(Texts, OfSchedulesNeverEndABuild) {
     TextMutator mutator(seed() * 1000003 + i);
     const size_t which = mutator.pick(std::size(kGraphs));
     const std::string trace = mutator.mutate(traces[which][mutator.pick(traces[which].size())], vocabulary);
-    const std::string what = run_in_child([&]() -> std::string {
-      CompileOptions with = options();
-      with.traces = [&](const std::string&) { return std::vector<std::vector<std::string>>{parse_trace(trace)}; };
-      const CompiledModel model = compiled(kGraphs[which], with);
-      for (const std::string& note : model.notes) {
-        if (note.find("internal error") != std::string::npos) return note;
-      }
-      return "";
-    }, kLimits);
-    EXPECT_EQ(what, "") << "mutation " << i << " from seed " << seed() << " of graph " << which << ":\n" << trace;
+    const std::string what = run_in_child(
+        [&]() -> std::string {
+          CompileOptions with = options();
+          with.traces = [&](const std::string&) {
+            return std::vector<std::vector<std::string>>{parse_trace(trace)};
+          };
+          const CompiledModel model = compiled(kGraphs[which], with);
+          for (const std::string& note : model.notes) {
+            if (note.find("internal error") != std::string::npos) return note;
+          }
+          return "";
+        },
+        kLimits);
+    EXPECT_EQ(what, "") << "mutation " << i << " from seed " << seed() << " of graph " << which << ":\n"
+                        << trace;
   }
 }
 
@@ -145,15 +152,27 @@ void write_log(const std::string& path, const CompiledModel& model) {
     record.created = 100;
     records.push_back(record);
   }
-  Log(path, Log::Mode::Write).add(records);
+  open_store(path, RecordStore::Mode::Write)->add(records);
 }
 
 // Sets a column of a row to a drawn value, past the table's own rules.
 void tamper(const std::string& path, TextMutator& mutator) {
-  static const char* const columns[] = {"workload", "target", "device", "unit", "threads", "trace", "outcome", "detail", "samples", "minimum", "median",
-                                        "spread", "ratio", "worst_error", "build", "language_major", "language_minor", "seed", "created", "chosen"};
-  static const char* const values[] = {"NULL", "0", "-1", "1e300", "9223372036854775807", "''", "'%s%n'", "x'fffe00'", "hex(zeroblob(40000))", "0.5",
-                                       "CAST(x'ff0a' AS TEXT)", "1"};
+  static const char* const columns[] = {
+      "workload", "target",         "device",         "unit",   "threads", "trace", "outcome",
+      "detail",   "samples",        "minimum",        "median", "spread",  "ratio", "worst_error",
+      "build",    "language_major", "language_minor", "seed",   "created", "chosen"};
+  static const char* const values[] = {"NULL",
+                                       "0",
+                                       "-1",
+                                       "1e300",
+                                       "9223372036854775807",
+                                       "''",
+                                       "'%s%n'",
+                                       "x'fffe00'",
+                                       "hex(zeroblob(40000))",
+                                       "0.5",
+                                       "CAST(x'ff0a' AS TEXT)",
+                                       "1"};
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
   sqlite3_exec(db, "PRAGMA ignore_check_constraints = 1; PRAGMA foreign_keys = 0", nullptr, nullptr, nullptr);
@@ -161,10 +180,14 @@ void tamper(const std::string& path, TextMutator& mutator) {
     const std::string column = columns[mutator.pick(std::size(columns))];
     std::string value = values[mutator.pick(std::size(values))];
     if (column == "trace" && mutator.pick(4) != 0) {
-      value = mutator.pick(2) ? "replace(trace, ' ', '  ')" : "trace || 'unroll " + std::string(1, static_cast<char>('a' + mutator.pick(26))) + "' || char(10)";
+      value = mutator.pick(2)
+                  ? "replace(trace, ' ', '  ')"
+                  : "trace || 'unroll " + std::string(1, static_cast<char>('a' + mutator.pick(26))) +
+                        "' || char(10)";
     }
-    const std::string sql = "UPDATE record SET " + column + " = " + value + (mutator.pick(2) ? "" : " WHERE id = 1");
-    sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr);   // the table may refuse it
+    const std::string sql =
+        "UPDATE record SET " + column + " = " + value + (mutator.pick(2) ? "" : " WHERE id = 1");
+    sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr);  // the table may refuse it
   }
   sqlite3_close(db);
 }
@@ -173,22 +196,25 @@ void tamper(const std::string& path, TextMutator& mutator) {
 TEST(Texts, OfTheLogNeverEndABuild) {
   std::vector<CompiledModel> models;
   for (const char* graph : kGraphs) models.push_back(compiled(graph, options()));
-  const std::string path = testing::TempDir() + text("mutated-log-", getpid(), ".db");   // parts may run side by side
+  // Parts may run side by side.
+  const std::string path = testing::TempDir() + text("mutated-log-", getpid(), ".db");
   for (uint64_t i = first() / 5; i < (first() + mutations()) / 5; ++i) {
     TextMutator mutator(seed() * 1000003 + i);
     const size_t which = mutator.pick(std::size(kGraphs));
     write_log(path, models[which]);
     tamper(path, mutator);
-    const std::string what = run_in_child([&]() -> std::string {
-      CompileOptions with = options();
-      with.log = path;
-      with.build = "1.0";
-      const CompiledModel model = compiled(kGraphs[which], with);
-      for (const std::string& note : model.notes) {
-        if (note.find("internal error") != std::string::npos) return note;
-      }
-      return "";
-    }, kLimits);
+    const std::string what = run_in_child(
+        [&]() -> std::string {
+          CompileOptions with = options();
+          with.log = open_store(path, RecordStore::Mode::Read);
+          with.build = "1.0";
+          const CompiledModel model = compiled(kGraphs[which], with);
+          for (const std::string& note : model.notes) {
+            if (note.find("internal error") != std::string::npos) return note;
+          }
+          return "";
+        },
+        kLimits);
     EXPECT_EQ(what, "") << "mutation " << i << " from seed " << seed() << " of graph " << which;
   }
   fs::remove(path);

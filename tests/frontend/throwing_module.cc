@@ -1,5 +1,5 @@
-// An extension module whose functions throw what native code may throw, behind the boundary of tc's own modules
-// (frontend/python/errors.cc, compiled together with it by test_boundaries.py).
+// An extension module whose functions throw what native code may throw, behind the boundary of tc's own
+// modules (frontend/python/errors.cc, compiled together with it by test_boundaries.py).
 #include <pybind11/pybind11.h>
 
 #include <new>

@@ -47,13 +47,23 @@ TEST(Traffic, FollowsParameters) {
 }
 
 TEST(Classes, AreToldByStructure) {
-  const std::map<std::string, std::string> expected = {
-      {"conv", "conv 3x3"},         {"conv_plain", "conv 3x3/2"}, {"conv_group", "grouped conv 3x3"},
-      {"pointwise", "conv 1x1"},    {"depthwise", "depthwise 3x3"}, {"conv1d", "conv 5/2"},
-      {"gemm", "product"},          {"gemm_direct", "product"},   {"gemm_transposed", "product"},
-      {"gemv", "matrix x vector"},  {"gemm_symbolic", "product"}, {"pool", "pool 3x3/2"},
-      {"average", "rows"},          {"softmax", "rows"},          {"softmax_symbolic", "rows"}};
-  for (const auto& [name, what] : expected) EXPECT_EQ(kernel_class(testing::small_kernel(name)), what) << name;
+  const std::map<std::string, std::string> expected = {{"conv", "conv 3x3"},
+                                                       {"conv_plain", "conv 3x3/2"},
+                                                       {"conv_group", "grouped conv 3x3"},
+                                                       {"pointwise", "conv 1x1"},
+                                                       {"depthwise", "depthwise 3x3"},
+                                                       {"conv1d", "conv 5/2"},
+                                                       {"gemm", "product"},
+                                                       {"gemm_direct", "product"},
+                                                       {"gemm_transposed", "product"},
+                                                       {"gemv", "matrix x vector"},
+                                                       {"gemm_symbolic", "product"},
+                                                       {"pool", "pool 3x3/2"},
+                                                       {"average", "rows"},
+                                                       {"softmax", "rows"},
+                                                       {"softmax_symbolic", "rows"}};
+  for (const auto& [name, what] : expected)
+    EXPECT_EQ(kernel_class(testing::small_kernel(name)), what) << name;
   const char* simple = "kernel \"k\"\n  input I f32[6, 7]\n  output O f32[7, 6]\n  s[a:7, b:6]: O[a, b] = ";
   EXPECT_EQ(kernel_class(parse_kernel(std::string(simple) + "I[b, a]\n")), "move");
   EXPECT_EQ(kernel_class(parse_kernel(std::string(simple) + "exp(I[b, a])\n")), "elementwise");

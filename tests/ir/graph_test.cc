@@ -70,9 +70,12 @@ TEST(GraphText, SizesReadBack) {
   EXPECT_EQ(str(graph), kSizes);
   EXPECT_EQ(graph.data_symbols.at("found").source, graph.find("x_count"));
   EXPECT_EQ(error_of([&] { verify(graph); }), "no error");
-  EXPECT_NE(error_of([] { parse_graph("graph g {\n size n of m in [0, 3]\n input x f32[2]\n output x\n}"); })
-                .find("value 'm', which gives size 'n', is not defined"), std::string::npos);
-  EXPECT_NE(error_of([] { parse_graph("graph g {\n size n in [0, 3]\n output\n}"); }).find("expected `of`"), std::string::npos);
+  EXPECT_NE(error_of([] {
+              parse_graph("graph g {\n size n of m in [0, 3]\n input x f32[2]\n output x\n}");
+            }).find("value 'm', which gives size 'n', is not defined"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { parse_graph("graph g {\n size n in [0, 3]\n output\n}"); }).find("expected `of`"),
+            std::string::npos);
 }
 
 TEST(GraphText, ErrorsSayWhere) {
@@ -93,8 +96,9 @@ TEST(GraphText, ErrorsSayWhere) {
 }
 
 TEST(Graph, ValuesAndTheirUsers) {
-  Graph graph = parse_graph("graph g {\n input x f32[2]\n y f32[2] = Relu(x)\n"
-                            " z f32[2] = Add(y, y)\n w f32[2] = Add(x, z)\n output w\n}");
+  Graph graph = parse_graph(
+      "graph g {\n input x f32[2]\n y f32[2] = Relu(x)\n"
+      " z f32[2] = Add(y, y)\n w f32[2] = Add(x, z)\n output w\n}");
   EXPECT_EQ(graph.producers(), (std::vector<int>{-1, 0, 1, 2}));
   EXPECT_EQ(graph.consumers()[0], (std::vector<int>{0, 2}));
   EXPECT_EQ(graph.consumers()[1], (std::vector<int>{1}));
@@ -111,7 +115,8 @@ TEST(Graph, ValuesAndTheirUsers) {
 TEST(Graph, AttributesFallBackToTheRow) {
   OpRow row;
   row.name = "Thing";
-  row.attributes = {{"axis", int64_t{-1}, false, ""}, {"pads", std::vector<int64_t>{1, 2}, false, ""},
+  row.attributes = {{"axis", int64_t{-1}, false, ""},
+                    {"pads", std::vector<int64_t>{1, 2}, false, ""},
                     {"must", int64_t{0}, true, ""}};
   Node node;
   node.op = &row;
@@ -123,15 +128,18 @@ TEST(Graph, AttributesFallBackToTheRow) {
   EXPECT_EQ(int_attribute(node, "axis"), 2);
   EXPECT_TRUE(has_attribute(node, "axis"));
   EXPECT_NE(error_of([&] { int_attribute(node, "none"); }).find("'none' of op Thing"), std::string::npos);
-  EXPECT_NE(error_of([&] { int_attribute(node, "must"); }).find("node 'n' lacks attribute 'must', which Thing needs"),
+  EXPECT_NE(error_of([&] {
+              int_attribute(node, "must");
+            }).find("node 'n' lacks attribute 'must', which Thing needs"),
             std::string::npos);
   EXPECT_NE(error_of([&] { float_attribute(node, "axis"); }).find("is not a number"), std::string::npos);
 }
 
 TEST(GraphVerify, NamesTheRuleAndTheNode) {
-  const std::string text = "graph g {\n input x f32[2]\n constant c f32[2] = [1, 2]\n"
-                           " y f32[2] = Relu(x) from \"relu\" \"Relu\" 14 \"m.onnx\"\n"
-                           " z f32[2] = Add(y, c) from \"add\" \"Add\" 14 \"m.onnx\"\n output z\n}";
+  const std::string text =
+      "graph g {\n input x f32[2]\n constant c f32[2] = [1, 2]\n"
+      " y f32[2] = Relu(x) from \"relu\" \"Relu\" 14 \"m.onnx\"\n"
+      " z f32[2] = Add(y, c) from \"add\" \"Add\" 14 \"m.onnx\"\n output z\n}";
   const Graph sound = parse_graph(text);
   EXPECT_EQ(error_of([&] { verify(sound); }), "no error");
   auto broken = [&](auto change) {
@@ -172,7 +180,8 @@ TEST(GraphVerify, SizesComeFromTheirSources) {
             "graph 'g': value 'where' does not hold size 'found'");
   EXPECT_EQ(broken([](Graph& g) { g.data_symbols["found"].source = 77; }),
             "graph 'g': size 'found' refers to value 77, which does not exist");
-  EXPECT_EQ(broken([](Graph& g) { g.symbols["found"] = {1, 2}; }), "graph 'g': size 'found' is a symbol of the inputs too");
+  EXPECT_EQ(broken([](Graph& g) { g.symbols["found"] = {1, 2}; }),
+            "graph 'g': size 'found' is a symbol of the inputs too");
 }
 
 TEST(Graph, SymbolsAreMentionedAndSubstituted) {
@@ -191,14 +200,19 @@ TEST(GraphInference, SizesThatDoNotFit) {
     Graph graph = parse_graph("graph g {\n size n of s in [0, 3]\n" + lines + "\n}");
     return error_of([&] { infer_shapes(graph); });
   };
-  EXPECT_EQ(refusal("input x i32[]\n s i64[?] = DataSize(x) {\"symbol\" = \"n\"}\n output s"), "node '': the size has type i32; i64 is needed");
+  EXPECT_EQ(refusal("input x i32[]\n s i64[?] = DataSize(x) {\"symbol\" = \"n\"}\n output s"),
+            "node '': the size has type i32; i64 is needed");
   EXPECT_EQ(refusal("input s i64[]\n input x i64[]\n y i64[?] = DataSize(x) {\"symbol\" = \"m\"}\n output y"),
             "node '': names size 'm', which its graph does not declare");
-  EXPECT_EQ(refusal("input s i64[]\n input x bool[]\n y f32[?] = If(x) {sizes = strings[], shapes = dims[2], then_branch = graph a {\n"
-                    "constant k f32[1, 2] = [1, 2]\n output k\n }, else_branch = graph b {\n constant k f32[1, 2] = [1, 2]\n output k\n }}\n output y"),
-            "node '': has results of a higher rank than attribute 'shapes' says");
-  EXPECT_EQ(refusal("input s i64[]\n input c f32[2, 3, 4, 5]\n input n i64[2, 4]\n input t f32[]\n y bool[?] = Suppress(c, n, t)\n output y"),
-            "node '': corners of shape [2, 3, 4, 5] and counts of shape [2, 4] do not fit together");
+  EXPECT_EQ(
+      refusal(
+          "input s i64[]\n input x bool[]\n y f32[?] = If(x) {sizes = strings[], shapes = dims[2], then_branch = graph a {\n"
+          "constant k f32[1, 2] = [1, 2]\n output k\n }, else_branch = graph b {\n constant k f32[1, 2] = [1, 2]\n output k\n }}\n output y"),
+      "node '': has results of a higher rank than attribute 'shapes' says");
+  EXPECT_EQ(
+      refusal(
+          "input s i64[]\n input c f32[2, 3, 4, 5]\n input n i64[2, 4]\n input t f32[]\n y bool[?] = Suppress(c, n, t)\n output y"),
+      "node '': corners of shape [2, 3, 4, 5] and counts of shape [2, 4] do not fit together");
 }
 
 TEST(Dim, LargestOverSomeSymbols) {
@@ -252,6 +266,29 @@ TEST(PlanText, PrintsStepsAndMemory) {
             "  loop t < 3\n"
             "    call 0(input0, block0@[64]) with n  # relu\n"
             "  copy 16 bytes (output0, constant0[16])\n");
+}
+
+TEST(PlanText, PrintsBranchesBySizes) {
+  Plan plan;
+  plan.model = "net";
+  plan.target = "x86-64-v3";
+  PlanStep copy;
+  copy.kind = PlanStep::Kind::Copy;
+  copy.bytes = 16;
+  copy.locations = {{Location::Kind::Output, 0, 0}, {Location::Kind::Input, 0, 0}};
+  PlanStep branch;
+  branch.kind = PlanStep::Kind::If;
+  branch.sizes = {{Dim::symbol("m"), 1}, {Dim::symbol("n"), Dim::symbol("m") * 2}};
+  branch.label = "sizes m = 1";
+  branch.body = branch.otherwise = {copy};
+  plan.steps = {branch};
+  const std::string text = str(plan);
+  EXPECT_EQ(text.substr(text.find("steps\n")),
+            "steps\n"
+            "  if m == 1, n == 2*m  # sizes m = 1\n"
+            "    copy 16 bytes (output0, input0)\n"
+            "  else\n"
+            "    copy 16 bytes (output0, input0)\n");
 }
 
 }  // namespace

@@ -59,16 +59,21 @@ Kernel convolution() {
   all.insert(all.end(), {{"c", 4}, {"r", 3}, {"s", 3}});
   std::vector<Affine> place{v("f"), v("y"), v("x")};
   Affine row = v("y") * 2 + v("r") - 1, column = v("x") * 2 + v("s") - 1;
+  kernel.statements.push_back({"init", outer, {}, at(4, place), Reduction::None, constant(DType::F32, 0)});
   kernel.statements.push_back(
-      {"init", outer, {}, at(4, place), Reduction::None, constant(DType::F32, 0)});
-  kernel.statements.push_back(
-      {"macc", all, {row, Affine(8) - row, column, Affine(6) - column}, at(4, place), Reduction::Sum,
-       binary(BinaryOp::Mul, f32(0, {v("c"), row, column}),
-              f32(1, {v("f"), v("c"), v("r"), v("s")}))});
-  kernel.statements.push_back(
-      {"tail", outer, {}, at(3, place), Reduction::None,
-       binary(BinaryOp::Max, binary(BinaryOp::Add, f32(4, place), f32(2, {v("f")})),
-              constant(DType::F32, 0))});
+      {"macc",
+       all,
+       {row, Affine(8) - row, column, Affine(6) - column},
+       at(4, place),
+       Reduction::Sum,
+       binary(BinaryOp::Mul, f32(0, {v("c"), row, column}), f32(1, {v("f"), v("c"), v("r"), v("s")}))});
+  kernel.statements.push_back({"tail",
+                               outer,
+                               {},
+                               at(3, place),
+                               Reduction::None,
+                               binary(BinaryOp::Max, binary(BinaryOp::Add, f32(4, place), f32(2, {v("f")})),
+                                      constant(DType::F32, 0))});
   return kernel;
 }
 
@@ -135,12 +140,18 @@ TEST(Interpreter, SymbolicMatrixProduct) {
   kernel.buffers = {{"A", DType::F32, {v("p0"), 5}, Scope::Input, ""},
                     {"B", DType::F32, {5, 3}, Scope::Input, ""},
                     {"C", DType::F32, {v("p0"), 3}, Scope::Output, ""}};
-  kernel.statements.push_back({"init", {{"i", v("p0")}, {"j", 3}}, {}, at(2, {v("i"), v("j")}),
-                               Reduction::None, constant(DType::F32, 0)});
-  kernel.statements.push_back({"macc", {{"i", v("p0")}, {"j", 3}, {"k", 5}}, {},
-                               at(2, {v("i"), v("j")}), Reduction::Sum,
-                               binary(BinaryOp::Mul, f32(0, {v("i"), v("k")}),
-                                      f32(1, {v("k"), v("j")}))});
+  kernel.statements.push_back({"init",
+                               {{"i", v("p0")}, {"j", 3}},
+                               {},
+                               at(2, {v("i"), v("j")}),
+                               Reduction::None,
+                               constant(DType::F32, 0)});
+  kernel.statements.push_back({"macc",
+                               {{"i", v("p0")}, {"j", 3}, {"k", 5}},
+                               {},
+                               at(2, {v("i"), v("j")}),
+                               Reduction::Sum,
+                               binary(BinaryOp::Mul, f32(0, {v("i"), v("k")}), f32(1, {v("k"), v("j")}))});
   for (int64_t m : {1, 7}) {
     std::map<std::string, Tensor> buffers{{"A", filled({m, 5}, 4)}, {"B", filled({5, 3}, 5)}};
     interpret(kernel, {{"p0", m}}, buffers);
@@ -173,8 +184,7 @@ TEST(Interpreter, Softmax) {
       {"m", all, {}, at(2, {v("i")}), Reduction::Max, x},
       {"s0", rows, {}, at(3, {v("i")}), Reduction::None, identity(Reduction::Sum, DType::F32)},
       {"s", all, {}, at(3, {v("i")}), Reduction::Sum, e},
-      {"y", all, {}, at(1, {v("i"), v("j")}), Reduction::None,
-       binary(BinaryOp::Div, e, f32(3, {v("i")}))}};
+      {"y", all, {}, at(1, {v("i"), v("j")}), Reduction::None, binary(BinaryOp::Div, e, f32(3, {v("i")}))}};
   std::map<std::string, Tensor> buffers{{"X", filled({3, 8}, 6)}};
   interpret(kernel, {}, buffers);
   std::vector<double> expected;
@@ -230,9 +240,7 @@ TEST(Interpreter, FloatsFollowIeee) {
   EXPECT_EQ(value(BinaryOp::Div, 1, 0), infinity);
   EXPECT_EQ(value(BinaryOp::Mod, -1, 3), 2);
   EXPECT_EQ(value(BinaryOp::Fmod, -1, 3), -1);
-  auto round = [](double x) {
-    return single(unary(UnaryOp::Round, constant(DType::F64, x))).as_double(0);
-  };
+  auto round = [](double x) { return single(unary(UnaryOp::Round, constant(DType::F64, x))).as_double(0); };
   EXPECT_EQ(round(2.5), 2);
   EXPECT_EQ(round(3.5), 4);
   EXPECT_EQ(single(unary(UnaryOp::Sigmoid, constant(DType::F64, -1000))).as_double(0), 0);
@@ -260,8 +268,7 @@ TEST(Interpreter, GatherReadsAndScatterWritesThroughDynamicSubscripts) {
   ExprPtr value = load(DType::F32, 0, std::vector<Subscript>{{1, place}, {v("j"), nullptr}});
   Access write{2, {{0, place}, {v("j"), nullptr}}};
   kernel.statements = {
-      {"zero", {{"i", 4}, {"j", 2}}, {}, at(2, {v("i"), v("j")}), Reduction::None,
-       constant(DType::F32, 0)},
+      {"zero", {{"i", 4}, {"j", 2}}, {}, at(2, {v("i"), v("j")}), Reduction::None, constant(DType::F32, 0)},
       {"copy", {{"i", 3}, {"j", 2}}, {}, write, Reduction::None, value}};
   Tensor places(DType::I64, {3});
   for (int i = 0; i < 3; ++i) places.set_int(i, 2 - i);
@@ -279,10 +286,13 @@ TEST(Interpreter, GatherReadsAndScatterWritesThroughDynamicSubscripts) {
 
 TEST(Interpreter, SelectEvaluatesOneSide) {
   Kernel kernel;
-  kernel.buffers = {{"X", DType::F32, {3}, Scope::Input, ""},
-                    {"Y", DType::F32, {5}, Scope::Output, ""}};
+  kernel.buffers = {{"X", DType::F32, {3}, Scope::Input, ""}, {"Y", DType::F32, {5}, Scope::Output, ""}};
   ExprPtr inside = binary(BinaryOp::Lt, index_value(v("i")), int_constant(DType::I64, 3));
-  kernel.statements = {{"pad", {{"i", 5}}, {}, at(1, {v("i")}), Reduction::None,
+  kernel.statements = {{"pad",
+                        {{"i", 5}},
+                        {},
+                        at(1, {v("i")}),
+                        Reduction::None,
                         select(inside, f32(0, {v("i")}), constant(DType::F32, 7))}};
   std::map<std::string, Tensor> buffers{{"X", filled({3}, 9)}};
   interpret(kernel, {}, buffers);
@@ -295,8 +305,9 @@ TEST(Interpreter, SaysWhichAccessLeavesItsBuffer) {
   kernel.statements[1].constraints.clear();
   auto buffers = convolution_inputs();
   std::string message = error_of([&] { interpret(kernel, {}, buffers); });
-  EXPECT_TRUE(contains(message, "statement 'macc' at [f=0, y=0, x=0, c=0, r=0, s=0]: index -1 of "
-                                "dimension 1 of buffer 'I' is outside 0 .. 8"))
+  EXPECT_TRUE(contains(message,
+                       "statement 'macc' at [f=0, y=0, x=0, c=0, r=0, s=0]: index -1 of "
+                       "dimension 1 of buffer 'I' is outside 0 .. 8"))
       << message;
 }
 
@@ -329,9 +340,8 @@ ScheduledKernel scheduled_convolution() {
   for (const Affine& padding : scheduled.kernel.statements[1].constraints) {
     constraints.push_back(padding.substitute(outer));
   }
-  leaf->statements = {{0, {xi, fi}, outer, {tail}},
-                      {1, {c, r, s, xi, fi}, all, constraints},
-                      {2, {xi, fi}, outer, {tail}}};
+  leaf->statements = {
+      {0, {xi, fi}, outer, {tail}}, {1, {c, r, s, xi, fi}, all, constraints}, {2, {xi, fi}, outer, {tail}}};
   LoopNodePtr node = leaf;
   for (auto [name, last] : {std::pair{"xo", 1}, {"yo", 4}, {"fo", 2}}) {
     auto loop = std::make_shared<LoopNode>();
@@ -378,8 +388,7 @@ TEST(ScheduledInterpreter, RegistersDoNotOutliveTheirLeaf) {
   node->children = {block};
   auto buffers = convolution_inputs();
   std::string message = error_of([&] { interpret(scheduled, {}, buffers); });
-  EXPECT_TRUE(contains(message, "of register buffer 'T' is read before this leaf writes it"))
-      << message;
+  EXPECT_TRUE(contains(message, "of register buffer 'T' is read before this leaf writes it")) << message;
 }
 
 TEST(ScheduledInterpreter, ConditionsGuardAndBoundsFollowVariables) {
@@ -387,8 +396,7 @@ TEST(ScheduledInterpreter, ConditionsGuardAndBoundsFollowVariables) {
   LoopNodePtr inner = scheduled.root->children[0];
   auto guard = std::make_shared<LoopNode>();
   guard->kind = LoopNode::Kind::If;
-  guard->condition =
-      loop_expr(LoopExpr::Kind::Le, {loop_variable("fo"), loop_constant(0)});
+  guard->condition = loop_expr(LoopExpr::Kind::Le, {loop_variable("fo"), loop_constant(0)});
   guard->children = {inner};
   scheduled.root->children = {guard};
   auto buffers = convolution_inputs();
@@ -428,9 +436,8 @@ TEST(ScheduledKernel, Prints) {
 TEST(LoopExpr, PrintsAndEvaluates) {
   using Kind = LoopExpr::Kind;
   auto c0 = loop_variable("c0"), n = loop_variable("n");
-  auto e = loop_expr(
-      Kind::Min, {loop_expr(Kind::FloorDiv, {loop_expr(Kind::Sub, {n, c0}), loop_constant(4)}),
-                  loop_expr(Kind::Mul, {loop_expr(Kind::Add, {c0, loop_constant(1)}), n})});
+  auto e = loop_expr(Kind::Min, {loop_expr(Kind::FloorDiv, {loop_expr(Kind::Sub, {n, c0}), loop_constant(4)}),
+                                 loop_expr(Kind::Mul, {loop_expr(Kind::Add, {c0, loop_constant(1)}), n})});
   EXPECT_EQ(str(*e), "min(floor((n - c0)/4), (c0 + 1)*n)");
   EXPECT_EQ(evaluate(*e, {{"c0", 9}, {"n", 4}}), -2);
   auto remainder = loop_expr(Kind::Mod, {c0, loop_constant(4)});

@@ -52,6 +52,21 @@ TEST(Interrupt, TheCheckIsNotAskedAtEveryPoint) {
   EXPECT_LE(times, 12);
 }
 
+TEST(Interrupt, ThePointThrowsOnceTheTimeIsOver) {
+  {
+    const TimeLimit outer(60), limit(0.1);  // the innermost counts
+    const auto begin = Clock::now();
+    EXPECT_THROW(pass_points_for(std::chrono::seconds(5)), Interrupted);
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+    EXPECT_TRUE(limit.is_over());
+    const TimeLimit longer(60);  // does not give more time than the one around it
+    EXPECT_THROW(pass_points_for(std::chrono::seconds(5)), Interrupted);
+    EXPECT_FALSE(longer.is_over());
+  }
+  const TimeLimit none(0);
+  EXPECT_NO_THROW(pass_points_for(std::chrono::milliseconds(60)));
+}
+
 TEST(Interrupt, AHelperIsLeftWithTheOneItHelps) {
   std::atomic<bool> stop{false}, left{false};
   std::thread helper([&] {
@@ -65,7 +80,7 @@ TEST(Interrupt, AHelperIsLeftWithTheOneItHelps) {
   stop = true;
   helper.join();
   EXPECT_TRUE(left);
-  EXPECT_NO_THROW(interruption_point());     // this thread helps nobody
+  EXPECT_NO_THROW(interruption_point());  // this thread helps nobody
 }
 
 TEST(Interrupt, TheInterpreterIsLeftInTheMidstOfAStatement) {

@@ -77,7 +77,8 @@ void expect_same(const Graph& before, const Graph& after) {
     ASSERT_EQ(tensor.shape, other.shape) << name;
     ASSERT_EQ(tensor.dtype, other.dtype) << name;
     for (int64_t i = 0; i < tensor.count(); ++i) {
-      ASSERT_NEAR(tensor.as_double(i), other.as_double(i), 1e-5 * (1 + std::abs(tensor.as_double(i)))) << name << "[" << i << "]";
+      ASSERT_NEAR(tensor.as_double(i), other.as_double(i), 1e-5 * (1 + std::abs(tensor.as_double(i))))
+          << name << "[" << i << "]";
     }
   }
 }
@@ -104,7 +105,8 @@ TEST_P(Golden, GivesTheGraphBelow) {
 
 INSTANTIATE_TEST_SUITE_P(Passes, Golden, testing::ValuesIn(golden_files()), [](const auto& info) {
   std::string name = info.param.stem().string();
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Golden);

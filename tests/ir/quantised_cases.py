@@ -41,12 +41,15 @@ def inputs_of(operator):
     if operator == "QAttention":
         return {"x": whole(UNSIGNED, 2, 5, 8), "w": whole(SIGNED, 8, 24), "bias": RANDOM.uniform(-1, 1, 24).astype(numpy.float32),
                 "x_scale": numpy.float32(0.01), "w_scale": numpy.float32(0.01)}, {"num_heads": 2}
+    if operator == "GatherBlockQuantized":
+        return {"w": whole(UNSIGNED, 6, 16), "x": numpy.array([5, 0, 2], numpy.int64),
+                "w_scale": RANDOM.uniform(0.01, 0.02, (6, 2)).astype(numpy.float32)}, {"bits": 4, "block_size": 16}
     assert operator == "MatMulNBits"
     return {"x": RANDOM.uniform(-1, 1, (3, 32)).astype(numpy.float32), "w": whole(UNSIGNED, 6, 2, 8),
             "w_scale": RANDOM.uniform(0.01, 0.02, (6, 2)).astype(numpy.float32)}, {"N": 6, "K": 32, "bits": 4, "block_size": 16}
 
 
-OPERATORS = ["DequantizeLinear", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulNBits", "QAttention", "QGemm", "QLinearAdd", "QLinearAveragePool",
+OPERATORS = ["DequantizeLinear", "DynamicQuantizeMatMul", "GatherBlockQuantized", "MatMulIntegerToFloat", "MatMulNBits", "QAttention", "QGemm", "QLinearAdd", "QLinearAveragePool",
              "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QLinearSoftmax", "QuantizeLinear"]
 
 

@@ -50,7 +50,8 @@ TEST(Target, RowsSayWhatCodegenNeeds) {
   EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(24, 32), 32);
   EXPECT_EQ(parse_target("rv64gcv_zvl512b").width_for(80, 32), 32);
   EXPECT_EQ(parse_target("rv64gcv_zvl1024b").width_for(48, 32), 32);
-  // Halves of blocks where they have a tenth fewer lanes, unless versions for longer vectors have the same blocks.
+  // Halves of blocks where they have a tenth fewer lanes, unless versions for longer vectors have the same
+  // blocks.
   for (const char* name : {"rv64gcv", "rv64gcv_zvl256b"}) {
     const Target target = parse_target(name);
     EXPECT_EQ(target.width_for(8, 16), 8);
@@ -81,18 +82,20 @@ TEST(Target, SmallSystemsHaveShortAddresses) {
   EXPECT_EQ(parse_target("rv32imfc+zbb").features, "+m,+f,+c,+zbb");
   EXPECT_EQ(parse_target("rv32imfc+zve32f").name, "rv32imfc_zve32f");
   // Of longer vectors there are no rows.
-  EXPECT_EQ(error_of("rv32imfc_zve32f+zvl256b"), "unknown feature 'zvl256b' of target 'rv32imfc_zve32f'; did you mean 'zve32f', 'zbb' or 'zvfh'?");
+  EXPECT_EQ(error_of("rv32imfc_zve32f+zvl256b"),
+            "unknown feature 'zvl256b' of target 'rv32imfc_zve32f'; did you mean 'zve32f', 'zbb' or 'zvfh'?");
   EXPECT_TRUE(parse_target("rv64gc").is_riscv());
   EXPECT_FALSE(parse_target("aarch64").is_riscv());
 }
 
-// Accumulators, one block of weights per vector and one spare register fit the register file, with the narrowest blocks of
-// those that the menu is for.
+// Accumulators, one block of weights per vector and one spare register fit the register file, with the
+// narrowest blocks of those that the menu is for.
 TEST(Target, TilesFitTheRegisters) {
   for (const auto& [name, description] : known_targets()) {
     Target target = parse_target(name);
     int lanes = target.lanes(DType::F32);
-    const int shortest = target.least_block > 0 ? target.least_block : target.block / (target.halves ? 2 : 1);
+    const int shortest =
+        target.small_block > 0 ? target.small_block : target.block / (target.half_blocks ? 2 : 1);
     int group = std::max(1, shortest / lanes);
     if (target.vector_bits == 0) group = 1;
     std::set<std::pair<int, int>> seen;
@@ -118,9 +121,10 @@ TEST(Target, FeaturesFollowTheName) {
 }
 
 TEST(Target, ByteInstructionsFollowTheFeatures) {
-  const std::map<std::string, int> lanes = {{"znver4", 16}, {"znver5", 16}, {"sapphirerapids", 16}, {"x86-64-v4+avx512vnni", 16},
-                                            {"x86-64-v3+avxvnni", 8}, {"x86-64-v3", 0}, {"x86-64-v4", 0}, {"znver4,-avx512vnni", 0},
-                                            {"rv64gcv", 0}, {"aarch64", 0}};
+  const std::map<std::string, int> lanes = {
+      {"znver4", 16},           {"znver5", 16},   {"sapphirerapids", 16}, {"x86-64-v4+avx512vnni", 16},
+      {"x86-64-v3+avxvnni", 8}, {"x86-64-v3", 0}, {"x86-64-v4", 0},       {"znver4,-avx512vnni", 0},
+      {"rv64gcv", 0},           {"aarch64", 0}};
   for (const auto& [name, widest] : lanes) {
     const Target target = parse_target(name);
     EXPECT_EQ(target.byte_lanes, widest) << name;
@@ -134,28 +138,34 @@ TEST(Target, LengthsAreVersionsForLongerVectors) {
   const Target target = parse_target("rv64gcv+lengths");
   EXPECT_EQ(target.name, "rv64gcv+lengths");
   EXPECT_EQ(target.features, parse_target("rv64gcv").features);
-  EXPECT_EQ(target.longer, (std::vector<std::string>{"rv64gcv_zvl256b", "rv64gcv_zvl512b"}));
+  EXPECT_EQ(target.wider_targets, (std::vector<std::string>{"rv64gcv_zvl256b", "rv64gcv_zvl512b"}));
   const Target more = parse_target("rv64gcv_zvl256b+zfh,+lengths");
-  EXPECT_EQ(more.longer, std::vector<std::string>{"rv64gcv_zvl512b+zfh"});
+  EXPECT_EQ(more.wider_targets, std::vector<std::string>{"rv64gcv_zvl512b+zfh"});
   EXPECT_EQ(parse_target(more.name).name, more.name);
   EXPECT_EQ(parse_target("rv64gcv+lengths,-lengths").name, "rv64gcv");
-  EXPECT_TRUE(parse_target("rv64gcv").longer.empty());
-  for (const char* name : {"rv64gcv_zvl512b+lengths", "rv64gcv_zvl1024b+lengths", "x86-64-v3+lengths", "rv64gc+lengths"}) {
+  EXPECT_TRUE(parse_target("rv64gcv").wider_targets.empty());
+  for (const char* name :
+       {"rv64gcv_zvl512b+lengths", "rv64gcv_zvl1024b+lengths", "x86-64-v3+lengths", "rv64gc+lengths"}) {
     try {
       parse_target(name);
       ADD_FAILURE() << name;
     } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()), "target '" + std::string(name).substr(0, std::string(name).find('+')) +
-                "' has no versions for longer vectors; '+lengths' is for 'rv64gcv' and 'rv64gcv_zvl256b'");
+      EXPECT_EQ(
+          std::string(error.what()),
+          "target '" + std::string(name).substr(0, std::string(name).find('+')) +
+              "' has no versions for longer vectors; '+lengths' is for 'rv64gcv' and 'rv64gcv_zvl256b'");
     }
   }
 }
 
 TEST(Target, MatrixUnitFollowsTheFeatures) {
   const std::map<std::string, std::vector<DType>> formats = {
-      {"sapphirerapids", {DType::BF16, DType::I8}}, {"x86-64-v4+amx-tile,+amx-bf16", {DType::BF16}},
-      {"sapphirerapids,-amx-int8", {DType::BF16}},  {"x86-64-v4,-amx-bf16,+amx-bf16,+amx-tile", {DType::BF16}},
-      {"sapphirerapids,-amx-bf16", {DType::I8}},    {"x86-64-v4+amx-int8,+amx-tile", {DType::I8}}};
+      {"sapphirerapids", {DType::BF16, DType::I8}},
+      {"x86-64-v4+amx-tile,+amx-bf16", {DType::BF16}},
+      {"sapphirerapids,-amx-int8", {DType::BF16}},
+      {"x86-64-v4,-amx-bf16,+amx-bf16,+amx-tile", {DType::BF16}},
+      {"sapphirerapids,-amx-bf16", {DType::I8}},
+      {"x86-64-v4+amx-int8,+amx-tile", {DType::I8}}};
   for (const auto& [name, operands] : formats) {
     const MatrixUnit unit = parse_target(name).matrix;
     EXPECT_EQ(unit.registers, 8) << name;
@@ -170,16 +180,21 @@ TEST(Target, MatrixUnitFollowsTheFeatures) {
     }
     EXPECT_EQ(unit.format(DType::F32), nullptr) << name;
   }
-  for (const char* name : {"x86-64-v4", "x86-64-v3", "x86-64-v3+avx512vnni", "x86-64-v4+avxvnni", "x86-64-v4+amx-tile",
-                           "x86-64-v4+amx-bf16", "sapphirerapids,-amx-bf16,-amx-int8", "x86-64-v3+avx512bf16", "rv64gcv", "aarch64"}) {
+  for (const char* name : {"x86-64-v4", "x86-64-v3", "x86-64-v3+avx512vnni", "x86-64-v4+avxvnni",
+                           "x86-64-v4+amx-tile", "x86-64-v4+amx-bf16", "sapphirerapids,-amx-bf16,-amx-int8",
+                           "x86-64-v3+avx512bf16", "rv64gcv", "aarch64"}) {
     EXPECT_EQ(parse_target(name).matrix.registers, 0) << name;
   }
   EXPECT_EQ(parse_target("sapphirerapids,-amx-tile").features, "-amx-tile");
   EXPECT_EQ(parse_target("sapphirerapids,-amx-tile,+amx-tile").name, "sapphirerapids");
   const Target native = parse_target("native");
-  const auto has = [&](const char* feature) { return native.name.find(std::string("+") + feature) != std::string::npos; };
-  EXPECT_EQ(native.matrix.registers > 0, has("amx-tile") || has("avx512vnni") || has("avx512bf16")) << native.name;
-  EXPECT_EQ(native.matrix.vectors, (has("avx512vnni") || has("avx512bf16")) && !has("amx-tile")) << native.name;
+  const auto has = [&](const char* feature) {
+    return native.name.find(std::string("+") + feature) != std::string::npos;
+  };
+  EXPECT_EQ(native.matrix.registers > 0, has("amx-tile") || has("avx512vnni") || has("avx512bf16"))
+      << native.name;
+  EXPECT_EQ(native.matrix.vectors, (has("avx512vnni") || has("avx512bf16")) && !has("amx-tile"))
+      << native.name;
   // What is switched off is not asked of a machine.
   std::string why;
   if (!runs_here(parse_target("x86-64-v4+amx-bf16"), nullptr)) {
@@ -189,10 +204,14 @@ TEST(Target, MatrixUnitFollowsTheFeatures) {
 }
 
 TEST(Target, VectorsAreAUnitOfOneRow) {
-  const std::vector<DType> whole = {DType::I8, DType::I16, DType::I16, DType::I16};   // of three depths
+  const std::vector<DType> whole = {DType::I8, DType::I16, DType::I16, DType::I16};  // of three depths
   const std::vector<DType> all = {DType::BF16, DType::I8, DType::I16, DType::I16, DType::I16};
-  for (const auto& [name, operands] : std::map<std::string, std::vector<DType>>{
-           {"znver5", all}, {"x86-64-v4+avx512vnni", whole}, {"sapphirerapids,-amx-tile", all}, {"znver5,-avx512vnni", {DType::BF16}}, {"sapphirerapids,-amx-tile,-avx512vnni", {DType::BF16}}}) {
+  for (const auto& [name, operands] :
+       std::map<std::string, std::vector<DType>>{{"znver5", all},
+                                                 {"x86-64-v4+avx512vnni", whole},
+                                                 {"sapphirerapids,-amx-tile", all},
+                                                 {"znver5,-avx512vnni", {DType::BF16}},
+                                                 {"sapphirerapids,-amx-tile,-avx512vnni", {DType::BF16}}}) {
     const MatrixUnit unit = parse_target(name).matrix;
     EXPECT_TRUE(unit.vectors) << name;
     EXPECT_EQ(unit.rows, 1) << name;
@@ -201,9 +220,11 @@ TEST(Target, VectorsAreAUnitOfOneRow) {
     for (size_t i = 0; i < operands.size(); ++i) {
       const MatrixUnit::Format& format = unit.formats[i];
       EXPECT_EQ(format.operand, operands[i]) << name;
-      EXPECT_EQ(unit.columns * format.members * size_of(format.operand) * 8, parse_target(name).vector_bits) << name;
+      EXPECT_EQ(unit.columns * format.members * size_of(format.operand) * 8, parse_target(name).vector_bits)
+          << name;
       EXPECT_EQ(unit.columns * size_of(format.accumulator) * 8, parse_target(name).vector_bits) << name;
-      EXPECT_EQ(format.groups * format.members % parse_target(name).block, 0) << name;   // so that blocks of channels fill a depth
+      EXPECT_EQ(format.groups * format.members % parse_target(name).block, 0)
+          << name;  // so that blocks of channels fill a depth
     }
   }
   for (const char* name : {"sapphirerapids", "sapphirerapids,-amx-int8", "znver5+amx-tile,+amx-int8"}) {
@@ -213,8 +234,13 @@ TEST(Target, VectorsAreAUnitOfOneRow) {
 
 TEST(Target, UnitsOfArmFollowTheFeatures) {
   const std::map<std::string, std::vector<std::string>> instructions = {
-      {"aarch64", {}}, {"aarch64+dotprod", {"sdot"}}, {"aarch64+bf16", {"bfdot"}}, {"aarch64+bf16,+dotprod", {"bfdot", "sdot"}},
-      {"aarch64+i8mm", {"smmla"}}, {"aarch64+dotprod,+i8mm", {"smmla"}}, {"aarch64+bf16,+i8mm", {"bfmmla", "smmla"}}};
+      {"aarch64", {}},
+      {"aarch64+dotprod", {"sdot"}},
+      {"aarch64+bf16", {"bfdot"}},
+      {"aarch64+bf16,+dotprod", {"bfdot", "sdot"}},
+      {"aarch64+i8mm", {"smmla"}},
+      {"aarch64+dotprod,+i8mm", {"smmla"}},
+      {"aarch64+bf16,+i8mm", {"bfmmla", "smmla"}}};
   for (const auto& [name, wanted] : instructions) {
     const Target target = parse_target(name);
     std::vector<std::string> found;
@@ -270,7 +296,8 @@ TEST(Target, FeaturesOfArmFollowTheAuxiliaryVector) {
   const Names all = targets::arm_features(~uint64_t{0}, ~uint64_t{0});
   EXPECT_EQ(all, targets::aarch64_features());
   EXPECT_EQ(targets::arm_features(0, 0), Names{});
-  EXPECT_EQ(targets::arm_features(uint64_t{1} << 20, uint64_t{1} << 20), (Names{"dotprod"}));   // of the first word only
+  EXPECT_EQ(targets::arm_features(uint64_t{1} << 20, uint64_t{1} << 20),
+            (Names{"dotprod"}));  // of the first word only
 }
 
 TEST(Target, ErrorsNameTheNearest) {
@@ -301,24 +328,92 @@ TEST(Target, NativeRunsHere) {
   EXPECT_GE(native.clock_ghz, 0.1);
   EXPECT_LE(native.clock_ghz, 10);
   EXPECT_GE(native.l3_bytes, 1 << 20);
-  EXPECT_LE(native.l3_bytes, parse_target(native.name).l3_bytes);   // what a host of many has is not one program's
+  EXPECT_LE(native.l3_bytes,
+            parse_target(native.name).l3_bytes);  // what a host of many has is not one program's
   EXPECT_EQ(parse_target(native.name).features, native.features);
   Target foreign = parse_target(native.arch == Arch::RiscV64 ? "aarch64" : "rv64gcv");
   EXPECT_FALSE(runs_here(foreign, &why));
   EXPECT_EQ(why, "code for " + foreign.triple + " does not run on this machine");
 }
 
+// Costs of a core are those of vectors as long as the instruction set has them.
+TEST(Target, CoresFollowTheInstructionSet) {
+  const Target level3 = parse_target("x86-64-v3@znver4"), level4 = parse_target("x86-64-v4@znver4");
+  EXPECT_EQ(level3.name, "x86-64-v3@znver4");
+  EXPECT_EQ(level3.features, parse_target("x86-64-v3").features);
+  EXPECT_EQ(level3.cpu, "x86-64-v3");
+  EXPECT_EQ(level3.scheduled_for, "znver4");
+  EXPECT_EQ(level3.multiply_adds, 2);
+  EXPECT_FALSE(level3.half_blocks);
+  EXPECT_EQ(level4.multiply_adds, 1);
+  EXPECT_EQ(level4.stores, 0.5);
+  EXPECT_TRUE(level4.half_blocks);
+  EXPECT_EQ(parse_target("x86-64-v4+avx512vnni@znver4").name, "x86-64-v4+avx512vnni@znver4");
+  EXPECT_EQ(parse_target("rv64gcv@sifive-x280").multiply_adds, 1);
+  EXPECT_EQ(parse_target("rv64gcv@sifive-x280").vector_bits, 128);
+  EXPECT_EQ(parse_target("rv64gcv+lengths@sifive-x280").wider_targets,
+            (std::vector<std::string>{"rv64gcv_zvl256b@sifive-x280", "rv64gcv_zvl512b@sifive-x280"}));
+  EXPECT_EQ(parse_target("native@sapphirerapids").core, "sapphirerapids");
+  // A target's own core is no part of its name.
+  for (const char* name : {"znver4", "x86-64-v3", "cortex-a53", "sifive-p670", "aarch64"}) {
+    EXPECT_EQ(parse_target(std::string(name) + "@" + name).name, name);
+    EXPECT_EQ(parse_target(name).scheduled_for, parse_target(std::string(name) + "@" + name).scheduled_for);
+  }
+  for (const char* name : {"x86-64-v3@znver4", "aarch64+dotprod@cortex-a55", "rv64gcv@generic"}) {
+    const Target target = parse_target(name);
+    EXPECT_EQ(parse_target(target.name).name, name);
+  }
+  EXPECT_EQ(error_of("x86-64-v3@znver6"),
+            "target 'x86-64-v3@znver6': there is no core 'znver6' of x86_64-unknown-linux-gnu; did you mean "
+            "'znver4', 'znver5' or 'x86-64-v3'? docs/targets.md lists all");
+  EXPECT_NE(error_of("aarch64@znver4"), "no error");
+  EXPECT_NE(error_of("aarch64@"), "no error");
+}
+
+TEST(Target, ArmCoresExecuteAsTheirRowsSay) {
+  for (const char* name : {"cortex-a53", "cortex-a55"}) {
+    const Target target = parse_target(name);
+    EXPECT_FALSE(target.out_of_order()) << name;
+    EXPECT_EQ(target.scheduled_for, name);
+    EXPECT_EQ(target.rescheduled_for, name);
+    EXPECT_TRUE(target.prefetch_instruction && !target.prefetch_by_loads) << name;
+  }
+  EXPECT_EQ(parse_target("cortex-a53").multiply_adds, 0.5);
+  EXPECT_EQ(parse_target("cortex-a55").multiply_adds, 1);
+  EXPECT_EQ(parse_target("cortex-a55").features, "+neon,+dotprod,+fullfp16");
+  EXPECT_STREQ(parse_target("cortex-a55").matrix.format(DType::I8)->instruction->name, "sdot");
+  for (const char* name : {"neoverse-n1", "aarch64"}) EXPECT_TRUE(parse_target(name).out_of_order()) << name;
+  EXPECT_EQ(parse_target("aarch64").scheduled_for, "");
+}
+
+TEST(Target, CoresFollowWhatLinuxSays) {
+  const std::string pi = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd03\nCPU revision\t: 4\n";
+  EXPECT_EQ(targets::core_of_cpuinfo(Arch::AArch64, pi), "cortex-a53");
+  EXPECT_EQ(targets::core_of_cpuinfo(Arch::RiscV64, pi), "");
+  const std::string other = "CPU implementer\t: 0x51\nCPU part\t: 0xd03\n";  // another maker's part numbers
+  EXPECT_EQ(targets::core_of_cpuinfo(Arch::AArch64, other), "");
+  const std::string board = "hart\t\t: 0\nisa\t\t: rv64imafdcv\nuarch\t\t: spacemit,x60\n";
+  EXPECT_EQ(targets::core_of_cpuinfo(Arch::RiscV64, board), "spacemit-x60");
+  EXPECT_EQ(targets::core_of_cpuinfo(Arch::AArch64, ""), "");
+  for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::AArch64}) {
+    for (const CoreRow* row : targets::cores_of(arch)) EXPECT_EQ(targets::core_of(arch, row->name), row);
+  }
+}
+
 TEST(Target, RiscvCoresAreTheirRows) {
-  for (const RiscvCore& core : kRiscvCores) {
+  for (const CoreRow& core : kRiscvCores) {
     if (std::string(core.name) == "generic") continue;
     const Target target = parse_target(core.name);
     EXPECT_EQ(target.name, core.name);
     EXPECT_EQ(target.vector_bits, core.vector_bits) << core.name;
     EXPECT_EQ(target.l1_bytes, core.first_level_kib * 1024) << core.name;
     EXPECT_EQ(target.latency, core.latency.vector) << core.name;
-    EXPECT_DOUBLE_EQ(target.multiply_adds * core.vector_bits, core.datapath_bits * core.vector_units) << core.name;
+    EXPECT_EQ(target.out_of_order(), core.window > 0) << core.name;
+    EXPECT_DOUBLE_EQ(target.multiply_adds * core.vector_bits, core.datapath_bits * core.vector_units)
+        << core.name;
     EXPECT_EQ(riscv_core(core.name), &core);
   }
+  EXPECT_TRUE(parse_target("sifive-p670").out_of_order());
   EXPECT_EQ(parse_target("sifive-x280").multiply_adds, 0.5);
   EXPECT_EQ(riscv_core("sifive-x281"), nullptr);
 }

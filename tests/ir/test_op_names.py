@@ -9,10 +9,14 @@ FOLDERS = ["ir", "frontend/import", "frontend/pipeline", "frontend/profile", "sc
 
 # The operators that a file may name, and why.
 ALLOWED = {
+    "ir/passes/block_weights.cc": ({"BlockMatMul", "DequantizeLinear", "MatMul", "Transpose"}, "makes the first of a pattern that is written with the others"),
     "ir/passes/counted_loops.cc": ({"Range", "Scan"}, "the pass makes them"),
+    "ir/passes/divide_joins.cc": ({"Div", "Max", "Mean", "Min", "Sum"}, "makes several of one that has many operands, and of a mean sums and a quotient"),
     "ir/passes/fixed_point.cc": ({"Add", "BitShift", "Cast", "Clip", "Max", "Min", "Mul", "Relu", "Sub"}, "makes all but two, which in front of a rounding are its ends"),
     "ir/passes/fold_batch_norm.cc": ({"Add", "Mul"}, "the pass makes them"),
-    "ir/passes/half_types.cc": ({"Cast", "CastLike"}, "makes the first, and asks for both: the casts that a model asks for are its own roundings"),
+    "ir/passes/half_types.cc": ({"BlockDot", "BlockGather", "BlockMatMul", "Cast", "CastLike"},
+                                "makes casts, and asks for both kinds: those that a model asks for are its own roundings; the others take scales in the "
+                                "type that their format says"),
     "ir/passes/integer_products.cc": ({"Add", "Cast", "Identity", "IntegerGlobalPool", "Mul", "Pad", "Squeeze", "Transpose"}, "the pass makes them"),
     "ir/passes/merge.cc": ({"Cast", "CumSum", "Gather", "GatherND", "Reshape"}, "makes the others of the second; narrows a sum between two casts"),
     "ir/passes/quantised.cc": ({"Clip", "Mul", "Resize", "Round"}, "makes all but Resize, which chooses elements where its tables have one column"),
@@ -21,6 +25,7 @@ ALLOWED = {
     "ir/passes/simplify.cc": ({"Reshape"}, "the pass makes it"),
     "ir/passes/unsigned_numbers.cc": ({"Add", "BitwiseXor", "Cast", "Gather", "Identity", "Sub"}, "makes all but Gather, which reads a table where it chooses from a constant"),
     "ir/passes/wide_products.cc": ({"Cast", "WideProduct"}, "makes the second of a cast that is multiplied"),
+    "frontend/pipeline/block_products.cc": ({"BlockDot", "BlockMatMul", "BlockQuantize"}, "makes two of them of the third"),
     "frontend/pipeline/layout.cc": ({"Reorder"}, "the layout's changes are nodes that it makes"),
     "frontend/pipeline/plan_loop.cc": ({"Add"}, "a loop counts its iterations"),
     "frontend/import/onnx/class_names.cc": ({"LabelEncoder", "LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"},

@@ -52,8 +52,7 @@ TEST(Affine, Arithmetic) {
   EXPECT_EQ(e.substitute({{"x", v("o") * 4 + v("i")}}).str(), "8*o + 2*i + s - 1");
   EXPECT_NE(error_of([&] { e.evaluate({{"x", 5}}); }).find("variable 's'"), std::string::npos);
   int64_t large = int64_t{1} << 62;
-  EXPECT_EQ(error_of([&] { v("x") * large * 4; }),
-            "a subscript overflows 64 bits: 4611686018427387904 * 4");
+  EXPECT_EQ(error_of([&] { v("x") * large * 4; }), "a subscript overflows 64 bits: 4611686018427387904 * 4");
 }
 
 TEST(Affine, Ranges) {
@@ -190,7 +189,8 @@ const char* const kKernel =
     "  origin \"node 'conv1' (Conv)\"\n";
 
 TEST(Number, ReadsBackWhatItPrints) {
-  for (double value : {0.5, -0.16666667163372040, 1e-300, 4.9e-324, 1.7976931348623157e308, 123456789012345.0, -0.0}) {
+  for (double value :
+       {0.5, -0.16666667163372040, 1e-300, 4.9e-324, 1.7976931348623157e308, 123456789012345.0, -0.0}) {
     EXPECT_EQ(number_value(number_text(value)), value) << value;
   }
   EXPECT_EQ(static_cast<float>(number_value(number_text(0.1f))), 0.1f);

@@ -27,7 +27,11 @@ Kernel sound() {
   Affine tap = v("x") + v("s") - 1;
   kernel.statements = {
       {"init", {{"x", v("p0")}}, {}, at(2, {v("x")}), Reduction::None, constant(DType::F32, 0)},
-      {"macc", {{"x", v("p0")}, {"s", 3}}, {tap, v("p0") - 1 - tap}, at(2, {v("x")}), Reduction::Sum,
+      {"macc",
+       {{"x", v("p0")}, {"s", 3}},
+       {tap, v("p0") - 1 - tap},
+       at(2, {v("x")}),
+       Reduction::Sum,
        binary(BinaryOp::Mul, load(DType::F32, 0, std::vector<Affine>{tap}),
               load(DType::F32, 1, std::vector<Affine>{v("s")}))}};
   return kernel;
@@ -87,8 +91,7 @@ TEST(Verify, TypesAndRanks) {
 TEST(Verify, OrderOfDefinition) {
   Kernel kernel = sound();
   std::swap(kernel.statements[0], kernel.statements[1]);
-  EXPECT_EQ(error_of(kernel),
-            "it reduces into buffer 'O', which no earlier statement initialises");
+  EXPECT_EQ(error_of(kernel), "it reduces into buffer 'O', which no earlier statement initialises");
   kernel = sound();
   kernel.buffers.push_back({"T", DType::F32, {1}, Scope::Local, ""});
   kernel.statements[0].value = load(DType::F32, 3, std::vector<Affine>{0});
@@ -101,12 +104,14 @@ TEST(Verify, OrderOfDefinition) {
 TEST(Verify, RangesOfAccesses) {
   Kernel kernel = sound();
   kernel.statements[1].constraints.erase(kernel.statements[1].constraints.begin());
-  EXPECT_EQ(error_of(kernel), "subscript `s + x - 1` of dimension 0 of buffer 'I' is -1 at [s=0, "
-                              "x=0, p0=1], outside 0 .. 0");
+  EXPECT_EQ(error_of(kernel),
+            "subscript `s + x - 1` of dimension 0 of buffer 'I' is -1 at [s=0, "
+            "x=0, p0=1], outside 0 .. 0");
   kernel = sound();
   kernel.statements[1].constraints.pop_back();
-  EXPECT_EQ(error_of(kernel), "subscript `s + x - 1` of dimension 0 of buffer 'I' is 1 at [s=2, "
-                              "x=0, p0=1], outside 0 .. 0");
+  EXPECT_EQ(error_of(kernel),
+            "subscript `s + x - 1` of dimension 0 of buffer 'I' is 1 at [s=2, "
+            "x=0, p0=1], outside 0 .. 0");
 }
 
 TEST(Verify, SelectGuardsLoads) {
@@ -114,14 +119,14 @@ TEST(Verify, SelectGuardsLoads) {
   ExprPtr x = index_value(v("x"));
   ExprPtr left = load(DType::F32, 0, std::vector<Affine>{v("x") - 1});
   auto guarded = [&](int64_t bound) {
-    return select(binary(BinaryOp::Ge, x, int_constant(DType::I64, bound)), left,
-                  constant(DType::F32, 0));
+    return select(binary(BinaryOp::Ge, x, int_constant(DType::I64, bound)), left, constant(DType::F32, 0));
   };
   kernel.statements[0].value = guarded(1);
   EXPECT_EQ(error_of(kernel), "no error");
   kernel.statements[0].value = guarded(0);
-  EXPECT_EQ(error_of(kernel), "subscript `x - 1` of dimension 0 of buffer 'I' is -1 at [x=0, "
-                              "p0=1], outside 0 .. 0");
+  EXPECT_EQ(error_of(kernel),
+            "subscript `x - 1` of dimension 0 of buffer 'I' is -1 at [x=0, "
+            "p0=1], outside 0 .. 0");
 }
 
 TEST(Verify, Packings) {

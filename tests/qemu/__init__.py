@@ -56,7 +56,7 @@ def plugin_path():
     """
     if os.environ.get("TC_QEMU_PLUGIN"):
         return pathlib.Path(os.environ["TC_QEMU_PLUGIN"])
-    files = [*(_FOLDER / name for name in _SOURCES + _HEADERS), _CORES]
+    files = [*(_FOLDER / name for name in _SOURCES + _HEADERS), _CORES, _CORES.with_name("core_row.h")]
     built = _ROOT / "bazel-bin" / "runtime" / "qemu" / "libcount_plugin.so"
     newest = max(file.stat().st_mtime for file in files)
     if built.exists() and built.stat().st_mtime >= newest:

@@ -104,6 +104,26 @@ FOUR_LOADS = "lw a1, (s0); lw a2, 4(s0); lw a3, 8(s0); lw a4, 12(s0)"
     ("sifive-p670", M1, "vfmacc.vf v8, fa0, v16", 6),
     ("thead-c908", "", "fadd.s fa0, fa0, fa1", 5),
     ("thead-c920v2", "", "div a1, a1, a2", 20),
+    # Integers, comparisons and moves: 4 cycles on the X280, one on the P670, as sums of floats elsewhere; the loop takes two by itself.
+    ("sifive-x280", M1, "vadd.vv v8, v8, v16", 4),
+    ("sifive-x280", M1, "vfmin.vv v8, v8, v16", 4),
+    ("sifive-x280", M1, "vfadd.vv v8, v8, v16", 8),
+    ("sifive-p670", M1, "vadd.vv v8, v8, v16; vmerge.vvm v8, v8, v16, v0; vfmin.vv v8, v8, v16; vslideup.vi v9, v8, 1", 3),
+    ("spacemit-x60", M1, "vadd.vv v8, v8, v16", 5),
+    # Division: 7 cycles an element of the X280 at 32 bits, whose unit is busy; by register on the P670, beside its vector units; at any width.
+    ("sifive-x280", M1, "vfdiv.vv v8, v16, v24", 112),
+    ("sifive-x280", M4, "vfsqrt.v v8, v16", 448),
+    ("sifive-x280", "vsetvli t1, x0, e64, m1, ta, ma", "vfdiv.vv v8, v16, v24", 112),
+    ("sifive-x280", M1, "vfdiv.vv v8, v16, v24; vfadd.vv v9, v16, v24", 114),
+    ("sifive-p670", M4, "vfdiv.vv v8, v16, v24; vfadd.vv v12, v16, v24", 304),
+    ("sifive-p670", M1, "vfdiv.vv v8, v16, v24; vfsqrt.v v9, v16", 152),
+    ("spacemit-x60", "vsetvli t1, x0, e64, m1, ta, ma", "vfdiv.vv v8, v16, v24", 32),
+    # Reductions: the X280's keep the unit, 35 cycles and those of the group; by levels of 3 on the P670; sums in order 6 an element on the X280.
+    ("sifive-x280", M1, "vfredusum.vs v8, v16, v24", 37),
+    ("sifive-x280", M4, "vredmax.vs v8, v16, v24", 43),
+    ("sifive-x280", M1, "vfredosum.vs v8, v16, v24", 96),
+    ("sifive-p670", M1, "vfredusum.vs v8, v16, v8", 6 + 3 * 2),
+    ("sifive-p670", M4, "vfredusum.vs v8, v16, v8", 6 + 6 * 3 + 3 * 2),
     # Register groups: 4 registers of 256 bits through 128 or 256 bits, of 512 through 256, of 128 through 128.
     ("spacemit-x60", M4, "vfadd.vv v8, v16, v16", 8),
     ("spacemit-x100", M4, "vfadd.vv v8, v16, v16", 4),
@@ -111,13 +131,14 @@ FOUR_LOADS = "lw a1, (s0); lw a2, 4(s0); lw a3, 8(s0); lw a4, 12(s0)"
     ("thead-c908", M4, "vfadd.vv v8, v16, v16", 4),
     # Two vector units: four of one register in two cycles, six instructions of which four are dispatched in one.
     ("sifive-p670", M1, "; ".join(f"vfadd.vv v{i}, v16, v16" for i in range(8, 12)), 2),
-    # Gathers: 4 and 64 of the X60, 2 and 32 of the X100, by element of the X280, by register of the P670 in both units.
+    # Gathers: 4 and 64 of the X60, 2 and 32 of the X100, by element of the X280, by register of the P670 in one of its units.
     ("spacemit-x60", M1, "vrgather.vv v8, v16, v24", 4),
     ("spacemit-x60", M4, "vrgather.vv v8, v16, v24", 64),
     ("spacemit-x100", M1, "vrgather.vv v8, v16, v24", 2),
     ("spacemit-x100", M4, "vrgather.vv v8, v16, v24", 32),
     ("sifive-x280", M4, "vrgather.vv v8, v16, v24", 64),
-    ("sifive-p670", M4, "vrgather.vv v8, v16, v24; vrgather.vv v12, v16, v24", 4),
+    ("sifive-p670", M4, "vrgather.vv v8, v16, v24; vrgather.vv v12, v16, v24", 8),
+    ("sifive-p670", M4, "vrgather.vv v8, v16, v24; vfadd.vv v12, v16, v24", 4),
     # Segments of four fields: 16 segments a register of 512 bits, one a cycle.
     ("sifive-x280", M1, "vlseg4e32.v v8, (s0)", 16),
     # Eight instructions, three a cycle, and the branch ends its group.

@@ -61,8 +61,7 @@ class FakeAgent : public Agent::Service {
         return Status(StatusCode::INVALID_ARGUMENT, "a bad chunk");
       bytes += chunk.data();
     }
-    if (static_cast<int64_t>(bytes.size()) != first.total_bytes() ||
-        sha256_of(bytes) != first.sha256())
+    if (static_cast<int64_t>(bytes.size()) != first.total_bytes() || sha256_of(bytes) != first.sha256())
       return Status(StatusCode::INVALID_ARGUMENT, "the bytes do not have that hash");
     files_[first.sha256()] = bytes;
     chunks_ += chunks;
@@ -77,8 +76,7 @@ class FakeAgent : public Agent::Service {
       writer->Write(result);
       if (stop_after_one_) return Status(StatusCode::UNAVAILABLE, "gone");
     }
-    while (hang_ && !context->IsCancelled())
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    while (hang_ && !context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return Status::OK;
   }
 
@@ -164,12 +162,11 @@ TEST_F(ClientTest, SendsWhatTheDeviceLacksInChunks) {
   const auto device = acquire();
   std::string large(2500000, 'x');
   for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * i >> 3);
-  const std::string path = std::filesystem::temp_directory_path() /
-                           ("tc-client-test-" + std::to_string(getpid()));
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("tc-client-test-" + std::to_string(getpid()));
   std::ofstream(path, std::ios::binary) << large;
-  const std::vector<RemoteFile> files = {{sha256_of("small"), "", "small"},
-                                         {sha256_of(""), "", ""},
-                                         {sha256_of_file(path), path, ""}};
+  const std::vector<RemoteFile> files = {
+      {sha256_of("small"), "", "small"}, {sha256_of(""), "", ""}, {sha256_of_file(path), path, ""}};
   device->upload(files);
   EXPECT_EQ(agent_.files_.size(), 3u);
   EXPECT_EQ(agent_.files_.at(sha256_of(large)), large);
@@ -187,8 +184,7 @@ TEST_F(ClientTest, SendsWhatTheDeviceLacksInChunks) {
     device->upload({{std::string(64, '0'), "", "other bytes"}});
     ADD_FAILURE() << "a file under a wrong name was taken";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("refused: the bytes do not have that hash"),
-              std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("refused: the bytes do not have that hash"), std::string::npos);
   }
 }
 
@@ -221,8 +217,7 @@ TEST_F(ClientTest, AnAgentThatGoesAwayIsALostDeviceAndWhatCameBeforeIsKept) {
   lost([&] { device->measure(two(), [&](const MeasureResult&) { ++results; }); });
   EXPECT_EQ(results, 1);
   agent_.stop();
-  EXPECT_NE(lost([&] { device->measure(two(), ignore); }).find("nothing listens at"),
-            std::string::npos);
+  EXPECT_NE(lost([&] { device->measure(two(), ignore); }).find("nothing listens at"), std::string::npos);
   device->report_failure("it went away");
   EXPECT_FALSE(device->lost());
 }
@@ -262,8 +257,8 @@ TEST_F(ClientTest, ACallCanBeCancelled) {
 }
 
 TEST(Standalone, AnAgentAtASocketNeedsNoTracker) {
-  const std::string path = std::filesystem::temp_directory_path() /
-                           ("tc-client-socket-" + std::to_string(getpid()));
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("tc-client-socket-" + std::to_string(getpid()));
   const std::string address = "unix:" + path, token(64, '7');
   {
     FakeAgent agent("alone", address);
@@ -285,8 +280,7 @@ TEST_F(ClientTest, ATrackerStartedAnewEndsTheLeaseAndANewOneIsGiven) {
   auto device = acquire();
   start();
   join();
-  for (int i = 0; i < 200 && !device->lost(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 200 && !device->lost(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_TRUE(device->lost());
   EXPECT_EQ(acquire()->info().name(), "a");
 }

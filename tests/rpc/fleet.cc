@@ -60,8 +60,7 @@ constexpr const char* kNewKey = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -no
 }  // namespace
 
 Authority::Authority() {
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "tc-authority-XXXXXX").string();
+  std::string pattern = (std::filesystem::temp_directory_path() / "tc-authority-XXXXXX").string();
   if (!mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder");
   folder_ = pattern;
   run_shell(folder_, std::string("openssl req -x509 ") + kNewKey +
@@ -84,18 +83,17 @@ void Authority::make(const std::string& folder, const Issue& issue) const {
   std::string names = issue.hosts;
   if (issue.role == Role::Agent) names += ",DNS:" + issue.name + kAgentDomain;
   if (!issue.name.empty()) names += ",URI:tc://" + role + "/" + issue.name;
-  const auto date = [](const std::string& when) {
-    return "$(date -u -d \"" + when + "\" +%Y%m%d%H%M%SZ)";
-  };
+  const auto date = [](const std::string& when) { return "$(date -u -d \"" + when + "\" +%Y%m%d%H%M%SZ)"; };
   // `openssl x509` of this version has no dates of its own; `openssl ca` has, and wants a small world.
-  run_shell(folder,
-            std::string("openssl req -new ") + kNewKey + " -keyout " + role + ".key -out new.csr -subj /CN=tc-" +
-                role + " && echo subjectAltName=" + names + " >names && : >index.txt && printf " +
-                "\"[ca]\\ndefault_ca=a\\n[a]\\ndatabase=index.txt\\nnew_certs_dir=.\\nrand_serial=yes\\n"
-                "default_md=sha256\\npolicy=p\\nunique_subject=no\\n[p]\\ncommonName=supplied\\n\" >ca.cnf && "
-                "openssl ca -batch -notext -config ca.cnf -in new.csr -out " + role + ".pem -cert " + ca +
-                ".pem -keyfile " + ca + ".key -extfile names -startdate " + date(issue.begins) +
-                " -enddate " + date(issue.ends));
+  run_shell(
+      folder,
+      std::string("openssl req -new ") + kNewKey + " -keyout " + role + ".key -out new.csr -subj /CN=tc-" +
+          role + " && echo subjectAltName=" + names + " >names && : >index.txt && printf " +
+          "\"[ca]\\ndefault_ca=a\\n[a]\\ndatabase=index.txt\\nnew_certs_dir=.\\nrand_serial=yes\\n"
+          "default_md=sha256\\npolicy=p\\nunique_subject=no\\n[p]\\ncommonName=supplied\\n\" >ca.cnf && "
+          "openssl ca -batch -notext -config ca.cnf -in new.csr -out " +
+          role + ".pem -cert " + ca + ".pem -keyfile " + ca + ".key -extfile names -startdate " +
+          date(issue.begins) + " -enddate " + date(issue.ends));
 }
 
 Credentials unchecked_credentials(const std::string& folder, Role role) {

@@ -23,8 +23,8 @@ AcquireRequest wish(int wait_ms = 0, const std::string& client = "ann@desk");
 // What a certificate of a test's own says.
 struct Issue {
   Role role = Role::Agent;
-  std::string name;              // empty: none, as earlier versions made them
-  std::string begins = "-1 days", ends = "100 days";   // from now
+  std::string name;                                   // empty: none, as earlier versions made them
+  std::string begins = "-1 days", ends = "100 days";  // from now
   std::string hosts = "DNS:localhost,IP:127.0.0.1";
 };
 
@@ -81,6 +81,8 @@ std::string error_of(const Call& call) {
   }
 }
 
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace tc::rpc

@@ -39,8 +39,7 @@ class FleetTest : public testing::Test {
     rpc::DevicesReply reply;
     fleet_.list(&reply);
     std::string text;
-    for (const auto& device : reply.devices())
-      text += device.device().name() + " " + device.state() + ";";
+    for (const auto& device : reply.devices()) text += device.device().name() + " " + device.state() + ";";
     return text;
   }
 
@@ -59,9 +58,10 @@ TEST_F(FleetTest, LeasesAreExclusive) {
   EXPECT_EQ(first.token().size(), 64u);
   const Status status = acquire(&third);
   EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(status.error_message(),
-            "every device that runs rv64gcv is taken: a is leased by ann@desk since 0 s, b is leased "
-            "by ann@desk since 0 s; wait longer, or start another agent");
+  EXPECT_EQ(
+      status.error_message(),
+      "every device that runs rv64gcv is taken: a is leased by ann@desk since 0 s, of at most 3600 s, b is leased "
+      "by ann@desk since 0 s, of at most 3600 s; wait longer, or start another agent");
   ASSERT_TRUE(fleet_.release(first.token()).ok());
   ASSERT_TRUE(acquire(&third).ok());
   EXPECT_EQ(third.device().name(), first.device().name());
@@ -150,9 +150,10 @@ TEST_F(FleetTest, AnAgentThatStartsAnewEndsItsLeaseAndReplacesTheOld) {
   EXPECT_EQ(fleet_.lease_left_ms("a", lease.token()), 0);
   const Status status = fleet_.announce(announcement("a", "one"));
   EXPECT_EQ(status.error_code(), StatusCode::ALREADY_EXISTS);
-  EXPECT_EQ(status.error_message(), "the name 'a' is now that of another agent, at 127.0.0.1:9191; "
-                                    "give this one a certificate of its own (`python -m tc certs add`), or with "
-                                    "--insecure another --name");
+  EXPECT_EQ(status.error_message(),
+            "the name 'a' is now that of another agent, at 127.0.0.1:9191; "
+            "give this one a certificate of its own (`python -m tc certs add`), or with "
+            "--insecure another --name");
 }
 
 TEST_F(FleetTest, ThreeFailuresInARowPutADeviceInQuarantine) {
@@ -242,6 +243,119 @@ TEST_F(FleetTest, RunnerAndDeviceKeyAreHeld) {
   EXPECT_TRUE(acquire(&lease, request).ok());
 }
 
+// A client of that name waits for a device; what it is told.
+struct Waits {
+  Waits(Fleet& fleet, const std::string& name, int wait_ms = 3600000)
+      : request(wish(wait_ms, name + "@desk")) {
+    fleet.acquire_later(request, {name, 0, ""}, [this](const Status& found, const rpc::Lease& lent) {
+      status = found;
+      lease = lent;
+      answered = true;
+    });
+  }
+  const rpc::AcquireRequest request;
+  Status status;
+  rpc::Lease lease;
+  bool answered = false;
+};
+
+const rpc::Caller kAnn{"ann", 0, ""};
+
+TEST_F(FleetTest, ALeaseGoesOnWhileNobodyWaits) {
+  join("a");
+  Waits ann(fleet_, "ann");
+  ASSERT_TRUE(ann.answered);
+  rpc::Lease lease;
+  for (int i = 0; i < 2000; ++i) {
+    pass(5000, {"a"});
+    ASSERT_TRUE(fleet_.renew(ann.lease.token(), &lease, kAnn).ok()) << i;
+  }
+  EXPECT_EQ(lease.ttl_ms(), 10000);
+  // Who waits for more devices of its own ends none of its leases.
+  Waits more(fleet_, "ann");
+  EXPECT_TRUE(fleet_.renew(ann.lease.token(), &lease, kAnn).ok());
+  // Nor does who needs another device.
+  rpc::AcquireRequest another = wish(1000000);
+  another.set_runner("qemu");
+  rpc::Lease none;
+  fleet_.announce(announcement("b", "one", "x86-64", "avx2"));
+  EXPECT_EQ(fleet_.acquire(another, [] { return false; }, &none, {"bob", 0, ""}).error_code(),
+            StatusCode::NOT_FOUND);
+  EXPECT_TRUE(fleet_.renew(ann.lease.token(), &lease, kAnn).ok());
+}
+
+TEST_F(FleetTest, ALeaseEndsAtTheLongestWhereAnotherWaits) {
+  join("a");
+  Waits ann(fleet_, "ann");
+  rpc::Lease lease;
+  for (int i = 0; i < 719; ++i) {  // 3,595 s
+    pass(5000, {"a"});
+    ASSERT_TRUE(fleet_.renew(ann.lease.token(), &lease, kAnn).ok());
+  }
+  Waits bob(fleet_, "bob");
+  ASSERT_TRUE(fleet_.renew(ann.lease.token(), &lease, kAnn).ok());
+  EXPECT_EQ(lease.ttl_ms(), 5000) << "not beyond the longest";
+  EXPECT_FALSE(bob.answered);
+  pass(5000, {"a"});
+  fleet_.serve_waiting();
+  ASSERT_TRUE(bob.answered);
+  EXPECT_EQ(bob.lease.device().name(), "a");
+  EXPECT_EQ(fleet_.lease_left_ms("a", ann.lease.token(), "ann"), 0);
+  const Status status = fleet_.renew(ann.lease.token(), &lease, kAnn);
+  EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(
+      status.error_message(),
+      "this lease of the device 'a' has ended: another client waited for it, and the longest lease is 3600 s "
+      "then; acquire a device again");
+  // It comes after those who waited, and has its turn by the same rule.
+  Waits again(fleet_, "ann");
+  EXPECT_FALSE(again.answered);
+}
+
+TEST_F(FleetTest, ALeaseBeyondTheLongestEndsWithItsNextRenewal) {
+  join("a");
+  Waits ann(fleet_, "ann");
+  rpc::Lease lease;
+  for (int i = 0; i < 1000; ++i) {
+    pass(5000, {"a"});
+    ASSERT_TRUE(fleet_.renew(ann.lease.token(), &lease, kAnn).ok());
+  }
+  Waits bob(fleet_, "bob");
+  EXPECT_FALSE(bob.answered);
+  EXPECT_NE(
+      fleet_.renew(ann.lease.token(), &lease, kAnn).error_message().find("another client waited for it"),
+      std::string::npos);
+  fleet_.serve_waiting();
+  EXPECT_TRUE(bob.answered && bob.status.ok());
+}
+
+TEST_F(FleetTest, TheQueueIsTold) {
+  join("a");
+  Waits ann(fleet_, "ann");
+  pass(1000, {"a"});
+  Waits bob(fleet_, "bob", 60000), cleo(fleet_, "cleo", 2000);
+  pass(1500, {"a"});
+  rpc::DevicesReply reply;
+  fleet_.list(&reply);
+  const rpc::DeviceState& state = reply.devices(0);
+  EXPECT_EQ(state.lease_seconds(), 2.5);
+  EXPECT_EQ(state.longest_lease_seconds(), 3600);
+  ASSERT_EQ(state.waiting_size(), 2);
+  EXPECT_EQ(state.waiting(0).client(), "bob (bob@desk)");
+  EXPECT_EQ(state.waiting(0).seconds(), 1.5);
+  EXPECT_EQ(state.waiting(0).seconds_left(), 58.5);
+  EXPECT_EQ(state.waiting(1).client(), "cleo (cleo@desk)");
+  pass(500, {"a"});
+  fleet_.serve_waiting();
+  ASSERT_TRUE(cleo.answered);
+  EXPECT_EQ(cleo.status.error_message(),
+            "every device that runs rv64gcv is taken: a is leased by ann (ann@desk) since 3 s, of at most "
+            "3600 s; wait longer, or start another agent");
+  EXPECT_FALSE(bob.answered);
+  fleet_.close();
+  EXPECT_EQ(bob.status.error_message(), "the tracker is being stopped");
+}
+
 TEST(FleetWaits, FirstComeFirstServed) {
   Fleet fleet({});
   fleet.announce(announcement("a", "one"));
@@ -298,7 +412,8 @@ TEST_F(FleetTest, OneClientDoesNotTakeAllPlacesOfTheQueue) {
   const auto wait_as = [&](const std::string& name) {
     rpc::Lease own;
     const Status status = fleet_.acquire(wish(5000), [&] { return gone.load(); }, &own, {name, 0, ""});
-    if (status.error_message() == "the client 'eve' waits for devices 32 times already; try again later") ++refused;
+    if (status.error_message() == "the client 'eve' waits for devices 32 times already; try again later")
+      ++refused;
   };
   std::vector<std::thread> waiting;
   for (int i = 0; i < 40; ++i) waiting.emplace_back(wait_as, "eve");
@@ -339,9 +454,10 @@ TEST(AuditedFleet, WritesDownWhoDidWhat) {
   }
   EXPECT_EQ(events, "announced;leased;measured;failure reported;released;went silent;");
   EXPECT_NE(lines[1].find("\"device\": \"board\", \"lease\": \""), std::string::npos) << lines[1];
-  EXPECT_NE(lines[1].find("\"holder\": \"ann\", \"client\": \"ann (ann@desk)\", \"address\": \"127.0.0.1:9191\", "
-                          "\"peer\": \"ipv4:10.0.0.9:2\", \"detail\": \"rv64gcv\"}"),
-            std::string::npos)
+  EXPECT_NE(
+      lines[1].find("\"holder\": \"ann\", \"client\": \"ann (ann@desk)\", \"address\": \"127.0.0.1:9191\", "
+                    "\"peer\": \"ipv4:10.0.0.9:2\", \"detail\": \"rv64gcv\"}"),
+      std::string::npos)
       << lines[1];
   EXPECT_EQ(lines[1].find(lease.token().substr(0, 12)), std::string::npos) << "the token is a secret";
   EXPECT_NE(lines[2].find("\"detail\": \"12 candidates\"}"), std::string::npos) << lines[2];

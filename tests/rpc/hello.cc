@@ -12,8 +12,7 @@ namespace tc::rpc {
 namespace {
 
 class Registry : public Tracker::Service {
-  grpc::Status Devices(grpc::ServerContext*, const DevicesRequest*,
-                       DevicesReply* reply) override {
+  grpc::Status Devices(grpc::ServerContext*, const DevicesRequest*, DevicesReply* reply) override {
     *reply->mutable_version() = own_version();
     return grpc::Status::OK;
   }

@@ -1,6 +1,6 @@
-// Messages with wrong fields: what the tracker, the agent and the tuner's client make of requests and replies whose fields,
-// drawn by type, were changed from a fixed seed, as bytes that no stub of ours would send. Each is answered or refused in a
-// sentence, within limits of time and memory, and who was asked serves on.
+// Messages with wrong fields: what the tracker, the agent and the tuner's client make of requests and replies
+// whose fields, drawn by type, were changed from a fixed seed, as bytes that no stub of ours would send. Each
+// is answered or refused in a sentence, within limits of time and memory, and who was asked serves on.
 // TC_SEED names the seed, TC_MUTATIONS the number of requests; a quarter as many replies are changed.
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ const Address kAny{"127.0.0.1", 0};
 const std::string kToken(64, '7');
 constexpr double kMostSeconds = 20;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr int64_t kMostBytes = INT64_MAX;   // sanitizers keep memory of their own
+constexpr int64_t kMostBytes = INT64_MAX;  // sanitizers keep memory of their own
 #else
 constexpr int64_t kMostBytes = int64_t{400} << 20;
 #endif
@@ -48,7 +48,9 @@ uint64_t number_from(const char* name, uint64_t fallback) {
   return given ? std::strtoull(given, nullptr, 10) : fallback;
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // Most memory that this process, which is tracker, agent and client, has held.
 int64_t peak_bytes() {
@@ -70,7 +72,8 @@ ByteBuffer buffer_of(const std::string& bytes) {
 // Messages of the project's own schema, changed from a seed.
 class Mutations {
  public:
-  explicit Mutations(uint64_t seed) : schema_(parse_schema(read_whole_file("runtime/rpc/tc_rpc.proto"))), seed_(seed) {}
+  explicit Mutations(uint64_t seed)
+      : schema_(parse_schema(read_whole_file("runtime/rpc/tc_rpc.proto"))), seed_(seed) {}
 
   std::string changed(const std::string& type, const std::string& bytes, uint64_t number) const {
     StructureMutator mutator(schema_, seed_ * 1000003 + number);
@@ -117,31 +120,35 @@ class Served {
     agent_ = std::make_unique<agent::Server>(runner_, keyring_, small);
     DeviceInfo device = announcement("b", "").device();
     agent_->open(device, leases_);
-    channels_ = {{"Tracker", make_channel(tracker_->address(), insecure_credentials(kAny), Role::Tracker)},
-                 {"Agent", make_channel({"127.0.0.1", agent_->port()}, insecure_credentials(kAny), Role::Agent)}};
+    channels_ = {
+        {"Tracker", make_channel(tracker_->address(), insecure_credentials(kAny), Role::Tracker)},
+        {"Agent", make_channel({"127.0.0.1", agent_->port()}, insecure_credentials(kAny), Role::Agent)}};
     upload("an executable");
     upload(std::string(4000, 'x'));
   }
 
   static std::vector<std::string> methods() {
-    return {"Tracker/Announce", "Tracker/Acquire", "Tracker/Renew", "Tracker/Release", "Tracker/CheckLease", "Tracker/Devices",
-            "Tracker/ReportFailure", "Agent/Hello", "Agent/Missing", "Agent/Upload", "Agent/Measure"};
+    return {"Tracker/Announce",   "Tracker/Acquire", "Tracker/Renew",         "Tracker/Release",
+            "Tracker/CheckLease", "Tracker/Devices", "Tracker/ReportFailure", "Agent/Hello",
+            "Agent/Missing",      "Agent/Upload",    "Agent/Measure"};
   }
 
   // The type and the bytes of a request that is right now.
   std::pair<std::string, std::string> request(const std::string& method) {
-    const bool is_about_lease = method == "Tracker/Renew" || method == "Tracker/Release" || method == "Tracker/ReportFailure";
+    const bool is_about_lease =
+        method == "Tracker/Renew" || method == "Tracker/Release" || method == "Tracker/ReportFailure";
     refresh(method == "Tracker/Acquire");
-    if (method == "Tracker/Announce") return {"AnnounceRequest", announcement("a", session_).SerializeAsString()};
+    if (method == "Tracker/Announce")
+      return {"AnnounceRequest", announcement("a", session_).SerializeAsString()};
     if (method == "Tracker/Acquire") return {"AcquireRequest", wish().SerializeAsString()};
     if (method == "Agent/Measure") return {"MeasureRequest", measurement().SerializeAsString()};
     if (method == "Tracker/Devices" || method == "Agent/Hello") {
-      DevicesRequest request;   // and HelloRequest, which has the same field
+      DevicesRequest request;  // and HelloRequest, which has the same field
       *request.mutable_version() = own_version();
       return {method == "Agent/Hello" ? "HelloRequest" : "DevicesRequest", request.SerializeAsString()};
     }
     if (is_about_lease) {
-      FailureReport request;    // and LeaseName, which has its first field
+      FailureReport request;  // and LeaseName, which has its first field
       request.set_token(lease_.token());
       if (method == "Tracker/ReportFailure") request.set_reason("it went away");
       return {method == "Tracker/ReportFailure" ? "FailureReport" : "LeaseName", request.SerializeAsString()};
@@ -167,7 +174,8 @@ class Served {
   }
   // What is right is taken.
   void expect_right_ones_taken() {
-    for (const std::string& method : methods()) EXPECT_EQ(send(method, request(method).second).error_message(), "") << method;
+    for (const std::string& method : methods())
+      EXPECT_EQ(send(method, request(method).second).error_message(), "") << method;
   }
 
   Status send(const std::string& method, const std::string& bytes) {
@@ -183,7 +191,8 @@ class Served {
     grpc::ChannelInterface* channel = channels_.at(service).get();
     grpc::ClientContext context;
     // A request may ask to be kept waiting.
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(method == "Tracker/Acquire" ? 300 : 20000));
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(method == "Tracker/Acquire" ? 300 : 20000));
     const ByteBuffer message = buffer_of(bytes);
     ByteBuffer reply;
     if (method == "Agent/Upload") {
@@ -198,12 +207,12 @@ class Served {
       const grpc::internal::RpcMethod call(path.c_str(), grpc::internal::RpcMethod::SERVER_STREAMING);
       const std::unique_ptr<grpc::ClientReader<ByteBuffer>> reader(
           grpc::internal::ClientReaderFactory<ByteBuffer>::Create(channel, call, &context, message));
-      while (reader->Read(&reply)) {
-      }
+      while (reader->Read(&reply)) {}
       return reader->Finish();
     }
     const grpc::internal::RpcMethod call(path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC);
-    return grpc::internal::BlockingUnaryCall<ByteBuffer, ByteBuffer>(channel, call, &context, message, &reply);
+    return grpc::internal::BlockingUnaryCall<ByteBuffer, ByteBuffer>(channel, call, &context, message,
+                                                                     &reply);
   }
 
   // The device 'a' is there, and leased but where it should be free, whatever came before.
@@ -299,7 +308,7 @@ TEST(Messages, WithWrongFieldsAreAnsweredOrRefused) {
   served.expect_right_ones_taken();
   const std::vector<std::string> methods = Served::methods();
   const int64_t before = peak_bytes();
-  std::map<std::string, std::pair<int, int>> answered;   // by method: taken, refused
+  std::map<std::string, std::pair<int, int>> answered;  // by method: taken, refused
   double slowest = 0;
   for (uint64_t i = 0; i < count; ++i) {
     const std::string& method = methods[i % methods.size()];
@@ -309,10 +318,12 @@ TEST(Messages, WithWrongFieldsAreAnsweredOrRefused) {
     const Status status = served.send(method, bytes);
     slowest = std::max(slowest, now() - begin);
     ++(status.ok() ? answered[method].first : answered[method].second);
-    EXPECT_EQ(broken_promise(status), "") << "mutation " << i << " from seed " << seed << " of " << method << ": " << testing::PrintToString(bytes);
+    EXPECT_EQ(broken_promise(status), "") << "mutation " << i << " from seed " << seed << " of " << method
+                                          << ": " << testing::PrintToString(bytes);
   }
   served.expect_right_ones_taken();
-  std::cout << count << " mutations from seed " << seed << ", slowest " << slowest << " s, " << ((peak_bytes() - before) >> 20) << " MiB more" << std::endl;
+  std::cout << count << " mutations from seed " << seed << ", slowest " << slowest << " s, "
+            << ((peak_bytes() - before) >> 20) << " MiB more" << std::endl;
   EXPECT_LT(slowest, kMostSeconds);
   EXPECT_LT(peak_bytes() - before, kMostBytes);
   for (const auto& [method, both] : answered) {
@@ -349,7 +360,9 @@ class Answering : public grpc::CallbackGenericService {
  private:
   class Reply : public grpc::ServerGenericBidiReactor {
    public:
-    Reply(const std::string& bytes, bool reads_all) : reply_(buffer_of(bytes)), reads_all_(reads_all) { StartRead(&request_); }
+    Reply(const std::string& bytes, bool reads_all) : reply_(buffer_of(bytes)), reads_all_(reads_all) {
+      StartRead(&request_);
+    }
     void OnReadDone(bool ok) override {
       if (ok && reads_all_) return StartRead(&request_);
       StartWriteAndFinish(&reply_, {}, Status::OK);
@@ -419,7 +432,8 @@ std::string used(const std::string& address) {
       for (const double sample : result.samples()) EXPECT_GT(sample, 0);
     });
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Device) return std::string("an error that is not of a device: ") + error.what();
+    if (error.kind() != ErrorKind::Device)
+      return std::string("an error that is not of a device: ") + error.what();
     return std::string(error.what()).empty() ? "an error without a sentence" : "";
   } catch (const std::exception& error) {
     return std::string("an exception escaped: ") + error.what();
@@ -447,10 +461,11 @@ TEST(Messages, RepliesWithWrongFieldsAreUsedOrRefused) {
     const double begin = now();
     const std::string what = used(server.address());
     slowest = std::max(slowest, now() - begin);
-    EXPECT_EQ(what, "") << "mutation " << i << " from seed " << seed + 1000 << " of the reply to " << method << ": "
-                        << testing::PrintToString(changed[method]);
+    EXPECT_EQ(what, "") << "mutation " << i << " from seed " << seed + 1000 << " of the reply to " << method
+                        << ": " << testing::PrintToString(changed[method]);
   }
-  std::cout << count << " mutations of replies, slowest " << slowest << " s, " << ((peak_bytes() - before) >> 20) << " MiB more" << std::endl;
+  std::cout << count << " mutations of replies, slowest " << slowest << " s, "
+            << ((peak_bytes() - before) >> 20) << " MiB more" << std::endl;
   EXPECT_LT(slowest, kMostSeconds);
   EXPECT_LT(peak_bytes() - before, kMostBytes);
 }

@@ -6,9 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <future>
 #include <random>
 #include <thread>
+
+#include <grpcpp/generic/generic_stub.h>
 
 #include "runtime/rpc/channel.h"
 #include "runtime/rpc/fields.h"
@@ -46,8 +50,7 @@ std::string client_error(const Call& call) {
   });
 }
 
-Status announce(const Server& server, const Credentials& credentials,
-                const AnnounceRequest& request) {
+Status announce(const Server& server, const Credentials& credentials, const AnnounceRequest& request) {
   AnnounceReply reply;
   return call(*stub_for(server.address(), credentials), &Tracker::Stub::Announce, request, &reply);
 }
@@ -113,9 +116,9 @@ TEST_F(SecureTracker, RefusesAClientWithoutACertificate) {
 }
 
 TEST_F(SecureTracker, RefusesPlainText) {
-  EXPECT_EQ(ask("insecure://" + address(), ""),
-            "the tracker at " + address() + " talks TLS, this program plain text; leave insecure:// "
-                                            "(--insecure) out and use credentials");
+  EXPECT_EQ(ask("insecure://" + address(), ""), "the tracker at " + address() +
+                                                    " talks TLS, this program plain text; leave insecure:// "
+                                                    "(--insecure) out and use credentials");
 }
 
 TEST_F(SecureTracker, RefusesTheWrongRole) {
@@ -150,8 +153,7 @@ TEST_F(SecureTracker, LivesThroughRandomBytes) {
     std::string bytes(random() % 300, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
     if (i % 2 && bytes.size() > 3) bytes.replace(0, 3, "\x16\x03\x01");
-    EXPECT_EQ(send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
     close(descriptor);
   }
 }
@@ -183,9 +185,7 @@ TEST_F(OpenTracker, PlainTextIsForLoopbackOnly) {
 
 TEST_F(OpenTracker, TlsToAPlainTextPortIsExplained) {
   start();
-  EXPECT_TRUE(has(client_error([&] {
-                    TrackerClient(bound_.text(), authority().folder(), 0).devices();
-                  }),
+  EXPECT_TRUE(has(client_error([&] { TrackerClient(bound_.text(), authority().folder(), 0).devices(); }),
                   "talks plain text, this program TLS; start it without --insecure"));
 }
 
@@ -281,6 +281,30 @@ TEST_F(OpenTracker, MalformedFieldsAreRefused) {
   EXPECT_TRUE(announce_here(announcement("a", "one")).ok());
 }
 
+// gRPC and protobuf have no words of their own for these.
+TEST_F(OpenTracker, UnreadableMessagesAndUnknownCallsAreToldApart) {
+  start();
+  grpc::GenericStub stranger(
+      grpc::CreateCustomChannel(bound_.text(), grpc::InsecureChannelCredentials(), {}));
+  const auto answer_to = [&](const std::string& method) {
+    grpc::Slice bytes("\xff\xff\xff");
+    const grpc::ByteBuffer request(&bytes, 1);
+    grpc::ByteBuffer reply;
+    grpc::ClientContext context;
+    set_deadline(context, 10);
+    std::promise<Status> status;
+    stranger.UnaryCall(&context, method, {}, &request, &reply,
+                       [&](const Status& found) { status.set_value(found); });
+    return status.get_future().get();
+  };
+  const Status unreadable = answer_to("/tc.rpc.Tracker/Devices");
+  EXPECT_EQ(unreadable.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(unreadable.error_message(),
+            "the message is malformed: it cannot be read, or a text in it is not UTF-8; use a program of the "
+            "same version of tc");
+  EXPECT_EQ(answer_to("/tc.rpc.Tracker/Nothing").error_code(), StatusCode::UNIMPLEMENTED);
+}
+
 TEST_F(OpenTracker, OversizeMessagesAreRefused) {
   start();
   AnnounceRequest request = announcement("a", "one");
@@ -288,8 +312,8 @@ TEST_F(OpenTracker, OversizeMessagesAreRefused) {
   // A sender without our own limit.
   grpc::ChannelArguments arguments;
   arguments.SetMaxSendMessageSize(-1);
-  const auto stranger_stub = Tracker::NewStub(grpc::CreateCustomChannel(
-      bound_.text(), grpc::InsecureChannelCredentials(), arguments));
+  const auto stranger_stub = Tracker::NewStub(
+      grpc::CreateCustomChannel(bound_.text(), grpc::InsecureChannelCredentials(), arguments));
   AnnounceReply reply;
   const Status status = call(*stranger_stub, &Tracker::Stub::Announce, request, &reply);
   EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
@@ -311,8 +335,7 @@ TEST_F(OpenTracker, ATrackerStartedAnewLearnsItsAgentsAndEndsLeases) {
   });
   LeaseName name;
   name.set_token(lease.token());
-  EXPECT_EQ(call(*stub(), &Tracker::Stub::Renew, name, &lease).error_code(),
-            StatusCode::NOT_FOUND);
+  EXPECT_EQ(call(*stub(), &Tracker::Stub::Renew, name, &lease).error_code(), StatusCode::NOT_FOUND);
   EXPECT_TRUE(call(*stub(), &Tracker::Stub::Acquire, wish(5000), &lease).ok());
   agent.join();
   // The client's connection was cut too; it comes back by itself.
@@ -331,13 +354,81 @@ TEST_F(OpenTracker, TheLeaseOfAClientThatDiedComesFree) {
   EXPECT_TRUE(call(*stub(), &Tracker::Stub::Acquire, wish(5000), &lease).ok());
 }
 
+TEST_F(OpenTracker, ALeaseThatIsRenewedWithoutEndStarvesNobody) {
+  FleetOptions options;
+  options.lease_ms = 300;
+  options.longest_lease_ms = 1000;
+  start(options);
+  ASSERT_TRUE(announce_here(announcement("a", "one")).ok());
+  Lease lease, second;
+  ASSERT_TRUE(call(*stub(), &Tracker::Stub::Acquire, wish(), &lease).ok());
+  std::atomic<bool> over = false;
+  Status ended;
+  std::thread holder([&] {
+    LeaseName name;
+    name.set_token(lease.token());
+    for (Lease renewed; !over && ended.ok(); std::this_thread::sleep_for(std::chrono::milliseconds(50)))
+      ended = call(*stub(), &Tracker::Stub::Renew, name, &renewed);
+  });
+  EXPECT_TRUE(call(*stub(), &Tracker::Stub::Acquire, wish(8000), &second).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  over = true;
+  holder.join();
+  EXPECT_TRUE(has(ended.error_message(), "another client waited for it, and the longest lease is 1 s then"))
+      << ended.error_message();
+}
+
+TEST_F(OpenTracker, ManyWaitWithoutThreadsOfTheirOwn) {
+  start();
+  ASSERT_TRUE(announce_here(announcement("a", "one")).ok());
+  Lease lease;
+  ASSERT_TRUE(call(*stub(), &Tracker::Stub::Acquire, wish(), &lease).ok());
+  constexpr int kWaiting = 100;
+  const auto own = stub();
+  const auto other = stub(), third = stub();
+  std::vector<grpc::ClientContext> contexts(kWaiting);
+  std::vector<Lease> leases(kWaiting);
+  std::vector<Status> answers(kWaiting);
+  std::atomic<int> answered = 0;
+  const AcquireRequest request = wish(30000);
+  for (size_t i = 0; i < kWaiting; ++i)
+    (i % 3 == 0   ? own
+     : i % 3 == 1 ? other
+                  : third)
+        ->async()
+        ->Acquire(&contexts[i], &request, &leases[i], [&, i](const Status& status) {
+          answers[i] = status;
+          ++answered;
+        });
+  for (int i = 0; i < 200 && TrackerClient(address()).devices()[0].waiting_size() < kWaiting; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(TrackerClient(address()).devices()[0].waiting_size(), kWaiting);
+  const auto threads = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  EXPECT_LT(threads, 60);
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  for (int i = 0; i < 200 && answered < kWaiting; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(answered, kWaiting);
+  for (int i = 0; i < 200 && TrackerClient(address()).devices()[0].waiting_size() > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(TrackerClient(address()).devices()[0].waiting_size(), 0);
+}
+
+TEST_F(OpenTracker, APortThatIsTakenIsASentence) {
+  start();
+  EXPECT_EQ(error_of([&] { Server(bound_, insecure_credentials(kAny), FleetOptions()); }),
+            "cannot listen at " + bound_.text() +
+                ": another program has the port, or the address is not this machine's; choose another "
+                "with --listen");
+}
+
 TEST(CredentialFiles, AnOpenKeyIsRefused) {
   const Authority own;
   const std::string key = own.folder() + "/client.key";
   std::filesystem::permissions(key, std::filesystem::perms(0644));
   EXPECT_EQ(client_error([&] { TrackerClient("127.0.0.1:9190", own.folder()); }),
-            "the private key " + key +
-                " is open to other users of this machine; close it with `chmod 600 " + key + "`");
+            "the private key " + key + " is open to other users of this machine; close it with `chmod 600 " +
+                key + "`");
 }
 
 TEST(Addresses, AreRead) {
@@ -349,8 +440,8 @@ TEST(Addresses, AreRead) {
   EXPECT_TRUE(parse_address("localhost:80").is_loopback());
   EXPECT_FALSE(parse_address("127.evil.example:80").is_loopback());
   EXPECT_FALSE(parse_address("0.0.0.0:80").is_loopback());
-  for (const char* text : {"", ":", ":80", "a:", "a:b", "a:1:2", "a:-1", "a:65536", "a:999999",
-                           "a b:1", "[::1", "[::1]", "[::1]80", "[x]:1", "a/b:1", "unix:/x"})
+  for (const char* text : {"", ":", ":80", "a:", "a:b", "a:1:2", "a:-1", "a:65536", "a:999999", "a b:1",
+                           "[::1", "[::1]", "[::1]80", "[x]:1", "a/b:1", "unix:/x"})
     EXPECT_THROW(parse_address(text), std::runtime_error) << text;
 }
 

@@ -53,7 +53,9 @@ class Trust : public testing::Test {
     EXPECT_EQ(lease_.device().address(), "127.0.0.1:9191");
   }
 
-  std::unique_ptr<Tracker::Stub> stub(const Credentials& credentials) { return stub_for(server_->address(), credentials); }
+  std::unique_ptr<Tracker::Stub> stub(const Credentials& credentials) {
+    return stub_for(server_->address(), credentials);
+  }
   template <class Method, class Request, class Reply>
   Status call(const Credentials& credentials, const Method& method, const Request& request, Reply* reply) {
     return rpc::call(*stub(credentials), method, request, reply);
@@ -82,7 +84,8 @@ class Trust : public testing::Test {
     return call(credentials, &Tracker::Stub::CheckLease, request, reply);
   }
   // The tracker refused the call with this sentence, and wrote it down.
-  void expect_refused(const Status& status, const std::string& sentence, StatusCode code = StatusCode::PERMISSION_DENIED) {
+  void expect_refused(const Status& status, const std::string& sentence,
+                      StatusCode code = StatusCode::PERMISSION_DENIED) {
     EXPECT_EQ(status.error_code(), code);
     EXPECT_EQ(status.error_message(), sentence);
     const std::string log = read_text(audit_path_);
@@ -111,9 +114,10 @@ const std::string kOtherAuthority =
     "certificate verify failed; the caller's certificate is of another authority, or out of date";
 
 TEST_F(Trust, AnAgentAnnouncesItsOwnDeviceAlone) {
-  expect_refused(announce(authority().agent("b"), "a", "liar"),
-                 "the caller's certificate is that of the agent 'b', which does not speak for the device 'a'; "
-                 "leave --name out, or make a certificate with `python -m tc certs add a`");
+  expect_refused(
+      announce(authority().agent("b"), "a", "liar"),
+      "the caller's certificate is that of the agent 'b', which does not speak for the device 'a'; "
+      "leave --name out, or make a certificate with `python -m tc certs add a`");
   DevicesReply reply;
   server_->fleet().list(&reply);
   ASSERT_EQ(reply.devices_size(), 1);
@@ -123,9 +127,10 @@ TEST_F(Trust, AnAgentAnnouncesItsOwnDeviceAlone) {
 
 TEST_F(Trust, AnAgentAsksAboutItsOwnLeasesAlone) {
   CheckLeaseReply reply;
-  expect_refused(check_lease(authority().agent("b"), "a", "ann", &reply),
-                 "the caller's certificate is that of the agent 'b', which does not speak for the device 'a'; "
-                 "leave --name out, or make a certificate with `python -m tc certs add a`");
+  expect_refused(
+      check_lease(authority().agent("b"), "a", "ann", &reply),
+      "the caller's certificate is that of the agent 'b', which does not speak for the device 'a'; "
+      "leave --name out, or make a certificate with `python -m tc certs add a`");
   EXPECT_FALSE(reply.valid());
   const Credentials own = authority().credentials(Role::Agent);
   EXPECT_TRUE(check_lease(own, "a", "ann", &reply).ok());
@@ -137,7 +142,8 @@ TEST_F(Trust, AnAgentAsksAboutItsOwnLeasesAlone) {
 
 TEST_F(Trust, ALeaseIsItsHoldersAlone) {
   const Credentials eve = authority().client("eve");
-  const std::string sentence = "this lease is that of the client 'ann', and the caller is 'eve'; acquire a device of your own";
+  const std::string sentence =
+      "this lease is that of the client 'ann', and the caller is 'eve'; acquire a device of your own";
   Lease lease;
   expect_refused(renew(eve, lease_.token(), &lease), sentence);
   LeaseName name;
@@ -146,7 +152,8 @@ TEST_F(Trust, ALeaseIsItsHoldersAlone) {
   report.set_token(lease_.token());
   Empty empty;
   expect_refused(call(eve, &Tracker::Stub::Release, name, &empty), sentence);
-  for (int i = 0; i < 3; ++i) expect_refused(call(eve, &Tracker::Stub::ReportFailure, report, &empty), sentence);
+  for (int i = 0; i < 3; ++i)
+    expect_refused(call(eve, &Tracker::Stub::ReportFailure, report, &empty), sentence);
 }
 
 TEST_F(Trust, ReplaysAreRefused) {
@@ -159,8 +166,9 @@ TEST_F(Trust, ReplaysAreRefused) {
   // A token from before, and one that was given back.
   const Credentials ann = authority().credentials(Role::Client);
   Lease lease;
-  const std::string ended = "this lease has ended: it was not renewed in time, its device failed or went away, or the tracker was "
-                            "started anew; acquire a device again";
+  const std::string ended =
+      "this lease has ended: it was not renewed in time, its device failed or went away, or the tracker was "
+      "started anew; acquire a device again";
   expect_refused(renew(ann, lease_.token(), &lease), ended, StatusCode::NOT_FOUND);
   ASSERT_TRUE(acquire(ann, &lease_).ok());
   LeaseName name;
@@ -180,24 +188,29 @@ TEST_F(Trust, ReplaysAreRefused) {
 TEST_F(Trust, CertificatesWithoutANameAreRefused) {
   const std::string folder = authority().issue({Role::Client, ""});
   EXPECT_EQ(error_of([&] { load_credentials(folder, Role::Client); }),
-            "the certificate " + folder + "/client.pem has no name in it, as those of earlier versions; issue new "
-            "ones with `python -m tc certs init` where the authority's key is, and copy the files here");
+            "the certificate " + folder +
+                "/client.pem has no name in it, as those of earlier versions; issue new "
+                "ones with `python -m tc certs init` where the authority's key is, and copy the files here");
   Lease lease;
-  expect_refused(acquire(unchecked_credentials(folder, Role::Client), &lease),
-                 "the caller's certificate has no name in it, as those of earlier versions; issue new ones with "
-                 "`python -m tc certs init` where the authority's key is, and copy the files");
+  expect_refused(
+      acquire(unchecked_credentials(folder, Role::Client), &lease),
+      "the caller's certificate has no name in it, as those of earlier versions; issue new ones with "
+      "`python -m tc certs init` where the authority's key is, and copy the files");
 }
 
 TEST_F(Trust, ARenamedCertificateIsStillWhatItIs) {
   const std::string folder = authority().issue({Role::Client, "ann"});
   for (const char* end : {".pem", ".key"})
     std::filesystem::copy(folder + "/client" + end, folder + "/agent" + end);
-  EXPECT_EQ(error_of([&] { load_credentials(folder, Role::Agent); }),
-            "the certificate " + folder + "/agent.pem is that of the client 'ann', and this program is an agent; issue "
-            "one for it with `python -m tc certs init` where the authority's key is, and copy the files here");
-  expect_refused(announce(unchecked_credentials(folder, Role::Agent), "a", "liar"),
-                 "this call needs the certificate of an agent, and the caller's is that of the client 'ann'; use the "
-                 "files agent.pem and agent.key of `python -m tc certs init`");
+  EXPECT_EQ(
+      error_of([&] { load_credentials(folder, Role::Agent); }),
+      "the certificate " + folder +
+          "/agent.pem is that of the client 'ann', and this program is an agent; issue "
+          "one for it with `python -m tc certs init` where the authority's key is, and copy the files here");
+  expect_refused(
+      announce(unchecked_credentials(folder, Role::Agent), "a", "liar"),
+      "this call needs the certificate of an agent, and the caller's is that of the client 'ann'; use the "
+      "files agent.pem and agent.key of `python -m tc certs init`");
 }
 
 TEST_F(Trust, RevokedCertificatesAreRefusedWhileTheTrackerRuns) {
@@ -212,10 +225,13 @@ TEST_F(Trust, RevokedCertificatesAreRefusedWhileTheTrackerRuns) {
   EXPECT_TRUE(devices().ok());
   revoke(authority().folder(), folder, Role::Client);
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
-  expect_refused(devices(), "the caller's certificate of the client 'bob' is revoked (serial " + bob.own.serial +
+  expect_refused(devices(), "the caller's certificate of the client 'bob' is revoked (serial " +
+                                bob.own.serial +
                                 "); issue another with `python -m tc certs add bob --role client`");
   // Others are not concerned, and another one of that name is not either.
-  EXPECT_TRUE(call(authority().client("bob"), &Tracker::Stub::Devices, devices_request(), std::make_unique<DevicesReply>().get()).ok());
+  EXPECT_TRUE(call(authority().client("bob"), &Tracker::Stub::Devices, devices_request(),
+                   std::make_unique<DevicesReply>().get())
+                  .ok());
   // A list that cannot be understood is not taken.
   testing::internal::CaptureStderr();
   std::ofstream(authority().folder() + "/revoked.txt") << "# remark\n\nnonsense\n";
@@ -223,8 +239,10 @@ TEST_F(Trust, RevokedCertificatesAreRefusedWhileTheTrackerRuns) {
   EXPECT_EQ(devices().error_code(), StatusCode::PERMISSION_DENIED);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(has(said, "the list from before stays in use: the list of revoked certificates")) << said;
-  EXPECT_TRUE(has(said, "has no serial number in line 3; `python -m tc certs revoke NAME` writes it")) << said;
-  EXPECT_TRUE(has(error_of([&] { Keyring keyring(authority().credentials(Role::Tracker)); }), "has no serial number"));
+  EXPECT_TRUE(has(said, "has no serial number in line 3; `python -m tc certs revoke NAME` writes it"))
+      << said;
+  EXPECT_TRUE(has(error_of([&] { Keyring keyring(authority().credentials(Role::Tracker)); }),
+                  "has no serial number"));
 }
 
 TEST_F(Trust, ARevokedAgentIsNotAnnounced) {
@@ -232,8 +250,8 @@ TEST_F(Trust, ARevokedAgentIsNotAnnounced) {
   const Credentials stolen = load_credentials(folder, Role::Agent);
   revoke(authority().folder(), folder, Role::Agent);
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
-  const std::string sentence = "the caller's certificate of the agent 'a' is revoked (serial " + stolen.own.serial +
-                               "); issue another with `python -m tc certs add a`";
+  const std::string sentence = "the caller's certificate of the agent 'a' is revoked (serial " +
+                               stolen.own.serial + "); issue another with `python -m tc certs add a`";
   expect_refused(announce(stolen, "a", "liar"), sentence);
   CheckLeaseReply reply;
   expect_refused(check_lease(stolen, "a", "ann", &reply), sentence);
@@ -265,7 +283,8 @@ TEST_F(Trust, ACertificateThatEndsUnderWayIsRefused) {
   };
   EXPECT_EQ(devices().error_message(), "");
   std::this_thread::sleep_for(std::chrono::seconds(4));
-  expect_refused(devices(), "the caller's certificate of the client 'bob' ended on " + day_of(brief.own.ends) +
+  expect_refused(devices(), "the caller's certificate of the client 'bob' ended on " +
+                                day_of(brief.own.ends) +
                                 "; issue another with `python -m tc certs add bob --role client`");
 }
 
@@ -286,7 +305,8 @@ TEST_F(Trust, ACertificateForgedWithAnotherOnesKeyIsRefused) {
   // An agent's key signs a certificate for another device: it is no authority.
   const std::string folder = authority().issue({Role::Agent, "b"});
   const std::string script =
-      "cd " + folder + " && openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout f.key "
+      "cd " + folder +
+      " && openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout f.key "
       "-out f.csr -subj /CN=tc-agent && echo subjectAltName=URI:tc://agent/a >names && openssl x509 -req "
       "-in f.csr -CA agent.pem -CAkey agent.key -set_serial 7 -days 9 -extfile names -out f.pem && "
       "cat agent.pem >>f.pem && mv f.pem agent.pem && mv f.key agent.key";
@@ -304,8 +324,8 @@ TEST_F(Trust, CallersWithoutACertificateAreRefused) {
 
 // What a server offers to a new connection.
 std::string serial_at(const Address& address) {
-  const std::string command = "openssl s_client -connect " + address.text() +
-                              " </dev/null 2>/dev/null | openssl x509 -noout -serial";
+  const std::string command =
+      "openssl s_client -connect " + address.text() + " </dev/null 2>/dev/null | openssl x509 -noout -serial";
   FILE* pipe = popen(command.c_str(), "r");
   char line[100] = "";
   if (fgets(line, sizeof line, pipe) == nullptr) line[0] = 0;
@@ -364,9 +384,13 @@ TEST(Rotation, TheEndIsSaidAMonthAhead) {
   const std::string folder = own.issue({Role::Client, "ann", "-1 days", "11 days"});
   const Credentials soon = load_credentials(folder, Role::Client);
   const std::string text = expiry_warning(soon);
-  EXPECT_TRUE(has(text, "the certificate " + folder + "/client.pem ends on " + day_of(soon.own.ends) + ", in 1")) << text;
-  EXPECT_TRUE(has(text, " days; issue another with `python -m tc certs init` where the authority's key is, and copy "
-                        "the files here"))
+  EXPECT_TRUE(
+      has(text, "the certificate " + folder + "/client.pem ends on " + day_of(soon.own.ends) + ", in 1"))
+      << text;
+  EXPECT_TRUE(
+      has(text,
+          " days; issue another with `python -m tc certs init` where the authority's key is, and copy "
+          "the files here"))
       << text;
 }
 
@@ -412,11 +436,13 @@ TEST(LeasedDevice, IsTheOneThatWasLeased) {
     });
   };
   EXPECT_EQ(acquire_at(other.address()),
-            "the agent 'a' at " + other.address() + " is not the device that was leased: its certificate has another "
-            "name; see that each board has the certificate that `python -m tc certs add` made for it");
+            "the agent 'a' at " + other.address() +
+                " is not the device that was leased: its certificate has another "
+                "name; see that each board has the certificate that `python -m tc certs add` made for it");
   EXPECT_EQ(acquire_at(same.address()), "");
   revoke(own.folder(), folder, Role::Agent);
-  EXPECT_TRUE(has(acquire_at(revoked.address()), "is not to be trusted: its certificate of the agent 'a' is revoked"));
+  EXPECT_TRUE(has(acquire_at(revoked.address()),
+                  "is not to be trusted: its certificate of the agent 'a' is revoked"));
 }
 
 // Measures nothing, quickly.
@@ -458,13 +484,14 @@ TEST_F(Trust, AnAgentServesTheHolderOfItsLeaseAlone) {
   EXPECT_EQ(missing(authority().client("eve"), lease.token()), refused);
   EXPECT_EQ(missing(ann, lease_.token()), refused) << "the lease of another device";
   EXPECT_EQ(missing(ann, std::string(64, '0')), refused);
-  EXPECT_EQ(missing(authority().agent("c"), lease.token()),
-            "this call needs the certificate of a client, and the caller's is that of the agent 'c'; use the files "
-            "client.pem and client.key of `python -m tc certs init`");
+  EXPECT_EQ(
+      missing(authority().agent("c"), lease.token()),
+      "this call needs the certificate of a client, and the caller's is that of the agent 'c'; use the files "
+      "client.pem and client.key of `python -m tc certs init`");
   EXPECT_EQ(missing(ann, lease.token()), "");
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(has(said, "refused Missing of 'eve' from ipv4:127.0.0.1:")) << said;
-  EXPECT_TRUE(has(said, "refused Missing of 'ann' from ipv4:127.0.0.1:")) << said;   // with leases of others
+  EXPECT_TRUE(has(said, "refused Missing of 'ann' from ipv4:127.0.0.1:")) << said;  // with leases of others
   EXPECT_TRUE(has(said, "refused Missing of 'c' from ipv4:127.0.0.1:")) << said;
   LeaseName name;
   name.set_token(lease.token());
@@ -502,7 +529,8 @@ TEST(AuditLog, EscapesAppendsAndRotates) {
     log.write("left", {});
   }
   const std::string text = read_text(path);
-  EXPECT_TRUE(has(text, "\"event\": \"leased\", \"client\": \"e\\u001b[2J\\u000a\\u0022\\u005c\\u00ffxxx")) << text;
+  EXPECT_TRUE(has(text, "\"event\": \"leased\", \"client\": \"e\\u001b[2J\\u000a\\u0022\\u005c\\u00ffxxx"))
+      << text;
   EXPECT_FALSE(has(text, "empty"));
   EXPECT_TRUE(has(text, "x...\"}\n{\"time\": \"20")) << text;
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
@@ -512,9 +540,10 @@ TEST(AuditLog, EscapesAppendsAndRotates) {
   EXPECT_TRUE(has(read_text(path), "\"199\""));
   EXPECT_TRUE(std::filesystem::exists(path + ".3"));
   EXPECT_FALSE(std::filesystem::exists(path + ".4"));
-  EXPECT_TRUE(has(error_of([] { tracker::AuditLog("/nowhere/audit"); }),
-                  "the audit log /nowhere/audit cannot be appended to (No such file or directory); name another file "
-                  "with --audit-log"));
+  EXPECT_TRUE(
+      has(error_of([] { tracker::AuditLog("/nowhere/audit"); }),
+          "the audit log /nowhere/audit cannot be appended to (No such file or directory); name another file "
+          "with --audit-log"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-/* The board of the example (runtime/bare) as a process of Linux that links no library: for emulators of programs. */
+/* The board of the example (runtime/bare) as a process of Linux that links no library: for emulators of
+ * programs. */
 #include "runtime/bare/board.h"
 
 #define STRING(value) #value
@@ -16,9 +17,11 @@ __asm__(".bss\n.balign 64\n.globl stack_begin\nstack_begin: .zero " TEXT(STACK_B
 
 enum {
 #if defined(__x86_64__)
-  kWrite = 1, kExit = 60
+  kWrite = 1,
+  kExit = 60
 #else
-  kWrite = 64, kExit = 93
+  kWrite = 64,
+  kExit = 93
 #endif
 };
 
@@ -39,7 +42,10 @@ static long call_system(long number, long first, long second, long third) {
   return x0;
 #else
   long result;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(first), "S"(second), "d"(third) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(first), "S"(second), "d"(third)
+                   : "rcx", "r11", "memory");
   return result;
 #endif
 }
@@ -57,6 +63,7 @@ _Noreturn void board_finish(int failed) {
 _Noreturn void begin(void);
 _Noreturn void begin(void) {
   unsigned char* here = __builtin_frame_address(0);
-  for (volatile unsigned int* at = (unsigned int*)stack_begin; (unsigned char*)at < here - 256; ++at) *at = (unsigned int)STACK_FILL;
+  for (volatile unsigned int* at = (unsigned int*)stack_begin; (unsigned char*)at < here - 256; ++at)
+    *at = (unsigned int)STACK_FILL;
   board_finish(example_main());
 }

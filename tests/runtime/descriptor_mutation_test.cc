@@ -1,6 +1,7 @@
-// Descriptors with wrong fields: each field that is no address is drawn anew from a fixed seed (TC_SEED, TC_MUTATIONS), the
-// model is opened, asked for everything, bound to drawn shapes. The runtime refuses it in a sentence or takes it; it never
-// reads past a table or allocates what the machine has not. Tables are as long as any count that the runtime takes.
+// Descriptors with wrong fields: each field that is no address is drawn anew from a fixed seed (TC_SEED,
+// TC_MUTATIONS), the model is opened, asked for everything, bound to drawn shapes. The runtime refuses it in
+// a sentence or takes it; it never reads past a table or allocates what the machine has not. Tables are as
+// long as any count that the runtime takes.
 #include <cstdlib>
 #include <iterator>
 #include <random>
@@ -41,7 +42,23 @@ class MutatedModel {
   const tc_descriptor& descriptor() const { return descriptor_; }
   size_t pick(size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(random_); }
   int64_t number() {
-    const int64_t known[] = {0, 1, -1, -2, 2, 3, 7, 16, 17, 1000, 1 << 20, INT32_MAX, INT32_MIN, int64_t{1} << 40, int64_t{1} << 47, INT64_MAX, INT64_MIN};
+    const int64_t known[] = {0,
+                             1,
+                             -1,
+                             -2,
+                             2,
+                             3,
+                             7,
+                             16,
+                             17,
+                             1000,
+                             1 << 20,
+                             INT32_MAX,
+                             INT32_MIN,
+                             int64_t{1} << 40,
+                             int64_t{1} << 47,
+                             INT64_MAX,
+                             INT64_MIN};
     return known[pick(std::size(known))];
   }
 
@@ -49,12 +66,16 @@ class MutatedModel {
   static constexpr int kPorts = 32;
 
   // Counts within what the tables have, or beyond what the runtime takes.
-  int32_t count() { return pick(2) ? static_cast<int32_t>(pick(kPorts)) : pick(2) ? -1 - static_cast<int32_t>(pick(100)) : INT32_MAX; }
+  int32_t count() {
+    return pick(2)   ? static_cast<int32_t>(pick(kPorts))
+           : pick(2) ? -1 - static_cast<int32_t>(pick(100))
+                     : INT32_MAX;
+  }
 
   void mutate() {
     tc_port& port = pick(2) ? inputs_[pick(3)] : outputs_[pick(3)];
     tc_dim& dim = (pick(2) ? input_dims_ : output_dims_)[pick(3)][pick(3)];
-    switch (pick(19)) {
+    switch (pick(20)) {
       case 0: descriptor_.magic = static_cast<uint32_t>(number()); break;
       case 1: descriptor_.abi_version = static_cast<uint32_t>(number()); break;
       case 2: descriptor_.struct_size = static_cast<uint64_t>(number()); break;
@@ -64,10 +85,17 @@ class MutatedModel {
       case 6: descriptor_.step_count = count() % kPorts; break;
       case 7: descriptor_.scratch_bytes = number(); break;
       case 17: descriptor_.first_scratch_bytes = number(); break;
+      case 18:
+        for (int32_t& pair : pairs_)
+          pair = static_cast<int32_t>(pick(2) ? pick(4) : static_cast<size_t>(number()));
+        descriptor_.in_place = pairs_;
+        break;
       case 8: descriptor_.constant_bytes = number(); break;
       case 9: descriptor_.default_threads = static_cast<int32_t>(number()); break;
       case 10: port.dtype = static_cast<int32_t>(pick(2) ? pick(20) : static_cast<size_t>(number())); break;
-      case 11: port.rank = static_cast<int32_t>(pick(2) ? pick(TC_MAX_RANK + 2) : static_cast<size_t>(number())); break;
+      case 11:
+        port.rank = static_cast<int32_t>(pick(2) ? pick(TC_MAX_RANK + 2) : static_cast<size_t>(number()));
+        break;
       case 12: port.name = nullptr; break;
       case 13: port.dims = nullptr; break;
       case 14: dim.value = number(); break;
@@ -91,6 +119,7 @@ class MutatedModel {
   tc_port inputs_[kPorts], outputs_[kPorts];
   tc_symbol symbols_[kPorts];
   const char* steps_[kPorts];
+  int32_t pairs_[kPorts] = {};
   int64_t arena_ = 64;
 };
 
@@ -110,6 +139,7 @@ void ask(const tc_model* model) {
   port.struct_size = sizeof port;
   for (int32_t i = 0; i <= tc_model_input_count(model); ++i) tc_model_input_info(model, i, &port);
   for (int32_t i = 0; i <= tc_model_output_count(model); ++i) tc_model_output_info(model, i, &port);
+  for (int32_t i = 0; i <= tc_model_output_count(model); ++i) tc_model_output_in_place(model, i);
   for (int32_t i = 0; i <= info.symbol_count; ++i) tc_model_symbol_info(model, i, nullptr, nullptr, nullptr);
   for (int32_t i = 0; i <= info.step_count; ++i) tc_model_step_name(model, i);
 }
@@ -138,7 +168,8 @@ void bind(MutatedModel& mutated, tc_model* model) {
   int64_t sizes[TC_MAX_RANK];
   int32_t rank = 0;
   uint64_t bytes = 0;
-  for (int32_t i = 0; i <= tc_model_output_count(model); ++i) tc_context_output_shape(context, i, sizes, &rank, &bytes);
+  for (int32_t i = 0; i <= tc_model_output_count(model); ++i)
+    tc_context_output_shape(context, i, sizes, &rank, &bytes);
   EXPECT_LE(bytes, uint64_t{1} << 47);
 }
 

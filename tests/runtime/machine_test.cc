@@ -41,6 +41,7 @@ TEST(Machine, FeaturesAreThoseOfTheSystem) {
   }
   ASSERT_FALSE(flags.empty());
   // Our name (LLVM's), the system's. Not rdseed: systems hide it where they do not trust its numbers (Zen 5).
+  // clang-format off
   const std::pair<const char*, const char*> rows[] = {
       {"sse2", "sse2"}, {"ssse3", "ssse3"}, {"sse4.1", "sse4_1"}, {"sse4.2", "sse4_2"},
       {"popcnt", "popcnt"}, {"avx", "avx"}, {"avx2", "avx2"}, {"fma", "fma"}, {"f16c", "f16c"},
@@ -53,6 +54,7 @@ TEST(Machine, FeaturesAreThoseOfTheSystem) {
       {"avx512fp16", "avx512_fp16"}, {"avxvnni", "avx_vnni"}, {"amx-tile", "amx_tile"},
       {"amx-int8", "amx_int8"}, {"amx-bf16", "amx_bf16"}, {"gfni", "gfni"}, {"vaes", "vaes"},
       {"vpclmulqdq", "vpclmulqdq"}, {"sha", "sha_ni"}, {"adx", "adx"}};
+  // clang-format on
   for (const auto& [name, flag] : rows) {
     char missing[160] = "";
     EXPECT_EQ(has_features(name, missing, sizeof missing), flags.count(flag) > 0) << name;

@@ -24,8 +24,7 @@ Result run(const std::string& program, const std::string& arguments) {
   FILE* pipe = popen((program + " " + arguments + " 2>&1").c_str(), "r");
   Result result{-1, ""};
   std::array<char, 4096> part;
-  while (const size_t size = fread(part.data(), 1, part.size(), pipe))
-    result.text.append(part.data(), size);
+  while (const size_t size = fread(part.data(), 1, part.size(), pipe)) result.text.append(part.data(), size);
   const int status = pclose(pipe);
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
   return result;
@@ -55,8 +54,7 @@ class Main : public testing::TestWithParam<const char*> {
 
   std::string file(const std::string& name) const { return folder_ + "/" + name; }
 
-  void save(const std::string& name, int32_t dtype, const std::vector<int64_t>& dims,
-            const void* data) {
+  void save(const std::string& name, int32_t dtype, const std::vector<int64_t>& dims, const void* data) {
     NpyArray array;
     array.dtype = dtype;
     array.rank = static_cast<int32_t>(dims.size());
@@ -67,9 +65,7 @@ class Main : public testing::TestWithParam<const char*> {
   }
 
   Result run_with(const std::string& arguments) const { return run(GetParam(), arguments); }
-  std::string inputs() const {
-    return "--input x=" + file("x.npy") + " --input=y=" + file("y.npy") + " ";
-  }
+  std::string inputs() const { return "--input x=" + file("x.npy") + " --input=y=" + file("y.npy") + " "; }
   void expect(const std::string& arguments, int code, const std::string& text) const {
     const Result result = run_with(arguments);
     EXPECT_EQ(result.code, code) << result.text;
@@ -80,8 +76,7 @@ class Main : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Main, ReadsRunsWrites) {
-  const Result result =
-      run_with(inputs() + "--output-dir " + file("out") + " --repeat 3 --threads 2");
+  const Result result = run_with(inputs() + "--output-dir " + file("out") + " --repeat 3 --threads 2");
   ASSERT_EQ(result.code, 0) << result.text;
   EXPECT_TRUE(contains(result.text, "model  fake for x86-64-v9, 2 threads\n")) << result.text;
   EXPECT_TRUE(contains(result.text, "input  x: f32 [5, 3] from ")) << result.text;
@@ -91,8 +86,7 @@ TEST_P(Main, ReadsRunsWrites) {
   char why[256];
   ASSERT_TRUE(read_npy(file("out/z.npy").c_str(), &z, why, sizeof why)) << why;
   ASSERT_EQ(z.bytes, 60u);
-  for (int i = 0; i < 15; ++i)
-    EXPECT_EQ(static_cast<float*>(z.data)[i], static_cast<float>(i) + 20.5f);
+  for (int i = 0; i < 15; ++i) EXPECT_EQ(static_cast<float*>(z.data)[i], static_cast<float>(i) + 20.5f);
   free(z.data);
   ASSERT_TRUE(read_npy(file("out/shape.npy").c_str(), &z, why, sizeof why)) << why;
   EXPECT_EQ(static_cast<int64_t*>(z.data)[0], 5);
@@ -104,10 +98,13 @@ TEST_P(Main, PrintsJson) {
   ASSERT_EQ(result.code, 0) << result.text;
   const std::string start =
       "{\"model\": \"fake\", \"target\": \"x86-64-v9\", \"threads\": 1, \"repeat\": 1, \"inputs\": "
-      "[{\"name\": \"x\", \"dtype\": \"f32\", \"shape\": [5, 3], \"file\": \"" + file("x.npy");
+      "[{\"name\": \"x\", \"dtype\": \"f32\", \"shape\": [5, 3], \"file\": \"" +
+      file("x.npy");
   EXPECT_EQ(result.text.substr(0, start.size()), start);
-  EXPECT_TRUE(contains(result.text, "\"memory\": {\"constants\": 64, \"arena\": 120, "
-                                    "\"scratch\": 64}, \"min_ms\": ")) << result.text;
+  EXPECT_TRUE(contains(result.text,
+                       "\"memory\": {\"constants\": 64, \"arena\": 120, "
+                       "\"scratch\": 64}, \"min_ms\": "))
+      << result.text;
   EXPECT_TRUE(contains(result.text, "{\"label\": \"reverse\", \"ms\": ")) << result.text;
 }
 
@@ -117,8 +114,7 @@ TEST_P(Main, WrongInputs) {
          "input 'y': axis 0 ('batch') is 3, but axis 0 of input 'x' makes 'batch' 5");
   expect(x + "--input y=" + file("four.npy"), 1,
          "input 'y': axis 0 ('batch') is 4, but axis 0 of input 'x' makes 'batch' 5");
-  expect(x + "--input y=" + file("f64.npy"), 1,
-         "holds f64 [5, 3]; expected f32 [batch, 3]");
+  expect(x + "--input y=" + file("f64.npy"), 1, "holds f64 [5, 3]; expected f32 [batch, 3]");
   expect(x + "--input y=" + file("none.npy"), 1,
          "none.npy: it cannot be opened: No such file or directory; expected f32 [batch, 3]");
   expect(inputs() + "--output-dir /nonexistent/folder", 1, "the folder cannot be made");
@@ -147,8 +143,10 @@ TEST(RunModel, MeasuresAnArtefact) {
   Result result = run(program, "batch=1000 --threads 2 --repeat 3");
   EXPECT_EQ(result.code, 0) << result.text;
   EXPECT_TRUE(contains(result.text, "{\"model\": \"fake\", \"threads\": 2, \"min_ms\": "));
-  EXPECT_TRUE(contains(result.text, "\"constants\": 64, \"arena\": 24000, \"scratch\": 128, "
-                                    "\"inputs_outputs\": 38016, \"peak\": ")) << result.text;
+  EXPECT_TRUE(contains(result.text,
+                       "\"constants\": 64, \"arena\": 24000, \"scratch\": 128, "
+                       "\"inputs_outputs\": 38016, \"peak\": "))
+      << result.text;
   result = run(program, "");
   EXPECT_EQ(result.code, 1);
   EXPECT_EQ(result.text, "run_model: give batch=VALUE\n");
@@ -167,8 +165,10 @@ TEST(MissingInstructions, RiscVVectors) {
   EXPECT_TRUE(contains(result.text, "the CPU feature 'v', which this machine lacks")) << result.text;
   result = run("qemu-riscv64 -cpu rv64,v=true,vlen=128", program);
   EXPECT_EQ(result.code, 3) << result.text;
-  EXPECT_TRUE(contains(result.text, "the CPU feature 'zvl256b', and this machine's vector "
-                                    "registers have 128 bits")) << result.text;
+  EXPECT_TRUE(contains(result.text,
+                       "the CPU feature 'zvl256b', and this machine's vector "
+                       "registers have 128 bits"))
+      << result.text;
   result = run("qemu-riscv64 -cpu rv64,v=true,vlen=256", program);
   EXPECT_EQ(result.code, 0) << result.text;
 }

@@ -2,6 +2,8 @@
 #include "runtime/npy.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -20,8 +22,7 @@ std::string numpy_file() {
   header += '\n';
   std::string bytes("\x93NUMPY\x01\x00\x76\x00", 10);
   bytes += header;
-  for (float value : {0.f, 1.f, 2.f, 3.f, 4.f, 5.f})
-    bytes.append(reinterpret_cast<const char*>(&value), 4);
+  for (float value : {0.f, 1.f, 2.f, 3.f, 4.f, 5.f}) bytes.append(reinterpret_cast<const char*>(&value), 4);
   return bytes;
 }
 
@@ -97,19 +98,16 @@ TEST(Npy, EmptyArray) {
 TEST(Npy, SaysWhatIsWrong) {
   const std::string data(24, 'x');
   const auto of = [&](const std::string& type, const std::string& order, const std::string& shape) {
-    return refusal(with_header("{'descr': " + type + ", 'fortran_order': " + order +
-                               ", 'shape': " + shape + ", }\n", data));
+    return refusal(with_header(
+        "{'descr': " + type + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }\n", data));
   };
   EXPECT_EQ(of("'<f4'", "False", "(6,)"), "");
   EXPECT_EQ(of("'<f4'", "True", "(6,)"), "");
   EXPECT_EQ(of("\"<f4\"", "False", "(2L, 3L)"), "");
-  EXPECT_EQ(of("'<f4'", "False", "(7,)"),
-            "its header promises 28 bytes of elements, 24 are there");
+  EXPECT_EQ(of("'<f4'", "False", "(7,)"), "its header promises 28 bytes of elements, 24 are there");
   EXPECT_EQ(of("'<f4'", "False", "()"), "its header promises 4 bytes of elements, 24 are there");
-  EXPECT_EQ(of("'<f4'", "True", "(2, 3)"),
-            "it is in Fortran order; save numpy.ascontiguousarray(x)");
-  EXPECT_EQ(of("'>f4'", "False", "(6,)"),
-            "its elements ('>f4') are big-endian; save it little-endian");
+  EXPECT_EQ(of("'<f4'", "True", "(2, 3)"), "it is in Fortran order; save numpy.ascontiguousarray(x)");
+  EXPECT_EQ(of("'>f4'", "False", "(6,)"), "its elements ('>f4') are big-endian; save it little-endian");
   EXPECT_EQ(of("'<c8'", "False", "(3,)"), "its element type '<c8' is not one that models take");
   EXPECT_EQ(of("[('a', '<f4')]", "False", "(6,)"), "its element type is not one that models take");
   EXPECT_EQ(of("'<f4'", "Maybe", "(6,)"), "its header is damaged");
@@ -118,11 +116,9 @@ TEST(Npy, SaysWhatIsWrong) {
   EXPECT_EQ(of("'<f4'", "False", "(4294967296, 4294967296)"), "its shape is too large");
   EXPECT_EQ(of("'<f4'", "False", "(4294967296, 4294967296, 0)"),
             "its header promises 0 bytes of elements, 24 are there");
-  EXPECT_EQ(of("'<f4'", "False", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,6)"),
-            "it has more than 16 dimensions");
+  EXPECT_EQ(of("'<f4'", "False", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,6)"), "it has more than 16 dimensions");
   EXPECT_EQ(refusal(with_header("{'shape': (6,), }", data)), "its header is damaged");
-  EXPECT_EQ(refusal(with_header("{'colour': 'red'}", data)),
-            "its header has the unknown key 'colour'");
+  EXPECT_EQ(refusal(with_header("{'colour': 'red'}", data)), "its header has the unknown key 'colour'");
   EXPECT_EQ(refusal("not numpy at all"), "it is no .npy file");
   EXPECT_EQ(refusal(""), "it is no .npy file");
   std::string future = numpy_file();
@@ -140,8 +136,7 @@ TEST(Npy, SaysWhatIsWrong) {
 
 TEST(Npy, EveryTruncationIsRefused) {
   const std::string bytes = numpy_file();
-  for (size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_NE(refusal(bytes.substr(0, size)), "") << size;
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_NE(refusal(bytes.substr(0, size)), "") << size;
 }
 
 TEST(Npy, SurvivesRandomDamage) {
@@ -161,6 +156,24 @@ TEST(Npy, SurvivesRandomDamage) {
   }
   EXPECT_GT(read, 0);
   EXPECT_LT(read, 3000);
+}
+
+TEST(Npy, WaitsForNoPipe) {
+  const std::string path = testing::TempDir() + "/pipe.npy";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  NpyArray array;
+  char why[512] = "";
+  for (const char* each : {path.c_str(), "/dev/zero"}) {
+    EXPECT_FALSE(read_npy(each, &array, why, sizeof why));
+    EXPECT_STREQ(why, "it is no regular file; write what comes out of it to one, and give that");
+  }
+}
+
+TEST(Npy, ReasonsHaveNothingThatCannotBeSeen) {
+  EXPECT_EQ(refusal(with_header("{'\x1b[2J\n': 1, }")), R"(its header has the unknown key '\x1b[2J\n')");
+  EXPECT_EQ(refusal(with_header("{'descr': '\xff\x1b', 'fortran_order': False, 'shape': (), }")),
+            R"(its element type '\xff\x1b' is not one that models take)");
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ static void check(tc_status status) {
 }
 
 static enum element_kind kind_of(int32_t dtype) {
-  return dtype == TC_F32 || dtype == TC_F64 || dtype == TC_F16 || dtype == TC_BF16 ? FLOATS
-                                                                                   : INTEGERS;
+  return dtype == TC_F32 || dtype == TC_F64 || dtype == TC_F16 || dtype == TC_BF16 ? FLOATS : INTEGERS;
 }
 
 int main(int count, char** arguments) {
@@ -45,9 +44,8 @@ int main(int count, char** arguments) {
   for (i = 0; i < input_count; ++i) {
     check(tc_model_input_info(model, i, &port));
     for (axis = 0; axis < port.rank; ++axis)
-      dims[i][axis] = port.dims[axis] >= 0
-                          ? port.dims[axis]
-                          : symbol_value(port.symbols[axis], count, arguments);
+      dims[i][axis] =
+          port.dims[axis] >= 0 ? port.dims[axis] : symbol_value(port.symbols[axis], count, arguments);
     shapes[i].dims = dims[i];
     shapes[i].rank = port.rank;
   }
@@ -57,8 +55,7 @@ int main(int count, char** arguments) {
     check(tc_model_input_info(model, i, &port));
     check(tc_context_input_shape(context, i, NULL, NULL, &inputs[i].bytes));
     io_bytes += inputs[i].bytes;
-    inputs[i].data =
-        seeded_data(inputs[i].bytes, (uint64_t)tc_dtype_size(port.dtype), kind_of(port.dtype));
+    inputs[i].data = seeded_data(inputs[i].bytes, (uint64_t)tc_dtype_size(port.dtype), kind_of(port.dtype));
   }
   for (i = 0; i < output_count; ++i) {
     check(tc_context_output_shape(context, i, NULL, NULL, &outputs[i].bytes));
@@ -75,11 +72,12 @@ int main(int count, char** arguments) {
     if (time < best) best = time;
   }
   check(tc_context_memory(context, &memory));
-  printf("{\"model\": \"%s\", \"threads\": %d, \"min_ms\": %.6f, \"constants\": %lld, "
-         "\"arena\": %lld, \"scratch\": %lld, \"inputs_outputs\": %llu, \"peak\": %lld}\n",
-         info.model, (int)tc_context_threads_used(context), best, (long long)memory.constant_bytes,
-         (long long)memory.arena_bytes, (long long)memory.scratch_bytes,
-         (unsigned long long)io_bytes, peak_bytes());
+  printf(
+      "{\"model\": \"%s\", \"threads\": %d, \"min_ms\": %.6f, \"constants\": %lld, "
+      "\"arena\": %lld, \"scratch\": %lld, \"inputs_outputs\": %llu, \"peak\": %lld}\n",
+      info.model, (int)tc_context_threads_used(context), best, (long long)memory.constant_bytes,
+      (long long)memory.arena_bytes, (long long)memory.scratch_bytes, (unsigned long long)io_bytes,
+      peak_bytes());
   for (i = 0; i < input_count; ++i) free((void*)inputs[i].data);
   for (i = 0; i < output_count; ++i) free(outputs[i].data);
   tc_context_destroy(context);

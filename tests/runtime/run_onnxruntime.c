@@ -34,8 +34,7 @@ static uint64_t size_of(ONNXTensorElementDataType type) {
 }
 
 static enum element_kind kind_of(ONNXTensorElementDataType type) {
-  return type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT ||
-                 type == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE ||
+  return type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT || type == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE ||
                  type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16 ||
                  type == ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16
              ? FLOATS
@@ -54,8 +53,8 @@ static uint64_t tensor_bytes(const OrtValue* value) {
 }
 
 /* A seeded tensor for input `index`. */
-static OrtValue* make_input(const OrtSession* session, size_t index, int count, char** arguments,
-                            void** data, uint64_t* bytes) {
+static OrtValue* make_input(const OrtSession* session, size_t index, int count, char** arguments, void** data,
+                            uint64_t* bytes) {
   OrtTypeInfo* type_info;
   const OrtTensorTypeAndShapeInfo* info;
   ONNXTensorElementDataType type;
@@ -78,8 +77,7 @@ static OrtValue* make_input(const OrtSession* session, size_t index, int count, 
   }
   *data = seeded_data(*bytes, size_of(type), kind_of(type));
   check(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory));
-  check(api->CreateTensorWithDataAsOrtValue(memory, *data, (size_t)*bytes, dims, rank, type,
-                                            &value));
+  check(api->CreateTensorWithDataAsOrtValue(memory, *data, (size_t)*bytes, dims, rank, type, &value));
   api->ReleaseMemoryInfo(memory);
   api->ReleaseTypeInfo(type_info);
   return value;
@@ -98,8 +96,7 @@ int main(int count, char** arguments) {
   uint64_t io_bytes = 0, bytes;
   double best = 1e300;
 
-  if (count < 2)
-    stop("usage: run_onnxruntime MODEL.onnx [--threads N] [--repeat N] [SYMBOL=VALUE ...]");
+  if (count < 2) stop("usage: run_onnxruntime MODEL.onnx [--threads N] [--repeat N] [SYMBOL=VALUE ...]");
   repeat = option_value("--repeat", count, arguments);
   threads = option_value("--threads", count, arguments);
   api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
@@ -125,19 +122,18 @@ int main(int count, char** arguments) {
     const double begin = now_ms();
     double time;
     for (i = 0; i < output_count; ++i) outputs[i] = NULL;
-    check(api->Run(session, NULL, (const char* const*)input_names,
-                   (const OrtValue* const*)inputs, input_count, (const char* const*)output_names,
-                   output_count, outputs));
+    check(api->Run(session, NULL, (const char* const*)input_names, (const OrtValue* const*)inputs,
+                   input_count, (const char* const*)output_names, output_count, outputs));
     time = now_ms() - begin;
     if (time < best) best = time;
     if (run + 1 < repeat)
       for (i = 0; i < output_count; ++i) api->ReleaseValue(outputs[i]);
   }
   for (i = 0; i < output_count; ++i) io_bytes += tensor_bytes(outputs[i]);
-  printf("{\"version\": \"%s\", \"threads\": %d, \"min_ms\": %.6f, \"inputs_outputs\": %llu, "
-         "\"peak\": %lld}\n",
-         OrtGetApiBase()->GetVersionString(), (int)threads, best, (unsigned long long)io_bytes,
-         peak_bytes());
+  printf(
+      "{\"version\": \"%s\", \"threads\": %d, \"min_ms\": %.6f, \"inputs_outputs\": %llu, "
+      "\"peak\": %lld}\n",
+      OrtGetApiBase()->GetVersionString(), (int)threads, best, (unsigned long long)io_bytes, peak_bytes());
   for (i = 0; i < input_count; ++i) {
     api->ReleaseValue(inputs[i]);
     free(data[i]);

@@ -17,9 +17,16 @@ static void check(ov_status_e status) {
 
 static uint64_t size_of(ov_element_type_e type) {
   switch (type) {
-    case F64: case I64: case U64: return 8;
-    case F32: case I32: case U32: return 4;
-    case F16: case BF16: case I16: case U16: return 2;
+    case F64:
+    case I64:
+    case U64: return 8;
+    case F32:
+    case I32:
+    case U32: return 4;
+    case F16:
+    case BF16:
+    case I16:
+    case U16: return 2;
     default: return 1;
   }
 }
@@ -50,8 +57,8 @@ static size_t sizes_of(const ov_model_t* model, size_t index, int count, char** 
   if (shape.rank.min != shape.rank.max || shape.rank.max > MAX_RANK) stop("an input has too many axes");
   rank = (size_t)shape.rank.max;
   for (axis = 0; axis < rank; ++axis)
-    dims[axis] = shape.dims[axis].min == shape.dims[axis].max ? shape.dims[axis].max
-                                                              : unknown_size(count, arguments);
+    dims[axis] =
+        shape.dims[axis].min == shape.dims[axis].max ? shape.dims[axis].max : unknown_size(count, arguments);
   ov_partial_shape_free(&shape);
   ov_output_const_port_free(port);
   return rank;
@@ -121,8 +128,9 @@ int main(int count, char** arguments) {
     ov_tensor_free(output);
   }
   check(ov_get_openvino_version(&version));
-  printf("{\"version\": \"%s\", \"threads\": %s, \"min_ms\": %.6f, \"inputs_outputs\": %llu, \"peak\": %lld}\n",
-         version.buildNumber, threads, best, (unsigned long long)io_bytes, peak_bytes());
+  printf(
+      "{\"version\": \"%s\", \"threads\": %s, \"min_ms\": %.6f, \"inputs_outputs\": %llu, \"peak\": %lld}\n",
+      version.buildNumber, threads, best, (unsigned long long)io_bytes, peak_bytes());
   ov_version_free(&version);
   for (i = 0; i < input_count; ++i) {
     ov_tensor_free(tensors[i]);

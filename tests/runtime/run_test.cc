@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "fakes.h"
+#include "runtime/memory_present.h"
 
 namespace tc {
 namespace {
@@ -73,7 +74,11 @@ TEST(Run, ShapesThatNoMachineHasRoomFor) {
   const ContextPtr context = make_context(model, 1);
   EXPECT_EQ(bind_fake(context.get(), int64_t{1} << 41, int64_t{1} << 41), TC_ERROR_MEMORY);
   std::string said = tc_last_error();
-  EXPECT_NE(said.find("MB of working memory for these shapes, which cannot be had (this machine has "), std::string::npos) << said;
+  const std::string told =
+      std::string("MB of working memory for these shapes, which cannot be had (") +
+      (runtime::memory_present().of_group ? "the control group of this process, as of a container, allows "
+                                          : "this machine has ");
+  EXPECT_NE(said.find(told), std::string::npos) << said;
   EXPECT_EQ(bind_fake(context.get(), int64_t{1} << 44, int64_t{1} << 44), TC_ERROR_SHAPE);
   said = tc_last_error();
   EXPECT_EQ(said, "model 'fake': these shapes are too large, or too small for a window");
@@ -89,8 +94,10 @@ TEST(Run, ContextInUseIsBusy) {
       while (busy == 0 && done < 20000) {
         const std::string text = run_fake(context.get(), 2000, 0);
         if (text.empty()) ++done;
-        else if (text == "a context of model 'fake' is running in another thread; give each "
-                         "thread its own") ++busy;
+        else if (text ==
+                 "a context of model 'fake' is running in another thread; give each "
+                 "thread its own")
+          ++busy;
         else ++other;
       }
     });
@@ -109,10 +116,12 @@ TEST(Bind, NamesInputAxisAndExpectation) {
   const ContextPtr context = make_context(model, 1);
   tc_context* c = context.get();
   EXPECT_EQ(tc_context_output_shape(c, 0, nullptr, nullptr, nullptr), TC_ERROR_SHAPE);
-  EXPECT_STREQ(tc_last_error(), "tc_context_output_shape: model 'fake' has no shapes yet; call "
-                                "tc_context_bind first");
-  expect_shape_error(c, 4, 5, "input 'y': axis 0 ('batch') is 5, but axis 0 of input 'x' makes "
-                              "'batch' 4");
+  EXPECT_STREQ(tc_last_error(),
+               "tc_context_output_shape: model 'fake' has no shapes yet; call "
+               "tc_context_bind first");
+  expect_shape_error(c, 4, 5,
+                     "input 'y': axis 0 ('batch') is 5, but axis 0 of input 'x' makes "
+                     "'batch' 4");
   expect_shape_error(c, 0, 0, "input 'x': axis 0 ('batch') is 0; the model takes 1 to 100000");
   expect_shape_error(c, -1, 2, "input 'x': axis 0 has the size -1");
   const int64_t dims[] = {4, 5, 6};
@@ -163,8 +172,7 @@ TEST(Run, ChecksBuffers) {
     return tc_context_run(context.get(), inputs, 2, outputs, 3) == TC_OK ? "" : tc_last_error();
   };
   EXPECT_EQ(text(memory, 12, memory + 32), "");
-  EXPECT_EQ(text(memory, 16, memory + 32),
-            "input 'x': the buffer has 16 bytes; the shape needs 12");
+  EXPECT_EQ(text(memory, 16, memory + 32), "input 'x': the buffer has 16 bytes; the shape needs 12");
   EXPECT_EQ(text(nullptr, 12, memory + 32), "input 'x': the buffer is null");
   EXPECT_EQ(text(memory + 2, 12, memory + 32),
             "input 'x': the buffer is not aligned to its elements' 4 bytes");
@@ -199,7 +207,8 @@ TEST(Create, TellsMemoryThatCannotBeHad) {
   tc_context* context = nullptr;
   EXPECT_EQ(tc_context_create(model.get(), 1, &context), TC_ERROR_MEMORY);
   EXPECT_NE(std::string(tc_last_error()).find("model 'fake' needs 35184372.1 MB of working memory"),
-            std::string::npos) << tc_last_error();
+            std::string::npos)
+      << tc_last_error();
   d.bind = [](const int64_t*, int64_t*) { return int64_t{-1}; };
   const ModelPtr overflowing = open_linked(d);
   EXPECT_EQ(tc_context_create(overflowing.get(), 1, &context), TC_ERROR_SHAPE);
@@ -241,7 +250,7 @@ TEST(Run, ScratchMemoryMayDependOnSizes) {
   EXPECT_EQ(stride(), 1024);
   d.scratch = [](const int64_t*) { return int64_t{10}; };
   EXPECT_EQ(stride(), 128);
-  d.abi_version = 3;   // has no such field
+  d.abi_version = 3;  // has no such field
   d.scratch = [](const int64_t*) { return int64_t{1000}; };
   EXPECT_EQ(stride(), 128);
   d.abi_version = 4;
@@ -274,25 +283,84 @@ TEST(Run, TheFirstThreadMayHaveLessScratchMemory) {
   expect({0, 0, 128}, 256);
   d.first_scratch_bytes = 10;
   expect({0, 64, 192}, 320);
-  d.scratch = [](const int64_t*) { return int64_t{70}; };   // each thread's, whatever else it has
+  d.scratch = [](const int64_t*) { return int64_t{70}; };  // each thread's, whatever else it has
   expect({0, 128, 256}, 384);
-  d.abi_version = 4;   // has no such field
+  d.abi_version = 4;  // has no such field
   expect({0, 128, 256}, 384);
   d.scratch = nullptr;
   expect({0, 128, 256}, 384);
+}
+
+// Output 0 of the fake model may lie in its input 1; all of them have the same shape.
+constexpr int32_t kPairs[] = {1, -1, -1};
+
+TEST(Run, OutputsMayLieInInputs) {
+  tc_descriptor d = tc_model_fake;
+  EXPECT_EQ(tc_model_output_in_place(open_linked(d).get(), 0), -1);
+  d.in_place = kPairs;
+  const ModelPtr model = open_linked(d);
+  EXPECT_EQ(tc_model_output_in_place(model.get(), 0), 1);
+  for (int32_t index : {-1, 1, 2, 3}) EXPECT_EQ(tc_model_output_in_place(model.get(), index), -1);
+  EXPECT_EQ(tc_model_output_in_place(nullptr, 0), -1);
+  const ContextPtr context = make_context(model, 1);
+  EXPECT_EQ(run_fake(context.get(), 5, 1), "");  // apart
+  const int64_t dims[] = {2, 3};
+  const tc_shape shapes[] = {{dims, 2, 0}, {dims, 2, 0}};
+  ASSERT_EQ(tc_context_bind(context.get(), shapes, 2), TC_OK);
+  alignas(64) float values[32] = {};
+  int64_t shape[2];
+  uint8_t ones[4];
+  float* const y = values + 16;
+  const auto run = [&](float* z) {
+    const tc_input_buffer inputs[] = {{values, 24}, {y, 24}};
+    const tc_output_buffer outputs[] = {{z, 24}, {shape, 16}, {ones, 4}};
+    return tc_context_run(context.get(), inputs, 2, outputs, 3);
+  };
+  EXPECT_EQ(run(y), TC_OK);
+  EXPECT_EQ(y[5], 20);
+  EXPECT_EQ(run(y + 1), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(
+      tc_last_error(),
+      "tc_context_run: the buffers of input 'y' and output 'z' overlap; give the output the buffer of "
+      "input 'y', or one apart from all inputs");
+  EXPECT_EQ(run(values), TC_ERROR_ARGUMENT);
+  EXPECT_STREQ(
+      tc_last_error(),
+      "tc_context_run: the buffers of input 'x' and output 'z' overlap; give the output the buffer of "
+      "input 'y', or one apart from all inputs");
+  EXPECT_EQ(run(y + 6), TC_OK);
+}
+
+TEST(Run, RefusesPairsThatCannotBe) {
+  tc_descriptor d = tc_model_fake;
+  tc_model* model = nullptr;
+  const auto refusal = [&](const int32_t* pairs) {
+    d.in_place = pairs;
+    EXPECT_EQ(tc_model_open_linked(&d, &model), TC_ERROR_MODEL);
+    return std::string(tc_last_error());
+  };
+  const int32_t outside[] = {2, -1, -1}, twice[] = {0, 0, -1}, other[] = {-1, 0, -1};
+  const std::string begin = "linked model: the model's descriptor is damaged (",
+                    end = "); compile the model again";
+  EXPECT_EQ(refusal(outside), begin + "an output lies in an input that there is not" + end);
+  EXPECT_EQ(refusal(other), begin + "an output lies in an input of another type" + end);
+  tc_port outputs[3] = {d.outputs[0], d.outputs[0], d.outputs[2]};
+  d.outputs = outputs;
+  EXPECT_EQ(refusal(twice), begin + "two outputs lie in one input" + end);
+  d.abi_version = 5;  // has no such field
+  EXPECT_EQ(tc_model_open_linked(&d, &model), TC_OK);
+  tc_model_close(model);
 }
 
 TEST(Run, ReportsSteps) {
   const ModelPtr model = open_linked(tc_model_fake);
   const ContextPtr context = make_context(model, 2);
   std::vector<int> steps;
-  ASSERT_EQ(tc_context_set_profile(
-                context.get(),
-                [](void* user, int32_t step) {
-                  static_cast<std::vector<int>*>(user)->push_back(step);
-                },
-                &steps),
-            TC_OK);
+  ASSERT_EQ(
+      tc_context_set_profile(
+          context.get(),
+          [](void* user, int32_t step) { static_cast<std::vector<int>*>(user)->push_back(step); }, &steps),
+      TC_OK);
   EXPECT_EQ(run_fake(context.get(), 3, 0), "");
   ASSERT_EQ(steps.size(), 22u);
   EXPECT_EQ(steps[0], 0);
@@ -368,13 +436,17 @@ TEST(Run, GrowsSegments) {
   const tc_output_buffer none = {nullptr, 0};
   const void* data = nullptr;
   EXPECT_EQ(tc_context_result_data(context.get(), 0, &data), TC_ERROR_ARGUMENT);
-  for (const int64_t size : {int64_t{10}, int64_t{90000}, int64_t{200000}, int64_t{0}, int64_t{-1}, int64_t{5000}}) {
+  for (const int64_t size :
+       {int64_t{10}, int64_t{90000}, int64_t{200000}, int64_t{0}, int64_t{-1}, int64_t{5000}}) {
     grown_bytes = size;
     const tc_status status = tc_context_run(context.get(), nullptr, 0, &none, 1);
     if (size < 0 || size > 100000) {
       EXPECT_EQ(status, TC_ERROR_MEMORY);
       const std::string error = tc_last_error();
-      EXPECT_NE(error.find(size < 0 ? "and tensors of that size are too large for any memory" : "take 0.2 MB, beyond the 0.1 MB"), std::string::npos) << error;
+      EXPECT_NE(error.find(size < 0 ? "and tensors of that size are too large for any memory"
+                                    : "take 0.2 MB, beyond the 0.1 MB"),
+                std::string::npos)
+          << error;
       EXPECT_NE(error.find("size 'n' of node 'find' is " + std::to_string(size)), std::string::npos) << error;
       continue;
     }
@@ -388,7 +460,9 @@ TEST(Run, GrowsSegments) {
   uint8_t room[16];
   const tc_output_buffer buffer = {room, sizeof room};
   EXPECT_EQ(tc_context_run(context.get(), nullptr, 0, &buffer, 1), TC_ERROR_ARGUMENT);
-  EXPECT_STREQ(tc_last_error(), "output 'y': its size has no bound, so that it takes no buffer; give null and read tc_context_result_data after the run");
+  EXPECT_STREQ(
+      tc_last_error(),
+      "output 'y': its size has no bound, so that it takes no buffer; give null and read tc_context_result_data after the run");
 }
 
 TEST(Pool, IdleThreadsUseNoTime) {
@@ -412,8 +486,7 @@ TEST(Pool, WorksAfterFork) {
   ASSERT_EQ(run_fake(context.get(), 100, 0), "");
   const pid_t child = fork();
   if (child == 0) {
-    const bool right = run_fake(context.get(), 50, 3).empty() &&
-                       tc_context_threads_used(context.get()) == 4;
+    const bool right = run_fake(context.get(), 50, 3).empty() && tc_context_threads_used(context.get()) == 4;
     _exit(right ? 0 : 1);
   }
   int status = -1;

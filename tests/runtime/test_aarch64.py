@@ -52,6 +52,10 @@ def layer(folder):
 @pytest.mark.parametrize("target, core, rows, tolerance, algorithm", [
     ("aarch64", "cortex-a57", 1, 1e-4, ""),
     ("aarch64+dotprod", "neoverse-n1", 1, 1e-4, "int8x6"),
+    ("cortex-a53", "cortex-a53", 64, 1e-4, ""),
+    ("aarch64@cortex-a55", "cortex-a57", 64, 1e-4, ""),
+    ("cortex-a55", "neoverse-n1", 1, 1e-4, "int8x6"),
+    ("neoverse-n1", "neoverse-n1", 1, 1e-4, "int8x6"),
     ("aarch64+i8mm", "max", 1, 1e-4, "int8x6"),
     ("aarch64+i8mm", "max", 64, 1e-2, "int8x3"),
     ("aarch64+bf16,+i8mm", "max", 64, 0.2, "bf16"),

@@ -1,7 +1,6 @@
 """tc.load after anything that was loaded, or refused, before: each file is itself, whatever was open under its name or number."""
 
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -13,20 +12,11 @@ import pytest
 import tc
 
 from ..support import ROOT
+from .artefacts import COMPILER, library, resealed
 
-COMPILER = shutil.which("gcc-12") or shutil.which("gcc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler is installed")
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-def library(path, source, *options):
-    """A shared library of C's text, or of a file."""
-    if not isinstance(source, pathlib.Path):
-        (path.parent / f"{path.name}.c").write_text(source)
-        source = path.parent / f"{path.name}.c"
-    subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", f"-I{ROOT}", *options, source, "-o", path], check=True)
-    return path
 
 
 @pytest.fixture(name="models", scope="module")
@@ -58,7 +48,7 @@ def no_models(folder, model):
     made = {library(folder / name, text, *options): told for name, (text, told, options) in files.items()}
     others = {"text.so": (b"This is no library.\n" * 20, "it is no ELF file"), "empty.so": (b"", "the file is empty"),
               "cut.so": (data[:len(data) // 2], "the file is cut short"), "head.so": (data[:20], "the file is too short for an ELF header"),
-              "sections.o": (data[:16] + (1).to_bytes(2, "little") + data[18:], "it is no shared library")}
+              "sections.o": (resealed(data[:16] + (1).to_bytes(2, "little") + data[18:]), "it is no shared library")}
     for name, (content, told) in others.items():
         (folder / name).write_bytes(content)
         made[folder / name] = told

@@ -2,7 +2,7 @@
 
 import json
 import os
-import shutil
+import pathlib
 import subprocess
 import sys
 import threading
@@ -10,11 +10,11 @@ import threading
 import numpy as np
 import pytest
 
+from .artefacts import COMPILER, library, resealed
+
 tc = pytest.importorskip("tc")
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-COMPILER = shutil.which("gcc-12") or shutil.which("gcc")
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler is installed")
 
@@ -22,9 +22,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler is insta
 @pytest.fixture(scope="module")
 def artefact(tmp_path_factory):
     path = tmp_path_factory.mktemp("fake") / "fake.so"
-    subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", "-I", ROOT, "-o", path,
-                    os.path.join(HERE, "fake_model.c")], check=True)
-    return str(path)
+    return str(library(path, pathlib.Path(HERE) / "fake_model.c"))
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +103,7 @@ def test_export_says_what_is_wrong(module, artefact, tmp_path):
     with pytest.raises(tc.TargetError) as raised:
         module.export(tmp_path / "x", kind="blob")
     assert str(raised.value) == ("unknown kind of artefact 'blob'; the kinds are shared, static, "
-                                 "executable, object, bare")
+                                 "executable, object, bare, c")
     with pytest.raises(tc.DeviceError) as raised:
         module.export(tmp_path / "x", kind="executable")
     assert str(raised.value) == (f"'{artefact}' was loaded, and a loaded module can be written as "
@@ -125,7 +123,7 @@ def test_load_says_what_is_wrong(artefact, tmp_path):
     foreign = tmp_path / "foreign.so"
     data = bytearray(open(artefact, "rb").read())
     data[18:20] = (243).to_bytes(2, "little")
-    foreign.write_bytes(data)
+    foreign.write_bytes(resealed(bytes(data)))
     with pytest.raises(tc.TargetError) as raised:
         tc.load(foreign)
     assert str(raised.value).startswith(f"{foreign}: built for riscv64; this machine is x86-64.")
@@ -151,8 +149,8 @@ def test_runs_in_many_threads(module):
 def test_options_are_checked():
     cases = [
         (lambda: tc.compile(5), tc.ModelError,
-         "a model is the path of an ONNX, PyTorch or TensorFlow Lite file, its bytes, an onnx.ModelProto, a torch.nn.Module or an "
-         "ExportedProgram, not a int"),
+         "a model is the path of an ONNX, PyTorch, TensorFlow Lite or GGUF file, its bytes, an onnx.ModelProto, a torch.nn.Module or "
+         "an ExportedProgram, not a int"),
         (lambda: tc.compile("/nonexistent/x.onnx"), tc.ModelError,
          "/nonexistent/x.onnx: cannot be read: No such file or directory"),
         (lambda: tc.compile("/tmp"), tc.ModelError, "/tmp: cannot be read: it is no regular file"),

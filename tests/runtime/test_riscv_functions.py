@@ -28,7 +28,7 @@ FUNCTIONS = {
     "Acosh": (numpy.arccosh, 1, 3.4e38, 1),
     "Atanh": (numpy.arctanh, -1, 1, 1),
 }
-# On vectors it is one quotient of polynomials (`erf_as_quotient` in codegen/math.cc), whose steps round most where the result is near 1.
+# On vectors it is one quotient of polynomials (`erf_as_quotient` in codegen/emit/math.cc), whose steps round most where the result is near 1.
 MOST_OF_ERF_ON_VECTORS = 7
 COUNT = 20_000
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, numpy.inf, -numpy.inf, numpy.nan]

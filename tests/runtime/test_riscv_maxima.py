@@ -1,4 +1,4 @@
-"""Maximum pooling on vectors of RISC-V keeps NaN, infinities and large numbers apart (codegen/maxima.h)."""
+"""Maximum pooling on vectors of RISC-V keeps NaN, infinities and large numbers apart (codegen/passes/maxima.h)."""
 
 import subprocess
 

@@ -31,7 +31,7 @@ def widths_of_products(text):
     return widths
 
 
-# expand_maxima (codegen/maxima.h): two instructions for an element of a window of nine. A comparison for each would be there
+# expand_maxima (codegen/passes/maxima.h): two instructions for an element of a window of nine. A comparison for each would be there
 # without it, as `llvm.maximum` is expanded.
 def test_maxima_of_windows_compare_once(tmp_path):
     text = assembly_of(tmp_path, pooling("MaxPool", 3, 2))
@@ -48,7 +48,7 @@ def test_products_of_long_sums_have_twice_the_lanes(tmp_path, depth, lanes):
     assert widths and np.median(widths) == lanes, sorted(widths)
 
 
-# touch_stores (codegen/tile_stored_lines.cc): lines that a convolution's epilogue stores come near while its sum is made, where the
+# touch_stores (codegen/emit/tile_stored_lines.cc): lines that a convolution's epilogue stores come near while its sum is made, where the
 # second cache does not hold the map, in a loop (48 channels) and in straight code (16).
 @pytest.mark.parametrize("channels, features, touches", [(48, 512, True), (48, 64, False), (16, 512, True), (16, 64, False)])
 def test_stored_lines_are_touched(tmp_path, channels, features, touches):
@@ -56,7 +56,7 @@ def test_stored_lines_are_touched(tmp_path, channels, features, touches):
     assert ("lbu\tzero, " in text) == touches, text
 
 
-# join_vectors (codegen/join_vectors.h): two blocks of channels of a 1x1 convolution are one vector of four registers where the sum is long.
+# join_vectors (codegen/passes/join_vectors.h): two blocks of channels of a 1x1 convolution are one vector of four registers where the sum is long.
 @pytest.mark.parametrize("channels, lanes", [(128, 4), (16, 2)])
 def test_blocks_of_long_sums_are_joined(tmp_path, channels, lanes):
     widths = widths_of_products(assembly_of(tmp_path, convolution(channels, 128, 12, 1)))
@@ -69,7 +69,7 @@ def test_a_block_follows_pairs(tmp_path, features, widths):
     assert set(widths_of_products(assembly_of(tmp_path, convolution(128, features, 14, 1), "rv64gcv_zvl512b"))) == widths
 
 
-# Target::width_for: 48 channels are three registers of 512 bits, of which joins_in_part (codegen/join_vectors.cc) joins no two.
+# Target::width_for: 48 channels are three registers of 512 bits, of which joins_in_part (codegen/passes/join_vectors.cc) joins no two.
 def test_three_registers_stay_apart(tmp_path):
     widths = widths_of_products(assembly_of(tmp_path, convolution(128, 48, 13, 1), "rv64gcv_zvl512b"))
     assert set(widths) == {1}, sorted(widths)
@@ -84,14 +84,14 @@ def test_a_block_of_channels_is_one_stretch(tmp_path, target, block):
     assert any(f"unroll macc_c_i {block}" in trace for trace in traces), traces
 
 
-# create_sums_in_place (codegen/sums_in_place.h): no multiply-add overwrites its weights.
+# create_sums_in_place (codegen/passes/sums_in_place.h): no multiply-add overwrites its weights.
 def test_sums_stay_in_their_registers(tmp_path):
     text = assembly_of(tmp_path, convolution(128, 128, 56, 3, groups=128))
     assert "vfmacc.vv" in text and "vfmadd.vv" not in text, text
 
 
 # pays_in_words (scheduler/default/choices.cc): of a matrix that the second cache does not hold, two loads bring three vectors of weights, of which the
-# middle one takes a multiply-add of integers (add_multiple in codegen/riscv_vectors.cc).
+# middle one takes a multiply-add of integers (add_multiple in codegen/units/riscv_vectors.cc).
 @pytest.mark.parametrize("features, tolerance, words", [(1200, 1e-4, True), (1200, 0, False), (96, 1e-4, False)])
 def test_weights_of_a_large_matrix_are_words(tmp_path, features, tolerance, words):
     path = tmp_path / "model.onnx"
@@ -122,7 +122,7 @@ def test_other_weights_are_words_beside_equal_ones(tmp_path):
     assert kernels[0]["workload"] != kernels[1]["workload"]   # a schedule that is found for one is not the other's
 
 
-# add_product (codegen/tile_emitter.cc; at 1024 bits) and choose_zeros (codegen/choose_addresses.cc; at 256): where a product is left out at a border,
+# add_product (codegen/emit/tile_emitter.cc; at 1024 bits) and choose_zeros (codegen/passes/choose_addresses.cc; at 256): where a product is left out at a border,
 # its element is read from zeros, whose address is computed, and its weights are read as they are.
 @pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "rv64gcv_zvl1024b"])
 def test_weights_are_not_chosen_at_borders(tmp_path, target):
@@ -133,7 +133,7 @@ def test_weights_are_not_chosen_at_borders(tmp_path, target):
     assert not re.findall(r"select i1 %\S+, (?:<\d+ x float>|ptr @kernel\.zeros|ptr %\S+, ptr @kernel\.zeros).*", text)
 
 
-# kCoreInOrder (codegen/in_order.cc): a store holds the memory port for as long as an operation holds the vector unit, so an epilogue has at most
+# kCoreInOrder (codegen/passes/in_order.cc): a store holds the memory port for as long as an operation holds the vector unit, so an epilogue has at most
 # two stores in a row. By an out-of-order core's table LLVM puts three and more side by side.
 def test_stores_of_an_epilogue_alternate_with_arithmetic(tmp_path):
     text = assembly_of(tmp_path, convolution(64, 256, 56, 1))

@@ -194,7 +194,7 @@ def test_other_kinds_are_refused(kind, target, tmp_path):
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(tmp_path / "model.onnx", target=target, log=False).export(tmp_path / "model", kind=kind)
     assert str(raised.value) == (f"cannot make an artefact of kind '{kind}' for target {target}: there is no runtime for addresses of 32 bits; "
-                                 "export kind 'bare', which needs none")
+                                 "export kind 'bare' or 'c', which need none")
 
 
 def test_running_and_tuning_are_refused(tmp_path):

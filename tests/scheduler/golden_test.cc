@@ -78,8 +78,10 @@ TEST_P(GoldenSchedule, IsAsBelow) {
   const double tolerance = is_of("winograd") ? 1e-4 : is_of("loose") ? 1e-2 : is_of("bf16") ? 2e-1 : 0;
   // Loose tolerances make a difference where there is a unit for shorter numbers.
   const bool units = tolerance > 1e-4;
-  expect_golden(path, graph + (kBar + 1) + kernels_text(graph, units ? "x86-64-v4+avx512vnni,+avx512bf16" : "x86-64-v4", tolerance) +
-                          kernels_text(graph, units ? "sapphirerapids" : "rv64gcv", tolerance));
+  expect_golden(path,
+                graph + (kBar + 1) +
+                    kernels_text(graph, units ? "x86-64-v4+avx512vnni,+avx512bf16" : "x86-64-v4", tolerance) +
+                    kernels_text(graph, units ? "sapphirerapids" : "rv64gcv", tolerance));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(golden_names()),
@@ -87,10 +89,32 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(golden_names()),
 
 TEST(GoldenSchedules, EachClassHasOne) {
   const std::vector<std::string> names = golden_names();
-  for (const char* name : {"conv3x3", "conv_first_strided", "conv1x1", "conv_dilated_grouped", "depthwise", "gemm",
-                           "gemm_symbolic", "gemm_open_rows", "matrix_vector", "attention_scores", "max_pool", "global_average",
-                           "reduce", "softmax", "softmax_open", "layer_norm", "gru_step", "elementwise", "resize", "transpose",
-                           "reorder", "winograd", "winograd_five_taps", "loose_gemm", "loose_conv3x3", "bf16_gemm"}) {
+  for (const char* name : {"conv3x3",
+                           "conv_first_strided",
+                           "conv1x1",
+                           "conv_dilated_grouped",
+                           "depthwise",
+                           "gemm",
+                           "gemm_symbolic",
+                           "gemm_open_rows",
+                           "matrix_vector",
+                           "attention_scores",
+                           "max_pool",
+                           "global_average",
+                           "reduce",
+                           "softmax",
+                           "softmax_open",
+                           "layer_norm",
+                           "gru_step",
+                           "elementwise",
+                           "resize",
+                           "transpose",
+                           "reorder",
+                           "winograd",
+                           "winograd_five_taps",
+                           "loose_gemm",
+                           "loose_conv3x3",
+                           "bf16_gemm"}) {
     EXPECT_TRUE(std::count(names.begin(), names.end(), name)) << name;
   }
 }

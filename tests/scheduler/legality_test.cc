@@ -28,7 +28,8 @@ void expect_words(const std::string& refused, const std::vector<std::string>& wo
 
 std::string two_statements(const std::string& index) {
   return "kernel \"k\"\n  input A f32[8]\n  output O f32[8]\n  local T f32[8]\n"
-         "  a[i:8]: T[i] = A[i] * 2\n  b[i:8]: O[i] = T[" + index + "] + 1\n";
+         "  a[i:8]: T[i] = A[i] * 2\n  b[i:8]: O[i] = T[" +
+         index + "] + 1\n";
 }
 
 TEST(Legality, WhatIsReadIsWrittenBefore) {
@@ -38,7 +39,9 @@ TEST(Legality, WhatIsReadIsWrittenBefore) {
 
 std::string overwritten(const std::string& index, const std::string& target) {
   return "kernel \"k\"\n  input C f32[8]\n  output B f32[8]\n  output O f32[8]\n  local A f32[8]\n"
-         "  first[i:8]: A[i] = C[i]\n  a[i:8]: B[i] = A[" + index + "]\n  b[i:8]: " + target + "[i] = C[i] + 1\n"
+         "  first[i:8]: A[i] = C[i]\n  a[i:8]: B[i] = A[" +
+         index + "]\n  b[i:8]: " + target +
+         "[i] = C[i] + 1\n"
          "  last[i:8]: O[i] = A[i]\n";
 }
 
@@ -62,22 +65,26 @@ TEST(Legality, TheLastWriteStays) {
 }
 
 TEST(Legality, AStatementThatReadsWhatItWrites) {
-  const std::string scan = "kernel \"scan\"\n  input A f32[4, 9]\n  output O f32[4, 9]\n"
-                           "  next[j:8, i:4]: O[i, j + 1] = O[i, j] + A[i, j + 1]\n";
-  expect_words(refusal(scan, {"parallel next_j"}), {"loop next_j cannot be parallel", "next[j=", "must run before"});
+  const std::string scan =
+      "kernel \"scan\"\n  input A f32[4, 9]\n  output O f32[4, 9]\n"
+      "  next[j:8, i:4]: O[i, j + 1] = O[i, j] + A[i, j + 1]\n";
+  expect_words(refusal(scan, {"parallel next_j"}),
+               {"loop next_j cannot be parallel", "next[j=", "must run before"});
   EXPECT_EQ(refusal(scan, {"vectorize next_i"}), "");
   EXPECT_EQ(refusal(scan, {"order next_i next_j", "parallel next_i"}), "");
   expect_words(refusal(scan, {"order next_i next_j", "vectorize next_j"}), {"loop next_j cannot be vector"});
 }
 
 TEST(Legality, SumsAreReorderedButNotShared) {
-  const std::string sum = "kernel \"sum\"\n  input A f32[8, 4]\n  output O f32[4]\n"
-                          "  init[i:4]: O[i] = 0\n  add[k:8, i:4]: O[i] += A[k, i]\n";
+  const std::string sum =
+      "kernel \"sum\"\n  input A f32[8, 4]\n  output O f32[4]\n"
+      "  init[i:4]: O[i] = 0\n  add[k:8, i:4]: O[i] += A[k, i]\n";
   EXPECT_EQ(refusal(sum, {"order add_i add_k"}), "");
   EXPECT_EQ(refusal(sum, {"order add_i add_k", "fuse init_i add_i as i", "parallel i"}), "");
   EXPECT_EQ(refusal(sum, {"order add_i add_k", "vectorize add_k"}), "");
-  const std::string all = "kernel \"all\"\n  input A f32[8]\n  output O f32[1]\n"
-                          "  init[z:1]: O[z] = 0\n  add[k:8]: O[0] += A[k]\n";
+  const std::string all =
+      "kernel \"all\"\n  input A f32[8]\n  output O f32[1]\n"
+      "  init[z:1]: O[z] = 0\n  add[k:8]: O[0] += A[k]\n";
   expect_words(refusal(all, {"fuse init_z add_k as k", "parallel k"}),
                {"loop k cannot be parallel", "init[z=0]", "must run before", "add[k="});
 }

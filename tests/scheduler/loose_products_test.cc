@@ -1,6 +1,6 @@
-// Products of shorter numbers for loose tolerances: whole numbers of 16 bits and bf16 on vectors, two digits and bf16
-// on tiles. The rewrites against the plain statements, when the default takes them, and what compiled leaves compute
-// and consist of.
+// Products of shorter numbers for loose tolerances: whole numbers of 16 bits and bf16 on vectors, two digits
+// and bf16 on tiles. The rewrites against the plain statements, when the default takes them, and what
+// compiled leaves compute and consist of.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,10 +27,15 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  return {{biased_product(128, 312, 312)}, {biased_product(100, 400, 257)}, {biased_product(1, 333, 161)},
-          {biased_product(3, 100, 96)}, {biased_product(7, 16, 33)},
-          {rectified_convolution(64, 64, 14, 1, 1), kBlocks}, {rectified_convolution(72, 40, 13, 3, 1), kBlocks},
-          {rectified_convolution(128, 32, 20, 3, 2), kBlocks}, {rectified_convolution(16, 96, 7, 1, 1), kBlocks}};
+  return {{biased_product(128, 312, 312)},
+          {biased_product(100, 400, 257)},
+          {biased_product(1, 333, 161)},
+          {biased_product(3, 100, 96)},
+          {biased_product(7, 16, 33)},
+          {rectified_convolution(64, 64, 14, 1, 1), kBlocks},
+          {rectified_convolution(72, 40, 13, 3, 1), kBlocks},
+          {rectified_convolution(128, 32, 20, 3, 2), kBlocks},
+          {rectified_convolution(16, 96, 7, 1, 1), kBlocks}};
 }
 
 // The kernel by this algorithm, whether it pays or not.
@@ -44,18 +49,22 @@ Schedule by(const char* name, const Case& each, const Target& target, double tol
   return result;
 }
 
-std::string algorithm(const Kernel& kernel, const Target& target, double tolerance, const std::vector<std::string>& layouts = {}) {
+std::string algorithm(const Kernel& kernel, const Target& target, double tolerance,
+                      const std::vector<std::string>& layouts = {}) {
   return algorithm_of(default_schedule(kernel, target, 1, layouts, tolerance).trace()).text;
 }
 
 // The interpreter computes in double, but divides as the code does.
 TEST(LooseProducts, DefaultsComputeTheSame) {
   for (const Case& each : cases()) {
-    if (each.kernel.buffers[0].shape[0] == Affine(128)) continue;   // too large to interpret
-    EXPECT_EQ(difference(each.kernel, by("int16", each, vector_target(), 1e-2), 7, {}, {}, 2 * kWholeError), "");
+    if (each.kernel.buffers[0].shape[0] == Affine(128)) continue;  // too large to interpret
+    EXPECT_EQ(difference(each.kernel, by("int16", each, vector_target(), 1e-2), 7, {}, {}, 2 * kWholeError),
+              "");
     EXPECT_EQ(difference(each.kernel, by("bf16", each, vector_target(), 2e-1), 7, {}, {}, kOneTermError), "");
-    if (each.kernel.buffers[0].shape[0] == Affine(3)) continue;   // too few rows for tiles
-    EXPECT_EQ(difference(each.kernel, by("int8x3", each, parse_target("sapphirerapids"), 1e-2), 7, {}, {}, 2 * kTwoDigitsError), "");
+    if (each.kernel.buffers[0].shape[0] == Affine(3)) continue;  // too few rows for tiles
+    EXPECT_EQ(difference(each.kernel, by("int8x3", each, parse_target("sapphirerapids"), 1e-2), 7, {}, {},
+                         2 * kTwoDigitsError),
+              "");
   }
 }
 
@@ -74,7 +83,8 @@ TEST(LooseProducts, TheToleranceDecides) {
   EXPECT_EQ(algorithm(product, tiles, 5e-3), "int8x6");
   EXPECT_EQ(algorithm(product, tiles, 1e-2), "int8x3");
   EXPECT_EQ(algorithm(product, tiles, 2e-1), "bf16");
-  for (const auto& [name, error] : {std::pair("int16", kWholeError), {"int8x3", kTwoDigitsError}, {"bf16", kOneTermError}}) {
+  for (const auto& [name, error] :
+       {std::pair("int16", kWholeError), {"int8x3", kTwoDigitsError}, {"bf16", kOneTermError}}) {
     const TraceAlgorithm row = algorithm_of({text("algorithm macc ", name, " 1 1 1 1 1")});
     EXPECT_EQ(row.text, name);
     EXPECT_EQ(row.error, error);
@@ -84,7 +94,8 @@ TEST(LooseProducts, TheToleranceDecides) {
 
 // Five times fewer products in f32 are fewer than half as long ones.
 TEST(LooseProducts, WinogradStays) {
-  EXPECT_EQ(algorithm(rectified_convolution(64, 64, 56, 3, 1), vector_target(), 1e-2, kBlocks), "winograd F(6, 3)");
+  EXPECT_EQ(algorithm(rectified_convolution(64, 64, 56, 3, 1), vector_target(), 1e-2, kBlocks),
+            "winograd F(6, 3)");
   EXPECT_EQ(algorithm(rectified_convolution(64, 64, 56, 3, 2), vector_target(), 1e-2, kBlocks), "int16");
 }
 
@@ -97,7 +108,8 @@ TEST(LooseProducts, AreRefusedByName) {
   };
   EXPECT_EQ(refused("int16", vector_target()), "accepted");
   EXPECT_EQ(refused("bf16", vector_target()), "accepted");
-  EXPECT_EQ(refused("int16", parse_target("sapphirerapids")), "the matrix unit of target sapphirerapids does not multiply i16");
+  EXPECT_EQ(refused("int16", parse_target("sapphirerapids")),
+            "the matrix unit of target sapphirerapids does not multiply i16");
   EXPECT_EQ(refused("bf16", parse_target("x86-64-v4+avx512vnni")),
             "the matrix unit of target x86-64-v4+avx512vnni does not multiply bf16");
   EXPECT_EQ(refused("int16", parse_target("x86-64-v4")), "target x86-64-v4 has no matrix unit");
@@ -107,9 +119,15 @@ TEST(LooseProducts, CompiledErrorsAreBelowTheBound) {
   SKIP_WITHOUT_UNIT();
   for (const Case& each : cases()) {
     for (int threads : {1, 2}) {
-      auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, vector_target(), {}, tensors, threads); };
-      EXPECT_EQ(difference(each.kernel, by("int16", each, vector_target(), 1e-2, threads), 7, {}, run, 2 * kWholeError), "");
-      EXPECT_EQ(difference(each.kernel, by("bf16", each, vector_target(), 2e-1, threads), 7, {}, run, kOneTermError), "");
+      auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) {
+        run_compiled(scheduled, vector_target(), {}, tensors, threads);
+      };
+      EXPECT_EQ(difference(each.kernel, by("int16", each, vector_target(), 1e-2, threads), 7, {}, run,
+                           2 * kWholeError),
+                "");
+      EXPECT_EQ(difference(each.kernel, by("bf16", each, vector_target(), 2e-1, threads), 7, {}, run,
+                           kOneTermError),
+                "");
     }
   }
 }
@@ -129,9 +147,10 @@ TEST(LooseProducts, MagnitudesOfWeightsAddUpToALimit) {
   verify(kernel);
   EXPECT_EQ(str(kernel), kNumbers);
   Tensor original(DType::F32, {2, 12});
-  for (int64_t i = 0; i < 12; ++i) original.set(i, i < 6 ? -0.5 : 0.25);   // the first feature: six equal ones
-  for (int64_t i = 12; i < 24; ++i) original.set(i, i == 15 ? 8 : 0.001);   // the second: one
-  const Tensor scales = pack(kernel.packings[1], kernel, original), numbers = pack(kernel.packings[0], kernel, original);
+  for (int64_t i = 0; i < 12; ++i) original.set(i, i < 6 ? -0.5 : 0.25);  // the first feature: six equal ones
+  for (int64_t i = 12; i < 24; ++i) original.set(i, i == 15 ? 8 : 0.001);  // the second: one
+  const Tensor scales = pack(kernel.packings[1], kernel, original),
+               numbers = pack(kernel.packings[0], kernel, original);
   EXPECT_NEAR(scales.as_double(0), 3 / (kLargestSum - 3), 1e-9);
   EXPECT_NEAR(scales.as_double(1), 8.0 / 32767, 1e-9);
   double largest = 0;
@@ -141,7 +160,8 @@ TEST(LooseProducts, MagnitudesOfWeightsAddUpToALimit) {
       for (int64_t g = 0; g < 3; ++g) {
         for (int64_t e = 0; e < 2; ++e) {
           const double number = numbers.as_double(((d * 3 + g) * 2 + f) * 2 + e);
-          EXPECT_NEAR(number * scales.as_double(f), original.as_double(f * 12 + 6 * d + 2 * g + e), 0.51 * scales.as_double(f));
+          EXPECT_NEAR(number * scales.as_double(f), original.as_double(f * 12 + 6 * d + 2 * g + e),
+                      0.51 * scales.as_double(f));
           sum += std::abs(number);
         }
       }
@@ -166,7 +186,9 @@ TEST(LooseProducts, NumbersOf16BitsAreOneTerm) {
     verify(parse_kernel(several));
     ADD_FAILURE() << several;
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("the packing of 'K' makes several terms of i16"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("the packing of 'K' makes several terms of i16"),
+              std::string::npos)
+        << error.what();
   }
 }
 
@@ -182,7 +204,8 @@ TEST(LooseProducts, NoSumOverflows) {
       std::vector<int64_t> shape;
       for (const Affine& size : buffer.shape) shape.push_back(size.constant());
       Tensor& tensor = originals[buffer.name] = Tensor(DType::F32, shape);
-      for (int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, buffer.name == "I" ? 3 * sign : buffer.name == "K" ? 0.7 * sign : 0);
+      for (int64_t i = 0; i < tensor.count(); ++i)
+        tensor.set(i, buffer.name == "I" ? 3 * sign : buffer.name == "K" ? 0.7 * sign : 0);
     }
     for (const Buffer& buffer : scheduled.kernel.buffers) {
       if (!is_argument(buffer)) continue;
@@ -200,14 +223,16 @@ TEST(LooseProducts, NoSumOverflows) {
 TEST(LooseProducts, WhatIsNotFiniteSpreads) {
   SKIP_WITHOUT_UNIT();
   for (const char* name : {"int16", "bf16"}) {
-    const ScheduledKernel scheduled = by(name, {biased_product(1, 160, 400)}, vector_target(), *name == 'i' ? 1e-2 : 2e-1).finish();
+    const ScheduledKernel scheduled =
+        by(name, {biased_product(1, 160, 400)}, vector_target(), *name == 'i' ? 1e-2 : 2e-1).finish();
     for (const double odd : {1.0, std::nan(""), HUGE_VAL, -HUGE_VAL}) {
       if (std::isinf(odd) && *name == 'b') continue;
       Tensors tensors = seeded_arguments(scheduled.kernel);
       tensors.at("I").set(7, odd);
       run_compiled(scheduled, vector_target(), {}, tensors);
       const Tensor& result = tensors.at("O");
-      for (int64_t i = 0; i < result.count(); ++i) EXPECT_EQ(std::isfinite(result.as_double(i)), odd == 1.0) << name << odd << " at " << i;
+      for (int64_t i = 0; i < result.count(); ++i)
+        EXPECT_EQ(std::isfinite(result.as_double(i)), odd == 1.0) << name << odd << " at " << i;
     }
   }
 }
@@ -218,18 +243,19 @@ TEST(LooseProducts, WhatIsNotFiniteSpreads) {
 ScheduledKernel tile_of(DType dtype, int64_t rows, int64_t blocks, int64_t steps) {
   const int64_t groups = dtype == DType::BF16 ? 8 : 16, depth = 2 * groups;
   ScheduledKernel scheduled;
-  scheduled.kernel = parse_kernel(text(
-      "kernel \"rows\"\n  input A ", name_of(dtype), "[", rows, ", ", steps, ", ", depth, "]\n  input B ", name_of(dtype), "[", blocks, ", ",
-      steps, ", ", groups, ", 16, 2]\n  output C f32[", rows, ", ", 16 * blocks, "]\n  init[m:", rows, ", n:", 16 * blocks,
-      "]: C[m, n] = 0\n  macc[m:", rows, ", no:", blocks, ", s:", steps, ", mi:1, ni:16, g:", groups,
-      ", e:2]: C[m + mi, 16*no + ni] += f32(A[m + mi, s, 2*g + e]) * f32(B[no, s, g, ni, e])\n"));
+  scheduled.kernel = parse_kernel(
+      text("kernel \"rows\"\n  input A ", name_of(dtype), "[", rows, ", ", steps, ", ", depth,
+           "]\n  input B ", name_of(dtype), "[", blocks, ", ", steps, ", ", groups,
+           ", 16, 2]\n  output C f32[", rows, ", ", 16 * blocks, "]\n  init[m:", rows, ", n:", 16 * blocks,
+           "]: C[m, n] = 0\n  macc[m:", rows, ", no:", blocks, ", s:", steps, ", mi:1, ni:16, g:", groups,
+           ", e:2]: C[m + mi, 16*no + ni] += f32(A[m + mi, s, 2*g + e]) * f32(B[no, s, g, ni, e])\n"));
   TileStatement init, macc;
   init.statement = 0;
   init.loops = {unrolled("m", rows), unrolled("c", blocks), lanes("l", 16)};
   init.iterators = {{"m", v("m")}, {"n", v("c") * 16 + v("l")}};
   macc.statement = 1;
-  macc.loops = {serial("s", steps), unrolled("no", blocks), unrolled("m", rows), matrix("mi", 1), matrix("ni", 16),
-                matrix("g", groups), matrix("e", 2)};
+  macc.loops = {serial("s", steps), unrolled("no", blocks), unrolled("m", rows), matrix("mi", 1),
+                matrix("ni", 16),   matrix("g", groups),    matrix("e", 2)};
   for (const char* name : {"m", "no", "s", "mi", "ni", "g", "e"}) macc.iterators[name] = v(name);
   scheduled.root = leaf({init, macc});
   return scheduled;
@@ -245,7 +271,8 @@ Tensors numbers_for(const ScheduledKernel& scheduled) {
 TEST(LooseProducts, LeavesAreLikeTheInterpreter) {
   SKIP_WITHOUT_UNIT();
   for (const DType dtype : {DType::I16, DType::BF16}) {
-    for (const auto& [rows, blocks, steps] : {std::tuple(14, 2, 5), {1, 7, 3}, {1, 1, 1}, {9, 3, 4}, {5, 1, 2}}) {
+    for (const auto& [rows, blocks, steps] :
+         {std::tuple(14, 2, 5), {1, 7, 3}, {1, 1, 1}, {9, 3, 4}, {5, 1, 2}}) {
       SCOPED_TRACE(text(name_of(dtype), " ", rows, " rows, ", blocks, " blocks"));
       const ScheduledKernel scheduled = tile_of(dtype, rows, blocks, steps);
       expect_like_interpreter(scheduled, vector_target(), {}, numbers_for(scheduled), 1e-6);
@@ -259,7 +286,8 @@ TEST(LooseProducts, LoopsLoadEachOperandOnce) {
     for (const DType dtype : {DType::I16, DType::BF16}) {
       const char* product = dtype == DType::BF16 ? "vdpbf16ps" : "vpdpwssd";
       const int groups = dtype == DType::BF16 ? 8 : 16;
-      const std::string loop = hottest_loop(kernel_assembly(tile_of(dtype, rows, blocks, 6), vector_target(), "kernel"), product);
+      const std::string loop =
+          hottest_loop(kernel_assembly(tile_of(dtype, rows, blocks, 6), vector_target(), "kernel"), product);
       EXPECT_EQ(count_lines(loop, product), groups * rows * blocks) << loop;
       EXPECT_LE(count_lines(loop, "vpbroadcastd"), groups * rows) << loop;
       EXPECT_EQ(count_lines(loop, "vpmaddwd"), 0) << loop;

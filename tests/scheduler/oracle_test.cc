@@ -257,9 +257,8 @@ class BruteForce {
           const Touch &first = touches[a], &second = touches[b];
           if (!first.writes && !second.writes) continue;
           // Terms of one reduction may be added in any order.
-          const bool commute =
-              first.accumulates && second.accumulates && !first.loads && !second.loads &&
-              instances_[first.instance].statement == instances_[second.instance].statement;
+          const bool commute = first.accumulates && second.accumulates && !first.loads && !second.loads &&
+                               instances_[first.instance].statement == instances_[second.instance].statement;
           (commute ? commuting_ : ordered_).push_back({first.instance, second.instance});
         }
       }
@@ -353,19 +352,19 @@ class Walk {
                        [&](const BruteForce& force) { return force.order_is_legal(tree); });
   }
 
-  void judge(Tally& tally, bool legal, const std::optional<std::string>& refused,
-             const std::string& line, const TreeNode& tree) {
+  void judge(Tally& tally, bool legal, const std::optional<std::string>& refused, const std::string& line,
+             const TreeNode& tree) {
     ++tally.counts[legal][!refused];
     if (legal != !refused && std::getenv("TC_SEED") != nullptr) {
-      std::printf("%s: brute force says %s, the scheduler %s\n", line.c_str(),
-                  legal ? "legal" : "illegal", refused ? refused->c_str() : "accepts");
+      std::printf("%s: brute force says %s, the scheduler %s\n", line.c_str(), legal ? "legal" : "illegal",
+                  refused ? refused->c_str() : "accepts");
     }
     if (legal || refused) return;
     std::string trace;
     for (const std::string& each : state_.trace) trace += "\n    \"" + each + "\",";
     Schedule shown = ScheduleAccess::schedule(state_);
-    ADD_FAILURE() << "accepted though illegal: " << line << "\nafter" << trace << "\n" << str(kernel_)
-                  << shown.tree() << str_of(tree);
+    ADD_FAILURE() << "accepted though illegal: " << line << "\nafter" << trace << "\n"
+                  << str(kernel_) << shown.tree() << str_of(tree);
   }
 
   static std::string str_of(const TreeNode& tree) {
@@ -379,7 +378,7 @@ class Walk {
     if (line.empty()) return;
     ScheduleState free = state_, next = state_;
     free.judged = false;
-    if (apply_line(free, line)) return;   // not a change of order at all
+    if (apply_line(free, line)) return;  // not a change of order at all
     const auto refused = apply_line(next, line);
     judge(orders_, legal(free.tree), refused, line, free.tree);
     if (!refused) state_ = next;
@@ -405,9 +404,8 @@ class Walk {
     ScheduleState next = state_;
     if (line.empty() || apply_line(next, line)) return;
     const auto refused = check_state(next);
-    const bool fits = std::all_of(force_.begin(), force_.end(), [&](const BruteForce& force) {
-      return force.marks_are_legal(next.tree);
-    });
+    const bool fits = std::all_of(force_.begin(), force_.end(),
+                                  [&](const BruteForce& force) { return force.marks_are_legal(next.tree); });
     judge(marks_, fits, refused, line, next.tree);
   }
 

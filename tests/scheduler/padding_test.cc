@@ -26,7 +26,8 @@ TEST(Padding, IsLeftOutOfSums) {
   output O f32[5]
   init[x:5]: O[x] = 0
   sum[x:5, c:6]: O[x] += I[0, c, x]
-)", {"layout I 1 4"});
+)",
+              {"layout I 1 4"});
 }
 
 TEST(Padding, IsLeftOutOfProductsOfTwoInputs) {
@@ -36,7 +37,8 @@ TEST(Padding, IsLeftOutOfProductsOfTwoInputs) {
   output O f32[5]
   init[x:5]: O[x] = 0
   sum[x:5, c:6]: O[x] += I[0, c, x] * J[0, c, x]
-)", {"layout I 1 4", "layout J 1 4"});
+)",
+              {"layout I 1 4", "layout J 1 4"});
 }
 
 TEST(Padding, IsLeftOutOfMaxima) {
@@ -45,7 +47,8 @@ TEST(Padding, IsLeftOutOfMaxima) {
   output O f32[5]
   init[x:5]: O[x] = -inf
   best[x:5, c:6]: O[x] max= I[0, c, x]
-)", {"layout I 1 4"});
+)",
+              {"layout I 1 4"});
 }
 
 TEST(Padding, OfSumsThatLeaveItOutMeansNothing) {
@@ -58,7 +61,8 @@ TEST(Padding, OfSumsThatLeaveItOutMeansNothing) {
   init[m:9, n:7]: T[m, n] = 0
   macc[m:9, n:7, k:5]: T[m, n] += A[m, k] * B[k, n]
   tail[m:9, n:7]: C[m, n] = max(T[m, n], 0)
-)", {"layout T 1 4"});
+)",
+              {"layout T 1 4"});
 }
 
 TEST(Padding, IsMultipliedByZero) {
@@ -68,7 +72,8 @@ TEST(Padding, IsMultipliedByZero) {
   output O f32[5]
   init[x:5]: O[x] = 0
   sum[x:5, c:6]: O[x] += I[0, c, x] * K[c]
-)", {"layout I 1 4", "layout K 0 4"});
+)",
+              {"layout I 1 4", "layout K 0 4"});
 }
 
 TEST(Padding, IsNotDividedBy) {
@@ -77,7 +82,8 @@ TEST(Padding, IsNotDividedBy) {
   constant K f32[6]
   output O f32[1, 6, 5]
   scale[c:6, x:5]: O[0, c, x] = I[0, c, x] / K[c]
-)", {"layout I 1 4", "layout K 0 4", "layout O 1 4"});
+)",
+              {"layout I 1 4", "layout K 0 4", "layout O 1 4"});
 }
 
 }  // namespace

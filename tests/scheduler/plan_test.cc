@@ -25,8 +25,8 @@ PreparedReduction prepared(const std::string& name, const char* target, int thre
 TEST(Plans, AreAsBelow) {
   std::string all;
   for (const char* target : {"x86-64-v4", "rv64gcv"}) {
-    for (const char* name : {"conv", "conv_group", "conv_groups", "pointwise", "depthwise", "gemm", "gemm_transposed", "gemv",
-                             "pool", "row_sum", "column_max"}) {
+    for (const char* name : {"conv", "conv_group", "conv_groups", "pointwise", "depthwise", "gemm",
+                             "gemm_transposed", "gemv", "pool", "row_sum", "column_max"}) {
       const PreparedReduction reduction = prepared(name, target);
       all += text("== ", name, ", ", target, "\n", str(reduction.plan(reduction.cheapest(), {})));
     }
@@ -98,7 +98,8 @@ TEST(Plans, KnobsChangeTheirOwnFields) {
   knobs.sum_block = 4;
   const PreparedReduction product = prepared("gemm", "x86-64-v4");
   const PlannedReduction divided = product.plan(product.cheapest(), knobs);
-  ASSERT_EQ(divided.iterators->strips.size(), product.plan(product.cheapest(), {}).iterators->strips.size() + 1);
+  ASSERT_EQ(divided.iterators->strips.size(),
+            product.plan(product.cheapest(), {}).iterators->strips.size() + 1);
   EXPECT_EQ(divided.iterators->strips.back().size, 4);
 }
 

@@ -1,6 +1,6 @@
-// Golden tests of each schedule primitive: tests/golden/primitives/NAME.txt holds a kernel, lines that apply the primitive
-// to it, lines of which the last is refused, and behind a bar what becomes of them: statements and loops, and what
-// the refusals say. `--update` (or TC_UPDATE) rewrites what is behind the bar.
+// Golden tests of each schedule primitive: tests/golden/primitives/NAME.txt holds a kernel, lines that apply
+// the primitive to it, lines of which the last is refused, and behind a bar what becomes of them: statements
+// and loops, and what the refusals say. `--update` (or TC_UPDATE) rewrites what is behind the bar.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -24,13 +24,14 @@ struct Example {
   std::string text;
   std::string kernel, target;
   std::vector<std::string> lines;
-  std::vector<std::vector<std::string>> refused;   // the last of each is
+  std::vector<std::vector<std::string>> refused;  // the last of each is
 };
 
 std::vector<std::string> divided(const std::string& line) {
   std::vector<std::string> parts;
   std::istringstream in(line);
-  for (std::string part; std::getline(in, part, ';');) parts.push_back(part.substr(part.find_first_not_of(' ')));
+  for (std::string part; std::getline(in, part, ';');)
+    parts.push_back(part.substr(part.find_first_not_of(' ')));
   return parts;
 }
 
@@ -68,7 +69,8 @@ class GoldenPrimitive : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenPrimitive, DoesAsBelow) {
   const Example example = read_example(GetParam());
-  ASSERT_FALSE(example.refused.empty()) << "no " << kFolder << "/" << GetParam() << ".txt with a kernel, lines and a refusal";
+  ASSERT_FALSE(example.refused.empty())
+      << "no " << kFolder << "/" << GetParam() << ".txt with a kernel, lines and a refusal";
   const Kernel kernel = parse_kernel(example.kernel);
   Schedule schedule(kernel, parse_target(example.target));
   ASSERT_EQ(schedule.replay(example.lines), std::nullopt);
@@ -77,7 +79,8 @@ TEST_P(GoldenPrimitive, DoesAsBelow) {
   });
   EXPECT_TRUE(applied);
   std::string result = str(schedule.finish()) + "refused\n";
-  for (const std::vector<std::string>& lines : example.refused) result += "  " + answer(example, lines) + "\n";
+  for (const std::vector<std::string>& lines : example.refused)
+    result += "  " + answer(example, lines) + "\n";
   expect_golden(kFolder + "/" + GetParam() + ".txt", example.text + kBar.substr(1) + result);
   const double error = algorithm_of(example.lines).error;
   EXPECT_EQ(difference(kernel, schedule, 1, {}, {}, std::max(1e-9, 10 * error)), "");
@@ -98,7 +101,9 @@ TEST(PrimitiveRows, AreSound) {
     std::set<std::string> arguments;
     for (const Argument& argument : row.form) {
       EXPECT_TRUE(arguments.insert(argument.name).second) << row.signature();
-      EXPECT_EQ(argument.change == Argument::Change::Order, argument.is_list() && argument.change != Argument::Change::None) << row.signature();
+      EXPECT_EQ(argument.change == Argument::Change::Order,
+                argument.is_list() && argument.change != Argument::Change::None)
+          << row.signature();
       const bool simple = argument.kind == Argument::Kind::Loop || argument.kind == Argument::Kind::Number;
       EXPECT_TRUE(simple || !row.tuned) << row.signature();
     }

@@ -104,9 +104,7 @@ class NativeRun {
   std::vector<std::pair<uint32_t, RandomSchedule>> batch_;
 };
 
-uint32_t pairs() {
-  return static_cast<uint32_t>(small_kernels().size() * drawn_primitives().size());
-}
+uint32_t pairs() { return static_cast<uint32_t>(small_kernels().size() * drawn_primitives().size()); }
 
 std::optional<uint32_t> only_seed() {
   const char* only = std::getenv("TC_SEED");
@@ -123,7 +121,8 @@ TEST(RandomSchedulesNative, ComputeTheSame) {
     }
     return;
   }
-  // All pairs of kernel and primitive once and a quarter of them again, alternately for both instruction sets.
+  // All pairs of kernel and primitive once and a quarter of them again, alternately for both instruction
+  // sets.
   NativeRun wide(host_target(), kMostCopies), narrow(avx2_target(), kMostCopies);
   for (uint32_t i = 0; i < pairs() + pairs() / 4; ++i) {
     ((i + i / small_kernels().size()) % 3 == 0 ? narrow : wide).add(100 * pairs() + i);
@@ -136,8 +135,7 @@ TEST(RandomSchedulesNative, ComputeTheSame) {
     counts.counts[where].second += count.second;
   }
   std::printf("%u random schedules as machine code for %s, %u for %s\n%s", wide.compared,
-              host_target().name.c_str(), narrow.compared, avx2_target().name.c_str(),
-              counts.str().c_str());
+              host_target().name.c_str(), narrow.compared, avx2_target().name.c_str(), counts.str().c_str());
   EXPECT_GE(wide.compared + narrow.compared, 400u);
   for (const std::string& name : drawn_primitives()) {
     EXPECT_GE(counts.applied(name), name == "winograd" ? 1 : 20) << name;
@@ -151,7 +149,8 @@ TEST(RandomSchedulesNative, ProductsOfOpenSizes) {
     NativeRun run(target, kMostCopies);
     for (uint32_t seed = first; seed < end; ++seed) run.add(seed, random_schedule_of_products);
     run.flush();
-    std::printf("%u random schedules as machine code for %s, %u with a product of open sizes\n", run.compared, target.name.c_str(), run.products);
+    std::printf("%u random schedules as machine code for %s, %u with a product of open sizes\n", run.compared,
+                target.name.c_str(), run.products);
     products += run.products;
   }
   EXPECT_GE(products, only_seed() ? 0u : 80u);
@@ -172,8 +171,7 @@ TEST(RandomSchedulesNative, ComputeTheSameUnderQemu) {
     }
     if (only_seed()) run.add(*only_seed());
     run.flush();
-    std::printf("%u random schedules under qemu-riscv64 at %d and %d bits\n", run.compared, bits,
-                2 * bits);
+    std::printf("%u random schedules under qemu-riscv64 at %d and %d bits\n", run.compared, bits, 2 * bits);
     compared += run.compared;
   }
   EXPECT_GE(compared, only_seed() ? 1u : 40u);

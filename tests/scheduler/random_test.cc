@@ -17,19 +17,20 @@ constexpr int64_t kMostCopies = 1500;
 
 // Whether the primitive can hold for the kernel at all.
 bool applies(const NamedKernel& named, const std::string& primitive) {
-  static const std::set<std::string> contiguous = {"pointwise",   "gemm",    "average",
-                                                   "softmax",     "elementwise", "reorder",
-                                                   "concat",      "gather",  "in_place"};
+  static const std::set<std::string> contiguous = {"pointwise", "gemm",   "average", "softmax", "elementwise",
+                                                   "reorder",   "concat", "gather",  "in_place"};
   static const std::set<std::string> joined = {"conv_direct", "conv_group", "conv_groups", "conv_all"};
-  if (named.name == "scalar") {   // it has no loops
+  if (named.name == "scalar") {  // it has no loops
     return primitive == "layout" || primitive == "stage" || primitive == "register_tile";
   }
   // What a statement writes has to be affine in one of its pairs of iterators.
   if (primitive == "join") return joined.count(named.name) > 0;
   if (primitive == "merge") return contiguous.count(named.name) > 0;
   if (primitive == "winograd") return named.name == "conv" || named.name == "conv_direct";
-  if (primitive == "pack" || primitive == "prefetch") return named.text.find("\n  constant ") != std::string::npos;
-  if (primitive == "sum_blocks") return named.text.find("] += ") != std::string::npos && named.name != "quantized";
+  if (primitive == "pack" || primitive == "prefetch")
+    return named.text.find("\n  constant ") != std::string::npos;
+  if (primitive == "sum_blocks")
+    return named.text.find("] += ") != std::string::npos && named.name != "quantized";
   // All its sizes are symbolic.
   if (named.name == "softmax_symbolic") return primitive != "layout" && primitive != "strip";
   // Its time steps stay in order, around all else.
@@ -88,7 +89,8 @@ TEST(RandomSchedules, ProductsOfOpenSizes) {
   for (uint32_t seed = first; seed < (only != nullptr ? first + 1 : kSeeds); ++seed) {
     SCOPED_TRACE(::testing::Message() << "TC_SEED=" << seed);
     try {
-      const RandomSchedule random = random_schedule_of_products(seed, parse_target(targets[seed % 4]), kMostCopies, counts);
+      const RandomSchedule random =
+          random_schedule_of_products(seed, parse_target(targets[seed % 4]), kMostCopies, counts);
       SCOPED_TRACE(describe(seed, random));
       if (products_of(random) > 0) ++with_products[random.named->name];
       EXPECT_EQ(difference(random.kernel, random.schedule, seed, parameter_values(random.kernel, seed)), "");
@@ -99,7 +101,8 @@ TEST(RandomSchedules, ProductsOfOpenSizes) {
   if (only != nullptr) return;
   uint32_t all = 0;
   for (const NamedKernel& named : kernels_of_products()) {
-    std::printf("%s: %u random schedules with a product of open sizes\n", named.name.c_str(), with_products[named.name]);
+    std::printf("%s: %u random schedules with a product of open sizes\n", named.name.c_str(),
+                with_products[named.name]);
     EXPECT_GE(with_products[named.name], 10u) << named.name;
     all += with_products[named.name];
   }

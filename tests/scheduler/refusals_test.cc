@@ -363,7 +363,8 @@ const std::vector<Case> kCases = {
     {"products", {"algorithm macc winograd 4 3 1 1"}},
     {"window", {"algorithm macc winograd 4 3 1 1"}},
     {"window", {"layout I 1 4", "algorithm macc winograd 4 3 1 1"}},
-    {"window", {"layout I 1 4", "layout T 1 4", "pack K : f_o f_i c_o c_i r s", "algorithm macc winograd 4 3 1 1"}},
+    {"window",
+     {"layout I 1 4", "layout T 1 4", "pack K : f_o f_i c_o c_i r s", "algorithm macc winograd 4 3 1 1"}},
     {"window", {"layout I 1 4", "layout T 1 4", "layout O 1 4", "algorithm macc winograd 4 3 2 1"}},
     {"wide", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 4 3 1 1"}},
     {"wide", {"layout I 1 4", "layout O 1 4", "algorithm macc winograd 2 5 1 1"}},
@@ -404,7 +405,8 @@ TEST(ScheduleRefusals, SayWhy) {
   std::ostringstream list;
   for (const Case& each : kCases) {
     list << each.kernel << ":";
-    for (const std::string& line : each.lines) list << " " << line << (&line == &each.lines.back() ? "" : ";");
+    for (const std::string& line : each.lines)
+      list << " " << line << (&line == &each.lines.back() ? "" : ";");
     const std::string told = answer(each);
     EXPECT_TRUE(told.rfind("refused: ", 0) == 0 || told.rfind("schedule error: ", 0) == 0)
         << each.kernel << ": " << each.lines.back() << ": " << told;
@@ -420,7 +422,8 @@ TEST(ScheduleRefusals, TellWhichPrimitivesThereAre) {
     const std::string word = (known.empty() ? "" : ", ") + row.first_word();
     if (known.size() < word.size() || known.substr(known.size() - word.size()) != word) known += word;
   }
-  EXPECT_EQ(schedule.apply("chop init_i 4 as a b"), "chop init_i 4 as a b: no primitive 'chop'; there are: " + known);
+  EXPECT_EQ(schedule.apply("chop init_i 4 as a b"),
+            "chop init_i 4 as a b: no primitive 'chop'; there are: " + known);
 }
 
 TEST(ScheduleRefusals, DefaultsSayWhy) {
@@ -439,7 +442,8 @@ TEST(ScheduleRefusals, DefaultsSayWhy) {
     FAIL() << "a default was given for an ordered schedule";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Schedule);
-    EXPECT_NE(std::string(error.what()).find("the default follows on rewrites only"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("the default follows on rewrites only"), std::string::npos)
+        << error.what();
   }
 }
 

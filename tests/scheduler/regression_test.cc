@@ -8,7 +8,7 @@ namespace tc::testing {
 namespace {
 
 struct Case {
-  std::string name, kernel;        // of small_kernels(), or its text
+  std::string name, kernel;  // of small_kernels(), or its text
   std::vector<std::string> trace;
 };
 
@@ -32,7 +32,9 @@ TEST_P(Mended, ComputesTheSame) {
   for (const Target& target : host_targets()) {
     Schedule same(kernel, target);
     ASSERT_EQ(same.replay(GetParam().trace), std::nullopt);
-    auto native = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, target, {}, tensors); };
+    auto native = [&](const ScheduledKernel& scheduled, Tensors& tensors) {
+      run_compiled(scheduled, target, {}, tensors);
+    };
     EXPECT_EQ(difference(kernel, same, 2, {}, native, 3e-5), "") << target.name << "\n" << str(same.finish());
   }
 }
@@ -65,7 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"PaddedLanesOfAStrippedLoop", "concat", {"layout O 3 3", "strip second_x_i 2 as a5 a4"}},
         // A loop whose instances are several values apart counts its trips.
         Case{"LoopThatStepsByMoreThanOne", kDilatedRows, {"unroll macc_r"}},
-        Case{"LoopThatStepsByMoreThanOneInATile", kDilatedRows,
+        Case{"LoopThatStepsByMoreThanOneInATile",
+             kDilatedRows,
              {"order macc_y macc_r macc_x", "register_tile macc_r", "vectorize macc_x"}},
         // Code of loops that may be empty, and of an else branch.
         Case{"LoopThatMayBeEmpty",
@@ -76,14 +79,14 @@ INSTANTIATE_TEST_SUITE_P(
         // With AVX2 the lanes are two registers, and no lane of the second exists.
         Case{"UpperHalfOfTheLanesDoesNotExist",
              "conv1d",
-             {"layout I 1 16", "layout K 2 5", "fuse init_f macc_f tail_f as row_f", "split macc_x 4 as macc_x macc_x_rows",
-              "order macc_c_o macc_s macc_x_rows macc_c_i", "register_tile macc", "vectorize macc_c_i", "unroll macc_x_rows"}},
+             {"layout I 1 16", "layout K 2 5", "fuse init_f macc_f tail_f as row_f",
+              "split macc_x 4 as macc_x macc_x_rows", "order macc_c_o macc_s macc_x_rows macc_c_i",
+              "register_tile macc", "vectorize macc_c_i", "unroll macc_x_rows"}},
         Case{"ElseBranch",
              "gemm_transposed",
              {"strip init_m 10 as a1 a0", "strip macc_k 2 as a3 a2", "compute_at init at macc_h",
               "fuse init_a1 macc_m as f4", "fuse init_a0 macc_n as f5", "fuse init_n macc_a3 as f6",
-              "fuse macc_h tail_h as f7", "fuse f4 tail_m as f8", "order f7 f8",
-              "fuse f5 tail_n as f9"}}),
+              "fuse macc_h tail_h as f7", "fuse f4 tail_m as f8", "order f7 f8", "fuse f5 tail_n as f9"}}),
     [](const auto& info) { return info.param.name; });
 
 std::string refusal(const std::string& kernel, const std::vector<std::string>& trace) {
@@ -101,9 +104,9 @@ TEST(Refused, BlocksOfWhichSomeLanesStayUnwritten) {
 // The whole of an iterator is asked, and the statement has only a part of it left: once a division
 // by zero.
 TEST(Refused, IteratorsThatAreSplitOtherwise) {
-  EXPECT_EQ(refusal("gemm", {"split macc_n 8 as no ni", "order no macc_b macc_m",
-                             "compute_at macc at init_n"}),
-            "compute_at macc at init_n: iterator n of macc is split otherwise than loop init_n");
+  EXPECT_EQ(
+      refusal("gemm", {"split macc_n 8 as no ni", "order no macc_b macc_m", "compute_at macc at init_n"}),
+      "compute_at macc at init_n: iterator n of macc is split otherwise than loop init_n");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The table of strategies: what a kernel is classified as, which strategy the default takes and why not the others,
-// and that the default and the tuner's space read the same table.
+// The table of strategies: what a kernel is classified as, which strategy the default takes and why not the
+// others, and that the default and the tuner's space read the same table.
 #include "scheduler/default/strategy.h"
 
 #include <gtest/gtest.h>
@@ -14,25 +14,30 @@
 namespace tc::testing {
 namespace {
 
-Schedule start_of(const Kernel& kernel, const Target& target, const std::vector<std::string>& layout_lines = {}) {
+Schedule start_of(const Kernel& kernel, const Target& target,
+                  const std::vector<std::string>& layout_lines = {}) {
   Schedule start(kernel, target);
   EXPECT_EQ(start.replay(layout_lines), std::nullopt);
   return start;
 }
 
 const StrategyReport* taken_of(const std::vector<StrategyReport>& report) {
-  const auto found = std::find_if(report.begin(), report.end(), [](const StrategyReport& each) { return each.taken; });
+  const auto found =
+      std::find_if(report.begin(), report.end(), [](const StrategyReport& each) { return each.taken; });
   return found == report.end() ? nullptr : &*found;
 }
 
 // The small kernels, and what takes them on x86-64-v4.
 const std::vector<std::pair<std::string, std::string>>& classes() {
+  // clang-format off
   static const std::vector<std::pair<std::string, std::string>> rows = {
-      {"conv", "direct convolution"}, {"conv_group", "grouped convolution"}, {"conv_groups", "grouped convolution"},
+      {"conv", "direct convolution"}, {"conv_group", "grouped convolution"},
+      {"conv_groups", "grouped convolution"},
       {"pointwise", "matrix product"}, {"depthwise", "depthwise convolution"}, {"gemm", "matrix product"},
       {"gemm_direct", "matrix product"}, {"gemm_transposed", "matrix product"}, {"gemv", "matrix x vector"},
       {"pool", "pooling"}, {"row_sum", "partial sums"}, {"column_max", "reduction of one operand"},
       {"softmax", "rows"}, {"transpose", "statement by statement"}};
+  // clang-format on
   return rows;
 }
 
@@ -44,7 +49,8 @@ const NamedKernel& named_kernel(const std::string& name) {
 TEST(Strategies, ReductionsAreClassifiedBySubscripts) {
   for (const auto& [kernel, name] : classes()) {
     const NamedKernel& named = named_kernel(kernel);
-    const auto report = default_report(start_of(parse_kernel(named.text), parse_target("x86-64-v4"), named.layout_lines), 1);
+    const auto report =
+        default_report(start_of(parse_kernel(named.text), parse_target("x86-64-v4"), named.layout_lines), 1);
     const StrategyReport* taken = taken_of(report);
     ASSERT_NE(taken, nullptr) << kernel;
     EXPECT_EQ(taken->name, name) << kernel << "\n" << str(report);
@@ -54,7 +60,8 @@ TEST(Strategies, ReductionsAreClassifiedBySubscripts) {
 TEST(Strategies, ReportsAreAsBelow) {
   std::string all;
   const auto add = [&](const std::string& name, const Schedule& start, double tolerance) {
-    all += text("== ", name, ", ", start.target().name, ", tolerance ", tolerance, "\n", str(default_report(start, 1, tolerance)));
+    all += text("== ", name, ", ", start.target().name, ", tolerance ", tolerance, "\n",
+                str(default_report(start, 1, tolerance)));
   };
   const Target vectors = parse_target("x86-64-v4"), tiles = parse_target("sapphirerapids");
   for (const auto& [kernel, name] : classes()) {
@@ -64,7 +71,8 @@ TEST(Strategies, ReportsAreAsBelow) {
   const std::vector<std::string> blocks = {"layout I 1 16", "layout O 1 16"};
   for (const Target& target : {vectors, tiles}) {
     for (const double tolerance : {1e-4, 1e-2}) {
-      add("convolution of 3 x 3 taps", start_of(rectified_convolution(64, 64, 28, 3, 1), target, blocks), tolerance);
+      add("convolution of 3 x 3 taps", start_of(rectified_convolution(64, 64, 28, 3, 1), target, blocks),
+          tolerance);
       add("product", start_of(biased_product(256, 512, 512), target), tolerance);
     }
   }
@@ -91,8 +99,9 @@ TEST(Strategies, OneTakesTheKernelAndTheOthersSayWhyNot) {
       // Without the report less is examined, and the same is taken.
       const Decision all = decide(StrategyInput(ScheduleAccess::state(start), 2, 1e-4, true));
       ASSERT_EQ(all.result.has_value(), taken == 1);
-      EXPECT_EQ(default_schedule(parse_kernel(named.text), start.target(), 2, named.layout_lines, 1e-4).trace(),
-                all.result ? all.result->state().trace : start.trace());
+      EXPECT_EQ(
+          default_schedule(parse_kernel(named.text), start.target(), 2, named.layout_lines, 1e-4).trace(),
+          all.result ? all.result->state().trace : start.trace());
     }
   }
 }
@@ -111,7 +120,8 @@ TEST(Strategies, TheSpaceNumbersThemAsTheTableDoes) {
     EXPECT_EQ(way.values[static_cast<size_t>(space.default_point()[0])], decision.taken) << named.name;
     // The other dimensions are knobs of those strategies.
     std::set<std::string> knobs;
-    for (const int64_t number : way.values) knobs.insert(strategy(number).choices.begin(), strategy(number).choices.end());
+    for (const int64_t number : way.values)
+      knobs.insert(strategy(number).choices.begin(), strategy(number).choices.end());
     for (size_t i = 1; i < space.dimensions().size(); ++i) {
       const std::string& name = space.dimensions()[i].name;
       const std::string of_each = name.substr(0, name.rfind(" of ")) + " of each statement";
@@ -120,8 +130,8 @@ TEST(Strategies, TheSpaceNumbersThemAsTheTableDoes) {
   }
 }
 
-// The table of algorithms has bf16 first, which is the cheapest on a unit that is made for it, and not on one that is
-// twenty times slower with it.
+// The table of algorithms has bf16 first, which is the cheapest on a unit that is made for it, and not on one
+// that is twenty times slower with it.
 TEST(Strategies, TheCheapestAlgorithmOfAMatrixUnitIsTaken) {
   const auto algorithm = [](const Target& target) {
     return algorithm_of(default_schedule(biased_product(256, 512, 512), target, 1, {}, 0.2).trace()).text;

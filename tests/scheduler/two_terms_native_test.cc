@@ -55,9 +55,10 @@ TEST(TermsNative, ErrorsAreBelowTheBound) {
     DType operand;
     const char* name;
     double error;
-    int chosen;                    // at least; Winograd's algorithm or none is cheaper for some
+    int chosen;  // at least; Winograd's algorithm or none is cheaper for some
   };
-  for (const auto& [operand, name, error, least] : {Division{DType::BF16, "bf16x3", kTwoTermsError, 14}, Division{DType::I8, "int8x6", kDigitsError, 12}}) {
+  for (const auto& [operand, name, error, least] : {Division{DType::BF16, "bf16x3", kTwoTermsError, 14},
+                                                    Division{DType::I8, "int8x6", kDigitsError, 12}}) {
     Target only = target;
     only.matrix.formats = {*target.matrix.format(operand)};
     int chosen = 0;
@@ -65,8 +66,11 @@ TEST(TermsNative, ErrorsAreBelowTheBound) {
       for (int threads : {1, 2}) {
         const Schedule schedule = default_schedule(each.kernel, only, threads, each.layouts, 1e-3);
         chosen += algorithm_of(schedule.trace()).text == name;
-        auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, only, each.sizes, tensors, threads); };
-        EXPECT_EQ(difference(each.kernel, schedule, 7, each.sizes, run, 2 * error), "") << name << str(each.kernel);
+        auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
+          run_compiled(kernel, only, each.sizes, tensors, threads);
+        };
+        EXPECT_EQ(difference(each.kernel, schedule, 7, each.sizes, run, 2 * error), "")
+            << name << str(each.kernel);
       }
     }
     EXPECT_GE(chosen, least) << name;
@@ -78,13 +82,16 @@ TEST(TermsNative, OneRow) {
   Target target = parse_target("sapphirerapids");
   std::string why;
   if (!may_run(target, &why)) GTEST_SKIP() << why;
-  for (const auto& [features, channels] : {std::pair(1200, 448), std::pair(1000, 2048), std::pair(800, 1088)}) {
+  for (const auto& [features, channels] :
+       {std::pair(1200, 448), std::pair(1000, 2048), std::pair(800, 1088)}) {
     const Kernel kernel = biased_product(1, features, channels);
     target.l2_bytes = 32768;
     for (int threads : {1, 2}) {
       const Schedule schedule = default_schedule(kernel, target, threads, {}, 1e-4);
       EXPECT_EQ(algorithm_of(schedule.trace()).text, "int8x6") << features;
-      auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, target, {}, tensors, threads); };
+      auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) {
+        run_compiled(scheduled, target, {}, tensors, threads);
+      };
       EXPECT_EQ(difference(kernel, schedule, 7, {}, run, 2 * kDigitsError), "") << features;
     }
   }

@@ -40,20 +40,24 @@ struct Layer {
   Kernel kernel() const { return parse_kernel(blocked ? convolution() : product()); }
 
   std::string product() const {
-    return text("kernel \"product\"\n  input I f32[", rows, ", ", channels, "]\n  constant K f32[", channels, ", ", features,
-                "]\n  constant B f32[", features, "]\n", residual ? text("  input R f32[", rows, ", ", features, "]\n") : "",
-                "  output O f32[", rows, ", ", features, "]\n  local T f32[", rows, ", ", features, "]\n  init[m:", rows,
+    return text("kernel \"product\"\n  input I f32[", rows, ", ", channels, "]\n  constant K f32[", channels,
+                ", ", features, "]\n  constant B f32[", features, "]\n",
+                residual ? text("  input R f32[", rows, ", ", features, "]\n") : "", "  output O f32[", rows,
+                ", ", features, "]\n  local T f32[", rows, ", ", features, "]\n  init[m:", rows,
                 ", n:", features, "]: T[m, n] = 0\n  macc[m:", rows, ", n:", features, ", k:", channels,
-                "]: T[m, n] += I[m, k] * K[k, n]\n  tail[i:", rows, ", j:", features, "]: O[i, j] = max(T[i, j] + B[j]",
-                residual ? " + R[i, j]" : "", ", 0)\n");
+                "]: T[m, n] += I[m, k] * K[k, n]\n  tail[i:", rows, ", j:", features,
+                "]: O[i, j] = max(T[i, j] + B[j]", residual ? " + R[i, j]" : "", ", 0)\n");
   }
 
   std::string convolution() const {
     const int64_t height = outputs(rows), width = outputs(columns);
     std::string where;
-    auto condition = [&](const std::string& text) { where += (where.empty() ? " where " : ", ") + text + " >= 0"; };
+    auto condition = [&](const std::string& text) {
+      where += (where.empty() ? " where " : ", ") + text + " >= 0";
+    };
     auto place = [&](const char* out, const char* tap) {
-      return text(stride, "*", out, taps > 1 ? text(" + ", tap) : "", padding > 0 ? text(" - ", padding) : "");
+      return text(stride, "*", out, taps > 1 ? text(" + ", tap) : "",
+                  padding > 0 ? text(" - ", padding) : "");
     };
     const std::string y = place("y", "r"), x = place("x", "s");
     if (padding > 0) {
@@ -65,13 +69,15 @@ struct Layer {
     }
     const std::string n = batch > 1 ? "n" : "0", loop = batch > 1 ? text("n:", batch, ", ") : "";
     const std::string map = text(batch, ", ", features, ", ", height, ", ", width);
-    const std::string over = text(loop, "f:", features, ", y:", height, ", x:", width), at = "[" + n + ", f, y, x]";
-    return text("kernel \"convolution\"\n  input I f32[", batch, ", ", channels, ", ", rows, ", ", columns, "]\n",
-                residual ? "  input R f32[" + map + "]\n" : "", "  constant K f32[", features, ", ", channels, ", ", taps, ", ",
-                taps, "]\n  constant B f32[", features, "]\n  output O f32[", map, "]\n  local T f32[", map, "]\n  init[", over,
-                "]: T", at, " = 0\n  macc[", over, ", c:", channels, taps > 1 ? text(", r:", taps, ", s:", taps) : "", "]", where,
-                ": T", at, " += I[", n, ", c, ", y, ", ", x, "] * K[f, c, ", taps > 1 ? "r, s" : "0, 0", "]\n  tail[", over,
-                "]: O", at, " = max(T", at, " + B[f]", residual ? " + R" + at : "", ", 0)\n");
+    const std::string over = text(loop, "f:", features, ", y:", height, ", x:", width),
+                      at = "[" + n + ", f, y, x]";
+    return text("kernel \"convolution\"\n  input I f32[", batch, ", ", channels, ", ", rows, ", ", columns,
+                "]\n", residual ? "  input R f32[" + map + "]\n" : "", "  constant K f32[", features, ", ",
+                channels, ", ", taps, ", ", taps, "]\n  constant B f32[", features, "]\n  output O f32[", map,
+                "]\n  local T f32[", map, "]\n  init[", over, "]: T", at, " = 0\n  macc[", over,
+                ", c:", channels, taps > 1 ? text(", r:", taps, ", s:", taps) : "", "]", where, ": T", at,
+                " += I[", n, ", c, ", y, ", ", x, "] * K[f, c, ", taps > 1 ? "r, s" : "0, 0", "]\n  tail[",
+                over, "]: O", at, " = max(T", at, " + B[f]", residual ? " + R" + at : "", ", 0)\n");
   }
 
   std::vector<std::string> layouts() const {
@@ -100,7 +106,9 @@ std::string algorithm(const Layer& layer, double tolerance = 1e-3, const Target&
 }
 
 Layer drawn(std::mt19937& random) {
-  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
   Layer result;
   result.blocked = pick(0, 3) > 0;
   result.batch = pick(1, 3) == 1 ? 2 : 1;
@@ -120,7 +128,8 @@ TEST(Terms, RewritesComputeTheSame) {
   for (int i = 0; i < 32; ++i) {
     const Layer layer = drawn(random);
     const Division& division = i % 2 == 0 ? kHalves : kDigits;
-    const std::string line = text(1 + i % 5 * 2, " ", 1 + i % 2, " ", 1 + i % 3, " ", 1 + i % 2, " ", i % 4 == 0 ? 16 : 4 + i % 7);
+    const std::string line =
+        text(1 + i % 5 * 2, " ", 1 + i % 2, " ", 1 + i % 3, " ", 1 + i % 2, " ", i % 4 == 0 ? 16 : 4 + i % 7);
     const Schedule schedule = rewritten(layer, division, line);
     verify(schedule.kernel());
     EXPECT_EQ(str(parse_kernel(str(schedule.kernel()))), str(schedule.kernel()));
@@ -133,10 +142,11 @@ TEST(Terms, RewritesComputeTheSame) {
 // One row, with or without an iterator of its own; a convolution with one output.
 std::vector<Kernel> one_row(int64_t channels, int64_t features) {
   const Layer row{.channels = channels, .features = features, .rows = 1, .blocked = false};
-  const Kernel plain = parse_kernel(text("kernel \"row\"\n  input I f32[1, ", channels, "]\n  constant K f32[", channels, ", ", features,
-                                         "]\n  output O f32[1, ", features, "]\n  local T f32[1, ", features, "]\n  init[n:", features,
-                                         "]: T[0, n] = 0\n  macc[n:", features, ", k:", channels,
-                                         "]: T[0, n] += I[0, k] * K[k, n]\n  tail[j:", features, "]: O[0, j] = T[0, j]\n"));
+  const Kernel plain =
+      parse_kernel(text("kernel \"row\"\n  input I f32[1, ", channels, "]\n  constant K f32[", channels, ", ",
+                        features, "]\n  output O f32[1, ", features, "]\n  local T f32[1, ", features,
+                        "]\n  init[n:", features, "]: T[0, n] = 0\n  macc[n:", features, ", k:", channels,
+                        "]: T[0, n] += I[0, k] * K[k, n]\n  tail[j:", features, "]: O[0, j] = T[0, j]\n"));
   return {row.kernel(), plain};
 }
 
@@ -147,13 +157,15 @@ TEST(Terms, DigitsOfOneRowAreRows) {
   for (const Kernel& kernel : kernels) {
     for (const char* line : {"1 1 1 1 1", "1 2 1 1 1", "9 9 2 1 1"}) {
       Schedule schedule(kernel, unit_target());
-      std::vector<std::string> lines = kernel.name == "convolution" ? pixel.layouts() : std::vector<std::string>{};
+      std::vector<std::string> lines =
+          kernel.name == "convolution" ? pixel.layouts() : std::vector<std::string>{};
       lines.push_back("layout T 1 16");
       lines.push_back(text("algorithm macc int8x6 ", line));
       ASSERT_EQ(schedule.replay(lines), std::nullopt) << line;
       verify(schedule.kernel());
       const Statement& sum = *schedule.kernel().find("macc");
-      const auto row = std::find_if(sum.iterators.begin(), sum.iterators.end(), [](const Iterator& each) { return each.name == "row"; });
+      const auto row = std::find_if(sum.iterators.begin(), sum.iterators.end(),
+                                    [](const Iterator& each) { return each.name == "row"; });
       EXPECT_EQ(row->extent, Affine(3)) << str(schedule.kernel());
       EXPECT_EQ(difference(kernel, schedule, 7, {}, {}, kDigits.error), "") << line << str(kernel);
     }
@@ -209,13 +221,16 @@ TEST(Terms, RowsMayBeSymbolic) {
       for (const Kernel& kernel : {symbolic_product(), symbolic_convolution()}) {
         Schedule schedule(kernel, unit_target());
         const bool product = kernel.name == "product";
-        const std::vector<std::string> lines = {text("layout T ", product ? 1 : 3, " 16"), text("algorithm macc ", division.name, " ", line)};
+        const std::vector<std::string> lines = {text("layout T ", product ? 1 : 3, " 16"),
+                                                text("algorithm macc ", division.name, " ", line)};
         ASSERT_EQ(schedule.replay(lines), std::nullopt) << line;
         verify(schedule.kernel());
         for (const auto& [p, q] : {std::pair(1, 3), std::pair(3, 8)}) {
-          const std::map<std::string, int64_t> sizes = product ? std::map<std::string, int64_t>{{"p", p * q}}
-                                                               : std::map<std::string, int64_t>{{"p", p}, {"q", q}};
-          EXPECT_EQ(difference(kernel, schedule, 7, sizes, {}, division.error), "") << line << " " << p << " " << q;
+          const std::map<std::string, int64_t> sizes =
+              product ? std::map<std::string, int64_t>{{"p", p * q}}
+                      : std::map<std::string, int64_t>{{"p", p}, {"q", q}};
+          EXPECT_EQ(difference(kernel, schedule, 7, sizes, {}, division.error), "")
+              << line << " " << p << " " << q;
         }
       }
     }
@@ -231,7 +246,8 @@ TEST(Terms, DefaultsOfSymbolicRows) {
       const Schedule schedule = default_schedule(kernel, target, threads, {}, 1e-3);
       EXPECT_EQ(algorithm_of(schedule.trace()).text, division.name);
       for (int64_t p : {1, 16, 50, 129}) {
-        EXPECT_EQ(difference(kernel, schedule, 7, {{"p", p}}, {}, division.error), "") << p << " " << threads << " " << division.name;
+        EXPECT_EQ(difference(kernel, schedule, 7, {{"p", p}}, {}, division.error), "")
+            << p << " " << threads << " " << division.name;
       }
     }
   }
@@ -255,7 +271,7 @@ const std::vector<Layer>& layers() {
 TEST(Terms, DefaultsComputeTheSame) {
   for (const Division& division : {kHalves, kDigits}) {
     Target target = unit_target({division.format});
-    target.multiply_adds = 0.1;            // so that the unit pays for layers that the interpreter has time for
+    target.multiply_adds = 0.1;  // so that the unit pays for layers that the interpreter has time for
     int chose = 0;
     for (size_t i = 0; i < layers().size(); ++i) {
       for (int threads : {1, 2}) {
@@ -307,15 +323,21 @@ TEST(Terms, AccumulatorsAtATime) {
     return std::string();
   };
   const auto square = [](int64_t channels, int64_t size, int64_t taps, int64_t stride = 1) {
-    return Layer{.channels = channels, .features = 64, .rows = size, .columns = size, .taps = taps, .stride = stride, .padding = taps / 2};
+    return Layer{.channels = channels,
+                 .features = 64,
+                 .rows = size,
+                 .columns = size,
+                 .taps = taps,
+                 .stride = stride,
+                 .padding = taps / 2};
   };
-  EXPECT_EQ(line(square(128, 28, 3)), "algorithm macc int8x6 28 4 1 2 14");   // 54 KiB of the constant
-  EXPECT_EQ(line(square(64, 28, 3)), "algorithm macc int8x6 28 4 1 1 14");    // 27 KiB
+  EXPECT_EQ(line(square(128, 28, 3)), "algorithm macc int8x6 28 4 1 2 14");  // 54 KiB of the constant
+  EXPECT_EQ(line(square(64, 28, 3)), "algorithm macc int8x6 28 4 1 1 14");   // 27 KiB
   EXPECT_EQ(line(square(2048, 16, 1)), "algorithm macc int8x6 64 4 1 1 16");
   EXPECT_EQ(line(square(256, 16, 1)), "algorithm macc int8x6 256 4 1 1 16");
   EXPECT_EQ(line(square(128, 16, 1)), "algorithm macc int8x6 256 4 1 2 16");  // two steps
   EXPECT_EQ(line(square(512, 14, 3, 2)), "algorithm macc int8x6 7 4 1 1 7");
-  EXPECT_EQ(line(square(512, 12, 3, 2)), "");                                  // 6 rows
+  EXPECT_EQ(line(square(512, 12, 3, 2)), "");  // 6 rows
 }
 
 // Whoever measures gets the algorithms that the default does not choose, too.
@@ -364,7 +386,8 @@ std::string product_with(const Changes& changes) {
   return replaced(all, changes);
 }
 
-std::string refusal(const std::string& kernel, const std::vector<std::string>& lines, const Target& target = unit_target()) {
+std::string refusal(const std::string& kernel, const std::vector<std::string>& lines,
+                    const Target& target = unit_target()) {
   Schedule schedule(parse_kernel(kernel), target);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (auto refused = schedule.apply(lines[i])) {
@@ -385,74 +408,115 @@ TEST(Terms, RewritesAreRefusedByName) {
   auto sum = [&](const std::string& text) { return std::pair(macc, text); };
   const std::pair<std::string, std::string> map = {"I f32[20, 32]", "I f32[4, 5, 32]"};
   EXPECT_EQ(with({}), "accepted");
-  EXPECT_EQ(refusal(product_with({}), {line}, parse_target("x86-64-v3")), "target x86-64-v3 has no matrix unit");
-  EXPECT_EQ(refusal(product_with({}), {line}, unit_target({kDigits.format})), "the matrix unit of target x86-64-v4 does not multiply bf16");
-  EXPECT_EQ(refusal(product_with({{"I f32[20, 32]", "I f32[20, 50000]"}, {"K f32[32, 16]", "K f32[50000, 16]"}, {"k:32]", "k:50000]"}}),
+  EXPECT_EQ(refusal(product_with({}), {line}, parse_target("x86-64-v3")),
+            "target x86-64-v3 has no matrix unit");
+  EXPECT_EQ(refusal(product_with({}), {line}, unit_target({kDigits.format})),
+            "the matrix unit of target x86-64-v4 does not multiply bf16");
+  EXPECT_EQ(refusal(product_with({{"I f32[20, 32]", "I f32[20, 50000]"},
+                                  {"K f32[32, 16]", "K f32[50000, 16]"},
+                                  {"k:32]", "k:50000]"}}),
                     {"algorithm macc int8x6 20 1 1 1 16"}),
             "statement macc sums up 150000 products of digits, but i32 holds 131071");
-  EXPECT_EQ(with({}, {"algorithm macc int8x6 20 1 1 1 16", "pack K : macc_panel"}), "too early: pack K : macc_panel: statement macc has no iterator 'macc_panel'");
+  EXPECT_EQ(with({}, {"algorithm macc int8x6 20 1 1 1 16", "pack K : macc_panel"}),
+            "too early: pack K : macc_panel: statement macc has no iterator 'macc_panel'");
   EXPECT_EQ(with({}, {"algorithm macc int8x6 20 1 1 1 16", "pack K : panel fp cb fn by g n e"}),
             "too early: pack K : panel fp cb fn by g n e: constant K is packed as the algorithm needs it");
-  EXPECT_EQ(refusal(product_with({}), {"algorithm gone bf16x3 1 1 1 1 1"}), "no statement 'gone'; there are: init, macc, tail");
-  EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 1 1 17"}), "an accumulator has 16 rows, fewer than 17");
-  EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 0 1 1 1 1"}), "the rows of a band must be at least 1, got 0");
-  EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 0 1 1 1"}), "the blocks of a panel must be at least 1, got 0");
-  EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 0 1 1"}), "the blocks at a time must be at least 1, got 0");
+  EXPECT_EQ(refusal(product_with({}), {"algorithm gone bf16x3 1 1 1 1 1"}),
+            "no statement 'gone'; there are: init, macc, tail");
+  EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 1 1 17"}),
+            "an accumulator has 16 rows, fewer than 17");
+  EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 0 1 1 1 1"}),
+            "the rows of a band must be at least 1, got 0");
+  EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 0 1 1 1"}),
+            "the blocks of a panel must be at least 1, got 0");
+  EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 0 1 1"}),
+            "the blocks at a time must be at least 1, got 0");
   EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 1 0 1"}),
             "the accumulators at a time must be at least 1, got 0");
   EXPECT_EQ(refusal(product_with({}), {"algorithm macc bf16x3 1 1 1 1 0"}),
             "the rows of an accumulator must be at least 1, got 0");
-  EXPECT_EQ(refusal(product_with({}), {"algorithm tail bf16x3 1 1 1 1 1"}), "statement tail is no sum of products in f32");
+  EXPECT_EQ(refusal(product_with({}), {"algorithm tail bf16x3 1 1 1 1 1"}),
+            "statement tail is no sum of products in f32");
   EXPECT_EQ(refusal(str(symbolic_product()), {"layout T 1 16", "algorithm macc bf16x3 1025 1 1 1 16"}),
             "the number of rows, p, is symbolic: a band has at most 1024");
   EXPECT_EQ(with({{"constant K", "input K"}}), "statement macc does not multiply an input by a constant");
-  EXPECT_EQ(with({{"O[m, n] = T[m, n]", "O[m, n] = T[m, n] + K[0, n]"}}), "constant K is read at 2 places, not at one");
+  EXPECT_EQ(with({{"O[m, n] = T[m, n]", "O[m, n] = T[m, n] + K[0, n]"}}),
+            "constant K is read at 2 places, not at one");
   EXPECT_EQ(with({}, {"pack K : n k"}), "constant K is packed already");
   EXPECT_EQ(with({{"I f32[20, 32]", "I f32[20, 32]\n  input N i64[20]"},
                   sum("macc[m:20, n:16, k:32]: T[m, n] += I[{min(max(N[m], 0), 19)}, k] * K[k, n]")}),
             "statement macc has an index that depends on data");
-  EXPECT_EQ(with({{"local T f32[20, 16]", "output T f32[20, 16]"}}), "the sums are in T, which is not private: stage it");
+  EXPECT_EQ(with({{"local T f32[20, 16]", "output T f32[20, 16]"}}),
+            "the sums are in T, which is not private: stage it");
   EXPECT_EQ(with({}, {"layout T 1 8"}), "the features of T are not in blocks of 16");
-  EXPECT_EQ(with({sum("macc[m:20, n:16, k:32]: T[m, n] += I[m, k] * K[m, n]")}), "iterator m counts groups: they are not supported");
-  EXPECT_EQ(with({sum("macc[m:20, n:16, k:32]: T[m, n] += I[m, 0] * K[0, n]")}), "iterator k is in no operand of macc");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[4, 32]"}, {"T f32[20, 16]", "T f32[4, 5, 16]"}, {"init[m:20, n:16]: T[m, n]", "init[a:4, m:5, n:16]: T[a, m, n]"},
-                  sum("macc[a:4, b:1, m:5, n:16, k:16]: T[a, m, n] += I[a, k] * K[k + m + b, n]"), {"T[m, n]\n", "T[0, 0, n]\n"}}),
+  EXPECT_EQ(with({sum("macc[m:20, n:16, k:32]: T[m, n] += I[m, k] * K[m, n]")}),
+            "iterator m counts groups: they are not supported");
+  EXPECT_EQ(with({sum("macc[m:20, n:16, k:32]: T[m, n] += I[m, 0] * K[0, n]")}),
+            "iterator k is in no operand of macc");
+  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[4, 32]"},
+                  {"T f32[20, 16]", "T f32[4, 5, 16]"},
+                  {"init[m:20, n:16]: T[m, n]", "init[a:4, m:5, n:16]: T[a, m, n]"},
+                  sum("macc[a:4, b:1, m:5, n:16, k:16]: T[a, m, n] += I[a, k] * K[k + m + b, n]"),
+                  {"T[m, n]\n", "T[0, 0, n]\n"}}),
             "iterator b of macc is summed over in one operand only");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[4, 32]"}, {"T f32[20, 16]", "T f32[2, 2, 16]"}, {"init[m:20, n:16]: T[m, n]", "init[a:2, b:2, n:16]: T[a, b, n]"},
-                  sum("macc[a:2, b:2, n:16, k:30]: T[a, b, n] += I[0, k] * K[k + a + b, n]"), {"T[m, n]\n", "T[0, 0, n]\n"}}),
+  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[4, 32]"},
+                  {"T f32[20, 16]", "T f32[2, 2, 16]"},
+                  {"init[m:20, n:16]: T[m, n]", "init[a:2, b:2, n:16]: T[a, b, n]"},
+                  sum("macc[a:2, b:2, n:16, k:30]: T[a, b, n] += I[0, k] * K[k + a + b, n]"),
+                  {"T[m, n]\n", "T[0, 0, n]\n"}}),
             "features are counted by a and by b");
-  EXPECT_EQ(with({sum("macc[m:20, n:16, k:16]: T[m, n] += I[m, k + n] * K[k, 0]")}), "iterator n is not along the constant's features");
-  EXPECT_EQ(with({{"T f32[20, 16]", "T f32[1, 16]"}, {"init[m:20, n:16]: T[m, n]", "init[n:16]: T[0, n]"},
-                  sum("macc[n:16, k:32]: T[0, n] += I[0, k] * K[k, n]"), {"T[m, n]\n", "T[0, n]\n"}}),
+  EXPECT_EQ(with({sum("macc[m:20, n:16, k:16]: T[m, n] += I[m, k + n] * K[k, 0]")}),
+            "iterator n is not along the constant's features");
+  EXPECT_EQ(with({{"T f32[20, 16]", "T f32[1, 16]"},
+                  {"init[m:20, n:16]: T[m, n]", "init[n:16]: T[0, n]"},
+                  sum("macc[n:16, k:32]: T[0, n] += I[0, k] * K[k, n]"),
+                  {"T[m, n]\n", "T[0, n]\n"}}),
             "statement macc has no rows");
-  EXPECT_EQ(with({sum("macc[m:10, n:16, k:32]: T[2*m, n] += I[m, k] * K[k, n]")}), "statement macc writes at 2*m");
-  EXPECT_EQ(with({{"K f32[32, 16]", "K f32[32, 40]"}, {"T f32[20, 16]", "T f32[20, 2, 16]"}, {"init[m:20, n:16]: T[m, n]", "init[m:20, f:2, n:16]: T[m, f, n]"},
-                  sum("macc[m:20, f:2, n:16, k:32]: T[m, f, n] += I[m, k] * K[k, 20*f + n]"), {"T[m, n]\n", "T[m, 0, n]\n"}}),
+  EXPECT_EQ(with({sum("macc[m:10, n:16, k:32]: T[2*m, n] += I[m, k] * K[k, n]")}),
+            "statement macc writes at 2*m");
+  EXPECT_EQ(with({{"K f32[32, 16]", "K f32[32, 40]"},
+                  {"T f32[20, 16]", "T f32[20, 2, 16]"},
+                  {"init[m:20, n:16]: T[m, n]", "init[m:20, f:2, n:16]: T[m, f, n]"},
+                  sum("macc[m:20, f:2, n:16, k:32]: T[m, f, n] += I[m, k] * K[k, 20*f + n]"),
+                  {"T[m, n]\n", "T[m, 0, n]\n"}}),
             "constant K is not indexed by blocks of 16 features");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[32, 20]"}, sum("macc[m:20, n:16, k:32]: T[m, n] += I[k, m] * K[k, n]")}),
-            "what is summed over is not the innermost dimension of I");
+  EXPECT_EQ(
+      with({{"I f32[20, 32]", "I f32[32, 20]"}, sum("macc[m:20, n:16, k:32]: T[m, n] += I[k, m] * K[k, n]")}),
+      "what is summed over is not the innermost dimension of I");
   EXPECT_EQ(with({}, {"layout I 1 5"}), "blocks of 5 channels do not fill a depth of 32");
-  EXPECT_EQ(with({sum("macc[m:20, n:16, k:16]: T[m, n] += I[m, k + 16] * K[k, n]")}, {"layout I 1 16"}), "channels of I are counted by 1");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[52, 32]"}, sum("macc[m:20, n:16, k:32]: T[m, n] += I[m + k, k] * K[k, n]")}),
+  EXPECT_EQ(with({sum("macc[m:20, n:16, k:16]: T[m, n] += I[m, k + 16] * K[k, n]")}, {"layout I 1 16"}),
+            "channels of I are counted by 1");
+  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[52, 32]"},
+                  sum("macc[m:20, n:16, k:32]: T[m, n] += I[m + k, k] * K[k, n]")}),
             "channels of I are in several dimensions");
-  EXPECT_EQ(with({{"K f32[32, 16]", "K f32[64, 16]"}, sum("macc[m:20, n:16, a:2, k:16]: T[m, n] += I[m, 16*a + k] * K[32*a + k, n]")}, {"layout I 1 16"}),
+  EXPECT_EQ(with({{"K f32[32, 16]", "K f32[64, 16]"},
+                  sum("macc[m:20, n:16, a:2, k:16]: T[m, n] += I[m, 16*a + k] * K[32*a + k, n]")},
+                 {"layout I 1 16"}),
             "constant K is not indexed by all channels");
   EXPECT_EQ(with({{"k:32]", "k:32] where m - k >= 0"}}), "statement macc has the condition -k + m >= 0");
   EXPECT_EQ(with({{"T[m, n] = 0", "T[m, n] = 1"}}), "statement init before macc does not only set T to 0");
   EXPECT_EQ(with({{"tail[m:20, n:16]: O[m, n] = T[m, n]", "tail[m:19, n:16]: O[m, n] = T[m, n]"}}),
             "statement tail after macc is not elementwise over T");
-  EXPECT_EQ(with({sum("macc[m:20, n:16, k:32]: T[m, n] += I[19 - m, k] * K[k, n]")}), "the input is read backwards along m");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[20, 20, 32]"}, sum("macc[m:20, n:16, k:32]: T[m, n] += I[m, m, k] * K[k, n]")}),
+  EXPECT_EQ(with({sum("macc[m:20, n:16, k:32]: T[m, n] += I[19 - m, k] * K[k, n]")}),
+            "the input is read backwards along m");
+  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[20, 20, 32]"},
+                  sum("macc[m:20, n:16, k:32]: T[m, n] += I[m, m, k] * K[k, n]")}),
             "iterator m is in several dimensions of I");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[2, 2, 2, 2, 32]"}, {"T f32[20, 16]", "T f32[2, 2, 2, 2, 16]"},
-                  {"init[m:20, n:16]: T[m, n]", "init[a:2, b:2, c:2, d:2, n:16]: T[a, b, c, d, n]"},
-                  sum("macc[a:2, b:2, c:2, d:2, s:1, n:16, k:32]: T[a, b, c, d, n] += I[a + s, b, c, d, k] * K[k + s, n]"),
-                  {"tail[m:20, n:16]: O[m, n] = T[m, n]",
-                   "tail[a:2, b:2, c:2, d:2, n:16]: O[4*a + 2*b + c + d, n] = T[a, b, c, d, n]"}}),
-            "rows are counted by more than three iterators");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f32[320]"}, sum("macc[m:20, n:16, k:16]: T[m, n] += I[16*m + k] * K[k, n]")}, {"layout I 0 16"}),
-            "iterator m does not count channels only");
-  EXPECT_EQ(with({{"I f32[20, 32]", "I f64[20, 32]"}, sum("macc[m:20, n:16, k:32]: T[m, n] += f32(I[m, k]) * K[k, n]")}),
+  EXPECT_EQ(
+      with(
+          {{"I f32[20, 32]", "I f32[2, 2, 2, 2, 32]"},
+           {"T f32[20, 16]", "T f32[2, 2, 2, 2, 16]"},
+           {"init[m:20, n:16]: T[m, n]", "init[a:2, b:2, c:2, d:2, n:16]: T[a, b, c, d, n]"},
+           sum("macc[a:2, b:2, c:2, d:2, s:1, n:16, k:32]: T[a, b, c, d, n] += I[a + s, b, c, d, k] * K[k + s, n]"),
+           {"tail[m:20, n:16]: O[m, n] = T[m, n]",
+            "tail[a:2, b:2, c:2, d:2, n:16]: O[4*a + 2*b + c + d, n] = T[a, b, c, d, n]"}}),
+      "rows are counted by more than three iterators");
+  EXPECT_EQ(
+      with({{"I f32[20, 32]", "I f32[320]"}, sum("macc[m:20, n:16, k:16]: T[m, n] += I[16*m + k] * K[k, n]")},
+           {"layout I 0 16"}),
+      "iterator m does not count channels only");
+  EXPECT_EQ(with({{"I f32[20, 32]", "I f64[20, 32]"},
+                  sum("macc[m:20, n:16, k:32]: T[m, n] += f32(I[m, k]) * K[k, n]")}),
             "statement macc is no sum of products in f32");
 }
 
@@ -469,7 +533,7 @@ TEST(Terms, WhatIsNotFiniteSpreads) {
       Tensor& tensor = tensors[buffer.name] = Tensor(buffer.dtype, shape);
       for (int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, 1 + static_cast<double>(i % 3));
     }
-    tensors.at("I").set(5 * 40 + 7, odd);   // in the second band of four rows
+    tensors.at("I").set(5 * 40 + 7, odd);  // in the second band of four rows
     interpret(schedule.kernel(), {}, tensors);
     const Tensor& result = tensors.at("O");
     for (int64_t i = 0; i < result.count(); ++i) {
@@ -492,15 +556,17 @@ TEST(Terms, DigitsAreOfWholeNumbersInUnitsOfTheirScale) {
   verify(kernel);
   EXPECT_EQ(str(kernel), kDigitsOfFour);
   Tensor original(DType::F32, {2, 3});
-  const double unit = 0.25;                // the first feature's largest is the largest number of units
+  const double unit = 0.25;  // the first feature's largest is the largest number of units
   const std::vector<double> units = {largest_of_digits(3), -8323071, 0x123456, 0, 0, 0};
   for (int64_t i = 0; i < 6; ++i) original.set(i, unit * units[static_cast<size_t>(i)]);
-  const Tensor scales = pack(kernel.packings[1], kernel, original), digits = pack(kernel.packings[0], kernel, original);
+  const Tensor scales = pack(kernel.packings[1], kernel, original),
+               digits = pack(kernel.packings[0], kernel, original);
   EXPECT_EQ(scales.as_double(0), unit);
   EXPECT_EQ(scales.as_double(1), 0);
   for (int64_t i = 0; i < 6; ++i) {
     double sum = 0;
-    for (int64_t digit = 0; digit < 3; ++digit) sum = 256 * sum + digits.as_double(i / 3 * 9 + digit * 3 + i % 3);
+    for (int64_t digit = 0; digit < 3; ++digit)
+      sum = 256 * sum + digits.as_double(i / 3 * 9 + digit * 3 + i % 3);
     EXPECT_EQ(sum, units[static_cast<size_t>(i)]) << i;
   }
   original.set(4, std::nan(""));
@@ -524,21 +590,26 @@ TEST(Terms, WrongDigitsAreRefused) {
     return std::string("accepted");
   };
   EXPECT_EQ(refused({}), "accepted");
-  EXPECT_EQ(refused({{"K i8", "K i32"}, {"O i8", "O i32"}}), "the packing of 'K' divides i32 numbers into terms");
+  EXPECT_EQ(refused({{"K i8", "K i32"}, {"O i8", "O i32"}}),
+            "the packing of 'K' divides i32 numbers into terms");
   EXPECT_EQ(refused({{" scaled [f]", ""}}), "the packing of 'K' makes digits without scales");
-  EXPECT_EQ(refused({{"K i8", "K f32"}, {"O i8", "O f32"}}), "the packing of 'K' scales terms that are no digits");
+  EXPECT_EQ(refused({{"K i8", "K f32"}, {"O i8", "O f32"}}),
+            "the packing of 'K' scales terms that are no digits");
   EXPECT_EQ(refused({{"scaled [f]", "scaled [d]"}}), "the packing of 'K' cannot have scales by 'd'");
   EXPECT_EQ(refused({{"scaled [f]", "scaled [f, f]"}}), "the packing of 'K' cannot have scales by 'f'");
   EXPECT_EQ(refused({{"terms d", "terms x"}}), "the packing of 'K' has no iterator 'x' for its terms");
-  EXPECT_EQ(refused({{"at [f, k]", "at [f, k + d]"}}), "the packing of 'K' reads other elements for other terms");
+  EXPECT_EQ(refused({{"at [f, k]", "at [f, k + d]"}}),
+            "the packing of 'K' reads other elements for other terms");
   EXPECT_EQ(refused({{"scales of K", "scales of O"}}), "the packing of 'S' has no digits in 'O'");
-  EXPECT_EQ(refused({{"S f32[2]", "S f32[3]"}}), "buffer 'S' does not hold as many numbers as 'K' has scales");
+  EXPECT_EQ(refused({{"S f32[2]", "S f32[3]"}}),
+            "buffer 'S' does not hold as many numbers as 'K' has scales");
 }
 
 // The order of a rewritten product, with the unit's loops innermost.
 TEST(Terms, TensorizeIsRefusedByName) {
-  const std::vector<std::string> rewritten = {"algorithm macc bf16x3 20 1 1 1 16",
-                                              "order macc_band macc_panel macc_fp macc_fn macc_rt macc_cb macc_part macc_by macc_row macc_n macc_g macc_e"};
+  const std::vector<std::string> rewritten = {
+      "algorithm macc bf16x3 20 1 1 1 16",
+      "order macc_band macc_panel macc_fp macc_fn macc_rt macc_cb macc_part macc_by macc_row macc_n macc_g macc_e"};
   auto after = [&](std::vector<std::string> lines) {
     lines.insert(lines.begin(), rewritten.begin(), rewritten.end());
     return refusal(product_with({}), lines);
@@ -546,11 +617,16 @@ TEST(Terms, TensorizeIsRefusedByName) {
   EXPECT_EQ(after({"tensorize macc_row macc_n macc_g macc_e"}), "accepted");
   EXPECT_EQ(refusal(product_with({}), {"tensorize macc_m macc_n macc_k macc_k"}, parse_target("x86-64-v3")),
             "target x86-64-v3 has no matrix unit");
-  EXPECT_EQ(after({"tensorize macc_by macc_n macc_g macc_e"}), "loop macc_n is not directly inside loop macc_by");
-  EXPECT_EQ(after({"tensorize macc_n macc_g macc_e macc_row"}), "loop macc_row is not directly inside loop macc_e");
-  EXPECT_EQ(after({"tensorize macc_by macc_row macc_n macc_g"}), "loop macc_g is not the innermost loop of one statement");
-  EXPECT_EQ(after({"vectorize macc_e", "tensorize macc_row macc_n macc_g macc_e"}), "loop macc_e is vectorized already; marks come last");
-  EXPECT_EQ(after({"tensorize macc_row macc_n macc_g macc_e", "unroll macc_row"}), "loop macc_row is tensorized already; marks come last");
+  EXPECT_EQ(after({"tensorize macc_by macc_n macc_g macc_e"}),
+            "loop macc_n is not directly inside loop macc_by");
+  EXPECT_EQ(after({"tensorize macc_n macc_g macc_e macc_row"}),
+            "loop macc_row is not directly inside loop macc_e");
+  EXPECT_EQ(after({"tensorize macc_by macc_row macc_n macc_g"}),
+            "loop macc_g is not the innermost loop of one statement");
+  EXPECT_EQ(after({"vectorize macc_e", "tensorize macc_row macc_n macc_g macc_e"}),
+            "loop macc_e is vectorized already; marks come last");
+  EXPECT_EQ(after({"tensorize macc_row macc_n macc_g macc_e", "unroll macc_row"}),
+            "loop macc_row is tensorized already; marks come last");
   // A product as the unit takes it, with parts of it replaced.
   auto changed = [&](const Changes& changes) {
     const std::string all = R"(kernel "unit"
@@ -565,16 +641,24 @@ TEST(Terms, TensorizeIsRefusedByName) {
     return refusal(replaced(all, changes), {"tensorize dot_i dot_j dot_g dot_e"});
   };
   EXPECT_EQ(changed({}), "accepted");
-  EXPECT_EQ(changed({{"O[i, j] += f32(A[i, 2*g + e]) * f32(B[g, j, e])", "O[i, j] += f32(A[i, 2*g + e])"}}), "its value is no sum of products");
-  EXPECT_EQ(changed({{"O[i, j] += f32(A[i, 2*g + e])", "O[i, j] = f32(A[i, 2*g + e])"}}), "statement dot is no sum");
+  EXPECT_EQ(changed({{"O[i, j] += f32(A[i, 2*g + e]) * f32(B[g, j, e])", "O[i, j] += f32(A[i, 2*g + e])"}}),
+            "its value is no sum of products");
+  EXPECT_EQ(changed({{"O[i, j] += f32(A[i, 2*g + e])", "O[i, j] = f32(A[i, 2*g + e])"}}),
+            "statement dot is no sum");
   EXPECT_EQ(changed({{"e:2]", "e:2] where i - g >= 0"}}), "statement dot has the condition -g + i >= 0");
   EXPECT_EQ(changed({{"O[i, j] +=", "O[j, i] +="}}), "statement dot does not write rows of columns");
-  EXPECT_EQ(changed({{"A[i, 2*g + e]", "A[i, g + 16*e]"}}), "operand A of dot does not have the depth of 16 x 2 next to each other");
-  EXPECT_EQ(changed({{"A[i, 2*g + e]", "A[{min(max(N[i], 0), 15)}, 2*g + e]"}}), "buffer A is not read at fixed steps");
-  EXPECT_EQ(changed({{"B[g, j, e]", "B[j, g, e]"}}), "operand B of dot is not packed as [groups][columns][members]");
-  EXPECT_EQ(changed({{"f32(A[i, 2*g + e])", "F[i, 2*g + e]"}}), "statement dot multiplies f32, which the unit does not");
+  EXPECT_EQ(changed({{"A[i, 2*g + e]", "A[i, g + 16*e]"}}),
+            "operand A of dot does not have the depth of 16 x 2 next to each other");
+  EXPECT_EQ(changed({{"A[i, 2*g + e]", "A[{min(max(N[i], 0), 15)}, 2*g + e]"}}),
+            "buffer A is not read at fixed steps");
+  EXPECT_EQ(changed({{"B[g, j, e]", "B[j, g, e]"}}),
+            "operand B of dot is not packed as [groups][columns][members]");
+  EXPECT_EQ(changed({{"f32(A[i, 2*g + e])", "F[i, 2*g + e]"}}),
+            "statement dot multiplies f32, which the unit does not");
   EXPECT_EQ(changed({{"f32(B[g, j, e])", "F[g, j]"}}), "an operand of dot is not read and cast to f32");
-  EXPECT_EQ(changed({{"output O f32", "output O f64"}, {"O[i, j] += f32(A[i, 2*g + e]) * f32(B[g, j, e])", "O[i, j] += f64(A[i, 2*g + e]) * f64(B[g, j, e])"}}),
+  EXPECT_EQ(changed({{"output O f32", "output O f64"},
+                     {"O[i, j] += f32(A[i, 2*g + e]) * f32(B[g, j, e])",
+                      "O[i, j] += f64(A[i, 2*g + e]) * f64(B[g, j, e])"}}),
             "buffer O is f64, but the unit takes f32");
   EXPECT_EQ(refusal(R"(kernel "parts"
   input A bf16[32, 32]
@@ -582,7 +666,8 @@ TEST(Terms, TensorizeIsRefusedByName) {
   output O f32[32, 16]
   zero[i:32, j:16]: O[i, j] = 0
   dot[i:32, j:16, g:16, e:2]: O[i, j] += f32(A[i, 2*g + e]) * f32(B[g, j, e])
-)", {"split dot_i 16 as o i", "tensorize i dot_j dot_g dot_e"}),
+)",
+                    {"split dot_i 16 as o i", "tensorize i dot_j dot_g dot_e"}),
             "loop i counts a part of i only: strip it");
 }
 

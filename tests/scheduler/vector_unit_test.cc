@@ -1,11 +1,11 @@
-// Products of digits on vectors, where there is no unit of tiles: the rewrite against the plain statements, when
-// the default takes it, refusals, and what compiled leaves compute and consist of.
+// Products of digits on vectors, where there is no unit of tiles: the rewrite against the plain statements,
+// when the default takes it, refusals, and what compiled leaves compute and consist of.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "codegen/matrix_plan.h"
+#include "codegen/emit/matrix_plan.h"
 #include "ir/error.h"
 #include "scheduler/algebra/algorithms.h"
 #include "tests/codegen_harness.h"
@@ -24,12 +24,13 @@ constexpr double kError = 2e-6;
 
 // Of one output, over a map of so many lines and columns in blocks of 16 channels.
 Kernel pixel(int64_t features, int64_t channels, int64_t size) {
-  return parse_kernel(text("kernel \"pixel\"\n  input I f32[1, ", channels, ", ", size, ", ", size, "]\n  constant K f32[", features,
-                           ", ", channels, ", ", size, ", ", size, "]\n  output O f32[1, ", features, ", 1, 1]\n  local T f32[1, ",
-                           features, ", 1, 1]\n  init[f:", features, ", y:1, x:1]: T[0, f, y, x] = 0\n  macc[f:", features,
-                           ", y:1, x:1, c:", channels, ", r:", size, ", s:", size,
-                           "]: T[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]\n  tail[f:", features,
-                           ", y:1, x:1]: O[0, f, y, x] = max(T[0, f, y, x], 0)\n"));
+  return parse_kernel(
+      text("kernel \"pixel\"\n  input I f32[1, ", channels, ", ", size, ", ", size, "]\n  constant K f32[",
+           features, ", ", channels, ", ", size, ", ", size, "]\n  output O f32[1, ", features,
+           ", 1, 1]\n  local T f32[1, ", features, ", 1, 1]\n  init[f:", features,
+           ", y:1, x:1]: T[0, f, y, x] = 0\n  macc[f:", features, ", y:1, x:1, c:", channels, ", r:", size,
+           ", s:", size, "]: T[0, f, y, x] += I[0, c, y + r, x + s] * K[f, c, r, s]\n  tail[f:", features,
+           ", y:1, x:1]: O[0, f, y, x] = max(T[0, f, y, x], 0)\n"));
 }
 const std::vector<std::string> kBlocks = {"layout I 1 16", "layout O 1 16"};
 
@@ -46,10 +47,13 @@ std::string algorithm(const Kernel& kernel, const Target& target, double toleran
 
 TEST(VectorUnit, RewritesComputeTheSame) {
   std::mt19937 random(1);
-  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
   for (int i = 0; i < 24; ++i) {
     const bool map = i % 3 == 0;
-    const Kernel kernel = map ? pixel(pick(8, 90), pick(8, 40), pick(1, 3)) : biased_product(i % 3, pick(8, 90), pick(5, 90));
+    const Kernel kernel =
+        map ? pixel(pick(8, 90), pick(8, 40), pick(1, 3)) : biased_product(i % 3, pick(8, 90), pick(5, 90));
     Schedule schedule(kernel, vector_target());
     std::vector<std::string> lines = map ? kBlocks : std::vector<std::string>{};
     lines.push_back("layout T 1 16");
@@ -59,7 +63,9 @@ TEST(VectorUnit, RewritesComputeTheSame) {
     // Not the nine products of each two digits, but those that count.
     const Statement& sum = *schedule.kernel().find("macc");
     EXPECT_EQ(std::count(sum.constraints.begin(), sum.constraints.end(),
-                         Affine(2) - Affine::variable("part") - Affine::variable("by")), 1) << str(schedule.kernel());
+                         Affine(2) - Affine::variable("part") - Affine::variable("by")),
+              1)
+        << str(schedule.kernel());
     EXPECT_EQ(difference(kernel, schedule, 7, {}, {}, kError), "") << lines.back() << str(kernel);
   }
 }
@@ -74,7 +80,7 @@ TEST(VectorUnit, IsChosenWhereWeightsOfOneRowStream) {
   }
   EXPECT_EQ(algorithm(kernel, target, 1e-5), "");
   EXPECT_EQ(algorithm(biased_product(1, 1200, 400), vector_target()), "int8x6");
-  EXPECT_EQ(algorithm(biased_product(1, 400, 400), vector_target()), "");   // 640 KB stay in a cache of 1 MiB
+  EXPECT_EQ(algorithm(biased_product(1, 400, 400), vector_target()), "");  // 640 KB stay in a cache of 1 MiB
   // 1.2 MB do, but not in the caches of two threads.
   const Kernel middle = biased_product(1, 1024, 304);
   for (int threads : {1, 2}) {
@@ -95,18 +101,22 @@ TEST(VectorUnit, AvxVnniHasVectorsOfEightSums) {
        {std::tuple(1, 1e-4, "int8x6", "vpdpbusd"), {96, 1e-2, "int16", "vpdpwssd"}}) {
     const Kernel kernel = biased_product(rows, 512, 448);
     const Schedule schedule = default_schedule(kernel, target, 1, {}, tolerance);
-    EXPECT_EQ(algorithm_of(schedule.trace()).text, name) << str(default_report(Schedule(kernel, target), 1, tolerance));
+    EXPECT_EQ(algorithm_of(schedule.trace()).text, name)
+        << str(default_report(Schedule(kernel, target), 1, tolerance));
     EXPECT_EQ(difference(kernel, schedule, 7, {}, {}, tolerance), "");
     const std::string loop = hottest_loop(kernel_assembly(schedule.finish(), target, "kernel"), instruction);
     EXPECT_GT(count_lines(loop, instruction), 3) << loop;
-    EXPECT_LE(count_lines(loop, "(%rsp)"), rows == 1 ? 0 : 8) << loop;   // products of 16-bit numbers spill a little
+    EXPECT_LE(count_lines(loop, "(%rsp)"), rows == 1 ? 0 : 8)
+        << loop;  // products of 16-bit numbers spill a little
     EXPECT_EQ(count_lines(loop, "%zmm"), 0) << loop;
   }
 }
 
 // Whoever measures gets it where weights stay near, too, but not of several rows.
 TEST(VectorUnit, TracesOfOneRow) {
-  auto traces = [](int64_t rows) { return algorithm_traces(Schedule(biased_product(rows, 96, 64), vector_target()), 1, 1e-4); };
+  auto traces = [](int64_t rows) {
+    return algorithm_traces(Schedule(biased_product(rows, 96, 64), vector_target()), 1, 1e-4);
+  };
   ASSERT_EQ(traces(1).size(), 1u);
   EXPECT_EQ(algorithm_of(traces(1)[0]).text, "int8x6");
   EXPECT_EQ(traces(2).size(), 0u);
@@ -115,7 +125,8 @@ TEST(VectorUnit, TracesOfOneRow) {
 // As few features in vain as possible: panels of 75, 63 and 7 blocks.
 TEST(VectorUnit, BlocksAtATimeDivideThePanel) {
   auto line = [](int64_t features) {
-    const Schedule schedule = default_schedule(biased_product(1, features, 1024), streaming_target(), 1, {}, 1e-4);
+    const Schedule schedule =
+        default_schedule(biased_product(1, features, 1024), streaming_target(), 1, {}, 1e-4);
     for (const std::string& each : schedule.trace()) {
       if (each.rfind("algorithm", 0) == 0) return each;
     }
@@ -134,7 +145,8 @@ TEST(VectorUnit, IsRefusedByName) {
   zero[i:2, j:16]: O[i, j] = 0
   dot[i:2, d:2, m:1, j:16, g:4, e:4]: O[i + m, j] += i32(A[i + m, 16*d + 4*g + e]) * i32(B[d, g, 1, j, e])
 )";
-  auto changed = [&](const std::string& from, const std::string& to, const std::string& line, const Target& target = vector_target()) {
+  auto changed = [&](const std::string& from, const std::string& to, const std::string& line,
+                     const Target& target = vector_target()) {
     std::string kernel = all;
     if (!from.empty()) kernel.replace(kernel.find(from), from.size(), to);
     Schedule schedule(parse_kernel(kernel), target);
@@ -142,7 +154,7 @@ TEST(VectorUnit, IsRefusedByName) {
     return refused.substr(refused == "accepted" ? 0 : line.size() + 2);
   };
   const std::string line = "tensorize dot_m dot_j dot_g dot_e";
-  EXPECT_EQ(changed("", "", line), "accepted");   // groups are apart: each is a vector
+  EXPECT_EQ(changed("", "", line), "accepted");  // groups are apart: each is a vector
   EXPECT_EQ(changed("", "", line, parse_target("x86-64-v4")), "target x86-64-v4 has no matrix unit");
   EXPECT_EQ(changed("m:1", "m:2", line), "loop dot_m has 2 trips, but the unit has 1 rows");
   EXPECT_EQ(changed("B[d, g, 1, j, e]", "B[d, e, 1, j, g]", line),
@@ -150,8 +162,9 @@ TEST(VectorUnit, IsRefusedByName) {
   EXPECT_EQ(changed("16*d + 4*g + e", "16*d + 4*e + g", line),
             "operand A of dot does not have the depth of 4 x 4 next to each other");
   Schedule halves(biased_product(1, 32, 32), vector_target());
-  EXPECT_EQ(halves.replay({"layout T 1 16", "algorithm macc bf16x3 1 1 1 1 1"}).value_or("accepted"),
-            "algorithm macc bf16x3 1 1 1 1 1: the matrix unit of target x86-64-v4+avx512vnni does not multiply bf16");
+  EXPECT_EQ(
+      halves.replay({"layout T 1 16", "algorithm macc bf16x3 1 1 1 1 1"}).value_or("accepted"),
+      "algorithm macc bf16x3 1 1 1 1 1: the matrix unit of target x86-64-v4+avx512vnni does not multiply bf16");
   Schedule tall(biased_product(4, 32, 32), vector_target());
   EXPECT_EQ(tall.replay({"layout T 1 16", "algorithm macc int8x6 4 1 1 1 2"}).value_or("accepted"),
             "algorithm macc int8x6 4 1 1 1 2: an accumulator has 1 rows, fewer than 2");
@@ -193,16 +206,20 @@ TEST(VectorUnit, CopiesAroundTheUnitAreUnrolled) {
 // Depths and features that are no multiples of anything, one thread and two.
 TEST(VectorUnit, CompiledErrorsAreBelowTheBound) {
   SKIP_WITHOUT_UNIT();
-  for (const auto& [features, channels] : {std::pair(1200, 400), std::pair(1000, 1283), std::pair(333, 161), std::pair(257, 518),
-                                           std::pair(5, 3), std::pair(17, 16)}) {
+  for (const auto& [features, channels] : {std::pair(1200, 400), std::pair(1000, 1283), std::pair(333, 161),
+                                           std::pair(257, 518), std::pair(5, 3), std::pair(17, 16)}) {
     const Kernel kernel = biased_product(1, features, channels);
     for (int threads : {1, 2}) {
-      auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, vector_target(), {}, tensors, threads); };
+      auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) {
+        run_compiled(scheduled, vector_target(), {}, tensors, threads);
+      };
       EXPECT_EQ(difference(kernel, by_digits(kernel, threads), 7, {}, run, 2 * kDigitsError), "") << features;
     }
   }
   const Kernel map = pixel(300, 72, 3);
-  auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) { run_compiled(scheduled, vector_target(), {}, tensors); };
+  auto run = [&](const ScheduledKernel& scheduled, Tensors& tensors) {
+    run_compiled(scheduled, vector_target(), {}, tensors);
+  };
   EXPECT_EQ(difference(map, by_digits(map, 1, kBlocks), 7, {}, run, 2 * kDigitsError), "");
 }
 
@@ -215,15 +232,16 @@ TEST(VectorUnit, WhatIsNotFiniteSpreads) {
     tensors.at("I").set(7, odd);
     run_compiled(scheduled, vector_target(), {}, tensors);
     const Tensor& result = tensors.at("O");
-    for (int64_t i = 0; i < result.count(); ++i) EXPECT_EQ(std::isfinite(result.as_double(i)), odd == 1.0) << odd << " at " << i;
+    for (int64_t i = 0; i < result.count(); ++i)
+      EXPECT_EQ(std::isfinite(result.as_double(i)), odd == 1.0) << odd << " at " << i;
   }
 }
 
 // --- leaves ------------------------------------------------------------------------------------
 
 struct Rows {
-  int64_t rows = 1, blocks = 4, steps = 6;   // accumulators of the leaf; trips of the serial loop
-  int64_t parts = 1;                         // leaves that continue the sum from memory
+  int64_t rows = 1, blocks = 4, steps = 6;  // accumulators of the leaf; trips of the serial loop
+  int64_t parts = 1;                        // leaves that continue the sum from memory
 };
 
 // Sums of products of three digits each by order, for two panels.
@@ -232,8 +250,9 @@ ScheduledKernel rows_of(const Rows& p) {
   const int64_t all = p.steps * p.parts;
   scheduled.kernel = parse_kernel(text(
       "kernel \"rows\"\n  input A i8[", p.rows, ", ", all, ", 3, 16]\n  input B i8[2, ", p.blocks, ", ", all,
-      ", 4, 3, 16, 4]\n  output C i32[2, ", p.rows, ", 3, ", 16 * p.blocks, "]\n  init[panel:2, m:", p.rows, ", o:3, n:", 16 * p.blocks,
-      "]: C[panel, m, o, n] = 0\n  macc[panel:2, m:", p.rows, ", no:", p.blocks, ", s:", all,
+      ", 4, 3, 16, 4]\n  output C i32[2, ", p.rows, ", 3, ", 16 * p.blocks, "]\n  init[panel:2, m:", p.rows,
+      ", o:3, n:", 16 * p.blocks, "]: C[panel, m, o, n] = 0\n  macc[panel:2, m:", p.rows, ", no:", p.blocks,
+      ", s:", all,
       ", a:3, b:3, mi:1, ni:16, g:4, e:4] where 2 - a - b >= 0: C[panel, m + mi, a + b, 16*no + ni] += i32(A[m + mi, s, a, 4*g + e]) * "
       "i32(B[panel, no, s, g, b, ni, e])\n"));
   TileStatement init, macc;
@@ -241,14 +260,17 @@ ScheduledKernel rows_of(const Rows& p) {
   init.loops = {unrolled("m", p.rows), unrolled("o", 3), unrolled("c", p.blocks), lanes("l", 16)};
   init.iterators = {{"panel", v("panel")}, {"m", v("m")}, {"o", v("o")}, {"n", v("c") * 16 + v("l")}};
   macc.statement = 1;
-  macc.loops = {serial("s", p.steps), unrolled("a", 3), unrolled("b", 3), unrolled("no", p.blocks), unrolled("m", p.rows),
-                matrix("mi", 1), matrix("ni", 16), matrix("g", 4), matrix("e", 4)};
-  for (const char* name : {"panel", "m", "no", "a", "b", "mi", "ni", "g", "e"}) macc.iterators[name] = v(name);
+  macc.loops = {serial("s", p.steps),     unrolled("a", 3),      unrolled("b", 3),
+                unrolled("no", p.blocks), unrolled("m", p.rows), matrix("mi", 1),
+                matrix("ni", 16),         matrix("g", 4),        matrix("e", 4)};
+  for (const char* name : {"panel", "m", "no", "a", "b", "mi", "ni", "g", "e"})
+    macc.iterators[name] = v(name);
   macc.iterators["s"] = v("part") * p.steps + v("s");
   if (p.parts == 1) macc.iterators["s"] = v("s");
   macc.constraints = {Affine(2) - v("a") - v("b")};
-  scheduled.root = for_loop("panel", 2, p.parts == 1 ? leaf({init, macc})
-                                                     : block({leaf({init}), for_loop("part", p.parts, leaf({macc}))}));
+  scheduled.root = for_loop(
+      "panel", 2,
+      p.parts == 1 ? leaf({init, macc}) : block({leaf({init}), for_loop("part", p.parts, leaf({macc}))}));
   return scheduled;
 }
 
@@ -262,7 +284,8 @@ Tensors digits_for(const ScheduledKernel& scheduled, bool extreme) {
 
 TEST(VectorUnit, LeavesAreExact) {
   SKIP_WITHOUT_UNIT();
-  for (const Rows& p : {Rows{}, Rows{.blocks = 1, .steps = 1}, Rows{.blocks = 7}, Rows{.rows = 2, .blocks = 2}, Rows{.parts = 3}}) {
+  for (const Rows& p : {Rows{}, Rows{.blocks = 1, .steps = 1}, Rows{.blocks = 7},
+                        Rows{.rows = 2, .blocks = 2}, Rows{.parts = 3}}) {
     const ScheduledKernel scheduled = rows_of(p);
     for (const bool extreme : {false, true}) {
       SCOPED_TRACE(text(p.rows, " rows, ", p.blocks, " blocks, ", p.parts, " parts"));
@@ -289,7 +312,8 @@ TEST(VectorUnit, LoopsLoadEachVectorOnce) {
   for (const int64_t blocks : {4, 7}) {
     const std::string assembly = kernel_assembly(rows_of({.blocks = blocks}), vector_target(), "kernel");
     const std::string loop = hottest_loop(assembly, "vpdpbusd");
-    EXPECT_EQ(count_lines(loop, "vpdpbusd"), 4 * (6 * blocks + 3)) << loop;   // four groups; each input digit's own sum
+    EXPECT_EQ(count_lines(loop, "vpdpbusd"), 4 * (6 * blocks + 3))
+        << loop;  // four groups; each input digit's own sum
     EXPECT_EQ(count_lines(loop, "vpxor"), 4 * 3 * blocks) << loop;
     EXPECT_EQ(count_lines(loop, "vpbroadcastd"), 4 * 3) << loop;
     EXPECT_EQ(count_lines(loop, "(%rsp)"), 0) << loop;
@@ -309,8 +333,10 @@ TEST(VectorUnit, WhatTheUnitCannotDoIsABug) {
     return std::string("accepted");
   };
   EXPECT_EQ(refused(rows_of({.blocks = 8}), vector_target()), "accepted");
-  EXPECT_NE(refused(rows_of({.blocks = 9}), vector_target()).find("for 35 vectors of statement 'macc'"), std::string::npos);
-  EXPECT_NE(refused(rows_of({}), parse_target("x86-64-v4")).find("which has no matrix unit"), std::string::npos);
+  EXPECT_NE(refused(rows_of({.blocks = 9}), vector_target()).find("for 35 vectors of statement 'macc'"),
+            std::string::npos);
+  EXPECT_NE(refused(rows_of({}), parse_target("x86-64-v4")).find("which has no matrix unit"),
+            std::string::npos);
   ScheduledKernel narrow = rows_of({});
   narrow.root->children[0]->statements[1].loops[6].extent = 8;
   EXPECT_NE(refused(narrow, vector_target()).find("for loop '%ni' of statement 'macc'"), std::string::npos);

@@ -19,15 +19,17 @@ namespace {
 // A convolution with an epilogue, and lines that bring it into blocks.
 struct Convolution {
   int64_t batch = 1, channels = 16, features = 16, rows = 8, columns = 8;
-  int64_t top = 1, left = 1, bottom = 1, right = 1;   // padding
+  int64_t top = 1, left = 1, bottom = 1, right = 1;  // padding
   bool residual = false, bias_first = false, direct = false;
   int64_t block = 8;
-  int64_t taps = 3;                                   // in each direction
+  int64_t taps = 3;  // in each direction
 
   Kernel kernel() const {
     const int64_t height = rows + top + bottom - taps + 1, width = columns + left + right - taps + 1;
     std::string where;
-    auto condition = [&](const std::string& text) { where += (where.empty() ? " where " : ", ") + text + " >= 0"; };
+    auto condition = [&](const std::string& text) {
+      where += (where.empty() ? " where " : ", ") + text + " >= 0";
+    };
     if (top > 0) condition(text("y + r - ", top));
     if (bottom > 0) condition(text(rows - 1 + top, " - y - r"));
     if (left > 0) condition(text("x + s - ", left));
@@ -36,14 +38,14 @@ struct Convolution {
     const std::string map = text(batch, ", ", features, ", ", height, ", ", width);
     const std::string outputs = text(loop, "f:", features, ", y:", height, ", x:", width);
     const std::string at = "[" + n + ", f, y, x]", result = direct ? "O" : "T";
-    std::string all = text("kernel \"convolution\"\n  input I f32[", batch, ", ", channels, ", ", rows, ", ", columns,
-                           "]\n", residual ? "  input R f32[" + map + "]\n" : "", "  constant K f32[", features, ", ",
-                           channels, ", ", taps, ", ", taps, "]\n  constant B f32[", features, "]\n  output O f32[", map,
-                           "]\n");
+    std::string all = text("kernel \"convolution\"\n  input I f32[", batch, ", ", channels, ", ", rows, ", ",
+                           columns, "]\n", residual ? "  input R f32[" + map + "]\n" : "",
+                           "  constant K f32[", features, ", ", channels, ", ", taps, ", ", taps,
+                           "]\n  constant B f32[", features, "]\n  output O f32[", map, "]\n");
     if (!direct) all += "  local T f32[" + map + "]\n";
-    all += text("  init[", outputs, "]: ", result, at, " = ", bias_first || direct ? "B[f]" : "0", "\n  macc[", outputs,
-                ", c:", channels, ", r:", taps, ", s:", taps, "]", where, ": ", result, at, " += I[", n,
-                ", c, r + y - ", top, ", s + x - ", left, "] * K[f, c, r, s]\n");
+    all += text("  init[", outputs, "]: ", result, at, " = ", bias_first || direct ? "B[f]" : "0",
+                "\n  macc[", outputs, ", c:", channels, ", r:", taps, ", s:", taps, "]", where, ": ", result,
+                at, " += I[", n, ", c, r + y - ", top, ", s + x - ", left, "] * K[f, c, r, s]\n");
     if (!direct) {
       all += text("  tail[", outputs, "]: O", at, " = max(T", at, bias_first ? "" : " + B[f]",
                   residual ? " + R" + at : "", ", 0)\n");
@@ -62,7 +64,8 @@ struct Convolution {
 constexpr double kRoundedWeights = 1e-6;
 
 // What the default chooses for it where errors may be large.
-Schedule winograd(const Convolution& convolution, const Target& target, int threads = 1, double tolerance = 1) {
+Schedule winograd(const Convolution& convolution, const Target& target, int threads = 1,
+                  double tolerance = 1) {
   return default_schedule(convolution.kernel(), target, threads, convolution.layouts(), tolerance);
 }
 
@@ -81,7 +84,8 @@ Target wide() { return parse_target("x86-64-v4"); }
 Target narrow() { return parse_target("x86-64-v3"); }
 
 // The rewrite alone, in blocks of so many tiles.
-Schedule rewritten(const Convolution& convolution, const Target& target, int64_t outputs, int64_t rows, int64_t columns) {
+Schedule rewritten(const Convolution& convolution, const Target& target, int64_t outputs, int64_t rows,
+                   int64_t columns) {
   Schedule schedule(convolution.kernel(), target);
   std::vector<std::string> lines = convolution.layouts();
   if (!convolution.direct) lines.push_back(text("layout T 1 ", convolution.block));
@@ -91,7 +95,9 @@ Schedule rewritten(const Convolution& convolution, const Target& target, int64_t
 }
 
 Convolution drawn(std::mt19937& random, int64_t taps = 3) {
-  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
   Convolution result;
   result.batch = pick(1, 3) == 1 ? 2 : 1;
   result.channels = pick(8, 20);
@@ -122,7 +128,8 @@ TEST(Winograd, TheAlgebraIsThatOfAFilter) {
       kernel.buffers.push_back({name, DType::F64, {Affine(size)}, scope, ""});
       return static_cast<int>(kernel.buffers.size()) - 1;
     };
-    const int input = buffer("D", algebra.products(), Scope::Input), output = buffer("Y", outputs, Scope::Output);
+    const int input = buffer("D", algebra.products(), Scope::Input),
+              output = buffer("Y", outputs, Scope::Output);
     const int product = buffer("P", algebra.products(), Scope::Local);
     auto loads = [&](int which) {
       std::vector<ExprPtr> result;
@@ -141,7 +148,8 @@ TEST(Winograd, TheAlgebraIsThatOfAFilter) {
       const std::vector<double> row = algebra.filter_rows()[static_cast<size_t>(k)];
       EXPECT_EQ(row.size(), static_cast<size_t>(algebra.taps));
       for (size_t j = 0; j < row.size(); ++j) factor += row[j] * filter[j];
-      store(product, k, binary(BinaryOp::Mul, constant(DType::F64, factor), algebra.input_row(k, loads(input))));
+      store(product, k,
+            binary(BinaryOp::Mul, constant(DType::F64, factor), algebra.input_row(k, loads(input))));
     }
     for (int64_t i = 0; i < outputs; ++i) store(output, i, algebra.output_row(i, loads(product)));
     verify(kernel);
@@ -167,8 +175,10 @@ TEST(Winograd, RewritesComputeTheSame) {
     const Convolution convolution = drawn(random, i < 16 ? 3 : 5);
     const int64_t outputs = i >= 16 ? 2 + i % 2 * 2 : i % 4 == 3 ? 6 : i % 2 == 0 ? 4 : 2;
     const int64_t columns = i % 3 == 0 ? 2 : 100;
-    const Schedule schedule = rewritten(convolution, avx512_target(), outputs, i % 3 == 0 ? 1 : 1 + i % 4, columns);
-    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, {}, kRoundedWeights), "") << i << str(convolution.kernel());
+    const Schedule schedule =
+        rewritten(convolution, avx512_target(), outputs, i % 3 == 0 ? 1 : 1 + i % 4, columns);
+    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, {}, kRoundedWeights), "")
+        << i << str(convolution.kernel());
   }
 }
 
@@ -179,7 +189,8 @@ TEST(Winograd, DefaultsComputeTheSame) {
     const Target target = i % 2 == 0 ? wide() : narrow();
     convolution.block = target.block;
     const Schedule schedule = winograd(convolution, target);
-    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, {}, kRoundedWeights), "") << i << str(convolution.kernel());
+    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, {}, kRoundedWeights), "")
+        << i << str(convolution.kernel());
   }
 }
 
@@ -195,13 +206,17 @@ TEST(Winograd, CompiledCodeKeepsItsErrorBound) {
     const Schedule schedule = forced(convolution, target, 2);
     const TraceAlgorithm algorithm = algorithm_of(schedule.trace());
     EXPECT_NE(algorithm.text, "") << str(convolution.kernel());
-    auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors, 2); };
-    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, algorithm.error), "") << i << str(convolution.kernel());
+    auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
+      run_compiled(kernel, target, {}, tensors, 2);
+    };
+    EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, algorithm.error), "")
+        << i << str(convolution.kernel());
   }
 }
 
 TEST(Winograd, CompiledCodeRunsUnderQemu) {
-  Convolution convolution{.channels = 20, .features = 33, .rows = 19, .columns = 22, .residual = true, .block = 16};
+  Convolution convolution{
+      .channels = 20, .features = 33, .rows = 19, .columns = 22, .residual = true, .block = 16};
   for (const char* name : {"rv64gcv", "rv64gcv_zvl256b"}) {
     const Target target = parse_target(name);
     for (const int64_t taps : {3, 5}) {
@@ -209,8 +224,11 @@ TEST(Winograd, CompiledCodeRunsUnderQemu) {
       const Schedule schedule = winograd(convolution, target);
       const TraceAlgorithm algorithm = algorithm_of(schedule.trace());
       EXPECT_NE(algorithm.text, "") << name << ", " << taps;
-      auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) { run_compiled(kernel, target, {}, tensors); };
-      EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, algorithm.error), "") << name << ", " << taps;
+      auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
+        run_compiled(kernel, target, {}, tensors);
+      };
+      EXPECT_EQ(difference(convolution.kernel(), schedule, 7, {}, run, algorithm.error), "")
+          << name << ", " << taps;
     }
   }
 }
@@ -239,9 +257,10 @@ TEST(Winograd, AWrongConstantIsNoticed) {
         interpret(wrong, {}, tensors);
       };
       const std::string found = difference(convolution.kernel(), schedule, 7, {}, run, kRoundedWeights);
-      EXPECT_EQ(found.empty(), !more) << "constant " << changed << " of F(" << algebra.outputs << ", " << algebra.taps << ")";
+      EXPECT_EQ(found.empty(), !more)
+          << "constant " << changed << " of F(" << algebra.outputs << ", " << algebra.taps << ")";
     }
-    EXPECT_EQ(changed > 0, algebra.products() > 4);   // those of F(2, 3) are all 1
+    EXPECT_EQ(changed > 0, algebra.products() > 4);  // those of F(2, 3) are all 1
     // One row of what the filter became.
     auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
       const int64_t products = algebra.products();
@@ -273,13 +292,16 @@ TEST(Winograd, FormsAreReadBack) {
 TEST(Winograd, TilesAreTransformedAlongColumnsAndThenRowsInOrder) {
   const auto by_passes = [](const char* target) {
     const auto trace = winograd({.rows = 24, .columns = 24, .block = 16}, parse_target(target)).trace();
-    const auto has = [&](const char* line) { return std::find(trace.begin(), trace.end(), line) != trace.end(); };
+    const auto has = [&](const char* line) {
+      return std::find(trace.begin(), trace.end(), line) != trace.end();
+    };
     EXPECT_NE(has("register_tile macc_rows_u"), has("register_tile in_x"));
     EXPECT_NE(has("register_tile macc_back_v"), has("register_tile out_x"));
     return has("register_tile macc_rows_u");
   };
   for (const char* target : {"rv64gcv", "rv64gcv_zvl256b"}) EXPECT_TRUE(by_passes(target)) << target;
-  for (const char* target : {"rv64gcv_zvl512b", "x86-64-v3", "x86-64-v4", "aarch64"}) EXPECT_FALSE(by_passes(target)) << target;
+  for (const char* target : {"rv64gcv_zvl512b", "x86-64-v3", "x86-64-v4", "aarch64"})
+    EXPECT_FALSE(by_passes(target)) << target;
 }
 
 TEST(Winograd, TheToleranceDecides) {
@@ -296,9 +318,17 @@ TEST(Winograd, TheToleranceDecides) {
   EXPECT_EQ(chosen(window, 5e-5), "");
   EXPECT_EQ(chosen(window, 1e-4), "winograd F(2, 5)");
   // Of a small map the direct convolution leaves much out that is padding.
-  const Convolution small{.channels = 48, .features = 128, .rows = 7, .columns = 7, .top = 2, .left = 2, .bottom = 2,
-                          .right = 2, .block = 16, .taps = 5};
-  Convolution padded = small;   // the same outputs, of an input that has no padding
+  const Convolution small{.channels = 48,
+                          .features = 128,
+                          .rows = 7,
+                          .columns = 7,
+                          .top = 2,
+                          .left = 2,
+                          .bottom = 2,
+                          .right = 2,
+                          .block = 16,
+                          .taps = 5};
+  Convolution padded = small;  // the same outputs, of an input that has no padding
   padded.rows = padded.columns = 11;
   padded.top = padded.left = padded.bottom = padded.right = 0;
   EXPECT_EQ(chosen(small, 1e-4), "");
@@ -318,14 +348,16 @@ TEST(Winograd, TheToleranceDecides) {
 int64_t tiles_of_a_block(const Schedule& schedule) {
   for (const std::string& line : schedule.trace()) {
     int64_t outputs = 0, taps = 0, rows = 0, columns = 0;
-    if (std::sscanf(line.c_str(), "algorithm macc winograd %ld %ld %ld %ld", &outputs, &taps, &rows, &columns) == 4) {
+    if (std::sscanf(line.c_str(), "algorithm macc winograd %ld %ld %ld %ld", &outputs, &taps, &rows,
+                    &columns) == 4) {
       return rows * columns;
     }
   }
   return 0;
 }
 
-// A filter that no cache holds is read once for each block: few blocks, which are larger than the second cache.
+// A filter that no cache holds is read once for each block: few blocks, which are larger than the second
+// cache.
 TEST(Winograd, LargeFiltersAreReadForManyTilesAtATime) {
   const Target target = parse_target("znver4");
   const auto bytes = [](const Convolution& convolution, int64_t tiles) {
@@ -361,13 +393,16 @@ TEST(Winograd, ARecordedTraceNeedsItsTolerance) {
     algorithms += report.algorithm == "winograd F(4, 3)";
   }
   EXPECT_EQ(algorithms, 1);
-  options.traces = [&](const std::string& workload) { return std::vector<std::vector<std::string>>{recorded.at(workload)}; };
+  options.traces = [&](const std::string& workload) {
+    return std::vector<std::vector<std::string>>{recorded.at(workload)};
+  };
   EXPECT_EQ(build_plan(graph, options).notes, std::vector<std::string>{});
   options.tolerance = 0;
   const BuiltPlan exact = build_plan(graph, options);
   for (const KernelReport& report : exact.reports) EXPECT_EQ(report.algorithm, "");
   ASSERT_EQ(exact.notes.size(), 1u);
-  EXPECT_NE(exact.notes[0].find("winograd F(4, 3) needs a tolerance of 0.0001, not 0"), std::string::npos) << exact.notes[0];
+  EXPECT_NE(exact.notes[0].find("winograd F(4, 3) needs a tolerance of 0.0001, not 0"), std::string::npos)
+      << exact.notes[0];
 }
 
 TEST(Winograd, WrongCombinationsAreRefused) {

@@ -1,19 +1,23 @@
-// Programs of single kernels: the reference is what the interpreter says, schedules agree with it, and
-// the pool answers for whatever becomes of its workers.
-#include "tuner/builder.h"
+// Programs of single kernels: the reference is what the interpreter says, schedules agree with it, and every
+// kind of builder makes the same of them; the pool of processes answers for whatever becomes of its workers.
+#include "tuner/builders.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <set>
 
 #include "ir/error.h"
+#include "runtime/rpc/sha256.h"
 #include "scheduler/scheduler.h"
 #include "tests/scheduler_kernels.h"
+#include "tuner/process_builder.h"
 #include "tuner/run_library.h"
 
 namespace tc::testing {
@@ -166,11 +170,15 @@ TEST(KernelProgram, OneCallWhereColdConstantsMakeNoDifference) {
   Target target = parse_target("x86-64-v4");
   const auto calls = [&](int rows) {
     const Kernel kernel = parse_kernel(text(R"(kernel "k"
-  input A f32[)", rows, R"(, 64]
+  input A f32[)",
+                                            rows, R"(, 64]
   constant K f32[64, 64]
-  output B f32[)", rows, R"(, 64]
-  init[i:)", rows, R"(, j:64]: B[i, j] = 0
-  sum[i:)", rows, R"(, j:64, k:64]: B[i, j] += A[i, k] * K[k, j]
+  output B f32[)",
+                                            rows, R"(, 64]
+  init[i:)",
+                                            rows, R"(, j:64]: B[i, j] = 0
+  sum[i:)",
+                                            rows, R"(, j:64, k:64]: B[i, j] += A[i, k] * K[k, j]
 )"));
     return calls_per_run(kernel, target, int64_t{1} << 40);
   };
@@ -213,106 +221,195 @@ TEST(KernelProgram, RefusesSymbolicSizes) {
   }
 }
 
-class Pool : public ::testing::Test {
+KernelProgram convolution() {
+  for (const NamedKernel& named : kernels_of_fixed_size()) {
+    if (named.name.find("conv") != std::string::npos) return program_of(named);
+  }
+  return program_of(kernels_of_fixed_size().front());
+}
+
+BuilderPlace place() { return {"tuner", "runtime/lib", ::testing::TempDir()}; }
+
+// All candidates in the order of the traces, each of which comes once.
+std::vector<BuiltCandidate> built_by(CandidateBuilder& builder, const KernelProgram& program,
+                                     const std::string& target, const std::vector<Trace>& traces) {
+  std::vector<BuiltCandidate> result(traces.size());
+  std::set<size_t> seen;
+  builder.build(program, target, traces, [&](size_t i, BuiltCandidate candidate) {
+    EXPECT_TRUE(seen.insert(i).second) << i;
+    result.at(i) = std::move(candidate);
+  });
+  EXPECT_EQ(seen.size(), traces.size());
+  return result;
+}
+
+// The text of the Device error that the action throws.
+template <class Action>
+std::string device_error(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Device);
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+// What every kind of builder does.
+class Builder : public ::testing::TestWithParam<std::string> {
  protected:
-  BuildPoolOptions options() const {
-    BuildPoolOptions options;
-    options.program = "tuner/tc-builder";
-    options.library_folder = "runtime/lib";
-    options.work_folder = ::testing::TempDir();
-    options.workers = 2;
-    return options;
-  }
-  static KernelProgram convolution() {
-    for (const NamedKernel& named : kernels_of_fixed_size()) {
-      if (named.name.find("conv") != std::string::npos) return program_of(named);
-    }
-    return program_of(kernels_of_fixed_size().front());
-  }
+  std::unique_ptr<CandidateBuilder> open() const { return open_builder(GetParam(), place()); }
 };
 
-TEST_F(Pool, BuildsInOrderAndNamesWhatIsIllegal) {
-  BuildPool pool(options());
+INSTANTIATE_TEST_SUITE_P(Kinds, Builder, ::testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const BuilderKind& kind : builder_kinds()) names.emplace_back(kind.name);
+                           return names;
+                         }()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST_P(Builder, BuildsInOrderAndNamesWhatIsIllegal) {
   const KernelProgram program = convolution();
   const Target here = parse_target("native");
   const Trace best = default_schedule(program.kernel, here, 1, program.layout_lines).trace();
   Trace illegal = program.layout_lines;
   illegal.push_back("split nothing 4 as a b");
-  const auto built = pool.build(program, here.name, {best, illegal, program.layout_lines});
+  const auto built = built_by(*open(), program, here.name, {best, illegal, program.layout_lines});
   ASSERT_EQ(built.size(), 3u);
   for (const size_t i : {size_t{0}, size_t{2}}) {
     ASSERT_EQ(built[i].outcome, Outcome::Ok) << built[i].detail;
-    struct stat info {};
-    ASSERT_EQ(stat(built[i].path.c_str(), &info), 0);
-    EXPECT_TRUE(info.st_mode & S_IXUSR);
+    EXPECT_EQ(built[i].sha256, rpc::sha256_of(built[i].executable));
+    const std::string path = ::testing::TempDir() + text("executable", i);
+    std::ofstream(path, std::ios::binary) << built[i].executable;
+    ASSERT_EQ(chmod(path.c_str(), 0700), 0);
     // Runs without files beside it: what it lacks here is its input.
-    EXPECT_NE(std::system((built[i].path + " >/dev/null 2>&1").c_str()), 127 << 8);
+    EXPECT_EQ(std::system((path + " >/dev/null 2>&1").c_str()), 2 << 8);
   }
+  EXPECT_NE(built[0].sha256, built[2].sha256);
   EXPECT_EQ(built[1].outcome, Outcome::Illegal);
+  EXPECT_TRUE(built[1].executable.empty());
   EXPECT_NE(built[1].detail.find("nothing"), std::string::npos) << built[1].detail;
 }
 
-TEST_F(Pool, SaysHowManyCallsARunHas) {
-  BuildPool pool(options());
+// So that a candidate may be built again where the first one was lost, and by another kind of builder.
+TEST_P(Builder, TheSameCandidateHasTheSameBytes) {
+  const KernelProgram program = convolution();
+  const auto built = built_by(*open(), program, "native", {program.layout_lines, program.layout_lines});
+  EXPECT_EQ(built[0].executable, built[1].executable);
+  EXPECT_EQ(built[0].sha256,
+            build_candidate(program, "native", program.layout_lines, place().libraries, place().work_folder)
+                .sha256);
+}
+
+TEST_P(Builder, LeavesNoFiles) {
+  BuilderPlace own = place();
+  own.work_folder += "builder-" + GetParam();
+  std::filesystem::create_directory(own.work_folder);
+  const KernelProgram program = convolution();
+  built_by(*open_builder(GetParam(), own), program, "native",
+           {program.layout_lines, {"split nothing 4 as a b"}});
+  EXPECT_TRUE(std::filesystem::is_empty(own.work_folder));
+}
+
+TEST_P(Builder, SaysHowManyCallsARunHas) {
+  const auto builder = open();
   KernelProgram program = convolution();
-  const auto once = pool.build(program, "native", {program.layout_lines})[0];
+  const auto once = built_by(*builder, program, "native", {program.layout_lines})[0];
   program.bytes_between_calls = int64_t{1} << 30;
-  const auto often = pool.build(program, "native", {program.layout_lines})[0];
+  const auto often = built_by(*builder, program, "native", {program.layout_lines})[0];
   ASSERT_EQ(often.outcome, Outcome::Ok) << often.detail;
   EXPECT_EQ(once.calls, 1);
   const Schedule plain(program.kernel, parse_target("native"));
   EXPECT_EQ(often.calls, calls_per_run(plain.kernel(), parse_target("native"), program.bytes_between_calls));
   EXPECT_GT(often.calls, 1);
-  EXPECT_GT(std::filesystem::file_size(often.path), std::filesystem::file_size(once.path));
+  EXPECT_GT(often.executable.size(), once.executable.size());
 }
 
-TEST_F(Pool, BuildsForTheBoard) {
-  BuildPool pool(options());
+TEST_P(Builder, BuildsForTheBoard) {
   const KernelProgram program = convolution();
-  const auto built = pool.build(program, "rv64gcv", {program.layout_lines});
+  const auto built = built_by(*open(), program, "rv64gcv", {program.layout_lines});
   EXPECT_EQ(built[0].outcome, Outcome::Ok) << built[0].detail;
 }
 
-TEST_F(Pool, AnswersForWorkersThatDie) {
-  BuildPoolOptions bad = options();
+TEST_P(Builder, GivesReferences) {
+  const KernelProgram program = convolution();
+  const auto two = open()->reference(program, "native", {1, 2});
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0], reference_outputs(program, parse_target("native"), 1));
+  EXPECT_NE(two[0], two[1]);
+}
+
+TEST_P(Builder, AMachineThatCannotWriteIsNoVerdictOnACandidate) {
+  BuilderPlace nowhere = place();
+  nowhere.work_folder = "/nonexistent";
+  const auto builder = open_builder(GetParam(), nowhere);
+  EXPECT_NE(device_error([&] {
+              builder->build(convolution(), "native", {{}}, [](size_t, const BuiltCandidate&) {});
+            }).find("a candidate cannot be built here: cannot make a temporary file /nonexistent/"),
+            std::string::npos);
+}
+
+TEST(Builders, AnUnknownOneIsASentenceThatListsThem) {
+  EXPECT_EQ(
+      device_error([] { open_builder("threads:4", place()); }),
+      "builders is 'threads:4'; give one of processes[:N] (N processes on this machine, as many as it has "
+      "cores "
+      "without a number), in-process (the tuner's own process, one candidate after the other: for tests)");
+  for (const char* wanted :
+       {"processes:", "processes:0", "processes:x", "processes:4x", "processes:99999999999"}) {
+    EXPECT_EQ(device_error([&] { open_builder(wanted, place()); }),
+              text("builders is '", wanted,
+                   "'; give processes:N with a number from 1 to 1024, or processes for one on each core"));
+  }
+  EXPECT_EQ(device_error([] { open_builder("in-process:2", place()); }),
+            "builders is 'in-process:2'; in-process takes nothing after its name");
+}
+
+ProcessBuilderOptions processes() {
+  ProcessBuilderOptions options;
+  options.program = "tuner/tc-builder";
+  options.libraries = place().libraries;
+  options.work_folder = place().work_folder;
+  options.workers = 2;
+  return options;
+}
+
+std::vector<BuiltCandidate> built_with(const ProcessBuilderOptions& options,
+                                       const std::vector<Trace>& traces) {
+  ProcessBuilder builder(options);
+  return built_by(builder, convolution(), "native", traces);
+}
+
+TEST(ProcessBuilder, AnswersForWorkersThatDie) {
+  ProcessBuilderOptions bad = processes();
   bad.program = "/bin/false";
-  BuildPool pool(bad);
-  const auto built = pool.build(convolution(), "native", {{}, {}, {}});
-  for (const BuiltCandidate& candidate : built) {
+  for (const BuiltCandidate& candidate : built_with(bad, {{}, {}, {}})) {
     EXPECT_EQ(candidate.outcome, Outcome::CompileError);
     EXPECT_EQ(candidate.detail, "the compiler ended early");
   }
 }
 
-TEST_F(Pool, StopsWaitingForWorkersThatHang) {
-  BuildPoolOptions bad = options();
-  bad.program = "/usr/bin/yes";   // never reads, and what it writes is no answer
+TEST(ProcessBuilder, StopsWaitingForWorkersThatHang) {
+  ProcessBuilderOptions bad = processes();
+  bad.program = "/usr/bin/yes";  // never reads, and what it writes is no answer
   bad.timeout_seconds = 1;
-  EXPECT_NE(BuildPool(bad).build(convolution(), "native", {{}})[0].outcome, Outcome::Ok);
+  EXPECT_NE(built_with(bad, {{}})[0].outcome, Outcome::Ok);
   bad.timeout_seconds = 0.0001;
-  bad.program = options().program;
-  const auto late = BuildPool(bad).build(convolution(), "native", {{}})[0];
+  bad.program = processes().program;
+  const auto late = built_with(bad, {{}})[0];
   EXPECT_EQ(late.outcome, Outcome::Timeout) << late.detail;
 }
 
-TEST_F(Pool, SaysThatItsProgramIsMissing) {
-  BuildPoolOptions bad = options();
+TEST(ProcessBuilder, SaysThatItsProgramIsMissing) {
+  ProcessBuilderOptions bad = processes();
   bad.program = "/nowhere/tc-builder";
-  try {
-    BuildPool(bad).build(convolution(), "native", {{}});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("cannot start /nowhere/tc-builder"), std::string::npos) << error.what();
-  }
-}
-
-TEST_F(Pool, ReferencesComeFromItsWorkers) {
-  BuildPool pool(options());
-  const KernelProgram program = convolution();
-  const auto two = pool.reference(program, "native", {1, 2});
-  ASSERT_EQ(two.size(), 2u);
-  EXPECT_EQ(two[0], reference_outputs(program, parse_target("native"), 1));
-  EXPECT_NE(two[0], two[1]);
+  EXPECT_NE(device_error([&] { built_with(bad, {{}}); }).find("cannot start /nowhere/tc-builder"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -66,7 +66,8 @@ Features features_of(const KernelTask& task, const Trace& trace) {
   // Of the largest leaf: copies, the widest unrolled loop, copies per trip, lanes, loops inside.
   Features features(8, 0);
   double leaves = 0;
-  std::function<void(const LoopNode&, int, double)> visit = [&](const LoopNode& node, int depth, double trips) {
+  std::function<void(const LoopNode&, int, double)> visit = [&](const LoopNode& node, int depth,
+                                                                double trips) {
     if (node.kind == LoopNode::Kind::Leaf) {
       ++leaves;
       for (const TileStatement& statement : node.statements) {
@@ -75,7 +76,8 @@ Features features_of(const KernelTask& task, const Trace& trace) {
         for (const TileLoop& loop : statement.loops) {
           const double extent = loop.extent > 0 ? static_cast<double>(loop.extent) : 64;
           // A loop of no more trips than copies is unrolled as a whole: the code is the same.
-          const bool whole = loop.kind == TileLoop::Kind::Serial && loop.extent > 0 && loop.unroll >= loop.extent;
+          const bool whole =
+              loop.kind == TileLoop::Kind::Serial && loop.extent > 0 && loop.unroll >= loop.extent;
           if (loop.kind == TileLoop::Kind::Unroll || whole) {
             copies *= extent;
             widest = std::max(widest, extent);
@@ -88,9 +90,10 @@ Features features_of(const KernelTask& task, const Trace& trace) {
           }
         }
         if (copies * lanes * serial < std::exp2(features[7])) continue;
-        features = {std::log2(copies), std::log2(widest), std::log2(per_trip), std::log2(lanes),
-                    std::log2(last), static_cast<double>(depth), std::log2(trips),
-                    std::log2(copies * lanes * serial)};
+        features = {std::log2(copies),   std::log2(widest),
+                    std::log2(per_trip), std::log2(lanes),
+                    std::log2(last),     static_cast<double>(depth),
+                    std::log2(trips),    std::log2(copies * lanes * serial)};
       }
     }
     double inside = trips;
@@ -179,12 +182,13 @@ Features planted(const KernelTask& task, uint64_t seed, double distance) {
 }
 
 struct Progress {
-  double best = 0;                // the optimum's cost over the found one's
-  int trials = 0;                 // until 0.9 of the optimum
+  double best = 0;  // the optimum's cost over the found one's
+  int trials = 0;   // until 0.9 of the optimum
 };
 
 // Tunes in batches until the goal or the trials are reached.
-Progress tune(const KernelTask& task, PlantedDevice& device, const SearchOptions& options, int trials, double goal) {
+Progress tune(const KernelTask& task, PlantedDevice& device, const SearchOptions& options, int trials,
+              double goal) {
   KernelSearch search(task, options);
   const double base = device.cost(features_of(task, task.untuned));
   Progress run;
@@ -258,8 +262,8 @@ TEST(Search, TheSameLoopsHaveTheSameFeatures) {
   }
 }
 
-// The cheapest choice of iterators, lanes along x, cannot be made where the layout has blocks of features; the default
-// takes the next one, and so does the space.
+// The cheapest choice of iterators, lanes along x, cannot be made where the layout has blocks of features;
+// the default takes the next one, and so does the space.
 TEST(Search, SpaceBeginsAtTheDefaultWhereTheCheapestChoiceIsRefused) {
   const char* kernel = R"(kernel "conv"
   input I f32[1, 3, 64, 64]
@@ -276,7 +280,8 @@ TEST(Search, SpaceBeginsAtTheDefaultWhereTheCheapestChoiceIsRefused) {
   const ScheduleSpace space(start, 1);
   const auto first = space.build(space.default_point(), nullptr);
   ASSERT_TRUE(first);
-  EXPECT_EQ(first->trace(), default_schedule(parse_kernel(kernel), start.target(), 1, {"layout O 1 16"}).trace());
+  EXPECT_EQ(first->trace(),
+            default_schedule(parse_kernel(kernel), start.target(), 1, {"layout O 1 16"}).trace());
   const auto features = space.features(space.default_point());
   EXPECT_NE(features, std::vector<double>(features.size(), 0));
 }
@@ -295,14 +300,22 @@ TEST(Search, SpaceHoldsAlgorithms) {
   init[f:64, y:28, x:28]: T[0, f, y, x] = 0
   macc[f:64, y:28, x:28, c:64, r:3, s:3] where r + y - 1 >= 0, 28 - r - y >= 0, s + x - 1 >= 0, 28 - s - x >= 0: T[0, f, y, x] += I[0, c, r + y - 1, s + x - 1] * K[f, c, r, s]
   tail[f:64, y:28, x:28]: O[0, f, y, x] = max(T[0, f, y, x], 0)
-)", "x86-64-v3", "outputs of a Winograd tile", "algorithm macc winograd ", {"layout I 1 8", "layout O 1 8"}};
+)",
+                            "x86-64-v3",
+                            "outputs of a Winograd tile",
+                            "algorithm macc winograd ",
+                            {"layout I 1 8", "layout O 1 8"}};
   const Case product = {R"(kernel "gemm"
   input A f32[256, 512]
   constant K f32[512, 512]
   output O f32[256, 512]
   init[i:256, j:512]: O[i, j] = 0
   macc[i:256, j:512, k:512]: O[i, j] += A[i, k] * K[k, j]
-)", "sapphirerapids", "blocks of accumulators", "algorithm macc ", {}};
+)",
+                        "sapphirerapids",
+                        "blocks of accumulators",
+                        "algorithm macc ",
+                        {}};
   for (const Case& each : {convolution, product}) {
     const double tolerance = 1e-4;
     Schedule start(parse_kernel(each.kernel), parse_target(each.target));
@@ -416,8 +429,13 @@ TEST(Sketch, TellsLoopsOfTheMatrixUnitApart) {
 
 // Lines are changed as the rows of their primitives allow.
 TEST(LineChanges, FollowTheRows) {
-  const Trace trace = {"layout I 1 8", "split macc_x 14 as macc_xo macc_xi", "order macc_y macc_xo macc_c macc_xi macc_f",
-                       "vectorize macc_f", "unroll macc_xi", "unroll macc_c 4", "parallel macc_y"};
+  const Trace trace = {"layout I 1 8",
+                       "split macc_x 14 as macc_xo macc_xi",
+                       "order macc_y macc_xo macc_c macc_xi macc_f",
+                       "vectorize macc_f",
+                       "unroll macc_xi",
+                       "unroll macc_c 4",
+                       "parallel macc_y"};
   std::map<std::string, int> kinds;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     Random random(seed);
@@ -427,12 +445,13 @@ TEST(LineChanges, FollowTheRows) {
     ++kinds[kind];
     EXPECT_NE(*changed, trace);
     EXPECT_EQ(changed->front(), trace.front());
-    EXPECT_EQ(changed->back(), trace.back()) << kind;   // parallel stays last
+    EXPECT_EQ(changed->back(), trace.back()) << kind;  // parallel stays last
     for (const std::string& line : *changed) EXPECT_TRUE(read_line(line)) << line;
     const size_t more = kind == "add" || kind == "divide" ? 1 : 0, fewer = kind == "drop" ? 1 : 0;
     EXPECT_EQ(changed->size() + fewer, trace.size() + more) << kind;
     if (kind == "drop") {
-      for (const char* kept : {"vectorize macc_f", "parallel macc_y"}) EXPECT_EQ(std::count(changed->begin(), changed->end(), kept), 1);
+      for (const char* kept : {"vectorize macc_f", "parallel macc_y"})
+        EXPECT_EQ(std::count(changed->begin(), changed->end(), kept), 1);
     }
     if (kind != "number") continue;
     for (size_t i = 0; i < trace.size(); ++i) {
@@ -503,9 +522,10 @@ TEST(Search, KeepsTheFastestVerified) {
 // Every proposal replays, passes the check, differs in its loops from all others and computes what
 // the kernel means.
 TEST(Search, ProposesWhatIsLegalAndRight) {
-  const std::vector<std::string> names = {"conv", "conv_group", "pointwise", "depthwise", "gemm_direct",
-                                          "gemm_symbolic", "pool", "softmax", "layer_norm", "row_sum",
-                                          "elementwise", "transpose", "dense_chain", "scan", "scalar"};
+  const std::vector<std::string> names = {"conv",        "conv_group",    "pointwise",   "depthwise",
+                                          "gemm_direct", "gemm_symbolic", "pool",        "softmax",
+                                          "layer_norm",  "row_sum",       "elementwise", "transpose",
+                                          "dense_chain", "scan",          "scalar"};
   const Target target = testing::host_target();
   double seconds = 0;
   int proposals = 0, compiled = 0;

@@ -399,6 +399,8 @@ def test_refused_handshakes_are_said_in_few_lines(credentials, tmp_path):
                 with socket.create_connection((host, int(port)), timeout=10) as stranger, \
                         contextlib.suppress(ConnectionError):
                     stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" if number % 2 else b"\x16\x03\x01" + bytes(90))
+                    while stranger.recv(4096):   # one that goes before its turn is refused without a line
+                        pass
             program.expect("refused a TLS connection: ")
         foreign = ssl.create_default_context(cafile=str(credentials / "ca.pem"))
         foreign.check_hostname = False
@@ -494,3 +496,17 @@ def test_ten_commands_lead_from_an_unboxed_board_to_a_tuned_model(tmp_path):
     done = subprocess.run(["qemu-riscv64", "-cpu", "rv64,v=true,vlen=256", "./model", "--help"], cwd=board,
                           capture_output=True, text=True)
     assert done.returncode == 0 and "usage" in (done.stdout + done.stderr).lower()
+
+
+def test_the_longest_lease_is_an_option_and_the_queue_is_told(capsys, monkeypatch):
+    done = subprocess.run([sys.executable, "-m", "tc", "tracker", "--insecure", "--longest-lease", "0"], capture_output=True, text=True)
+    assert done.returncode != 0 and "--longest-lease" in done.stderr
+    with fleet.Local(["--name", "board"], tracker=["--longest-lease", "90"]) as programs:
+        row, = fleet.devices(programs.address, insecure=True)
+        assert row["waiting"] == [] and row["lease_seconds"] == row["longest_lease_seconds"] == 0
+    row |= {"state": "leased", "client": "ann", "lease_seconds": 30.0, "longest_lease_seconds": 90.0,
+            "waiting": [{"client": "bob\x1b[2J", "seconds": 12.0, "seconds_left": 48.0}, {"client": "", "seconds": 1.0, "seconds_left": 2.0}]}
+    monkeypatch.setattr(fleet, "devices", lambda *_: [row])
+    assert main(["devices", "--tracker", "127.0.0.1:9", "--insecure"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "waiting for 'board': bob\\x1b[2J (since 12 s, at most 48 s more), someone (since 1 s, at most 2 s more); its lease of 30 s ends within 60 s"]

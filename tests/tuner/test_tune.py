@@ -39,21 +39,22 @@ def shared_bytes(tmp_path, model, **options):
     return hashlib.sha256((tmp_path / "model.so").read_bytes()).hexdigest()
 
 
-def test_tuning_here_fills_a_log_that_builds_use(tmp_path):
-    log, model = tmp_path / "log.db", small_model()
+@pytest.mark.parametrize("scheme, builders, trials", [("sqlite", "processes:2", 12), ("memory", "in-process", 8)])
+def test_tuning_here_fills_a_log_that_builds_use(tmp_path, scheme, builders, trials):
+    log, model = f"{scheme}:{tmp_path}/log.db", small_model()
     seen = []
-    result = tc.tune(model, threads=1, trials=12, log=log, progress=seen.append)
-    assert result.measured == 12 and result.stopped == "budget" and result.unit == "seconds"
+    result = tc.tune(model, threads=1, trials=trials, log=log, builders=builders, progress=seen.append)
+    assert result.measured == trials and result.stopped == "budget" and result.unit == "seconds"
     # A busy machine makes times noisy; everything else is a fault.
     assert not any(set(kernel.failures) - {"noisy"} for kernel in result.kernels), result.summary()
     assert seen and seen[-1]["doing"] == "done"
-    assert "schedules tried, 12 measured now" in result.summary()
+    assert f"schedules tried, {trials} measured now" in result.summary()
     records = tc.Log(log).records()
-    assert len(records) == 12 and {record.outcome for record in records} <= {"ok", "noisy"}
+    assert len(records) == trials and {record.outcome for record in records} <= {"ok", "noisy"}
     assert all(record.worst_error <= 1e-4 for record in records if record.outcome == "ok")
 
-    again = tc.tune(model, threads=1, trials=12, log=log)
-    assert again.measured == 0 and again.trials == 12
+    again = tc.tune(model, threads=1, trials=trials, log=log, builders=builders)
+    assert again.measured == 0 and again.trials == trials
     x = np.random.default_rng(0).standard_normal((1, 16, 20, 20)).astype(np.float32)
     untuned = tc.compile(model, threads=1, log=False)
     tuned = tc.compile(model, threads=1, log=log)
@@ -61,9 +62,11 @@ def test_tuning_here_fills_a_log_that_builds_use(tmp_path):
     assert shared_bytes(tmp_path, model, log=log) == shared_bytes(tmp_path, model, log=log)
 
     exported = tmp_path / "log.jsonl"
-    assert tc.Log(log).export(exported) == 12
-    assert tc.Log.import_into(tmp_path / "copy.db", exported) == 12
+    assert tc.Log(log).export(exported) == trials
+    assert tc.Log.import_into(tmp_path / "copy.db", exported) == trials
     assert shared_bytes(tmp_path, model, log=tmp_path / "copy.db") == shared_bytes(tmp_path, model, log=log)
+    with tc.Log(log) as opened:
+        assert shared_bytes(tmp_path, model, log=opened) == shared_bytes(tmp_path, model, log=log)
 
 
 @pytest.mark.skipif(shutil.which("qemu-riscv64") is None, reason="qemu-riscv64 is not installed")
@@ -114,6 +117,12 @@ def test_what_cannot_be_tuned_is_told(tmp_path, capsys):
         tc.tune(model, trials=0, log=log)
     with pytest.raises(tc.Error, match="time_limit is -1"):
         tc.tune(model, time_limit=-1, log=log)
+    with pytest.raises(tc.DeviceError, match=r"builders is 'threads'; give one of processes\[:N\] \("):
+        tc.tune(model, trials=1, log=log, builders="threads")
+    with pytest.raises(tc.DeviceError, match="builders is 'processes:0'; give processes:N with a number from 1 to 1024"):
+        tc.compile(model, tune=True, trials=1, log=log, builders="processes:0")
+    assert main(["tune", "none.onnx", "--trials", "1", "--log", str(log), "--builders", "processes:many"]) == 1
+    assert "processes:N with a number" in capsys.readouterr().err
     (tmp_path / "text.db").write_text("x" * 5000)
     with pytest.raises(tc.LogError, match="the log is damaged"):
         tc.tune(model, trials=1, log=tmp_path / "text.db")

@@ -62,9 +62,9 @@ def random_moment(moments, tuner):
 
 @pytest.fixture
 def share(request):
-    """Of the kills: all with --full, else about a third."""
+    """Of the kills: all with --full, else about a fifth."""
     full = request.config.getoption("--full")
-    return lambda count: count if full else (count + 2) // 3
+    return lambda count: count if full else (count + 4) // 5
 
 
 @pytest.mark.parametrize("tracked, kills", [(True, 14), (False, 6)], ids=["tracker", "alone"])

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import sqlite3
 import subprocess
 import sys
@@ -210,3 +211,51 @@ def test_lists_name_kernels_by_kind_and_shapes(tmp_path, model, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert sorted(line.split(" ", 1)[1] for line in (line.split("threads  ")[1] for line in lines)) == [
         "product 4x16, 16x16 -> 4x16", "product 4x16, 16x8 -> 4x8"]
+
+
+@pytest.mark.parametrize("url", ["sqlite:{}/log.db", "{}/log.db", "memory:{}"])
+def test_every_command_on_a_log_takes_its_url(tmp_path, capsys, url):
+    log, rows = url.format(tmp_path), tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(row()) + "\n")
+
+    def said(*words):
+        assert main(["log", *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert said("import", log, str(rows)) == {"imported": 1}
+    assert [record["target"] for record in said("list", log)["records"]] == ["x86-64-v3"]
+    assert said("stats", log)["records"] == 1
+    assert said("export", log, str(tmp_path / "again.jsonl")) == {"exported": 1}
+    assert (tmp_path / "again.jsonl").read_text() == json.dumps(row(), sort_keys=True) + "\n"
+    other = write_log(tmp_path / "other.db", [row(created=2, ratio=0.25), row(workload="another")])
+    assert said("merge", log, str(other))["merged"] == 2
+    assert [record["ratio"] for record in said("best", log)["records"]] == [0.5, 0.25]
+    with tc.Log(log) as opened:
+        assert len(opened.records()) == 2 and repr(opened) == f"<tc.Log {log}>"
+    with pytest.raises(tc.LogError, match="the log is closed; open it again with tc.Log"):
+        opened.records()
+
+
+def test_a_log_of_an_unknown_kind_is_one_sentence_everywhere(model, monkeypatch, capsys):
+    log = "postgres://me:secret@host/db"
+    text = ("no log is opened by 'postgres:'; give a path, or one of sqlite:FILE (a file; a plain path names one, too), memory:NAME (in this "
+            "process, and gone with it: for tests); a file whose name has a colon is sqlite:FILE")
+    for use in (lambda: tc.compile(model, log=log), lambda: tc.tune(model, trials=2, log=log), lambda: tc.Log(log)):
+        with pytest.raises(tc.LogError) as error:
+            use()
+        assert str(error.value) == text
+    assert main(["log", "stats", log]) == 1
+    assert capsys.readouterr().err == f"tc: {text}\n"
+    monkeypatch.setenv("TC_LOG", log)
+    with pytest.warns(UserWarning, match="^the default log is not used: no log is opened by 'postgres:'"):
+        tc.compile(model, threads=1)
+
+
+def test_a_path_may_have_a_colon(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for log in ("./one:a.db", "sqlite:two:a.db", pathlib.Path("three:a.db")):
+        write_rows = tmp_path / "rows.jsonl"
+        write_rows.write_text(json.dumps(row()) + "\n")
+        assert tc.Log.import_into(log, write_rows) == 1
+        assert len(tc.Log(log).records()) == 1
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == ["one:a.db", "three:a.db", "two:a.db"]

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <set>
 
 #include "ir/error.h"
 #include "scheduler/scheduler.h"
 #include "tests/scheduler_kernels.h"
+#include "tests/stores.h"
 
 namespace tc::testing {
 namespace {
@@ -22,8 +22,8 @@ class FakeDevice : public Measurer {
  public:
   std::string device_key() const override { return key; }
   std::string unit() const override { return counts; }
-  std::vector<Measurement> measure(const KernelTask& task, const Trace& incumbent, const std::vector<Trace>& traces,
-                                   int) override {
+  std::vector<Measurement> measure(const KernelTask& task, const Trace& incumbent,
+                                   const std::vector<Trace>& traces, int) override {
     std::vector<Measurement> results;
     for (const Trace& trace : traces) {
       ++measured;
@@ -56,7 +56,7 @@ class FakeDevice : public Measurer {
 
   std::string key = "fake", counts = "seconds";
   std::set<std::string> broken;
-  double pace = 1e-3;               // seconds of a cost of one
+  double pace = 1e-3;  // seconds of a cost of one
   int measured = 0, stop_after = 0;
   std::vector<std::pair<std::string, Trace>> seen;
 };
@@ -64,12 +64,12 @@ class FakeDevice : public Measurer {
 class TunerTune : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = ::testing::TempDir() + "tune-" + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".db";
-    std::filesystem::remove(path_);
+    forget();
     for (const NamedKernel& named : small_kernels()) {
       const Kernel kernel = small_kernel(named.name);
       if (!kernel.parameters.empty() || tasks_.size() == kernel_count_) continue;
-      if (named.name.find("conv") == std::string::npos && named.name.find("gemm") == std::string::npos) continue;
+      if (named.name.find("conv") == std::string::npos && named.name.find("gemm") == std::string::npos)
+        continue;
       KernelTask task;
       task.label = named.name;
       task.kernel = kernel;
@@ -85,15 +85,20 @@ class TunerTune : public ::testing::Test {
 
   TuneResult run(FakeDevice& device, int trials, const MeasureModel& model = nullptr,
                  const std::function<bool(const TuneProgress&)>& progress = nullptr) {
-    Log log(path_, Log::Mode::Write);
+    const auto log = open_store(url_, RecordStore::Mode::Write);
     TuneOptions options;
     options.trials = trials;
     options.build = "test";
     options.seed = 3;
-    return tune(tasks_, device, log, options, model, progress);
+    return tune(tasks_, device, *log, options, model, progress);
   }
 
-  std::string path_;
+  // Further sessions have an empty log.
+  void forget() { url_ = fresh_store(scheme(), "tune"); }
+  virtual std::string scheme() const { return "memory"; }
+  std::unique_ptr<RecordStore> log() const { return open_store(url_, RecordStore::Mode::Read); }
+
+  std::string url_;
   size_t kernel_count_ = 2;
   std::vector<KernelTask> tasks_;
 };
@@ -106,19 +111,28 @@ class TunerTuneThree : public TunerTune {
   }
 };
 
+// What a session leaves in the log, and what the next one makes of it, with every kind of store.
+class TunerTuneLog : public TunerTune, public ::testing::WithParamInterface<std::string> {
+ protected:
+  std::string scheme() const override { return GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Stores, TunerTuneLog, ::testing::ValuesIn(store_schemes()), scheme_name);
+
 // An agent that lies, or is deceived: no time that beats what every machine needs is believed or kept.
 TEST_F(TunerTune, TimesBelowThePhysicalFloorAreRefused) {
   for (const double pace : {2.7e-13, 1e-12}) {
-    std::filesystem::remove(path_);
+    forget();
     FakeDevice device;
     device.pace = pace;
     const TuneResult result = run(device, 8);
-    for (const Record& record : Log(path_, Log::Mode::Read).records({})) {
+    for (const Record& record : log()->records({})) {
       EXPECT_NE(record.measurement.outcome, Outcome::Ok);
       EXPECT_EQ(record.measurement.time.count, 0);
     }
     ASSERT_FALSE(result.last.kernels.empty());
-    EXPECT_NE(result.last.kernels[0].example.find("is not believed: no machine needs less than"), std::string::npos)
+    EXPECT_NE(result.last.kernels[0].example.find("is not believed: no machine needs less than"),
+              std::string::npos)
         << result.last.kernels[0].example;
   }
 }
@@ -129,7 +143,8 @@ TEST_F(TunerTune, FindsFasterAndKeepsTheBudget) {
   EXPECT_EQ(result.last.trials, 32);
   EXPECT_EQ(result.stopped, "budget");
   EXPECT_FALSE(result.choices.empty());
-  for (size_t i = 0; i < tasks_.size(); ++i) EXPECT_LE(result.last.kernels[i].best, result.last.kernels[i].untuned);
+  for (size_t i = 0; i < tasks_.size(); ++i)
+    EXPECT_LE(result.last.kernels[i].best, result.last.kernels[i].untuned);
   int failures = 0;
   for (const KernelProgress& kernel : result.last.kernels) {
     for (const auto& [outcome, count] : kernel.failures) {
@@ -150,11 +165,12 @@ TEST_F(TunerTune, OtherAlgorithmsAreTriedFirst) {
   }
   FakeDevice device;
   const TuneResult result = run(device, 16);
-  EXPECT_TRUE(result.notes.empty());       // they are no other target's
+  EXPECT_TRUE(result.notes.empty());  // they are no other target's
   for (size_t i = 0; i < tasks_.size(); ++i) {
     std::vector<Trace> seen;
     for (const auto& [workload, trace] : device.seen) {
-      if (workload == tasks_[i].workload && std::find(seen.begin(), seen.end(), trace) == seen.end()) seen.push_back(trace);
+      if (workload == tasks_[i].workload && std::find(seen.begin(), seen.end(), trace) == seen.end())
+        seen.push_back(trace);
     }
     ASSERT_GE(seen.size(), 2u);
     EXPECT_EQ(seen[0], tasks_[i].untuned);
@@ -165,12 +181,12 @@ TEST_F(TunerTune, OtherAlgorithmsAreTriedFirst) {
 TEST_F(TunerTune, TheSameSeedDoesTheSame) {
   FakeDevice first, second;
   run(first, 40);
-  std::filesystem::remove(path_);
+  forget();
   run(second, 40);
   EXPECT_EQ(first.seen, second.seen);
 }
 
-TEST_F(TunerTune, ASecondSessionMeasuresNothing) {
+TEST_P(TunerTuneLog, ASecondSessionMeasuresNothing) {
   FakeDevice device;
   const TuneResult once = run(device, 40);
   FakeDevice again;
@@ -181,10 +197,10 @@ TEST_F(TunerTune, ASecondSessionMeasuresNothing) {
   EXPECT_EQ(twice.choices, once.choices);
 }
 
-TEST_F(TunerTune, ResumesWhereItWasCut) {
+TEST_P(TunerTuneLog, ResumesWhereItWasCut) {
   FakeDevice whole;
   const TuneResult expected = run(whole, 48);
-  std::filesystem::remove(path_);
+  forget();
   std::set<std::pair<std::string, Trace>> first_tries;
   for (int cut = 5;; cut += 9) {
     FakeDevice device;
@@ -199,8 +215,7 @@ TEST_F(TunerTune, ResumesWhereItWasCut) {
     }
     ASSERT_LT(cut, 2000);
   }
-  const Log log(path_, Log::Mode::Read);
-  EXPECT_EQ(log.records({}).size(), 48u) << "each once";
+  EXPECT_EQ(log()->records({}).size(), 48u) << "each once";
 }
 
 TEST_F(TunerTune, AnotherDeviceIsMeasuredAnew) {
@@ -216,18 +231,19 @@ TEST_F(TunerTune, AKernelWhoseUntunedScheduleFailsIsLeftAlone) {
   device.broken.insert(tasks_[0].label);
   const TuneResult result = run(device, 30);
   ASSERT_EQ(result.notes.size(), 1u);
-  EXPECT_NE(result.notes[0].find("is not tuned: its untuned schedule is 'wrong result': out0[0] is 1"), std::string::npos)
+  EXPECT_NE(result.notes[0].find("is not tuned: its untuned schedule is 'wrong result': out0[0] is 1"),
+            std::string::npos)
       << result.notes[0];
   EXPECT_EQ(result.last.kernels[0].trials, 1);
   EXPECT_EQ(result.choices.count(tasks_[0].workload), 0u);
 }
 
-TEST_F(TunerTune, StopsWhenToldAndKeepsAll) {
+TEST_P(TunerTuneLog, StopsWhenToldAndKeepsAll) {
   FakeDevice device;
-  const TuneResult result = run(device, 32, nullptr, [](const TuneProgress& progress) { return progress.measured < 20; });
+  const TuneResult result =
+      run(device, 32, nullptr, [](const TuneProgress& progress) { return progress.measured < 20; });
   EXPECT_EQ(result.stopped, "interrupted");
-  const Log log(path_, Log::Mode::Read);
-  EXPECT_EQ(static_cast<int>(log.records({}).size()), result.last.measured);
+  EXPECT_EQ(static_cast<int>(log()->records({}).size()), result.last.measured);
 }
 
 // Whole models whose time the test decides.
@@ -244,33 +260,34 @@ MeasureModel model_of(const std::function<double(const Choices&)>& time) {
   };
 }
 
-TEST_F(TunerTune, TheWholeModelHasTheLastWord) {
+TEST_P(TunerTuneLog, TheWholeModelHasTheLastWord) {
   FakeDevice device;
-  const TuneResult result = run(device, 32, model_of([](const Choices& choices) { return choices.empty() ? 1.0 : 1.1; }));
+  const TuneResult result =
+      run(device, 32, model_of([](const Choices& choices) { return choices.empty() ? 1.0 : 1.1; }));
   EXPECT_TRUE(result.choices.empty()) << "kernels alone were faster, the model was not";
   EXPECT_EQ(result.model_ratio, 1);
-  const Log log(path_, Log::Mode::Read);
   for (const KernelTask& task : tasks_) {
-    const auto best = log.best(task.workload, task.target.name, "", 1, "test");
+    const auto best = log()->best(task.workload, task.target.name, "", 1, "test");
     ASSERT_FALSE(best.empty());
     EXPECT_EQ(best[0].trace, task.untuned) << "what later builds take";
   }
 }
 
-// Of three kernels that are faster alone two are slower in the model, and all together: the one that gains stays.
+// Of three kernels that are faster alone two are slower in the model, and all together: the one that gains
+// stays.
 TEST_F(TunerTuneThree, KernelsAreJudgedOneByOneInTheModel) {
   for (const char* unit : {"seconds", "simulated cycles"}) {
-    std::filesystem::remove(path_);
+    forget();
     FakeDevice device;
     device.counts = unit;
     const std::string slower[] = {tasks_[0].workload, tasks_[2].workload};
     const TuneResult result = run(device, 48, model_of([&](const Choices& choices) {
-      double time = 1;
-      for (const auto& [workload, trace] : choices) {
-        time += workload == slower[0] || workload == slower[1] ? 0.06 : -0.03;
-      }
-      return time;
-    }));
+                                    double time = 1;
+                                    for (const auto& [workload, trace] : choices) {
+                                      time += workload == slower[0] || workload == slower[1] ? 0.06 : -0.03;
+                                    }
+                                    return time;
+                                  }));
     std::set<std::string> chosen;
     for (const auto& [workload, trace] : result.choices) chosen.insert(workload);
     EXPECT_EQ(chosen, std::set<std::string>{tasks_[1].workload}) << unit;
@@ -284,7 +301,7 @@ MeasureModel lucky_model(const std::function<double(const Choices&)>& time, uint
   return [time, state](const std::vector<Choices>& variants, int) {
     std::vector<Measurement> results;
     for (const Choices& choices : variants) {
-      double luck = 0;               // normal enough: of 12 uniform ones
+      double luck = 0;  // normal enough: of 12 uniform ones
       for (int i = 0; i < 12; ++i) {
         *state = *state * 6364136223846793005u + 1442695040888963407u;
         luck += static_cast<double>(*state >> 40) * 0x1p-24 - 0.5;
@@ -302,10 +319,10 @@ MeasureModel lucky_model(const std::function<double(const Choices&)>& time, uint
 TEST_F(TunerTune, LuckIsNotTakenForAGain) {
   int kept = 0, found = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    std::filesystem::remove(path_);
+    forget();
     FakeDevice device;
     kept += run(device, 12, lucky_model([](const Choices&) { return 1.0; }, seed)).choices.empty();
-    std::filesystem::remove(path_);
+    forget();
     FakeDevice again;
     const auto faster = [](const Choices& choices) { return choices.empty() ? 1.0 : 0.95; };
     const TuneResult result = run(again, 12, lucky_model(faster, seed));
@@ -322,7 +339,8 @@ TEST_F(TunerTune, AnExactDeviceIsAskedOnce) {
   const TuneResult result = run(device, 32, [&](const std::vector<Choices>& variants, int) {
     models += static_cast<int>(variants.size());
     std::vector<Measurement> results(variants.size());
-    for (size_t i = 0; i < variants.size(); ++i) results[i].ratio = 1 - 0.05 * static_cast<double>(variants[i].size());
+    for (size_t i = 0; i < variants.size(); ++i)
+      results[i].ratio = 1 - 0.05 * static_cast<double>(variants[i].size());
     return results;
   });
   EXPECT_FALSE(result.choices.empty());
@@ -354,13 +372,14 @@ TEST_F(TunerTune, ChoosesTheVariantThatTheModelLikes) {
   const TuneResult alone = run(device, 32);
   ASSERT_TRUE(alone.choices.count(disliked));
   hated = alone.choices.at(disliked);
-  std::filesystem::remove(path_);
+  forget();
   FakeDevice again;
   const TuneResult result = run(again, 32, model_of([&](const Choices& choices) {
-    const auto found = choices.find(disliked);
-    const double penalty = found != choices.end() && found->second == hated ? 0.5 : 0;
-    return 1.0 - 0.1 * static_cast<double>(choices.size()) + penalty;
-  }));
+                                  const auto found = choices.find(disliked);
+                                  const double penalty =
+                                      found != choices.end() && found->second == hated ? 0.5 : 0;
+                                  return 1.0 - 0.1 * static_cast<double>(choices.size()) + penalty;
+                                }));
   EXPECT_LT(result.model_ratio, 1);
   const auto found = result.choices.find(disliked);
   EXPECT_TRUE(found == result.choices.end() || found->second != hated);

@@ -4,9 +4,9 @@
 #include <stdexcept>
 
 #include "ir/error.h"
+#include "ir/fold_node.h"
 #include "ir/ops/rows.h"
 #include "ir/ops/sizes.h"
-#include "ir/passes/passes.h"
 
 namespace tc {
 namespace {
@@ -35,7 +35,8 @@ bool known_by_shape(Graph& graph, const Node& node) {
     }
     auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
     if (data->count() != static_cast<int64_t>(value.elements->size())) return false;
-    for (int64_t i = 0; i < data->count(); ++i) data->set_int(i, (*value.elements)[static_cast<size_t>(i)].constant());
+    for (int64_t i = 0; i < data->count(); ++i)
+      data->set_int(i, (*value.elements)[static_cast<size_t>(i)].constant());
     value.constant = data;
   }
   return true;
@@ -70,7 +71,8 @@ bool compute_at_once(Graph& graph, const Node& node) {
   try {
     if (known_by_shape(graph, node)) return true;
     // Quantised weights stay integers until a pass has seen what multiplies them.
-    return node.op->traits.quantisation != OpTraits::Quantisation::Dequantize && fold_node(graph, node, kMostFolded);
+    return node.op->traits.quantisation != OpTraits::Quantisation::Dequantize &&
+           fold_node(graph, node, kMostFolded);
   } catch (const Error& error) {
     const std::string who = node.origin.str(), what = error.what();
     if (what.rfind(who, 0) == 0) throw;

@@ -9,17 +9,19 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostSizes = 64;     // of one operand
-constexpr int kDeepest = 200;          // nodes of shape arithmetic after one another; what is before them is data
+constexpr int64_t kMostSizes = 64;  // of one operand
+constexpr int kDeepest = 200;  // nodes of shape arithmetic after one another; what is before them is data
 
 bool is_small(const Value& value) {
-  if (is_float(value.dtype) || !value.shape || value.shape->size() > 1 || !is_constant(*value.shape)) return false;
+  if (is_float(value.dtype) || !value.shape || value.shape->size() > 1 || !is_constant(*value.shape))
+    return false;
   return element_count(*value.shape).constant() <= kMostSizes;
 }
 
 class SizeReader {
  public:
-  SizeReader(Graph& graph, const Node& reader, SizesOfValues& sizes) : graph_(graph), reader_(reader), sizes_(sizes) {}
+  SizeReader(Graph& graph, const Node& reader, SizesOfValues& sizes)
+      : graph_(graph), reader_(reader), sizes_(sizes) {}
 
   // A value of the same content whose elements are known.
   ValueId known(ValueId id, int depth = 0) {
@@ -63,7 +65,8 @@ class SizeReader {
     for (ValueId id : node.inputs) {
       if (id == kNoValue || known_elements(graph_[id]) || !is_small(graph_[id])) continue;
       graph_[id].elements.emplace();
-      for (int64_t i = 0; i < element_count(*graph_[id].shape).constant(); ++i) graph_[id].elements->push_back(Dim::symbol(text("element", i, "of", id)));
+      for (int64_t i = 0; i < element_count(*graph_[id].shape).constant(); ++i)
+        graph_[id].elements->push_back(Dim::symbol(text("element", i, "of", id)));
     }
     bool tells = false;
     try {
@@ -88,16 +91,22 @@ class SizeReader {
     const int64_t count = element_count(*graph_[id].shape).constant();
     std::vector<ValueId> parts;
     for (int64_t i = 0; i < count; ++i) {
-      const ValueId each = graph_[id].shape->empty() ? numbers : build.add("Gather", {numbers, build.integer(DType::I64, i)}, {{"axis", int64_t{0}}});
+      const ValueId each =
+          graph_[id].shape->empty()
+              ? numbers
+              : build.add("Gather", {numbers, build.integer(DType::I64, i)}, {{"axis", int64_t{0}}});
       const Dim size = build.size(each, std::nullopt);
       const ValueId holder = graph_.data_symbols.at(size.str()).source;
-      parts.push_back(build.add("Reshape", {holder}, {{"shape", std::vector<int64_t>{1}}, {"allowzero", int64_t{1}}}));
+      parts.push_back(
+          build.add("Reshape", {holder}, {{"shape", std::vector<int64_t>{1}}, {"allowzero", int64_t{1}}}));
     }
     ValueId all = parts.size() == 1 ? parts[0] : build.add("Concat", parts, {{"axis", int64_t{0}}});
-    if (graph_[id].shape->empty()) all = build.add("Reshape", {all}, {{"shape", std::vector<int64_t>{}}, {"allowzero", int64_t{1}}});
+    if (graph_[id].shape->empty())
+      all = build.add("Reshape", {all}, {{"shape", std::vector<int64_t>{}}, {"allowzero", int64_t{1}}});
     all = build.cast(all, graph_[id].dtype);
     std::vector<Node> made = build.take();
-    graph_.nodes.insert(graph_.nodes.begin() + maker + 1, std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+    graph_.nodes.insert(graph_.nodes.begin() + maker + 1, std::make_move_iterator(made.begin()),
+                        std::make_move_iterator(made.end()));
     return all;
   }
 
@@ -106,7 +115,8 @@ class SizeReader {
   SizesOfValues& sizes_;
 };
 
-// Whether a node that chooses between numbers, and whose choice is not known, is among those that compute the value.
+// Whether a node that chooses between numbers, and whose choice is not known, is among those that compute the
+// value.
 bool is_chosen(const Graph& graph, ValueId id, const std::vector<int>& producers, int depth = 0) {
   const int maker = producers[static_cast<size_t>(id)];
   if (maker < 0 || depth > kDeepest || known_elements(graph[id])) return false;
@@ -145,25 +155,32 @@ bool know_elements(Graph& graph, Node& node, ValueId operand, SizesOfValues& siz
 }
 
 bool resolve_shape(Graph& graph, Node& node, ValueId operand, SizesOfValues& known) {
-  if (node.op->name != "Reshape" || node.inputs.size() < 2 || node.inputs[1] != operand || !is_small(graph[operand])) return false;
+  if (node.op->name != "Reshape" || node.inputs.size() < 2 || node.inputs[1] != operand ||
+      !is_small(graph[operand]))
+    return false;
   if (!is_chosen(graph, operand, graph.producers())) return false;
   NodeBuilder build(graph, node);
   const Shape from = *graph[node.inputs[0]].shape;
   const int64_t count = element_count(*graph[operand].shape).constant();
-  const ValueId minus = build.integer(DType::I64, -1), zero = build.integer(DType::I64, 0), one = build.integer(DType::I64, 1);
+  const ValueId minus = build.integer(DType::I64, -1), zero = build.integer(DType::I64, 0),
+                one = build.integer(DType::I64, 1);
   ValueId sizes = build.cast(operand, DType::I64);
   const auto allowzero = node.attributes.find("allowzero");
   if (count > 0 && (allowzero == node.attributes.end() || allowzero->second == Attribute(int64_t{0}))) {
     std::vector<ValueId> copied;
     for (int64_t i = 0; i < count; ++i) {
-      const ValueId size = i < static_cast<int64_t>(from.size()) ? value_of(build, from[static_cast<size_t>(i)]) : zero;
+      const ValueId size =
+          i < static_cast<int64_t>(from.size()) ? value_of(build, from[static_cast<size_t>(i)]) : zero;
       copied.push_back(build.add("Reshape", {size}, {{"shape", std::vector<int64_t>{1}}}));
     }
-    sizes = build.add("Where", {build.add("Equal", {sizes, zero}), build.add("Concat", copied, {{"axis", int64_t{0}}}), sizes});
+    sizes = build.add("Where", {build.add("Equal", {sizes, zero}),
+                                build.add("Concat", copied, {{"axis", int64_t{0}}}), sizes});
   }
   const ValueId open = build.add("Equal", {sizes, minus});
-  const ValueId others = build.add("ReduceProd", {build.add("Where", {open, one, sizes})}, {{"keepdims", int64_t{0}}});
-  const ValueId rest = build.add("Div", {value_of(build, element_count(from)), build.add("Max", {others, one})});
+  const ValueId others =
+      build.add("ReduceProd", {build.add("Where", {open, one, sizes})}, {{"keepdims", int64_t{0}}});
+  const ValueId rest =
+      build.add("Div", {value_of(build, element_count(from)), build.add("Max", {others, one})});
   const ValueId resolved = build.add("Where", {open, rest, sizes});
   node.attributes["allowzero"] = int64_t{1};
   for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
@@ -172,7 +189,8 @@ bool resolve_shape(Graph& graph, Node& node, ValueId operand, SizesOfValues& kno
 }
 
 bool make_equal(Graph& graph, Node& node, const Dim& left, const Dim& right) {
-  const bool keep_left = rank_of(left) < rank_of(right) || (rank_of(left) == rank_of(right) && left.str().size() <= right.str().size());
+  const bool keep_left = rank_of(left) < rank_of(right) ||
+                         (rank_of(left) == rank_of(right) && left.str().size() <= right.str().size());
   const Dim &to = keep_left ? left : right, &from = keep_left ? right : left;
   return replace(graph, node, from, to) || replace(graph, node, to, from);
 }

@@ -23,8 +23,10 @@ TensorPtr tensor_of(const Node& node, const Attribute& attribute) {
   if (const auto* tensor = std::get_if<TensorPtr>(&attribute)) return *tensor;
   if (const auto* number = std::get_if<double>(&attribute)) return floats({}, {*number});
   if (const auto* integer = std::get_if<int64_t>(&attribute)) return integers({}, {*integer});
-  if (const auto* list = std::get_if<std::vector<double>>(&attribute)) return floats({static_cast<int64_t>(list->size())}, *list);
-  if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute)) return integers({static_cast<int64_t>(list->size())}, *list);
+  if (const auto* list = std::get_if<std::vector<double>>(&attribute))
+    return floats({static_cast<int64_t>(list->size())}, *list);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute))
+    return integers({static_cast<int64_t>(list->size())}, *list);
   fail(ErrorKind::Unsupported, node.origin.str(), ": a constant of strings is not supported");
 }
 

@@ -5,8 +5,8 @@
 
 namespace tc {
 
-// Of the node's only attribute: a tensor, a number (f32 or i64, rank 0) or a list of them (rank 1). Unsupported error for
-// others.
+// Of the node's only attribute: a tensor, a number (f32 or i64, rank 0) or a list of them (rank 1).
+// Unsupported error for others.
 TensorPtr tensor_of(const Node& node, const Attribute& attribute);
 
 }  // namespace tc

@@ -13,20 +13,22 @@ namespace {
 // Of an input whose content decides a structure: what is larger is data.
 constexpr int64_t kMostDecidingNumbers = 1024;
 
-// Adds the model's inputs from which the value is computed; false where what an iteration is given is among them.
+// Adds the model's inputs from which the value is computed; false where what an iteration is given is among
+// them.
 bool find_model_inputs(const Graph& model, ValueId id, const NameScope& scope, std::set<ValueId>& inputs) {
   const std::set<ValueId> given = given_values_of(*scope.graph, id);
   if (scope.graph == &model) {
     inputs.insert(given.begin(), given.end());
     return true;
   }
-  const NameScope* owner = &scope;   // of the subgraph: branches that are known have scopes inside of it
+  const NameScope* owner = &scope;  // of the subgraph: branches that are known have scopes inside of it
   while (owner && !owner->captured) owner = owner->parent;
   if (!owner) return false;
   const auto& captures = scope.graph->captures;
   return std::all_of(given.begin(), given.end(), [&](ValueId each) {
     for (size_t i = 0; i < captures.size(); ++i) {
-      if (captures[i].second == each) return find_model_inputs(model, (*owner->captured)[i], *owner->parent, inputs);
+      if (captures[i].second == each)
+        return find_model_inputs(model, (*owner->captured)[i], *owner->parent, inputs);
     }
     return false;
   });
@@ -34,7 +36,8 @@ bool find_model_inputs(const Graph& model, ValueId id, const NameScope& scope, s
 
 }  // namespace
 
-std::vector<std::string> deciding_inputs(const Graph& model, const DependsOnData& error, const NameScope& scope, bool numbers_only) {
+std::vector<std::string> deciding_inputs(const Graph& model, const DependsOnData& error,
+                                         const NameScope& scope, bool numbers_only) {
   std::set<ValueId> inputs;
   if (!find_model_inputs(model, error.operand(), scope, inputs)) return {};
   std::vector<std::string> names;
@@ -42,7 +45,8 @@ std::vector<std::string> deciding_inputs(const Graph& model, const DependsOnData
     if (!inputs.count(id)) continue;
     const Value& value = model[id];
     if (is_constant(*value.shape) && element_count(*value.shape).constant() > kMostDecidingNumbers) return {};
-    const bool data = value.shape->size() > 1 || (is_float(value.dtype) && !is_float((*scope.graph)[error.operand()].dtype));
+    const bool data = value.shape->size() > 1 ||
+                      (is_float(value.dtype) && !is_float((*scope.graph)[error.operand()].dtype));
     if (numbers_only && data) return {};
     names.push_back(value.name);
   }

@@ -1,5 +1,6 @@
-// A model that a front end in Python describes node by node: operators, types and attributes in the terms of ONNX, so
-// that it takes the path of ONNX files from here on. Nothing is encoded, and tensors are shared, not copied.
+// A model that a front end in Python describes node by node: operators, types and attributes in the terms of
+// ONNX, so that it takes the path of ONNX files from here on. Nothing is encoded, and tensors are shared, not
+// copied.
 #pragma once
 
 #include <map>
@@ -20,17 +21,17 @@ constexpr int kDescribedOpset = 28;
 
 // A size of an input: a number, or the name of a symbol.
 using DescribedSize = std::variant<int64_t, std::string>;
-using DescribedAttribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                                        std::vector<std::string>>;
+using DescribedAttribute = std::variant<int64_t, double, std::string, std::vector<int64_t>,
+                                        std::vector<double>, std::vector<std::string>>;
 
 class GraphDescription;
 struct DescribedNode {
-  std::string op, domain;                     // of ONNX: "Conv", ""
-  std::vector<std::string> inputs, outputs;   // names of values; empty: left out
+  std::string op, domain;                    // of ONNX: "Conv", ""
+  std::vector<std::string> inputs, outputs;  // names of values; empty: left out
   std::map<std::string, DescribedAttribute> attributes;
-  std::map<std::string, std::shared_ptr<const GraphDescription>> graphs;   // then_branch, else_branch, body
-  std::string name;                           // in error texts and profiles
-  std::string source;                         // what the node is in the model: "aten.relu.default at model.py:12"
+  std::map<std::string, std::shared_ptr<const GraphDescription>> graphs;  // then_branch, else_branch, body
+  std::string name;                                                       // in error texts and profiles
+  std::string source;  // what the node is in the model: "aten.relu.default at model.py:12"
 };
 
 // A graph: the model's, or one of an If, Loop or Scan, which also reads what is defined around it.

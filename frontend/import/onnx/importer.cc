@@ -28,7 +28,9 @@
 #include "frontend/import/onnx/unrolled_loop.h"
 #include "frontend/import/origins.h"
 #include "ir/error.h"
+#include "ir/held_constants.h"
 #include "ir/interrupt.h"
+#include "ir/names.h"
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
 
@@ -37,7 +39,8 @@ namespace {
 
 constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 1;
-// Nodes that are imported again, for each iteration of an unrolled loop: a compilation takes about a millisecond for each.
+// Nodes that are imported again, for each iteration of an unrolled loop: a compilation takes about a
+// millisecond for each.
 constexpr int64_t kMostRepeated = 1 << 12;
 // Nodes that are imported again because their loops change sizes.
 constexpr int64_t kMostImportedAgain = 1 << 15;
@@ -47,7 +50,7 @@ constexpr int kMostChanges = 64;
 void set_ranges(Graph& graph, const ModelDescription& description) {
   for (const auto& [symbol, range] : description.ranges()) {
     const auto found = graph.symbols.find(symbol);
-    if (found == graph.symbols.end()) continue;   // bound to a number
+    if (found == graph.symbols.end()) continue;  // bound to a number
     found->second.first = std::max(found->second.first, range.first);
     found->second.second = std::min(found->second.second, range.second);
   }
@@ -58,8 +61,14 @@ class OnnxImporter final : public NodeImporter {
  public:
   // Takes the tensors out of `model`, which is what was parsed of `source`, or its description.
   OnnxImporter(tc_onnx::ModelProto& model, const Source& source, const ImportOptions& options)
-      : model_(model), file_name_(source.name), folders_(source.folder, options.data_folders), description_(source.description),
-        options_(options), opsets_(opsets_of(model.opset_import())), functions_(functions_of(model, source.name)) {
+      : model_(model),
+        file_name_(source.name),
+        folders_(source.folder, options.data_folders),
+        description_(source.description),
+        options_(options),
+        limit_{source.name, options.max_nodes},
+        opsets_(opsets_of(model.opset_import())),
+        functions_(functions_of(model, source.name)) {
     // Files of the first two versions of the format have operators of opset 1 and do not say so.
     if (model.opset_import_size() == 0 && model.ir_version() > 0 && model.ir_version() < 3) opsets_[""] = 1;
   }
@@ -68,7 +77,7 @@ class OnnxImporter final : public NodeImporter {
   std::vector<ImportProblem> unsupported() {
     check_opset();
     refuse_strings(model_.graph(), file_name_);
-    return unknown_operators(model_.graph(), opsets_, functions_, file_name_);
+    return unknown_operators(model_.graph(), opsets_, functions_, limit_);
   }
 
   Graph run() {
@@ -83,8 +92,8 @@ class OnnxImporter final : public NodeImporter {
     refusals_ = &refused;
     try {
       known_run();
-    } catch (const NotLookedAt&) {   // an output that a refused node makes
-    } catch (const NeedsForms&) {    // a version is compiled for each
+    } catch (const NotLookedAt&) {  // an output that a refused node makes
+    } catch (const NeedsForms&) {   // a version is compiled for each
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
       if (refused.none()) refused.add({"", "", 0, error.what()});
@@ -98,19 +107,24 @@ class OnnxImporter final : public NodeImporter {
     Graph graph;
     // The file's own name never decides the artefact's bytes; errors take it from `origin`.
     graph.name = model_.graph().name().empty() || model_.graph().name().size() > kLongestName
-                     ? "model" : checked_name(model_.graph().name());
+                     ? "model"
+                     : checked_name(model_.graph().name());
     inputs_.emplace(model_.graph(), file_name_, options_);
     root_ = &graph;
     NameScope scope{&graph, nullptr, {}, nullptr, &opsets_, {}};
     scope.spent = &spent_;
     if (description_) {
-      for (const auto& [name, data] : description_->tensors()) scope.names[name] = graph.add_constant(checked_name(name), data);
+      for (const auto& [name, data] : description_->tensors())
+        note_bytes_read(static_cast<int64_t>(data->bytes.size()));
+      for (const auto& [name, data] : description_->tensors())
+        scope.names[name] = graph.add_constant(checked_name(name), data);
     }
     import_graph(model_.graph(), scope, nullptr, 0, model_.mutable_graph());
     if (options_.notes && !model_.note().empty()) options_.notes->push_back(model_.note());
     if (description_) set_ranges(graph, *description_);
     name_outputs(graph, file_name_, scope.forms);
-    const bool tensors = std::all_of(scope.forms.begin(), scope.forms.end(), [](const OutputForm& form) { return form.kind == PortKind::Tensor; });
+    const bool tensors = std::all_of(scope.forms.begin(), scope.forms.end(),
+                                     [](const OutputForm& form) { return form.kind == PortKind::Tensor; });
     if (!tensors && options_.output_forms) *options_.output_forms = scope.forms;
     return graph;
   }
@@ -135,8 +149,10 @@ class OnnxImporter final : public NodeImporter {
     checked_name(name);
     const auto* composite = std::get_if<Composite>(&binding);
     if (composite) spend(scope, name, static_cast<int64_t>(composite->values.size()));
-    const bool fresh = composite ? !scope.names.count(name) && scope.composites.emplace(name, *composite).second
-                                 : !scope.composites.count(name) && scope.names.emplace(name, std::get<ValueId>(binding)).second;
+    const bool fresh =
+        composite
+            ? !scope.names.count(name) && scope.composites.emplace(name, *composite).second
+            : !scope.composites.count(name) && scope.names.emplace(name, std::get<ValueId>(binding)).second;
     if (!fresh) fail(ErrorKind::Model, "'", file_name_, "' defines tensor '", name, "' twice");
   }
 
@@ -151,21 +167,27 @@ class OnnxImporter final : public NodeImporter {
 
   void import_node(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) override {
     interruption_point();
+    if (++imported_ > limit_.most) limit_.refuse("");
     if (depth > kDeepestSubgraph) fail(ErrorKind::Model, "'", file_name_, "' nests too deep");
     if (repeating_ && ++repeated_ > kMostRepeated) {
-      fail(ErrorKind::Unsupported, origin_of(proto, scope).str(), " is in a loop over sequences, whose iterations are compiled one by one; more than ",
+      fail(ErrorKind::Unsupported, origin_of(proto, scope).str(),
+           " is in a loop over sequences, whose iterations are compiled one by one; more than ",
            kMostRepeated, " nodes come of that");
     }
     if (again_ && ++imported_again_ > kMostImportedAgain) {
-      fail(ErrorKind::Unsupported, origin_of(proto, scope).str(), " is in loops whose iterations change the sizes of states, which takes more than ",
+      fail(ErrorKind::Unsupported, origin_of(proto, scope).str(),
+           " is in loops whose iterations change the sizes of states, which takes more than ",
            kMostImportedAgain, " nodes; give the states of loops inside of others one size");
     }
     for (const std::string& name : proto.output()) checked_name(name);
-    if (const auto* function = called_function(functions_, proto)) return import_function(*function, proto, scope, depth);
-    if (is_default_domain(proto.domain()) && proto.op_type() == "Constant") return import_constant(proto, scope);
+    if (const auto* function = called_function(functions_, proto))
+      return import_function(*function, proto, scope, depth);
+    if (is_default_domain(proto.domain()) && proto.op_type() == "Constant")
+      return import_constant(proto, scope);
     const std::string domain = is_default_domain(proto.domain()) ? "" : proto.domain();
     if (acts_on_names(proto, domain, scope)) return import_sequence_operator(proto, scope, depth, *this);
-    if (domain.empty() && proto.op_type() == "Loop" && needs_unrolling(proto, scope)) return unroll_loop(proto, scope, depth, *this);
+    if (domain.empty() && proto.op_type() == "Loop" && needs_unrolling(proto, scope))
+      return unroll_loop(proto, scope, depth, *this);
     if (is_flex_attention(proto)) return import_flex_attention(proto, scope, depth, *this);
     if (is_other_scan(proto, opset_of(proto, scope))) return import_other_scan(proto, scope, depth, *this);
 
@@ -176,7 +198,8 @@ class OnnxImporter final : public NodeImporter {
     if (refusals_ && !node.op) throw NotLookedAt();
     TC_CHECK(node.op && form);
     const std::string who = node.origin.str();
-    for (const std::string& name : proto.input()) node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
+    for (const std::string& name : proto.input())
+      node.inputs.push_back(name.empty() ? kNoValue : resolve(name, scope, who));
     while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
 
     if (inline_branch(proto, node, scope, depth, *this)) return;
@@ -188,7 +211,8 @@ class OnnxImporter final : public NodeImporter {
     define_outputs(proto, forms, scope, *this);
   }
 
-  void import_body(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<FormalInput>& formal, int depth, bool again) override {
+  void import_body(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<FormalInput>& formal,
+                   int depth, bool again) override {
     again_ += again ? 1 : 0;
     const std::shared_ptr<void> done(nullptr, [&](void*) { again_ -= again ? 1 : 0; });
     import_graph(proto, scope, &formal, depth);
@@ -197,7 +221,8 @@ class OnnxImporter final : public NodeImporter {
   // A body's constants and nodes, in a scope inside of the graph that is there.
   void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) override {
     for (const auto& tensor : body.initializer()) {
-      scope.names[tensor.name()] = scope.graph->add_constant(tensor.name(), read_tensor(tensor, folders_, file_name_));
+      scope.names[tensor.name()] =
+          scope.graph->add_constant(tensor.name(), read_tensor(tensor, folders_, file_name_));
     }
     for (const auto& node : body.node()) import_node(node, scope, depth);
   }
@@ -212,8 +237,10 @@ class OnnxImporter final : public NodeImporter {
   void check_opset() const {
     if (!opsets_.count("")) {
       if (model_.opset_import_size() > 0) return;
-      fail(ErrorKind::Model, "'", file_name_, "' declares no opset version (it is cut short, perhaps); "
-           "export it again with opset ", kLowestOpset, " or later");
+      fail(ErrorKind::Model, "'", file_name_,
+           "' declares no opset version (it is cut short, perhaps); "
+           "export it again with opset ",
+           kLowestOpset, " or later");
     }
     const int version = opsets_.at("");
     if (version < kLowestOpset) {
@@ -225,17 +252,26 @@ class OnnxImporter final : public NodeImporter {
   // --- graphs ----------------------------------------------------------------------------------
 
   const std::string& checked_name(const std::string& name) const {
-    if (name.size() > kLongestName) fail(ErrorKind::Model, "'", file_name_, "' has a name of ", name.size(), " bytes");
+    if (name.size() > kLongestName)
+      fail(ErrorKind::Model, "'", file_name_, "' has a name of ", name.size(), " bytes");
     if (!is_utf8(name)) {
-      fail(ErrorKind::Model, "'", file_name_, "' has the name '", name, "', which is not UTF-8; rename it, or export the model again");
+      fail(ErrorKind::Model, "'", file_name_, "' has the name '", name,
+           "', which is not UTF-8; rename it, or export the model again");
+    }
+    // Artefacts have names as C has them.
+    if (name.find('\0') != std::string::npos) {
+      fail(ErrorKind::Model, "'", file_name_, "' has the name '", name,
+           "', with a 0 in it; rename it, or export the model again");
     }
     return name;
   }
 
-  // `spent` is the same graph where it is imported this once: its tensors and nodes are freed as they are read.
-  void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope, const std::vector<FormalInput>* formal, int depth,
-                    tc_onnx::GraphProto* spent = nullptr) {
+  // `spent` is the same graph where it is imported this once: its tensors and nodes are freed as they are
+  // read.
+  void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope,
+                    const std::vector<FormalInput>* formal, int depth, tc_onnx::GraphProto* spent = nullptr) {
     Graph& graph = *scope.graph;
+    const IndexedNames names(graph);
     SizesOfValues outside = std::exchange(sizes_, {});
     auto sized_outside = std::exchange(sized_, {});
     const std::shared_ptr<void> leave(nullptr, [&](void*) {
@@ -263,16 +299,19 @@ class OnnxImporter final : public NodeImporter {
       ValueId id;
       if (formal) {
         if (position >= formal->size()) {
-          fail(ErrorKind::Model, "'", file_name_, "': subgraph '", proto.name(), "' has more inputs than its node gives it");
+          fail(ErrorKind::Model, "'", file_name_, "': subgraph '", proto.name(),
+               "' has more inputs than its node gives it");
         }
-        id = graph.fresh_value(checked_name(input.name()), (*formal)[position].dtype, (*formal)[position].shape);
+        id = graph.fresh_value(checked_name(input.name()), (*formal)[position].dtype,
+                               (*formal)[position].shape);
       } else {
         if (!input.type().has_tensor_type()) {
           checked_name(input.name());
           define(input.name(), composite_input(graph, input, file_name_, options_), scope);
           continue;
         }
-        const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type(), text("input '", input.name(), "' of ", file_name_));
+        const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type(),
+                                          text("input '", input.name(), "' of ", file_name_));
         if (bind_constant(graph, input, dtype, scope)) continue;
         id = graph.fresh_value(checked_name(input.name()), dtype, inputs_->shape_of(graph, input));
       }
@@ -288,7 +327,9 @@ class OnnxImporter final : public NodeImporter {
       if (spent) tc_onnx::NodeProto().Swap(spent->mutable_node(i));
     }
     for (const auto& output : proto.output()) {
-      scope.forms.push_back(add_output(graph, output.name(), binding_of(*this, output.name(), scope, text("output '", output.name(), "'"))));
+      scope.forms.push_back(
+          add_output(graph, output.name(),
+                     binding_of(*this, output.name(), scope, text("output '", output.name(), "'"))));
     }
   }
 
@@ -309,19 +350,22 @@ class OnnxImporter final : public NodeImporter {
     } catch (const NotLookedAt&) {
     } catch (const NeedsForms&) {
     } catch (const DependsOnData& error) {
-      if (error.inputs().empty()) refusals_->add(proto, opset_of(proto, scope), error);   // else there are versions
+      if (error.inputs().empty())
+        refusals_->add(proto, opset_of(proto, scope), error);  // else there are versions
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
-      if (error.kind() == ErrorKind::Unsupported || certain) refusals_->add(proto, opset_of(proto, scope), error);
+      if (error.kind() == ErrorKind::Unsupported || certain)
+        refusals_->add(proto, opset_of(proto, scope), error);
     }
     refusals_->stand_in(proto, scope, *inputs_, file_name_);
   }
 
-  // Throws the error with the model's inputs from which the operand is computed, if these few numbers are all.
+  // Throws the error with the model's inputs from which the operand is computed, if these few numbers are
+  // all.
   [[noreturn]] void tell_inputs(const DependsOnData& error, const NameScope& scope) const {
     if (!error.inputs().empty()) throw error;
     std::vector<std::string> names = deciding_inputs(*root_, error, scope, /*numbers_only=*/false);
-    if (names.empty()) throw Error(error);   // of no input: nobody can give them
+    if (names.empty()) throw Error(error);  // of no input: nobody can give them
     throw DependsOnData(error, std::move(names));
   }
 
@@ -330,11 +374,13 @@ class OnnxImporter final : public NodeImporter {
     const auto fixed = options_.constants.find(input.name());
     if (fixed == options_.constants.end()) return false;
     const Tensor& tensor = *fixed->second;
-    const Shape shape = input.type().tensor_type().has_shape() ? inputs_->shape_of(graph, input) : shape_of(tensor.shape);
+    const Shape shape =
+        input.type().tensor_type().has_shape() ? inputs_->shape_of(graph, input) : shape_of(tensor.shape);
     if (tensor.dtype != dtype || tensor.shape.size() != shape.size() ||
         (is_constant(shape) && constant_shape(shape) != tensor.shape)) {
-      fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " is ", name_of(dtype), tc::str(shape),
-           ", but the constant given for it is ", name_of(tensor.dtype), tc::str(shape_of(tensor.shape)));
+      fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " is ", name_of(dtype),
+           tc::str(shape), ", but the constant given for it is ", name_of(tensor.dtype),
+           tc::str(shape_of(tensor.shape)));
     }
     scope.names.emplace(input.name(), graph.add_constant(input.name(), fixed->second));
     return true;
@@ -357,11 +403,12 @@ class OnnxImporter final : public NodeImporter {
   // Whether the node needs no graph: operators on sequences and optionals, and Identity of them.
   static bool acts_on_names(const tc_onnx::NodeProto& proto, const std::string& domain, NameScope& scope) {
     if (is_sequence_operator(domain, proto.op_type(), opset_of(proto, scope))) return true;
-    return domain.empty() && proto.op_type() == "Identity" && proto.input_size() > 0 && find_composite(proto.input(0), scope);
+    return domain.empty() && proto.op_type() == "Identity" && proto.input_size() > 0 &&
+           find_composite(proto.input(0), scope);
   }
 
-  // The node in the form that its row knows. Where a run computes what decides the sizes of its results, or whether operands
-  // have the sizes that it needs, nodes before it see to that.
+  // The node in the form that its row knows. Where a run computes what decides the sizes of its results, or
+  // whether operands have the sizes that it needs, nodes before it see to that.
   void make_canonical(Node& node, const OnnxName& form, NameScope& scope) {
     Graph& graph = *scope.graph;
     for (int changes = 0;; ++changes) {
@@ -372,25 +419,31 @@ class OnnxImporter final : public NodeImporter {
         node = std::move(canonical);
         return;
       } catch (const DependsOnData& error) {
-        const bool sizes = error.decides_sizes() && deciding_inputs(*root_, error, scope, /*numbers_only=*/true).empty();
+        const bool sizes =
+            error.decides_sizes() && deciding_inputs(*root_, error, scope, /*numbers_only=*/true).empty();
         if (changes == kMostChanges || !sizes) throw;
-        if (!resolve_shape(graph, node, error.operand(), sizes_) && !know_elements(graph, node, error.operand(), sizes_)) throw;
+        if (!resolve_shape(graph, node, error.operand(), sizes_) &&
+            !know_elements(graph, node, error.operand(), sizes_))
+          throw;
       } catch (const UnprovedSizes& error) {
-        graph.data_symbols = symbols;   // of results that this attempt was to have
+        graph.data_symbols = symbols;  // of results that this attempt was to have
         if (changes == kMostChanges || !make_equal(graph, node, error.left(), error.right())) throw;
       }
     }
   }
 
-  void finish_node(Node node, const OnnxName& form, const std::vector<std::string>& outputs, NameScope& scope) {
+  void finish_node(Node node, const OnnxName& form, const std::vector<std::string>& outputs,
+                   NameScope& scope) {
     Graph& graph = *scope.graph;
     // Every output exists while the node is brought to its canonical form and inferred.
     for (const std::string& name : outputs) {
       node.outputs.push_back(name.empty() ? kNoValue : graph.fresh_value(name, DType::F32));
     }
     while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
-    // Passes ask a node's first output for its shape. Operators that are expanded into others may leave it out.
-    const bool lacks_first = !node.outputs.empty() && node.outputs[0] == kNoValue && node.op->kind != OpRow::Kind::Expand;
+    // Passes ask a node's first output for its shape. Operators that are expanded into others may leave it
+    // out.
+    const bool lacks_first =
+        !node.outputs.empty() && node.outputs[0] == kNoValue && node.op->kind != OpRow::Kind::Expand;
     if (lacks_first) node.outputs[0] = graph.fresh_value("unnamed", DType::F32);
     const std::vector<ValueId> given = node.outputs;
     const bool sized = node.op->attribute("symbol") != nullptr;
@@ -400,18 +453,22 @@ class OnnxImporter final : public NodeImporter {
     if (sized) sized_.emplace_back(as_given, node.outputs);
     // Beside those of the file a node may have outputs for sizes: a loop among them, others behind them.
     for (size_t i = 0; i < std::min(outputs.size(), node.outputs.size()); ++i) {
-      const bool stays = i < given.size() && std::find(node.outputs.begin(), node.outputs.end(), given[i]) != node.outputs.end();
+      const bool stays = i < given.size() &&
+                         std::find(node.outputs.begin(), node.outputs.end(), given[i]) != node.outputs.end();
       const ValueId output = stays ? given[i] : node.outputs[i];
       if (output != kNoValue && !outputs[i].empty()) define(outputs[i], output, scope);
     }
     if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));
   }
 
-  // Where an equal node computed the sizes of its results before, they are these results: with symbols of their own nothing would
-  // prove that their sizes are equal. PyTorch's exporter writes a NonZero for each use of a mask.
+  // Where an equal node computed the sizes of its results before, they are these results: with symbols of
+  // their own nothing would prove that their sizes are equal. PyTorch's exporter writes a NonZero for each
+  // use of a mask.
   bool define_as_before(const Node& node, const std::vector<std::string>& outputs, NameScope& scope) {
     for (const auto& [other, results] : sized_) {
-      if (other.op != node.op || other.inputs != node.inputs || other.attributes != node.attributes || other.origin.opset != node.origin.opset) continue;
+      if (other.op != node.op || other.inputs != node.inputs || other.attributes != node.attributes ||
+          other.origin.opset != node.origin.opset)
+        continue;
       bool all = outputs.size() <= results.size();
       for (size_t i = 0; all && i < outputs.size(); ++i) all = outputs[i].empty() || results[i] != kNoValue;
       if (!all) continue;
@@ -432,18 +489,11 @@ class OnnxImporter final : public NodeImporter {
       if (found == scope.function_attributes.end()) return;
       proto = &found->second;
     }
-    using Type = tc_onnx::AttributeProto;
-    switch (kind_of(*proto)) {
-      case Type::INT: node.attributes[given.name()] = static_cast<int64_t>(proto->i()); break;
-      case Type::FLOAT: node.attributes[given.name()] = static_cast<double>(proto->f()); break;
-      case Type::STRING: node.attributes[given.name()] = proto->s(); break;
-      case Type::INTS: node.attributes[given.name()] = std::vector<int64_t>(proto->ints().begin(), proto->ints().end()); break;
-      case Type::FLOATS: node.attributes[given.name()] = std::vector<double>(proto->floats().begin(), proto->floats().end()); break;
-      case Type::STRINGS: node.attributes[given.name()] = std::vector<std::string>(proto->strings().begin(), proto->strings().end()); break;
-      case Type::TENSOR: node.attributes[given.name()] = read_tensor(proto->t(), folders_, file_name_); break;
-      default:
-        fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", given.name(), "' has a kind that is not supported");
-    }
+    std::optional<Attribute> value = attribute_value(*proto, folders_, file_name_);
+    if (!value)
+      fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", given.name(),
+           "' has a kind that is not supported");
+    node.attributes[given.name()] = std::move(*value);
   }
 
   void import_constant(const tc_onnx::NodeProto& proto, NameScope& scope) {
@@ -453,16 +503,19 @@ class OnnxImporter final : public NodeImporter {
     if (node.attributes.size() != 1 || proto.output_size() != 1) {
       fail(ErrorKind::Model, node.origin.str(), " must have one value and one output");
     }
-    const ValueId id = scope.graph->add_constant(proto.output(0), tensor_of(node, node.attributes.begin()->second));
+    const ValueId id =
+        scope.graph->add_constant(proto.output(0), tensor_of(node, node.attributes.begin()->second));
     define(proto.output(0), id, scope);
   }
 
   // A function's body stands in the place of the call, with names of its own.
-  void import_function(const tc_onnx::FunctionProto& function, const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
+  void import_function(const tc_onnx::FunctionProto& function, const tc_onnx::NodeProto& proto,
+                       NameScope& scope, int depth) {
     const Opsets opsets = opsets_of(function.opset_import());
     NameScope inner{scope.graph, nullptr, {}, nullptr, &opsets, {}};
     inner.spent = &spent_;
-    for (const auto& attribute : function.attribute_proto()) inner.function_attributes[attribute.name()] = attribute;
+    for (const auto& attribute : function.attribute_proto())
+      inner.function_attributes[attribute.name()] = attribute;
     for (const auto& attribute : proto.attribute()) {
       tc_onnx::AttributeProto value = attribute;
       if (!attribute.ref_attr_name().empty()) {
@@ -475,12 +528,14 @@ class OnnxImporter final : public NodeImporter {
     for (int i = 0; i < function.input_size() && i < proto.input_size(); ++i) {
       if (proto.input(i).empty()) continue;
       const Binding binding = binding_of(*this, proto.input(i), scope, text("node '", node_name(proto), "'"));
-      if (const auto* composite = std::get_if<Composite>(&binding)) inner.composites[function.input(i)] = *composite;
+      if (const auto* composite = std::get_if<Composite>(&binding))
+        inner.composites[function.input(i)] = *composite;
       else inner.names[function.input(i)] = std::get<ValueId>(binding);
     }
     for (const auto& node : function.node()) import_function_node(node, inner, depth + 1);
     for (int i = 0; i < function.output_size() && i < proto.output_size(); ++i) {
-      if (!proto.output(i).empty()) define(proto.output(i), binding_of(*this, function.output(i), inner, "a function"), scope);
+      if (!proto.output(i).empty())
+        define(proto.output(i), binding_of(*this, function.output(i), inner, "a function"), scope);
     }
   }
 
@@ -496,24 +551,28 @@ class OnnxImporter final : public NodeImporter {
   tc_onnx::ModelProto& model_;
   std::string file_name_;
   DataFolders folders_;
-  std::shared_ptr<const ModelDescription> description_;   // null for a file
+  std::shared_ptr<const ModelDescription> description_;  // null for a file
   const ImportOptions& options_;
+  const NodeLimit limit_;
   Opsets opsets_;
   Functions functions_;
   std::optional<InputShapes> inputs_;
-  const Graph* root_ = nullptr;    // the model's graph, while it is being imported
-  Refusals* refusals_ = nullptr;   // where all of them are collected
-  int repeating_ = 0;              // bodies of unrolled loops around what is being imported
+  const Graph* root_ = nullptr;   // the model's graph, while it is being imported
+  Refusals* refusals_ = nullptr;  // where all of them are collected
+  int repeating_ = 0;             // bodies of unrolled loops around what is being imported
   int64_t repeated_ = 0;
-  int again_ = 0;                  // bodies around what is being imported that were imported before
-  int64_t imported_again_ = 0;     // nodes
-  int64_t spent_ = 0;              // of kMostSpent
-  SizesOfValues sizes_;            // of the graph that is being imported
-  std::vector<std::pair<Node, std::vector<ValueId>>> sized_;   // its nodes, as the file has them, that compute sizes; their results
+  int again_ = 0;               // bodies around what is being imported that were imported before
+  int64_t imported_again_ = 0;  // nodes
+  int64_t imported_ = 0;        // nodes
+  int64_t spent_ = 0;           // of kMostSpent
+  SizesOfValues sizes_;         // of the graph that is being imported
+  std::vector<std::pair<Node, std::vector<ValueId>>>
+      sized_;  // its nodes, as the file has them, that compute sizes; their results
 };
 
 tc_onnx::ModelProto message_of(const Source& source) {
-  return source.description ? source.description->proto() : parse_model_file(source.bytes, source.name);
+  return source.description ? source.description->proto()
+                            : parse_model_file(source.bytes, source.name, source.known_files);
 }
 
 Graph import_onnx(Source source, const ImportOptions& options) {
@@ -534,7 +593,8 @@ Signature signature_of_onnx(const Source& source, const ImportOptions& options) 
 }
 
 Importer onnx_importer() {
-  return {"ONNX", [](const Source&) { return true; }, import_onnx, check_onnx, signature_of_onnx};
+  return {"ONNX",     {".onnx"},        0, "", {"open_initializers", "data_folders"}, import_onnx,
+          check_onnx, signature_of_onnx};
 }
 
 }  // namespace tc

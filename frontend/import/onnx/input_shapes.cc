@@ -30,10 +30,12 @@ std::string symbol_name(const std::string& given, const std::string& input, int 
 
 }  // namespace
 
-Dim InputShapes::file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input, int axis) const {
+Dim InputShapes::file_dim(const tc_onnx::TensorShapeProto::Dimension& dim, const std::string& input,
+                          int axis) const {
   if (dim.has_dim_value() && dim.dim_value() > 0) {
     if (dim.dim_value() > (int64_t{1} << 40)) {
-      fail(ErrorKind::Model, "input '", input, "' of ", file_name_, ": axis ", axis, " has size ", dim.dim_value());
+      fail(ErrorKind::Model, "input '", input, "' of ", file_name_, ": axis ", axis, " has size ",
+           dim.dim_value());
     }
     return dim.dim_value();
   }
@@ -48,7 +50,8 @@ const std::vector<int64_t>* InputShapes::given_shape(const std::string& input) c
   return shape == options_.input_shapes.end() ? nullptr : &shape->second;
 }
 
-InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options)
+InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& file_name,
+                         const ImportOptions& options)
     : file_name_(file_name), options_(options) {
   const std::set<std::string> initializers = constants_of(graph, file_name, options);
   std::set<std::string> inputs;
@@ -70,12 +73,12 @@ InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& fi
       if (dim.is_symbol()) {
         auto [found, fresh] = bound_.try_emplace(dim.str(), Dim(size));
         if (!fresh && found->second != Dim(size)) {
-          fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, ": symbol '", dim.str(), "' is ", size,
-               " on axis ", axis, " but ", found->second.str(), " elsewhere");
+          fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, ": symbol '", dim.str(),
+               "' is ", size, " on axis ", axis, " but ", found->second.str(), " elsewhere");
         }
       } else if (dim != Dim(size)) {
-        fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, ": axis ", axis, " is ", dim.str(),
-             " in the model, but ", size, " is given");
+        fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, ": axis ", axis, " is ",
+             dim.str(), " in the model, but ", size, " is given");
       }
     }
   }
@@ -88,19 +91,23 @@ InputShapes::InputShapes(const tc_onnx::GraphProto& graph, const std::string& fi
   for (const auto& [name, shape] : options_.input_shapes) {
     if (inputs.count(name) || ranges_.count(name)) continue;
     std::string all;
-    for (const std::string& input : inputs) all += (all.empty() ? "'" : ", '") + input + "'";
-    fail(ErrorKind::Shape, "a shape is given for '", name, "', which is no input of ", file_name_, "; its inputs are ",
-         all);
+    for (const std::string& input : inputs) all += text(all.empty() ? "'" : ", '", input, "'");
+    fail(ErrorKind::Shape, "a shape is given for '", name, "', which is no input of ", file_name_,
+         "; its inputs are ", all);
   }
   find_caches(graph);
 }
 
-void InputShapes::fail_unknown_symbol(const std::string& name, int64_t size, bool is_input, const std::set<std::string>& symbols) const {
+void InputShapes::fail_unknown_symbol(const std::string& name, int64_t size, bool is_input,
+                                      const std::set<std::string>& symbols) const {
   std::string known;
-  for (const std::string& symbol : symbols) known += (known.empty() ? "'" : ", '") + symbol + "'";
-  fail(ErrorKind::Shape, "the size ", size, " is given for '", name, "', which is no symbol of the inputs of ", file_name_, "; ",
+  for (const std::string& symbol : symbols) known += text(known.empty() ? "'" : ", '", symbol, "'");
+  fail(ErrorKind::Shape, "the size ", size, " is given for '", name,
+       "', which is no symbol of the inputs of ", file_name_, "; ",
        known.empty() ? "it has none" : "its symbols are " + known,
-       is_input ? text("; the shape of the input '", name, "' of one dimension is (", size, ",), on the command line ", name, "=", size, ",") : "");
+       is_input ? text("; the shape of the input '", name, "' of one dimension is (", size,
+                       ",), on the command line ", name, "=", size, ",")
+                : "");
 }
 
 // Two numbers for a symbol of the inputs are the range that it has.
@@ -108,7 +115,8 @@ void InputShapes::find_ranges(const tc_onnx::GraphProto& graph, const std::set<s
   std::set<std::string> symbols;
   for (const auto& input : graph.input()) {
     const auto& shape = tensor_type_of(input.type()).shape();
-    for (int axis = 0; inputs.count(input.name()) && axis < shape.dim_size(); ++axis) file_dim(shape.dim(axis), input.name(), axis).collect_symbols(symbols);
+    for (int axis = 0; inputs.count(input.name()) && axis < shape.dim_size(); ++axis)
+      file_dim(shape.dim(axis), input.name(), axis).collect_symbols(symbols);
   }
   for (const auto& [name, size] : options_.symbols) {
     if (!symbols.count(name)) fail_unknown_symbol(name, size, inputs.count(name) > 0, symbols);
@@ -116,15 +124,18 @@ void InputShapes::find_ranges(const tc_onnx::GraphProto& graph, const std::set<s
   for (const auto& [name, given] : options_.input_shapes) {
     if (inputs.count(name) || !symbols.count(name)) continue;
     if (given.size() != 2) {
-      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is given ", given.size(), " numbers; give one, or the least and the largest size as (1, 512)");
+      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is given ", given.size(),
+           " numbers; give one, or the least and the largest size as (1, 512)");
     }
     const int64_t least = given[0] < 0 ? 1 : given[0], largest = given[1] < 0 ? kLargestSymbol : given[1];
     if (least > largest || largest > kLargestSymbol) {
-      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is given the range ", least, " to ", largest, "; it has to begin below its end, which is at most ", kLargestSymbol);
+      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is given the range ", least, " to ",
+           largest, "; it has to begin below its end, which is at most ", kLargestSymbol);
     }
     const auto known = bound_.find(name);
     if (known != bound_.end() && (known->second.constant() < least || known->second.constant() > largest)) {
-      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is ", known->second.str(), ", but is given the range ", least, " to ", largest);
+      fail(ErrorKind::Shape, "symbol '", name, "' of ", file_name_, " is ", known->second.str(),
+           ", but is given the range ", least, " to ", largest);
     }
     if (least == largest) bound_.try_emplace(name, Dim(least));
     ranges_[name] = {least, largest};
@@ -150,7 +161,7 @@ CacheOperands joined_operands(const tc_onnx::NodeProto& node) {
   const auto row = kCaches.find({node.domain() == "ai.onnx" ? "" : node.domain(), node.op_type()});
   if (row != kCaches.end()) return row->second;
   if (node.op_type() != "Concat" || !node.domain().empty() || node.input_size() < 2) return {{}, 0};
-  CacheOperands all{{}, 1};   // 1 before operators had to say
+  CacheOperands all{{}, 1};  // 1 before operators had to say
   for (const auto& attribute : node.attribute()) {
     if (attribute.name() == "axis") all.axis = static_cast<int>(std::clamp<int64_t>(attribute.i(), -16, 16));
   }
@@ -186,9 +197,11 @@ void InputShapes::bind_by_form(const tc_onnx::ValueInfoProto& input) {
     const Dim dim = file_dim(declared.dim(axis), input.name(), axis);
     std::set<int64_t> sizes;
     for (const std::vector<int64_t>& shape : form->second.shapes) {
-      sizes.insert(declared.dim_size() == static_cast<int>(shape.size()) ? shape[static_cast<size_t>(axis)] : -1);
+      sizes.insert(declared.dim_size() == static_cast<int>(shape.size()) ? shape[static_cast<size_t>(axis)]
+                                                                         : -1);
     }
-    if (dim.is_symbol() && sizes.size() == 1 && *sizes.begin() >= 0) bound_.try_emplace(dim.str(), Dim(*sizes.begin()));
+    if (dim.is_symbol() && sizes.size() == 1 && *sizes.begin() >= 0)
+      bound_.try_emplace(dim.str(), Dim(*sizes.begin()));
   }
 }
 
@@ -198,8 +211,8 @@ Shape InputShapes::shape_of(Graph& graph, const tc_onnx::ValueInfoProto& input) 
   if (!type.has_shape()) {
     const std::vector<int64_t>* given = given_shape(input.name());
     if (!given) {
-      fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_, " has no shape; give one with shapes={'",
-           input.name(), "': (…)}");
+      fail(ErrorKind::Shape, "input '", input.name(), "' of ", file_name_,
+           " has no shape; give one with shapes={'", input.name(), "': (…)}");
     }
     return tc::shape_of(*given);
   }
@@ -230,23 +243,27 @@ std::optional<Shape> InputShapes::declared(const tc_onnx::ValueInfoProto& port) 
   return shape;
 }
 
-std::set<std::string> constants_of(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options) {
+std::set<std::string> constants_of(const tc_onnx::GraphProto& graph, const std::string& file_name,
+                                   const ImportOptions& options) {
   std::set<std::string> constants, inputs, open;
   for (const auto& input : graph.input()) inputs.insert(input.name());
   for (const auto& tensor : graph.initializer()) {
-    (options.open_initializers.count(tensor.name()) && inputs.count(tensor.name()) ? open : constants).insert(tensor.name());
+    (options.open_initializers.count(tensor.name()) && inputs.count(tensor.name()) ? open : constants)
+        .insert(tensor.name());
   }
   for (const std::string& name : options.open_initializers) {
     if (open.count(name)) continue;
     std::string both;
-    for (const std::string& each : constants) both += inputs.count(each) ? text(both.empty() ? "'" : ", '", each, "'") : "";
-    fail(ErrorKind::Shape, "open_initializers: '", name, "' is no input of ", file_name, " that has an initializer too; ",
-         both.empty() ? "it has none" : "those are " + both);
+    for (const std::string& each : constants)
+      both += inputs.count(each) ? text(both.empty() ? "'" : ", '", each, "'") : "";
+    fail(ErrorKind::Shape, "open_initializers: '", name, "' is no input of ", file_name,
+         " that has an initializer too; ", both.empty() ? "it has none" : "those are " + both);
   }
   return constants;
 }
 
-Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options) {
+Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string& file_name,
+                             const ImportOptions& options) {
   refuse_strings(graph, file_name);
   const InputShapes shapes(graph, file_name, options);
   std::set<std::string> bound = constants_of(graph, file_name, options);
@@ -261,7 +278,8 @@ Signature declared_signature(const tc_onnx::GraphProto& graph, const std::string
       if (!is_utf8(port.name())) fail(ErrorKind::Model, who, " has a name that is not UTF-8");
       const DType dtype = dtype_of_onnx(tensor_type_of(port.type()).elem_type(), who);
       (input ? signature.inputs : signature.outputs)
-          .push_back({port.name(), dtype, kind == PortKind::Tensor ? shapes.declared(port) : std::nullopt, kind});
+          .push_back(
+              {port.name(), dtype, kind == PortKind::Tensor ? shapes.declared(port) : std::nullopt, kind});
     }
   }
   return signature;

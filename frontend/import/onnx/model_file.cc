@@ -10,17 +10,20 @@
 
 namespace tc {
 
-tc_onnx::ModelProto parse_model_file(const std::string& bytes, const std::string& file_name) {
+tc_onnx::ModelProto parse_model_file(const std::string& bytes, const std::string& file_name,
+                                     const std::string& known_files) {
   if (bytes.empty()) fail(ErrorKind::Model, "'", file_name, "' is empty; an ONNX model is needed");
   tc_onnx::ModelProto model;
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
+  google::protobuf::io::ArrayInputStream stream(bytes.data(),
+                                                static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
   google::protobuf::io::CodedInputStream coded(&stream);
   coded.SetRecursionLimit(3 * kDeepestSubgraph + 16);
-  const bool read = bytes.size() < INT32_MAX && model.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
+  const bool read =
+      bytes.size() < INT32_MAX && model.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
   if (!read || !model.has_graph()) {
     fail(ErrorKind::Model, "'", file_name, "' is not a complete ONNX model: ",
          read ? "it holds no graph" : "it is damaged, cut short or in another format",
-         "; export it again or copy it whole");
+         "; export it again or copy it whole", known_files.empty() ? "" : "; tc reads " + known_files);
   }
   bring_to_plain_form(model, file_name);
   return model;
@@ -28,9 +31,15 @@ tc_onnx::ModelProto parse_model_file(const std::string& bytes, const std::string
 
 bool is_utf8(const std::string& bytes) {
   for (size_t i = 0; i < bytes.size();) {
-    const auto at = [&](size_t k) { return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u; };
+    const auto at = [&](size_t k) {
+      return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u;
+    };
     const unsigned first = at(0);
-    const size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+    const size_t length = first < 0x80       ? 1
+                          : first >> 5 == 6  ? 2
+                          : first >> 4 == 14 ? 3
+                          : first >> 3 == 30 ? 4
+                                             : 0;
     if (length == 0) return false;
     unsigned code = length == 1 ? first : first & (0x7fu >> length);
     for (size_t k = 1; k < length; ++k) {

@@ -20,7 +20,8 @@ std::vector<std::string> each_once(const std::vector<std::string>& names) {
   return result;
 }
 
-void declare(tc_onnx::ValueInfoProto& info, const std::string& name, DType dtype, const std::vector<int64_t>* shape) {
+void declare(tc_onnx::ValueInfoProto& info, const std::string& name, DType dtype,
+             const std::vector<int64_t>* shape) {
   info.set_name(name);
   auto& type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx_number_of(dtype));
@@ -33,13 +34,16 @@ void declare(tc_onnx::ValueInfoProto& info, const std::string& name, DType dtype
 
 const std::string& FileNode::name() const {
   if (!proto->name().empty()) return proto->name();
-  const auto named = std::find_if(proto->output().begin(), proto->output().end(), [](const std::string& each) { return !each.empty(); });
+  const auto named = std::find_if(proto->output().begin(), proto->output().end(),
+                                  [](const std::string& each) { return !each.empty(); });
   return named == proto->output().end() ? proto->name() : *named;
 }
 
-void add_initializer(tc_onnx::GraphProto& graph, const std::string& name, const Tensor& tensor, const std::string& where) {
+void add_initializer(tc_onnx::GraphProto& graph, const std::string& name, const Tensor& tensor,
+                     const std::string& where) {
   if (bits_of(tensor.dtype) < 8) {
-    fail(ErrorKind::Unsupported, where, ": constant '", name, "' is ", name_of(tensor.dtype), ", which is not written to ONNX files");
+    fail(ErrorKind::Unsupported, where, ": constant '", name, "' is ", name_of(tensor.dtype),
+         ", which is not written to ONNX files");
   }
   auto& proto = *graph.add_initializer();
   proto.set_name(name);
@@ -48,11 +52,13 @@ void add_initializer(tc_onnx::GraphProto& graph, const std::string& name, const 
   proto.set_raw_data(tensor.bytes.data(), tensor.bytes.size());
 }
 
-OnnxFile::OnnxFile(const std::string& bytes, const std::string& name, const std::string& folder) : model_(parse_model_file(bytes, name)) {
+OnnxFile::OnnxFile(const std::string& bytes, const std::string& name, const std::string& folder)
+    : model_(parse_model_file(bytes, name)) {
   graph_ = std::move(*model_.mutable_graph());
   model_.clear_graph();
+  const DataFolders folders(folder);
   for (auto& initializer : *graph_.mutable_initializer()) {
-    take_in(initializer, folder, name);
+    take_in(initializer, folders, name);
     initializers_[initializer.name()] = &initializer;
   }
   for (const auto& input : graph_.input()) {
@@ -75,10 +81,13 @@ const tc_onnx::TensorProto* OnnxFile::initializer(const std::string& name) const
   return found == initializers_.end() ? nullptr : found->second;
 }
 
-// What the nodes of a part read and nodes outside of it define: inputs in the file's order, then the others as they are read.
+// What the nodes of a part read and nodes outside of it define: inputs in the file's order, then the others
+// as they are read.
 std::vector<std::string> OnnxFile::read_by(const std::set<int>& kept, const FilePart& part) const {
   std::vector<std::string> names;
-  for (int number : kept) names.insert(names.end(), nodes_[static_cast<size_t>(number)].reads.begin(), nodes_[static_cast<size_t>(number)].reads.end());
+  for (int number : kept)
+    names.insert(names.end(), nodes_[static_cast<size_t>(number)].reads.begin(),
+                 nodes_[static_cast<size_t>(number)].reads.end());
   if (part.outputs) {
     for (const auto& [name, dtype] : *part.outputs) names.push_back(name);
   } else {
@@ -88,12 +97,16 @@ std::vector<std::string> OnnxFile::read_by(const std::set<int>& kept, const File
   const std::vector<std::string> used = each_once(names);
   const std::set<std::string> wanted(used.begin(), used.end()), own(inputs_.begin(), inputs_.end());
   std::vector<std::string> result;
-  std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(result), [&](const std::string& name) { return wanted.count(name); });
-  std::copy_if(used.begin(), used.end(), std::back_inserter(result), [&](const std::string& name) { return !own.count(name); });
-  result.erase(std::remove_if(result.begin(), result.end(), [&](const std::string& name) {
-    const auto maker = makers_.find(name);
-    return maker != makers_.end() && kept.count(maker->second);
-  }), result.end());
+  std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(result),
+               [&](const std::string& name) { return wanted.count(name); });
+  std::copy_if(used.begin(), used.end(), std::back_inserter(result),
+               [&](const std::string& name) { return !own.count(name); });
+  result.erase(std::remove_if(result.begin(), result.end(),
+                              [&](const std::string& name) {
+                                const auto maker = makers_.find(name);
+                                return maker != makers_.end() && kept.count(maker->second);
+                              }),
+               result.end());
   return result;
 }
 
@@ -111,7 +124,8 @@ std::string OnnxFile::part(const FilePart& part) const {
     const auto input = part.inputs.find(name);
     const auto declared = declared_inputs_.find(name);
     if (constant != part.constants.end()) add_initializer(graph, name, *constant->second, "the model");
-    else if (input != part.inputs.end()) declare(*graph.add_input(), name, input->second.dtype, &input->second.shape);
+    else if (input != part.inputs.end())
+      declare(*graph.add_input(), name, input->second.dtype, &input->second.shape);
     else if (const auto* tensor = initializer(name)) *graph.add_initializer() = *tensor;
     else if (declared != declared_inputs_.end()) *graph.add_input() = *declared->second;
   }
@@ -126,7 +140,8 @@ std::string OnnxFile::part(const FilePart& part) const {
   return model.SerializeAsString();
 }
 
-std::set<int> OnnxFile::needed(const std::vector<std::string>& outputs, const std::set<std::string>& given) const {
+std::set<int> OnnxFile::needed(const std::vector<std::string>& outputs,
+                               const std::set<std::string>& given) const {
   std::set<int> found;
   std::vector<std::string> waiting = outputs;
   while (!waiting.empty()) {

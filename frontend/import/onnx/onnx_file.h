@@ -1,5 +1,5 @@
-// The graph of an ONNX file taken apart: which nodes it has, and files that hold some of them. What is not changed is
-// written as it was read, fields that the compiler does not know included.
+// The graph of an ONNX file taken apart: which nodes it has, and files that hold some of them. What is not
+// changed is written as it was read, fields that the compiler does not know included.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@
 
 namespace tc {
 
-// A node of the file's graph. `reads` has its inputs and what its subgraphs read from around them, each name once.
+// A node of the file's graph. `reads` has its inputs and what its subgraphs read from around them, each name
+// once.
 struct FileNode {
   const tc_onnx::NodeProto* proto;
   std::vector<std::string> reads;
@@ -29,26 +30,30 @@ struct FilePart {
     DType dtype;
     std::vector<int64_t> shape;
   };
-  std::optional<std::set<int>> nodes;                          // numbers in the file's graph; left out: all
-  std::map<std::string, Declaration> inputs;                   // also of what nodes that are left out make
-  std::map<std::string, TensorPtr> constants;                  // in place of inputs
-  using Output = std::pair<std::string, std::optional<DType>>; // no type: as the file declares it
-  std::optional<std::vector<Output>> outputs;                  // left out: those of the file
+  std::optional<std::set<int>> nodes;                           // numbers in the file's graph; left out: all
+  std::map<std::string, Declaration> inputs;                    // also of what nodes that are left out make
+  std::map<std::string, TensorPtr> constants;                   // in place of inputs
+  using Output = std::pair<std::string, std::optional<DType>>;  // no type: as the file declares it
+  std::optional<std::vector<Output>> outputs;                   // left out: those of the file
 };
 
-// An initializer of this name. Unsupported error, which begins with `where`, for elements of less than a byte.
-void add_initializer(tc_onnx::GraphProto& graph, const std::string& name, const Tensor& tensor, const std::string& where);
+// An initializer of this name. Unsupported error, which begins with `where`, for elements of less than a
+// byte.
+void add_initializer(tc_onnx::GraphProto& graph, const std::string& name, const Tensor& tensor,
+                     const std::string& where);
 
 class OnnxFile {
  public:
-  // `name` is the file's in error texts, `folder` where its external data lies. Model error for bytes that are no complete
-  // model.
+  // `name` is the file's in error texts, `folder` where its external data lies. Model error for bytes that
+  // are no complete model.
   OnnxFile(const std::string& bytes, const std::string& name, const std::string& folder);
 
   const std::vector<FileNode>& nodes() const { return nodes_; }
   // The number of the node that makes a value.
   const std::map<std::string, int>& makers() const { return makers_; }
-  const std::vector<std::string>& inputs() const { return inputs_; }    // without those that have an initializer
+  const std::vector<std::string>& inputs() const {
+    return inputs_;
+  }  // without those that have an initializer
   const std::vector<std::string>& outputs() const { return outputs_; }
   // The initializer of this name; null where there is none.
   const tc_onnx::TensorProto* initializer(const std::string& name) const;
@@ -61,7 +66,7 @@ class OnnxFile {
  private:
   std::vector<std::string> read_by(const std::set<int>& kept, const FilePart& part) const;
 
-  tc_onnx::ModelProto model_;   // without its graph
+  tc_onnx::ModelProto model_;  // without its graph
   tc_onnx::GraphProto graph_;
   std::vector<FileNode> nodes_;
   std::map<std::string, int> makers_;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "ir/error.h"
+#include "ir/names.h"
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/op.h"
 
@@ -18,11 +19,14 @@ const char* name_of(PortKind kind) {
   return "";
 }
 
-bool holds_sequence(PortKind kind) { return kind == PortKind::Sequence || kind == PortKind::OptionalSequence; }
+bool holds_sequence(PortKind kind) {
+  return kind == PortKind::Sequence || kind == PortKind::OptionalSequence;
+}
 
 std::vector<std::string> value_names(const OutputForm& form) {
   std::vector<std::string> names;
-  for (int64_t i = 0; i < form.tensors; ++i) names.push_back(holds_sequence(form.kind) ? text(form.name, "[", i, "]") : form.name);
+  for (int64_t i = 0; i < form.tensors; ++i)
+    names.push_back(holds_sequence(form.kind) ? text(form.name, "[", i, "]") : form.name);
   return names;
 }
 
@@ -51,9 +55,14 @@ void name_outputs(Graph& graph, const std::string& file_name, const std::vector<
     const ValueId other = graph.find(name);
     if (taken.insert(id).second && other == kNoValue && !graph[id].constant) {
       graph[id].name = name;
+      forget_names(graph);
       continue;
     }
-    if (other != kNoValue && other != id) graph[other].name = graph.values[static_cast<size_t>(graph.fresh_value(name + "_inner", DType::F32))].name + "_";
+    if (other != kNoValue && other != id) {
+      graph[other].name =
+          graph.values[static_cast<size_t>(graph.fresh_value(name + "_inner", DType::F32))].name + "_";
+      forget_names(graph);
+    }
     if (other == id && graph[id].name == name) continue;
     Node node;
     node.op = find_op("Identity");
@@ -65,20 +74,23 @@ void name_outputs(Graph& graph, const std::string& file_name, const std::vector<
   }
 }
 
-void require_same_forms(const Node& node, const Graph& graph, const BranchOutputs& first, const BranchOutputs& second) {
+void require_same_forms(const Node& node, const Graph& graph, const BranchOutputs& first,
+                        const BranchOutputs& second) {
   size_t first_value = 0, second_value = 0;
   for (size_t i = 0; i < first.forms.size() && i < second.forms.size() && !node.inputs.empty(); ++i) {
     const OutputForm &a = first.forms[i], &b = second.forms[i];
     if (a.kind != b.kind) {
-      fail(ErrorKind::Model, node.origin.str(), " gives as output ", i, " the ", name_of(a.kind), " '", a.name, "' in one branch and the ",
-           name_of(b.kind), " '", b.name, "' in the other");
+      fail(ErrorKind::Model, node.origin.str(), " gives as output ", i, " the ", name_of(a.kind), " '",
+           a.name, "' in one branch and the ", name_of(b.kind), " '", b.name, "' in the other");
     }
     bool same = a.present == b.present && a.tensors == b.tensors;
     for (int64_t k = 0; same && a.kind != PortKind::Tensor && k < a.tensors; ++k) {
       same = first.body[first.body.outputs[first_value + static_cast<size_t>(k)]].shape ==
              second.body[second.body.outputs[second_value + static_cast<size_t>(k)]].shape;
     }
-    if (!same) throw DependsOnData(node, graph, node.inputs[0], "with branches that give different numbers or shapes of tensors, condition");
+    if (!same)
+      throw DependsOnData(node, graph, node.inputs[0],
+                          "with branches that give different numbers or shapes of tensors, condition");
     first_value += static_cast<size_t>(a.tensors);
     second_value += static_cast<size_t>(b.tensors);
   }
@@ -95,7 +107,8 @@ std::vector<std::string> value_names(const tc_onnx::NodeProto& node, const std::
   return names;
 }
 
-void define_outputs(const tc_onnx::NodeProto& node, const std::vector<OutputForm>& forms, NameScope& scope, NodeImporter& importer) {
+void define_outputs(const tc_onnx::NodeProto& node, const std::vector<OutputForm>& forms, NameScope& scope,
+                    NodeImporter& importer) {
   for (size_t i = 0; i < forms.size() && static_cast<int>(i) < node.output_size(); ++i) {
     if (forms[i].kind == PortKind::Tensor || node.output(static_cast<int>(i)).empty()) continue;
     OutputForm form = forms[i];

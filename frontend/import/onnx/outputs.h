@@ -24,11 +24,13 @@ struct BranchOutputs {
   const std::vector<OutputForm>& forms;
 };
 // Throws DependsOnData with the condition where the branches give sequences or optionals of different forms.
-void require_same_forms(const Node& node, const Graph& graph, const BranchOutputs& first, const BranchOutputs& second);
+void require_same_forms(const Node& node, const Graph& graph, const BranchOutputs& first,
+                        const BranchOutputs& second);
 
 // The names of all values of a node whose outputs have these forms; those beyond are tensors.
 std::vector<std::string> value_names(const tc_onnx::NodeProto& node, const std::vector<OutputForm>& forms);
 // Makes sequences and optionals of these values, which are defined in the scope.
-void define_outputs(const tc_onnx::NodeProto& node, const std::vector<OutputForm>& forms, NameScope& scope, NodeImporter& importer);
+void define_outputs(const tc_onnx::NodeProto& node, const std::vector<OutputForm>& forms, NameScope& scope,
+                    NodeImporter& importer);
 
 }  // namespace tc

@@ -18,14 +18,16 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<tc_onnx::NodeProto>;
 
-// Of all sparse tensors of a file as dense ones, in bytes: what protobuf lets a file have of dense ones.
-constexpr int64_t kMostDense = (int64_t{1} << 31) - 1;
+// Of all sparse tensors of a file as dense ones, in bytes: so many, or so many times the file.
+constexpr int64_t kLeastDense = 128 << 20;
+constexpr int64_t kDensePerByte = 3;
 // Nodes of a circle that an error names.
 constexpr size_t kMostNamed = 8;
 
 void add_reads(const tc_onnx::NodeProto& node, int depth, std::vector<std::string>& names) {
   if (depth > kDeepestSubgraph) {
-    fail(ErrorKind::Model, "subgraphs lie more than ", kDeepestSubgraph, " deep in the model; export it again");
+    fail(ErrorKind::Model, "subgraphs lie more than ", kDeepestSubgraph,
+         " deep in the model; export it again");
   }
   names.insert(names.end(), node.input().begin(), node.input().end());
   const auto add_graph = [&](const tc_onnx::GraphProto& graph) {
@@ -38,7 +40,8 @@ void add_reads(const tc_onnx::NodeProto& node, int depth, std::vector<std::strin
       add_reads(inner, depth + 1, used);
     }
     for (const auto& output : graph.output()) used.push_back(output.name());
-    std::copy_if(used.begin(), used.end(), std::back_inserter(names), [&](const std::string& name) { return !own.count(name); });
+    std::copy_if(used.begin(), used.end(), std::back_inserter(names),
+                 [&](const std::string& name) { return !own.count(name); });
   };
   for (const auto& attribute : node.attribute()) {
     if (attribute.has_g()) add_graph(attribute.g());
@@ -103,11 +106,14 @@ class NodeOrder {
     // Whoever still waits needs one that does: going back long enough stays in a circle.
     std::vector<int> path;
     std::map<int, size_t> seen;
-    int at = static_cast<int>(std::find_if(missing.begin(), missing.end(), [](size_t count) { return count > 0; }) - missing.begin());
+    int at = static_cast<int>(
+        std::find_if(missing.begin(), missing.end(), [](size_t count) { return count > 0; }) -
+        missing.begin());
     while (seen.emplace(at, path.size()).second) {
       path.push_back(at);
       const std::set<int>& needed = needed_[static_cast<size_t>(at)];
-      at = *std::find_if(needed.begin(), needed.end(), [&](int maker) { return missing[static_cast<size_t>(maker)] > 0; });
+      at = *std::find_if(needed.begin(), needed.end(),
+                         [&](int maker) { return missing[static_cast<size_t>(maker)] > 0; });
     }
     path.erase(path.begin(), path.begin() + static_cast<int64_t>(seen.at(at)));
     std::string circle = named(path[0]);
@@ -116,7 +122,8 @@ class NodeOrder {
       if (i < kMostNamed) circle += text(i > 1 ? ", which" : "", " needs ", named(path[i]));
     }
     circle += path.size() > 1 ? text(", which needs ", named(path[0])) : " needs itself";
-    fail(ErrorKind::Model, "'", file_name_, "' has nodes that cannot be computed in any order: ", circle, "; export it again");
+    fail(ErrorKind::Model, "'", file_name_, "' has nodes that cannot be computed in any order: ", circle,
+         "; export it again");
   }
 
   std::string named(int i) const { return text("'", node_name(nodes_[i]), "' (", nodes_[i].op_type(), ")"); }
@@ -131,27 +138,37 @@ class NodeOrder {
 // The sparse tensors of one file.
 class Densifier {
  public:
-  explicit Densifier(const std::string& file_name) : file_name_(file_name) {}
+  Densifier(const std::string& file_name, int64_t file_bytes)
+      : file_name_(file_name),
+        most_(std::min<int64_t>(std::max(kLeastDense, kDensePerByte * file_bytes), INT32_MAX)) {}
 
   tc_onnx::TensorProto dense(const tc_onnx::SparseTensorProto& sparse) {
     const std::string where = text("sparse tensor '", sparse.values().name(), "' of ", file_name_);
     for (const auto* part : {&sparse.values(), &sparse.indices()}) {
       if (part->data_location() == tc_onnx::TensorProto::EXTERNAL) {
-        fail(ErrorKind::Unsupported, where, " has external data, which is not read for sparse tensors; keep them in the model's file");
+        fail(ErrorKind::Unsupported, where,
+             " has external data, which is not read for sparse tensors; keep them in the model's file");
       }
     }
-    const TensorPtr values = read_tensor(sparse.values(), "", file_name_), indices = read_tensor(sparse.indices(), "", file_name_);
-    if (bits_of(values->dtype) < 8) fail(ErrorKind::Unsupported, where, " has elements of type ", name_of(values->dtype), "; make it dense");
+    const TensorPtr values = read_tensor(sparse.values(), "", file_name_),
+                    indices = read_tensor(sparse.indices(), "", file_name_);
+    if (bits_of(values->dtype) < 8)
+      fail(ErrorKind::Unsupported, where, " has elements of type ", name_of(values->dtype),
+           "; make it dense");
     const std::vector<int64_t> shape(sparse.dims().begin(), sparse.dims().end());
     const int64_t count = counted(shape, where), size = size_of(values->dtype);
-    if (count > (kMostDense - spent_) / size) {
-      fail(ErrorKind::Unsupported, where, " has ", count, " elements; as dense tensors all sparse ones of a model may take 2 GB");
+    if (count > (most_ - spent_) / size) {
+      fail(ErrorKind::Unsupported, where, " has ", count,
+           " elements; as dense tensors all sparse ones of this model may take ", most_,
+           " bytes (128 MB, or 3 "
+           "times what the model has); write it dense");
     }
     spent_ += count * size;
     std::string bytes(static_cast<size_t>(count * size), '\0');
     const std::vector<int64_t> places = places_of(*indices, values->shape, shape, count, where);
     for (size_t i = 0; i < places.size(); ++i) {
-      std::memcpy(bytes.data() + places[i] * size, values->bytes.data() + static_cast<int64_t>(i) * size, static_cast<size_t>(size));
+      std::memcpy(bytes.data() + places[i] * size, values->bytes.data() + static_cast<int64_t>(i) * size,
+                  static_cast<size_t>(size));
     }
     tc_onnx::TensorProto result;
     result.set_name(sparse.values().name());
@@ -168,7 +185,7 @@ class Densifier {
   }
 
   void in_nodes(Nodes& nodes, int depth) {
-    if (depth > kDeepestSubgraph) return;   // which the importer refuses
+    if (depth > kDeepestSubgraph) return;  // which the importer refuses
     for (auto& node : nodes) {
       for (auto& attribute : *node.mutable_attribute()) {
         if (attribute.has_g()) in_graph(*attribute.mutable_g(), depth + 1);
@@ -190,15 +207,17 @@ class Densifier {
   }
 
   // Where each value stands among the elements in row-major order: indices [values], or [values, axes].
-  static std::vector<int64_t> places_of(const Tensor& indices, const std::vector<int64_t>& values, const std::vector<int64_t>& shape, int64_t count,
+  static std::vector<int64_t> places_of(const Tensor& indices, const std::vector<int64_t>& values,
+                                        const std::vector<int64_t>& shape, int64_t count,
                                         const std::string& where) {
     const auto rank = static_cast<int64_t>(shape.size());
     const bool coordinates = indices.shape.size() == 2;
-    const bool fits = values.size() == 1 && (coordinates || indices.shape.size() == 1) && indices.shape[0] == values[0] &&
-                      (!coordinates || indices.shape[1] == rank);
+    const bool fits = values.size() == 1 && (coordinates || indices.shape.size() == 1) &&
+                      indices.shape[0] == values[0] && (!coordinates || indices.shape[1] == rank);
     if (!fits || indices.dtype != DType::I64) {
-      fail(ErrorKind::Model, where, " has values of shape ", str(shape_of(values)), " and indices of type ", name_of(indices.dtype), " and shape ",
-           str(shape_of(indices.shape)), "; [n] and i64, [n] or [n, ", rank, "], are needed");
+      fail(ErrorKind::Model, where, " has values of shape ", str(shape_of(values)), " and indices of type ",
+           name_of(indices.dtype), " and shape ", str(shape_of(indices.shape)), "; [n] and i64, [n] or [n, ",
+           rank, "], are needed");
     }
     std::vector<int64_t> places;
     for (int64_t i = 0; i < values[0]; ++i) {
@@ -209,15 +228,17 @@ class Densifier {
         inside = inside && at >= 0 && at < extent;
         if (inside) place = place * extent + at;
       }
-      if (!inside) fail(ErrorKind::Model, where, ": index ", i, " is outside of its shape ", str(shape_of(shape)));
-      if (!places.empty() && place <= places.back()) fail(ErrorKind::Model, where, ": index ", i, " does not come behind the one before it");
+      if (!inside)
+        fail(ErrorKind::Model, where, ": index ", i, " is outside of its shape ", str(shape_of(shape)));
+      if (!places.empty() && place <= places.back())
+        fail(ErrorKind::Model, where, ": index ", i, " does not come behind the one before it");
       places.push_back(place);
     }
     return places;
   }
 
   const std::string& file_name_;
-  int64_t spent_ = 0;
+  int64_t most_, spent_ = 0;  // bytes
 };
 
 // --- both ---------------------------------------------------------------------------------------------
@@ -244,7 +265,7 @@ std::vector<std::string> reads_of(const tc_onnx::NodeProto& node) {
 
 void bring_to_plain_form(tc_onnx::ModelProto& model, const std::string& file_name) {
   model.clear_note();
-  Densifier densifier(file_name);
+  Densifier densifier(file_name, static_cast<int64_t>(model.ByteSizeLong()));
   densifier.in_graph(*model.mutable_graph(), 0);
   int sorted = sort_all(*model.mutable_graph()->mutable_node(), file_name, 0);
   for (auto& function : *model.mutable_functions()) {
@@ -252,7 +273,8 @@ void bring_to_plain_form(tc_onnx::ModelProto& model, const std::string& file_nam
     sorted += sort_all(*function.mutable_node(), file_name, 1);
   }
   if (sorted > 0) {
-    model.set_note(text("the nodes of ", sorted, sorted == 1 ? " graph" : " graphs", " of the file stood in another order than they are computed in, and were sorted"));
+    model.set_note(text("the nodes of ", sorted, sorted == 1 ? " graph" : " graphs",
+                        " of the file stood in another order than they are computed in, and were sorted"));
   }
 }
 

@@ -8,7 +8,8 @@
 
 namespace tc {
 
-Refusals::Refusals(const tc_onnx::GraphProto& graph, std::vector<ImportProblem> unknown) : problems_(std::move(unknown)) {
+Refusals::Refusals(const tc_onnx::GraphProto& graph, std::vector<ImportProblem> unknown)
+    : problems_(std::move(unknown)) {
   for (const auto& info : graph.value_info()) declared_[info.name()] = &info;
   for (const auto& info : graph.output()) declared_[info.name()] = &info;
 }
@@ -18,27 +19,32 @@ void Refusals::add(const tc_onnx::NodeProto& node, int opset, const Error& error
 }
 
 bool Refusals::rests_on_them(const tc_onnx::NodeProto& node) {
-  const bool rests = std::any_of(node.input().begin(), node.input().end(), [&](const std::string& name) { return declared_only_.count(name) > 0; });
+  const bool rests = std::any_of(node.input().begin(), node.input().end(),
+                                 [&](const std::string& name) { return declared_only_.count(name) > 0; });
   if (rests) declared_only_.insert(node.output().begin(), node.output().end());
   return rests;
 }
 
-void Refusals::stand_in(const tc_onnx::NodeProto& node, NameScope& scope, const InputShapes& shapes, const std::string& file_name) {
+void Refusals::stand_in(const tc_onnx::NodeProto& node, NameScope& scope, const InputShapes& shapes,
+                        const std::string& file_name) {
   tell_operands(node, scope);
   for (const std::string& name : node.output()) {
     if (name.empty() || scope.names.count(name) || scope.composites.count(name)) continue;
     try {
       const auto found = declared_.find(name);
-      if (found == declared_.end() || !found->second->type().has_tensor_type() || !found->second->type().tensor_type().has_shape()) throw NotLookedAt();
+      if (found == declared_.end() || !found->second->type().has_tensor_type() ||
+          !found->second->type().tensor_type().has_shape())
+        throw NotLookedAt();
       const tc_onnx::ValueInfoProto& info = *found->second;
-      const DType dtype = dtype_of_onnx(info.type().tensor_type().elem_type(), text("value '", name, "' of ", file_name));
+      const DType dtype =
+          dtype_of_onnx(info.type().tensor_type().elem_type(), text("value '", name, "' of ", file_name));
       const Shape shape = shapes.shape_of(*scope.graph, info);
       declared_only_.insert(name);
       scope.names.emplace(name, scope.graph->fresh_value(name, dtype, shape));
     } catch (const NotLookedAt&) {
       hidden_.insert(name);
     } catch (const Error&) {
-      hidden_.insert(name);   // what is declared is wrong, which nobody but this asks for
+      hidden_.insert(name);  // what is declared is wrong, which nobody but this asks for
     }
   }
 }
@@ -50,10 +56,12 @@ void Refusals::tell_operands(const tc_onnx::NodeProto& node, const NameScope& sc
     const auto found = scope.names.find(node.input(i));
     if (found == scope.names.end()) continue;
     const Value& value = (*scope.graph)[found->second];
-    operands += text(operands.empty() ? "; it reads '" : ", '", node.input(i), "' ", name_of(value.dtype), value.shape ? str(*value.shape) : "");
+    operands += text(operands.empty() ? "; it reads '" : ", '", node.input(i), "' ", name_of(value.dtype),
+                     value.shape ? str(*value.shape) : "");
   }
   for (ImportProblem& problem : problems_) {
-    if (problem.node == node_name(node) && problem.reason.find("; it reads '") == std::string::npos) problem.reason += operands;
+    if (problem.node == node_name(node) && problem.reason.find("; it reads '") == std::string::npos)
+      problem.reason += operands;
   }
 }
 

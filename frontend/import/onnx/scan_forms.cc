@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostBatch = 256;
 constexpr int64_t kMostNodes = 1 << 12;
-constexpr int kFirstWithAxes = 9;      // opset
+constexpr int kFirstWithAxes = 9;  // opset
 
 const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, const std::string& name) {
   for (const auto& each : node.attribute()) {
@@ -29,7 +29,12 @@ void erase_attribute(tc_onnx::NodeProto& node, const std::string& name) {
 class OtherScan {
  public:
   OtherScan(const tc_onnx::NodeProto& proto, NameScope& scope, int depth, NodeImporter& importer)
-      : proto_(proto), scope_(scope), depth_(depth), importer_(importer), node_(importer.described(proto, scope)), who_(node_.origin.str()),
+      : proto_(proto),
+        scope_(scope),
+        depth_(depth),
+        importer_(importer),
+        node_(importer.described(proto, scope)),
+        who_(node_.origin.str()),
         opsets_(*scope.opsets) {}
 
   void run() {
@@ -38,12 +43,14 @@ class OtherScan {
     if (!body || !body->has_g()) fail(ErrorKind::Model, who_, " lacks attribute 'body'");
     const std::vector<int64_t> count = integers("num_scan_inputs");
     const int first = batched_ ? 1 : 0, inputs = proto_.input_size() - first;
-    if (count.size() != 1 || count[0] < 1 || count[0] > inputs || inputs - count[0] > body->g().output_size() ||
-        proto_.output_size() > body->g().output_size()) {
-      fail(ErrorKind::Model, who_, " has ", proto_.input_size(), " inputs and num_scan_inputs ", count.empty() ? 0 : count[0], ", which do not fit its body");
+    if (count.size() != 1 || count[0] < 1 || count[0] > inputs ||
+        inputs - count[0] > body->g().output_size() || proto_.output_size() > body->g().output_size()) {
+      fail(ErrorKind::Model, who_, " has ", proto_.input_size(), " inputs and num_scan_inputs ",
+           count.empty() ? 0 : count[0], ", which do not fit its body");
     }
     states_ = static_cast<size_t>(inputs - count[0]);
-    for (int i = 0; i < inputs; ++i) operands_.push_back(importer_.resolve(proto_.input(i + first), scope_, who_));
+    for (int i = 0; i < inputs; ++i)
+      operands_.push_back(importer_.resolve(proto_.input(i + first), scope_, who_));
     if (batched_) scan_batch();
     else scan_axes();
   }
@@ -63,11 +70,13 @@ class OtherScan {
   size_t axis(const std::string& name, size_t i, int64_t rank) const {
     const std::vector<int64_t> axes = integers(name);
     const int64_t given = i < axes.size() ? axes[i] : 0;
-    if (given < -rank || given >= rank) fail(ErrorKind::Model, who_, ": ", name, " has ", given, ", which is none of the ", rank, " axes");
+    if (given < -rank || given >= rank)
+      fail(ErrorKind::Model, who_, ": ", name, " has ", given, ", which is none of the ", rank, " axes");
     return static_cast<size_t>(given < 0 ? given + rank : given);
   }
 
-  ValueId made(const std::string& op_type, std::vector<ValueId> inputs, std::map<std::string, std::vector<int64_t>> lists, const std::string& name) {
+  ValueId made(const std::string& op_type, std::vector<ValueId> inputs,
+               std::map<std::string, std::vector<int64_t>> lists, const std::string& name) {
     MadeNode node{op_type, std::move(inputs), {}, {name}};
     for (auto& [attribute, values] : lists) node.lists[attribute] = std::move(values);
     return import_made(importer_, node, proto_, scope_, depth_)[0];
@@ -83,10 +92,12 @@ class OtherScan {
       inner.names[name] = operands[i];
       plain.add_input(name);
     }
-    for (int i = 0; i < proto_.output_size(); ++i) plain.add_output(proto_.output(i).empty() ? "" : text(proto_.output(i), " in steps"));
+    for (int i = 0; i < proto_.output_size(); ++i)
+      plain.add_output(proto_.output(i).empty() ? "" : text(proto_.output(i), " in steps"));
     importer_.import_node(plain, inner, depth_ + 1);
     std::vector<ValueId> results;
-    for (const std::string& name : plain.output()) results.push_back(name.empty() ? kNoValue : inner.names.at(name));
+    for (const std::string& name : plain.output())
+      results.push_back(name.empty() ? kNoValue : inner.names.at(name));
     return results;
   }
 
@@ -125,11 +136,12 @@ class OtherScan {
     int64_t nodes = 0;
     const std::string other = read_otherwise(find_attribute(proto_, "body")->g(), nodes);
     if (!other.empty()) {
-      fail(ErrorKind::Unsupported, who_, " has ", other, " in its body, which is not supported there; export the model with opset 9 or later");
+      fail(ErrorKind::Unsupported, who_, " has ", other,
+           " in its body, which is not supported there; export the model with opset 9 or later");
     }
     if (batch * nodes > kMostNodes) {
-      fail(ErrorKind::Unsupported, who_, " scans each element of a batch by itself, of which ", batch * nodes, " nodes would come; at most ", kMostNodes,
-           " are supported");
+      fail(ErrorKind::Unsupported, who_, " scans each element of a batch by itself, of which ", batch * nodes,
+           " nodes would come; at most ", kMostNodes, " are supported");
     }
   }
 
@@ -149,20 +161,24 @@ class OtherScan {
   // Each element of the batch by itself, joined afterwards.
   void scan_batch() {
     if (!proto_.input(0).empty()) {
-      fail(ErrorKind::Unsupported, who_, " has lengths of sequences as input '", proto_.input(0), "', which are not supported; leave them out, or export the "
+      fail(ErrorKind::Unsupported, who_, " has lengths of sequences as input '", proto_.input(0),
+           "', which are not supported; leave them out, or export the "
            "model with opset 9 or later");
     }
     const Shape shape = operands_.empty() ? Shape() : *graph()[operands_[0]].shape;
     if (shape.empty() || !shape[0].is_constant()) {
-      fail(ErrorKind::Unsupported, who_, " scans each element of a batch, whose size is not known; bind it with shapes={…}");
+      fail(ErrorKind::Unsupported, who_,
+           " scans each element of a batch, whose size is not known; bind it with shapes={…}");
     }
     const int64_t batch = shape[0].constant();
     if (batch < 1 || batch > kMostBatch) {
-      fail(ErrorKind::Unsupported, who_, " scans each element of a batch of ", batch, " by itself; at most ", kMostBatch, " are supported");
+      fail(ErrorKind::Unsupported, who_, " scans each element of a batch of ", batch, " by itself; at most ",
+           kMostBatch, " are supported");
     }
     check_body(batch);
     tc_onnx::NodeProto plain = proto_;
-    for (const char* name : {"directions", "scan_input_axes", "scan_output_axes"}) erase_attribute(plain, name);
+    for (const char* name : {"directions", "scan_input_axes", "scan_output_axes"})
+      erase_attribute(plain, name);
     if (const tc_onnx::AttributeProto* directions = find_attribute(proto_, "directions")) {
       *plain.add_attribute() = *directions;
       plain.mutable_attribute(plain.attribute_size() - 1)->set_name("scan_input_directions");
@@ -173,7 +189,8 @@ class OtherScan {
       place->set_int(0, at);
       const ValueId index = graph().add_constant("element", place);
       std::vector<ValueId> operands;
-      for (ValueId each : operands_) operands.push_back(made("Gather", {each, index}, {}, graph()[each].name));
+      for (ValueId each : operands_)
+        operands.push_back(made("Gather", {each, index}, {}, graph()[each].name));
       const std::vector<ValueId> results = scan(plain, operands);
       for (size_t i = 0; i < results.size(); ++i) parts[i].push_back(results[i]);
     }
@@ -199,7 +216,7 @@ class OtherScan {
   bool batched_ = false;
   size_t states_ = 0;
   std::vector<ValueId> operands_;
-  Opsets opsets_;                        // with which the plain Scan is read
+  Opsets opsets_;  // with which the plain Scan is read
 };
 
 }  // namespace
@@ -209,10 +226,13 @@ bool is_other_scan(const tc_onnx::NodeProto& node, int opset) {
   if (opset < kFirstWithAxes) return node.input_size() > 0;
   return std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& each) {
     return (each.name() == "scan_input_axes" || each.name() == "scan_output_axes") &&
-           (!each.ref_attr_name().empty() || std::any_of(each.ints().begin(), each.ints().end(), [](int64_t axis) { return axis != 0; }));
+           (!each.ref_attr_name().empty() ||
+            std::any_of(each.ints().begin(), each.ints().end(), [](int64_t axis) { return axis != 0; }));
   });
 }
 
-void import_other_scan(const tc_onnx::NodeProto& node, NameScope& scope, int depth, NodeImporter& importer) { OtherScan(node, scope, depth, importer).run(); }
+void import_other_scan(const tc_onnx::NodeProto& node, NameScope& scope, int depth, NodeImporter& importer) {
+  OtherScan(node, scope, depth, importer).run();
+}
 
 }  // namespace tc

@@ -1,5 +1,5 @@
-// Forms of Scan that graphs do not have: along other axes than the first, and that of opset 8, which scans each element of a
-// batch.
+// Forms of Scan that graphs do not have: along other axes than the first, and that of opset 8, which scans
+// each element of a batch.
 #pragma once
 
 #include "frontend/import/onnx/scope.h"

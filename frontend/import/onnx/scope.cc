@@ -22,8 +22,8 @@ void spend(NameScope& scope, const std::string& name, int64_t amount) {
   NameScope* root = &scope;
   while (root->parent) root = root->parent;
   if (root->spent && (*root->spent += amount) > kMostSpent) {
-    fail(ErrorKind::Unsupported, "'", name, "' and the sequences before it hold ", kMostSpent, " tensors or make ", kMostSpent / kSpentByValue,
-         " values in all; more are not supported");
+    fail(ErrorKind::Unsupported, "'", name, "' and the sequences before it hold ", kMostSpent,
+         " tensors or make ", kMostSpent / kSpentByValue, " values in all; more are not supported");
   }
 }
 
@@ -48,12 +48,14 @@ const Composite* find_composite(const std::string& name, NameScope& scope) {
   return &here;
 }
 
-Binding binding_of(NodeImporter& importer, const std::string& name, NameScope& scope, const std::string& who) {
+Binding binding_of(NodeImporter& importer, const std::string& name, NameScope& scope,
+                   const std::string& who) {
   if (const Composite* composite = find_composite(name, scope)) return *composite;
   return importer.resolve(name, scope, who);
 }
 
-std::vector<ValueId> import_made(NodeImporter& importer, const MadeNode& made, const tc_onnx::NodeProto& model, NameScope& scope, int depth) {
+std::vector<ValueId> import_made(NodeImporter& importer, const MadeNode& made,
+                                 const tc_onnx::NodeProto& model, NameScope& scope, int depth) {
   static const Opsets opsets = {{"", 18}};
   NameScope inner{scope.graph, &scope, {}, nullptr, &opsets, {}};
   tc_onnx::NodeProto node;
@@ -86,7 +88,8 @@ std::vector<ValueId> import_made(NodeImporter& importer, const MadeNode& made, c
 }
 
 ValueId constant_integers(Graph& graph, const std::string& name, const std::vector<int64_t>& values) {
-  auto tensor = std::make_shared<Tensor>(DType::I64, std::vector<int64_t>{static_cast<int64_t>(values.size())});
+  auto tensor =
+      std::make_shared<Tensor>(DType::I64, std::vector<int64_t>{static_cast<int64_t>(values.size())});
   for (size_t i = 0; i < values.size(); ++i) tensor->set_int(static_cast<int64_t>(i), values[i]);
   return graph.add_constant(name, tensor);
 }

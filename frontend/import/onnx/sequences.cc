@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kLargestSize = int64_t{1} << 31;
 
 // The form that the options give for an input which is no tensor; an optional's may be that of its tensor.
-std::optional<InputForm> form_of(const tc_onnx::ValueInfoProto& input, PortKind kind, const ImportOptions& options) {
+std::optional<InputForm> form_of(const tc_onnx::ValueInfoProto& input, PortKind kind,
+                                 const ImportOptions& options) {
   const auto form = options.forms.find(input.name());
   if (form != options.forms.end()) return form->second;
   const auto shape = options.input_shapes.find(input.name());
@@ -38,7 +39,12 @@ const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, co
 class SequenceOperator {
  public:
   SequenceOperator(const tc_onnx::NodeProto& proto, NameScope& scope, int depth, NodeImporter& importer)
-      : proto_(proto), scope_(scope), depth_(depth), importer_(importer), node_(importer.described(proto, scope)), who_(node_.origin.str()) {}
+      : proto_(proto),
+        scope_(scope),
+        depth_(depth),
+        importer_(importer),
+        node_(importer.described(proto, scope)),
+        who_(node_.origin.str()) {}
 
   void run();
 
@@ -61,9 +67,10 @@ class SequenceOperator {
   // --- results ---
   void give(const Binding& binding, int output = 0);
   void give_constant(DType dtype, int64_t value);
-  std::vector<ValueId> made(const std::string& op_type, std::vector<ValueId> inputs, std::map<std::string, int64_t> attributes,
-                            std::vector<std::string> outputs) {
-    return import_made(importer_, {op_type, std::move(inputs), std::move(attributes), std::move(outputs)}, proto_, scope_, depth_);
+  std::vector<ValueId> made(const std::string& op_type, std::vector<ValueId> inputs,
+                            std::map<std::string, int64_t> attributes, std::vector<std::string> outputs) {
+    return import_made(importer_, {op_type, std::move(inputs), std::move(attributes), std::move(outputs)},
+                       proto_, scope_, depth_);
   }
 
   // --- operators ---
@@ -74,7 +81,8 @@ class SequenceOperator {
   void length() { give_constant(DType::I64, static_cast<int64_t>(sequence(0).values.size())); }
   void split();
   std::vector<int64_t> split_sizes(int64_t size);
-  std::vector<ValueId> parts(ValueId data, int64_t axis, const std::vector<int64_t>& sizes, const std::vector<std::string>& names);
+  std::vector<ValueId> parts(ValueId data, int64_t axis, const std::vector<int64_t>& sizes,
+                             const std::vector<std::string>& names);
   void join();
   void map();
   void optional();
@@ -129,11 +137,12 @@ const std::string& SequenceOperator::input_name(int i) const {
 Composite SequenceOperator::sequence(int i) {
   const Composite* found = find_composite(input_name(i), scope_);
   if (!found) {
-    tensor(i);   // which is an error of its own where there is none
+    tensor(i);  // which is an error of its own where there is none
     refuse(ErrorKind::Model, text("takes a sequence, but '", proto_.input(i), "' is a tensor"));
   }
   if (found->kind != PortKind::Sequence) {
-    refuse(ErrorKind::Model, text("takes a sequence, but '", proto_.input(i), "' is an ", name_of(found->kind)));
+    refuse(ErrorKind::Model,
+           text("takes a sequence, but '", proto_.input(i), "' is an ", name_of(found->kind)));
   }
   return *found;
 }
@@ -146,8 +155,11 @@ std::vector<int64_t> SequenceOperator::known_integers(int i, const std::string& 
   const ValueId id = tensor(i);
   const Value& value = graph()[id];
   const std::optional<std::vector<Dim>> elements = known_elements(value);
-  if (!elements || std::any_of(elements->begin(), elements->end(), [](const Dim& dim) { return !dim.is_constant(); })) {
-    if (is_float(value.dtype)) refuse(ErrorKind::Model, text("takes ", what, " of integers, but '", proto_.input(i), "' is ", name_of(value.dtype)));
+  if (!elements ||
+      std::any_of(elements->begin(), elements->end(), [](const Dim& dim) { return !dim.is_constant(); })) {
+    if (is_float(value.dtype))
+      refuse(ErrorKind::Model,
+             text("takes ", what, " of integers, but '", proto_.input(i), "' is ", name_of(value.dtype)));
     throw DependsOnData(node_, graph(), id, what);
   }
   std::vector<int64_t> result;
@@ -157,23 +169,28 @@ std::vector<int64_t> SequenceOperator::known_integers(int i, const std::string& 
 
 int64_t SequenceOperator::position(int i, int64_t count) {
   const std::vector<int64_t> known = known_integers(i, "position");
-  if (known.size() != 1) refuse(ErrorKind::Model, text("takes one position, but '", proto_.input(i), "' has ", known.size(), " numbers"));
+  if (known.size() != 1)
+    refuse(ErrorKind::Model,
+           text("takes one position, but '", proto_.input(i), "' has ", known.size(), " numbers"));
   if (known[0] < -count || known[0] >= count) {
-    refuse(ErrorKind::Model, text("has position ", known[0], ", which is not among the ", count, " of its sequence"));
+    refuse(ErrorKind::Model,
+           text("has position ", known[0], ", which is not among the ", count, " of its sequence"));
   }
   return known[0] < 0 ? known[0] + count : known[0];
 }
 
 void SequenceOperator::check_type(const Composite& sequence, ValueId value) {
   if (sequence.values.empty() || graph()[sequence.values[0]].dtype == graph()[value].dtype) return;
-  refuse(ErrorKind::Model, text("puts ", name_of(graph()[value].dtype), " into a sequence of ", name_of(graph()[sequence.values[0]].dtype)));
+  refuse(ErrorKind::Model, text("puts ", name_of(graph()[value].dtype), " into a sequence of ",
+                                name_of(graph()[sequence.values[0]].dtype)));
 }
 
 void SequenceOperator::give(const Binding& binding, int output) {
   if (proto_.output_size() <= output) return;
   const Composite* composite = std::get_if<Composite>(&binding);
   if (composite && static_cast<int64_t>(composite->values.size()) > kMostTensors) {
-    refuse(ErrorKind::Unsupported, text("makes a sequence of ", composite->values.size(), " tensors; at most ", kMostTensors, " are supported"));
+    refuse(ErrorKind::Unsupported, text("makes a sequence of ", composite->values.size(),
+                                        " tensors; at most ", kMostTensors, " are supported"));
   }
   importer_.define(proto_.output(output), binding, scope_);
 }
@@ -232,20 +249,23 @@ std::vector<int64_t> SequenceOperator::split_sizes(int64_t size) {
     sizes = known_integers(1, "split");
     int64_t left = size;
     for (int64_t each : sizes) left = each < 0 || each > left ? -1 : left - each;
-    if (left != 0) refuse(ErrorKind::Model, text("splits ", size, " elements into parts whose sizes do not fit"));
+    if (left != 0)
+      refuse(ErrorKind::Model, text("splits ", size, " elements into parts whose sizes do not fit"));
     return sizes;
   }
   const std::vector<int64_t> known = has(1) ? known_integers(1, "split") : std::vector<int64_t>{1};
   if (known.size() != 1 || known[0] < 1) refuse(ErrorKind::Model, "splits into parts of no element");
   if (size / known[0] >= kMostTensors) {
-    refuse(ErrorKind::Unsupported, text("splits ", size, " elements into parts of ", known[0], "; at most ", kMostTensors, " parts are supported"));
+    refuse(ErrorKind::Unsupported, text("splits ", size, " elements into parts of ", known[0], "; at most ",
+                                        kMostTensors, " parts are supported"));
   }
   for (int64_t left = size; left > 0; left -= known[0]) sizes.push_back(std::min(left, known[0]));
   return sizes;
 }
 
 // As opset 11 has it, with the sizes as an attribute: the content of an operand is known of short lists only.
-std::vector<ValueId> SequenceOperator::parts(ValueId data, int64_t axis, const std::vector<int64_t>& sizes, const std::vector<std::string>& names) {
+std::vector<ValueId> SequenceOperator::parts(ValueId data, int64_t axis, const std::vector<int64_t>& sizes,
+                                             const std::vector<std::string>& names) {
   static const Opsets opsets = {{"", 11}};
   NameScope inner{scope_.graph, &scope_, {}, nullptr, &opsets, {}};
   tc_onnx::NodeProto node;
@@ -254,7 +274,8 @@ std::vector<ValueId> SequenceOperator::parts(ValueId data, int64_t axis, const s
   node.set_source(proto_.op_type());
   inner.names["data"] = data;
   node.add_input("data");
-  for (const auto& [name, values] : std::map<std::string, std::vector<int64_t>>{{"axis", {axis}}, {"split", sizes}}) {
+  for (const auto& [name, values] :
+       std::map<std::string, std::vector<int64_t>>{{"axis", {axis}}, {"split", sizes}}) {
     tc_onnx::AttributeProto& attribute = *node.add_attribute();
     attribute.set_name(name);
     attribute.set_type(name == "axis" ? tc_onnx::AttributeProto::INT : tc_onnx::AttributeProto::INTS);
@@ -273,22 +294,26 @@ void SequenceOperator::split() {
   const ValueId data = tensor(0);
   const Shape shape = *graph()[data].shape;
   const int64_t rank = static_cast<int64_t>(shape.size()), given = integer("axis", 0);
-  if (given < -rank || given >= rank) refuse(ErrorKind::Model, text("splits along axis ", given, " of ", rank, " axes"));
+  if (given < -rank || given >= rank)
+    refuse(ErrorKind::Model, text("splits along axis ", given, " of ", rank, " axes"));
   const int64_t axis = given < 0 ? given + rank : given;
   const Dim& size = shape[static_cast<size_t>(axis)];
   if (!size.is_constant()) {
-    refuse(ErrorKind::Unsupported, text("splits axis ", axis, ", whose size '", size.str(),
-                                        "' is not known, so that the number of tensors is not", how_to_bind(graph(), {size})));
+    refuse(ErrorKind::Unsupported,
+           text("splits axis ", axis, ", whose size '", size.str(),
+                "' is not known, so that the number of tensors is not", how_to_bind(graph(), {size})));
   }
   const std::vector<int64_t> sizes = split_sizes(size.constant());
   Composite result;
   result.values.resize(sizes.size());
   if (!sizes.empty() && proto_.output_size() > 0) {
-    const std::vector<std::string> names = value_names({proto_.output(0), PortKind::Sequence, true, static_cast<int64_t>(sizes.size())});
+    const std::vector<std::string> names =
+        value_names({proto_.output(0), PortKind::Sequence, true, static_cast<int64_t>(sizes.size())});
     result.values = parts(data, axis, sizes, names);
     if (!has(1) && integer("keepdims", 1) == 0) {
       const ValueId axes = constant_integers(graph(), "axes", {axis});
-      for (size_t i = 0; i < names.size(); ++i) result.values[i] = made("Squeeze", {result.values[i], axes}, {}, {names[i]})[0];
+      for (size_t i = 0; i < names.size(); ++i)
+        result.values[i] = made("Squeeze", {result.values[i], axes}, {}, {names[i]})[0];
     }
   }
   give(result);
@@ -317,19 +342,22 @@ void SequenceOperator::map() {
     const Composite* each = std::get_if<Composite>(&given.back());
     if (!each) continue;
     if (sequence(i).values.size() != count) {
-      refuse(ErrorKind::Model, text("maps sequences of ", count, " and ", each->values.size(), " tensors; they must have as many"));
+      refuse(ErrorKind::Model, text("maps sequences of ", count, " and ", each->values.size(),
+                                    " tensors; they must have as many"));
     }
   }
   const tc_onnx::GraphProto& graph = body->g();
   if (graph.input_size() != proto_.input_size() || graph.output_size() < proto_.output_size()) {
-    refuse(ErrorKind::Model, text("has a body of ", graph.input_size(), " inputs and ", graph.output_size(), " outputs, which do not fit its own"));
+    refuse(ErrorKind::Model, text("has a body of ", graph.input_size(), " inputs and ", graph.output_size(),
+                                  " outputs, which do not fit its own"));
   }
   std::vector<Composite> results(static_cast<size_t>(proto_.output_size()));
   for (size_t at = 0; at < count; ++at) {
     NameScope inner{scope_.graph, &scope_, {}, nullptr, scope_.opsets, scope_.function_attributes};
     for (size_t i = 0; i < given.size(); ++i) {
       const Composite* each = std::get_if<Composite>(&given[i]);
-      inner.names[graph.input(static_cast<int>(i)).name()] = each ? each->values[at] : std::get<ValueId>(given[i]);
+      inner.names[graph.input(static_cast<int>(i)).name()] =
+          each ? each->values[at] : std::get<ValueId>(given[i]);
     }
     importer_.import_repeated(graph, inner, depth_ + 1);
     for (size_t i = 0; i < results.size(); ++i) {
@@ -344,7 +372,8 @@ void SequenceOperator::optional() {
   if (has(0)) {
     const Binding given = binding(0);
     const Composite* composite = std::get_if<Composite>(&given);
-    if (composite && composite->kind != PortKind::Sequence) refuse(ErrorKind::Unsupported, "makes an optional of an optional, which is not supported");
+    if (composite && composite->kind != PortKind::Sequence)
+      refuse(ErrorKind::Unsupported, "makes an optional of an optional, which is not supported");
     if (composite) result = {PortKind::OptionalSequence, true, composite->values};
     else result.values = {std::get<ValueId>(given)};
   } else {
@@ -374,22 +403,27 @@ void SequenceOperator::get_element() {
     // A branch that a run does not take may ask for it: where it is of a known condition, it is not imported.
     refuse(ErrorKind::Shape, text("takes what optional '", proto_.input(0), "' has, but it is empty"));
   }
-  if (composite->kind == PortKind::OptionalSequence) return give(Composite{PortKind::Sequence, true, composite->values});
+  if (composite->kind == PortKind::OptionalSequence)
+    return give(Composite{PortKind::Sequence, true, composite->values});
   give(composite->values.at(0));
 }
 
 }  // namespace
 
 PortKind kind_of_type(const tc_onnx::TypeProto& type, const std::string& who) {
-  if (type.has_sequence_type() && type.sequence_type().elem_type().has_tensor_type()) return PortKind::Sequence;
+  if (type.has_sequence_type() && type.sequence_type().elem_type().has_tensor_type())
+    return PortKind::Sequence;
   if (type.has_optional_type()) {
     const tc_onnx::TypeProto& inner = type.optional_type().elem_type();
     if (inner.has_tensor_type()) return PortKind::Optional;
-    if (inner.has_sequence_type() && inner.sequence_type().elem_type().has_tensor_type()) return PortKind::OptionalSequence;
+    if (inner.has_sequence_type() && inner.sequence_type().elem_type().has_tensor_type())
+      return PortKind::OptionalSequence;
   }
   if (!type.has_tensor_type()) {
-    fail(ErrorKind::Unsupported, who, " is neither a tensor nor a sequence or an optional of tensors; maps, sparse tensors and nested sequences are "
-         "not supported");
+    fail(
+        ErrorKind::Unsupported, who,
+        " is neither a tensor nor a sequence or an optional of tensors; maps, sparse tensors and nested sequences are "
+        "not supported");
   }
   return PortKind::Tensor;
 }
@@ -402,14 +436,17 @@ const tc_onnx::TypeProto::Tensor& tensor_type_of(const tc_onnx::TypeProto& type)
 bool is_sequence_operator(const std::string& domain, const std::string& op_type, int opset) {
   if (!is_default_domain(domain)) return false;
   const auto& all = SequenceOperator::operators();
-  return std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.name == op_type && opset >= each.since; });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const auto& each) { return each.name == op_type && opset >= each.since; });
 }
 
-void import_sequence_operator(const tc_onnx::NodeProto& node, NameScope& scope, int depth, NodeImporter& importer) {
+void import_sequence_operator(const tc_onnx::NodeProto& node, NameScope& scope, int depth,
+                              NodeImporter& importer) {
   SequenceOperator(node, scope, depth, importer).run();
 }
 
-void require_forms(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options) {
+void require_forms(const tc_onnx::GraphProto& graph, const std::string& file_name,
+                   const ImportOptions& options) {
   std::vector<std::string> missing;
   std::string list;
   std::set<std::string> composites, constants;
@@ -425,26 +462,34 @@ void require_forms(const tc_onnx::GraphProto& graph, const std::string& file_nam
   }
   for (const auto& [name, form] : options.forms) {
     if (composites.count(name)) continue;
-    fail(ErrorKind::Shape, "shapes of tensors are given for '", name, "', which is neither a sequence nor an optional among the inputs of ", file_name);
+    fail(ErrorKind::Shape, "shapes of tensors are given for '", name,
+         "', which is neither a sequence nor an optional among the inputs of ", file_name);
   }
   if (missing.empty()) return;
-  throw NeedsForms(text("the structure of ", file_name, " depends on how many tensors of which shapes there are in its inputs ", list,
-                           "; give them with shapes={'", missing[0], "': [(…), …]}, None for an empty optional"), missing);
+  throw NeedsForms(text("the structure of ", file_name,
+                        " depends on how many tensors of which shapes there are in its inputs ", list,
+                        "; give them with shapes={'", missing[0], "': [(…), …]}, None for an empty optional"),
+                   missing);
 }
 
-Composite composite_input(Graph& graph, const tc_onnx::ValueInfoProto& input, const std::string& file_name, const ImportOptions& options) {
+Composite composite_input(Graph& graph, const tc_onnx::ValueInfoProto& input, const std::string& file_name,
+                          const ImportOptions& options) {
   const std::string who = text("input '", input.name(), "' of ", file_name);
   const PortKind kind = kind_of_type(input.type(), who);
   const InputForm form = form_of(input, kind, options).value();
   const DType dtype = dtype_of_onnx(tensor_type_of(input.type()).elem_type(), who);
   Composite result{kind, form.present || kind == PortKind::Sequence, {}};
   const int64_t count = static_cast<int64_t>(form.shapes.size());
-  if (count > kMostTensors) fail(ErrorKind::Unsupported, who, " is given ", count, " tensors; at most ", kMostTensors, " are supported");
+  if (count > kMostTensors)
+    fail(ErrorKind::Unsupported, who, " is given ", count, " tensors; at most ", kMostTensors,
+         " are supported");
   if (kind != PortKind::OptionalSequence && form.present != (kind == PortKind::Sequence || count == 1)) {
-    fail(ErrorKind::Shape, who, kind == PortKind::Sequence ? text(" is a sequence, which cannot be left out")
-                                                           : text(" is one tensor or none, but is given the shapes of ", count));
+    fail(ErrorKind::Shape, who,
+         kind == PortKind::Sequence ? text(" is a sequence, which cannot be left out")
+                                    : text(" is one tensor or none, but is given the shapes of ", count));
   }
-  // What the file declares of their shapes is not asked: writers of files put one shape for tensors of several.
+  // What the file declares of their shapes is not asked: writers of files put one shape for tensors of
+  // several.
   const std::vector<std::string> names = value_names({input.name(), kind, true, count});
   for (size_t i = 0; i < names.size(); ++i) {
     Shape shape;
@@ -460,7 +505,9 @@ Composite composite_input(Graph& graph, const tc_onnx::ValueInfoProto& input, co
       graph.symbols[symbol] = {1, kLargestSize};
       shape.push_back(Dim::symbol(symbol));
     }
-    if (shape.size() > 16) fail(ErrorKind::Shape, who, " is given a shape of ", shape.size(), " dimensions; at most 16 are allowed");
+    if (shape.size() > 16)
+      fail(ErrorKind::Shape, who, " is given a shape of ", shape.size(),
+           " dimensions; at most 16 are allowed");
     result.values.push_back(graph.fresh_value(names[i], dtype, shape));
     graph.inputs.push_back(result.values.back());
   }

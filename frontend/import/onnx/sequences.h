@@ -1,5 +1,5 @@
-// Sequences and optionals. They are resolved while importing: operators on them act on names (scope.h) and make nodes
-// only where tensors are split, joined or reshaped.
+// Sequences and optionals. They are resolved while importing: operators on them act on names (scope.h) and
+// make nodes only where tensors are split, joined or reshaped.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,22 @@ namespace tc {
 // Tensors of a sequence.
 constexpr int64_t kMostTensors = 4096;
 
-// What a port or an Optional of this type is; Unsupported error naming `who` for maps, sparse tensors and nested ones.
+// What a port or an Optional of this type is; Unsupported error naming `who` for maps, sparse tensors and
+// nested ones.
 PortKind kind_of_type(const tc_onnx::TypeProto& type, const std::string& who);
 // The type of its tensors.
 const tc_onnx::TypeProto::Tensor& tensor_type_of(const tc_onnx::TypeProto& type);
 
 // Operators on sequences and optionals, which need no row.
 bool is_sequence_operator(const std::string& domain, const std::string& op_type, int opset);
-void import_sequence_operator(const tc_onnx::NodeProto& node, NameScope& scope, int depth, NodeImporter& importer);
+void import_sequence_operator(const tc_onnx::NodeProto& node, NameScope& scope, int depth,
+                              NodeImporter& importer);
 
 // Throws NeedsForms with all inputs of the model that are no tensors and have no form in the options.
-void require_forms(const tc_onnx::GraphProto& graph, const std::string& file_name, const ImportOptions& options);
+void require_forms(const tc_onnx::GraphProto& graph, const std::string& file_name,
+                   const ImportOptions& options);
 // Makes inputs of the graph for what the form of this one has.
-Composite composite_input(Graph& graph, const tc_onnx::ValueInfoProto& input, const std::string& file_name, const ImportOptions& options);
+Composite composite_input(Graph& graph, const tc_onnx::ValueInfoProto& input, const std::string& file_name,
+                          const ImportOptions& options);
 
 }  // namespace tc

@@ -9,10 +9,12 @@
 namespace tc {
 namespace {
 
-constexpr int32_t kString = 8;     // of TensorProto.DataType
-const char* const kHostOperators[] = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "Equal", "Cast", "Concat", "Constant",
-                                      "Flatten", "Gather", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze", "Where"};
-constexpr const char* kImages = "ImageDecoder";   // which takes no strings
+constexpr int32_t kString = 8;  // of TensorProto.DataType
+const char* const kHostOperators[] = {
+    "StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "Equal",     "Cast",
+    "Concat",       "Constant",    "Flatten",          "Gather",         "Identity",  "Reshape",
+    "Shape",        "Size",        "Squeeze",          "Transpose",      "Unsqueeze", "Where"};
+constexpr const char* kImages = "ImageDecoder";  // which takes no strings
 const char* const kLearningOperators[] = {"ArrayFeatureExtractor", "LabelEncoder", "OneHotEncoder", "ZipMap"};
 
 const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, const std::string& name) {
@@ -34,7 +36,8 @@ Dim open_size(const tc_onnx::NodeProto& node, int output, size_t axis) {
   return Dim::symbol(text("_", name, "_", axis));
 }
 
-std::optional<Shape> broadcast(const tc_onnx::NodeProto& node, int output, const std::vector<std::optional<Shape>>& shapes) {
+std::optional<Shape> broadcast(const tc_onnx::NodeProto& node, int output,
+                               const std::vector<std::optional<Shape>>& shapes) {
   Shape result;
   for (const std::optional<Shape>& shape : shapes) {
     if (!shape) return std::nullopt;
@@ -55,7 +58,8 @@ std::optional<DType> label_type(const tc_onnx::NodeProto& node) {
   if (find_attribute(node, "values_floats")) return DType::F32;
   const tc_onnx::AttributeProto* values = find_attribute(node, "values_tensor");
   if (!values || values->t().data_type() == kString) return std::nullopt;
-  return dtype_of_onnx(values->t().data_type(), text("attribute 'values_tensor' of node '", node.name(), "'"));
+  return dtype_of_onnx(values->t().data_type(),
+                       text("attribute 'values_tensor' of node '", node.name(), "'"));
 }
 
 StringResult learning_result(const tc_onnx::NodeProto& node, const std::optional<Shape>& shape) {
@@ -64,7 +68,8 @@ StringResult learning_result(const tc_onnx::NodeProto& node, const std::optional
   if (node.op_type() == "ArrayFeatureExtractor") {
     StringResult result{std::nullopt, shape};
     if (result.shape && result.shape->size() == 1) result.shape->insert(result.shape->begin(), Dim(1));
-    if (result.shape && !result.shape->empty()) result.shape->back() = open_size(node, 0, result.shape->size() - 1);
+    if (result.shape && !result.shape->empty())
+      result.shape->back() = open_size(node, 0, result.shape->size() - 1);
     return result;
   }
   StringResult result{DType::F32, shape};
@@ -74,7 +79,8 @@ StringResult learning_result(const tc_onnx::NodeProto& node, const std::optional
 }
 
 // Shapes of the operators that are not elementwise.
-std::optional<Shape> moved_shape(const tc_onnx::NodeProto& node, int output, const std::vector<std::optional<Shape>>& shapes) {
+std::optional<Shape> moved_shape(const tc_onnx::NodeProto& node, int output,
+                                 const std::vector<std::optional<Shape>>& shapes) {
   const std::string& type = node.op_type();
   if (shapes.empty() || !shapes[0]) return std::nullopt;
   Shape shape = *shapes[0];
@@ -91,7 +97,8 @@ std::optional<Shape> moved_shape(const tc_onnx::NodeProto& node, int output, con
     return Shape{};
   } else if (type == "Flatten") {
     return Shape{open_size(node, output, 0), open_size(node, output, 1)};
-  } else if (type == "Reshape" || type == "Gather" || type == "Squeeze" || type == "Unsqueeze" || type == "Transpose") {
+  } else if (type == "Reshape" || type == "Gather" || type == "Squeeze" || type == "Unsqueeze" ||
+             type == "Transpose") {
     return std::nullopt;
   }
   return shape;
@@ -100,7 +107,9 @@ std::optional<Shape> moved_shape(const tc_onnx::NodeProto& node, int output, con
 }  // namespace
 
 bool is_host_operator(const tc_onnx::NodeProto& node) {
-  const auto known = [&](const auto& all) { return std::find(std::begin(all), std::end(all), node.op_type()) != std::end(all); };
+  const auto known = [&](const auto& all) {
+    return std::find(std::begin(all), std::end(all), node.op_type()) != std::end(all);
+  };
   if (node.domain() == "ai.onnx.ml") return known(kLearningOperators);
   return is_default_domain(node.domain()) && (node.op_type() == kImages || known(kHostOperators));
 }
@@ -112,10 +121,14 @@ std::string host_operators() {
   return list;
 }
 
-StringResult result_of(const tc_onnx::NodeProto& node, int output, const std::vector<std::optional<Shape>>& shapes) {
+StringResult result_of(const tc_onnx::NodeProto& node, int output,
+                       const std::vector<std::optional<Shape>>& shapes) {
   const std::string& type = node.op_type();
-  if (!is_default_domain(node.domain())) return learning_result(node, shapes.empty() ? std::nullopt : shapes[0]);
-  if (type == kImages) return {DType::U8, Shape{open_size(node, output, 0), open_size(node, output, 1), Dim(gives_grey(node) ? 1 : 3)}};
+  if (!is_default_domain(node.domain()))
+    return learning_result(node, shapes.empty() ? std::nullopt : shapes[0]);
+  if (type == kImages)
+    return {DType::U8,
+            Shape{open_size(node, output, 0), open_size(node, output, 1), Dim(gives_grey(node) ? 1 : 3)}};
   if (type == "StringConcat" || type == "Where") return {std::nullopt, broadcast(node, output, shapes)};
   if (type == "Equal") return {DType::Bool, broadcast(node, output, shapes)};
   const std::optional<Shape> shape = moved_shape(node, output, shapes);
@@ -124,7 +137,9 @@ StringResult result_of(const tc_onnx::NodeProto& node, int output, const std::ve
   if (type == "Cast") {
     const tc_onnx::AttributeProto* to = find_attribute(node, "to");
     if (!to || to->i() == kString) return {std::nullopt, shape};
-    return {dtype_of_onnx(static_cast<int32_t>(std::clamp<int64_t>(to->i(), 0, 1 << 20)), text("attribute 'to' of node '", node.name(), "'")), shape};
+    return {dtype_of_onnx(static_cast<int32_t>(std::clamp<int64_t>(to->i(), 0, 1 << 20)),
+                          text("attribute 'to' of node '", node.name(), "'")),
+            shape};
   }
   return {std::nullopt, shape};
 }

@@ -13,13 +13,14 @@ namespace tc {
 
 // Whether the host has the operator of this node (frontend/tc/host_operators.py).
 bool is_host_operator(const tc_onnx::NodeProto& node);
-std::string host_operators();      // "StringConcat, …"
+std::string host_operators();  // "StringConcat, …"
 
 struct StringResult {
-  std::optional<DType> dtype;      // nothing: strings
-  std::optional<Shape> shape;      // nothing where even the number of dimensions is open
+  std::optional<DType> dtype;  // nothing: strings
+  std::optional<Shape> shape;  // nothing where even the number of dimensions is open
 };
 // The node's output, whose inputs have these shapes.
-StringResult result_of(const tc_onnx::NodeProto& node, int output, const std::vector<std::optional<Shape>>& shapes);
+StringResult result_of(const tc_onnx::NodeProto& node, int output,
+                       const std::vector<std::optional<Shape>>& shapes);
 
 }  // namespace tc

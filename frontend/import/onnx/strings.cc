@@ -13,7 +13,7 @@
 namespace tc {
 namespace {
 
-constexpr int32_t kString = 8;     // of TensorProto.DataType
+constexpr int32_t kString = 8;  // of TensorProto.DataType
 constexpr const char* kLearning = "ai.onnx.ml";
 
 bool of_strings(const tc_onnx::TypeProto& type) {
@@ -25,7 +25,8 @@ bool of_strings(const tc_onnx::TypeProto& type) {
 // A sequence of maps; onnx.proto has no field for these, so that they are what is none of the others.
 bool of_maps(const tc_onnx::TypeProto& type) {
   const tc_onnx::TypeProto& each = type.sequence_type().elem_type();
-  return type.has_sequence_type() && !each.has_tensor_type() && !each.has_sequence_type() && !each.has_optional_type();
+  return type.has_sequence_type() && !each.has_tensor_type() && !each.has_sequence_type() &&
+         !each.has_optional_type();
 }
 
 const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, const std::string& name) {
@@ -40,25 +41,31 @@ bool is_string_tensor(const tc_onnx::NodeProto& node, const std::string& attribu
   return found && found->has_t() && found->t().data_type() == kString;
 }
 
-bool decodes_images(const tc_onnx::NodeProto& node) { return is_default_domain(node.domain()) && node.op_type() == "ImageDecoder"; }
+bool decodes_images(const tc_onnx::NodeProto& node) {
+  return is_default_domain(node.domain()) && node.op_type() == "ImageDecoder";
+}
 
 // Whether a node works on strings, or gives maps, whatever its inputs are, or decodes images.
 bool is_of_strings(const tc_onnx::NodeProto& node) {
-  static const std::set<std::string> all = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"};
+  static const std::set<std::string> all = {"StringConcat", "StringSplit", "StringNormalizer",
+                                            "RegexFullMatch"};
   const std::string& type = node.op_type();
   if (node.domain() == kLearning) {
     if (type == "ZipMap" || gives_class_names(node)) return true;
     if (type != "LabelEncoder") return false;
-    return find_attribute(node, "keys_strings") || find_attribute(node, "values_strings") || is_string_tensor(node, "keys_tensor") ||
-           is_string_tensor(node, "values_tensor");
+    return find_attribute(node, "keys_strings") || find_attribute(node, "values_strings") ||
+           is_string_tensor(node, "keys_tensor") || is_string_tensor(node, "values_tensor");
   }
   if (!is_default_domain(node.domain())) return false;
   if (decodes_images(node)) return true;
-  if (type == "Constant" && (find_attribute(node, "value_string") || find_attribute(node, "value_strings"))) return true;
+  if (type == "Constant" && (find_attribute(node, "value_string") || find_attribute(node, "value_strings")))
+    return true;
   const tc_onnx::AttributeProto* to = find_attribute(node, "to");
   if (type == "Cast" && to && to->i() == kString) return true;
   const auto& attributes = node.attribute();
-  return all.count(type) || std::any_of(attributes.begin(), attributes.end(), [](const auto& each) { return each.has_t() && each.t().data_type() == kString; });
+  return all.count(type) || std::any_of(attributes.begin(), attributes.end(), [](const auto& each) {
+           return each.has_t() && each.t().data_type() == kString;
+         });
 }
 
 // What the graph does first that no compiled code does, and where, or nothing.
@@ -70,7 +77,9 @@ std::string first_strings(const tc_onnx::GraphProto& graph) {
     if (tensor.data_type() == kString) return text("works on strings (tensor '", tensor.name(), "')");
   }
   for (const auto& node : graph.node()) {
-    if (is_of_strings(node)) return text(decodes_images(node) ? "decodes images (node '" : "works on strings (node '", node_name(node), "')");
+    if (is_of_strings(node))
+      return text(decodes_images(node) ? "decodes images (node '" : "works on strings (node '",
+                  node_name(node), "')");
     for (const auto& attribute : node.attribute()) {
       const std::string inside = attribute.has_g() ? first_strings(attribute.g()) : "";
       if (!inside.empty()) return inside;
@@ -99,13 +108,15 @@ std::vector<std::string> reads_of(const tc_onnx::NodeProto& node) {
 }
 
 void check_text(const std::string& bytes, const std::string& where) {
-  if (!is_utf8(bytes)) fail(ErrorKind::Model, where, " holds the string '", bytes.substr(0, 64), "', which is not UTF-8");
+  if (!is_utf8(bytes))
+    fail(ErrorKind::Model, where, " holds the string '", bytes.substr(0, 64), "', which is not UTF-8");
 }
 
 Strings read_strings(const tc_onnx::TensorProto& proto, const std::string& where) {
   Strings result;
   result.shape.assign(proto.dims().begin(), proto.dims().end());
-  if (result.shape.size() > 16) fail(ErrorKind::Model, where, " has ", result.shape.size(), " dimensions; at most 16 are allowed");
+  if (result.shape.size() > 16)
+    fail(ErrorKind::Model, where, " has ", result.shape.size(), " dimensions; at most 16 are allowed");
   int64_t count = 0;
   try {
     count = checked_count(result.shape);
@@ -113,7 +124,8 @@ Strings read_strings(const tc_onnx::TensorProto& proto, const std::string& where
     fail(ErrorKind::Model, where, ": ", error.what());
   }
   if (count != proto.string_data_size()) {
-    fail(ErrorKind::Model, where, ": its shape needs ", count, " elements but string_data holds ", proto.string_data_size());
+    fail(ErrorKind::Model, where, ": its shape needs ", count, " elements but string_data holds ",
+         proto.string_data_size());
   }
   for (const std::string& each : proto.string_data()) {
     check_text(each, where);
@@ -125,8 +137,13 @@ Strings read_strings(const tc_onnx::TensorProto& proto, const std::string& where
 class Split {
  public:
   Split(const Source& source, const ImportOptions& options)
-      : source_(source), options_(options), model_(numbered_model(source)), graph_(model_.graph()),
-        opsets_(opsets_of(model_.opset_import())), shapes_(graph_, source.name, options) {}
+      : source_(source),
+        folders_(source.folder),
+        options_(options),
+        model_(numbered_model(source)),
+        graph_(model_.graph()),
+        opsets_(opsets_of(model_.opset_import())),
+        shapes_(graph_, source.name, options) {}
 
   HostProgram run() {
     program_.model = graph_.name();
@@ -143,7 +160,7 @@ class Split {
 
  private:
   static tc_onnx::ModelProto numbered_model(const Source& source) {
-    tc_onnx::ModelProto model = parse_model_file(source.bytes, source.name);
+    tc_onnx::ModelProto model = parse_model_file(source.bytes, source.name, source.known_files);
     number_class_names(*model.mutable_graph());
     return model;
   }
@@ -153,7 +170,7 @@ class Split {
   struct Known {
     bool strings = false;
     Side side = Side::Host;
-    std::optional<DType> dtype;            // of numbers that the program computes
+    std::optional<DType> dtype;  // of numbers that the program computes
     std::optional<Shape> shape;
   };
 
@@ -186,12 +203,14 @@ class Split {
     check_text(info.name(), where);
     if (what == "output" && of_maps(info.type())) return {info.name(), std::nullopt, std::nullopt, true};
     if (!info.type().has_tensor_type()) {
-      fail(ErrorKind::Unsupported, where, " is no tensor, and the model has strings; sequences and optionals are not supported beside them");
+      fail(ErrorKind::Unsupported, where,
+           " is no tensor, and the model has strings; sequences and optionals are not supported beside them");
     }
     HostPort port{info.name(), std::nullopt, shapes_.declared(info)};
     const auto given = options_.input_shapes.find(info.name());
     if (!port.shape && given != options_.input_shapes.end()) port.shape = shape_of(given->second);
-    if (info.type().tensor_type().elem_type() != kString) port.dtype = dtype_of_onnx(info.type().tensor_type().elem_type(), where);
+    if (info.type().tensor_type().elem_type() != kString)
+      port.dtype = dtype_of_onnx(info.type().tensor_type().elem_type(), where);
     return port;
   }
 
@@ -202,7 +221,8 @@ class Split {
       if (constants.count(input.name())) continue;
       program_.inputs.push_back(port_of(input, "input"));
       inputs_[input.name()] = &input;
-      define(input.name(), {!program_.inputs.back().dtype, Side::Host, program_.inputs.back().dtype, program_.inputs.back().shape});
+      define(input.name(), {!program_.inputs.back().dtype, Side::Host, program_.inputs.back().dtype,
+                            program_.inputs.back().shape});
     }
     for (const auto& output : graph_.output()) program_.outputs.push_back(port_of(output, "output"));
   }
@@ -219,11 +239,13 @@ class Split {
     for (const auto& attribute : node.attribute()) {
       const std::string inside = attribute.has_g() ? first_strings(attribute.g()) : "";
       if (inside.empty()) continue;
-      fail(ErrorKind::Unsupported, who(node), " has a subgraph that ", inside, ", which is supported outside of subgraphs only");
+      fail(ErrorKind::Unsupported, who(node), " has a subgraph that ", inside,
+           ", which is supported outside of subgraphs only");
     }
     if (strings) return place_on_host(node, host);
     if (after) {
-      fail(ErrorKind::Unsupported, who(node), " reads what is computed from strings that a compiled part gives; "
+      fail(ErrorKind::Unsupported, who(node),
+           " reads what is computed from strings that a compiled part gives; "
            "operators on strings run before everything that is compiled or after it");
     }
     const bool constant = is_default_domain(node.domain()) && node.op_type() == "Constant";
@@ -235,18 +257,26 @@ class Split {
   }
 
   void place_on_host(const tc_onnx::NodeProto& node, bool host) {
-    HostNode made{node.op_type(), who(node), opset_of(node), {node.input().begin(), node.input().end()},
-                  {node.output().begin(), node.output().end()}, {}, std::nullopt};
+    HostNode made{node.op_type(),
+                  who(node),
+                  opset_of(node),
+                  {node.input().begin(), node.input().end()},
+                  {node.output().begin(), node.output().end()},
+                  {},
+                  std::nullopt};
     if (!is_host_operator(node)) {
       fail(ErrorKind::Unsupported, made.who, " works on strings; on these there are ", host_operators());
     }
-    for (const auto& attribute : node.attribute()) made.attributes[attribute.name()] = value_of(attribute, made.who);
+    for (const auto& attribute : node.attribute())
+      made.attributes[attribute.name()] = value_of(attribute, made.who);
     if (node.op_type() == "Constant") return define_constant(node, made);
     std::vector<std::optional<Shape>> shapes;
     for (const std::string& name : node.input()) {
       need_constant(name);
       const Known* known = find(name);
-      if (!known && !name.empty()) fail(ErrorKind::Model, made.who, " reads tensor '", name, "', which no earlier node, input or initializer defines");
+      if (!known && !name.empty())
+        fail(ErrorKind::Model, made.who, " reads tensor '", name,
+             "', which no earlier node, input or initializer defines");
       shapes.push_back(known ? known->shape : std::nullopt);
     }
     for (int i = 0; i < node.output_size(); ++i) {
@@ -259,12 +289,14 @@ class Split {
   }
 
   void define_constant(const tc_onnx::NodeProto& node, const HostNode& made) {
-    if (made.attributes.size() != 1 || node.output_size() != 1) fail(ErrorKind::Model, made.who, " must have one value and one output");
+    if (made.attributes.size() != 1 || node.output_size() != 1)
+      fail(ErrorKind::Model, made.who, " must have one value and one output");
     const HostAttribute& value = made.attributes.begin()->second;
     Strings strings;
     if (const auto* one = std::get_if<std::string>(&value)) strings.values = {*one};
     else if (const auto* all = std::get_if<Strings>(&value)) strings = *all;
-    else if (const auto* list = std::get_if<std::vector<std::string>>(&value)) strings = {{static_cast<int64_t>(list->size())}, *list};
+    else if (const auto* list = std::get_if<std::vector<std::string>>(&value))
+      strings = {{static_cast<int64_t>(list->size())}, *list};
     else fail(ErrorKind::Model, made.who, " must have one value and one output");
     define(node.output(0), {true, Side::Host, std::nullopt, shape_of(strings.shape)});
     program_.constants[node.output(0)] = std::move(strings);
@@ -283,8 +315,10 @@ class Split {
         return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
       case Type::TENSOR:
         if (attribute.t().data_type() == kString) return read_strings(attribute.t(), where);
-        return read_tensor(attribute.t(), source_.folder, source_.name);
-      default: fail(ErrorKind::Unsupported, where, ": attribute '", attribute.name(), "' has a kind that is not supported");
+        return read_tensor(attribute.t(), folders_, source_.name);
+      default:
+        fail(ErrorKind::Unsupported, where, ": attribute '", attribute.name(),
+             "' has a kind that is not supported");
     }
   }
 
@@ -294,8 +328,9 @@ class Split {
     const auto tensor = initializers_.find(name);
     if (tensor != initializers_.end()) {
       const tc_onnx::TensorProto& proto = *tensor->second;
-      if (proto.data_type() == kString) program_.constants[name] = read_strings(proto, text("tensor '", name, "' of ", source_.name));
-      else program_.constants[name] = read_tensor(proto, source_.folder, source_.name);
+      if (proto.data_type() == kString)
+        program_.constants[name] = read_strings(proto, text("tensor '", name, "' of ", source_.name));
+      else program_.constants[name] = read_tensor(proto, folders_, source_.name);
       return;
     }
     const auto node = constants_.find(name);
@@ -303,9 +338,13 @@ class Split {
     for (const auto& attribute : node->second->attribute()) {
       const HostAttribute value = value_of(attribute, who(*node->second));
       if (const auto* data = std::get_if<TensorPtr>(&value)) program_.constants[name] = *data;
-      else if (const auto* one = std::get_if<int64_t>(&value)) program_.constants[name] = integers({}, {*one});
-      else if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) program_.constants[name] = integers({static_cast<int64_t>(list->size())}, *list);
-      else fail(ErrorKind::Unsupported, who(*node->second), ": attribute '", attribute.name(), "' has a kind that is not supported");
+      else if (const auto* one = std::get_if<int64_t>(&value))
+        program_.constants[name] = integers({}, {*one});
+      else if (const auto* list = std::get_if<std::vector<int64_t>>(&value))
+        program_.constants[name] = integers({static_cast<int64_t>(list->size())}, *list);
+      else
+        fail(ErrorKind::Unsupported, who(*node->second), ": attribute '", attribute.name(),
+             "' has a kind that is not supported");
     }
   }
 
@@ -318,7 +357,9 @@ class Split {
   void give_outputs() {
     for (const HostPort& port : program_.outputs) {
       const Known* known = find(port.name);
-      if (!known) fail(ErrorKind::Model, "'", source_.name, "': output '", port.name, "' reads tensor '", port.name, "', which no earlier node, input or initializer defines");
+      if (!known)
+        fail(ErrorKind::Model, "'", source_.name, "': output '", port.name, "' reads tensor '", port.name,
+             "', which no earlier node, input or initializer defines");
       need_constant(port.name);
       if (known->side == Side::Compiled) wanted_.push_back(port.name);
     }
@@ -330,7 +371,8 @@ class Split {
     }
   }
 
-  // The model without what the program does: numbers that it computes are inputs, and what it reads are outputs.
+  // The model without what the program does: numbers that it computes are inputs, and what it reads are
+  // outputs.
   void make_rest() {
     if (wanted_.empty()) return;
     tc_onnx::GraphProto rest;
@@ -352,7 +394,8 @@ class Split {
     }
     model_.mutable_graph()->Swap(&rest);
     Source source{"", source_.name, source_.folder, nullptr};
-    if (!model_.SerializeToString(&source.bytes)) fail(ErrorKind::Unsupported, "'", source_.name, "' has strings and more than 2 GB of constants");
+    if (!model_.SerializeToString(&source.bytes))
+      fail(ErrorKind::Unsupported, "'", source_.name, "' has strings and more than 2 GB of constants");
     program_.rest = std::move(source);
   }
 
@@ -370,7 +413,8 @@ class Split {
     if (!made_.count(name)) return;
     const Known& known = *find(name);
     if (!known.shape || !known.dtype) {
-      fail(ErrorKind::Unsupported, "tensor '", name, "' of ", source_.name, " is computed from strings, and its ", known.dtype ? "number of dimensions" : "type",
+      fail(ErrorKind::Unsupported, "tensor '", name, "' of ", source_.name,
+           " is computed from strings, and its ", known.dtype ? "number of dimensions" : "type",
            " is not known, for which the rest would be compiled");
     }
     tc_onnx::ValueInfoProto& info = *rest.add_input();
@@ -385,6 +429,7 @@ class Split {
   }
 
   const Source& source_;
+  const DataFolders folders_;
   const ImportOptions& options_;
   tc_onnx::ModelProto model_;
   const tc_onnx::GraphProto& graph_;
@@ -394,23 +439,27 @@ class Split {
   std::map<std::string, Known> known_;
   std::map<std::string, const tc_onnx::TensorProto*> initializers_;
   std::map<std::string, const tc_onnx::ValueInfoProto*> inputs_;
-  std::map<std::string, const tc_onnx::NodeProto*> constants_;   // of numbers
-  std::set<std::string> made_;                                   // what the program computes
+  std::map<std::string, const tc_onnx::NodeProto*> constants_;  // of numbers
+  std::set<std::string> made_;                                  // what the program computes
   std::vector<const tc_onnx::NodeProto*> compiled_;
-  std::vector<std::string> wanted_;                              // what is compiled has to give
+  std::vector<std::string> wanted_;  // what is compiled has to give
 };
 
 }  // namespace
 
 HasStrings::HasStrings(const std::string& file_name, const std::string& what)
-    : Error(ErrorKind::Unsupported, text("'", file_name, "' ", what, ", which no compiled code does; tc.compile makes a "
-                                         "module that runs such operators in Python, before what is compiled and after it")) {}
+    : Error(ErrorKind::Unsupported,
+            text("'", file_name, "' ", what,
+                 ", which no compiled code does; tc.compile makes a "
+                 "module that runs such operators in Python, before what is compiled and after it")) {}
 
 void refuse_strings(const tc_onnx::GraphProto& graph, const std::string& file_name) {
   const std::string what = first_strings(graph);
   if (!what.empty()) throw HasStrings(file_name, what);
 }
 
-HostProgram split_strings(const Source& source, const ImportOptions& options) { return Split(source, options).run(); }
+HostProgram split_strings(const Source& source, const ImportOptions& options) {
+  return Split(source, options).run();
+}
 
 }  // namespace tc

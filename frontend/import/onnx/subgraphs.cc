@@ -62,7 +62,9 @@ class Subgraphs {
       }
       captured_.insert(captured_.end(), here.begin(), here.end());
       if (node_.attributes.count("then_branch")) {
-        require_same_forms(node_, *scope_.graph, {*std::get<GraphPtr>(node_.attributes.at("then_branch")), forms_}, {*body, inner.forms});
+        require_same_forms(node_, *scope_.graph,
+                           {*std::get<GraphPtr>(node_.attributes.at("then_branch")), forms_},
+                           {*body, inner.forms});
       }
       node_.attributes[name] = body;
       forms_ = inner.forms;
@@ -72,8 +74,8 @@ class Subgraphs {
     node_.attributes[impossible[0]] = poison_like(*std::get<GraphPtr>(node_.attributes.at(other)), *refusal);
   }
 
-  // The body of a Loop, or of a Scan. States whose sizes differ between iterations have symbols in their place, which the
-  // body computes from further states: it is imported until no more are found.
+  // The body of a Loop, or of a Scan. States whose sizes differ between iterations have symbols in their
+  // place, which the body computes from further states: it is imported until no more are found.
   void import_body(const std::string& name, const tc_onnx::GraphProto& proto) {
     std::vector<FormalInput> formal = formal_inputs();
     for (int round = 0;; ++round) {
@@ -90,7 +92,8 @@ class Subgraphs {
     }
   }
 
-  // Formal inputs of the body for the sizes that change, each bound to its symbol; the inputs' shapes take the symbols.
+  // Formal inputs of the body for the sizes that change, each bound to its symbol; the inputs' shapes take
+  // the symbols.
   std::vector<ValueId> carry_sizes(Graph& body, std::vector<FormalInput>& formal) const {
     std::vector<ValueId> result;
     for (const auto& [state, axis] : changing_) {
@@ -105,7 +108,8 @@ class Subgraphs {
   // Notes the axes of states whose sizes an iteration changes; false where there are no new ones.
   bool find_changes(const Graph& body, const std::vector<FormalInput>& formal) {
     const size_t before = changing_.size();
-    for (size_t state = 0; state + kLoopOperands < formal.size() && state + 1 < body.outputs.size(); ++state) {
+    for (size_t state = 0; state + kLoopOperands < formal.size() && state + 1 < body.outputs.size();
+         ++state) {
       const Shape &given = formal[state + kLoopOperands].shape, &next = *body[body.outputs[state + 1]].shape;
       for (size_t axis = 0; given.size() == next.size() && axis < given.size(); ++axis) {
         if (given[axis] != next[axis]) changing_.emplace(state, axis);
@@ -124,12 +128,15 @@ class Subgraphs {
     }
     if (loop) {
       result = {{DType::I64, {}}, {DType::Bool, {}}};
-      for (size_t i = kLoopOperands; i < node_.inputs.size(); ++i) result.push_back({graph[node_.inputs[i]].dtype, *graph[node_.inputs[i]].shape});
+      for (size_t i = kLoopOperands; i < node_.inputs.size(); ++i)
+        result.push_back({graph[node_.inputs[i]].dtype, *graph[node_.inputs[i]].shape});
       return result;
     }
     const auto found = node_.attributes.find("num_scan_inputs");
-    if (found == node_.attributes.end()) fail(ErrorKind::Model, node_.origin.str(), " lacks attribute 'num_scan_inputs'");
-    const size_t scans = static_cast<size_t>(std::clamp<int64_t>(unchecked_attribute<int64_t>(node_, "num_scan_inputs"), 0, 1 << 20));
+    if (found == node_.attributes.end())
+      fail(ErrorKind::Model, node_.origin.str(), " lacks attribute 'num_scan_inputs'");
+    const size_t scans = static_cast<size_t>(
+        std::clamp<int64_t>(unchecked_attribute<int64_t>(node_, "num_scan_inputs"), 0, 1 << 20));
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       FormalInput formal{graph[node_.inputs[i]].dtype, *graph[node_.inputs[i]].shape};
       if (i + scans >= node_.inputs.size() && !formal.shape.empty()) formal.shape.erase(formal.shape.begin());
@@ -154,15 +161,17 @@ class Subgraphs {
   int depth_;
   NodeImporter& importer_;
   std::map<std::string, const tc_onnx::GraphProto*> graphs_;
-  std::set<std::pair<size_t, size_t>> changing_;   // states, and axes of them
+  std::set<std::pair<size_t, size_t>> changing_;  // states, and axes of them
   std::vector<ValueId> captured_;
   std::vector<OutputForm> forms_;
 };
 
 }  // namespace
 
-bool inline_branch(const tc_onnx::NodeProto& proto, const Node& node, NameScope& scope, int depth, NodeImporter& importer) {
-  if (node.op->traits.control != Control::Branch || node.inputs.empty() || node.inputs[0] == kNoValue) return false;
+bool inline_branch(const tc_onnx::NodeProto& proto, const Node& node, NameScope& scope, int depth,
+                   NodeImporter& importer) {
+  if (node.op->traits.control != Control::Branch || node.inputs.empty() || node.inputs[0] == kNoValue)
+    return false;
   const Value& value = (*scope.graph)[node.inputs[0]];
   std::optional<bool> condition;
   if (value.constant && value.constant->count() == 1) condition = value.constant->as_int(0) != 0;
@@ -176,14 +185,16 @@ bool inline_branch(const tc_onnx::NodeProto& proto, const Node& node, NameScope&
     NameScope inner{scope.graph, &scope, {}, nullptr, scope.opsets, scope.function_attributes};
     importer.import_inline(body, inner, depth + 1);
     for (int i = 0; i < body.output_size() && i < proto.output_size(); ++i) {
-      importer.define(proto.output(i), binding_of(importer, body.output(i).name(), inner, node.origin.str()), scope);
+      importer.define(proto.output(i), binding_of(importer, body.output(i).name(), inner, node.origin.str()),
+                      scope);
     }
     return true;
   }
   fail(ErrorKind::Model, node.origin.str(), " lacks a branch");
 }
 
-std::vector<OutputForm> import_subgraphs(const tc_onnx::NodeProto& proto, Node& node, NameScope& scope, int depth, NodeImporter& importer) {
+std::vector<OutputForm> import_subgraphs(const tc_onnx::NodeProto& proto, Node& node, NameScope& scope,
+                                         int depth, NodeImporter& importer) {
   return Subgraphs(proto, node, scope, depth, importer).run();
 }
 

@@ -10,12 +10,74 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string_view>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
+#include "frontend/import/onnx/model_file.h"
 #include "ir/error.h"
+#include "ir/held_constants.h"
 
 namespace tc {
+
+// What was read for one model. Tensors that nobody holds any more are read again.
+class ReadTensors {
+ public:
+  // Where bytes lie: the file by device and number, and the place in it.
+  using Place = std::tuple<uint64_t, uint64_t, int64_t>;
+
+  // A range that is to be read of a file of so many bytes; false where that is too much of the files' bytes.
+  bool may_read(const Place& place, int64_t bytes, int64_t file_bytes) {
+    if (files_.emplace(std::get<0>(place), std::get<1>(place)).second) {
+      files_bytes_ += file_bytes;
+      note_bytes_read(file_bytes);
+    }
+    read_bytes_ += bytes;
+    return read_bytes_ <= kLeastRead + 2 * files_bytes_;
+  }
+
+  TensorPtr at(const Place& place, const Tensor& like) const {
+    const auto found = by_place_.find({place, like.dtype, like.shape});
+    return found == by_place_.end() ? nullptr : found->second.lock();
+  }
+
+  void note(const Place& place, const TensorPtr& tensor) {
+    by_place_[{place, tensor->dtype, tensor->shape}] = tensor;
+  }
+
+  // The tensor, or an equal one that was read before. A file has `bytes` of it.
+  TensorPtr one_of_equals(TensorPtr tensor, int64_t bytes, const std::string& name) {
+    const std::string_view content(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
+    if (content.size() < kSmall) return tensor;
+    std::weak_ptr<const Tensor>& known = by_hash_[std::hash<std::string_view>()(content)];
+    const TensorPtr before = known.lock();
+    if (before && before->dtype == tensor->dtype && before->shape == tensor->shape &&
+        before->bytes == tensor->bytes)
+      return before;
+    // Numbers of fewer bits than they are kept in.
+    note_bytes_read(static_cast<int64_t>(content.size()) - bytes);
+    tensor = held(std::move(tensor), name);
+    known = tensor;
+    return tensor;
+  }
+
+ private:
+  static constexpr int64_t kLeastRead = 64 << 20;
+  static constexpr size_t kSmall = 4096;
+
+  std::set<std::pair<uint64_t, uint64_t>> files_;
+  int64_t files_bytes_ = 0, read_bytes_ = 0;
+  std::map<std::tuple<Place, DType, std::vector<int64_t>>, std::weak_ptr<const Tensor>> by_place_;
+  std::unordered_map<size_t, std::weak_ptr<const Tensor>> by_hash_;
+};
+
+DataFolders::DataFolders(std::string folder, std::vector<std::string> others)
+    : model(std::move(folder)), more(std::move(others)), read(std::make_shared<ReadTensors>()) {}
+
 namespace {
 
 constexpr int kLargestRank = 16;
@@ -49,14 +111,17 @@ int64_t parse_size(const std::string& text_value, const std::string& where) {
 // External data of one tensor being found.
 class DataFile {
  public:
-  DataFile(FileDescriptor& file, const DataFolders& folders, const std::string& location, const std::string& where)
+  DataFile(FileDescriptor& file, const DataFolders& folders, const std::string& location,
+           const std::string& where)
       : file_(file), folders_(folders), location_(location), where_(where) {}
 
   void open_it() {
-    if (folders_.model.empty()) refuse("cannot be found, because the model was given as bytes, without a folder");
+    if (folders_.model.empty())
+      refuse("cannot be found, because the model was given as bytes, without a folder");
     if (location_.empty() || location_[0] == '/') refuse("is not a relative path");
     const int failed = open_below(folders_.model, location_);
-    // A link, or a component behind one: what the path leads to has to be in one of the folders that are allowed.
+    // A link, or a component behind one: what the path leads to has to be in one of the folders that are
+    // allowed.
     if (failed == ELOOP || failed == ENOTDIR) open_linked();
     else if (failed != 0) refuse("cannot be opened");
     struct stat info;
@@ -66,7 +131,8 @@ class DataFile {
 
  private:
   [[noreturn]] void refuse(const std::string& why) const {
-    fail(ErrorKind::Model, where_, ": its external data '", location_, "' ", why, "; external data must be a plain file inside the model's folder");
+    fail(ErrorKind::Model, where_, ": its external data '", location_, "' ", why,
+         "; external data must be a plain file inside the model's folder");
   }
 
   // Component by component, following no link; gives back the error's number, 0 where it is open.
@@ -91,7 +157,8 @@ class DataFile {
 
   void open_linked() {
     std::error_code code;
-    const std::filesystem::path target = std::filesystem::canonical(std::filesystem::path(folders_.model) / location_, code);
+    const std::filesystem::path target =
+        std::filesystem::canonical(std::filesystem::path(folders_.model) / location_, code);
     if (code) refuse("goes through a symbolic link to nothing that can be opened");
     for (const std::filesystem::path& folder : allowed()) {
       const auto [rest, part] = std::mismatch(folder.begin(), folder.end(), target.begin(), target.end());
@@ -101,7 +168,8 @@ class DataFile {
       if (failed != 0) refuse("cannot be opened");
       return;
     }
-    refuse("goes through a symbolic link to a file outside of the folders that may hold it (data_folders names more)");
+    refuse(
+        "goes through a symbolic link to a file outside of the folders that may hold it (data_folders names more)");
   }
 
   // Folders into which links may lead, as they are without links themselves.
@@ -120,7 +188,9 @@ class DataFile {
     result.push_back(model);
     for (std::filesystem::path inner = model; inner.has_relative_path(); inner = inner.parent_path()) {
       const std::filesystem::path snapshots = inner.parent_path(), blobs = snapshots.parent_path() / "blobs";
-      if (snapshots.filename() != "snapshots" || !std::filesystem::is_directory(blobs, code) || std::filesystem::is_symlink(blobs, code)) continue;
+      if (snapshots.filename() != "snapshots" || !std::filesystem::is_directory(blobs, code) ||
+          std::filesystem::is_symlink(blobs, code))
+        continue;
       result.push_back(blobs);
       break;
     }
@@ -137,11 +207,20 @@ class DataFile {
 bool is_lfs_pointer(const FileDescriptor& file) {
   constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
   char begin[kBegin.size()];
-  return pread(file.get(), begin, sizeof begin, 0) == static_cast<ssize_t>(sizeof begin) && std::string_view(begin, sizeof begin) == kBegin;
+  return pread(file.get(), begin, sizeof begin, 0) == static_cast<ssize_t>(sizeof begin) &&
+         std::string_view(begin, sizeof begin) == kBegin;
 }
 
-void read_external(const tc_onnx::TensorProto& proto, const DataFolders& folders, const std::string& where,
-                   int64_t needed, std::vector<uint8_t>& bytes) {
+// Of a tensor in a file, where elements of fewer than 8 bits share bytes.
+int64_t bytes_stored(const Tensor& tensor) {
+  const int64_t count = checked_count(tensor.shape), bits = bits_of(tensor.dtype);
+  return bits < 8 ? (count * bits + 7) / 8 : count * size_of(tensor.dtype);
+}
+
+// Fills the tensor, which has its type and shape, and notes in `place` where its bytes lie; gives back the
+// same tensor where it was read before.
+TensorPtr read_external(const tc_onnx::TensorProto& proto, const DataFolders& folders,
+                        const std::string& where, Tensor& tensor, ReadTensors::Place& place) {
   std::string location;
   int64_t offset = 0, length = -1;
   for (const auto& entry : proto.external_data()) {
@@ -149,6 +228,7 @@ void read_external(const tc_onnx::TensorProto& proto, const DataFolders& folders
     if (entry.key() == "offset") offset = parse_size(entry.value(), where);
     if (entry.key() == "length") length = parse_size(entry.value(), where);
   }
+  const int64_t needed = bytes_stored(tensor);
   if (length >= 0 && length != needed) {
     fail(ErrorKind::Model, where, ": its shape needs ", needed, " bytes but its external data has ", length);
   }
@@ -157,18 +237,30 @@ void read_external(const tc_onnx::TensorProto& proto, const DataFolders& folders
   struct stat info;
   fstat(file.get(), &info);
   if (is_lfs_pointer(file))
-    fail(ErrorKind::Model, where, ": its external data '", location, "' is a pointer of Git LFS, not the data; fetch it with `git lfs pull`");
+    fail(ErrorKind::Model, where, ": its external data '", location,
+         "' is a pointer of Git LFS, not the data; fetch it with `git lfs pull`");
   if (offset > info.st_size || needed > info.st_size - offset) {
-    fail(ErrorKind::Model, where, ": its external data '", location, "' has ", info.st_size,
-         " bytes; ", needed, " at offset ", offset, " are needed");
+    fail(ErrorKind::Model, where, ": its external data '", location, "' has ", info.st_size, " bytes; ",
+         needed, " at offset ", offset, " are needed");
   }
+  place = {info.st_dev, info.st_ino, offset};
+  if (TensorPtr before = folders.read->at(place, tensor)) return before;
+  if (!folders.read->may_read(place, needed, info.st_size)) {
+    fail(
+        ErrorKind::Model, where, ": so many tensors overlap in its external data '", location,
+        "', which has ", info.st_size,
+        " bytes, that far more would be read than there is; export the model again, each tensor in a place of its own");
+  }
+  std::vector<uint8_t>& bytes = tensor.bytes;
   bytes.resize(static_cast<size_t>(needed));
   int64_t done = 0;
   while (done < needed) {
-    const ssize_t got = pread(file.get(), bytes.data() + done, static_cast<size_t>(needed - done), offset + done);
+    const ssize_t got =
+        pread(file.get(), bytes.data() + done, static_cast<size_t>(needed - done), offset + done);
     if (got <= 0) fail(ErrorKind::Model, where, ": its external data '", location, "' cannot be read");
     done += got;
   }
+  return nullptr;
 }
 
 // The format's numbers of element types (TensorProto.DataType).
@@ -177,11 +269,12 @@ struct NumberedType {
   DType dtype;
 };
 constexpr NumberedType kNumberedTypes[] = {
-    {1, DType::F32},       {2, DType::U8},          {3, DType::I8},      {4, DType::U16},         {5, DType::I16},
-    {6, DType::I32},       {7, DType::I64},         {9, DType::Bool},    {10, DType::F16},        {11, DType::F64},
-    {12, DType::U32},      {13, DType::U64},        {16, DType::BF16},   {17, DType::F8E4M3FN},   {18, DType::F8E4M3FNUZ},
-    {19, DType::F8E5M2},   {20, DType::F8E5M2FNUZ}, {21, DType::U4},     {22, DType::I4},         {23, DType::F4E2M1},
-    {24, DType::F8E8M0},   {25, DType::U2},         {26, DType::I2}};
+    {1, DType::F32},         {2, DType::U8},        {3, DType::I8},          {4, DType::U16},
+    {5, DType::I16},         {6, DType::I32},       {7, DType::I64},         {9, DType::Bool},
+    {10, DType::F16},        {11, DType::F64},      {12, DType::U32},        {13, DType::U64},
+    {16, DType::BF16},       {17, DType::F8E4M3FN}, {18, DType::F8E4M3FNUZ}, {19, DType::F8E5M2},
+    {20, DType::F8E5M2FNUZ}, {21, DType::U4},       {22, DType::I4},         {23, DType::F4E2M1},
+    {24, DType::F8E8M0},     {25, DType::U2},       {26, DType::I2}};
 
 }  // namespace
 
@@ -189,10 +282,11 @@ DType dtype_of_onnx(int32_t number, const std::string& what) {
   for (const NumberedType& type : kNumberedTypes) {
     if (type.number == number) return type.dtype;
   }
-  static const char* const names[] = {"undefined", "", "", "", "", "", "", "", "string", "", "", "", "", "",
-                                      "complex64", "complex128"};
+  static const char* const names[] = {"undefined", "", "", "", "", "", "",          "",
+                                      "string",    "", "", "", "", "", "complex64", "complex128"};
   const bool known = number >= 0 && number < static_cast<int32_t>(std::size(names));
-  fail(ErrorKind::Unsupported, what, " has element type ", known ? names[number] : "unknown", " (number ", number,
+  fail(ErrorKind::Unsupported, what, " has element type ", known ? names[number] : "unknown", " (number ",
+       number,
        "), which is not supported; supported are the floats of 4 to 64 bits, the integers of 2 to 64 bits "
        "and bool");
 }
@@ -219,7 +313,8 @@ void unpack(Tensor& tensor, int64_t count) {
   }
 }
 
-// How many elements a tensor has, and how many of its type's storage hold them: elements of fewer than 8 bits share bytes.
+// How many elements a tensor has, and how many of its type's storage hold them: elements of fewer than 8 bits
+// share bytes.
 struct Extent {
   DType dtype;
   int64_t count, stored;
@@ -228,7 +323,8 @@ struct Extent {
 Extent extent_of(const tc_onnx::TensorProto& proto, const std::string& where) {
   const DType dtype = dtype_of_onnx(proto.data_type(), where);
   if (proto.dims_size() > kLargestRank) {
-    fail(ErrorKind::Model, where, " has ", proto.dims_size(), " dimensions; at most ", kLargestRank, " are allowed");
+    fail(ErrorKind::Model, where, " has ", proto.dims_size(), " dimensions; at most ", kLargestRank,
+         " are allowed");
   }
   try {
     const int64_t count = checked_count({proto.dims().begin(), proto.dims().end()});
@@ -238,8 +334,8 @@ Extent extent_of(const tc_onnx::TensorProto& proto, const std::string& where) {
   }
 }
 
-// Of small integers, which the file may keep as numbers of 32 bits: the least and the largest that may stand there. Those of fewer
-// than 8 bits are packed into bytes, which some write with a sign.
+// Of small integers, which the file may keep as numbers of 32 bits: the least and the largest that may stand
+// there. Those of fewer than 8 bits are packed into bytes, which some write with a sign.
 std::optional<std::pair<int32_t, int32_t>> range_of(DType type) {
   const bool integer = is_integer(type) && bits_of(type) <= 16;
   if (!integer) return std::nullopt;
@@ -254,12 +350,14 @@ void check_range(const tc_onnx::TensorProto& proto, DType type, const std::strin
   for (int i = 0; i < proto.int32_data_size(); ++i) {
     const int32_t number = proto.int32_data(i);
     if (number >= range->first && number <= range->second) continue;
-    fail(ErrorKind::Model, where, ": int32_data holds ", number, " as element ", i, ", which is no ", name_of(type));
+    fail(ErrorKind::Model, where, ": int32_data holds ", number, " as element ", i, ", which is no ",
+         name_of(type));
   }
 }
 
 // The numbers of a field for one type; `data_of` checks how many there are.
-void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tensor, const std::function<void(int64_t, const char*)>& data_of) {
+void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tensor,
+                 const std::function<void(int64_t, const char*)>& data_of) {
   switch (tensor.dtype) {
     case DType::F32: data_of(proto.float_data_size(), "float_data"); break;
     case DType::F64: data_of(proto.double_data_size(), "double_data"); break;
@@ -289,7 +387,8 @@ void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tens
 
 }  // namespace
 
-TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const DataFolders& folders, const std::string& file_name) {
+TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const DataFolders& folders,
+                      const std::string& file_name) {
   const std::string where = text("tensor '", proto.name(), "' of ", file_name);
   const Extent extent = extent_of(proto, where);
   const int64_t stored = extent.stored, bytes = stored * size_of(extent.dtype);
@@ -302,10 +401,12 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const DataFolders& fold
   tensor->dtype = extent.dtype;
   tensor->shape.assign(proto.dims().begin(), proto.dims().end());
   const bool external = proto.data_location() == tc_onnx::TensorProto::EXTERNAL;
+  ReadTensors::Place place;
   // What is in the file bounds what is allocated; external data is bounded by its file.
   if (!external && proto.has_raw_data()) {
     if (static_cast<int64_t>(proto.raw_data().size()) != bytes) {
-      fail(ErrorKind::Model, where, ": its shape needs ", bytes, " bytes but its raw data has ", proto.raw_data().size());
+      fail(ErrorKind::Model, where, ": its shape needs ", bytes, " bytes but its raw data has ",
+           proto.raw_data().size());
     }
     // By pointers to bytes, which are copied as a whole; characters would be converted one by one.
     const auto* raw = reinterpret_cast<const uint8_t*>(proto.raw_data().data());
@@ -314,24 +415,44 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const DataFolders& fold
       for (uint8_t& byte : tensor->bytes) byte = byte != 0;
     }
   } else if (external) {
-    read_external(proto, folders, where, bytes, tensor->bytes);
+    if (TensorPtr before = read_external(proto, folders, where, *tensor, place)) return before;
   } else {
     check_range(proto, extent.dtype, where);
     read_fields(proto, stored, *tensor, data_of);
   }
   if (bits_of(extent.dtype) < 8) unpack(*tensor, extent.count);
-  return tensor;
+  const bool packed = external || proto.has_raw_data();
+  const TensorPtr result = folders.read->one_of_equals(tensor, packed ? bytes : 0, proto.name());
+  if (external) folders.read->note(place, result);
+  return result;
+}
+
+std::optional<Attribute> attribute_value(const tc_onnx::AttributeProto& proto, const DataFolders& folders,
+                                         const std::string& file_name) {
+  using Type = tc_onnx::AttributeProto;
+  switch (kind_of(proto)) {
+    case Type::INT: return static_cast<int64_t>(proto.i());
+    case Type::FLOAT: return static_cast<double>(proto.f());
+    case Type::STRING: return proto.s();
+    case Type::INTS: return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
+    case Type::FLOATS: return std::vector<double>(proto.floats().begin(), proto.floats().end());
+    case Type::STRINGS: return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
+    case Type::TENSOR: return read_tensor(proto.t(), folders, file_name);
+    default: return std::nullopt;
+  }
 }
 
 void take_in(tc_onnx::TensorProto& proto, const DataFolders& folders, const std::string& file_name) {
   if (proto.data_location() != tc_onnx::TensorProto::EXTERNAL) return;
   const std::string where = text("tensor '", proto.name(), "' of ", file_name);
-  const Extent extent = extent_of(proto, where);
-  std::vector<uint8_t> bytes;
-  read_external(proto, folders, where, extent.stored * size_of(extent.dtype), bytes);
+  Tensor tensor;
+  tensor.dtype = extent_of(proto, where).dtype;
+  tensor.shape.assign(proto.dims().begin(), proto.dims().end());
+  ReadTensors::Place place;
+  read_external(proto, folders, where, tensor, place);
   proto.clear_external_data();
   proto.clear_data_location();
-  proto.set_raw_data(bytes.data(), bytes.size());
+  proto.set_raw_data(tensor.bytes.data(), tensor.bytes.size());
 }
 
 }  // namespace tc

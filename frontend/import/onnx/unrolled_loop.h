@@ -1,12 +1,13 @@
-// Loops over sequences and optionals, which graphs do not have: their iterations are imported one after the other.
+// Loops over sequences and optionals, which graphs do not have: their iterations are imported one after the
+// other.
 #pragma once
 
 #include "frontend/import/onnx/scope.h"
 
 namespace tc {
 
-// Whether a Loop of a graph cannot do what the node says: it carries a sequence or an optional, or its body has operators
-// on them.
+// Whether a Loop of a graph cannot do what the node says: it carries a sequence or an optional, or its body
+// has operators on them.
 bool needs_unrolling(const tc_onnx::NodeProto& node, NameScope& scope);
 // DependsOnData where the number of iterations or a condition is not known.
 void unroll_loop(const tc_onnx::NodeProto& node, NameScope& scope, int depth, NodeImporter& importer);

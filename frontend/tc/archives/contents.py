@@ -148,7 +148,7 @@ def _check_layout(file, entries, name):
                          "read depends on who reads")
     end = 0
     for entry in sorted(entries, key=lambda each: each.header_offset):
-        file.seek(entry.header_offset)
+        file.seek(max(entry.header_offset, 0))     # a damaged place of the folder makes those before it negative
         head = file.read(_HEADER.size)
         magic, method, packed, whole, length, extra = _HEADER.unpack(head) if len(head) == _HEADER.size else (b"",) * 6
         path = file.read(length) if magic == b"PK\x03\x04" else b""

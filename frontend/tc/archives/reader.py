@@ -71,7 +71,7 @@ def _address_space():
 def _answered(request):
     """The description of the model, or the error that comes instead."""
     from ..errors import Error
-    from .contents import is_of_memory
+    from .contents import is_of_memory, sentence_of
 
     try:
         return _described(request)
@@ -82,7 +82,7 @@ def _answered(request):
     except BaseException as error:  # noqa: BLE001 - what the archive's own code raises, exits included
         if is_of_memory(error):
             return {"error": ["MemoryError", "", []]}
-        return {"error": ["ModelError", f"{request['name']} cannot be read: {type(error).__name__}: {error}", []]}
+        return {"error": ["ModelError", f"{request['name']} cannot be read: {type(error).__name__}: {sentence_of(error)}", []]}
 
 
 def _described(request):

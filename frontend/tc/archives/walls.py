@@ -18,8 +18,9 @@ from .reader import READY
 
 # Until PyTorch is imported.
 _SECONDS_TO_START = 300
-# A program that computes is ended by its processor's time; one that waits, after so many times that.
-_TIMES_WAITING = 4
+# How often it is asked what the program does, and how much slower than this its file may be read, in bytes a second.
+_SECONDS_BETWEEN_LOOKS = 0.25
+_SLOWEST_FILE = 20e6
 # For the system to end a program that was killed.
 _SECONDS_TO_END = 30
 _MOST_ERRORS = 4096
@@ -37,6 +38,7 @@ class Reading:
     def __init__(self, archive, store_bytes, request, packages=()):
         self._answer, writing = os.pipe()
         self._store, self._errors = _shared(store_bytes), b""
+        self._file_bytes = os.fstat(archive).st_size
         try:
             self._process = subprocess.Popen(_command(archive, self._store, writing, packages), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                              stderr=subprocess.PIPE, pass_fds=(archive, self._store, writing), env={})
@@ -71,12 +73,11 @@ class Reading:
             self.end()
 
     def _listened(self, name, seconds, most_bytes):
-        end, ready, said = time.monotonic() + _SECONDS_TO_START, False, bytearray()
+        end, waiting, said = time.monotonic() + _SECONDS_TO_START, None, bytearray()
         open_ends = [self._answer, self._process.stderr.fileno()]
         while self._answer in open_ends:
-            left = end - time.monotonic()
-            found = _readable(open_ends, left)
-            if not found:
+            found = _readable(open_ends, _SECONDS_BETWEEN_LOOKS)
+            if time.monotonic() > end or waiting and waiting.seconds() > seconds + self._file_bytes / _SLOWEST_FILE:
                 raise _too_long(name, seconds)
             for descriptor in found:
                 data = os.read(descriptor, 1 << 16)
@@ -86,12 +87,12 @@ class Reading:
                     self._errors = (self._errors + data)[-_MOST_ERRORS:]
                 else:
                     said += data
-            if not ready and said.startswith(READY):
-                ready, end = True, time.monotonic() + _TIMES_WAITING * seconds
+            if not waiting and said.startswith(READY):
+                waiting, end = _Waiting(self._process.pid), float("inf")
             if len(said) > most_bytes:
                 raise UnsupportedError(f"'{name}' is described in more than {most_bytes} bytes, which is far more than the file has")
-        if not ready or len(said) == len(READY):
-            raise self._failure(name, ready, seconds)
+        if not waiting or len(said) == len(READY):
+            raise self._failure(name, waiting is not None, seconds)
         return bytes(said)
 
     def _failure(self, name, ready, seconds):
@@ -110,6 +111,39 @@ class Reading:
         ended = f"signal {code - 128}" if code and code > 128 else f"exit code {code}"
         return UnsupportedError(f"'{name}' ended the program that reads it ({ended}{': ' + why if why else ''}): it is damaged, or needs more memory than "
                                 "a file of its size may")
+
+
+class _Waiting:
+    """How long a program and those that it started have waited for something else than a processor. What they compute is bounded by the
+    limit that the reader gives itself, so that a program ends in any case, and on a busy machine none is ended early."""
+
+    def __init__(self, pid):
+        self._pid, self._waited, self._looked = pid, 0.0, (time.monotonic(), _scheduled(pid))
+
+    def seconds(self):
+        # Of each look by itself: many threads at once earn no time to wait afterwards.
+        before, self._looked = self._looked, (time.monotonic(), _scheduled(self._pid))
+        self._waited += max(self._looked[0] - before[0] - max(self._looked[1] - before[1], 0), 0)
+        return self._waited
+
+
+def _scheduled(pid):
+    """Seconds that the program and those that it started have had a processor, or waited for one; 0 where the system does not tell."""
+    total, pids = 0.0, [str(pid)]
+    while pids:
+        for task in _listed(f"/proc/{pids.pop()}/task"):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open(f"{task}/schedstat", encoding="ascii") as file:
+                    total += sum(map(int, file.read().split()[:2])) / 1e9
+                with open(f"{task}/children", encoding="ascii") as file:
+                    pids += file.read().split()
+    return total
+
+
+def _listed(folder):
+    with contextlib.suppress(OSError):
+        return [os.path.join(folder, each) for each in os.listdir(folder)]
+    return []
 
 
 def _readable(descriptors, seconds):

@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from ..errors import Error, UnsupportedError, bounded
+from ..errors import Error, UnsupportedError, bounded, lines_text, printable
 from ..files import write
 from . import prepare
 from .floating import floating_layers, floats_text
@@ -58,8 +58,8 @@ class Quantised:
                  f"the least cosine {self.cosine:.6f}{agreement}"]
         for layer in self.layers:
             error = "" if layer.error is None else f"  error alone {layer.error:.2e}"
-            lines.append(f"  {'integers' if layer.integers else 'floats  '}  {layer.op} '{layer.node}'{error}" + (f"  ({layer.why})" if layer.why else ""))
-        return "\n".join(lines + floats_text(self.floats))
+            lines.append(f"  {'integers' if layer.integers else 'floats  '}  {layer.op} '{printable(layer.node)}'{error}" + (f"  ({layer.why})" if layer.why else ""))
+        return lines_text(lines + floats_text(self.floats))
 
     def __repr__(self):
         return f"<tc.Quantised of {len(self.model) / 1e6:.3f} MB, error {self.error:.2e} on {self.samples} samples>"

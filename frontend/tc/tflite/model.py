@@ -3,6 +3,7 @@
 import os
 
 from ..errors import ModelError, UnsupportedError
+from ..given_files import open_regular
 from .describe import Describer, Refusal, Value
 from .file import open_file
 from .operators import row_of
@@ -33,15 +34,20 @@ def read_with_states(model):
 
 def _bytes_of(path):
     shown = os.fsdecode(path)
+    if os.path.isdir(path):
+        raise ModelError(f"'{shown}' is a folder, not a model's file")
     try:
-        if os.path.isdir(path):
-            raise ModelError(f"'{shown}' is a folder, not a model's file")
-        if os.path.getsize(path) > _LARGEST_FILE:
-            raise ModelError(f"'{shown}' has {os.path.getsize(path)} bytes; at most {_LARGEST_FILE} are read")
-        with open(path, "rb") as file:
+        file = open_regular(path)
+    except ModelError as error:
+        raise ModelError(f"'{shown}' cannot be read: {error}") from None
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if size > _LARGEST_FILE:
+            raise ModelError(f"'{shown}' has {size} bytes; at most {_LARGEST_FILE} are read")
+        try:
             return file.read()
-    except OSError as error:
-        raise ModelError(f"'{shown}' cannot be read: {error.strerror}") from None
+        except OSError as error:
+            raise ModelError(f"'{shown}' cannot be read: {error.strerror}") from None
 
 
 def describe_file(file):

@@ -1,7 +1,9 @@
 """Files of PyTorch, opened by PyTorch's own loader: what it raises becomes errors of tc. The loader runs what is in the file, so this is
 for those who trust it, and for the program behind walls (tc/archives)."""
 
+import contextlib
 import io
+import logging
 import os
 import warnings
 
@@ -9,6 +11,8 @@ import torch
 
 from ..archives.contents import is_of_memory, kind_of, open_file, sentence_of
 from ..errors import Error, ModelError
+from .describe import Refusal
+from .script_values import ScriptError
 
 
 def open_archive(path_or_bytes, name, kind=None):
@@ -19,7 +23,7 @@ def open_archive(path_or_bytes, name, kind=None):
         kind = kind or kind_of(file, name)
         file.seek(0)
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _without_log():
                 warnings.simplefilter("ignore")
                 return _LOADERS[kind](file if data is not None else os.fspath(path_or_bytes))
         except (Error, MemoryError):
@@ -28,6 +32,31 @@ def open_archive(path_or_bytes, name, kind=None):
             if is_of_memory(error):
                 raise MemoryError from None
             raise ModelError(f"'{name}' is a damaged {kind} file: {sentence_of(error)}") from None
+
+
+@contextlib.contextmanager
+def _without_log():
+    """PyTorch's loader logs what it tries first, with tracebacks."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@contextlib.contextmanager
+def explained(shown):
+    """What goes wrong with a program that was made elsewhere, in PyTorch's hands or here, becomes an error of tc that names it as `shown`:
+    there is no sense in it. Errors of tc stay what they are."""
+    try:
+        yield
+    except (Error, MemoryError, ScriptError, Refusal):
+        raise
+    except Exception as error:  # noqa: BLE001 - PyTorch checks programs by assertions and errors of many kinds
+        if is_of_memory(error):
+            raise MemoryError from None
+        raise ModelError(f"{shown} is no program that can be read: {type(error).__name__}: {sentence_of(error)}") from error
 
 
 _LOADERS = {

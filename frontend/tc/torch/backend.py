@@ -178,7 +178,7 @@ def backend(graph_module, example_inputs, *, mode=None, options=None):
 
 
 # What tc.compile takes for models of files and for artefacts, and what the graph says itself.
-_OF_FILES = ("model", "inputs", "shapes", "values", "max_flash", "open_initializers", "data_folders", "trust_archive")
+_OF_FILES = ("model", "inputs", "shapes", "size_versions", "values", "max_flash", "open_initializers", "data_folders", "trust_archive")
 
 
 def _known_options():

@@ -3,7 +3,7 @@
 import torch
 
 from .aten import key_of
-from .describe import Refusal, Value, dtype_name
+from .describe import Missing, Refusal, Value, dtype_name
 
 # The condition ends a loop before that.
 _MOST_ITERATIONS = 2**63 - 1
@@ -41,9 +41,7 @@ def _effect(token, operator, *_):
 
 def inline(walk, describer, module, operands):
     """Describes a graph's nodes with these operands; what it gives, as a tuple."""
-    from .walk import Missing, Walk
-
-    inner = Walk(describer, module, walk.problems)
+    inner = walk.within(describer, module)
     formals = [node for node in module.graph.nodes if node.op == "placeholder"]
     inner.values.update(zip(formals, operands))
     results = inner.run(module.graph)
@@ -55,8 +53,6 @@ def inline(walk, describer, module, operands):
 
 def _body(walk, module, operands, role):
     """A branch as a graph that reads the operands where they are."""
-    from .walk import Missing
-
     describer = walk.g.subgraph(role)
     results = inline(walk, describer, module, operands)
     if any(each is Missing for each in results):
@@ -83,9 +79,7 @@ def _branch(walk, node, predicate, true_module, false_module, operands=()):
               for role, module in (("then_branch", true_module), ("else_branch", false_module))}
     out = node.meta["val"]
     if None in bodies.values():
-        from .walk import Missing
-
-        return tuple(Missing for _ in out)
+            return tuple(Missing for _ in out)
     walk.g.begin(node.name, walk.g.node_source, out)
     condition = walk.g.reshape(walk.g.cast(predicate, torch.bool), [])
     names = walk.g.node("If", [condition], outputs=len(out), graphs=bodies)
@@ -94,8 +88,6 @@ def _branch(walk, node, predicate, true_module, false_module, operands=()):
 
 
 def _loop(walk, node, cond_module, body_module, carried, additional=()):
-    from .walk import Missing
-
     carried = [each if isinstance(each, Value) else Value(walk.g.scalar(each, torch.int64), torch.empty((), dtype=torch.int64, device="meta"))
                for each in carried]
     additional = list(additional)

@@ -28,6 +28,10 @@ _BITS = {torch.bfloat16: torch.int16, torch.float8_e4m3fn: torch.uint8, torch.fl
          torch.float8_e5m2: torch.uint8, torch.float8_e5m2fnuz: torch.uint8}
 
 
+class Missing:
+    """The value of a node that could not be described: what reads it is not described either."""
+
+
 class Refusal(Exception):
     """Why an operator cannot be described; the walk adds which one it is and where."""
 

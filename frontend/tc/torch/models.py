@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from .. import archives
 from ..errors import Error, ShapeError, UnsupportedError
-from .archive import open_archive
+from .archive import explained, open_archive
 from .describe import Refusal
 from .detectors import known_torchvision
 from .dynamic import OpenSizes, names_of_leaves
@@ -33,16 +33,20 @@ from .scripted import ScriptedModule, bind, initial_state
 
 def read(model, inputs=None, shapes=None):
     """The model, described once for the example inputs. Archives are read behind walls (tc/archives) unless they are trusted."""
-    name = "the model"
     if archives.is_archive(model):
         return archives.read(model, inputs, shapes)
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        name, model = "model.pt", open_archive(bytes(model), "model.pt")
-    elif not isinstance(model, (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)):
-        name = os.path.basename(os.fsdecode(os.fspath(model)))
-        model = open_archive(os.fspath(model), name)
+    if isinstance(model, (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)):
+        return _read(model, "the model", inputs, shapes)
+    is_path = not isinstance(model, (bytes, bytearray, memoryview))
+    name = os.path.basename(os.fsdecode(os.fspath(model))) if is_path else "model.pt"
+    with explained(f"'{name}'"):
+        return _read(open_archive(os.fspath(model) if is_path else bytes(model), name), name, inputs, shapes)
+
+
+def _read(model, name, inputs, shapes):
     if isinstance(model, torch.export.ExportedProgram):
-        return ExportedModel(model, name, shapes)
+        with explained(name if name == "the model" else f"'{name}'"):
+            return ExportedModel(model, name, shapes)
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         return ScriptModel(model, name if name != "the model" else getattr(model, "original_name", "the model"), inputs, shapes)
     model = getattr(model, "_orig_mod", model)     # of torch.compile

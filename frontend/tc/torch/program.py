@@ -12,10 +12,10 @@ from ..errors import UnsupportedError
 from ..native import compiler
 from .aten import TABLE, key_of
 from .control import TOKEN
-from .describe import Complex, Describer, Refusal, Value, dtype_name, part_type, real_fake, refuse_all
+from .describe import Complex, Describer, Missing, Refusal, Value, dtype_name, part_type, real_fake, refuse_all
 from .fast_paths import decompositions
 from .recurrence import shapes_alone
-from .walk import Missing, Walk, source_of_node
+from .walk import Walk, source_of_node
 
 _LARGEST_SIZE = 1 << 31
 

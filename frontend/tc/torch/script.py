@@ -10,6 +10,8 @@ from torch.utils import _pytree as pytree
 
 from . import packed, script_control
 from .fast_paths import COMPOSED, NestedTensor
+from .script_control import nodes_of
+from .script_limits import Limits, as_int64
 from .script_numbers import DataNumber, NumberTensor, applied, as_operands, computed
 from .script_values import OPERATORS, PRIM_OPERATORS, ScriptError, compute_of_data, is_of_data, is_tensor
 
@@ -46,13 +48,6 @@ def plain_modules(script):
     return plain
 
 
-def nodes_of(block):
-    for node in block.nodes():
-        yield node
-        for inner in node.blocks():
-            yield from nodes_of(inner)
-
-
 def written_attributes(graph):
     """Names of attributes that the graph sets."""
     return {node.s("name") for node in nodes_of(graph) if node.kind() == "prim::SetAttr"}
@@ -63,6 +58,7 @@ class Interpreter:
 
     def __init__(self, state, written):
         self.state, self.written = state, written
+        self.limits = Limits()
         self.read = {}      # {path: (value, what it was)} of lists and dictionaries of the model that the run has read
 
     def run(self, graph, root, arguments):
@@ -92,6 +88,7 @@ class Interpreter:
         namespace, _, name = kind.partition("::")
         special = _SPECIAL.get(kind)
         with _located(node):
+            self.limits.note_node()
             of_packed = packed.of_script(name, inputs) if namespace == "aten" or name == "NumToTensor" else NotImplemented
             if of_packed is not NotImplemented:
                 results = (of_packed,)
@@ -108,7 +105,8 @@ class Interpreter:
 
     def operator(self, node, namespace, name, inputs):
         if namespace == "aten" and name in OPERATORS and not _of_tensors(inputs, name):
-            return OPERATORS[name](*inputs)
+            self.limits.before(name, inputs)
+            return as_int64(OPERATORS[name](*inputs))
         if namespace == "aten" and is_of_data(name, inputs):
             return compute_of_data(name, inputs)
         if namespace == "aten" and name == "len" and isinstance(inputs[0], torch.Tensor):

@@ -61,17 +61,18 @@ def free_values(blocks, values):
     """Names of the values that the blocks read of those around them, and their tensors among them."""
     names = []
     for block in blocks:
-        for node in _all_nodes(block):
+        for node in nodes_of(block):
             names += [each.debugName() for each in node.inputs() if each.debugName() in values]
         names += [each.debugName() for each in block.outputs() if each.debugName() in values]
     return list(dict.fromkeys(names))
 
 
-def _all_nodes(block):
+def nodes_of(block):
+    """All nodes of a block, and of the blocks in them."""
     for node in block.nodes():
         yield node
         for inner in node.blocks():
-            yield from _all_nodes(inner)
+            yield from nodes_of(inner)
 
 
 def _tensor_operands(names, values):
@@ -79,8 +80,6 @@ def _tensor_operands(names, values):
 
 
 def _data_branch(interpreter, node, condition, values):
-    from .script import nodes_of
-
     blocks = list(node.blocks())
     if any(node.kind() == "prim::SetAttr" for block in blocks for node in nodes_of(block)):
         raise ScriptError("an attribute that is set in a branch that depends on data is not supported")

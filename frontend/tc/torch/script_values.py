@@ -25,6 +25,23 @@ def _slice(values, start, end, step=1):
     return values[slice(start, end, step)]
 
 
+def _power(base, exponent):
+    """As Python's, without the digits of what no float holds: TorchScript gives a float."""
+    whole = type(base) is int and type(exponent) is int and exponent > 0
+    if not whole or base.bit_length() * exponent < 1024:
+        return base ** exponent
+    try:
+        return float(base) ** exponent
+    except OverflowError:
+        return -math.inf if base < 0 and exponent % 2 else math.inf
+
+
+def _shifted(value, places):
+    if type(places) is int and not 0 <= places < 64:
+        raise ScriptError(f"a number is shifted by {places} places, which is not 0 to 63")
+    return value << places
+
+
 def _insert(values, place, value):
     values.insert(place, value)
 
@@ -81,10 +98,10 @@ def _pick(choose):
 # Of numbers, truth values, strings, lists and dictionaries, by the name without the overload.
 OPERATORS = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "floordiv": operator.floordiv,
-    "floor_divide": operator.floordiv, "remainder": operator.mod, "fmod": math.fmod, "pow": operator.pow, "neg": operator.neg,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "fmod": math.fmod, "pow": _power, "neg": operator.neg,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_, "__is__": operator.is_,
-    "__isnot__": operator.is_not, "__contains__": operator.contains, "__getitem__": operator.getitem, "__lshift__": operator.lshift,
+    "__isnot__": operator.is_not, "__contains__": operator.contains, "__getitem__": operator.getitem, "__lshift__": _shifted,
     "__rshift__": operator.rshift, "__derive_index": lambda index, start, step: start + index * step,
     "__range_length": lambda low, high, step: len(range(low, high, step)), "len": len, "abs": abs, "Int": _int, "Float": _float,
     "Bool": bool, "str": str, "format": _format, "append": _append, "extend": _extend, "insert": _insert, "pop": _pop,

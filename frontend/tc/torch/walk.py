@@ -8,16 +8,12 @@ import torch
 
 from . import control
 from .aten import COMPLEX, key_of, row_of
-from .describe import Complex, Refusal, Value, dtype_name, part_type, real_fake
+from .describe import Complex, Missing, Refusal, Value, dtype_name, part_type, real_fake
 
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__))
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-class Missing:
-    """The value of a node that could not be described: what reads it is not described either."""
 
 
 def place_of(node):
@@ -49,6 +45,10 @@ class Walk:
     def __init__(self, describer, module, problems):
         self.g, self.module, self.problems = describer, module, problems
         self.values = {}     # fx.Node to what it stands for
+
+    def within(self, describer, module):
+        """A walk of a graph that a node of this one runs, with its problems among these."""
+        return Walk(describer, module, self.problems)
 
     def run(self, graph):
         """Describes all nodes but inputs; what the output node has, with Values for its tensors."""

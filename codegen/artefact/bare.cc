@@ -1,0 +1,211 @@
+// Models for systems without an OS: one object that needs nothing but what copies memory.
+#include <llvm/ObjCopy/ConfigManager.h>
+#include <llvm/ObjCopy/ObjCopy.h>
+#include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Support/FileOutputBuffer.h>
+#include <llvm/Support/MemoryBuffer.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "codegen/artefact/bare_sizes.h"
+#include "codegen/artefact/constants.h"
+#include "codegen/emit/kernel_emitter.h"
+#include "codegen/artefact/plan_emitter.h"
+#include "codegen/passes/stack_frames.h"
+#include "codegen/artefact/symbols.h"
+#include "ir/error.h"
+#include "ir/plan_steps.h"
+#include "ir/scratch.h"
+
+namespace tc {
+namespace {
+
+// What compilers take for granted in every C program, free-standing ones included.
+const std::set<std::string> kMemoryFunctions = {"memcpy", "memmove", "memset"};
+
+// Interrupts of a system without an OS may use the stack of what they interrupt.
+Bytes without_red_zone(Unit& unit) {
+  for (llvm::Function& function : unit.module()) {
+    if (!function.isDeclaration()) function.addFnAttr(llvm::Attribute::NoRedZone);
+  }
+  unit.optimise();
+  return unit.object();
+}
+
+Bytes plan_object(const BareModel& model, const PlanNames& names) {
+  Unit unit(model.target, model.prefix);
+  emit_bare_plan(unit, model.plan, names, model.prefix);
+  return without_red_zone(unit);
+}
+
+// As it is there, but for x86-64, whose other artefacts use memory below the stack's end.
+Bytes kernel_object(const BareModel& model, const PlanNames& names, size_t index) {
+  if (model.target.arch != Arch::X86_64) return model.objects.code.at(index + 1);
+  Unit unit(model.target, names.kernel(index));
+  emit_kernel(unit, model.plan.kernels[index]);
+  return without_red_zone(unit);
+}
+
+std::string label_of_kernel(const Plan& plan, size_t kernel) {
+  for (const PlanStep* step : all_steps(plan)) {
+    if (step->kind == PlanStep::Kind::Call && step->kernel == static_cast<int>(kernel)) return step->label;
+  }
+  return plan.kernels[kernel].kernel.name;
+}
+
+// Names of the functions that an object calls and does not have.
+std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
+  const llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()), object.size());
+  const auto file =
+      must(llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, path)), path);
+  std::set<std::string> names;
+  for (const llvm::object::SymbolRef& symbol : file->symbols()) {
+    if (must(symbol.getFlags(), path) & llvm::object::SymbolRef::SF_Undefined)
+      names.insert(must(symbol.getName(), path).str());
+  }
+  names.erase("");
+  return names;
+}
+
+[[noreturn]] void refuse_call(const BareModel& model, const std::string& caller, const std::string& name) {
+  const bool has_other_kinds = model.target.has_runtime;
+  fail(ErrorKind::Unsupported, caller, " of model '", model.plan.model, "' calls '", name,
+       "', which a system without an OS lacks, so that there is no artefact of kind 'bare' for target ",
+       model.target.name, "; compile for a target whose instructions do this",
+       has_other_kinds ? ", or export kind 'static' or 'object'" : "");
+}
+
+void refuse_calls(const BareModel& model, size_t kernel, const Bytes& object, const std::string& path) {
+  const std::string versions = PlanNames{model.descriptor_symbol}.kernel(kernel) + "_";
+  for (const std::string& name : missing_in(object, path)) {
+    if (kMemoryFunctions.count(name) || name.rfind(versions, 0) == 0) continue;
+    refuse_call(model, text("node '", label_of_kernel(model.plan, kernel), "'"), name);
+  }
+}
+
+// The plan's own code calls kernels and computes sizes, which takes divisions.
+void refuse_calls_of_plan(const BareModel& model, const PlanNames& names, const Bytes& object,
+                          const std::string& path) {
+  std::set<std::string> missing = missing_in(object, path);
+  for (const std::string& name : kMemoryFunctions) missing.erase(name);
+  for (size_t i = 0; i < model.plan.kernels.size(); ++i) missing.erase(names.kernel(i));
+  missing.erase(names.constants());
+  if (!missing.empty()) refuse_call(model, "computing a size", *missing.begin());
+}
+
+// Gives the shared names of the linked object the prefix, and takes all others out of the program's sight.
+void keep_only_the_face(const BareModel& model, const PlanNames& names, const std::string& path) {
+  namespace objcopy = llvm::objcopy;
+  objcopy::ConfigManager config;
+  objcopy::CommonConfig& common = config.Common;
+  const auto keep = [&](const std::string& name) {
+    must(common.SymbolsToKeepGlobal.addMatcher(objcopy::NameOrPattern::create(
+             name, objcopy::MatchStyle::Literal, [](llvm::Error error) { return error; })),
+         path);
+  };
+  // The configuration refers to its texts.
+  const std::string run = model.prefix + "_run", arena = model.prefix + "_arena",
+                    weights = model.prefix + "_weights";
+  const std::string constants = names.constants(), section = ".rodata." + weights;
+  std::vector<std::string> kernels;
+  for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
+    kernels.push_back(names.kernel(i));
+    kernels.push_back(text(model.prefix, "_kernel_", i));
+  }
+  keep(run);
+  keep(arena);
+  keep(constants);
+  common.SymbolsToRename[constants] = weights;
+  for (size_t i = 0; i < kernels.size(); i += 2) common.SymbolsToRename[kernels[i]] = kernels[i + 1];
+  objcopy::SectionRename& renamed = common.SectionsToRename[kObjectConstantsSection];
+  renamed.OriginalName = kObjectConstantsSection;
+  renamed.NewName = section;
+  common.OutputFilename = path;
+
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
+                                            /*IsVolatile=*/true);
+  if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
+  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  must(objcopy::executeObjcopyOnBinary(config, *object, stream), path);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) fail(ErrorKind::Device, "cannot write ", path, ": is the disk full?");
+}
+
+void widen(StackFrame& frame, const StackFrame& other) {
+  frame.bytes = std::max(frame.bytes, other.bytes);
+  frame.scalable_bytes = std::max(frame.scalable_bytes, other.scalable_bytes);
+}
+
+// Of a run: its own frame, and the largest of what it calls: a kernel, a kernel's version, or a function of
+// the plan's own.
+StackFrame stack_of_run(const BareModel& model) {
+  const PlanNames names{model.descriptor_symbol};
+  StackFrame run, called;
+  const auto add_kernel = [&](const ScheduledKernel& kernel, const Target& target) {
+    Unit unit(target, names.kernel(0));
+    emit_kernel(unit, kernel);
+    without_red_zone(unit);
+    for (const auto& [name, frame] : stack_frames(unit.module())) widen(called, frame);
+  };
+  for (const ScheduledKernel& kernel : model.plan.kernels) add_kernel(kernel, model.target);
+  for (const auto& [index, versions] : model.plan.versions) {
+    for (const VectorVersion& version : versions) add_kernel(version.kernel, parse_target(version.target));
+  }
+  Unit unit(model.target, model.prefix);
+  emit_bare_plan(unit, model.plan, names, model.prefix);
+  without_red_zone(unit);
+  for (const auto& [name, frame] : stack_frames(unit.module())) {
+    if (name == model.prefix + "_run") run = frame;
+    else if (!unit.module().getFunction(name)->use_empty()) widen(called, frame);
+  }
+  // The addresses to which two calls return are no part of frames there.
+  const int64_t addresses = model.target.arch == Arch::X86_64 ? 16 : 0;
+  return {run.bytes + called.bytes + addresses, run.scalable_bytes + called.scalable_bytes};
+}
+
+}  // namespace
+
+void link_bare(const BareModel& model, const std::string& path) {
+  const PlanNames names{model.descriptor_symbol};
+  ModelObjects objects{{plan_object(model, names)}, model.objects.constants};
+  refuse_calls_of_plan(model, names, objects.code.front(), path);
+  for (size_t i = 0; i < model.plan.kernels.size(); ++i) {
+    objects.code.push_back(kernel_object(model, names, i));
+    refuse_calls(model, i, objects.code.back(), path);
+  }
+  // Versions of kernels for longer vectors follow.
+  for (size_t i = model.plan.kernels.size() + 1; i < model.objects.code.size(); ++i)
+    objects.code.push_back(model.objects.code[i]);
+  link_object(objects, model.target, path);
+  keep_only_the_face(model, names, path);
+}
+
+BareSizes bare_sizes(const BareModel& model, const std::string& path) {
+  constexpr int kScaleBits = 64;
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
+                                            /*IsVolatile=*/true);
+  if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
+  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
+  BareSizes sizes;
+  for (const llvm::object::ELFSectionRef section : object->sections()) {
+    if (!(section.getFlags() & llvm::ELF::SHF_ALLOC)) continue;
+    const std::string name = must(section.getName(), path).str();
+    int64_t& part = name == ".rodata." + model.prefix + "_weights" ? sizes.constants
+                    : name == ".bss." + model.prefix + "_arena"    ? sizes.arena
+                    : section.getFlags() & llvm::ELF::SHF_WRITE    ? sizes.zeros
+                                                                   : sizes.code;
+    part += static_cast<int64_t>(section.getSize());
+  }
+  const StackFrame stack = stack_of_run(model);
+  sizes.stack = stack.bytes + stack.scalable_bytes * std::max(1, model.target.vector_bits / kScaleBits);
+  sizes.stack_grows = stack.scalable_bytes > 0;
+  return sizes;
+}
+
+}  // namespace tc

@@ -1,0 +1,68 @@
+// What the code of a plan's run() has from the runtime: the frame of runtime/abi.h, in LLVM IR.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/emit/context.h"
+#include "codegen/emit/dims.h"
+#include "ir/plan.h"
+#include "ir/scratch.h"
+
+namespace tc {
+
+// Begin and end of what a thread copies of so many bytes: threads copy equal parts in units of 4 KiB, so that
+// small copies are thread 0's.
+std::pair<llvm::Value*, llvm::Value*> copied_part(Builder& builder, llvm::Value* bytes, llvm::Value* thread,
+                                                  llvm::Value* threads);
+
+class RunFrame {
+ public:
+  // `frame` is run()'s argument.
+  RunFrame(Builder& builder, llvm::Value* frame);
+  // Of a run without a runtime, which gives a BareStatus: one thread, and no frame to ask anything of.
+  explicit RunFrame(Builder& builder);
+  // run() ends there where a pointer is null, or not aligned to what stands beside it. Without a runtime
+  // alone.
+  void check_pointers(const std::vector<std::pair<llvm::Value*, int64_t>>& pointers) const;
+  // Both before anything that asks for threads; the builder stands at the begin of run().
+  void load_threads();
+  void compare_threads();
+
+  llvm::Value* field(llvm::Type* type, size_t offset, const char* name) const;
+  llvm::Value* thread() const { return thread_; }
+  llvm::Value* threads() const { return threads_; }
+  // Conditions: this is thread 0; there are several.
+  llvm::Value* first() const { return first_; }
+  llvm::Value* several() const { return several_; }
+  // Code only where the condition is not known.
+  void guarded(llvm::Value* condition, const std::function<void()>& body) const;
+  // All threads go on together.
+  void meet() const;
+
+  // The address of a segment, null where there is no memory for it.
+  llvm::Value* segment(int index) const;
+  // All threads return where the condition holds, which they agree on; thread 0 runs `tell` before. Without a
+  // runtime the status is BareStatus::WrongSize; a function that gives an int gives 1.
+  void leave_where(llvm::Value* condition, const std::function<void()>& tell) const;
+  // The size is known to be 0 to the bound from here on.
+  void check_bound(uint32_t step, llvm::Value* size, llvm::Value* bound) const;
+  void grow(const PlanStep& item, uint32_t step, const DimEmitter& dims, int64_t memory_limit) const;
+  void check_relation(const PlanStep& item, uint32_t step, const DimEmitter& dims) const;
+
+ private:
+  llvm::BasicBlock* block(const char* name) const;
+  void leave_where(llvm::Value* condition, BareStatus status) const;
+  // Calls a function of the frame with these arguments behind the frame.
+  void call(size_t offset, const char* name, std::vector<llvm::Value*> arguments) const;
+
+  Builder& builder_;
+  llvm::Value* frame_;  // null: there is no runtime
+  llvm::PointerType* pointer_;
+  llvm::Value *thread_ = nullptr, *threads_ = nullptr, *first_ = nullptr, *several_ = nullptr,
+              *barrier_ = nullptr;
+};
+
+}  // namespace tc

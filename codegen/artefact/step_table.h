@@ -1,0 +1,87 @@
+// Steps of a plan as rows of a table, which one function of the module executes: LLVM has nothing to compile
+// of a further step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "codegen/artefact/run_frame.h"
+#include "codegen/machine.h"
+#include "ir/plan.h"
+
+namespace tc {
+
+// Calls of kernels, copies and branches whose offsets and sizes are numbers. Others depend on symbols or ask
+// the runtime for something.
+//
+// A row has words of 64 bits, each location two: the place of its address in the tables of the function, and
+// its offset.
+//   call   kind and function, number, scratch memory, arguments
+//   copy   kind, number, to, from, bytes
+//   if     kind, number, condition, words of the body, which are left out where it is false
+//   else   kind, number, words of the other branch, which are left out here
+//   end    kind, number
+class StepTable {
+ public:
+  // `constants` is the symbol of the plan's constants, `copy` is void copy(to, from, begin, end), `callee`
+  // gives a call's kernel.
+  StepTable(Unit& unit, const Plan& plan, llvm::GlobalVariable* constants, llvm::Function* copy,
+            const std::vector<int64_t>& constant_offsets,
+            std::function<llvm::Function*(const PlanStep&)> callee);
+
+  // Whether the step can be rows.
+  bool holds(const PlanStep& step) const;
+  // Makes rows of the steps, whose first has the number, and calls the function that executes them. Returns
+  // the number behind the last one.
+  uint32_t execute(Builder& builder, llvm::Value* frame, const PlanStep* begin, const PlanStep* end,
+                   uint32_t number);
+  // Writes the function, where it is called.
+  void finish();
+
+ private:
+  struct Cursor {
+    llvm::Value* row;
+    llvm::Value* word(Builder& builder, uint64_t index) const;
+  };
+  using Finish = std::function<void(llvm::Value* next)>;
+
+  static bool holds(const Location& location);
+  void add_step(const PlanStep& step, uint32_t& number);
+  void add_location(const Location& location);
+  void add(uint64_t word) { rows_.push_back(word); }
+  uint64_t function_index(llvm::Function* callee);
+
+  // Of the function that executes rows. Each calls finish with the next row.
+  void emit_call(const Cursor& cursor, size_t arguments, const Finish& finish);
+  void emit_copy(const Cursor& cursor, const Finish& finish);
+  void emit_if(const Cursor& cursor, const Finish& finish);
+  llvm::Value* address(const Cursor& cursor, uint64_t index);
+  llvm::Value* after(const Cursor& cursor, llvm::Value* words);
+  llvm::Value* flag(const Cursor& cursor);
+  // Only where the row is for all threads, or this is the first.
+  void guarded_by_flag(llvm::Value* single, const std::function<void()>& body);
+  llvm::BasicBlock* block(const char* name);
+
+  Unit& unit_;
+  const Plan& plan_;
+  llvm::GlobalVariable* constants_;
+  llvm::Function* copy_;
+  const std::vector<int64_t>& constant_offsets_;
+  const std::function<llvm::Function*(const PlanStep&)> callee_;
+  Builder builder_;
+  llvm::PointerType* pointer_;
+  llvm::Type *i32_, *i64_;
+  std::vector<uint64_t> rows_;  // of the steps that are being added
+  std::vector<llvm::Constant*> functions_;
+  std::map<llvm::Function*, uint64_t> indices_;
+  std::map<size_t, llvm::FunctionType*> types_;  // of calls, by their number of arguments
+  llvm::Function* walk_ = nullptr;
+  // Of the function, while it is written.
+  std::unique_ptr<RunFrame> frame_;
+  llvm::Value *tables_ = nullptr, *table_of_functions_ = nullptr, *scratch_ = nullptr;
+};
+
+}  // namespace tc

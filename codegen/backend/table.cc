@@ -1,0 +1,87 @@
+// The table of back ends.
+#include "codegen/backend/table.h"
+
+#include "codegen/c/backend.h"
+#include "codegen/llvm/backend.h"
+#include "ir/error.h"
+
+namespace tc {
+
+const std::vector<const Backend*>& backends() {
+  static const std::vector<const Backend*> all = {
+      &llvm_backend(),
+      &c_backend(),
+  };
+  return all;
+}
+
+const Backend& default_backend() { return *backends().front(); }
+
+std::string candidate_kind() { return default_backend().candidate_kind()->name; }
+
+std::vector<KindOfBackend> all_kinds() {
+  std::vector<KindOfBackend> result;
+  for (const Backend* backend : backends()) {
+    for (const ArtefactKind& kind : backend->kinds()) result.push_back({backend, &kind});
+  }
+  return result;
+}
+
+namespace {
+
+// "a, b and c".
+std::string listed(const std::vector<std::string>& names, const char* last) {
+  std::string result;
+  for (size_t i = 0; i < names.size(); ++i)
+    result += (i == 0 ? "" : i + 1 < names.size() ? ", " : text(" ", last, " ")) + names[i];
+  return result;
+}
+
+}  // namespace
+
+KindOfBackend artefact_kind(const std::string& name) {
+  std::vector<std::string> names;
+  for (const KindOfBackend& each : all_kinds()) {
+    if (each.kind->name == name) return each;
+    names.push_back(each.kind->name);
+  }
+  fail(ErrorKind::Target, "unknown kind of artefact '", name, "'; the kinds are ", listed(names, "and"));
+}
+
+void refuse_kind(const KindOfBackend& wanted, const Target& target) {
+  const auto why = wanted.backend->refusal(*wanted.kind, target);
+  if (!why) return;
+  std::vector<std::string> others;
+  for (const KindOfBackend& each : all_kinds()) {
+    if (!each.backend->refusal(*each.kind, target)) others.push_back(text("'", each.kind->name, "'"));
+  }
+  fail(ErrorKind::Unsupported, "cannot make an artefact of kind '", wanted.kind->name, "' for target ",
+       target.name, ": ", *why, others.empty() ? "" : "; export kind " + listed(others, "or"),
+       wanted.kind->needs_runtime && !others.empty() ? ", which need none" : "");
+}
+
+bool uses_all(const Backend& backend, const Target& target) {
+  const Target usable = backend.usable(target);
+  return usable.matrix.registers == target.matrix.registers && usable.byte_lanes == target.byte_lanes &&
+         usable.wider_targets == target.wider_targets;
+}
+
+std::string code_text(const ScheduledKernel& kernel, const Target& target, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Backend* backend : backends()) {
+    for (const CodeText& each : backend->texts()) {
+      if (each.name == name) return backend->text_of(kernel, target, name);
+      names.push_back(each.name);
+    }
+  }
+  fail(ErrorKind::Model, "unknown text of a kernel's code '", name, "'; there are ", listed(names, "and"));
+}
+
+void build_artefact(const std::string& kind, const Plan& plan, const Target& target,
+                    const ArtefactPlace& place) {
+  const KindOfBackend found = artefact_kind(kind);
+  const ModelObjects objects = found.backend->compile(plan, target, 1);
+  found.backend->write(*found.kind, {plan, target, objects}, place);
+}
+
+}  // namespace tc

@@ -1,0 +1,39 @@
+// The back ends, their kinds of artefacts and their texts of kernels by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/backend/backend.h"
+
+namespace tc {
+
+// All of them. The first compiles models that run in this process and what the tuner measures.
+const std::vector<const Backend*>& backends();
+const Backend& default_backend();
+// The kind of artefact that the tuner builds of candidates and measures.
+std::string candidate_kind();
+
+// A kind of artefact and whose it is.
+struct KindOfBackend {
+  const Backend* backend;
+  const ArtefactKind* kind;
+};
+std::vector<KindOfBackend> all_kinds();
+// A Target error that lists the kinds for an unknown name.
+KindOfBackend artefact_kind(const std::string& name);
+// An Unsupported error that names the kinds that there are for the target, where this is none of them.
+void refuse_kind(const KindOfBackend& wanted, const Target& target);
+
+// Whether the back end has code for all of the target: plans for it and for others are alike.
+bool uses_all(const Backend& backend, const Target& target);
+
+// A text of a kernel's code (CodeText::name), whichever back end shows it. A Model error that lists them for
+// an unknown name.
+std::string code_text(const ScheduledKernel& kernel, const Target& target, const std::string& name);
+
+// Compiles the plan by the default back end and writes it as an artefact of that kind.
+void build_artefact(const std::string& kind, const Plan& plan, const Target& target,
+                    const ArtefactPlace& place);
+
+}  // namespace tc

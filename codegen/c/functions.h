@@ -1,0 +1,90 @@
+// The functions that generated code calls: each is defined once in a source file that uses it.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/loop.h"
+
+namespace tc::c {
+
+// Scalars and vectors of loop IR's types with the meaning of ir/loop.h. A number of lanes of 1 means scalars.
+// What a method returns is the name of a function, but where it says an expression.
+class Functions {
+ public:
+  // Expressions of operands, which are atoms or calls.
+  std::string unary(UnaryOp op, DType dtype, int lanes, const std::string& a);
+  std::string binary(BinaryOp op, DType dtype, int lanes, const std::string& a, const std::string& b);
+  std::string cast(DType from, DType to, int lanes, const std::string& a);
+  // `next` combined with what a reduction has so far.
+  std::string combine(Reduction reduction, DType dtype, int lanes, const std::string& before,
+                      const std::string& next);
+  // The lanes of a vector combined.
+  std::string reduce(Reduction reduction, DType dtype, int lanes, const std::string& vector);
+
+  std::string splat(DType dtype, int lanes, const std::string& scalar);
+  // a * b + c of vectors of floats; `axpy` takes a scalar a.
+  std::string multiply_add(DType dtype, int lanes, const std::string& a, const std::string& b,
+                           const std::string& c);
+  std::string axpy(DType dtype, int lanes, const std::string& a, const std::string& b, const std::string& c);
+  // a where the lane of the mask is set, else b.
+  std::string select(DType dtype, int lanes, const std::string& mask, const std::string& a,
+                     const std::string& b);
+  std::string any(int lanes, const std::string& mask);
+  // Lanes base + step * lane: of i64, and where that is not negative.
+  std::string ramp(int lanes, const std::string& base, int64_t step);
+  std::string at_least_zero(int lanes, const std::string& base, int64_t step);
+
+  // Lanes in memory from an address on, one element behind the other.
+  std::string load(DType dtype, int lanes, const std::string& address);
+  std::string store(DType dtype, int lanes, const std::string& address, const std::string& value);
+  // Lanes anywhere: `step` elements apart, or at `places`, a vector of i64 that counts elements; where the
+  // mask, if there is one, is set. Of others nothing is read, which gives 0, or written.
+  struct Lanes {
+    std::string step, places, mask;
+  };
+  std::string load(DType dtype, int lanes, const std::string& address, const Lanes& where);
+  std::string store(DType dtype, int lanes, const std::string& address, const std::string& value,
+                    const Lanes& where);
+  // One lane of a vector, to read or to assign to.
+  std::string lane(DType dtype, int lanes, const std::string& vector, int lane);
+
+  // Integer helpers: tc_minimum, tc_maximum and tc_floor_divide of int64_t.
+  void use_integers();
+
+  // Declares the type of vectors, and those that masks of as many lanes need.
+  void use_type(DType dtype, int lanes);
+  // All definitions, in an order in which each stands behind what it uses.
+  std::string definitions() const;
+
+ private:
+  // Adds a definition unless one of that name is there; true where the caller is to make it.
+  bool begins(const std::string& name) { return known_.insert(name).second; }
+  void define(const std::string& text) { definitions_.push_back(text); }
+  // What compilers' vectors do in several lines, which name the vector `a` and return; or an empty text.
+  std::string vector_body(UnaryOp op, DType dtype, int lanes);
+  std::string load_run(DType dtype, int lanes, const std::string& address, const std::string& mask);
+  std::string store_run(DType dtype, int lanes, const std::string& address, const std::string& value,
+                        const std::string& mask);
+  // Names of scalar functions, which are defined.
+  std::string scalar(UnaryOp op, DType dtype);
+  std::string scalar(BinaryOp op, DType dtype);
+  std::string scalar_cast(DType from, DType to);
+  std::string encode(DType to);    // of a double
+  std::string decode(DType from);  // to a float
+
+  std::set<std::string> known_;
+  std::vector<std::string> definitions_;
+};
+
+// The body of a scalar function as an expression of `a` (and `b`), with the meaning of the operator.
+std::string scalar_expression(UnaryOp op, DType dtype);
+std::string scalar_expression(BinaryOp op, DType dtype);
+std::string cast_expression(DType from, DType to);  // between types that C has, but for bool
+// What vectors of GCC and Clang do in one expression of vectors `a` and `b`, or an empty text.
+std::string vector_expression(UnaryOp op, DType dtype, int lanes);
+std::string vector_expression(BinaryOp op, DType dtype, int lanes);
+std::string vector_cast(DType from, DType to, int lanes);
+
+}  // namespace tc::c

@@ -1,0 +1,188 @@
+// What the writers of one leaf share: its lines, the statement that is being written, register elements.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/c/kernel_text.h"
+
+namespace tc::c {
+
+// A value of one instance: the same for all lanes, or a vector. The text is an expression of C that has no
+// effects.
+struct Value {
+  std::string text;
+  bool vector = false;
+};
+
+// The lines of a leaf. Levels are the leaf itself and the serial loops inside it: what depends only on the
+// variables of a level and those around it is declared once, at the level's beginning.
+class Lines {
+ public:
+  explicit Lines(Names& names) : names_(names) { levels_.emplace_back(); }
+
+  void add(const std::string& line) { levels_.back().body += line + "\n"; }
+  // `head {`, the lines that `body` adds, `}`. Loads done inside are not known behind.
+  void block(const std::string& head, const std::function<void()>& body);
+  // The lines that `body` adds, which are not added.
+  std::string captured(const std::function<void()>& body);
+  // A constant with the value: its name. An expression that is a name or a number stays as it is.
+  std::string named(const std::string& type, const std::string& wish, const std::string& value);
+  // Declares a variable at the leaf's beginning; returns its name.
+  std::string variable(const std::string& type, const std::string& wish);
+
+  // A loop of C, whose body is a level of its own.
+  void loop(const std::string& head, const std::function<void()>& body);
+  int level() const { return static_cast<int>(levels_.size()) - 1; }
+  // The constant of that value at the beginning of a level; equal values share it.
+  std::string at_level(int level, const std::string& wish, const std::string& value);
+
+  // What was loaded in the blocks that are open, by a key.
+  const Value* loaded(const std::string& key) const;
+  void remember(const std::string& key, const Value& value) { loaded_.back()[key] = value; }
+
+  // All lines as a block of C.
+  std::string finish();
+
+ private:
+  struct Level {
+    std::string head, body;
+    std::map<std::string, std::string> values;
+  };
+  Names& names_;
+  std::vector<Level> levels_;
+  std::vector<std::map<std::string, Value>> loaded_{1};
+};
+
+struct TileState {
+  TileState(KernelText& context, std::vector<Affine> assumed)
+      : context(context), kernel(context.kernel), lines(context.names), known(std::move(assumed)) {}
+
+  KernelText& context;
+  const Kernel& kernel;
+  Lines lines;
+  std::vector<Affine> known;         // >= 0 at this point
+  std::set<int> written;             // memory buffers that the leaf writes
+  std::vector<Prefetch> prefetches;  // the leaf's
+
+  // The statement being written.
+  const TileStatement* tile = nullptr;
+  const Statement* statement = nullptr;
+  std::map<std::string, Affine> values;     // of the tile's loops that are fixed
+  std::map<std::string, Affine> iterators;  // the statement's, for the current instance
+  std::string lane;                         // name of the vector loop, or empty
+  int lanes = 1;
+  std::map<std::string, int> variable_level;  // of serial loop variables
+
+  Functions& functions() { return context.functions; }
+  Affine with_values(const Affine& affine) const { return affine.substitute(values); }
+  // Binds the statement's iterators to the values of this copy.
+  void bind_iterators();
+  int64_t lane_step(const Affine& affine) const { return lanes > 1 ? affine.coefficient(lane) : 0; }
+  Affine without_lane(const Affine& affine) const {
+    return affine - Affine::variable(lane, lane_step(affine));
+  }
+  int level_of(const Affine& affine) const;
+  // An affine expression without lanes, as a sum of constants of its variables' levels.
+  std::string hoisted(const Affine& affine);
+  // The lanes where all of the constraints hold, as a mask; constraints without lanes are none of them.
+  std::string mask_of(const std::vector<Affine>& constraints);
+  std::string lane_mask(const Affine& constraint);
+  // A mask of both; either may be empty, which means all lanes.
+  std::string both(const std::string& a, const std::string& b);
+};
+
+// A run of register elements: index + lane * step for each lane.
+struct ElementKey {
+  int buffer = -1;
+  std::vector<int64_t> index, step;
+  int lanes = 1;
+  auto operator<=>(const ElementKey&) const = default;
+};
+
+// The leaf's register elements: variables of C, each with one or several elements.
+class Registers {
+ public:
+  explicit Registers(TileState& state) : state_(state) {}
+
+  ElementKey key_of(const Access& access) const;
+  // The variable that holds exactly these elements; empty where there is none.
+  std::string holder(const ElementKey& key) const;
+  // The same; made where none of the elements has a variable. Empty where they have others.
+  std::string make(const ElementKey& key);
+  Value read(const ElementKey& key);
+  void write(const ElementKey& key, const std::string& value);
+  bool has(int buffer, const std::vector<int64_t>& index) const { return !place_of(buffer, index).empty(); }
+  // Constraints outside of which the elements mean nothing.
+  std::set<std::string>& valid_where(const ElementKey& key) { return valid_[key]; }
+
+ private:
+  std::vector<int64_t> index_of(const ElementKey& key, int lane) const;
+  // One element, to read or assign to.
+  std::string place_of(int buffer, const std::vector<int64_t>& index) const;
+  static std::string scalar_of(DType dtype, const std::string& place);
+  void assign(DType dtype, const std::string& place, const std::string& scalar);
+  TileState& state_;
+  std::map<ElementKey, std::string> variables_;
+  std::map<ElementKey, std::set<std::string>> valid_;
+};
+
+// Addresses, loads and stores.
+class Memory {
+ public:
+  // Evaluates an expression for the lanes of a mask.
+  using Evaluate = std::function<Value(const ExprPtr&, const std::string& mask)>;
+  Memory(TileState& state, Evaluate evaluate) : state_(state), evaluate_(std::move(evaluate)) {}
+
+  // Lanes outside of the mask read nothing, which gives 0.
+  Value load(const Access& access, DType dtype, const std::string& mask);
+  void store(const Access& access, DType dtype, const Value& value, const std::string& mask);
+
+ private:
+  struct Place {
+    std::string first;  // where lane 0 is, as an index of the buffer
+    std::string step;   // elements from lane to lane; empty: all lanes have the same place
+    std::string lanes;  // a vector of i64: elements of each lane from `first`; empty: step tells
+    std::string key;
+    std::optional<Affine> elements;  // `first`, where no size or value that is known late decides it
+  };
+  Place place_of(const Access& access, const std::string& mask);
+  // What the load at this place brings near for a later one.
+  void prefetch(const Access& access, const Affine& elements);
+  TileState& state_;
+  Evaluate evaluate_;
+};
+
+// Expressions of a leaf's statements.
+class Expressions {
+ public:
+  Expressions(TileState& state, Registers& registers);
+
+  // Forgets what was computed for the instance before.
+  void begin_instance(const ExprPtr& value);
+  Value evaluate(const ExprPtr& expr, const std::string& mask);
+  // As a vector of the statement's lanes, where there are several.
+  std::string spread(DType dtype, const Value& value);
+  Memory& memory() { return memory_; }
+
+ private:
+  Value compute(const ExprPtr& expr, const std::string& mask);
+  Value select(const Expr& expr, const std::string& mask);
+  Value compare(const Expr& expr, const std::string& mask);
+  Value named(const ExprPtr& expr, const Value& value);
+  std::optional<Affine> as_affine(const ExprPtr& expr) const;
+  Value affine_value(const Affine& affine);
+  void count(const ExprPtr& expr);
+
+  TileState& state_;
+  Registers& registers_;
+  Memory memory_;
+  std::map<const Expr*, int> uses_;
+  std::map<std::pair<const Expr*, std::string>, Value> evaluated_;
+};
+
+}  // namespace tc::c

@@ -1,0 +1,11 @@
+// The back end of LLVM, for processors: objects, linked artefacts, and objects for systems without an
+// operating system.
+#pragma once
+
+#include "codegen/backend/backend.h"
+
+namespace tc {
+
+const Backend& llvm_backend();
+
+}  // namespace tc

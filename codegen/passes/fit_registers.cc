@@ -1,0 +1,489 @@
+#include "codegen/passes/fit_registers.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/ValueHandle.h>
+#include <llvm/Transforms/Utils/Local.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "codegen/emit/hidden.h"
+#include "codegen/passes/register_pressure.h"
+
+namespace tc {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Instruction;
+using llvm::Value;
+
+class FitBlock : public StraightLine {
+ public:
+  using StraightLine::StraightLine;
+
+  // Where groups have several sizes, one of them stays free.
+  bool fits() const { return leaves_free(broadcasts() ? 0 : largest()); }
+
+  void run() {
+    const auto steps =
+        static_cast<size_t>(llvm::count_if(order_, [](const Instruction* each) { return is_step(*each); }));
+    chooses_steps_ =
+        steps >= kFewProducts && !broadcasts() &&
+        llvm::none_of(order_, [](const Instruction* each) { return multiplies_broadcast(*each); });
+    find_needs();
+    order_depth_first();
+    load_again();
+    for (Instruction* each : order_) each->moveBefore(block_.getTerminator());
+  }
+
+ private:
+  int largest() const {
+    int result = 1;
+    for (const Instruction* each : order_) result = std::max(result, pressure_.registers(*each));
+    return result;
+  }
+
+  void find_needs() {
+    const auto may_pass = [this](const Instruction& later, const Instruction& earlier) {
+      return moves_freely(later) || moves_freely(earlier) || is_apart(later) || is_apart(earlier) ||
+             !conflict(earlier, later);
+    };
+    needs_ = needs(may_pass);
+    // Registers for the value with all that it is made of (Sethi and Ullman's numbers).
+    wanted_.resize(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) {
+      sort_by_wish(needs_[i]);
+      int held = 0;
+      wanted_[i] = pressure_.registers(*order_[i]);
+      for (const size_t each : needs_[i]) {
+        wanted_[i] = std::max(wanted_[i], held + wanted_[each]);
+        held += pressure_.registers(*order_[each]);
+      }
+    }
+  }
+
+  void sort_by_wish(std::vector<size_t>& places) const {
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    std::stable_sort(places.begin(), places.end(),
+                     [&](size_t a, size_t b) { return wanted_[a] > wanted_[b]; });
+  }
+
+  static bool moves_freely(const Instruction& instruction) {
+    return instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load) && !instruction.isVolatile();
+  }
+
+  // A touch that stands apart from the order of all else (see `spread`). Elsewhere a touch stays between the
+  // loads of its buffer: when it was free there, LLVM saved vectors of 1x1 convolutions and of Winograd's
+  // products.
+  bool is_apart(const Instruction& instruction) const { return chooses_steps_ && is_touch(instruction); }
+
+  // Whether the block is there for the instruction: it has an effect, or its value lives on. Sums of a tile
+  // take their steps together, since they share what is loaded.
+  bool is_root(const Instruction& instruction) const {
+    if (multiplies_broadcast(instruction) || (chooses_steps_ && is_step(instruction))) return true;
+    if (instruction.mayHaveSideEffects() || instruction.isVolatile()) return true;
+    return std::any_of(instruction.user_begin(), instruction.user_end(), [&](const llvm::User* user) {
+      return !place_.contains(llvm::cast<Instruction>(user));
+    });
+  }
+
+  // A multiply-add of vectors that goes on from another one, or begins a sum with a constant or what an
+  // earlier block or trip has left.
+  static bool is_step(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    if (call == nullptr || call->getIntrinsicID() != llvm::Intrinsic::fmuladd ||
+        !call->getType()->isVectorTy())
+      return false;
+    const Value* sum = call->getArgOperand(2);
+    const auto* before = llvm::dyn_cast<llvm::IntrinsicInst>(sum);
+    return llvm::isa<llvm::Constant, llvm::PHINode>(sum) ||
+           (before != nullptr && before->getIntrinsicID() == llvm::Intrinsic::fmuladd);
+  }
+
+  void order_depth_first() {
+    done_.resize(order_.size());
+    std::vector<size_t> places, roots;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (is_root(*order_[i]) && !is_apart(*order_[i])) roots.push_back(i);
+    }
+    while (!roots.empty()) {
+      const auto next =
+          chooses_steps_ && is_step(*order_[roots.front()]) ? cheapest_step(roots) : roots.begin();
+      emit(*next, places);
+      roots.erase(next);
+    }
+    // Of a window's rows the last is the one that no other tile has brought near: it comes first.
+    std::vector<std::vector<size_t>>
+        touches;  // of each, the instructions of its address that nothing else needs, then itself
+    for (size_t i = order_.size(); i-- > 0;) {
+      if (is_apart(*order_[i])) emit(i, touches.emplace_back());
+    }
+    places = spread(touches, places);
+    for (size_t i = 0; i < order_.size(); ++i) emit(i, places);
+    std::vector<Instruction*> result;
+    for (const size_t each : places) result.push_back(order_[each]);
+    order_ = std::move(result);
+  }
+
+  // Appends the place of the instruction behind those of all that it needs.
+  void emit(size_t root, std::vector<size_t>& places) {
+    std::vector<std::pair<size_t, size_t>> path(
+        1, {root, 0});  // of each instruction under way: the next of its needs
+    while (!path.empty()) {
+      auto& [at, next] = path.back();
+      if (done_[at]) {
+        path.pop_back();
+      } else if (next < needs_[at].size()) {
+        path.emplace_back(needs_[at][next++], 0);
+      } else {
+        done_[at] = true;
+        places.push_back(at);
+        path.pop_back();
+      }
+    }
+  }
+
+  // The step among the roots whose missing operands take the fewest registers.
+  std::vector<size_t>::iterator cheapest_step(std::vector<size_t>& roots) const {
+    auto result = roots.begin();
+    int fewest = std::numeric_limits<int>::max();
+    for (auto each = roots.begin(); each != roots.end() && fewest > 0; ++each) {
+      if (!is_step(*order_[*each])) continue;
+      if (const int registers = cost(*each, fewest); registers < fewest) {
+        fewest = registers;
+        result = each;
+      }
+    }
+    return result;
+  }
+
+  // Registers of all that has to be made before the instruction has its value, counted up to a limit: a step
+  // needs those before it, too.
+  int cost(size_t at, int limit) const {
+    int result = 0;
+    std::vector<size_t> waiting(1, at);
+    llvm::DenseSet<size_t> seen;
+    while (!waiting.empty() && result < limit) {
+      const size_t each = waiting.back();
+      waiting.pop_back();
+      if (done_[each] || !seen.insert(each).second) continue;
+      result += pressure_.registers(*order_[each]);
+      waiting.insert(waiting.end(), needs_[each].begin(), needs_[each].end());
+    }
+    return result;
+  }
+
+  // The places with the touches evenly between them. LLVM's scheduler moves no load past a touch, so that a
+  // touch beside each load would keep all loads in front of the first sum.
+  std::vector<size_t> spread(const std::vector<std::vector<size_t>>& touches,
+                             const std::vector<size_t>& places) const {
+    std::vector<size_t> count_up_to(
+        order_.size());  // of each instruction: how many of the places end with it; 0 of others
+    for (size_t i = 0; i < places.size(); ++i) count_up_to[places[i]] = i + 1;
+    std::vector<size_t> result;
+    size_t done = 0;
+    for (size_t i = 0; i < touches.size(); ++i) {
+      size_t until = places.size() * (2 * i + 1) / (2 * touches.size());
+      for (const size_t each : touches[i]) {
+        for (const size_t need : needs_[each]) until = std::max(until, count_up_to[need]);
+      }
+      for (; done < until; ++done) result.push_back(places[done]);
+      result.insert(result.end(), touches[i].begin(), touches[i].end());
+    }
+    result.insert(result.end(), places.begin() + static_cast<std::ptrdiff_t>(done), places.end());
+    return result;
+  }
+
+  // Of a vector, from the address that is its first operand.
+  static bool is_load(const Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    return llvm::isa<llvm::LoadInst>(instruction) ||
+           (call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::masked_load);
+  }
+
+  bool can_load_again(const Instruction& instruction) {
+    const auto [known, is_new] = can_load_again_.insert({&instruction, false});
+    if (is_new) known->second = nothing_writes(instruction);
+    return known->second;
+  }
+  bool nothing_writes(const Instruction& instruction) const {
+    if (!is_load(instruction) || instruction.isVolatile() || pressure_.registers(instruction) == 0)
+      return false;
+    return moves_freely(instruction) ||
+           std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
+             return !is_apart(*each) && conflict(*each, instruction);
+           });
+  }
+
+  // Constants are no values of the block: LLVM makes them where they are used.
+  int registers(const Value& value) const {
+    return llvm::isa<llvm::Constant>(value) ? 0 : pressure_.registers(value);
+  }
+
+  // Where values are used, by places in the new order, the last first; those that outlive the block are used
+  // at its end.
+  void find_uses() {
+    const auto live = pressure_.live_at_end(block_);
+    for (const Value* each : live) uses_[each].push_back(order_.size());
+    for (size_t i = order_.size(); i-- > 0;) {
+      for (const llvm::Use& use : order_[i]->operands()) {
+        if (registers(*use.get()) == 0) continue;
+        std::vector<size_t>& places = uses_[use.get()];
+        if (places.empty() || places.back() != i) places.push_back(i);
+      }
+    }
+  }
+
+  // Walks along the order with what is in registers. Where there is no room for a value, that of the loaded
+  // ones which is used last leaves (Belady's rule), and is loaded again there.
+  void load_again() {
+    find_uses();
+    int largest = 1;
+    for (const auto& [value, places] : uses_) largest = std::max(largest, registers(*value));
+    room_ = target_.vector_registers - largest;
+    for (const auto& [value, places] : uses_) {
+      const auto* made = llvm::dyn_cast<Instruction>(value);
+      if (made == nullptr || !place_.contains(made)) enter(value);
+    }
+    std::vector<Instruction*> result;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      Instruction& own = *order_[i];
+      for (llvm::Use& use : own.operands()) {
+        if (registers(*use.get()) == 0) continue;
+        const Value* value = use.get();
+        if (!resident_.contains(value)) {
+          auto& load = *llvm::cast<Instruction>(use.get());
+          leave_room(load, own);
+          again_[value] = copy_of(load, result);
+          enter(value);
+        }
+        if (const auto copy = again_.find(value); copy != again_.end()) use.set(copy->second);
+        originals_[use.get()] = value;
+      }
+      for (const llvm::Use& use : own.operands()) retire(original(use.get()), i);
+      if (registers(own) > 0) {
+        leave_room(own, own);
+        if (uses_.contains(&own)) enter(&own);
+      }
+      result.push_back(&own);
+    }
+    order_ = std::move(result);
+  }
+
+  const Value* original(const Value* value) const {
+    const auto found = originals_.find(value);
+    return found == originals_.end() ? value : found->second;
+  }
+
+  void enter(const Value* value) {
+    if (resident_.insert(value).second) used_ += registers(*value);
+  }
+  void leave(const Value* value) {
+    if (resident_.erase(value)) used_ -= registers(*value);
+  }
+  // Forgets the uses up to the place.
+  void retire(const Value* value, size_t place) {
+    const auto found = uses_.find(value);
+    if (found == uses_.end()) return;
+    while (!found->second.empty() && found->second.back() <= place) found->second.pop_back();
+    if (found->second.empty()) leave(value);
+  }
+
+  void leave_room(const Value& value, const Instruction& user) {
+    while (used_ + registers(value) > room_) {
+      const Value* last = nullptr;
+      for (const Value* each : resident_) {
+        const auto* load = llvm::dyn_cast<Instruction>(each);
+        if (load == nullptr || !place_.contains(load) || uses_[each].empty()) continue;
+        if (std::any_of(user.op_begin(), user.op_end(),
+                        [&](const llvm::Use& use) { return original(use.get()) == each; }))
+          continue;
+        if (!can_load_again(*load)) continue;
+        // Of loads whose next use is the same, the first: the order of a set of addresses is chance.
+        if (last == nullptr || uses_[each].back() > uses_[last].back() ||
+            (uses_[each].back() == uses_[last].back() &&
+             place_[load] < place_[llvm::cast<Instruction>(last)])) {
+          last = each;
+        }
+      }
+      if (last == nullptr) return;
+      leave(last);
+    }
+  }
+
+  // LLVM would find that it is the same load, if it saw that the address is the same.
+  Instruction* copy_of(Instruction& load, std::vector<Instruction*>& order) {
+    Instruction* copy = load.clone();
+    Value* pointer = load.getOperand(0);
+    auto* hidden =
+        llvm::CallInst::Create(hidden_identity(pointer->getType()), {pointer}, "", block_.getTerminator());
+    copy->setOperand(0, hidden);
+    copy->insertBefore(block_.getTerminator());
+    order.push_back(hidden);
+    order.push_back(copy);
+    return copy;
+  }
+
+  // Sums of products of two vectors fill the block, as those of a depthwise convolution do, whose columns
+  // read the same elements and weights: of their steps the next is the one for which the fewest vectors are
+  // missing.
+  bool chooses_steps_ = false;
+  std::vector<std::vector<size_t>> needs_;
+  std::vector<int> wanted_;
+  std::vector<bool> done_;
+  llvm::DenseMap<const Value*, std::vector<size_t>> uses_;
+  llvm::DenseMap<const Value*, Value*> again_;            // the last copy of a load
+  llvm::DenseMap<const Value*, const Value*> originals_;  // of copies
+  llvm::DenseMap<const Instruction*, bool> can_load_again_;
+  llvm::DenseSet<const Value*> resident_;
+  int used_ = 0, room_ = 0;
+};
+
+// Scalar floating-point registers that elements may take which several multiply-adds share: the others hold
+// those that are loaded ahead.
+constexpr size_t kSharedScalars = 30;
+// Elements that stay in a register for another use.
+constexpr size_t kKeptScalars = 8;
+
+// Windows overlap, and LLVM shares the elements that several of their columns read. Where more of them wait
+// for a late use than there are registers, each is loaded again: a load of what is read costs no more than
+// one of what was saved, and nothing is saved.
+class ReloadElements : public StraightLine {
+ public:
+  using StraightLine::StraightLine;
+
+  void run() {
+    find_uses();
+    if (fits()) return;
+    std::vector<llvm::LoadInst*> kept;  // the last used at the end
+    llvm::SmallVector<llvm::WeakTrackingVH, 64> before;
+    for (const Use& each : uses_) {
+      const auto found = std::find(kept.begin(), kept.end(), each.load);
+      const bool is_kept = found != kept.end();
+      if (is_kept) kept.erase(found);
+      before.emplace_back(each.operand->get());
+      if (!is_kept && splats_.contains(each.load)) splats_[each.load] = splat_of(*each.load, *each.user);
+      if (!splats_.contains(each.load)) splats_[each.load] = each.operand->get();
+      each.operand->set(splats_[each.load]);
+      kept.push_back(each.load);
+      if (kept.size() > kKeptScalars) kept.erase(kept.begin());
+    }
+    llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(before);
+  }
+
+ private:
+  // LLVM says so of volatile loads, too, such as those that bring a line near.
+  static bool writes(const Instruction& instruction) {
+    return instruction.mayWriteToMemory() && !llvm::isa<llvm::LoadInst>(instruction);
+  }
+
+  struct Use {
+    size_t place;
+    Instruction* user;
+    llvm::Use* operand;
+    llvm::LoadInst* load;  // the block's first of that address
+  };
+
+  // By multiply-adds of this block, in their order. LLVM would make one of all loads of an address later.
+  void find_uses() {
+    for (Instruction* each : order_) {
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
+      if (load == nullptr || load->isVolatile() || !load->getType()->isFloatingPointTy()) continue;
+      if (std::none_of(load->user_begin(), load->user_end(),
+                       [](const llvm::User* user) { return is_splat(*user); }))
+        continue;
+      if (std::any_of(order_.begin(), order_.end(),
+                      [&](const Instruction* other) { return writes(*other) && conflict(*other, *load); }))
+        continue;
+      llvm::LoadInst*& first = first_[address_of(*load)];
+      if (first == nullptr) first = load;
+      for (llvm::User* insert : load->users()) {
+        if (!is_splat(*insert)) continue;
+        for (llvm::User* splat : insert->users()) {
+          for (llvm::Use& use : splat->uses()) add(use, *first);
+        }
+      }
+    }
+    std::stable_sort(uses_.begin(), uses_.end(),
+                     [](const Use& a, const Use& b) { return a.place < b.place; });
+  }
+  void add(llvm::Use& use, llvm::LoadInst& load) {
+    auto* user = llvm::cast<Instruction>(use.getUser());
+    if (const auto found = place_.find(user); found != place_.end())
+      uses_.push_back({found->second, user, &use, &load});
+  }
+
+  bool fits() const {
+    llvm::DenseMap<const llvm::LoadInst*, size_t> last;
+    for (const Use& each : uses_) last[each.load] = each.place;
+    llvm::DenseSet<const llvm::LoadInst*> live;
+    size_t most = 0;
+    for (const Use& each : uses_) {
+      live.insert(each.load);
+      most = std::max(most, static_cast<size_t>(live.size()));
+      if (last[each.load] == each.place) live.erase(each.load);
+    }
+    return most <= kSharedScalars;
+  }
+
+  using Address = std::pair<Value*, uint64_t>;  // a base, and bytes from it
+  Address address_of(llvm::LoadInst& load) const {
+    llvm::APInt offset(64, 0);
+    Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(
+        block_.getModule()->getDataLayout(), offset, true);
+    return {base, offset.getZExtValue()};
+  }
+
+  // A copy of the load in front of the user, spread.
+  Value* splat_of(llvm::LoadInst& load, Instruction& user) {
+    const auto [base, offset] = address_of(load);
+    const size_t again = copies_[&load]++;
+    std::vector<Value*>& hidden = hidden_[base];
+    if (hidden.size() <= again) hidden.push_back(hide(*base));
+    llvm::IRBuilder<> builder(&user);
+    Value* address = builder.CreateGEP(builder.getInt8Ty(), hidden[again], builder.getInt64(offset));
+    Instruction* copy = load.clone();
+    copy->setOperand(0, address);
+    builder.Insert(copy);
+    const auto lanes = llvm::cast<llvm::FixedVectorType>(splats_[&load]->getType())->getNumElements();
+    return builder.CreateVectorSplat(lanes, copy);
+  }
+
+  // LLVM would find that it is the same load, if it saw that the address is the same. All loads of a round
+  // share one such base.
+  Value* hide(Value& base) {
+    auto* made = llvm::dyn_cast<Instruction>(&base);
+    const bool here = made != nullptr && made->getParent() == &block_ && !llvm::isa<llvm::PHINode>(made);
+    Instruction* before = here ? made->getNextNode() : &*block_.getFirstInsertionPt();
+    return llvm::CallInst::Create(hidden_identity(base.getType()), {&base}, "", before);
+  }
+
+  std::vector<Use> uses_;
+  std::map<Address, llvm::LoadInst*> first_;
+  llvm::DenseMap<const llvm::LoadInst*, Value*> splats_;  // of the last copy of each load
+  llvm::DenseMap<const llvm::LoadInst*, size_t> copies_;
+  llvm::DenseMap<const Value*, std::vector<Value*>>
+      hidden_;  // by base, one for each time that a load is copied
+};
+
+}  // namespace
+
+void fit_registers(llvm::Function& function, const Target& target) {
+  const Pressure before(function, target);
+  for (BasicBlock& block : function) ReloadElements(block, before, target).run();
+  const Pressure pressure(function, target);
+  for (BasicBlock& block : function) {
+    FitBlock fit(block, pressure, target);
+    if (!fit.fits()) fit.run();
+  }
+}
+
+}  // namespace tc

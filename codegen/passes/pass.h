@@ -1,0 +1,47 @@
+// The passes over a kernel's code as a table of named rows, in the order in which they run.
+#pragma once
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/BasicBlock.h>
+#include <llvm/IR/Function.h>
+#include <llvm/Pass.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/target/target.h"
+
+namespace tc {
+
+// What the passes over one function share.
+struct PassContext {
+  const Target& target;  // with as many vector registers as the passes may use
+  // Blocks in which chains of operations are interleaved: a store, and what leads to it, keeps its place
+  // there.
+  llvm::SmallPtrSet<const llvm::BasicBlock*, 4> interleaved = {};
+};
+
+struct CodePass {
+  enum class Stage : uint8_t {
+    First,    // over LLVM IR as the emitter wrote it; LLVM's own simplifications follow
+    Last,     // over LLVM IR behind these
+    Machine,  // over machine instructions, before they are given registers
+  };
+  const char* name;
+  const char* doc;   // one sentence
+  const char* when;  // the targets that `runs` holds for, in words
+  bool (*runs)(const Target& target);
+  Stage stage;
+  void (*run)(llvm::Function& function, PassContext& context) = nullptr;  // of LLVM IR
+  // Of machine instructions: the pass, the pass of LLVM's that it follows, and the one in whose place it
+  // runs, or null.
+  llvm::Pass* (*create)(const Target& target) = nullptr;
+  const void* follows = nullptr;
+  const void* replaces = nullptr;
+};
+
+const std::vector<CodePass>& code_pass_table();
+// A Model error that lists the passes for an unknown name.
+const CodePass& code_pass(const std::string& name);
+
+}  // namespace tc

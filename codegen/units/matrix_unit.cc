@@ -1,0 +1,58 @@
+// Chooses who emits products on a target's matrix unit, and what vectors of one row have in common.
+#include "codegen/units/matrix_unit.h"
+
+#include "ir/error.h"
+
+namespace tc {
+
+llvm::Value* call_intrinsic(Builder& builder, const char* name, llvm::Type* result,
+                            const std::vector<llvm::Value*>& arguments) {
+  const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(name);
+  TC_CHECK(id != llvm::Intrinsic::not_intrinsic, "for LLVM's ", name);
+  return builder.CreateIntrinsic(result, id, arguments);
+}
+
+llvm::Type* VectorInstructions::lanes_of(DType dtype, unsigned count) const {
+  return llvm::FixedVectorType::get(dtype == DType::F32 ? builder_.getFloatTy() : builder_.getInt32Ty(),
+                                    count);
+}
+
+llvm::Value* VectorInstructions::call(llvm::Type* result, const std::vector<llvm::Value*>& arguments) {
+  return call_intrinsic(builder_, row_.intrinsic, result, arguments);
+}
+
+llvm::Value* VectorInstructions::no_sums() {
+  return llvm::Constant::getNullValue(lanes_of(row_.sum, columns_));
+}
+
+llvm::Value* VectorInstructions::load_sums(const MemoryRows& rows, DType dtype) {
+  return builder_.CreateAlignedLoad(lanes_of(dtype, columns_), rows.place, llvm::Align(4));
+}
+
+void VectorInstructions::store_sums(const MemoryRows& rows, llvm::Value* sums) {
+  builder_.CreateAlignedStore(sums, rows.place, llvm::Align(4));
+}
+
+llvm::Value* VectorInstructions::load_a(const MemoryRows& rows) {
+  llvm::Value* group = builder_.CreateAlignedLoad(builder_.getInt32Ty(), rows.place, llvm::Align(1));
+  return builder_.CreateVectorSplat(columns_, group);
+}
+
+llvm::Value* VectorInstructions::load_b(llvm::Value* place) {
+  return builder_.CreateAlignedLoad(lanes_of(DType::I32, columns_), place, llvm::Align(1));
+}
+
+std::unique_ptr<TileInstructions> tile_instructions(KernelContext& context) {
+  if (context.target.arch == Arch::X86_64) return x86_tiles(context);
+  fail(ErrorKind::Internal, "internal error: nothing emits tiles of target '", context.target.name, "'");
+}
+
+std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const MultiplyAdd& row) {
+  const int columns = context.target.matrix.columns;
+  if (context.target.arch == Arch::X86_64) return x86_vectors(context.builder, row, columns);
+  if (context.target.arch == Arch::AArch64) return aarch64_vectors(context.builder, row, columns);
+  fail(ErrorKind::Internal, "internal error: nothing emits products of vectors of target '",
+       context.target.name, "'");
+}
+
+}  // namespace tc

@@ -1,0 +1,87 @@
+// What a file per instruction set emits for products on its matrix unit: all that `tile_matrix.cc` needs to
+// know of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/emit/context.h"
+#include "codegen/emit/matrix_plan.h"
+
+namespace tc {
+
+// Instructions of a unit of tiles, whose registers have numbers that we give out.
+class TileInstructions {
+ public:
+  explicit TileInstructions(KernelContext& context) : context_(context), builder_(context.builder) {}
+  virtual ~TileInstructions() = default;
+  TileInstructions(const TileInstructions&) = delete;
+  TileInstructions& operator=(const TileInstructions&) = delete;
+
+  // Tells the unit what its registers hold from here on; and that it is not needed any more.
+  virtual void configure(const TileShapes& shapes) = 0;
+  virtual void release() = 0;
+  virtual void zero(int number) = 0;
+  virtual void load(int number, llvm::Value* place, int64_t row_bytes) = 0;
+  virtual void store(int number, llvm::Value* place, int64_t row_bytes) = 0;
+  virtual void multiply_add(const MultiplyAdd& row, int sum, int a, int b) = 0;
+
+ protected:
+  KernelContext& context_;
+  Builder& builder_;
+};
+
+// Rows in memory, of which the first is at `place`.
+struct MemoryRows {
+  llvm::Value* place = nullptr;
+  int64_t bytes = 0;  // from one to the next
+  int count = 1;
+};
+
+// Instructions of a unit whose sums and operands are vectors, which LLVM gives registers: an accumulator of
+// so many columns is one value. What it does not say otherwise is for instructions of one row that reads four
+// bytes for each lane.
+class VectorInstructions {
+ public:
+  VectorInstructions(Builder& builder, const MultiplyAdd& row, int columns)
+      : builder_(builder), row_(row), columns_(static_cast<unsigned>(columns)) {}
+  virtual ~VectorInstructions() = default;
+  VectorInstructions(const VectorInstructions&) = delete;
+  VectorInstructions& operator=(const VectorInstructions&) = delete;
+
+  // Sums in the instruction's type; in memory they may be of another, in rows.
+  virtual llvm::Value* no_sums();
+  virtual llvm::Value* load_sums(const MemoryRows& rows, DType dtype);
+  virtual void store_sums(const MemoryRows& rows, llvm::Value* sums);
+  // A group of each row, and of each column, which are next to each other.
+  virtual llvm::Value* load_a(const MemoryRows& rows);
+  virtual llvm::Value* load_b(llvm::Value* place);
+  // The sums with another group's products.
+  virtual llvm::Value* multiply_add(llvm::Value* sums, llvm::Value* a, llvm::Value* b) = 0;
+
+ protected:
+  // A vector of numbers of four bytes.
+  llvm::Type* lanes_of(DType dtype, unsigned count) const;
+  llvm::Value* call(llvm::Type* result, const std::vector<llvm::Value*>& arguments);
+
+  Builder& builder_;
+  const MultiplyAdd& row_;
+  const unsigned columns_;
+};
+
+// LLVM's instruction of this name.
+llvm::Value* call_intrinsic(Builder& builder, const char* name, llvm::Type* result,
+                            const std::vector<llvm::Value*>& arguments);
+
+// Those of each instruction set.
+std::unique_ptr<TileInstructions> x86_tiles(KernelContext& context);
+std::unique_ptr<VectorInstructions> x86_vectors(Builder& builder, const MultiplyAdd& row, int columns);
+std::unique_ptr<VectorInstructions> aarch64_vectors(Builder& builder, const MultiplyAdd& row, int columns);
+
+// Those of the kernel's target.
+std::unique_ptr<TileInstructions> tile_instructions(KernelContext& context);
+std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const MultiplyAdd& row);
+
+}  // namespace tc

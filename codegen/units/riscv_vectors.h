@@ -1,0 +1,29 @@
+// Instructions of the RISC-V vector extension that LLVM's own operations do not give: sums of short products,
+// and floats rounded to bytes.
+#pragma once
+
+#include "codegen/emit/context.h"
+#include "codegen/emit/rounded_bytes.h"
+
+namespace tc {
+
+// Whether values of so many lanes are vectors of RISC-V whose floats take at most eight registers.
+bool has_riscv_vectors(const Target& target, int lanes);
+
+// Sums of 32 bits plus products of two numbers of 16 bits, one of which may be the same for all lanes: a
+// scalar.
+llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Value* sums, llvm::Value* a,
+                                llvm::Value* b);
+
+// Integers of 32 bits plus multiples of others by a scalar.
+llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* sum, llvm::Value* value,
+                          llvm::Value* factor);
+
+// What the expression is, of its number.
+llvm::Value* round_to_bytes(Builder& builder, const Target& target, const RoundedByte& how,
+                            llvm::Value* numbers);
+
+// Rounds f32 whose magnitudes are those of `is_bounded_float`.
+llvm::Value* round_bounded(Builder& builder, llvm::Value* numbers);
+
+}  // namespace tc

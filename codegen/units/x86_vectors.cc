@@ -1,0 +1,30 @@
+// Products of vectors: `vpdpbusd`, `vpdpwssd`, `vdpbf16ps`.
+#include "codegen/units/matrix_unit.h"
+
+namespace tc {
+namespace {
+
+// The instructions take the columns' operand first. In LLVM whole numbers come as the lanes that they are
+// part of.
+class X86Vectors : public VectorInstructions {
+ public:
+  using VectorInstructions::VectorInstructions;
+
+  llvm::Value* multiply_add(llvm::Value* sums, llvm::Value* a, llvm::Value* b) override {
+    return call(sums->getType(), {sums, numbers(b), numbers(a)});
+  }
+
+ private:
+  llvm::Value* numbers(llvm::Value* lanes) {
+    if (row_.a != DType::BF16) return lanes;
+    return builder_.CreateBitCast(lanes, llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * columns_));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<VectorInstructions> x86_vectors(Builder& builder, const MultiplyAdd& row, int columns) {
+  return std::make_unique<X86Vectors>(builder, row, columns);
+}
+
+}  // namespace tc

@@ -1,0 +1,20 @@
+// Formats of stored weights, for Python front ends.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <vector>
+
+#include "ir/ops/weight_formats.h"
+
+namespace tc {
+
+// The planes of a matrix [rows, columns] out of the bytes that Python hands over, as split_blocks() makes
+// them.
+std::vector<Tensor> planes_of(const WeightFormat& format, const pybind11::buffer& data, int64_t rows,
+                              int64_t columns);
+
+// Adds `weight_formats` and `split_blocks` to the extension module.
+void add_weights(pybind11::module_& module);
+
+}  // namespace tc

@@ -1,0 +1,240 @@
+"""The formats of models, a row each: what the compiler or a front end in Python reads."""
+
+import dataclasses
+import functools
+import importlib.util
+import os
+import sys
+import typing
+
+from . import archives
+from .errors import bounded, lines_text
+from .foreign_models import refuse_file
+from .given_files import begin_of
+from .module import Module
+from .native import compiler
+
+
+class Read(typing.NamedTuple):
+    """A model that has been read. `source` is what sources.source_of takes. `module` makes the
+    module: it is given compiled(source, make, sizes), which compiles the source, for sizes beside
+    those that the caller has bound, and calls `make` with the result."""
+
+    source: typing.Any
+    shapes: typing.Any
+    module: typing.Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A format of models. Rows of what the compiler reads are frontend/import's, without `read`."""
+
+    name: str  # as people call it
+    suffixes: tuple  # of its files, in lower case
+    reader: str  # what reads it
+    offset: int = 0  # where its files have `begin`
+    begin: bytes = b""  # empty: how they begin does not tell
+    objects: str = ""  # what may be given in the place of a file
+    options: tuple = ()  # of tc.compile, that other formats do not have
+    extra: str = (
+        ""  # of the package, with what reads it; the module that it installs has the same name
+    )
+    is_object: typing.Callable = lambda model: (
+        False
+    )  # whether an object in memory is such a model; imports nothing
+    read: typing.Callable | None = None  # (model, inputs, shapes) -> Read
+
+    def begins(self, data):
+        return (
+            bool(self.begin)
+            and bytes(data[self.offset : self.offset + len(self.begin)]) == self.begin
+        )
+
+    def has_file(self, path):
+        return suffix_of(path) in self.suffixes or self.begins(
+            begin_of(path, self.offset + len(self.begin))
+        )
+
+    def is_installed(self):
+        """Whether what reads it is there."""
+        return not self.extra or importlib.util.find_spec(self.extra) is not None
+
+
+def suffix_of(path):
+    return os.path.splitext(os.fsdecode(path))[1].lower()
+
+
+def _is_object_of_torch(model):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(
+        model, (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)
+    )
+
+
+def _read_torch(model, inputs, shapes):
+    if archives.is_archive(model):
+        read = archives.read(model, inputs, shapes)
+    else:
+        from .torch import read as read_here  # the package needs PyTorch
+
+        read = read_here(model, inputs, shapes)
+
+    def module(compiled):
+        from .torch import module_of
+
+        return module_of(read, compiled)
+
+    return Read(read.source, read.shapes, module)
+
+
+@bounded
+def _read_tflite(model, _, shapes):
+    from .tflite import read_with_states  # the package needs tflite
+
+    source, states = read_with_states(model)
+    if not states:
+        return Read(source, shapes, lambda compiled: compiled(source, Module))
+    from .stateful import StatefulModule
+
+    return Read(
+        source, shapes, lambda compiled: compiled(source, functools.partial(StatefulModule, states))
+    )
+
+
+@bounded
+def _read_gguf(model, _, shapes):
+    from .gguf import read_language  # the package needs gguf
+
+    source, module = read_language(model)
+    return Read(source, shapes, module)
+
+
+# A format that a Python library reads is added by a row. A file is of the first whose suffix or
+# beginning it has.
+FRONT_ENDS = (
+    Format(
+        "PyTorch",
+        (".pt", ".pth", ".ts", ".jit", ".pt2"),
+        "PyTorch, in a process that can do no harm (docs/pytorch.md)",
+        begin=b"PK\x03\x04",
+        objects="a torch.nn.Module or an ExportedProgram",
+        options=("inputs", "trust_archive"),
+        extra="torch",
+        is_object=_is_object_of_torch,
+        read=_read_torch,
+    ),
+    Format(
+        "TensorFlow Lite",
+        (".tflite",),
+        "the package tflite (docs/tflite.md)",
+        offset=4,
+        begin=b"TFL3",
+        extra="tflite",
+        read=_read_tflite,
+    ),
+    Format(
+        "GGUF",
+        (".gguf",),
+        "the package gguf (docs/language_models.md)",
+        begin=b"GGUF",
+        extra="gguf",
+        read=_read_gguf,
+    ),
+)
+
+
+# Of the formats that the compiler reads: what Python makes bytes of.
+_OBJECTS = {"ONNX": "an onnx.ModelProto"}
+
+
+@functools.cache
+def formats():
+    """All rows: the compiler's own first."""
+    own = [
+        Format(
+            name=row["name"],
+            suffixes=tuple(row["suffixes"]),
+            reader="the compiler itself",
+            offset=row["offset"],
+            begin=row["begin"],
+            objects=_OBJECTS.get(row["name"], ""),
+            options=tuple(row["options"]),
+        )
+        for row in compiler.importers()
+    ]
+    return (*own, *FRONT_ENDS)
+
+
+def front_end_of(model):
+    """The row whose front end in Python reads the model: a file, its bytes or an object in memory.
+    None for what the compiler reads itself. Nothing is imported for the question."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return next((row for row in FRONT_ENDS if row.begins(model[:16])), None)
+    if isinstance(model, (str, os.PathLike)):
+        return next((row for row in FRONT_ENDS if row.has_file(model)), None)
+    return next((row for row in FRONT_ENDS if row.is_object(model)), None)
+
+
+def takes_examples(model):
+    """Whether the model is given example inputs when it is read."""
+    row = front_end_of(model)
+    return row is not None and "inputs" in row.options
+
+
+def refuse_foreign(model):
+    """Refuses a file of what is known to be no model for tc."""
+    # torch.save writes pickles, of which the reader of PyTorch's files tells.
+    refuse_file(
+        model, [suffix for row in FRONT_ENDS if row.extra == "torch" for suffix in row.suffixes]
+    )
+
+
+def read_model(model, inputs, shapes):
+    """The model, read by its front end; as it was given where the compiler reads it."""
+    row = front_end_of(model)
+    if row is None:
+        return Read(model, shapes, lambda compiled: compiled(model, Module))
+    refuse_foreign(model)
+    return row.read(model, inputs, shapes)
+
+
+def listed(words, last="and"):
+    words = [word for word in words if word]
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def known_files():
+    """What files tc reads, in a few words: "ONNX (.onnx), …"."""
+    return listed(f"{row.name} ({', '.join(row.suffixes)})" for row in formats())
+
+
+def _run(_):
+    rows = [
+        {
+            "name": row.name,
+            "suffixes": list(row.suffixes),
+            "reader": row.reader,
+            "objects": row.objects,
+            "options": list(row.options),
+            "extra": row.extra,
+            "installed": row.is_installed(),
+        }
+        for row in formats()
+    ]
+    lines = []
+    for row in rows:
+        lines.append(
+            f"{row['name']}: {' '.join(row['suffixes'])}"
+            + (f"; {row['objects']}" if row["objects"] else "")
+        )
+        lines.append(f"  read by {row['reader']}")
+        if row["options"]:
+            lines.append(f"  options of its own: {', '.join(row['options'])}")
+        if row["extra"]:
+            state = "is installed" if row["installed"] else "is not installed here"
+            lines.append(f"  needs pip install 'tc-compiler[{row['extra']}]', which {state}")
+    return {"formats": rows}, lines_text(lines)
+
+
+def add_command(command):
+    command("formats", _run, "List the formats of models, and what each needs.")

@@ -1,0 +1,82 @@
+"""The architectures of language models that are known, as rows of one table.
+
+All of them are the same chain of blocks: a norm, attention and a residual sum, then a norm, a gated
+network of two layers and a residual sum. A row says where an architecture differs; sizes and
+constants are in the model's file (parameters.py), and network.py makes the graph of a row.
+"""
+
+import dataclasses
+
+from ..errors import UnsupportedError, printable
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    name: str                      # of `general.architecture`
+    # Which elements of a head are turned together: "halves" pairs element i with i + half,
+    # "neighbours" 2i with 2i + 1.
+    rotary: str = "halves"
+    biases: tuple = ()             # of the projections that have one in every file
+    head_norms: bool = False       # each head of queries and keys has a norm before it is turned
+    fused_heads: bool = False      # queries, keys and values are one product
+    fused_gate: bool = False       # so are the gate and what it scales
+    post_norms: bool = False       # what attention and network give has a norm before it is added
+    activation: str = "silu"       # of the gate; or "gelu_tanh"
+    scaled_embedding: bool = False   # embeddings times the root of their length
+    caps: bool = False             # scores and logits are drawn into a range where the file has one
+    # Of each `window_period` layers all but the last see a window of keys alone; 0: none does, 1:
+    # all of them do.
+    window_period: int = 0
+    # The base of the angles in layers with a window, and 0 where it is that of all; their angles
+    # are not scaled.
+    window_base: float = 0.0
+    # Of each so many layers the last turns nothing; 0: all layers do.
+    unturned_period: int = 0
+    # Numbers of layers of the models whose scores are scaled by the root of the width divided by
+    # the number of heads, instead of by the root of a head's length.
+    scaled_by_width: tuple = ()
+
+    def has_window(self, layer):
+        """Whether a layer sees a window of keys, in a model that has windows."""
+        if self.window_period < 2:
+            return self.window_period == 1
+        return layer % self.window_period != self.window_period - 1
+
+    def turns(self, layer):
+        return not self.unturned_period or (layer + 1) % self.unturned_period != 0
+
+
+_ROWS = (
+    Architecture("llama", rotary="neighbours"),     # SmolLM and SmolLM2 are written so as well
+    Architecture("smollm3", rotary="neighbours", unturned_period=4),
+    Architecture("qwen2", biases=("attn_q", "attn_k", "attn_v")),
+    Architecture("qwen3", head_norms=True),
+    Architecture("gemma", activation="gelu_tanh", scaled_embedding=True),
+    Architecture("gemma2",
+                 activation="gelu_tanh",
+                 scaled_embedding=True,
+                 post_norms=True,
+                 caps=True,
+                 window_period=2,
+                 scaled_by_width=(46,)),
+    Architecture("gemma3",
+                 activation="gelu_tanh",
+                 scaled_embedding=True,
+                 post_norms=True,
+                 caps=True,
+                 head_norms=True,
+                 window_period=6,
+                 window_base=10000.0,
+                 scaled_by_width=(62,)),
+    Architecture("phi3", fused_heads=True, fused_gate=True, window_period=1),
+)
+ARCHITECTURES = {row.name: row for row in _ROWS}
+
+
+def architecture_of(file):
+    """The row of a file's architecture."""
+    name = file.fields.get("general.architecture")
+    if name not in ARCHITECTURES:
+        what = "no architecture" if name is None else f"the architecture '{printable(name)}'"
+        raise UnsupportedError(f"{file.name} has {what}; known are {', '.join(ARCHITECTURES)}")
+    return ARCHITECTURES[name]

@@ -1,0 +1,90 @@
+"""Messages of a chat as the text that a model was trained with: the template of its file, filled in
+by jinja2.
+
+A template is a program of whoever made the file. It is run in jinja2's sandbox, which keeps it from
+the process's objects, and in a process of its own (chat_process.py), which bounds its time, its
+memory and the length of its text.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+from ..errors import Error, ModelError, UnsupportedError, printable
+
+_LONGEST_TEMPLATE = 1 << 20      # characters
+_LONGEST_TEXT = 1 << 24
+_MOST_SECONDS = 10     # of a processor
+_MOST_WAIT = 60        # seconds
+ROLES = ("system", "user", "assistant", "tool")
+_PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chat_process.py")
+
+
+class ChatTemplate:
+    """The template of a file; None in `text` where it has none."""
+
+    def __init__(self, file, tokenizer):
+        self.name, self.text = file.name, file.fields.get("tokenizer.chat_template")
+        self._names = {
+            key: "" if token is None else tokenizer.tokens[token]
+            for key, token in (("bos_token", tokenizer.begin), ("eos_token", tokenizer.end))}
+        if self.text is not None and (not isinstance(self.text, str)
+                                      or len(self.text) > _LONGEST_TEMPLATE):
+            raise ModelError(
+                f"'{file.name}' is a damaged GGUF file: its template for chat is no text of at "
+                f"most {_LONGEST_TEMPLATE} characters; "
+                "fetch or convert it again")
+
+    def fill(self, messages):
+        """The text of [{"role", "content"}], up to where the model's answer begins."""
+        if self.text is None:
+            raise UnsupportedError(
+                f"{self.name} has no template for chat (field 'tokenizer.chat_template'); give "
+                f"the prompt as text")
+        if importlib.util.find_spec("jinja2") is None:
+            raise Error(
+                "templates for chat are filled in by the package jinja2, which is not installed "
+                "here: pip install 'tc-compiler[gguf]'")
+        given = json.dumps({
+            "template": self.text, "messages": checked(messages), "longest": _LONGEST_TEXT,
+            "seconds": _MOST_SECONDS, **self._names})
+        # Without the caller's folder in the path, where a file might be called jinja2.py; the
+        # packages come from where this process has them.
+        path = os.pathsep.join(each for each in sys.path if each)
+        try:
+            done = subprocess.run([sys.executable, "-I", "-S", _PROGRAM, path],
+                                  input=given.encode(),
+                                  capture_output=True,
+                                  timeout=_MOST_WAIT)
+        except subprocess.TimeoutExpired:
+            raise ModelError(
+                f"{self.name}: its template for chat takes more than {_MOST_WAIT} seconds; give "
+                f"the prompt as text") from None
+        try:
+            result = json.loads(done.stdout)
+        except ValueError:     # it ended at one of its bounds
+            raise ModelError(
+                f"{self.name}: its template for chat takes more than {_MOST_SECONDS} seconds of a "
+                "processor or too much memory; give the prompt "
+                "as text") from None
+        if "error" in result:
+            raise ModelError(
+                f"{self.name}: its template for chat refuses these messages: "
+                f"{printable(result['error'])}")
+        return result["text"]
+
+
+def checked(messages):
+    """The messages of a chat, as templates take them."""
+    if not isinstance(messages, (list, tuple)) or not messages:
+        raise Error('a chat is a list of messages, [{"role": "user", "content": "..."}]')
+    for message in messages:
+        is_one = isinstance(message, dict) and message.get("role") in ROLES
+        if not is_one or not isinstance(message.get("content"), str):
+            raise Error(
+                "a message of a chat is "
+                f"{{\"role\": one of {', '.join(ROLES)}, \"content\": text}}, not "
+                f"{printable(repr(message), 80)}")
+    return [{"role": message["role"], "content": message["content"]} for message in messages]

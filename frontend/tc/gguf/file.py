@@ -1,0 +1,261 @@
+"""A GGUF file taken apart: its fields and the places of its tensors, checked before anything reads
+them.
+
+A file begins with a magic, a version and the numbers of tensors and of fields. The fields follow,
+each a key, a type and a value, and then a name, sizes, a type and an offset for each tensor; the
+tensors' bytes are behind them, in the same file. Every length in it may be wrong: the reader of the
+package `gguf` follows them unchecked and makes an array for each element of a list, so this file
+reads them itself and takes from the package what the numbers of types mean.
+"""
+
+import dataclasses
+import math
+import mmap
+import os
+import struct
+
+import numpy as np
+from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
+
+from ..errors import ModelError, UnsupportedError
+from ..foreign_models import refuse_file
+from ..given_files import open_regular
+
+MAGIC = b"GGUF"
+_VERSIONS = (2, 3)
+_DEFAULT_ALIGNMENT = 32
+_LARGEST_ALIGNMENT = 1 << 20
+_LONGEST_KEY = (1 << 16) - 1     # by the format's text
+_LONGEST_TENSOR_NAME = 64        # likewise, in bytes
+_MOST_AXES = 4
+_LARGEST_SIZE = (1 << 40) - 1
+_LEAST_FIELD = 8 + 4 + 1         # bytes: a key's length, a type, the smallest value
+_LEAST_TENSOR = 8 + 4 + 4 + 8    # a name's length, the number of axes, a type, an offset
+
+# NumPy's types of the fields' types.
+_NUMBERS = {
+    GGUFValueType.UINT8: np.uint8, GGUFValueType.INT8: np.int8, GGUFValueType.UINT16: np.uint16,
+    GGUFValueType.INT16: np.int16, GGUFValueType.UINT32: np.uint32, GGUFValueType.INT32: np.int32,
+    GGUFValueType.FLOAT32: np.float32, GGUFValueType.BOOL: np.uint8,
+    GGUFValueType.UINT64: np.uint64, GGUFValueType.INT64: np.int64,
+    GGUFValueType.FLOAT64: np.float64, }
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    name: str
+    type_name: str     # of the format: "Q4_0"
+    shape: tuple       # as NumPy has it: the axis whose elements lie side by side is the last
+    offset: int        # of its first byte in the file
+    size: int          # in bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    name: str
+    fields: dict       # {key: number, text, bool, array of numbers or list of texts}
+    tensors: dict      # {name: Tensor}
+    data: memoryview   # the whole file, mapped
+
+    def bytes_of(self, tensor):
+        """The bytes of a tensor where they lie in the file, as an array that cannot be written."""
+        return np.frombuffer(self.data, np.uint8, tensor.size, tensor.offset)
+
+
+def is_gguf(head):
+    """Whether a file that begins so is of this format."""
+    return bytes(head[:4]) == MAGIC
+
+
+def open_file(model):
+    """The File of a path, which is mapped, or of bytes."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _Reader(memoryview(model).cast("B"), "model.gguf").file()
+    refuse_file(model)
+    path = os.fspath(model)
+    shown = os.fsdecode(path)
+    if os.path.isdir(path):
+        raise ModelError(f"'{shown}' is a folder, not a model's file")
+    try:
+        with open_regular(path) as file:
+            is_empty = os.fstat(file.fileno()).st_size == 0
+            mapped = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except ModelError as error:
+        raise ModelError(f"'{shown}' cannot be read: {error}") from None
+    except OSError as error:
+        raise ModelError(f"'{shown}' cannot be read: {error.strerror}") from None
+    return _Reader(memoryview(mapped), os.path.basename(shown)).file()
+
+
+class _Reader:
+    """Reads from the front to the back; `at` is where it has come to."""
+
+    def __init__(self, data, name):
+        self.data, self.name, self.at = data, name, 0
+
+    def damaged(self, what):
+        return ModelError(
+            f"'{self.name}' is a damaged GGUF file: {what}; fetch or convert it again")
+
+    # --- bytes -----------------------------------------------------------------------------------
+
+    def take(self, count, what):
+        """The place of the next bytes, which are there."""
+        left = len(self.data) - self.at
+        if count > left:
+            raise self.damaged(
+                f"{what} at byte {self.at} needs {count} bytes, and the file has {left} more")
+        begin, self.at = self.at, self.at + count
+        return begin
+
+    def number(self, form, what):
+        begin = self.take(struct.calcsize("<" + form), what)
+        return struct.unpack_from("<" + form, self.data, begin)[0]
+
+    def text(self, what, longest=None, strict=True):
+        length = self.number("Q", f"the length of {what}")
+        if longest is not None and length > longest:
+            raise self.damaged(
+                f"{what} at byte {self.at - 8} has {length} bytes; at most {longest} are possible")
+        begin = self.take(length, what)
+        try:
+            text = bytes(self.data[begin:self.at])
+            return text.decode("utf-8", "strict" if strict else "replace")
+        except UnicodeDecodeError:
+            raise self.damaged(f"{what} at byte {begin} is no UTF-8") from None
+
+    def count(self, count, least, what):
+        """A number of things that have room in what is left of the file."""
+        left = len(self.data) - self.at
+        if count > left // least:
+            raise self.damaged(
+                f"{what} is {count}, and the {left} bytes that follow hold at most {left // least}")
+        return count
+
+    # --- the parts of a file ---------------------------------------------------------------------
+
+    def file(self):
+        if not is_gguf(self.data[:4]):
+            raise ModelError(
+                f"'{self.name}' is no GGUF file: its first bytes are {bytes(self.data[:4])!r}, and "
+                f"{MAGIC!r} is expected; give a model's .gguf file")
+        self.at = 4
+        version = self.number("I", "the version")
+        if version not in _VERSIONS:
+            if version and not version & 0xffff:
+                raise UnsupportedError(
+                    f"{self.name}: this GGUF file is written for big-endian machines; convert the "
+                    "model for "
+                    "little-endian ones")
+            raise UnsupportedError(
+                f"{self.name}: GGUF files of version {version} are not supported, only "
+                f"{' and '.join(map(str, _VERSIONS))}; convert the model again")
+        tensors = self.number("Q", "the number of tensors")
+        fields = self.count(self.number("Q", "the number of fields"), _LEAST_FIELD,
+                            "the number of fields")
+        found = {}
+        for index in range(fields):
+            key = self.text(f"the key of field {index}", _LONGEST_KEY)
+            if key in found:
+                raise self.damaged(f"the field '{key}' is there twice")
+            found[key] = self.value(self.number("I", f"the type of field '{key}'"),
+                                    f"field '{key}'")
+        parts = found.get("split.count", 1)
+        if parts != 1:
+            raise UnsupportedError(
+                f"{self.name}: this is one part of a model in {parts} files; merge them with "
+                "llama.cpp's "
+                "`llama-gguf-split --merge`, and give that file")
+        return File(self.name, found, self.tensors(tensors, self.alignment(found)), self.data)
+
+    def value(self, kind, what):
+        if kind == GGUFValueType.STRING:
+            return self.text(what, strict=False)
+        if kind == GGUFValueType.ARRAY:
+            return self.array(what)
+        if kind not in _NUMBERS:
+            raise self.damaged(f"{what} has the type {kind}, which no field has")
+        value = self.numbers(kind, 1, what)[0]
+        return bool(value) if kind == GGUFValueType.BOOL else value.item()
+
+    def numbers(self, kind, count, what):
+        dtype = np.dtype(_NUMBERS[kind]).newbyteorder("<")
+        return np.frombuffer(self.data, dtype, count, self.take(count * dtype.itemsize, what))
+
+    def array(self, what):
+        kind = self.number("I", f"the type of the elements of {what}")
+        count = self.number("Q", f"the length of {what}")
+        if kind == GGUFValueType.STRING:
+            return [self.text(f"element {index} of {what}", strict=False)
+                    for index in range(self.count(count, 8, f"the length of {what}"))]
+        if kind not in _NUMBERS:
+            raise self.damaged(
+                f"the elements of {what} have the type {kind}; lists have numbers or texts")
+        self.count(count, np.dtype(_NUMBERS[kind]).itemsize, f"the length of {what}")
+        return self.numbers(kind, count, what)
+
+    def alignment(self, fields):
+        found = fields.get("general.alignment", _DEFAULT_ALIGNMENT)
+        if type(found) is not int or not 0 < found <= _LARGEST_ALIGNMENT or found & (found - 1):
+            raise self.damaged(
+                f"'general.alignment' is {found}; a power of two up to {_LARGEST_ALIGNMENT} is "
+                f"possible")
+        return found
+
+    def tensors(self, count, alignment):
+        rows, names = [], set()
+        for index in range(self.count(count, _LEAST_TENSOR, "the number of tensors")):
+            row = self.tensor(index)
+            if row.name in names:
+                raise self.damaged(f"the tensor '{row.name}' is there twice")
+            if row.offset % alignment:
+                raise self.damaged(
+                    f"the tensor '{row.name}' is at offset {row.offset}, which is no multiple of "
+                    "the file's "
+                    f"alignment {alignment}")
+            names.add(row.name)
+            rows.append(row)
+        begin = -(-self.at // alignment) * alignment
+        self.check_places(rows, begin)
+        return {row.name: dataclasses.replace(row, offset=begin + row.offset) for row in rows}
+
+    def tensor(self, index):
+        """One row of the list of tensors; its offset counts from where the tensors begin."""
+        name = self.text(f"the name of tensor {index}", _LONGEST_TENSOR_NAME)
+        what = f"the tensor '{name}'"
+        axes = self.number("I", f"the number of axes of {what}")
+        if not 1 <= axes <= _MOST_AXES:
+            raise self.damaged(f"{what} has {axes} axes; 1 to {_MOST_AXES} are possible")
+        sizes = [self.number("Q", f"the sizes of {what}") for _ in range(axes)]
+        if min(sizes) < 1 or math.prod(sizes) > _LARGEST_SIZE:
+            raise self.damaged(
+                f"{what} has the sizes {sizes}; a tensor has 1 to {_LARGEST_SIZE} elements")
+        kind = self.number("I", f"the type of {what}")
+        try:
+            kind = GGMLQuantizationType(kind)
+        except ValueError:
+            raise self.damaged(f"{what} has the type {kind}, which no tensor has") from None
+        block, size = GGML_QUANT_SIZES[kind]
+        if sizes[0] % block:
+            raise self.damaged(
+                f"{what} has rows of {sizes[0]} elements, which are no whole blocks of {block}, "
+                f"as {kind.name} "
+                "has them")
+        return Tensor(name, kind.name, tuple(sizes[::-1]),
+                      self.number("Q", f"the offset of {what}"),
+                      math.prod(sizes) // block * size)
+
+    def check_places(self, rows, begin):
+        """Every tensor lies in the file, and none on another."""
+        end, last = 0, None
+        for row in sorted(rows, key=lambda row: row.offset):
+            if row.offset + row.size > len(self.data) - begin:
+                raise self.damaged(
+                    f"the tensor '{row.name}' of {row.size} bytes is at offset {row.offset} of the "
+                    f"{max(0, len(self.data) - begin)} bytes of tensors; perhaps the file is cut "
+                    f"short")
+            if row.offset < end:
+                raise self.damaged(
+                    f"the tensors '{last.name}' and '{row.name}' lie on each other, at offset "
+                    f"{row.offset}")
+            end, last = row.offset + row.size, row

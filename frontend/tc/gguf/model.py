@@ -1,0 +1,87 @@
+"""A GGUF file as a model: its graph as a source for the compiler, its module, and what generating
+text needs beside it."""
+
+import functools
+
+from ..module import Module
+from .chat import ChatTemplate
+from .file import open_file
+from .network import describe
+from .parameters import parameters_of
+from .tokenizer import Tokenizer
+
+
+def read(model):
+    """The compiler.Source of a path or of bytes."""
+    file = open_file(model)
+    return describe(file).model.source(file.name)
+
+
+def read_language(model):
+    """(source, module) of a path or of bytes. module(compile_source) makes its module:
+    compile_source(source, make, sizes, versions) compiles a source, whose module `make` makes, for
+    sizes beside those that the caller has bound, with versions of these sizes."""
+    file = open_file(model)
+    source = describe(file).model.source(file.name)
+
+    def module(compile_source):
+        language = Language(
+            file, lambda entry, sizes, versions: compile_source(entry, Module, sizes, versions))
+        made = compile_source(source, functools.partial(LanguageModule, language), {})
+        made.name = file.name
+        return made
+
+    return source, module
+
+
+def language_of(model, threads=None):
+    """The Language of a path or of bytes, whose entries run with so many threads."""
+    from ..compiling import compile
+
+    return Language(
+        open_file(model),
+        lambda source, sizes, versions: compile(
+            source, shapes=sizes, size_versions=versions, threads=threads, specialise=0))
+
+
+class Language:
+    """What generating text with a model needs: its tokenizer, its template for chat and the module
+    that reads tokens, which is compiled when it is first asked for."""
+
+    def __init__(self, file, compile_reader):
+        self.file, self.name = file, file.name
+        self.parameters = parameters_of(file)
+        self._compile_reader = compile_reader
+
+    @functools.cached_property
+    def tokenizer(self):
+        return Tokenizer(self.file)
+
+    @functools.cached_property
+    def template(self):
+        return ChatTemplate(self.file, self.tokenizer)
+
+    @functools.cached_property
+    def prefill(self):
+        """The module that reads any number of tokens, and has steps of its own for one: both read
+        the same weights."""
+        source = describe(self.file, last_only=True).model.source(self.name)
+        return self._compile_reader(source, {"batch": 1}, {"seq": [1]})
+
+    @property
+    def decode(self):
+        """The module that reads one token."""
+        return self.prefill
+
+
+class LanguageModule(Module):
+    """The module of a language model: called with `input_ids` and the keys and values of what came
+    before. tc.generate takes it as well."""
+
+    def __init__(self, language, **arguments):
+        super().__init__(**arguments)
+        self.language = language
+
+    @property
+    def tokenizer(self):
+        return self.language.tokenizer

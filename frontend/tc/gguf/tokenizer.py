@@ -1,0 +1,227 @@
+"""The tokenizer of a GGUF file, built from its fields for the package `tokenizers`."""
+
+import numpy as np
+
+from ..errors import Error, ModelError, UnsupportedError, printable
+from .pieces import DIVISIONS
+
+try:
+    import tokenizers
+    from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+except ImportError:
+    raise Error(
+        "the texts of GGUF files are divided into tokens by the package tokenizers, which is not "
+        "installed here: "
+        "pip install 'tc-compiler[gguf]'") from None
+
+_FIELDS = "tokenizer.ggml."
+# The kinds of tokens that the field `token_type` has.
+_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
+_MOST_TOKENS = 1 << 22
+_LONGEST_TOKEN = 1 << 16
+_SPACE = "\u2581"     # as SentencePiece writes a space
+# Tokens that end an answer in chat, by their texts: files name one of them as the end of texts, and
+# models write others too.
+_ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>",
+         "<|end_of_text|>", "</s>", "<eos>")
+_BROKEN = "\ufffd"
+
+
+class Tokenizer:
+    """Texts as numbers of tokens, and back."""
+
+    def __init__(self, file):
+        self.name = file.name
+        self._fields = file.fields
+        kind = self._field("model", None)
+        makers = {"gpt2": self._byte_pairs, "llama": self._scored_pieces}
+        if kind not in makers:
+            raise UnsupportedError(
+                f"{file.name}: the tokenizer '{printable(kind)}' is not supported; known are "
+                f"{', '.join(makers)}")
+        self.tokens = self._tokens()
+        self._kinds = self._list("token_type", np.ones(len(self.tokens), np.int32))
+        self._tokenizer = tokenizers.Tokenizer(makers[kind]())
+        self._add_whole_tokens()
+        begins = self._begins if kind == "gpt2" else True
+        self.begin, self.end = self._id("bos_token_id"), self._id("eos_token_id")
+        self.adds_begin = bool(self._field("add_bos_token", begins)) and self.begin is not None
+        self.adds_end = bool(self._field("add_eos_token", False)) and self.end is not None
+        self.ends = self._all_ends()
+
+    # --- the fields ------------------------------------------------------------------------------
+
+    def _field(self, name, default):
+        return self._fields.get(_FIELDS + name, default)
+
+    def _damaged(self, what):
+        return ModelError(
+            f"'{self.name}' is a damaged GGUF file: {what}; fetch or convert it again")
+
+    def _tokens(self):
+        found = self._field("tokens", None)
+        if not isinstance(found, list) or not found:
+            raise self._damaged(f"the field '{_FIELDS}tokens' is no list of texts")
+        if len(found) > _MOST_TOKENS or max(map(len, found)) > _LONGEST_TOKEN:
+            raise self._damaged(
+                f"'{_FIELDS}tokens' has {len(found)} tokens of up to {max(map(len, found))} "
+                f"characters; at most {_MOST_TOKENS} "
+                f"of {_LONGEST_TOKEN} are read")
+        return found
+
+    def _list(self, name, default):
+        """A field with a number for each token."""
+        found = self._field(name, default)
+        if not isinstance(found, np.ndarray) or len(found) != len(self.tokens):
+            raise self._damaged(
+                f"the field '{_FIELDS}{name}' has not a number for each of the {len(self.tokens)} "
+                f"tokens")
+        return found
+
+    def _id(self, name):
+        """The token that a field names, or None."""
+        found = self._field(name, None)
+        if found is not None and not (type(found) is int and 0 <= found < len(self.tokens)):
+            raise self._damaged(
+                f"the field '{_FIELDS}{name}' is {found!r}, and there are {len(self.tokens)} "
+                "tokens")
+        return found
+
+    def _all_ends(self):
+        found = {self._id(name)
+                 for name in ("eos_token_id", "eot_token_id", "eom_token_id")} - {None}
+        return frozenset(
+            found | {
+                index for index in np.flatnonzero(self._kinds == _CONTROL).tolist()
+                if self.tokens[index] in _ENDS})
+
+    # --- the models ------------------------------------------------------------------------------
+
+    def _vocabulary(self):
+        vocabulary = {}
+        for index, token in enumerate(self.tokens):
+            vocabulary.setdefault(token, index)
+        return vocabulary
+
+    def _byte_pairs(self):
+        """Bytes, written as letters, which are merged by a list of pairs."""
+        merges = self._field("merges", None)
+        if not isinstance(merges, list):
+            raise self._damaged(f"it has no list '{_FIELDS}merges'")
+        vocabulary, pairs = self._vocabulary(), []
+        for index, merge in enumerate(merges):
+            left, _, right = merge.partition(" ")
+            if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
+                raise self._damaged(
+                    f"element {index} of '{_FIELDS}merges' is '{printable(merge)}', which is no "
+                    "pair of tokens that makes "
+                    "a token")
+            pairs.append((left, right))
+        kind = self._field("pre", "default")
+        if kind not in DIVISIONS:
+            raise UnsupportedError(
+                f"{self.name}: the division of texts '{printable(kind)}' is not supported; known "
+                f"are {', '.join(DIVISIONS)}")
+        self._division = division = DIVISIONS[kind]
+        self._begins = division.begins
+        self._parts = pre_tokenizers.Sequence([
+            *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in division.patterns),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        self._back = decoders.ByteLevel()
+        self._normal = None
+        return models.BPE(vocabulary, pairs, ignore_merges=division.whole_words)
+
+    def _scored_pieces(self):
+        """Pieces of text with scores, as SentencePiece has them: the pair whose piece has the best
+        score is merged first. What has no piece is written as bytes."""
+        vocabulary = self._vocabulary()
+        scores = self._list("scores", None).tolist()
+        pairs = []
+        for token, index in vocabulary.items():
+            parts = [(token[:at], token[at:]) for at in range(1, len(token))]
+            parts = [(vocabulary[left], vocabulary[right], left, right) for left, right in parts
+                     if left in vocabulary and right in vocabulary]
+            pairs += [(-scores[index], left, right) for _, _, left, right in sorted(parts)]
+        pairs.sort(key=lambda pair: pair[0])
+        unknown = next(iter(np.flatnonzero(self._kinds == _UNKNOWN).tolist()), None)
+        first = bool(self._field("add_space_prefix", True))
+        self._normal = normalizers.Sequence([
+            *([normalizers.Prepend(_SPACE)] if first else []),
+            normalizers.Replace(" ", _SPACE)])
+        self._parts = None
+        self._back = decoders.Sequence([
+            decoders.Replace(_SPACE, " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(), *([decoders.Strip(" ", 1, 0)] if first else [])])
+        return models.BPE(vocabulary, [pair[1:] for pair in pairs],
+                          byte_fallback=True,
+                          fuse_unk=True,
+                          unk_token=None if unknown is None else self.tokens[unknown])
+
+    def _add_whole_tokens(self):
+        tokenizer = self._tokenizer
+        if self._normal is not None:
+            tokenizer.normalizer = self._normal
+        if self._parts is not None:
+            tokenizer.pre_tokenizer = self._parts
+        tokenizer.decoder = self._back
+        whole = [
+            (index, self._kinds[index] == _CONTROL)
+            for index in np.flatnonzero(np.isin(self._kinds, (_CONTROL, _USER_DEFINED))).tolist()
+            if self.tokens[index]]
+        tokenizer.add_special_tokens([
+            AddedToken(self.tokens[index], special=True, normalized=False)
+            for index, special in whole if special])
+        tokenizer.add_tokens([
+            AddedToken(self.tokens[index], special=False, normalized=False)
+            for index, special in whole if not special])
+
+    # --- texts -----------------------------------------------------------------------------------
+
+    def encode(self, text, add_ends=True):
+        """The tokens of a text, between those for begin and end that the file asks for unless the
+        text has them itself."""
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        if not add_ends:
+            return ids
+        return [
+            *([self.begin] if self.adds_begin else []), *ids,
+            *([self.end] if self.adds_end else [])]
+
+    def decode(self, ids, special=False):
+        """The text of tokens; `special`: with those that control a model."""
+        return self._tokenizer.decode(list(ids), skip_special_tokens=not special)
+
+    def stream(self, before=()):
+        return Stream(self, before)
+
+
+class Stream:
+    """The text of tokens that come one after the other; `before` are those in front of them, which
+    are not told."""
+
+    def __init__(self, tokenizer, before=()):
+        self._tokenizer = tokenizer
+        # The text of a token depends on a few before it: bytes of one letter, and whether a space
+        # is the first.
+        self._ids = list(before)[-8:]
+        self._told = tokenizer.decode(self._ids)
+
+    def add(self, token):
+        """What a further token adds to the text; nothing while a letter lacks bytes."""
+        self._ids.append(token)
+        text = self._tokenizer.decode(self._ids)
+        if text.endswith(_BROKEN) and len(self._ids) < 64:
+            return ""
+        return self._tell(text)
+
+    def rest(self):
+        """What is left at the end, though a letter may lack bytes."""
+        return self._tell(self._tokenizer.decode(self._ids))
+
+    def _tell(self, text):
+        # Where bytes make no letter, those of the letter before may be told as broken as well.
+        piece = text[len(self._told):] if text.startswith(self._told) else _BROKEN
+        self._ids = self._ids[-8:]
+        self._told = self._tokenizer.decode(self._ids)
+        return piece

@@ -1,0 +1,119 @@
+"""The tensors of a file as what the graph of a network reads: vectors, matrices that multiply, and
+tables of rows."""
+
+import functools
+import math
+
+import numpy as np
+from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+from gguf.quants import dequantize
+
+from ..errors import ModelError, UnsupportedError
+from ..native import compiler
+
+
+@functools.cache
+def formats():
+    """The names of the formats that the compiler multiplies by, of those that files have."""
+    return tuple(row["name"] for row in compiler.weight_formats()
+                 if row["name"].upper() in GGMLQuantizationType.__members__)
+
+
+def block_rows(file, tensor):
+    """The bytes of a matrix, a row each: [rows, bytes]."""
+    block, size = GGML_QUANT_SIZES[GGMLQuantizationType[tensor.type_name]]
+    rows = math.prod(tensor.shape[:-1])
+    return file.bytes_of(tensor).reshape(rows, tensor.shape[-1] // block * size)
+
+
+def floats_of(file, tensor):
+    """The numbers of a tensor in float32."""
+    kind = GGMLQuantizationType[tensor.type_name]
+    data = block_rows(file, tensor)
+    if kind == GGMLQuantizationType.F64:
+        return data.view("<f8").astype(np.float32).reshape(tensor.shape)
+    try:
+        if kind in (GGMLQuantizationType.F32, GGMLQuantizationType.F16):
+            data = data.view("<f4" if kind == GGMLQuantizationType.F32 else "<f2")
+        return np.asarray(dequantize(data, kind), np.float32).reshape(tensor.shape)
+    except NotImplementedError:
+        raise UnsupportedError(
+            f"{file.name}: tensor '{tensor.name}' has the type {tensor.type_name}, which is not "
+            "supported; quantise "
+            "the model to another one") from None
+
+
+def order_of_halves(heads, size, turned):
+    """The rows of a matrix that makes `heads` heads of `size` elements, so that of the `turned`
+    first ones the pairs that lie side by side come apart: the first elements, then the second ones.
+    """
+    head = np.arange(size)
+    head[:turned] = np.concatenate([head[:turned:2], head[1:turned:2]])
+    return (np.arange(heads)[:, None] * size + head).reshape(-1)
+
+
+class Weights:
+    """Adds the tensors of a file to a graph, each where it is first asked for, and knows which
+    nobody asked for."""
+
+    def __init__(self, file, graph):
+        self.file, self.graph = file, graph
+        self._unused = dict(file.tensors)
+        self._made = {}      # {name: names in the graph}
+
+    def has(self, name):
+        return name in self.file.tensors
+
+    def tensor(self, name, shape):
+        """The tensor of that name, which has that shape."""
+        found = self.file.tensors.get(name)
+        if found is None:
+            raise ModelError(
+                f"'{self.file.name}' is a damaged GGUF file: it has no tensor '{name}'; fetch or "
+                f"convert it again")
+        if found.shape != shape:
+            raise ModelError(
+                f"'{self.file.name}' is a damaged GGUF file: the tensor '{name}' has the shape "
+                f"{list(found.shape)}, and its "
+                f"fields need {list(shape)}; fetch or convert it again")
+        self._unused.pop(name, None)
+        return found
+
+    def unused(self):
+        """Names of tensors that the graph reads nothing of."""
+        return list(self._unused)
+
+    def numbers(self, name, length):
+        """A vector, as an array."""
+        return floats_of(self.file, self.tensor(name, (length,)))
+
+    def vector(self, name, length, order=None):
+        numbers = self.numbers(name, length)
+        return self.graph.constant(numbers if order is None else numbers[order], name)
+
+    def rows(self, name, shape, ids):
+        """The rows of a matrix that indices choose: [..., columns]."""
+        planes, attributes = self._planes(name, shape)
+        return self.graph.node("tc::BlockGather", [ids, *planes], **attributes)
+
+    def product(self, x, name, shape, order=None):
+        """x [..., columns] times the transposed matrix: [..., rows]; `order` is that of its rows.
+        """
+        planes, attributes = self._planes(name, shape, order)
+        return self.graph.node("tc::BlockMatMul", [x, *planes], **attributes)
+
+    def _planes(self, name, shape, order=None):
+        """(names of the constants that a matrix is made of, attributes of operators that read it):
+        as the file has it, once."""
+        tensor = self.tensor(name, shape)
+        kind = tensor.type_name.lower()
+        if kind not in formats():
+            raise UnsupportedError(
+                f"{self.file.name}: tensor '{name}' has the type {tensor.type_name}, which is not "
+                "supported; quantise the model "
+                f"to one of {', '.join(map(str.upper, formats()))}")
+        if name not in self._made:
+            data = block_rows(self.file, tensor)
+            self._made[name] = self.graph.blocks(name, kind, data if order is None else data[order],
+                                                 shape)
+        return self._made[name], {"format": kind, "N": shape[0], "K": shape[1]}

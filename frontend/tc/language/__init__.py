@@ -1,0 +1,1 @@
+"""Generating text with language models."""

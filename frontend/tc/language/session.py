@@ -1,0 +1,112 @@
+"""One sequence of tokens that a model has read, with the keys and values that it keeps of them."""
+
+import numpy as np
+
+from ..errors import Error
+
+
+# Positions that caches have room for at first; they grow to twice as many, up to the context.
+_LEAST_ROOM = 256
+
+
+class Session:
+    """The state of one sequence: its tokens, and caches with room for the keys and values of some
+    more, [1, heads, capacity, size]. Every entry of the model writes those of new tokens behind
+    those that are there, in the same memory."""
+
+    def __init__(self, language):
+        self._language = language
+        self._caches = self._room_for(0)
+        self.reset()
+
+    @property
+    def tokenizer(self):
+        return self._language.tokenizer
+
+    @property
+    def length(self):
+        """How many tokens the model has read."""
+        return len(self.tokens)
+
+    @property
+    def room(self):
+        """How many more it may read."""
+        return self._language.parameters.context - self.length
+
+    def reset(self):
+        """Makes it a sequence without tokens."""
+        self.tokens = []
+
+    def prepare(self, prompt, answer):
+        """Compiles what reads a prompt of so many tokens and what gives so many, where that has not
+        been done, and makes room for them: it is part of neither phase's time."""
+        entries = (["prefill"] if prompt > 1 and answer > 0 else []) + (["decode"] if answer > 1 else [])
+        for entry in entries:
+            getattr(self._language, entry)
+        self._reserve(min(self.length + prompt + answer, self._language.parameters.context))
+
+    def prefill(self, tokens):
+        """Reads tokens; the logits behind the last one."""
+        tokens = list(tokens)
+        if not tokens:
+            raise Error("a prompt has at least one token; give a text")
+        entry = self._language.decode if len(tokens) == 1 else self._language.prefill
+        return self._read(entry, tokens)
+
+    def decode(self, token):
+        """Reads one token; the logits behind it."""
+        return self._read(self._language.decode, [token])
+
+    def truncate(self, count):
+        """Makes the model forget all but the first tokens."""
+        if not 0 <= count <= self.length:
+            raise Error(f"a sequence of {self.length} tokens cannot be cut to {count}")
+        self.tokens = self.tokens[:count]
+
+    def copy(self):
+        """Another sequence of the same tokens, which goes its own way from here on."""
+        other = Session.__new__(Session)
+        other._language, other.tokens = self._language, list(self.tokens)
+        other._caches = self._copied(self._capacity)
+        return other
+
+    @property
+    def _capacity(self):
+        return self._caches[0].shape[2]
+
+    def _room_for(self, count):
+        """Caches for so many positions at least. Their memory is the system's to give when it is
+        written first."""
+        parameters = self._language.parameters
+        capacity = _LEAST_ROOM
+        while capacity < count:
+            capacity *= 2
+        capacity = min(capacity, parameters.context)
+        return [
+            np.zeros((1, parameters.key_heads, capacity, size), np.float32)
+            for _ in range(parameters.layers)
+            for size in (parameters.key_size, parameters.value_size)]
+
+    def _copied(self, count):
+        """Caches for so many positions at least, with the keys and values that there are."""
+        caches = self._room_for(count)
+        for new, old in zip(caches, self._caches):
+            new[:, :, :self.length] = old[:, :, :self.length]
+        return caches
+
+    def _reserve(self, count):
+        """Has room for so many positions."""
+        if count > self._capacity:
+            self._caches = self._copied(count)
+
+    def _read(self, module, tokens):
+        if len(tokens) > self.room:
+            raise Error(
+                f"{self._language.name} reads at most {self._language.parameters.context} tokens; "
+                f"{self.length} are read and {len(tokens)} "
+                "more are given: give a shorter prompt, or ask for fewer tokens")
+        self._reserve(self.length + len(tokens))
+        logits, *_ = module.run_in_place(
+            np.array([tokens], np.int64), np.array([self.length], np.int64), *self._caches)
+        self.tokens = self.tokens + tokens
+        return logits[0, -1]

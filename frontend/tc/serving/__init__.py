@@ -1,0 +1,13 @@
+"""A language model behind HTTP, with the endpoints of OpenAI's interface. Imported when a model is
+served; nothing else of tc needs the packages that do it."""
+
+from ..errors import Error
+
+try:
+    import prometheus_client  # noqa: F401
+    import starlette  # noqa: F401
+    import uvicorn  # noqa: F401
+except ImportError:
+    raise Error(
+        "models are served by the packages starlette, uvicorn and prometheus-client, of which one "
+        "is not installed here: pip install 'tc-compiler[serve]'") from None

@@ -1,0 +1,174 @@
+"""A server, from its options to its end."""
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import re
+import secrets
+import signal
+import socket
+import ssl
+import sys
+import time
+
+import uvicorn
+
+from ..errors import DeviceError, Error, ModelError, error_of, printable
+from ..given_files import open_regular
+from ..language.generating import language_for
+from .application import Service
+from .engine import Engine, Limits
+from .guard import Guard
+from .metrics import Metrics
+
+TOKEN_VARIABLE = "TC_SERVE_TOKEN"
+_LONGEST_TOKEN = 1000
+_TOKEN = re.compile(r"[!-~]{16,1000}")
+# Connections at once, beyond those of requests that are under way.
+_MORE_CONNECTIONS = 256
+_GRACE = 10     # seconds that open answers have at the end
+
+
+def token_of(options):
+    """(token or None, whether it was drawn): from the file of --token-file, else the environment,
+    else a drawn one."""
+    if options.no_token:
+        return None, False
+    if options.token_file is not None:
+        source, text = f"'{options.token_file}'", _begin_of(options.token_file)
+    elif os.environ.get(TOKEN_VARIABLE):
+        source, text = f"${TOKEN_VARIABLE}", os.environ[TOKEN_VARIABLE]
+    else:
+        return secrets.token_urlsafe(32), True
+    if not _TOKEN.fullmatch(text):
+        raise Error(f"{source} has no token: give 16 to {_LONGEST_TOKEN} printable letters of "
+                    "ASCII without spaces in one line")
+    return text, False
+
+
+def _begin_of(path):
+    try:
+        with open_regular(path) as file:
+            return file.read(_LONGEST_TOKEN + 8).decode("latin-1").strip()
+    except ModelError as error:
+        raise Error(f"--token-file '{path}' cannot be read: {error}") from None
+
+
+def listener(host, port):
+    """(a socket that listens, whether it can be reached from this machine alone)"""
+    if port > 65535:
+        raise Error(f"--port is {port}; give a number from 0 to 65535")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        made = socket.create_server(address[:2], family=family)
+    except (OSError, ValueError) as error:     # ValueError: a name that cannot be one of a host
+        reason = getattr(error, "strerror", None) or "it is no name of a host"
+        if isinstance(error, OSError) and not isinstance(error, socket.gaierror):
+            reason = os.strerror(error.errno)     # without the address, which Python adds
+        raise DeviceError(f"'{host}' port {port} cannot be listened at: {reason}; give another "
+                          "--host or --port") from None
+    return made, ipaddress.ip_address(address[0].partition("%")[0]).is_loopback
+
+
+def _check_options(options, is_local):
+    has_tls = options.tls_certificate is not None
+    if has_tls != (options.tls_key is not None):
+        raise Error("--tls-certificate and --tls-key belong together: give both or neither")
+    if has_tls:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.tls_certificate,
+                                                                    options.tls_key)
+        except OSError as error:     # those of TLS too
+            raise Error(f"--tls-certificate '{options.tls_certificate}' and --tls-key "
+                        f"'{options.tls_key}' cannot be used: {error}") from None
+    if is_local:
+        return
+    if options.no_token:
+        raise Error(f"--host {options.host} can be reached from other machines, where --no-token "
+                    "would let anyone use the model: leave one of the two out")
+    if not has_tls:
+        _say("what is sent and the token can be read on their way to other machines: TLS is the "
+             "business of a proxy before this server, or give --tls-certificate and --tls-key")
+
+
+def _say(text):
+    print(f"tc serve: {text}", file=sys.stderr, flush=True)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which first ends the engine: open streams end with a sentence instead of
+    being waited for."""
+
+    def __init__(self, config, engine):
+        super().__init__(config)
+        self._engine = engine
+
+    def capture_signals(self):
+        return contextlib.nullcontext()     # serve() has handlers of its own
+
+    async def serve(self, sockets=None):
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGINT, signal.SIGTERM)
+        for number in signals:
+            loop.add_signal_handler(number, self._end)
+        try:
+            await super().serve(sockets)
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+    def _end(self):
+        self.force_exit, self.should_exit = self.should_exit, True
+
+    async def shutdown(self, sockets=None):
+        self._engine.stop()
+        await super().shutdown(sockets)
+
+
+def application(model, token, limits=Limits(), threads=None, name=None, hosts=()):
+    """A model as an application of ASGI, for other servers than uvicorn too. The model is compiled,
+    and the thread that runs it is started. A token of None lets everyone ask; `hosts` are names that
+    requests may have in their Host header beside localhost and addresses."""
+    language, counts = language_for(model, threads), Metrics()
+    engine = Engine(language, limits, counts)
+    engine.start()
+    service = Service(engine, counts, printable(name or language.name), int(time.time()))
+    return Guard(service, token, hosts)
+
+
+def serve(options):
+    """Serves until a signal ends it; returns what was counted, by name."""
+    token, is_drawn = token_of(options)
+    limits = Limits(options.parallel, options.queue, options.wait, options.context or 0,
+                    reuse=not options.no_reuse)
+    with contextlib.ExitStack() as stack:
+        own, is_local = listener(options.host, options.port)
+        stack.callback(own.close)
+        _check_options(options, is_local)
+        guard = application(options.model, token, limits, options.threads, options.name,
+                            options.allow_host)
+        service = guard.service
+        config = uvicorn.Config(
+            guard, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None,
+            access_log=False, proxy_headers=False, server_header=False,
+            limit_concurrency=limits.places + limits.queue + _MORE_CONNECTIONS,
+            timeout_graceful_shutdown=_GRACE, ssl_certfile=options.tls_certificate,
+            ssl_keyfile=options.tls_key)
+        shown = f"[{options.host}]" if ":" in options.host else options.host
+        url = f"http{'s' if options.tls_certificate else ''}://{shown}:{own.getsockname()[1]}/v1"
+        _say(f"{service.name} at {url}")
+        if is_drawn:
+            _say(f"token {token}")
+        try:
+            asyncio.run(_Server(config, service.engine).serve([own]))
+        except Exception as exception:
+            raise error_of(exception) from exception
+        service.engine.stop()
+        service.engine.join(_GRACE)
+    counts = service.metrics
+    requests = sum(counts.values("requests_total"))
+    return {"model": service.name, "url": url, "requests": int(requests),
+            "prompt_tokens": int(counts.value("prompt_tokens_total")),
+            "tokens": int(counts.value("tokens_total"))}

@@ -1,0 +1,49 @@
+"""How much a run of TorchScript may make of lists, strings and numbers, and of how many nodes: a few lines of a program ask for any amount."""
+
+from .script_values import ScriptError
+
+# Elements of lists and dictionaries and characters of strings that a run makes in all, those that it forgets too.
+_MOST_ELEMENTS = 1 << 25
+_MOST_NODES = 1 << 22
+_BITS = 64
+
+# What makes a copy of its operands, or adds the second to the first.
+_COPIES = ("add", "slice", "list", "dict", "copy", "keys", "values", "items", "sorted", "lower", "upper", "split", "strip", "rstrip", "lstrip", "format")
+_ADDS = ("extend", "add_", "update")
+
+
+class Limits:
+    """What one run has made."""
+
+    def __init__(self):
+        self.elements = self.nodes = 0
+
+    def note_node(self):
+        self.nodes += 1
+        if self.nodes > _MOST_NODES:
+            raise ScriptError(f"the model takes more than {_MOST_NODES} steps of TorchScript, loops unrolled")
+
+    def before(self, name, inputs):
+        """Refuses an operator of values that would make too much, before it makes it."""
+        self.elements += made_by(name, inputs)
+        if self.elements > _MOST_ELEMENTS:
+            raise ScriptError(f"the model makes lists and strings of more than {_MOST_ELEMENTS} elements")
+
+
+def made_by(name, inputs):
+    """Elements and characters of the result."""
+    sizes = [len(each) if isinstance(each, (str, list, tuple, dict)) else 0 for each in inputs]
+    if name in ("mul", "mul_"):
+        return max(sizes) * max((each for each in inputs if type(each) is int), default=1)
+    if name == "join":
+        return sum(len(each) for each in inputs[1]) + sizes[0] * sizes[1]
+    if name == "replace":
+        return sizes[0] + (sizes[0] + 1) * sizes[2]
+    return sum(sizes) if name in _COPIES else sizes[1] if name in _ADDS else 1
+
+
+def as_int64(value):
+    """A whole number as TorchScript has it after an operator: what leaves 64 bits wraps around."""
+    if type(value) is not int or value.bit_length() < _BITS:
+        return value
+    return (value + (1 << _BITS - 1)) % (1 << _BITS) - (1 << _BITS - 1)

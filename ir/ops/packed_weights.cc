@@ -1,0 +1,341 @@
+// Products by matrices that are stored in few bits (ir/ops/weight_formats.h), and rows of them. A weight is
+// decoded where it is multiplied: no decoded copy of the matrix exists.
+#include <algorithm>
+
+#include "ir/ops/rows.h"
+#include "ir/ops/sizes.h"
+#include "ir/ops/weight_formats.h"
+
+namespace tc {
+namespace {
+
+// Input 0 is the operand; the planes follow it.
+constexpr int kFirstPlane = 1;
+
+struct Matrix {
+  const WeightFormat* format = nullptr;
+  int64_t rows = 0, columns = 0;
+  int64_t blocks() const { return (columns + format->block - 1) / format->block; }
+};
+
+Matrix matrix_of(const Node& node) {
+  return {&weight_format(string_attribute(node, "format")), int_attribute(node, "N"),
+          int_attribute(node, "K")};
+}
+
+Matrix checked_matrix(InferContext& context, int first_plane) {
+  const Matrix matrix = matrix_of(context.node());
+  const auto& planes = matrix.format->planes;
+  if (context.input_count() != first_plane + static_cast<int>(planes.size())) {
+    context.fail_at(ErrorKind::Model, text("has ", context.input_count() - first_plane, " planes; format ",
+                                           matrix.format->name, " has ", planes.size()));
+  }
+  for (size_t i = 0; i < planes.size(); ++i) {
+    const int input = first_plane + static_cast<int>(i);
+    const Shape needed = {Dim(matrix.rows), Dim(matrix.blocks()), Dim(planes[i].elements)};
+    const std::string what = text("plane ", planes[i].name, " of format ", matrix.format->name);
+    if (context.dtype(input) != planes[i].dtype) {
+      context.error(what, " is ", name_of(context.dtype(input)), "; ", name_of(planes[i].dtype),
+                    " is needed");
+    }
+    need_shape(context, input, needed, what);
+  }
+  return matrix;
+}
+
+// Reads the planes, inputs from `first_plane` on, of a row, which `row` subscripts, and a block.
+ReadPlane plane_reader(const LowerContext& context, int first_plane, const Subscript& row,
+                       const Affine& block) {
+  return [&context, first_plane, row, block](size_t plane, const Affine& element) {
+    ExprPtr value =
+        context.read(first_plane + static_cast<int>(plane), {row, {block, nullptr}, {element, nullptr}});
+    return is_integer(value->dtype) ? cast(DType::I32, value) : value;
+  };
+}
+
+// The loops over the weights of a row: blocks, and what is in one. Of loops that run once nothing is left.
+struct RowLoops {
+  std::vector<Iterator> loops;
+  Affine block, column;
+  std::vector<Affine> constraints;
+};
+
+RowLoops loops_of(const Matrix& matrix) {
+  RowLoops result;
+  if (matrix.blocks() > 1) {
+    result.loops.push_back({"b", Affine(matrix.blocks())});
+    result.block = Affine::variable("b");
+  }
+  for (const Iterator& loop : matrix.format->loops) result.loops.push_back(loop);
+  result.column = result.block * matrix.format->block + matrix.format->place;
+  if (matrix.columns % matrix.format->block != 0)
+    result.constraints.push_back(Affine(matrix.columns - 1) - result.column);
+  return result;
+}
+
+// --- BlockMatMul ---------------------------------------------------------------------------------------
+
+void infer_product(InferContext& context) {
+  const Matrix matrix = checked_matrix(context, kFirstPlane);
+  Shape shape = context.shape(0);
+  const std::string unfit =
+      text("input 0 has shape ", str(shape), "; its last axis must be K, ", matrix.columns);
+  if (shape.empty()) context.error(unfit);
+  need_equal(context, shape.back(), Dim(matrix.columns), unfit);
+  shape.back() = Dim(matrix.rows);
+  context.set_output(0, DType::F32, shape);
+}
+
+void lower_product(LowerContext& context) {
+  const Matrix matrix = matrix_of(context.node());
+  const auto space = context.space("i", *context.output_value(0).shape);
+  const RowLoops row = loops_of(matrix);
+  std::vector<Affine> operand = space.position;
+  const Affine feature = operand.back();
+  operand.back() = row.column;
+  const ExprPtr weight =
+      matrix.format->value(plane_reader(context, kFirstPlane, {feature, nullptr}, row.block));
+  context.reduce("macc", {space.iterators, row.loops, row.constraints}, context.output(0), space.position,
+                 Reduction::Sum, binary(BinaryOp::Mul, context.read(0, operand), weight));
+}
+
+// --- BlockGather ---------------------------------------------------------------------------------------
+
+void infer_rows(InferContext& context) {
+  const Matrix matrix = checked_matrix(context, kFirstPlane);
+  Shape shape = context.shape(0);
+  shape.push_back(Dim(matrix.columns));
+  context.set_output(0, DType::F32, shape);
+}
+
+void lower_rows(LowerContext& context) {
+  const Matrix matrix = matrix_of(context.node());
+  auto space = context.space("i", context.shape(0));
+  RowLoops row = loops_of(matrix);
+  ExprPtr chosen = context.read(0, space.position);
+  if (chosen->dtype != DType::I64) chosen = cast(DType::I64, chosen);
+  // As Gather: counted from the end where negative, and clamped.
+  const ExprPtr zero = int_constant(DType::I64, 0), rows = int_constant(DType::I64, matrix.rows);
+  chosen = select(binary(BinaryOp::Lt, chosen, zero), binary(BinaryOp::Add, chosen, rows), chosen);
+  chosen =
+      binary(BinaryOp::Max, binary(BinaryOp::Min, chosen, int_constant(DType::I64, matrix.rows - 1)), zero);
+  const ExprPtr weight =
+      matrix.format->value(plane_reader(context, kFirstPlane, {Affine(0), chosen}, row.block));
+  std::vector<Iterator> iterators = space.iterators;
+  iterators.insert(iterators.end(), row.loops.begin(), row.loops.end());
+  std::vector<Affine> position = space.position;
+  position.push_back(row.column);
+  context.assign("decode", iterators, context.output(0), position, weight, row.constraints);
+}
+
+// --- BlockQuantize -------------------------------------------------------------------------------------
+
+// Less than what digits can tell from 0, and far from what overflows as the scale's inverse.
+constexpr double kLeastPeak = 1e-30;
+
+struct Groups {
+  int64_t size = 1, digits = 1;
+};
+
+Groups groups_of(const Node& node) { return {int_attribute(node, "group"), int_attribute(node, "digits")}; }
+
+void infer_quantised(InferContext& context) {
+  const Groups groups = groups_of(context.node());
+  Shape shape = context.shape(0);
+  if (shape.empty() || !shape.back().is_constant() || shape.back().constant() % groups.size != 0) {
+    context.error("input 0 has shape ", str(shape), "; its last axis must be whole groups of ", groups.size);
+  }
+  shape.back() = Dim(shape.back().constant() / groups.size);
+  context.set_output(1, DType::F32, shape);
+  context.set_output(2, DType::F32, shape);
+  shape.insert(shape.end(), {Dim(groups.digits), Dim(groups.size)});
+  context.set_output(0, DType::I8, shape);
+}
+
+// Each number of a group is a whole number of so many digits to base 256 in units of the group's scale.
+void lower_quantised(LowerContext& context) {
+  const Groups groups = groups_of(context.node());
+  const double largest = largest_of_digits(groups.digits);
+  const Shape shape = *context.output_value(1).shape;
+  const auto group = context.space("i", shape);
+  const Iterator inside{"l", Affine(groups.size)};
+  std::vector<Affine> place = group.position;
+  place.back() = group.position.back() * groups.size + Affine::variable("l");
+  const ExprPtr value = context.read(0, place);
+  const int peak = context.local("peak", DType::F32, shape),
+            inverse = context.local("inverse", DType::F32, shape);
+  const int total = context.local("total", DType::F32, shape);
+  const auto at_group = [&](int buffer) { return context.read_buffer(buffer, group.position); };
+
+  context.reduce("peak", {group.iterators, {inside}}, peak, group.position, Reduction::Max,
+                 unary(UnaryOp::Abs, value));
+  const ExprPtr bounded = binary(BinaryOp::Max, at_group(peak), constant(DType::F32, kLeastPeak));
+  context.assign("scale", group.iterators, context.output(1), group.position,
+                 binary(BinaryOp::Div, bounded, constant(DType::F32, largest)));
+  context.assign("inverse", group.iterators, inverse, group.position,
+                 binary(BinaryOp::Div, constant(DType::F32, largest), bounded));
+  const ExprPtr rounded = unary(UnaryOp::Round, binary(BinaryOp::Mul, value, at_group(inverse)));
+  std::vector<Iterator> all = group.iterators;
+  all.push_back(inside);
+  for (int64_t digit = 0; digit < groups.digits; ++digit) {
+    ExprPtr whole = cast(DType::I32, rounded);
+    const int64_t below = groups.digits - 1 - digit;
+    int64_t half = 0;  // what rounds the digits below away
+    for (int64_t i = 0; i < below; ++i) half = 256 * half + 128;
+    if (below > 0) {
+      whole = binary(BinaryOp::Shr, binary(BinaryOp::Add, whole, int_constant(DType::I32, half)),
+                     int_constant(DType::I32, 8 * below));
+    }
+    std::vector<Affine> index = group.position;
+    index.insert(index.end(), {Affine(digit), Affine::variable("l")});
+    context.assign("digit", all, context.output(0), index, cast(DType::I8, whole));
+  }
+  context.reduce("total", {group.iterators, {inside}}, total, group.position, Reduction::Sum, rounded);
+  context.assign(
+      "sum", group.iterators, context.output(2), group.position,
+      binary(BinaryOp::Mul, at_group(total), context.read_buffer(context.output(1), group.position)));
+}
+
+// --- BlockDot ------------------------------------------------------------------------------------------
+
+// Inputs of BlockDot: what BlockQuantize makes of the operand, then the planes.
+enum { kCodes, kScales, kSums, kPlanesOfDot };
+
+void infer_dot(InferContext& context) {
+  const Matrix matrix = checked_matrix(context, kPlanesOfDot);
+  const int64_t group = matrix.format->group();
+  TC_CHECK(group > 1, "format ", matrix.format->name);
+  Shape shape = context.shape(kScales);
+  const Dim groups(matrix.columns / group);
+  if (shape.empty() || shape.back() != groups)
+    context.error("the scales have shape ", str(shape), "; ", groups.str(), " groups are needed");
+  need_shape(context, kSums, shape, "the sums");
+  const Shape& codes = context.shape(kCodes);
+  Shape needed = shape;
+  needed.insert(needed.end(), {codes.size() > 1 ? codes[codes.size() - 2] : Dim(1), Dim(group)});
+  need_shape(context, kCodes, needed, "the codes");
+  need_number(context, needed[needed.size() - 2], "the number of digits");
+  shape.back() = Dim(matrix.rows);
+  context.set_output(0, DType::F32, shape);
+}
+
+// Of each group the sums of products of codes, one for each digit of the operand, which are scaled and added
+// to the result.
+void lower_dot(LowerContext& context) {
+  const Matrix matrix = matrix_of(context.node());
+  const WeightFormat& format = *matrix.format;
+  const Shape shape = *context.output_value(0).shape;
+  const auto space = context.space("i", shape);
+  RowLoops row = loops_of(matrix);
+  const size_t inner = format.group_loops;
+  const std::vector<Iterator> inside(row.loops.end() - static_cast<int64_t>(inner), row.loops.end());
+  const std::vector<Iterator> outside(row.loops.begin(), row.loops.end() - static_cast<int64_t>(inner));
+  // The group's number, and the place in it.
+  Affine number = row.block * (format.block / format.group()), place;
+  for (const auto& [name, coefficient] : format.place.terms()) {
+    const bool is_inside = std::any_of(inside.begin(), inside.end(),
+                                       [&, name = name](const Iterator& each) { return each.name == name; });
+    if (is_inside) place = place + Affine::variable(name, coefficient);
+    else number = number + Affine::variable(name, coefficient / format.group());
+  }
+  const DecodedWeight weight =
+      format.decode(plane_reader(context, kPlanesOfDot, {space.position.back(), nullptr}, row.block));
+  const int64_t digits = context.shape(kCodes)[context.shape(kCodes).size() - 2].constant();
+
+  std::vector<Affine> group = space.position;
+  group.back() = number;
+  Shape sums_shape = shape;
+  std::vector<Affine> at = space.position;
+  for (const Iterator& each : outside) {
+    sums_shape.push_back(Dim(each.extent.constant()));
+    at.push_back(Affine::variable(each.name));
+  }
+  sums_shape.push_back(Dim(digits));
+  std::vector<Iterator> each_group = space.iterators;
+  each_group.insert(each_group.end(), outside.begin(), outside.end());
+  const int dots = context.local("dots", DType::I32, sums_shape);
+  std::vector<Affine> code = group;
+  std::vector<Iterator> each_digit = each_group;
+  if (digits > 1) each_digit.push_back({"d", Affine(digits)});
+  const Affine digit = digits > 1 ? Affine::variable("d") : Affine(0);
+  code.insert(code.end(), {digit, place});
+  at.push_back(digit);
+  // Results are 0 before the first group, whose loop the statements from here on may share.
+  context.assign("start", space.iterators, context.output(0), space.position, constant(DType::F32, 0));
+  context.reduce("dot", {each_digit, inside}, dots, at, Reduction::Sum,
+                 binary(BinaryOp::Mul, cast(DType::I32, context.read(kCodes, code)), weight.code));
+  ExprPtr whole;
+  for (int64_t each = 0; each < digits; ++each) {
+    at.back() = Affine(each);
+    const ExprPtr next = cast(DType::F32, context.read_buffer(dots, at));
+    whole = whole == nullptr
+                ? next
+                : binary(BinaryOp::Add, binary(BinaryOp::Mul, whole, constant(DType::F32, 256)), next);
+  }
+  ExprPtr value = binary(BinaryOp::Mul, whole, context.read(kScales, group));
+  const ExprPtr sum = context.read(kSums, group);
+  if (weight.bias != 0)
+    value = binary(BinaryOp::Sub, value,
+                   binary(BinaryOp::Mul, sum, constant(DType::F32, static_cast<double>(weight.bias))));
+  if (weight.scale) value = binary(BinaryOp::Mul, value, weight.scale);
+  if (weight.offset) value = binary(BinaryOp::Add, value, binary(BinaryOp::Mul, sum, weight.offset));
+  Statement add;
+  add.name = context.fresh("add");
+  add.iterators = each_group;
+  add.write = {context.output(0), {}};
+  for (const Affine& index : space.position) add.write.index.push_back({index, nullptr});
+  add.reduction = Reduction::Sum;
+  add.value = value;
+  context.add(std::move(add));
+}
+
+OpRow block_row(const std::string& name, int operands, const std::string& doc) {
+  return onnx_row("quantisation", {name, 1, nullptr, "tc"}, doc, {operands + 1, -1},
+                  {{"format", std::string(), true, "of ir/ops/weight_formats.h"},
+                   {"N", int64_t{0}, true, "rows", from_to(1, int64_t{1} << 31)},
+                   {"K", int64_t{0}, true, "columns", from_to(1, int64_t{1} << 31)}});
+}
+
+const TypeSet kSingle{"f32", [](DType type) { return type == DType::F32; }};
+
+}  // namespace
+
+void register_packed_weight_ops(OpTable& table) {
+  OpRow product = block_row(
+      "BlockMatMul", kFirstPlane,
+      "Product of a tensor's last axis by the transpose of a matrix that is stored in blocks of few bits.");
+  product.types = {{kSingle, {0}}};
+  product.infer = infer_product;
+  product.lower = lower_product;
+  table.add(std::move(product));
+
+  OpRow rows = block_row("BlockGather", kFirstPlane,
+                         "Rows of a matrix that is stored in blocks of few bits, by their numbers.");
+  rows.types = {{kIndices, {0}}};
+  rows.infer = infer_rows;
+  rows.lower = lower_rows;
+  table.add(std::move(rows));
+
+  OpRow quantised;
+  quantised.name = "BlockQuantize";
+  quantised.category = "quantisation";
+  quantised.doc =
+      "Groups of numbers along the last axis as whole numbers of one or two digits of 8 bits, the groups' scales and their sums.";
+  quantised.outputs = 3;
+  quantised.attributes = {{"group", int64_t{32}, false, "numbers with one scale", from_to(1, 1 << 20)},
+                          {"digits", int64_t{2}, false, "", from_to(1, 3)}};
+  quantised.types = {{kSingle, {0}}};
+  quantised.infer = infer_quantised;
+  quantised.lower = lower_quantised;
+  table.add(std::move(quantised));
+
+  OpRow dot = block_row("BlockDot", kPlanesOfDot,
+                        "The same product of an operand that BlockQuantize has made whole numbers.");
+  dot.onnx.clear();
+  dot.types = {{{"i8", [](DType type) { return type == DType::I8; }}, {kCodes}}, {kSingle, {kScales, kSums}}};
+  dot.infer = infer_dot;
+  dot.lower = lower_dot;
+  table.add(std::move(dot));
+}
+
+}  // namespace tc

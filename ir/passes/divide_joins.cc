@@ -1,0 +1,97 @@
+// Joins and adds up many tensors in several steps.
+#include <algorithm>
+#include <memory>
+
+#include "ir/ops/op.h"
+#include "ir/ops/rows.h"
+#include "ir/passes/passes.h"
+
+namespace tc {
+namespace {
+
+// Of one kernel: the time to schedule it grows with the square of its operands, to 0.1 s for so many.
+constexpr size_t kMostJoined = 128;
+
+// Of one sum, or largest or smallest: each operand is a level of the kernel's expression, which is walked by
+// recursion.
+constexpr size_t kMostCombined = 64;
+
+// The operator that combines some of the node's operands from the left, as the node does with all of them;
+// null where there is none.
+const OpRow* combining(const Node& node) {
+  for (const char* name : {"Sum", "Max", "Min"}) {
+    if (node.op == find_op(name)) return node.op;
+  }
+  return node.op == find_op("Mean") ? find_op("Sum") : nullptr;
+}
+
+// The node as several, each of which goes on with the result of the one before: the order of the operands
+// stays.
+void divide_combination(Graph& graph, Node node, std::vector<Node>& nodes) {
+  const ValueId result = node.outputs[0];
+  const DType type = graph[result].dtype;
+  const std::string name = graph[result].name + "_part";
+  const std::vector<ValueId> operands = node.inputs;
+  const bool is_mean = node.op != combining(node);
+  std::vector<ValueId> taken;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    taken.push_back(operands[i]);
+    const bool is_last = i + 1 == operands.size();
+    if (taken.size() < kMostCombined && !is_last) continue;
+    Node part = node;
+    part.op = combining(node);
+    part.inputs = taken;
+    if (!is_last || is_mean) part.outputs = {graph.fresh_value(name, type)};
+    taken = {part.outputs[0]};
+    nodes.push_back(std::move(part));
+  }
+  if (!is_mean) return;
+  auto count = std::make_shared<Tensor>(type, std::vector<int64_t>{});
+  count->set(0, static_cast<double>(operands.size()));
+  node.op = find_op("Div");
+  node.inputs = {taken[0], graph.add_constant(name + "s", std::move(count))};
+  nodes.push_back(std::move(node));
+}
+
+bool is_divided(const Graph& graph, const Node& node, int64_t axis) {
+  if (node.op->traits.movement != OpTraits::Movement::Join || node.inputs.size() <= kMostJoined) return false;
+  // Parts that lie one behind the other need no kernel.
+  const Shape& shape = *graph[node.outputs[0]].shape;
+  return std::any_of(shape.begin(), shape.begin() + axis, [](const Dim& size) { return size != Dim(1); });
+}
+
+}  // namespace
+
+void divide_joins(Graph& graph) {
+  std::vector<Node> nodes;
+  for (Node& node : std::vector<Node>(std::move(graph.nodes))) {
+    if (node.inputs.size() > kMostCombined && combining(node) != nullptr) {
+      divide_combination(graph, std::move(node), nodes);
+      continue;
+    }
+    const bool join = node.op->traits.movement == OpTraits::Movement::Join;
+    const int64_t rank = join ? static_cast<int64_t>(graph[node.outputs[0]].shape->size()) : 0;
+    const int64_t given = join ? int_attribute(node, "axis") : 0, axis = given < 0 ? given + rank : given;
+    while (is_divided(graph, node, axis)) {
+      std::vector<ValueId> joined;
+      for (size_t begin = 0; begin < node.inputs.size(); begin += kMostJoined) {
+        Node part = node;
+        const auto first = node.inputs.begin() + static_cast<std::ptrdiff_t>(begin);
+        part.inputs.assign(
+            first, first + static_cast<std::ptrdiff_t>(std::min(kMostJoined, node.inputs.size() - begin)));
+        Shape shape = *graph[part.inputs[0]].shape;
+        for (size_t i = 1; i < part.inputs.size(); ++i)
+          shape[axis] = shape[axis] + (*graph[part.inputs[i]].shape)[axis];
+        const Value& whole = graph[node.outputs[0]];
+        part.outputs = {graph.fresh_value(std::string(whole.name) + "_part", DType(whole.dtype), shape)};
+        joined.push_back(part.outputs[0]);
+        nodes.push_back(std::move(part));
+      }
+      node.inputs = std::move(joined);
+    }
+    nodes.push_back(std::move(node));
+  }
+  graph.nodes = std::move(nodes);
+}
+
+}  // namespace tc

@@ -1,0 +1,293 @@
+// Lanes run along the results, and each lane sums up the products of four members at a time. Weights are
+// packed in the order in which they are read: blocks of results, groups, members by fours, lanes. The sums of
+// a group stay in registers; results are added up in memory, which is near.
+#include "scheduler/default/group_sums.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "ir/target/byte_products.h"
+#include "scheduler/default/facts.h"
+
+namespace tc {
+namespace {
+
+// Registers that hold sums, of 16 or 32: operands and scales take the others.
+constexpr int64_t kSumsOfFew = 9, kSumsOfMany = 24;
+constexpr int64_t kMostRows = 8;
+
+bool has_many_registers(const Target& target) { return target.vector_registers >= 32; }
+
+bool is_local_sum_of_integers(const Kernel& kernel, const Statement& statement) {
+  const Buffer& written = kernel.buffers[static_cast<size_t>(statement.write.buffer)];
+  return statement.reduction == Reduction::Sum && statement.value->dtype == DType::I32 &&
+         written.scope == Scope::Local;
+}
+
+bool reads(const Statement& statement, int buffer) {
+  const std::vector<Access> loads = loads_of(statement);
+  return std::any_of(loads.begin(), loads.end(), [&](const Access& load) { return load.buffer == buffer; });
+}
+
+bool is_constant(const Kernel& kernel, const Access& load) {
+  return kernel.buffers[static_cast<size_t>(load.buffer)].scope == Scope::Constant;
+}
+
+// Of a statement's loops what they are in the tile.
+struct Roles {
+  std::vector<std::string> rows, groups, digits, inside;
+};
+
+class Grouper {
+ public:
+  Grouper(TraceBuilder& builder, const GroupSums& plan)
+      : b_(builder), plan_(plan), width_(b_.target().lanes(DType::I32)) {}
+
+  void run() {
+    find_roles();
+    for (size_t i = 0; i < b_.kernel().statements.size(); ++i)
+      names_.push_back(b_.kernel().statements[i].name);
+    for (const std::string& name : names_) strip_lanes(name);
+    b_.apply("strip ", plan_.dot, "_", members_, " 4 as ", members_, "_o ", members_, "_i");
+    pack();
+    for (const std::string& name : names_) order(name);
+    fuse_loops();
+    b_.apply("register_tile ", "group_", roles_.groups.size() - 1);
+    for (const std::string& name : names_) mark(name);
+    b_.parallelise();
+  }
+
+ private:
+  const Statement& dot() const { return b_.statement(plan_.dot); }
+
+  void find_roles() {
+    const Statement& sum = dot();
+    const Statement& add = b_.statement(plan_.add);
+    for (const Iterator& each : sum.iterators) {
+      const std::string& name = each.name;
+      if (name == plan_.lanes) continue;
+      if (!depends_on(sum.write, name)) roles_.inside.push_back(name);
+      else if (depends_on(add.write, name)) roles_.rows.push_back(name);
+      else if (std::any_of(add.iterators.begin(), add.iterators.end(),
+                           [&](const Iterator& own) { return own.name == name; }))
+        roles_.groups.push_back(name);
+      else roles_.digits.push_back(name);
+    }
+    if (roles_.groups.empty()) throw Abandon{"one group"};
+    for (const std::string& name : roles_.inside) {
+      const std::vector<Access> loads = loads_of(sum);
+      const bool beside = std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
+        return element_stride(b_.kernel(), load, name) == 1;
+      });
+      if (beside && extent_or(sum, name, 0) % 4 == 0) members_ = name;
+    }
+    if (members_.empty()) throw Abandon{"members of a group that do not lie side by side"};
+  }
+
+  // The iterator of a statement that counts what `iterator` of the sums does; results are counted alike by
+  // all.
+  std::string counted(const std::string& statement, const std::string& iterator) const {
+    const Statement& own = b_.statement(statement);
+    const bool has = std::any_of(own.iterators.begin(), own.iterators.end(),
+                                 [&](const Iterator& each) { return each.name == iterator; });
+    if (has) return iterator;
+    const Statement& add = b_.statement(plan_.add);
+    for (const Access& load : loads_of(own)) {
+      if (load.buffer != add.write.buffer) continue;
+      for (size_t d = 0; d < load.index.size(); ++d) {
+        if (add.write.index[d].affine.coefficient(iterator) != 0 &&
+            !load.index[d].affine.as_variable().empty())
+          return load.index[d].affine.as_variable();
+      }
+    }
+    throw Abandon{text("statement ", statement, " does not count the results of ", plan_.dot)};
+  }
+
+  void strip_lanes(const std::string& statement) {
+    const std::string lanes = counted(statement, plan_.lanes);
+    rows_[statement].clear();
+    for (const std::string& row : roles_.rows) rows_[statement].push_back(counted(statement, row));
+    b_.apply("strip ", statement, "_", lanes, " ", width_ * plan_.vectors, " as n_o n_j");
+    b_.apply("strip ", statement, "_n_j ", width_, " as n_j n_i");
+  }
+
+  // In the order in which the tile reads them. Where one row has more vectors in its tile than several rows,
+  // each vector has a panel of its own, so that both read the same panels.
+  void pack() {
+    const bool own_panels = !has_many_registers(b_.target());
+    for (const std::string& name : {plan_.dot, plan_.add}) {
+      const Statement statement = b_.statement(name);
+      std::vector<std::string> order = {"n_o"};
+      if (own_panels) order.emplace_back("n_j");
+      order.insert(order.end(), roles_.groups.begin(), roles_.groups.end());
+      if (name == plan_.dot) {
+        for (const std::string& each : roles_.inside)
+          order.push_back(each == members_ ? members_ + "_o" : each);
+      }
+      if (!own_panels) order.emplace_back("n_j");
+      order.emplace_back("n_i");
+      if (name == plan_.dot) order.push_back(members_ + "_i");
+      for (const Access& load : loads_of(statement)) {
+        if (!is_constant(b_.kernel(), load)) continue;
+        std::vector<std::string> used;
+        for (const std::string& iterator : order) {
+          if (depends_on(load, iterator)) used.push_back(iterator);
+        }
+        b_.apply("pack ", b_.kernel().buffers[static_cast<size_t>(load.buffer)].name, " :", joined(used));
+      }
+    }
+  }
+
+  bool has_groups(const std::string& statement) const {
+    return statement == plan_.init || statement == plan_.dot || statement == plan_.add;
+  }
+  bool has_digits(const std::string& statement) const {
+    return statement == plan_.init || statement == plan_.dot;
+  }
+
+  // The copies of a statement in the tile, outermost first, lanes last.
+  std::vector<std::string> copies(const std::string& statement) const {
+    std::vector<std::string> result;
+    if (statement == plan_.dot) {
+      for (const std::string& each : roles_.inside)
+        result.push_back(each == members_ ? members_ + "_o" : each);
+    }
+    if (!rows_.at(statement).empty()) result.push_back(rows_.at(statement).back() + "_i");
+    result.push_back("n_j");
+    if (has_digits(statement)) result.insert(result.end(), roles_.digits.begin(), roles_.digits.end());
+    if (statement == plan_.dot) result.push_back(members_ + "_i");
+    return result;
+  }
+
+  void order(const std::string& statement) {
+    const std::vector<std::string>& rows = rows_.at(statement);
+    const auto loop = [&](const std::string& name) { return statement + "_" + name; };
+    std::vector<std::string> order = {loop("n_o")};
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const bool last = i + 1 == rows.size();
+      if (last)
+        b_.apply("split ", loop(rows[i]), " ", plan_.rows, " as ", loop(rows[i]), "_o ", loop(rows[i]), "_i");
+      order.push_back(last ? loop(rows[i]) + "_o" : loop(rows[i]));
+    }
+    if (has_groups(statement)) {
+      for (const std::string& group : roles_.groups) order.push_back(loop(group));
+    }
+    for (const std::string& copy : copies(statement)) order.push_back(loop(copy));
+    order.push_back(loop("n_i"));
+    // Loops of other statements behind, such as a view's.
+    for (const TraceBuilder::Loop& each : b_.all_loops(statement)) {
+      if (std::count(order.begin(), order.end(), each.name) == 0)
+        throw Abandon{text("statement ", statement, " has a loop ", each.name, " of its own")};
+    }
+    b_.apply("order", joined(order));
+  }
+
+  void fuse(const std::vector<std::string>& loops, const std::string& name) {
+    if (loops.size() > 1) b_.apply("fuse", joined(loops), " as ", name);
+  }
+
+  void fuse_loops() {
+    std::vector<std::string> blocks;
+    for (const std::string& name : names_) blocks.push_back(name + "_n_o");
+    fuse(blocks, "results");
+    for (size_t i = 0; i < roles_.rows.size(); ++i) {
+      std::vector<std::string> rows;
+      for (const std::string& name : names_) {
+        rows.push_back(name + "_" + rows_.at(name)[i] + (i + 1 == roles_.rows.size() ? "_o" : ""));
+      }
+      fuse(rows, text("row_", i));
+    }
+    for (size_t i = 0; i < roles_.groups.size(); ++i) {
+      const std::string& group = roles_.groups[i];
+      fuse({plan_.init + "_" + group, plan_.dot + "_" + group, plan_.add + "_" + group}, text("group_", i));
+    }
+  }
+
+  void mark(const std::string& statement) {
+    b_.apply("vectorize ", statement, "_n_i");
+    for (const std::string& copy : copies(statement)) b_.attempt("unroll ", statement, "_", copy);
+  }
+
+  TraceBuilder& b_;
+  const GroupSums& plan_;
+  const int64_t width_;
+  Roles roles_;
+  std::string members_;
+  std::vector<std::string> names_;                        // all statements
+  std::map<std::string, std::vector<std::string>> rows_;  // each one's iterators of rows
+};
+
+}  // namespace
+
+std::string GroupSums::in_words() const {
+  return text("tiles of ", rows, rows == 1 ? " row" : " rows", " by ", vectors,
+              " vectors of results, weights packed in the order of their products");
+}
+
+GroupSums find_group_sums(const TraceBuilder& builder) {
+  const Kernel& kernel = builder.kernel();
+  if (byte_products(builder.target()) != 4) throw Abandon{"the target has no sums of products of bytes"};
+  GroupSums plan;
+  int sums = -1, results = -1;
+  for (const Statement& each : kernel.statements) {
+    if (plan.dot.empty() && is_local_sum_of_integers(kernel, each)) {
+      plan.dot = each.name;
+      sums = each.write.buffer;
+    } else if (!plan.dot.empty() && each.reduction != Reduction::None) {
+      if (!plan.add.empty() || each.reduction != Reduction::Sum || !reads(each, sums))
+        throw Abandon{"its reductions are no sums of groups of whole numbers"};
+      plan.add = each.name;
+      results = each.write.buffer;
+    } else if (each.reduction != Reduction::None) {
+      throw Abandon{"its reductions are no sums of groups of whole numbers"};
+    }
+  }
+  if (plan.add.empty()) throw Abandon{"no sums of groups of whole numbers"};
+  for (const Statement& each : kernel.statements) {
+    if (each.reduction == Reduction::None && each.write.buffer == sums) plan.init = each.name;
+    if (each.reduction == Reduction::None && each.write.buffer == results) plan.start = each.name;
+  }
+  const bool in_order = kernel.statements.size() >= 4 && kernel.statements[0].name == plan.start &&
+                        kernel.statements[1].name == plan.init && kernel.statements[2].name == plan.dot &&
+                        kernel.statements[3].name == plan.add;
+  if (!in_order) throw Abandon{"statements before the products"};
+  const Statement& dot = builder.statement(plan.dot);
+  const Statement& add = builder.statement(plan.add);
+  int64_t rows = 1, digits = 1;
+  double products = 1;
+  for (const Iterator& each : dot.iterators) {
+    const int64_t extent = extent_or(dot, each.name, kAssumedSymbolic);
+    products *= static_cast<double>(extent);
+    if (!depends_on(dot.write, each.name)) continue;
+    const bool in_add = std::any_of(add.iterators.begin(), add.iterators.end(),
+                                    [&](const Iterator& own) { return own.name == each.name; });
+    if (!in_add) digits *= extent;
+    if (!depends_on(add.write, each.name)) continue;
+    bool of_weights = false;
+    for (const Access& load : loads_of(dot))
+      of_weights = of_weights || (is_constant(kernel, load) && depends_on(load, each.name));
+    if (of_weights && !plan.lanes.empty()) throw Abandon{"weights of more than one iterator of results"};
+    if (of_weights) plan.lanes = each.name;
+    else rows = extent;
+  }
+  if (plan.lanes.empty()) throw Abandon{"no constant weights"};
+  const bool many = has_many_registers(builder.target());
+  // Two vectors share what is read of the operand, unless the second would often be empty.
+  const int64_t width = builder.target().lanes(DType::I32), count = extent_or(dot, plan.lanes, 2 * width);
+  const bool fills = count % (2 * width) == 0 || count >= 16 * width;
+  plan.vectors = fills && (many || rows == 1) ? 2 : 1;
+  const int64_t most =
+      std::clamp((many ? kSumsOfMany : kSumsOfFew) / (plan.vectors * digits), int64_t{1}, kMostRows);
+  const int64_t tiles = (rows + most - 1) / most;
+  plan.rows = (rows + tiles - 1) / tiles;
+  plan.cycles = products / (4.0 * builder.target().lanes(DType::I32) * builder.target().multiply_adds);
+  return plan;
+}
+
+TraceBuilder schedule_group_sums(TraceBuilder builder, const GroupSums& plan) {
+  Grouper(builder, plan).run();
+  return builder;
+}
+
+}  // namespace tc

@@ -1,0 +1,26 @@
+// The default for sums of groups: products of bytes that are summed up in whole numbers group by group,
+// scaled and added up.
+#pragma once
+
+#include <string>
+
+#include "scheduler/default/builder.h"
+
+namespace tc {
+
+// A plan of such a kernel. Tiles have so many rows by so many vectors of results, each with a sum for each
+// digit.
+struct GroupSums {
+  std::string start, init, dot, add;  // statements: results and sums at 0, the products, the scaled sums
+  std::string lanes;                  // iterator of `dot`: results side by side
+  int64_t rows = 1, vectors = 1;
+  double cycles = 0;
+
+  std::string in_words() const;
+};
+
+// Throws Abandon where the kernel is no such.
+GroupSums find_group_sums(const TraceBuilder& builder);
+TraceBuilder schedule_group_sums(TraceBuilder builder, const GroupSums& plan);
+
+}  // namespace tc

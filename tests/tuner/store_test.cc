@@ -1,0 +1,269 @@
+// What every kind of store does: what goes in comes out, in order; what no tc would write is refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/stores.h"
+
+namespace tc::testing {
+namespace {
+
+class TunerStore : public ::testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<RecordStore> open(RecordStore::Mode mode) const { return open_store(url_, mode); }
+
+  const std::string url_ = fresh_store(GetParam(), "store");
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TunerStore, ::testing::ValuesIn(store_schemes()), scheme_name);
+
+TEST_P(TunerStore, KeepsEveryField) {
+  Record written = some_record("kernel k\nlayout in0 1 16", 0.00123456789);
+  written.seed = 0xffffffffffffffffull;
+  written.threads = 2;
+  {
+    const auto log = open(RecordStore::Mode::Write);
+    log->add({written, failed_record("other", Outcome::Crash)});
+  }
+  const auto log = open(RecordStore::Mode::Read);
+  RecordFilter filter;
+  filter.workload = written.workload;
+  const auto found = log->records(filter);
+  ASSERT_EQ(found.size(), 1u);
+  const Record& read = found[0];
+  EXPECT_EQ(read.trace, written.trace);
+  EXPECT_EQ(read.measurement.time.median, written.measurement.time.median);
+  EXPECT_EQ(read.measurement.time.count, 5);
+  EXPECT_EQ(read.measurement.ratio, 0.8);
+  EXPECT_EQ(read.seed, written.seed);
+  EXPECT_EQ(read.threads, 2);
+  EXPECT_EQ(read.build, "1.0");
+  EXPECT_EQ(read.created, 100);
+  filter.workload = "other";
+  ASSERT_EQ(log->records(filter).size(), 1u);
+  EXPECT_EQ(log->records(filter)[0].measurement.outcome, Outcome::Crash);
+  EXPECT_EQ(log->records(filter)[0].measurement.detail, "signal 11");
+  EXPECT_EQ(log->integrity(), "ok");
+}
+
+TEST_P(TunerStore, SameKeyReplacesOtherKeysStand) {
+  const auto log = open(RecordStore::Mode::Write);
+  log->add({some_record("w", 2.0)});
+  log->add({some_record("w", 1.0), some_record("w", 3.0, "unroll c")});
+  ASSERT_EQ(log->records({}).size(), 2u);
+  EXPECT_EQ(log->records({})[0].measurement.time.median, 1.0);
+}
+
+TEST_P(TunerStore, BestIsOfTheTargetAndItsUsualDevice) {
+  const auto log = open(RecordStore::Mode::Write);
+  Record elsewhere = some_record("w", 0.001);
+  elsewhere.target = "rv64gcv";
+  Record other_device = some_record("w", 0.1);
+  other_device.device = "x86-64 there";
+  Record older = some_record("w", 0.2, "unroll old");
+  older.build = "0.9";
+  Record faster = some_record("w", 1.5, "unroll c");
+  faster.measurement.ratio = 0.7;
+  log->add({some_record("w", 2), some_record("v", 2), faster, elsewhere, other_device, older,
+            failed_record("w", Outcome::WrongResult)});
+  const auto best = log->best("w", "x86-64-v4", "", 1, "1.0");
+  ASSERT_EQ(best.size(), 3u);
+  EXPECT_EQ(best[0].trace[1], "unroll c");
+  EXPECT_EQ(best[1].trace[1], "unroll a");
+  EXPECT_EQ(best[2].build, "0.9");
+  EXPECT_EQ(log->best("w", "x86-64-v4", "x86-64 there", 1, "1.0")[0].measurement.time.median, 0.1);
+  EXPECT_TRUE(log->best("w", "x86-64-v3", "", 1, "1.0").empty());
+  EXPECT_TRUE(log->best("w", "x86-64-v4", "", 2, "1.0").empty());
+}
+
+TEST_P(TunerStore, WhatASessionChoseComesFirstAndStaysSo) {
+  const auto log = open(RecordStore::Mode::Write);
+  Record chosen = some_record("w", 3, "unroll c");
+  chosen.measurement.ratio = 0.9;
+  log->add({some_record("w", 2), chosen});
+  EXPECT_EQ(log->best("w", "x86-64-v4", "", 1, "1.0")[0].trace[1], "unroll a");
+  log->choose({chosen});
+  EXPECT_EQ(log->best("w", "x86-64-v4", "", 1, "1.0")[0].trace[1], "unroll c");
+  log->add({chosen});
+  EXPECT_TRUE(log->best("w", "x86-64-v4", "", 1, "1.0")[0].chosen) << "measured again";
+  log->choose({some_record("w", 2)});
+  EXPECT_EQ(log->best("w", "x86-64-v4", "", 1, "1.0")[0].trace[1], "unroll a");
+}
+
+TEST_P(TunerStore, SumsUpWhatSessionsSpent) {
+  const auto log = open(RecordStore::Mode::Write);
+  EXPECT_EQ(log->seconds_spent("s"), 0);
+  log->add_seconds_spent("s", 1.5);
+  log->add_seconds_spent("s", 2);
+  log->add_seconds_spent("t", 9);
+  EXPECT_EQ(log->seconds_spent("s"), 3.5);
+}
+
+TEST_P(TunerStore, RefusesMalformedRecordsByReason) {
+  const auto log = open(RecordStore::Mode::Write);
+  const auto why = [&](auto change) {
+    Record bad = some_record("w", 1);
+    change(bad);
+    return refusal([&] { log->add({some_record("good", 1), bad}); });
+  };
+  EXPECT_NE(why([](Record& r) { r.workload = ""; }).find("the workload has 0 bytes"), std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.unit = "hours"; }).find("neither seconds nor simulated cycles"),
+            std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.threads = 0; }).find("0 threads"), std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.language_major = 2; }).find("in language 2.0"), std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.trace.assign(501, "x"); }).find("more than 500 lines"), std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.trace = {"a\nb"}; }).find("control characters"), std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.device = ""; }).find("is empty"), std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.target = "\x1b[2J"; }).find("other characters than printable ASCII"),
+            std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.workload = "k\x1b[2J"; }).find("the workload has control characters"),
+            std::string::npos);
+  EXPECT_NE(why([](Record& r) {
+              r.measurement.time = {5, 2.7e-11, 2.7e-11, 0};
+            }).find("is below what any call takes"),
+            std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.measurement.time.median = NAN; }).find("times are no times"),
+            std::string::npos);
+  EXPECT_NE(why([](Record& r) { r.measurement.outcome = Outcome::Crash; }).find("and has a time"),
+            std::string::npos);
+  EXPECT_NE(
+      why([](Record& r) { r.measurement.outcome = static_cast<Outcome>(12); }).find("outcome 12 is unknown"),
+      std::string::npos);
+  EXPECT_TRUE(log->records({}).empty()) << "all or none";
+}
+
+TEST_P(TunerStore, MergeKeepsTheNewer) {
+  const auto log = open(RecordStore::Mode::Write);
+  const auto other = open_store(fresh_store(GetParam(), "other"), RecordStore::Mode::Write);
+  Record newer = some_record("w", 1);
+  newer.created = 200;
+  log->add({some_record("w", 2), some_record("v", 2)});
+  Record older = some_record("v", 1);
+  older.created = 50;
+  other->add({newer, older, some_record("u", 1)});
+  EXPECT_EQ(log->merge(*other), 2);
+  const auto all = log->records({});
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].workload, "u");
+  EXPECT_EQ(all[1].measurement.time.median, 2) << "the older of v was not taken";
+  EXPECT_EQ(all[2].measurement.time.median, 1);
+  EXPECT_EQ(log->stats().records, 3);
+  EXPECT_EQ(log->stats().by_outcome.at("ok"), 3);
+}
+
+// Keys are what a store gives back: an empty line and a long detail are no others.
+TEST_P(TunerStore, TakesRecordsInOneForm) {
+  const auto log = open(RecordStore::Mode::Write);
+  Record blank = failed_record("w", Outcome::Crash);
+  blank.trace.push_back("");
+  blank.measurement.detail = std::string(10000, 'd');
+  log->add({failed_record("w", Outcome::Crash)});
+  log->add({blank});
+  log->choose({blank});
+  const auto found = log->records({});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].trace, failed_record("w", Outcome::Crash).trace);
+  EXPECT_EQ(found[0].measurement.detail, std::string(4096, 'd'));
+  EXPECT_TRUE(found[0].chosen);
+}
+
+TEST_P(TunerStore, FindsRecordsByEachField) {
+  const auto log = open(RecordStore::Mode::Write);
+  const Record one = some_record("w", 1);
+  Record other = some_record("v", 1);
+  other.target = "rv64gcv";
+  other.device = "board";
+  other.build = "2.0";
+  other.threads = 4;
+  log->add({one, other, failed_record("w", Outcome::Crash)});
+  const auto found = [&](const auto& narrow) {
+    RecordFilter filter;
+    narrow(filter);
+    return log->records(filter).size();
+  };
+  EXPECT_EQ(found([](RecordFilter&) {}), 3u);
+  EXPECT_EQ(found([](RecordFilter& filter) { filter.workload = "w"; }), 2u);
+  EXPECT_EQ(found([](RecordFilter& filter) { filter.target = "rv64gcv"; }), 1u);
+  EXPECT_EQ(found([](RecordFilter& filter) { filter.device = "board"; }), 1u);
+  EXPECT_EQ(found([](RecordFilter& filter) { filter.build = "2.0"; }), 1u);
+  EXPECT_EQ(found([](RecordFilter& filter) { filter.threads = 4; }), 1u);
+  EXPECT_EQ(found([](RecordFilter& filter) { filter.verified_only = true; }), 2u);
+  EXPECT_EQ(found([](RecordFilter& filter) { filter.workload = "w", filter.target = "rv64gcv"; }), 0u);
+}
+
+TEST_P(TunerStore, CountsWhatItHolds) {
+  const auto log = open(RecordStore::Mode::Write);
+  EXPECT_EQ(log->stats().records, 0);
+  Record other = some_record("v", 1);
+  other.device = "board";
+  log->add({some_record("w", 1), other, failed_record("w", Outcome::Crash)});
+  const StoreStats stats = log->stats();
+  EXPECT_EQ(stats.workloads, 2);
+  EXPECT_EQ(stats.records, 3);
+  EXPECT_EQ(stats.verified, 2);
+  EXPECT_GT(stats.bytes, 0);
+  EXPECT_EQ(stats.by_target, (std::map<std::string, int64_t>{{"x86-64-v4", 3}}));
+  EXPECT_EQ(stats.by_device, (std::map<std::string, int64_t>{{"board", 1}, {"x86-64 here", 2}}));
+  EXPECT_EQ(stats.by_build, (std::map<std::string, int64_t>{{"1.0", 3}}));
+  EXPECT_EQ(stats.by_outcome, (std::map<std::string, int64_t>{{"crash", 1}, {"ok", 2}}));
+}
+
+TEST_P(TunerStore, ReadingMakesAndChangesNothing) {
+  EXPECT_NE(refusal([&] { open(RecordStore::Mode::Read); }).find("no such log; tuning with log= makes one"),
+            std::string::npos);
+  open(RecordStore::Mode::Write)->add({some_record("w", 1)});
+  const auto log = open(RecordStore::Mode::Read);
+  const auto why = [&](const auto& change) { return refusal([&] { change(); }); };
+  const std::string reason = log->name() + ": is open for reading alone; open it for writing to change it";
+  EXPECT_EQ(why([&] { log->add({some_record("v", 1)}); }), reason);
+  EXPECT_EQ(why([&] { log->choose({some_record("w", 1)}); }), reason);
+  EXPECT_EQ(why([&] { log->add_seconds_spent("s", 1); }), reason);
+  EXPECT_EQ(log->records({}).size(), 1u);
+}
+
+TEST_P(TunerStore, IsSharedByAllThatOpenIt) {
+  const auto one = open(RecordStore::Mode::Write), other = open(RecordStore::Mode::Write);
+  one->add({some_record("w", 1)});
+  EXPECT_EQ(other->records({}).size(), 1u);
+  other->add({some_record("v", 1)});
+  EXPECT_EQ(open(RecordStore::Mode::Read)->records({}).size(), 2u);
+}
+
+TEST(TunerStores, MergeAcrossKinds) {
+  for (const std::string& from : store_schemes()) {
+    for (const std::string& to : store_schemes()) {
+      const auto source = open_store(fresh_store(from, "from"), RecordStore::Mode::Write);
+      const auto place = open_store(fresh_store(to, "to"), RecordStore::Mode::Write);
+      source->add({some_record("w", 1), failed_record("v", Outcome::Timeout)});
+      EXPECT_EQ(place->merge(*source), 2) << from << " " << to;
+      EXPECT_EQ(place->merge(*source), 0) << from << " " << to;
+      EXPECT_EQ(place->records({}).size(), 2u);
+    }
+  }
+}
+
+TEST(TunerStores, AUrlNamesTheKindAndAPathIsAFile) {
+  const std::string path = ::testing::TempDir() + "named.db";
+  std::filesystem::remove(path);
+  open_store(path, RecordStore::Mode::Write)->add({some_record("w", 1)});
+  EXPECT_EQ(open_store("sqlite:" + path, RecordStore::Mode::Read)->records({}).size(), 1u);
+  EXPECT_EQ(open_store("sqlite:" + path, RecordStore::Mode::Read)->name(), path);
+  EXPECT_EQ(file_of_store(path), path);
+  EXPECT_EQ(file_of_store("sqlite:" + path), path);
+  EXPECT_EQ(file_of_store("memory:x"), "");
+  for (const char* name : {"./a:b.db", "a", "C:x", "/x:y", "A:b", "x y:z"})
+    EXPECT_EQ(file_of_store(name), name);
+}
+
+TEST(TunerStores, AnUnknownKindIsASentenceThatListsThem) {
+  EXPECT_EQ(refusal([] { open_store("postgres://me:secret@host/db", RecordStore::Mode::Read); }),
+            "no log is opened by 'postgres:'; give a path, or one of sqlite:FILE (a file; a plain path names "
+            "one, too), "
+            "memory:NAME (in this process, and gone with it: for tests); a file whose name has a colon is "
+            "sqlite:FILE");
+  EXPECT_EQ(refusal([] { open_store("sqlite:", RecordStore::Mode::Write); }),
+            "the log 'sqlite:' has no name; give sqlite:FILE");
+}
+
+}  // namespace
+}  // namespace tc::testing

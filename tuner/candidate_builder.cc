@@ -1,0 +1,78 @@
+// Building candidates in this process.
+#include "tuner/candidate_builder.h"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "ir/error.h"
+#include "ir/interrupt.h"
+#include "runtime/rpc/sha256.h"
+#include "tuner/run_library.h"
+
+namespace tc {
+namespace {
+
+std::string contents_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (!in || bytes.empty()) fail(ErrorKind::Device, "cannot read '", path, "', which was just written");
+  return bytes;
+}
+
+class InProcessBuilder : public CandidateBuilder {
+ public:
+  explicit InProcessBuilder(BuilderPlace place) : place_(std::move(place)) {}
+
+  void build(const KernelProgram& program, const std::string& target, const std::vector<Trace>& traces,
+             const OnBuilt& built) override {
+    for (size_t i = 0; i < traces.size(); ++i) {
+      interruption_point();
+      built(i, build_candidate(program, target, traces[i], place_.libraries, place_.work_folder));
+    }
+  }
+
+  std::vector<std::vector<Bytes>> reference(const KernelProgram& program, const std::string& target,
+                                            const std::vector<uint64_t>& seeds) override {
+    std::vector<std::vector<Bytes>> results;
+    for (const uint64_t seed : seeds)
+      results.push_back(reference_outputs(program, parse_target(target), seed));
+    return results;
+  }
+
+ private:
+  const BuilderPlace place_;
+};
+
+}  // namespace
+
+BuiltCandidate build_candidate(const KernelProgram& program, const std::string& target, const Trace& trace,
+                               const std::string& libraries, const std::string& work_folder) {
+  BuiltCandidate candidate;
+  const auto failed = [&](Outcome outcome, const std::exception& error) {
+    candidate.outcome = outcome;
+    candidate.detail = error.what();
+  };
+  try {
+    const Target parsed = parse_target(target);
+    const TemporaryFile file(work_folder);
+    candidate.calls = build_kernel_program(program, trace, parsed, libraries, file.path());
+    candidate.executable = contents_of(file.path());
+    candidate.sha256 = rpc::sha256_of(candidate.executable);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Device)
+      fail(ErrorKind::Device, "a candidate cannot be built here: ", error.what());
+    failed(error.kind() == ErrorKind::Schedule ? Outcome::Illegal : Outcome::CompileError, error);
+  } catch (const std::exception& error) {
+    failed(Outcome::CompileError, error);
+  }
+  return candidate;
+}
+
+std::unique_ptr<CandidateBuilder> in_process_builder(const BuilderPlace& place) {
+  return std::make_unique<InProcessBuilder>(place);
+}
+
+}  // namespace tc
