@@ -39,7 +39,7 @@ class Unit {
 
   // How code for a processor that executes instructions in order is put in order, and given registers. No
   // order is the best one for all loops: where vectors do not fit the registers by one, others are tried, and
-  // the one with the fewest saved vectors is taken.
+  // the one with the fewest spills of vectors is taken.
   struct Attempt {
     int registers_less = 0;  // than the target has, which leaves the register allocator gaps between groups
     // LLVM's `greedy-reverse-local-assignment` is the inverse of what the module's loops ask for.

@@ -42,15 +42,14 @@ std::string str(const LoopMark& mark);
 
 // One loop inside a leaf, around one of its statements.
 struct TileLoop {
-  // Serial: a real loop (a reduction; accumulators live in registers across it).
-  // Unroll: copies of the code, one per value.
-  // Vector: the lanes of one vector; at most one per statement and always the last of `loops`.
-  // Matrix: rows, columns, groups and members of one instruction of the target's matrix unit, the last
-  // four of `loops` in this order. The statement is a sum over groups and members (together the depth) of
-  // one or more products a * b of operands of the unit's type, cast to the accumulator's: a is read at
-  // [.. row .., group * members + member], its last dimension, b at [.., group, column, member], its last
-  // three. The accumulators, rows of columns in memory, are in tile registers within the leaf: zero where
-  // a statement before sets them to zero, else loaded at its start, and stored at its end.
+  // Serial: a real loop (a reduction; accumulators live in registers across it). Unroll: copies of the code,
+  // one per value. Vector: the lanes of one vector; at most one per statement and always the last of `loops`.
+  // Matrix: rows, columns, groups and packed elements of one instruction of the target's matrix unit, the
+  // last four of `loops` in this order. The statement is a sum over groups and packed elements (together the
+  // depth) of one or more products a * b of operands of the unit's type, cast to the accumulator's: a is read
+  // at [.. row .., group * pack + packed element], its last dimension, b at [.., group, column, packed
+  // element], its last three. The accumulators, rows of columns in memory, are in tile registers within the
+  // leaf: zero where a statement before sets them to zero, else loaded at its start, and stored at its end.
   enum class Kind : uint8_t { Serial, Unroll, Vector, Matrix };
   std::string name;
   Kind kind = Kind::Serial;

@@ -1,4 +1,4 @@
-// The bytes that a kernel has to move, by closed forms.
+// The bytes that a kernel has to move, counted from its accesses.
 #include "ir/traffic.h"
 
 #include <algorithm>

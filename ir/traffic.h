@@ -1,4 +1,4 @@
-// The bytes that a kernel has to move, by closed forms: what bandwidth roofs are compared with.
+// The bytes that a kernel has to move, counted from its accesses: what bandwidth roofs are compared with.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The scheduler's face: schedules as values, legality, the analytic default. No isl type here.
+// The scheduler's interface: schedules as values, legality, the analytic default. No isl type here.
 #pragma once
 
 #include <memory>
@@ -73,7 +73,7 @@ std::vector<std::string> default_trace(const Schedule& start, int threads, doubl
 struct StrategyReport {
   std::string name;      // "Winograd"
   bool taken = false;    // by the default: one at most
-  double cycles = 0;     // predicted by its closed form; 0 where it does not apply
+  double cycles = 0;     // predicted by its cost function; 0 where it does not apply
   double plain = 0;      // predicted for the same sums without the algorithm; 0 for what is no algorithm
   std::string plan;      // in words; empty where it does not apply
   std::string rejected;  // why it is not taken; empty where it is
@@ -83,8 +83,8 @@ struct StrategyReport {
 std::vector<StrategyReport> default_report(const Schedule& start, int threads, double tolerance = 0);
 // A line for each strategy, and one more for the plan of that which is taken.
 std::string str(const std::vector<StrategyReport>& report);
-// Whole traces of the algorithms within the tolerance, whether the closed forms see a gain or not: for
-// those who measure.
+// Whole traces of the algorithms within the tolerance, whether the analytic cost model sees a gain or not:
+// for those who measure.
 std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, int threads, double tolerance);
 // Replays the layout lines, then the default.
 Schedule default_schedule(Kernel kernel, const Target& target, int threads,
@@ -104,9 +104,9 @@ struct TraceAlgorithm {
 };
 TraceAlgorithm algorithm_of(const std::vector<std::string>& trace);
 
-// Predicted cycles of the scheduled kernel on one thread by closed forms: the longer of its arithmetic at the
-// target's peak and its arguments' way from the caches. Symbolic sizes take the value `likely` where their
-// range allows.
+// Predicted cycles of the scheduled kernel on one thread by the analytic cost model: the longer of its
+// arithmetic at the target's peak and its arguments' way from the caches. Symbolic sizes take the value
+// `likely` where their range allows.
 double predicted_cycles(const ScheduledKernel& scheduled, const Target& target, int64_t likely = 0);
 // The same as seconds at the target's clock, shared by so many threads: for reports.
 double predicted_seconds(const ScheduledKernel& scheduled, const Target& target, int threads,

@@ -17,7 +17,7 @@
 namespace tc {
 namespace {
 
-constexpr int kAnalytic = 12;      // candidates of the closed forms before anything is known
+constexpr int kAnalytic = 12;      // candidates of the analytic cost model before anything is known
 constexpr int kRandomStarts = 16;  // where the search starts at random
 constexpr int kAttempts = 20;      // to find one more candidate
 constexpr int kMixtures = 50;      // of fast points, and as many random ones, that are looked at

@@ -126,7 +126,7 @@ void Surrogate::fit(const std::vector<Sample>& samples) {
     std::rotate(samples_.begin(), samples_.end() - latest, samples_.end());
     samples_.resize(kMostSamples);
   }
-  // The prior is a line through the samples, not steeper than the closed forms.
+  // The prior is a line through the samples, not steeper than the analytic cost model is.
   double x_mean = 0, y_mean = 0, xx = 0, xy = 0;
   std::vector<double> x;
   for (const Sample& sample : samples_) {

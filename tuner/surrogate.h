@@ -9,8 +9,8 @@ namespace tc {
 
 // Predicts the logarithm of the time of points, with how sure it is. Points that agree in a dimension, or are
 // near in an ordered one, and whose loops have alike features, have alike times; how much each dimension and
-// feature matters is learned. The mean far from all samples follows the closed forms as far as the samples
-// do.
+// feature matters is learned. The mean far from all samples follows the analytic cost model as far as the
+// samples do.
 class Surrogate {
  public:
   // A point and the features of its loops.
@@ -47,7 +47,7 @@ class Surrogate {
   const ScheduleSpace& space_;
   std::vector<double> weights_;    // by dimension, then by feature
   double default_cycles_ = 0;      // logarithm
-  double base_ = 0, slope_ = 0.7;  // of the prior over the logarithm of the closed forms' cycles
+  double base_ = 0, slope_ = 0.7;  // of the prior over the logarithm of the analytic cost model's cycles
   double variance_ = 1;
   std::vector<Sample> samples_;
   std::vector<double> factor_;  // Cholesky factor, row by row

@@ -49,19 +49,19 @@ void choose_by_length(Unit& unit, const std::string& name, const std::vector<Cho
     unit.set_attributes(*function);
     return function;
   };
-  llvm::Function* face = declare(name);
-  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(unit.context(), "entry", face));
+  llvm::Function* entry = declare(name);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(unit.context(), "entry", entry));
   auto call = [&](llvm::Function* version) {
     std::vector<llvm::Value*> arguments;
-    for (llvm::Argument& argument : face->args()) arguments.push_back(&argument);
+    for (llvm::Argument& argument : entry->args()) arguments.push_back(&argument);
     builder.CreateCall(version, arguments)->setTailCallKind(llvm::CallInst::TCK_Tail);
     builder.CreateRetVoid();
   };
   // LLVM's vscale is the vector length in units of 64 bits: RISC-V's CSR vlenb divided by 8.
   llvm::Value* parts = builder.CreateIntrinsic(builder.getInt64Ty(), llvm::Intrinsic::vscale, {});
   for (size_t i = choices.size(); i-- > 0;) {
-    auto* longer = llvm::BasicBlock::Create(unit.context(), "longer", face);
-    auto* shorter = llvm::BasicBlock::Create(unit.context(), "shorter", face);
+    auto* longer = llvm::BasicBlock::Create(unit.context(), "longer", entry);
+    auto* shorter = llvm::BasicBlock::Create(unit.context(), "shorter", entry);
     builder.CreateCondBr(
         builder.CreateICmpUGE(parts, builder.getInt64(static_cast<uint64_t>(choices[i].bits / 64))), longer,
         shorter);

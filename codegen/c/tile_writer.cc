@@ -19,7 +19,7 @@ void without_matrices(std::vector<TileLoop>& loops) {
   const size_t count = static_cast<size_t>(std::count_if(
       loops.begin(), loops.end(), [](const TileLoop& loop) { return loop.kind == TileLoop::Kind::Matrix; }));
   if (count == kProduct)
-    std::rotate(loops.end() - 3, loops.end() - 2, loops.end());  // columns behind groups and members
+    std::rotate(loops.end() - 3, loops.end() - 2, loops.end());  // columns behind groups and packed elements
   size_t number = 0;
   for (TileLoop& loop : loops) {
     if (loop.kind != TileLoop::Kind::Matrix) continue;

@@ -61,7 +61,7 @@ class KernelEmitter {
 
   // Emits what may not run, or run again: behind it the unit is as before only where it had set that of
   // the node already.
-  void perhaps(const LoopNode& node, const std::function<void()>& body) {
+  void conditionally(const LoopNode& node, const std::function<void()>& body) {
     const bool several = shapes_of(node).size() > 1;
     if (several) configured_.reset();
     const std::optional<TileShapes> before = configured_;
@@ -80,7 +80,9 @@ class KernelEmitter {
       case Kind::Block:
         for (const LoopNodePtr& child : node.children) top(*child);
         return;
-      case Kind::If: condition(node, [&] { perhaps(node, [&] { top(*node.children.at(0)); }); }); return;
+      case Kind::If:
+        condition(node, [&] { conditionally(node, [&] { top(*node.children.at(0)); }); });
+        return;
       case Kind::For:
         if (node.is_parallel()) {
           configure(node);
@@ -93,7 +95,7 @@ class KernelEmitter {
         llvm::Value* own = builder_.getInt32(0);
         if (has_parallel(*context_.scheduled.root))
           own = builder_.CreateSub(argument(0), builder_.getInt32(1));
-        guarded(builder_.CreateICmpEQ(argument(1), own), [&] { perhaps(node, [&] { inside(node); }); });
+        guarded(builder_.CreateICmpEQ(argument(1), own), [&] { conditionally(node, [&] { inside(node); }); });
         return;
       }
     }
@@ -106,7 +108,9 @@ class KernelEmitter {
       case Kind::Block:
         for (const LoopNodePtr& child : node.children) inside(*child);
         return;
-      case Kind::If: condition(node, [&] { perhaps(node, [&] { inside(*node.children.at(0)); }); }); return;
+      case Kind::If:
+        condition(node, [&] { conditionally(node, [&] { inside(*node.children.at(0)); }); });
+        return;
       case Kind::For:
         loop(node, context_.value_of(*node.lower), context_.value_of(*node.upper), range(node), false,
              [&] { inside(*node.children.at(0)); });
@@ -155,7 +159,7 @@ class KernelEmitter {
     auto bind = [&](llvm::Value* value, Interval interval) {
       context_.variables[node.variable] = value;
       context_.ranges[node.variable] = interval;
-      perhaps(node, body);
+      conditionally(node, body);
       context_.variables.erase(node.variable);
       context_.ranges.erase(node.variable);
     };
@@ -297,7 +301,7 @@ class KernelEmitter {
             llvm::Value* within = builder_.CreateAnd(builder_.CreateICmpSLE(from, context_.i64(0)),
                                                      builder_.CreateICmpSGE(to, context_.i64(0)));
             guarded(within, [&] {
-              for (const LoopNode* each : part.piece) perhaps(*each, [&] { inside(*each); });
+              for (const LoopNode* each : part.piece) conditionally(*each, [&] { inside(*each); });
             });
           } else {
             llvm::Value* begin = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, context_.i64(0));

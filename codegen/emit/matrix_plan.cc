@@ -191,7 +191,7 @@ class Planner {
       TC_CHECK(tile_.loops[i].kind == (i < first ? Kind::Unroll : Kind::Matrix), "for loop '",
                tile_.loops[i].name, "' of ", where());
     }
-    const std::array<int, 4> largest = {unit_.rows, unit_.columns, format_.groups, format_.members};
+    const std::array<int, 4> largest = {unit_.rows, unit_.columns, format_.groups, format_.pack};
     for (size_t i = 0; i < 4; ++i) {
       TC_CHECK(extent_of(tile_.loops[first + i]) <= largest[i], "for loop '", tile_.loops[first + i].name,
                "' of ", where());
@@ -199,18 +199,18 @@ class Planner {
     TC_CHECK(!unit_.vectors || tile_.loops[first + 1].extent == unit_.columns, "for loop '",
              tile_.loops[first + 1].name, "' of ", where());
     rows_ = tile_.loops[first], columns_ = tile_.loops[first + 1];
-    groups_ = tile_.loops[first + 2], members_ = tile_.loops[first + 3];
-    TC_CHECK(members_.extent == format_.members, "for loop '", members_.name, "' of ", where());
+    groups_ = tile_.loops[first + 2], packed_ = tile_.loops[first + 3];
+    TC_CHECK(packed_.extent == format_.pack, "for loop '", packed_.name, "' of ", where());
   }
 
   std::optional<int64_t> step(const Access& access, const TileLoop& loop) const {
     return loop.extent == 1 ? 0 : element_stride(kernel_, access, loop.name);
   }
 
-  // Whether rows, columns, groups and members move the access by these numbers of elements; nothing
+  // Whether rows, columns, groups and packed elements move the access by these numbers of elements; nothing
   // stands for any.
   bool has_steps(const Access& access, const std::array<std::optional<int64_t>, 4>& wanted) const {
-    const std::array<const TileLoop*, 4> loops = {&rows_, &columns_, &groups_, &members_};
+    const std::array<const TileLoop*, 4> loops = {&rows_, &columns_, &groups_, &packed_};
     for (size_t i = 0; i < 4; ++i) {
       const std::optional<int64_t> is = step(access, *loops[i]);
       if (!is || (wanted[i] && loops[i]->extent > 1 && *is != *wanted[i])) return false;
@@ -249,8 +249,8 @@ class Planner {
       const Expr* b = swapped ? left : right;
       Term term{substitute(a->access, tile_.iterators), substitute(b->access, tile_.iterators), &a->access,
                 &b->access};
-      if (has_steps(term.a, {std::nullopt, 0, format_.members, 1}) &&
-          has_steps(term.b, {0, format_.members, std::nullopt, 1})) {
+      if (has_steps(term.a, {std::nullopt, 0, format_.pack, 1}) &&
+          has_steps(term.b, {0, format_.pack, std::nullopt, 1})) {
         return {term};
       }
     }
@@ -282,7 +282,7 @@ class Planner {
   int number_of(std::vector<MatrixTile>& tiles, const Access& source, const Access& access,
                 const std::map<std::string, Affine>& copy, int64_t row_bytes) {
     std::map<std::string, Affine> start = copy;
-    for (const TileLoop* loop : {&rows_, &columns_, &groups_, &members_}) start[loop->name] = Affine(0);
+    for (const TileLoop* loop : {&rows_, &columns_, &groups_, &packed_}) start[loop->name] = Affine(0);
     const Access first = substitute(access, start);
     const auto same = std::find_if(tiles.begin(), tiles.end(), [&](const MatrixTile& tile) {
       return key_of(tile.access) == key_of(first);
@@ -293,14 +293,14 @@ class Planner {
   }
 
   void shape_registers() {
-    const int64_t operand = size_of(format_.operand), depth = groups_.extent * members_.extent;
+    const int64_t operand = size_of(format_.operand), depth = groups_.extent * packed_.extent;
     plan_.shapes.assign(plan_.accumulators.size(),
                         {rows_.extent, columns_.extent * size_of(format_.accumulator)});
     const auto add = [&](int count, const TileShape& shape) {
       plan_.shapes.insert(plan_.shapes.end(), static_cast<size_t>(count), shape);
     };
     add(plan_.order.a_registers, {rows_.extent, depth * operand});
-    add(plan_.order.b_registers, {groups_.extent, columns_.extent * members_.extent * operand});
+    add(plan_.order.b_registers, {groups_.extent, columns_.extent * packed_.extent * operand});
   }
 
   const Kernel& kernel_;
@@ -309,7 +309,7 @@ class Planner {
   const MatrixUnit& unit_;
   const Statement& statement_;
   MatrixUnit::Format format_{};
-  TileLoop rows_, columns_, groups_, members_;
+  TileLoop rows_, columns_, groups_, packed_;
   std::map<int, size_t> uses_;
   MatrixPlan plan_;
 };

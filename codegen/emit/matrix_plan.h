@@ -72,7 +72,7 @@ struct MatrixPlan {
 
   const MultiplyAdd& instruction() const { return *format.instruction; }
   // Whether accumulators are in memory, as the instruction's sums are of another type.
-  bool apart() const { return instruction().sum != format.accumulator; }
+  bool adds_separately() const { return instruction().sum != format.accumulator; }
   int register_of_a(int a) const { return static_cast<int>(accumulators.size()) + a; }
   int register_of_b(int b) const { return register_of_a(order.a_registers) + b; }
 };

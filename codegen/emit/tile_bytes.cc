@@ -52,15 +52,17 @@ llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, cons
                             widened(b.value, second->dtype));
 }
 
-// Of the loop over the members the address is where it begins.
-TileEmitter::Address TileEmitter::members_address(const Access& access, const TileLoop& members) {
+// Of the loop over the bytes the address is where it begins.
+TileEmitter::Address TileEmitter::bytes_address(const Access& access, const TileLoop& bytes_loop) {
   Address address = address_of(access, Guard());
-  address.bytes = address.bytes - Affine::variable(members.name, address.bytes.coefficient(members.name));
+  address.bytes =
+      address.bytes - Affine::variable(bytes_loop.name, address.bytes.coefficient(bytes_loop.name));
   return address;
 }
 
-// A load of members that lie side by side.
-std::optional<TileEmitter::ByteOperand> TileEmitter::byte_load(const ExprPtr& expr, const TileLoop& members) {
+// A load of bytes that lie side by side.
+std::optional<TileEmitter::ByteOperand> TileEmitter::byte_load(const ExprPtr& expr,
+                                                               const TileLoop& bytes_loop) {
   const Expr* load = loaded_byte(expr);
   if (load == nullptr || kernel_.buffers[static_cast<size_t>(load->access.buffer)].scope == Scope::Register)
     return std::nullopt;
@@ -69,11 +71,11 @@ std::optional<TileEmitter::ByteOperand> TileEmitter::byte_load(const ExprPtr& ex
   }
   const Address address = address_of(load->access, Guard());
   const bool symbolic = std::any_of(address.symbolic.begin(), address.symbolic.end(), [&](const auto& each) {
-    return each.second.coefficient(members.name) != 0;
+    return each.second.coefficient(bytes_loop.name) != 0;
   });
-  if (symbolic || !address.symbolic_lane.empty() || address.bytes.coefficient(members.name) != 1)
+  if (symbolic || !address.symbolic_lane.empty() || address.bytes.coefficient(bytes_loop.name) != 1)
     return std::nullopt;
-  if (address.lane_bytes != 0 && address.lane_bytes != members.extent) return std::nullopt;
+  if (address.lane_bytes != 0 && address.lane_bytes != bytes_loop.extent) return std::nullopt;
   return ByteOperand{expr, address.lane_bytes == 0, load->dtype, is_signed(load->dtype) ? 127 : 255, true};
 }
 
@@ -88,14 +90,14 @@ std::optional<Affine> TileEmitter::shift_of(const ExprPtr& expr) const {
 
 // Loads, and what is made of them bit by bit such that each of four bytes is what it would be alone.
 std::optional<TileEmitter::ByteOperand> TileEmitter::byte_operand(const ExprPtr& expr,
-                                                                  const TileLoop& members) {
-  if (auto load = byte_load(expr, members)) return load;
+                                                                  const TileLoop& bytes_loop) {
+  if (auto load = byte_load(expr, bytes_loop)) return load;
   if (expr->kind != Expr::Kind::Binary || expr->dtype != DType::I32) return std::nullopt;
   const ExprPtr &left = expr->operands[0], &right = expr->operands[1];
   if (is_binary(expr, BinaryOp::Or)) {
-    auto low = byte_operand(left, members);
+    auto low = byte_operand(left, bytes_loop);
     const auto shift = is_binary(right, BinaryOp::Shl) ? constant_byte(right->operands[1]) : std::nullopt;
-    const auto high = shift ? byte_operand(right->operands[0], members) : std::nullopt;
+    const auto high = shift ? byte_operand(right->operands[0], bytes_loop) : std::nullopt;
     if (!low || !high || low->dtype != DType::U8 || high->dtype != DType::U8 || low->shared != high->shared)
       return std::nullopt;
     if (*shift > 7 || high->most << *shift > 255) return std::nullopt;
@@ -104,7 +106,7 @@ std::optional<TileEmitter::ByteOperand> TileEmitter::byte_operand(const ExprPtr&
   const auto number = constant_byte(right);
   if (!number) return std::nullopt;
   if (is_binary(expr, BinaryOp::Xor)) {
-    const auto bytes = byte_operand(left, members);
+    const auto bytes = byte_operand(left, bytes_loop);
     if (!bytes || bytes->dtype != DType::U8) return std::nullopt;
     return ByteOperand{expr, bytes->shared, DType::U8, 255};
   }
@@ -112,7 +114,7 @@ std::optional<TileEmitter::ByteOperand> TileEmitter::byte_operand(const ExprPtr&
   // A shift brings bits of the next byte in, which the mask has to take away.
   const bool shifted = is_binary(left, BinaryOp::Shr);
   const auto shift = shifted ? shift_of(left->operands[1]) : Affine(0);
-  const auto bytes = byte_operand(shifted ? left->operands[0] : left, members);
+  const auto bytes = byte_operand(shifted ? left->operands[0] : left, bytes_loop);
   if (!bytes || bytes->dtype != DType::U8 || !shift) return std::nullopt;
   const Interval range = range_of(*shift, context_.ranges);
   if (range.low < 0 || range.high > 7 || (*number & ~(255 >> range.high)) != 0) return std::nullopt;
@@ -121,12 +123,12 @@ std::optional<TileEmitter::ByteOperand> TileEmitter::byte_operand(const ExprPtr&
 
 // One operand of all lanes alike, and one of each lane's own.
 std::optional<std::pair<TileEmitter::ByteOperand, TileEmitter::ByteOperand>> TileEmitter::byte_operands(
-    const TileLoop& members) {
+    const TileLoop& bytes_loop) {
   const auto product = product_of(statement_->value);
   if (!product) return std::nullopt;
-  auto first = byte_operand(product->first, members);
+  auto first = byte_operand(product->first, bytes_loop);
   if (!first) return std::nullopt;
-  auto second = byte_operand(product->second, members);
+  auto second = byte_operand(product->second, bytes_loop);
   if (!second || first->shared == second->shared) return std::nullopt;
   return first->shared ? std::pair(*first, *second) : std::pair(*second, *first);
 }
@@ -137,11 +139,11 @@ bool TileEmitter::loads_in_bounds(const ExprPtr& expr) const {
   return inside;
 }
 
-// The members of the loop as the bytes of a number of 32 bits: in all lanes, or each lane its own.
-llvm::Value* TileEmitter::bytes_of(const ExprPtr& expr, const TileLoop& members, const Guard& guard,
+// The elements of the loop as the bytes of a number of 32 bits: in all lanes, or each lane its own.
+llvm::Value* TileEmitter::bytes_of(const ExprPtr& expr, const TileLoop& bytes_loop, const Guard& guard,
                                    bool shared) {
   if (const Expr* load = loaded_byte(expr))
-    return load_bytes(*load, members_address(load->access, members), guard, shared);
+    return load_bytes(*load, bytes_address(load->access, bytes_loop), guard, shared);
   const ExprPtr &left = expr->operands[0], &right = expr->operands[1];
   const auto in_each_byte = [](llvm::Value* like, int64_t number) {
     return llvm::ConstantInt::get(like->getType(), static_cast<uint64_t>(number) * 0x01010101);
@@ -154,35 +156,36 @@ llvm::Value* TileEmitter::bytes_of(const ExprPtr& expr, const TileLoop& members,
                                          : number;
   };
   if (is_binary(expr, BinaryOp::Or)) {
-    llvm::Value *low = bytes_of(left, members, guard, shared),
-                *high = bytes_of(right->operands[0], members, guard, shared);
+    llvm::Value *low = bytes_of(left, bytes_loop, guard, shared),
+                *high = bytes_of(right->operands[0], bytes_loop, guard, shared);
     return builder_.CreateOr(low, builder_.CreateShl(high, moved(high, Affine(right->operands[1]->integer))));
   }
   if (is_binary(expr, BinaryOp::Xor)) {
-    llvm::Value* bytes = bytes_of(left, members, guard, shared);
+    llvm::Value* bytes = bytes_of(left, bytes_loop, guard, shared);
     return builder_.CreateXor(bytes, in_each_byte(bytes, right->integer));
   }
   const bool shifted = is_binary(left, BinaryOp::Shr);
-  llvm::Value* bytes = bytes_of(shifted ? left->operands[0] : left, members, guard, shared);
+  llvm::Value* bytes = bytes_of(shifted ? left->operands[0] : left, bytes_loop, guard, shared);
   if (shifted) bytes = builder_.CreateLShr(bytes, moved(bytes, *shift_of(left->operands[1])));
   return builder_.CreateAnd(bytes, in_each_byte(bytes, right->integer));
 }
 
 bool TileEmitter::sum_bytes(size_t position, const Constraints& pending) {
-  const TileLoop& members = tile_->loops[position];
+  const TileLoop& bytes_loop = tile_->loops[position];
   const bool last = position + 2 == tile_->loops.size() && tile_->loops.back().kind == TileLoop::Kind::Vector;
-  if (!region_.active || region_.lane_partial || !last || members.extent != byte_products(context_.target) ||
-      statement_->reduction != Reduction::Sum || statement_->value->dtype != DType::I32) {
+  if (!region_.active || region_.lane_partial || !last ||
+      bytes_loop.extent != byte_products(context_.target) || statement_->reduction != Reduction::Sum ||
+      statement_->value->dtype != DType::I32) {
     return false;
   }
   if (32 * lanes_ > context_.target.vector_bits || 32 * lanes_ < 256) return false;
   if (std::any_of(pending.begin(), pending.end(),
-                  [&](const Affine& each) { return each.coefficient(members.name) != 0; }))
+                  [&](const Affine& each) { return each.coefficient(bytes_loop.name) != 0; }))
     return false;
   evaluated_.clear();
   iterators_.clear();
   for (const auto& [name, affine] : tile_->iterators) iterators_[name] = with_values(affine);
-  const auto operands = byte_operands(members);
+  const auto operands = byte_operands(bytes_loop);
   if (!operands) return false;
   const Guard guard = guard_for(pending);
   const auto& [shared, apart] = *operands;
@@ -196,8 +199,8 @@ bool TileEmitter::sum_bytes(size_t position, const Constraints& pending) {
   }
   const bool must_guard = !needed.empty() || !loads_in_bounds(shared.expr);
   if (must_guard && !guard.empty() && !shared.plain) return false;
-  llvm::Value* shared_bytes = bytes_of(shared.expr, members, must_guard ? guard : Guard(), true);
-  llvm::Value* apart_bytes = bytes_of(apart.expr, members, apart_inside ? Guard() : guard, false);
+  llvm::Value* shared_bytes = bytes_of(shared.expr, bytes_loop, must_guard ? guard : Guard(), true);
+  llvm::Value* apart_bytes = bytes_of(apart.expr, bytes_loop, apart_inside ? Guard() : guard, false);
   llvm::Value* next = add_bytes(accumulator.value, shared, shared_bytes, apart, apart_bytes);
   // What a guarded load gives where the instance does not exist is 0, which adds nothing.
   if (guard_for(needed).mask == nullptr) needed.clear();
@@ -232,7 +235,7 @@ llvm::Value* TileEmitter::load_bytes(const Expr& load, const Address& address, c
 }
 
 // By an instruction where there is one for unsigned times signed numbers. Else, of unsigned numbers below
-// 128, pairs of products fit 16 bits: 2 * 127 * 128. Else even and odd members apart, as numbers of 16 bits,
+// 128, pairs of products fit 16 bits: 2 * 127 * 128. Else even and odd bytes apart, as numbers of 16 bits,
 // whose products are summed up in pairs: no such sum leaves 32 bits.
 llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes,
                                     const ByteOperand& b, llvm::Value* b_bytes) {
@@ -246,7 +249,7 @@ llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llv
   llvm::Type* halves = widen(builder_.getInt16Ty(), 2 * lanes_);
   const auto eight = llvm::ConstantInt::get(halves, 8);
   // Members 0 and 2, or 1 and 3.
-  const auto members = [&](llvm::Value* words, DType type, bool odd) {
+  const auto every_other = [&](llvm::Value* words, DType type, bool odd) {
     llvm::Value* pairs = builder_.CreateBitCast(words, halves);
     if (is_signed(type)) return builder_.CreateAShr(odd ? pairs : builder_.CreateShl(pairs, eight), eight);
     return odd ? builder_.CreateLShr(pairs, eight)
@@ -264,8 +267,9 @@ llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llv
     return builder_.CreateAdd(sums, products);
   }
   for (const bool odd : {false, true}) {
-    llvm::Value* products = call_intrinsic(builder_, name, sums->getType(),
-                                           {members(a_bytes, a.dtype, odd), members(b_bytes, b.dtype, odd)});
+    llvm::Value* products =
+        call_intrinsic(builder_, name, sums->getType(),
+                       {every_other(a_bytes, a.dtype, odd), every_other(b_bytes, b.dtype, odd)});
     sums = builder_.CreateAdd(sums, products);
   }
   return sums;

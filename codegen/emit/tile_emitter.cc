@@ -128,7 +128,7 @@ void TileEmitter::nest(size_t position, Constraints pending) {
     begin_region(position, pending);
     if (position == region_position_) {
       if (!region_.accumulators.empty()) {
-        touch_stores_at_once();
+        prefetch_all_stores();
         nest(position, pending);
         end_region();
       }

@@ -174,7 +174,7 @@ class TileEmitter {
   // tile_bytes.cc: products of bytes, several of which an instruction sums up. False, and nothing emitted,
   // where the loop at this position does not count such.
   bool sum_bytes(size_t position, const Constraints& pending);
-  // An operand of a product of bytes: the members of each lane are the bytes of a number of 32 bits.
+  // An operand of a product of bytes: the elements of each lane are the bytes of a number of 32 bits.
   struct ByteOperand {
     ExprPtr expr;
     bool shared = false;  // of all lanes alike, else of each its own
@@ -182,13 +182,13 @@ class TileEmitter {
     int64_t most = 255;  // the largest value, of U8
     bool plain = false;  // a load alone
   };
-  std::optional<ByteOperand> byte_operand(const ExprPtr& expr, const TileLoop& members);
-  std::optional<ByteOperand> byte_load(const ExprPtr& expr, const TileLoop& members);
-  std::optional<std::pair<ByteOperand, ByteOperand>> byte_operands(const TileLoop& members);
-  Address members_address(const Access& access, const TileLoop& members);
+  std::optional<ByteOperand> byte_operand(const ExprPtr& expr, const TileLoop& bytes_loop);
+  std::optional<ByteOperand> byte_load(const ExprPtr& expr, const TileLoop& bytes_loop);
+  std::optional<std::pair<ByteOperand, ByteOperand>> byte_operands(const TileLoop& bytes_loop);
+  Address bytes_address(const Access& access, const TileLoop& bytes_loop);
   std::optional<Affine> shift_of(const ExprPtr& expr) const;
   bool loads_in_bounds(const ExprPtr& expr) const;
-  llvm::Value* bytes_of(const ExprPtr& expr, const TileLoop& members, const Guard& guard, bool shared);
+  llvm::Value* bytes_of(const ExprPtr& expr, const TileLoop& bytes_loop, const Guard& guard, bool shared);
   llvm::Value* load_bytes(const Expr& load, const Address& address, const Guard& guard, bool shared);
   llvm::Value* add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes, const ByteOperand& b,
                          llvm::Value* b_bytes);
@@ -285,10 +285,10 @@ class TileEmitter {
   enum class Near : uint8_t { SecondCache = 2, FirstCache = 3 };
   // Where the leaf wants it, brings near what lies ahead of a load.
   void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
-  void touch(const Address& ahead);
-  void touch_lanes(const Access& access, const Address& address);
+  void prefetch_by_load(const Address& ahead);
+  void prefetch_lanes(const Access& access, const Address& address);
   llvm::Value* hidden(llvm::Constant* constant);
-  void touch_next_trip(const Access& access, const Address& address);
+  void prefetch_next_trip(const Access& access, const Address& address);
 
   // tile_stored_lines.cc: neighbouring lines that a statement stores: bytes `first` to `end` from a part that
   // the leaf's outer variables decide; `start` is where `first` lies in the buffer.
@@ -299,9 +299,9 @@ class TileEmitter {
   };
   std::vector<StoredRun> stored_runs(const TileStatement& tile) const;
   std::vector<StoredRun> runs_behind_sum() const;
-  void touch_stores(const std::string& variable, const Trips& trips);
-  void touch_stores_at_once();
-  void touch_lines(const StoredRun& run, int64_t all, int64_t count, const Affine& moved);
+  void prefetch_stores(const std::string& variable, const Trips& trips);
+  void prefetch_all_stores();
+  void prefetch_lines(const StoredRun& run, int64_t all, int64_t count, const Affine& moved);
 
   int level_of(const Affine& affine) const;
   llvm::Value* at_level(int level, const std::string& key, const std::function<llvm::Value*()>& compute);

@@ -86,7 +86,7 @@ llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& boun
         variable_level_[variable] = static_cast<int>(levels_.size()) - 1;
         variable_step_[variable] = trips.copies;
         for (size_t i = 0; i < names.size(); ++i) region_.accumulators[names[i]].value = current[i];
-        if (levels_.size() == 2) touch_stores(variable, trips);
+        if (levels_.size() == 2) prefetch_stores(variable, trips);
         for (int64_t i = 0; i < trips.copies; ++i) {
           serial_copy(position, bounds, Affine::variable(variable) + Affine(i), i + 1 == trips.copies);
         }

@@ -116,7 +116,7 @@ void TileEmitter::emit_vectors(bool from_zero) {
   const DType kept = matrix_->format.accumulator;
   const std::vector<MatrixTile>& tiles = matrix_->accumulators;
   llvm::Value* zero = unit->no_sums();
-  if (matrix_->apart()) {
+  if (matrix_->adds_separately()) {
     zero = llvm::Constant::getNullValue(conversion_type(zero));
     for (size_t i = 0; i < tiles.size() && from_zero; ++i) unit->store_sums(sums_of(tiles[i]), zero);
     return nest(0, tile_->constraints);
@@ -152,9 +152,9 @@ TileEmitter::Address TileEmitter::group_of(const MatrixTile& tile, int64_t offse
 
 void TileEmitter::vector_batch() {
   const std::unique_ptr<VectorInstructions> unit = vector_instructions(context_, matrix_->instruction());
-  const int64_t group_bytes = matrix_->format.members * size_of(matrix_->format.operand);
+  const int64_t group_bytes = matrix_->format.pack * size_of(matrix_->format.operand);
   const MatrixOrder& order = matrix_->order;
-  const bool apart = matrix_->apart();
+  const bool separate = matrix_->adds_separately();
   std::vector<llvm::Value*> parts(matrix_->accumulators.size(), unit->no_sums());
   std::vector<llvm::Value*> a_values(static_cast<size_t>(order.a_registers));
   std::vector<llvm::Value*> b_values(static_cast<size_t>(order.b_registers));
@@ -191,13 +191,13 @@ void TileEmitter::vector_batch() {
       if (by_a && order.loads_a[i]) load_a(i, group);
       if (!by_a && order.loads_b[i]) load_b(i, group);
       const MatrixProduct& product = order.products[i];
-      llvm::Value*& sum =
-          apart ? parts[static_cast<size_t>(product.accumulator)] : vector_sum("sum ", product.accumulator);
+      llvm::Value*& sum = separate ? parts[static_cast<size_t>(product.accumulator)]
+                                   : vector_sum("sum ", product.accumulator);
       sum = unit->multiply_add(sum, a_values[static_cast<size_t>(order.a_register[i])],
                                b_values[static_cast<size_t>(order.b_register[i])]);
     }
   }
-  for (size_t i = 0; i < parts.size() && apart; ++i) {
+  for (size_t i = 0; i < parts.size() && separate; ++i) {
     const MemoryRows place = sums_of(matrix_->accumulators[i]);
     llvm::Value* sum = unit->load_sums(place, matrix_->format.accumulator);
     unit->store_sums(place,

@@ -385,10 +385,10 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
     value = load_whole(address, type, guard, invariant ? element : element * lanes_, align);
     // Single elements of constants are few.
     if (guard.empty() && !(invariant && buffer.scope == Scope::Constant)) prefetch(access, address);
-    if (guard.empty() && invariant && buffer.scope != Scope::Constant) touch_next_trip(access, address);
+    if (guard.empty() && invariant && buffer.scope != Scope::Constant) prefetch_next_trip(access, address);
   } else {
     value = load_lanes(address, widen(scalar_type, lanes_), guard, element, align);
-    if (guard.empty()) touch_lanes(access, address);
+    if (guard.empty()) prefetch_lanes(access, address);
   }
   // In order a vector is loaded again where it is needed, which costs a free turn of the memory port: LLVM
   // would move it out of loops and keep it on the stack, where registers do not suffice.

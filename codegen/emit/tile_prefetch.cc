@@ -37,7 +37,7 @@ void TileEmitter::prefetch(const Access& access, const Address& address, Near ne
     if (context_.unit.target().prefetch_by_loads) {
       // Of several shares the first may begin before the part that this trip reads.
       const bool after = wanted.shares == 1 && wanted.ahead * element >= kLineBytes;
-      if (after || range_of(ahead.bytes, context_.ranges).low >= 0) touch(ahead);
+      if (after || range_of(ahead.bytes, context_.ranges).low >= 0) prefetch_by_load(ahead);
       continue;
     }
     constexpr int kRead = 0, kData = 1;
@@ -51,7 +51,7 @@ void TileEmitter::prefetch(const Access& access, const Address& address, Near ne
 // always zero, for which nothing waits. Such a load must not leave the buffer. What lies before the current
 // trip's part is inside of it; where the next trip's part may pass the end, the start of the buffer is read
 // instead.
-void TileEmitter::touch(const Address& ahead) {
+void TileEmitter::prefetch_by_load(const Address& ahead) {
   constexpr int64_t kReach = 2048;  // bytes that a load's immediate offset spans
   const BufferSlot& slot = context_.buffers[static_cast<size_t>(ahead.buffer)];
   const std::optional<int64_t> size = spanned_bytes(slot, kernel_.buffers[static_cast<size_t>(ahead.buffer)]);
@@ -62,16 +62,16 @@ void TileEmitter::touch(const Address& ahead) {
   const Interval range = range_of(inner, context_.ranges);
   if (range.low < 0 || range.high > *size - kReach) return;
   llvm::Value* place =
-      at_level(0, text("touched ", ahead.buffer, " ", (outer + page).str()), [&]() -> llvm::Value* {
+      at_level(0, text("prefetched ", ahead.buffer, " ", (outer + page).str()), [&]() -> llvm::Value* {
         llvm::Value* part = builder_.CreatePtrAdd(slot.pointer, context_.value_of(outer + page));
         const Affine room = Affine(*size - kReach - range.high) - outer - page;
-        // What is known here may not hold where the same place is touched again.
+        // What is known here may not hold where the same place is prefetched again.
         if (proves_nonnegative(room, context_.ranges, {})) return part;
         return builder_.CreateSelect(condition(room), part, slot.pointer);
       });
   if (!inner.terms().empty()) {
     place = at_level(level_of(inner),
-                     text("touched ", ahead.buffer, " ", (outer + page).str(), " + ", inner.str()),
+                     text("prefetched ", ahead.buffer, " ", (outer + page).str(), " + ", inner.str()),
                      [&] { return builder_.CreatePtrAdd(place, context_.value_of(inner)); });
   }
   builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant - page)),
@@ -84,9 +84,9 @@ llvm::Value* TileEmitter::hidden(llvm::Constant* constant) {
 }
 
 // Lanes that lie apart read each a line of its own, for whose elements a strided load would wait one after
-// the other. The line behind the one that the next trip's part begins in is touched: trips that move by less
-// than a line reach it in turn.
-void TileEmitter::touch_lanes(const Access& access, const Address& address) {
+// the other. The line behind the one that the next trip's part begins in is prefetched: trips that move by
+// less than a line reach it in turn.
+void TileEmitter::prefetch_lanes(const Access& access, const Address& address) {
   const Target& target = context_.unit.target();
   if (target.out_of_order() || !target.prefetch_by_loads || address.lane_bytes < kLineBytes) return;
   if (address.dynamic != nullptr || address.dynamic_lanes != nullptr || !address.symbolic.empty() ||
@@ -105,11 +105,11 @@ void TileEmitter::touch_lanes(const Access& access, const Address& address) {
     first = *first + Affine(kLineBytes - 1);
     const Affine outer = terms_of_level(*first, 0, variable_level_);
     if (!(*first - outer).terms().empty() || range_of(*first, context_.ranges).low < 0) continue;
-    const std::string key = text("touched lanes ", access.buffer, " ", first->str());
+    const std::string key = text("prefetched lanes ", access.buffer, " ", first->str());
     if (!prefetched_.insert(key).second) continue;
     llvm::Value* place = at_level(0, key, [&]() -> llvm::Value* {
       llvm::Value* part = builder_.CreatePtrAdd(slot.pointer, context_.value_of(*first));
-      // No touch leaves the buffer: where the last lane's would, all are of its first elements.
+      // No prefetching load leaves the buffer: where the last lane's would, all are of its first elements.
       const Affine room = Affine(*size - 1 - address.lane_bytes * (lanes_ - 1)) - *first;
       if (proves_nonnegative(room, context_.ranges, {})) return part;
       return builder_.CreateSelect(condition(room), part, slot.pointer);
@@ -127,9 +127,9 @@ void TileEmitter::touch_lanes(const Access& access, const Address& address) {
 }
 
 // On a core that runs in order each trip of a sum's loop begins by waiting for the lines of the rows that it
-// goes along: those of the next trip are brought near during this one. The last trip touches its own again,
+// goes along: those of the next trip are brought near during this one. The last trip loads its own again,
 // so that none leaves its buffer.
-void TileEmitter::touch_next_trip(const Access& access, const Address& address) {
+void TileEmitter::prefetch_next_trip(const Access& access, const Address& address) {
   const Target& target = context_.unit.target();
   if (target.out_of_order() || !target.prefetch_by_loads || address.dynamic != nullptr ||
       !address.symbolic.empty())

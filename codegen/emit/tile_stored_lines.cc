@@ -83,24 +83,24 @@ std::vector<TileEmitter::StoredRun> TileEmitter::stored_runs(const TileStatement
 
 // Touches, in each trip of the outermost loop of a sum, its share of the lines that statements behind it
 // store. They are spread over the trips, since few lines are under way at a time.
-void TileEmitter::touch_stores(const std::string& variable, const Trips& trips) {
+void TileEmitter::prefetch_stores(const std::string& variable, const Trips& trips) {
   // Rounded up: where a trip's first value is not known, the last trip may lie between two multiples of the
   // copies.
   const int64_t count = (trips.range.high - trips.range.low + trips.copies - 1) / trips.copies + 1;
   for (const StoredRun& run : runs_behind_sum()) {
     const int64_t lines = (run.end - run.first + kLineBytes - 1) / kLineBytes,
                   each = (lines + count - 1) / count;
-    // A long sum would touch lines for which its stores hardly wait.
+    // A long sum would load lines for which its stores hardly wait.
     if (each * count > 3 * lines || each * kLineBytes % trips.copies != 0) continue;
     const Affine moved =
         (Affine::variable(variable) - Affine(trips.range.low)) * (each * kLineBytes / trips.copies);
-    touch_lines(run, each * count, each, moved);
+    prefetch_lines(run, each * count, each, moved);
   }
 }
 
 // The same of a sum without loops; not where it makes one result after the other, whose stores come one at a
 // time.
-void TileEmitter::touch_stores_at_once() {
+void TileEmitter::prefetch_all_stores() {
   if (tile_->loops.empty() || statement_->reduction == Reduction::None) return;
   const auto is_loop = [](const TileLoop& loop) {
     return loop.kind == TileLoop::Kind::Serial &&
@@ -119,7 +119,7 @@ void TileEmitter::touch_stores_at_once() {
   if (in_turn) return;
   for (const StoredRun& run : runs_behind_sum()) {
     const int64_t lines = (run.end - run.first + kLineBytes - 1) / kLineBytes;
-    touch_lines(run, lines, lines, {});
+    prefetch_lines(run, lines, lines, {});
   }
 }
 
@@ -134,14 +134,14 @@ std::vector<TileEmitter::StoredRun> TileEmitter::runs_behind_sum() const {
 }
 
 // Touches `count` lines of the `all` lines from where the run starts, `moved` bytes behind the first one.
-void TileEmitter::touch_lines(const StoredRun& run, int64_t all, int64_t count, const Affine& moved) {
+void TileEmitter::prefetch_lines(const StoredRun& run, int64_t all, int64_t count, const Affine& moved) {
   const auto buffer = static_cast<size_t>(run.buffer);
   const BufferSlot& slot = context_.buffers[buffer];
   const int64_t last = *spanned_bytes(slot, kernel_.buffers[buffer]) - 1 - (all - 1) * kLineBytes;
   if (last < 0) return;
   llvm::Value* place = at_level(0, text("stored ", run.buffer, " ", run.start.str()), [&]() -> llvm::Value* {
     llvm::Value* own = builder_.CreatePtrAdd(slot.pointer, context_.value_of(run.start));
-    // No touch leaves the buffer: where the last one would, all are of its first lines.
+    // No prefetching load leaves the buffer: where the last one would, all are of its first lines.
     const Affine room = Affine(last) - run.start;
     if (proves_nonnegative(room, context_.ranges, {})) return own;
     return builder_.CreateSelect(condition(room), own, slot.pointer);

@@ -17,7 +17,7 @@ class CountSpills : public llvm::MachineFunctionPass {
   static char ID;
   explicit CountSpills(int& count) : MachineFunctionPass(ID), count_(count) {}
 
-  llvm::StringRef getPassName() const override { return "Count of saved vectors"; }
+  llvm::StringRef getPassName() const override { return "Count of spilled vectors"; }
   void getAnalysisUsage(llvm::AnalysisUsage& usage) const override {
     usage.addRequired<llvm::MachineLoopInfoWrapperPass>();
     usage.setPreservesAll();

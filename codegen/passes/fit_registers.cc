@@ -80,10 +80,12 @@ class FitBlock : public StraightLine {
     return instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load) && !instruction.isVolatile();
   }
 
-  // A touch that stands apart from the order of all else (see `spread`). Elsewhere a touch stays between the
-  // loads of its buffer: when it was free there, LLVM saved vectors of 1x1 convolutions and of Winograd's
-  // products.
-  bool is_apart(const Instruction& instruction) const { return chooses_steps_ && is_touch(instruction); }
+  // A prefetching load that stands apart from the order of all else (see `spread`). Elsewhere a prefetching
+  // load stays between the loads of its buffer: when it was free there, LLVM spilled vectors of 1x1
+  // convolutions and of Winograd's products.
+  bool is_apart(const Instruction& instruction) const {
+    return chooses_steps_ && is_prefetch_load(instruction);
+  }
 
   // Whether the block is there for the instruction: it has an effect, or its value lives on. Sums of a tile
   // take their steps together, since they share what is loaded.
@@ -122,11 +124,11 @@ class FitBlock : public StraightLine {
     }
     // Of a window's rows the last is the one that no other tile has brought near: it comes first.
     std::vector<std::vector<size_t>>
-        touches;  // of each, the instructions of its address that nothing else needs, then itself
+        prefetches;  // of each, the instructions of its address that nothing else needs, then itself
     for (size_t i = order_.size(); i-- > 0;) {
-      if (is_apart(*order_[i])) emit(i, touches.emplace_back());
+      if (is_apart(*order_[i])) emit(i, prefetches.emplace_back());
     }
-    places = spread(touches, places);
+    places = spread(prefetches, places);
     for (size_t i = 0; i < order_.size(); ++i) emit(i, places);
     std::vector<Instruction*> result;
     for (const size_t each : places) result.push_back(order_[each]);
@@ -181,22 +183,22 @@ class FitBlock : public StraightLine {
     return result;
   }
 
-  // The places with the touches evenly between them. LLVM's scheduler moves no load past a touch, so that a
-  // touch beside each load would keep all loads in front of the first sum.
-  std::vector<size_t> spread(const std::vector<std::vector<size_t>>& touches,
+  // The places with the prefetches evenly between them. LLVM's scheduler moves no load past a prefetching
+  // load, so that a prefetch beside each load would keep all loads in front of the first sum.
+  std::vector<size_t> spread(const std::vector<std::vector<size_t>>& prefetches,
                              const std::vector<size_t>& places) const {
     std::vector<size_t> count_up_to(
         order_.size());  // of each instruction: how many of the places end with it; 0 of others
     for (size_t i = 0; i < places.size(); ++i) count_up_to[places[i]] = i + 1;
     std::vector<size_t> result;
     size_t done = 0;
-    for (size_t i = 0; i < touches.size(); ++i) {
-      size_t until = places.size() * (2 * i + 1) / (2 * touches.size());
-      for (const size_t each : touches[i]) {
+    for (size_t i = 0; i < prefetches.size(); ++i) {
+      size_t until = places.size() * (2 * i + 1) / (2 * prefetches.size());
+      for (const size_t each : prefetches[i]) {
         for (const size_t need : needs_[each]) until = std::max(until, count_up_to[need]);
       }
       for (; done < until; ++done) result.push_back(places[done]);
-      result.insert(result.end(), touches[i].begin(), touches[i].end());
+      result.insert(result.end(), prefetches[i].begin(), prefetches[i].end());
     }
     result.insert(result.end(), places.begin() + static_cast<std::ptrdiff_t>(done), places.end());
     return result;

@@ -26,7 +26,7 @@ using llvm::Value;
 
 // Cycles from a load to its first use where each product has a vector of its own, which comes from beyond the
 // caches: as many lines as may be under way are asked for where registers allow.
-constexpr double kAheadOfStream = 100;
+constexpr double kAheadOfVectors = 100;
 // Of words, whose three sums, two pairs and the number that is put together take all registers: at 26 cycles
 // nsNet2's steps take 1 % more of the model's, at 32 and at 20 values are saved.
 constexpr double kAheadOfWords = 24;
@@ -54,7 +54,7 @@ class BlockOrder : public StraightLine {
       if (pressure_.registers(*each) == 0 || is_splat(*each)) continue;
       (llvm::isa<llvm::LoadInst>(each) ? loads : operations) += 1;
     }
-    return stream() != Stream::None ||
+    return weight_loads() != WeightLoads::None ||
            (operations >= kFew &&
             static_cast<double>(loads) > kLoadsOfOperations * static_cast<double>(operations));
   }
@@ -67,7 +67,7 @@ class BlockOrder : public StraightLine {
     if (!is_interleaved) raise_stores_that_fit();
     hoist_loads();
     hoist_widening();
-    spread_touches();
+    spread_prefetches();
     rearrange();
   }
 
@@ -97,8 +97,8 @@ class BlockOrder : public StraightLine {
 
   // A matrix times a vector: each loaded vector serves one product; or, in words, two loaded vectors serve
   // three.
-  enum class Stream { None, Vectors, Words };
-  Stream stream() const {
+  enum class WeightLoads { None, Vectors, Words };
+  WeightLoads weight_loads() const {
     size_t loads = 0, products = 0, conversions = 0;
     for (const Instruction* each : order_) {
       if (!each->getType()->isVectorTy()) continue;
@@ -108,16 +108,17 @@ class BlockOrder : public StraightLine {
       products += call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd;
     }
     constexpr int kWide = 4;  // registers: smaller vectors have several streams
-    if (!broadcasts() || products < kFewProducts || largest_load() < kWide) return Stream::None;
-    if (conversions >= products && loads * kValuesInWords >= products * kWordsOfValues) return Stream::Words;
-    return loads >= products ? Stream::Vectors : Stream::None;
+    if (!broadcasts() || products < kFewProducts || largest_load() < kWide) return WeightLoads::None;
+    if (conversions >= products && loads * kValuesInWords >= products * kWordsOfValues)
+      return WeightLoads::PackedWords;
+    return loads >= products ? WeightLoads::Vectors : WeightLoads::None;
   }
   // How long before its use a vector is loaded.
-  static double cycles_ahead(Stream stream) {
-    switch (stream) {
-      case Stream::Vectors: return kAheadOfStream;
-      case Stream::Words: return kAheadOfWords;
-      case Stream::None: break;
+  static double cycles_ahead(WeightLoads loads) {
+    switch (loads) {
+      case WeightLoads::Vectors: return kAheadOfVectors;
+      case WeightLoads::PackedWords: return kAheadOfWords;
+      case WeightLoads::None: break;
     }
     return kCyclesAhead;
   }
@@ -138,7 +139,7 @@ class BlockOrder : public StraightLine {
     std::vector<int> scalars = pressure_.scalars_before_each(block_, order_);
     std::vector<bool> ahead(order_.size() + 1);  // where a vector is there early
     const bool even = broadcasts();
-    const Stream kind = stream();
+    const WeightLoads kind = weight_loads();
     const double ahead_of_vector = cycles_ahead(kind);
     // Where values fill the registers, more than one load ahead would only be kept on the stack.
     const bool fits =
@@ -163,7 +164,7 @@ class BlockOrder : public StraightLine {
       const auto most = [&](size_t at) {
         if (is_scalar && !shares) return kScalarsAhead;
         if (!fits) return target_.vector_registers;
-        if (kind == Stream::Words) return target_.vector_registers;
+        if (kind == WeightLoads::PackedWords) return target_.vector_registers;
         if (ahead[at] || !even) return target_.vector_registers - spare(size);
         return target_.vector_registers - free_beside_sums();
       };
@@ -204,7 +205,8 @@ class BlockOrder : public StraightLine {
   size_t free_from(size_t i) const {
     if (order_[i]->hasMetadata(llvm::LLVMContext::MD_invariant_load)) return 0;
     size_t result = i;
-    while (result > 0 && (is_touch(*order_[result - 1]) || !conflict(*order_[result - 1], *order_[i])))
+    while (result > 0 &&
+           (is_prefetch_load(*order_[result - 1]) || !conflict(*order_[result - 1], *order_[i])))
       --result;
     return result;
   }
@@ -330,23 +332,24 @@ class BlockOrder : public StraightLine {
     }
   }
 
-  void spread_touches() {
-    std::vector<size_t> touches;
+  void spread_prefetches() {
+    std::vector<size_t> prefetches;
     for (size_t i = 0; i < order_.size(); ++i) {
-      if (is_touch(*order_[i])) touches.push_back(i);
+      if (is_prefetch_load(*order_[i])) prefetches.push_back(i);
     }
     if (time_.back() == 0) return;
     // Of a window's rows the last is the one that no other tile has brought near; stores come at the block's
     // end.
-    std::reverse(touches.begin(), touches.end());
+    std::reverse(prefetches.begin(), prefetches.end());
     size_t place = 0;
-    for (size_t k = 0; k < touches.size(); ++k) {
+    for (size_t k = 0; k < prefetches.size(); ++k) {
       const double wanted =
-          time_.back() * (static_cast<double>(k) + 0.5) / static_cast<double>(touches.size());
+          time_.back() * (static_cast<double>(k) + 0.5) / static_cast<double>(prefetches.size());
       while (place < order_.size() && time_[place] < wanted) ++place;
-      const size_t least = earliest_operands(*order_[touches[k]]);
-      keys_[touches[k]] = static_cast<double>(std::max(place, least)) - 0.25;
-      if (keys_[touches[k]] < static_cast<double>(touches[k])) move(*order_[touches[k]], keys_[touches[k]]);
+      const size_t least = earliest_operands(*order_[prefetches[k]]);
+      keys_[prefetches[k]] = static_cast<double>(std::max(place, least)) - 0.25;
+      if (keys_[prefetches[k]] < static_cast<double>(prefetches[k]))
+        move(*order_[prefetches[k]], keys_[prefetches[k]]);
     }
   }
 
@@ -362,7 +365,7 @@ class BlockOrder : public StraightLine {
     delay_wide_loads(sorted);
     for (const size_t i : sorted) order_[i]->moveBefore(block_.getTerminator());
     if (std::any_of(order_.begin(), order_.end(), [](const Instruction* each) { return is_strided(*each); }))
-      delay_touches();
+      delay_prefetches();
   }
 
   // A load of four long registers takes the memory port for so long that an element's load behind it would
@@ -396,28 +399,28 @@ class BlockOrder : public StraightLine {
            id == llvm::Intrinsic::masked_scatter || id == llvm::Intrinsic::experimental_vp_strided_store;
   }
 
-  // A strided access takes the memory port for as many cycles as it has elements, and a touch behind it,
-  // which waits for the port, would hold back the arithmetic behind itself: touches come right before the
-  // next one. Their addresses, each made of the one before, come with them.
-  void delay_touches() {
-    std::vector<Instruction*> order, waiting, touches;
+  // A strided access takes the memory port for as many cycles as it has elements, and a prefetching load
+  // behind it, which waits for the port, would hold back the arithmetic behind itself: prefetches come right
+  // before the next one. Their addresses, each made of the one before, come with them.
+  void delay_prefetches() {
+    std::vector<Instruction*> order, waiting, prefetches;
     for (Instruction& each : block_) order.push_back(&each);
     for (Instruction* each : order) {
-      if (is_touch(*each)) waiting.push_back(each);
+      if (is_prefetch_load(*each)) waiting.push_back(each);
       if (!is_strided(*each) && !each->isTerminator()) continue;
-      for (Instruction* touch : waiting) touch->moveBefore(each);
-      touches.insert(touches.end(), waiting.begin(), waiting.end());
+      for (Instruction* prefetch : waiting) prefetch->moveBefore(each);
+      prefetches.insert(prefetches.end(), waiting.begin(), waiting.end());
       waiting.clear();
     }
-    for (Instruction* touch : llvm::reverse(touches)) {
-      auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(touch->getOperand(0));
+    for (Instruction* prefetch : llvm::reverse(prefetches)) {
+      auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(prefetch->getOperand(0));
       if (address == nullptr || address->getParent() != &block_) continue;
       const bool is_needed_before =
           std::any_of(address->user_begin(), address->user_end(), [&](const llvm::User* user) {
             const auto* each = llvm::cast<Instruction>(user);
-            return each->getParent() == &block_ && each->comesBefore(touch);
+            return each->getParent() == &block_ && each->comesBefore(prefetch);
           });
-      if (!is_needed_before) address->moveBefore(touch);
+      if (!is_needed_before) address->moveBefore(prefetch);
     }
   }
 

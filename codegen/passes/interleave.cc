@@ -32,7 +32,7 @@ class Chains : public StraightLine {
     find_chains();
     if (chains_.size() < kLeastChains) return false;
     needs_ = needs([](const Instruction& later, const Instruction& earlier) {
-      return is_touch(later) || is_touch(earlier) || !conflict(earlier, later);
+      return is_prefetch_load(later) || is_prefetch_load(earlier) || !conflict(earlier, later);
     });
     for (int count = wanted(); count >= kLeastChains; --count) {
       std::vector<size_t> order = in_turns(static_cast<size_t>(count));

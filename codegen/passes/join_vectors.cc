@@ -88,7 +88,7 @@ class Joiner {
   static bool may_load_together(const LoadInst& a, const LoadInst& b) {
     const LoadInst &first = a.comesBefore(&b) ? a : b, &last = &first == &a ? b : a;
     for (const Instruction* each = &first; each != &last; each = each->getNextNode()) {
-      if (each->mayWriteToMemory() && !is_touch(*each) && conflict(*each, first)) return false;
+      if (each->mayWriteToMemory() && !is_prefetch_load(*each) && conflict(*each, first)) return false;
     }
     return true;
   }

@@ -9,7 +9,7 @@ namespace tc {
 // with what becomes of the sums of the tile before (scaling, additions, rounding, stores): the loop over the
 // sum is unrolled, the loop over tiles begins with the first tile's sums and ends with the last one's stores,
 // and in between instructions of both alternate. Products alone use two of a Zen 4 core's four pipes, and
-// what follows mostly the other two; a processor that reorders looks less far ahead than a tile is long.
+// what follows mostly the other two; an out-of-order processor looks less far ahead than a tile is long.
 void overlap_sums(llvm::Function& function);
 
 }  // namespace tc

@@ -12,7 +12,7 @@
 #include "codegen/passes/masked_accesses.h"
 #include "codegen/passes/maxima.h"
 #include "codegen/passes/overlap_sums.h"
-#include "codegen/passes/park_sums.h"
+#include "codegen/passes/spill_sums.h"
 #include "codegen/passes/preload.h"
 #include "codegen/passes/sums_in_place.h"
 #include "ir/error.h"
@@ -67,9 +67,9 @@ const std::vector<CodePass>& code_pass_table() {
       {"run_through_borders",
        "Where vectors do not fit the registers, runs what a branch leaves out at a border as well, on unused memory.",
        kOrdered, orders_code, Stage::Last, for_target<run_through_borders>},
-      {"park_sums",
+      {"spill_sums",
        "Stores the sums of a tile where their results go, and loads each before its long epilogue.", kOrdered,
-       orders_code, Stage::Last, for_target<park_sums>},
+       orders_code, Stage::Last, for_target<spill_sums>},
       {"fit_registers",
        "Computes or loads values again where they would not fit the vector registers until their last use.",
        kOrdered, orders_code, Stage::Last, for_target<fit_registers>},

@@ -333,7 +333,7 @@ class Preload : public StraightLine {
   void move_other_pointers() {
     for (Instruction* each : order_) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
-      if (load == nullptr || !is_touch(*load)) continue;
+      if (load == nullptr || !is_prefetch_load(*load)) continue;
       if (const std::optional<Load> found = moving(*load)) move_pointer(*found->root, false);
     }
   }

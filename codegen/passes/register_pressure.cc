@@ -74,7 +74,7 @@ bool changes_kind(const Value& value) {
                              call->getIntrinsicID() == llvm::Intrinsic::vector_extract);
 }
 
-bool is_touch(const Instruction& instruction) {
+bool is_prefetch_load(const Instruction& instruction) {
   if (is_prefetch(instruction)) return true;
   const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
   return load != nullptr && load->isVolatile() && load->use_empty();

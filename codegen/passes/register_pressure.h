@@ -34,7 +34,7 @@ bool is_upper_part(const llvm::Value& value);
 // Takes no instruction: the lanes of a vector of one kind as one of the other.
 bool changes_kind(const llvm::Value& value);
 // Whether the instruction only brings a line near: a prefetch, or a load into no register.
-bool is_touch(const llvm::Instruction& instruction);
+bool is_prefetch_load(const llvm::Instruction& instruction);
 // Whether the two may not change places: one writes what the other may access. Buffers of kernels do not
 // overlap.
 bool conflict(const llvm::Instruction& a, const llvm::Instruction& b);

@@ -34,7 +34,7 @@ class Matrices : public VectorInstructions {
   Matrices(Builder& builder, const MultiplyAdd& row, int columns)
       : VectorInstructions(builder, row, columns) {
     TC_CHECK(row.rows == kRows && row.columns == kRows && columns == 2 * kRows &&
-                 row.members * size_of(row.a) == kGroupBytes,
+                 row.pack * size_of(row.a) == kGroupBytes,
              "for instruction ", row.name);
   }
 

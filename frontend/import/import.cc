@@ -1,4 +1,4 @@
-// The one door for models.
+// The one interface for models.
 #include "frontend/import/import.h"
 
 #include <algorithm>

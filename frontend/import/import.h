@@ -1,5 +1,5 @@
-// The one door for models: whatever the format of a file, it becomes a graph here. What comes after knows no
-// format.
+// The one interface for models: whatever the format of a file, it becomes a graph here. What comes after
+// knows no format.
 #pragma once
 
 #include <cstdint>

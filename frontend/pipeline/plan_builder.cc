@@ -27,7 +27,7 @@ namespace {
 using Movement = OpTraits::Movement;
 
 // What is given up for less memory; each has what stands before it.
-enum class Thrift : uint8_t {
+enum class MemorySaving : uint8_t {
   None,
   Order,      // steps in the order in which the fewest bytes are in use at once, not in the model's
   Constants,  // no algorithm that stores more than the weights
@@ -68,8 +68,8 @@ bool is_multiplied(const Kernel& kernel, const std::string& buffer) {
 
 class PlanBuilder final : public ControlSteps {
  public:
-  PlanBuilder(const BuildOptions& options, Thrift thrift)
-      : options_(options), thrift_(thrift), attention_(options), schedules_(options, result_) {
+  PlanBuilder(const BuildOptions& options, MemorySaving saving)
+      : options_(options), saving_(saving), attention_(options), schedules_(options, result_) {
     result_.plan.target = options.target.name;
     if (options.known_constants) constants_ = *options.known_constants;
   }
@@ -89,7 +89,7 @@ class PlanBuilder final : public ControlSteps {
     for (ValueId id : graph.outputs) {
       plan.outputs.push_back({graph[id].name, graph[id].dtype, *graph[id].shape, std::nullopt});
     }
-    if (thrift_ < Thrift::Layouts) frame.layouts = choose_layouts(graph, options_.target);
+    if (saving_ < MemorySaving::Layouts) frame.layouts = choose_layouts(graph, options_.target);
     frame.places.resize(graph.values.size());
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const Value& value = graph[graph.inputs[i]];
@@ -244,7 +244,8 @@ class PlanBuilder final : public ControlSteps {
   void build_plain_steps(Frame& frame, bool top, PlanSteps& steps) {
     std::vector<Group> groups = attention_.join(*frame.graph, fuse_groups(*frame.graph), frame.layouts);
     // Sizes that a run computes are known from some step on.
-    if (thrift_ >= Thrift::Order && frame.graph->data_symbols.empty() && frame.graph->relations.empty()) {
+    if (saving_ >= MemorySaving::Order && frame.graph->data_symbols.empty() &&
+        frame.graph->relations.empty()) {
       groups = order_for_memory(*frame.graph, groups, [&](ValueId id) {
         const Dim bytes = stored_bytes(frame, id);
         return bytes.is_constant() ? bytes.constant() : 0;
@@ -520,7 +521,7 @@ class PlanBuilder final : public ControlSteps {
   }
 
   const BuildOptions& options_;
-  const Thrift thrift_;
+  const MemorySaving saving_;
   BuiltPlan result_;
   AttentionJoiner attention_;
   KernelSchedules schedules_;
@@ -539,20 +540,21 @@ BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
   const bool apart = options.constants_limit > 0;
   std::optional<BuiltPlan> least;
   int64_t first = 0, fewest = 0;  // bytes
-  for (const Thrift thrift : {Thrift::None, Thrift::Order, Thrift::Constants, Thrift::Layouts}) {
-    const BuildOptions& chosen = thrift < Thrift::Constants ? options : plain;
+  for (const MemorySaving saving :
+       {MemorySaving::None, MemorySaving::Order, MemorySaving::Constants, MemorySaving::Layouts}) {
+    const BuildOptions& chosen = saving < MemorySaving::Constants ? options : plain;
     Graph own = given ? graph : std::move(graph);
     multiply_codes(own, chosen.target, chosen.tolerance);
-    BuiltPlan built = PlanBuilder(chosen, thrift).run(std::move(own));
+    BuiltPlan built = PlanBuilder(chosen, saving).run(std::move(own));
     const std::optional<MemoryNeed> need = memory_need(built.plan, options.threads);
     const bool has_room = fits(built.plan, options.threads, {options.memory_limit, options.constants_limit});
-    if (thrift == Thrift::None) first = need ? need->total() : 0;
-    if (has_room && thrift != Thrift::None) {
+    if (saving == MemorySaving::None) first = need ? need->total() : 0;
+    if (has_room && saving != MemorySaving::None) {
       const char* how[] = {"", "runs its steps in another order",
                            "uses no algorithm that stores more than its weights",
                            "does not fill up blocks of channels"};
       built.notes.push_back(text(apart ? "for max_flash and max_ram the model " : "for max_ram the model ",
-                                 how[static_cast<size_t>(thrift)], ": it needs ", need->total(),
+                                 how[static_cast<size_t>(saving)], ": it needs ", need->total(),
                                  " bytes, not ", first));
     }
     if (has_room) return built;

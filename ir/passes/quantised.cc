@@ -57,7 +57,8 @@ class Units {
       for (const auto& [maker, input] : changes_)
         scale(graph_.nodes[static_cast<size_t>(maker)], input, factor);
       graph_.nodes[i].inputs[1] = graph_.add_constant("one", number_tensor(DType::F32, {}, {1}));
-      if (const int reader = dequantises_at_once(i); reader >= 0) at_once_[i] = static_cast<size_t>(reader);
+      if (const int reader = reader_that_dequantises(i); reader >= 0)
+        quantised_then_dequantised_[i] = static_cast<size_t>(reader);
     }
     round_in_place();
   }
@@ -66,7 +67,7 @@ class Units {
   // The node that alone reads the integers and makes floats of them again, for an elementwise node that then
   // is computed behind the sum that they come from: its other operands are stored as integers, as those of a
   // sum that comes later are. Else -1.
-  int dequantises_at_once(size_t node) const {
+  int reader_that_dequantises(size_t node) const {
     const ValueId number = graph_.nodes[node].outputs[0];
     const int reader = only_reader(graph_, consumers_, number);
     if (reader < 0 || bits_of(graph_[number].dtype) > 16) return -1;
@@ -113,13 +114,14 @@ class Units {
 
   // Integers that are floats again at once stay floats.
   void round_in_place() {
-    if (at_once_.empty()) return;
+    if (quantised_then_dequantised_.empty()) return;
     std::map<size_t, ValueId> whole;  // by the node that dequantises
     std::vector<Node> old = std::move(graph_.nodes), nodes;
     graph_.nodes.clear();
     for (size_t i = 0; i < old.size(); ++i) {
       NodeBuilder build(graph_, old[i]);
-      if (const auto found = at_once_.find(i); found != at_once_.end()) {
+      if (const auto found = quantised_then_dequantised_.find(i);
+          found != quantised_then_dequantised_.end()) {
         const auto own = quantisation_of(graph_, old[i]);
         const DType type = graph_[old[i].outputs[0]].dtype;
         const double size = std::ldexp(1.0, static_cast<int>(bits_of(type))),
@@ -198,8 +200,8 @@ class Units {
   Graph& graph_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
-  std::map<size_t, size_t> at_once_;          // nodes that quantise, with those that dequantise
-  std::vector<std::pair<int, int>> changes_;  // constants: of a node, which input
+  std::map<size_t, size_t> quantised_then_dequantised_;  // nodes that quantise, with those that dequantise
+  std::vector<std::pair<int, int>> changes_;             // constants: of a node, which input
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace tc::targets {
 const std::vector<UnitRow>& aarch64_units() {
   using enum DType;
   static const std::vector<UnitRow> units = {
-      // name, intrinsic, feature; a, b, sum; rows, columns, depth, members; cycles, kept, at once
+      // name, intrinsic, feature; a, b, sum; rows, columns, depth, pack; cycles, kept, depth multiples
       {"i8mm",
        true,
        2,

@@ -30,8 +30,8 @@ struct GatherCost {
 // bits.
 struct VectorDivider {
   int per_pass = 8;
-  bool by_width = true;  // in proportion to the elements' bits; else as long at any width
-  bool apart = false;    // a unit of its own; else a vector unit is busy
+  bool by_width = true;   // in proportion to the elements' bits; else as long at any width
+  bool own_unit = false;  // a unit of its own; else a vector unit is busy
 };
 
 // Sums and extrema over a register group of n passes take `latency.vector` + per_pass * (n - 1) + per_level *

@@ -14,12 +14,15 @@ bool contains(const std::vector<std::string>& names, const char* name) {
 }
 
 // The instruction, so many times that they make up an accumulator's columns and a depth of a kernel.
-MatrixUnit::Format format_of(const MultiplyAdd& row, const MatrixUnit& unit, int at_once) {
-  const int instructions = at_once * unit.columns / row.columns;
+MatrixUnit::Format format_of(const MultiplyAdd& row, const MatrixUnit& unit, int depth_multiples) {
+  const int instructions = depth_multiples * unit.columns / row.columns;
   const double conversion = row.kept == row.sum ? 0 : 1;
-  return {
-      row.a, row.kept, at_once * row.depth / row.members, row.members, instructions * row.cycles + conversion,
-      &row};
+  return {row.a,
+          row.kept,
+          depth_multiples * row.depth / row.pack,
+          row.pack,
+          instructions * row.cycles + conversion,
+          &row};
 }
 
 }  // namespace
@@ -49,8 +52,8 @@ MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
     TC_CHECK(row.rows == unit.rows && unit.columns % row.columns == 0, "for instruction ", row.name);
     if (!contains(features, row.feature)) continue;
     unit.parts = unit.columns / row.columns;
-    for (const int at_once : row.at_once) {
-      if (at_once > 0) unit.formats.push_back(format_of(row, unit, at_once));
+    for (const int depth_multiples : row.depth_multiples) {
+      if (depth_multiples > 0) unit.formats.push_back(format_of(row, unit, depth_multiples));
     }
   }
   return unit.formats.empty() ? MatrixUnit{} : unit;
@@ -83,7 +86,7 @@ const MatrixUnit::Format* MatrixUnit::format(DType operand, int64_t numbers) con
   const Format* best = nullptr;
   double least = 0;
   for (const Format& each : formats) {
-    const int64_t depth = int64_t{each.groups} * each.members;
+    const int64_t depth = int64_t{each.groups} * each.pack;
     const double cycles = each.cycles * std::ceil(static_cast<double>(numbers) / static_cast<double>(depth));
     if (each.operand != operand || (best != nullptr && cycles >= least)) continue;
     best = &each;

@@ -85,7 +85,7 @@ inline constexpr CoreRow kRiscvCores[] = {
                  .load = 4,
                  .misprediction = 9},
      .gather = {.per_pair = 0, .per_register = 1},
-     .divider = {.per_pass = 76, .by_width = false, .apart = true},
+     .divider = {.per_pass = 76, .by_width = false, .own_unit = true},
      .reduction = {.per_pass = 6, .per_level = 3},
      .second_level_kib = 1024,
      .misses = 8,

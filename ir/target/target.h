@@ -35,11 +35,11 @@ struct MultiplyAdd {
   const char* feature;    // that a machine needs for it, by LLVM's name
   DType a, b, sum;  // of rows, columns and sums. Kernels multiply numbers of a's type: b's may be unsigned
   int rows, columns, depth;
-  int members;    // of the depth, next to each other in a column of b; the rest is a row of columns apart
+  int pack;       // of the depth, next to each other in a column of b; the rest is a row of columns apart
   double cycles;  // where others are in flight
   DType kept;     // where kernels add up the sums of a depth: in floats where whole numbers would overflow
-  std::array<int, 3> at_once;  // so many make up a depth of a kernel, the deepest first; 0 is none
-  const char* tuning = "";     // LLVM's feature without which it takes the instruction apart
+  std::array<int, 3> depth_multiples;  // so many make up a depth of a kernel, the deepest first; 0 is none
+  const char* tuning = "";             // LLVM's feature without which it takes the instruction apart
 };
 
 // A unit that multiplies small matrices held in registers of its own, or in vectors: none where `registers`
@@ -48,8 +48,8 @@ struct MatrixUnit {
   // What kernels may multiply with it, and what they sum up in.
   struct Format {
     DType operand, accumulator;
-    int groups, members;  // their product: the depth
-    double cycles;        // of a depth, where others are in flight
+    int groups, pack;  // their product: the depth
+    double cycles;     // of a depth, where others are in flight
     const MultiplyAdd* instruction = nullptr;
   };
   int rows = 0, columns = 0;  // of an accumulator

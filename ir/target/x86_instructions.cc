@@ -12,7 +12,7 @@ namespace tc::targets {
 const std::vector<UnitRow>& x86_units() {
   using enum DType;
   static const std::vector<UnitRow> units = {
-      // name, intrinsic, feature; a, b, sum; rows, columns, depth, members; cycles, kept, at once
+      // name, intrinsic, feature; a, b, sum; rows, columns, depth, pack; cycles, kept, depth multiples
       // clang-format off
       {"amx-tile", false, 16, 16, 8, {
           {"tdpbf16ps", "llvm.x86.tdpbf16ps", "amx-bf16", BF16, BF16, F32, 16, 16, 32, 2, 16, F32, {1}},

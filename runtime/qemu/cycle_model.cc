@@ -47,7 +47,7 @@ constexpr auto kUnits = [] {
 }();
 
 Unit unit_of(Timing timing, const CoreRow& core) {
-  if (timing == Timing::kVectorDivide && core.divider.apart) return kVectorDivideUnit;
+  if (timing == Timing::kVectorDivide && core.divider.own_unit) return kVectorDivideUnit;
   return kUnits[static_cast<size_t>(timing)];
 }
 
@@ -326,9 +326,9 @@ void Core::execute(const Instruction& instruction, std::span<const LineAccess> l
   for (const uint8_t source : instruction.sources) {
     ready = std::max(ready, ready_of(source, cost.source_registers));
   }
-  const bool reorders = !retired_.empty();
+  const bool out_of_order = !retired_.empty();
   const Units::Place place =
-      reorders ? reordered(instruction, cost, ready) : in_order(instruction, cost, ready);
+      out_of_order ? reordered(instruction, cost, ready) : in_order(instruction, cost, ready);
   const uint64_t start = place.start;
 
   const uint64_t load = cycles_of(options_.core->latency.load),
@@ -340,7 +340,7 @@ void Core::execute(const Instruction& instruction, std::span<const LineAccess> l
   cost.latency += slowest - load;
   // A store has no result to wait for, but holds the port until its line has found a free place.
   const bool is_store = instruction.kind == Class::kVectorStore || instruction.timing == Timing::kStore;
-  if (is_store && !reorders && slowest > memory) cost.busy = std::max(cost.busy, slowest - memory);
+  if (is_store && !out_of_order && slowest > memory) cost.busy = std::max(cost.busy, slowest - memory);
 
   const Unit unit = unit_of(instruction.timing, *options_.core);
   if (unit != kIntegerUnit) {

@@ -49,8 +49,8 @@
 // recently used replaced, empty at the start: 32 KB 8-way and 512 KB 8-way, write-allocate. Load to use is 3
 // cycles in the first level, 12 in the second, 80 in memory. At most 4 lines [misses] are under way at once:
 // so many misses overlap, a further one waits. Stores never wait for their line, only for a free place among
-// the 4 (and not that where the core reorders). There is no prefetcher, and no third level. A vector access
-// looks each of its lines up once, and its result chains after the slowest.
+// the 4 (and not that where the core is out of order). There is no prefetcher, and no third level. A vector
+// access looks each of its lines up once, and its result chains after the slowest.
 //
 // Outside the model: instruction fetch, address translation, other threads' traffic, the kernel.
 #pragma once
@@ -172,7 +172,7 @@ class Core {
   int issued_ = 0;                        // instructions issued in it
   std::array<uint64_t, 256> ready_ = {};  // by register; that of kNoRegister stays 0
   std::vector<Units> units_;              // by kind
-  // Of a core that reorders: when each instruction in its window was done, the oldest at next_.
+  // Of an out-of-order core: when each instruction in its window was done, the oldest at next_.
   std::vector<uint64_t> retired_;
   size_t next_ = 0;
   int element_bits_log2_ = 3;

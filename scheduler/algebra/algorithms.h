@@ -8,7 +8,7 @@ namespace tc {
 
 // Layers of a network whose errors may add up within its tolerance.
 constexpr double kLayers = 20;
-// Of the plain schedule's cycles: what an algorithm has to gain, as the closed forms are no more exact.
+// Of the plain schedule's cycles: what an algorithm has to gain, as the analytic cost model is no more exact.
 constexpr double kGain = 0.8;
 // Of one layer whose numbers are two bf16 numbers, without the product of the low ones: relative to its
 // largest output, such that whole networks keep their tolerance. (Layers alone have 5e-6, but they add up to

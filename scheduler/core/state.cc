@@ -71,7 +71,7 @@ std::optional<std::string> wrong_unit_marks(const ScheduleState& state, const Tr
         return text("loop ", loop->name, " is inside of unrolled loops around the unit of ", statement.name,
                     ": unroll it");
       }
-      if (depends_on(statement.write, loop->members.at(node.statement).iterator)) {
+      if (depends_on(statement.write, loop->iterator_parts.at(node.statement).iterator)) {
         return text("loop ", loop->name, " changes the accumulators of ", statement.name,
                     ": unroll it, or move it out of the tile");
       }
@@ -150,7 +150,7 @@ bool inside_tile(const TreeNode& tree, const TreeNode& node) {
 
 std::optional<int64_t> constant_extent(const ScheduleState& state, const TreeNode& loop) {
   std::optional<int64_t> result;
-  for (const auto& [statement, part] : loop.members) {
+  for (const auto& [statement, part] : loop.iterator_parts) {
     const Statement& what = state.kernel->kernel.statements[static_cast<size_t>(statement)];
     auto extent = part.extent(iterator_extent(what, part.iterator));
     if (!extent || (result && *result != *extent)) return std::nullopt;

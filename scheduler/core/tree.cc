@@ -69,7 +69,7 @@ TreeNode initial_tree(const Kernel& kernel) {
       for (int number = 2; !names.insert(loop.name).second; ++number) {
         loop.name = statement.name + "_" + iterator.name + "_" + std::to_string(number);
       }
-      loop.members[node.statement] = {iterator.name, {}};
+      loop.iterator_parts[node.statement] = {iterator.name, {}};
       loops.push_back(std::move(loop));
     }
     while (!loops.empty()) {
@@ -170,7 +170,7 @@ std::vector<int64_t> time_of(const TreeNode& tree, const Kernel& kernel, int sta
   const TreeNode* node = &tree;
   while (node->kind != TreeNode::Kind::Leaf) {
     if (node->kind == TreeNode::Kind::Loop) {
-      const LoopPart& part = node->members.at(statement);
+      const LoopPart& part = node->iterator_parts.at(statement);
       size_t position = 0;
       while (what.iterators[position].name != part.iterator) ++position;
       result.push_back(part.evaluate(iterators.at(position)));

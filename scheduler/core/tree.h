@@ -54,10 +54,10 @@ struct TreeNode {
   // Leaf: the instance of `statement`.
   enum class Kind : uint8_t { Sequence, Loop, Tile, Leaf };
   Kind kind = Kind::Leaf;
-  std::string name;                 // Loop: unique in the tree
-  std::map<int, LoopPart> members;  // Loop: by statement
-  std::vector<LoopMark> marks;      // Loop
-  int statement = -1;               // Leaf
+  std::string name;                        // Loop: unique in the tree
+  std::map<int, LoopPart> iterator_parts;  // Loop: by statement
+  std::vector<LoopMark> marks;             // Loop
+  int statement = -1;                      // Leaf
   std::vector<TreeNode> children;
 
   const LoopMark* find_mark(const std::string& word) const;  // null where it has none

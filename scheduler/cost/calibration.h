@@ -88,8 +88,8 @@ inline constexpr double kAcrossPages = 1.15;
 // with lanes along the constant.
 inline constexpr double kBroadcastFromMemory = 1.4;
 // Factor on a product whose lanes are twice those of a block of channels, on a core that runs in order: fewer
-// instructions, which the closed forms do not count. The model of a core (docs/riscv.md); TinyBERT and
-// nsNet2.
+// instructions, which the analytic cost model does not count. The model of a core (docs/riscv.md); TinyBERT
+// and nsNet2.
 inline constexpr double kDoubledLanes = 0.94;
 // Factor on a choice whose lanes are parts of one sum. A; batch matrix products of attention.
 inline constexpr double kOverReduction = 1.1;
@@ -108,8 +108,8 @@ inline constexpr double kFromAfar = 1.3;
 inline constexpr double kShareOfBandwidth = 0.4;
 // Part of the cycles that each 10^6 bytes of transformed filters count as: room is not free. By reasoning.
 inline constexpr double kPriceOfMemory = 0.01;
-// Factor on the closed form's cycles where algorithms are compared: it leaves out that the transforms spill
-// registers. A.
+// Factor on the analytic cost model's cycles where algorithms are compared: it leaves out that the transforms
+// spill registers. A.
 inline constexpr double kTransformSpills = 1.4;
 
 // ---- The matrix unit ----
@@ -123,7 +123,7 @@ inline constexpr double kFewSums = 2;
 // Factor on the steps of pairs of tiles, over what their bytes let expect: where the constant's part stays in
 // the first cache, where not. A; int8x6.
 inline constexpr double kPairNear = 1.25, kPairFar = 1.2;
-// Products on whole vectors in register tiles like those of float32 have a closed form that errs as theirs
+// Products on whole vectors in register tiles like those of float32 have a cost function that errs as theirs
 // does: they have to gain only this share over the float32 sums, and count this much more against other
 // algorithms than a unit of tiles does. B; int16 and bf16.
 inline constexpr double kGainOfVectors = 0.92, kFactorOfVectors = 1.4 / 1.15;

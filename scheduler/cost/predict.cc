@@ -1,4 +1,4 @@
-// Predicted cycles and time of a scheduled kernel by closed forms.
+// Predicted cycles and time of a scheduled kernel by the analytic cost model.
 #include <algorithm>
 #include <map>
 
@@ -24,7 +24,7 @@ double cycles_of_product(const Kernel& kernel, const Statement& statement, const
   if (format == nullptr || format->accumulator != sum) return 0;
   const double turns = unit.vectors ? 2 / target.multiply_adds : 1;
   return turns * format->cycles /
-         (static_cast<double>(unit.rows) * unit.columns * format->groups * format->members);
+         (static_cast<double>(unit.rows) * unit.columns * format->groups * format->pack);
 }
 
 // Of a product of bytes that is added up in 32 bits; 0 where the statement is another.

@@ -34,7 +34,7 @@ struct TileProblem {
   int lanes = 16;             // of one vector
   int element_bytes = 4;
   bool bytes = false;   // products of bytes that one instruction sums up
-  bool halves = false;  // bytes, whose even and odd members are multiplied apart, as numbers of 16 bits
+  bool halves = false;  // bytes, whose even and odd elements are multiplied apart, as numbers of 16 bits
   bool joins = false;   // sums of two vectors by the same elements are those of one of twice the registers
   int threads = 1;      // that share the tiles where there is nothing else to share
 };

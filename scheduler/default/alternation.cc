@@ -36,9 +36,9 @@ std::optional<std::string> alternation(const Schedule& schedule) {
   std::optional<std::string> line;
   visit_tree(state.tree, [&](const TreeNode& node, const std::vector<const TreeNode*>&) {
     if (line || node.kind != TreeNode::Kind::Loop || constant_extent(state, node) == 1) return;
-    const bool moves = std::any_of(node.members.begin(), node.members.end(), [&](const auto& member) {
-      return moves_along(kernel, constant, member.first, member.second);
-    });
+    const bool moves = std::any_of(
+        node.iterator_parts.begin(), node.iterator_parts.end(),
+        [&](const auto& member) { return moves_along(kernel, constant, member.first, member.second); });
     if (moves) line = "alternate " + node.name;
   });
   if (!line) return std::nullopt;

@@ -24,8 +24,8 @@ std::vector<TraceBuilder::Loop> TraceBuilder::all_loops(const std::string& name)
   visit_tree(state_.tree, [&](const TreeNode& node, const std::vector<const TreeNode*>& loops) {
     if (node.kind != TreeNode::Kind::Leaf || node.statement != index) return;
     for (const TreeNode* loop : loops) {
-      const LoopPart& part = loop->members.at(index);
-      result.push_back({loop->name, part.iterator, loop->members.size() == 1,
+      const LoopPart& part = loop->iterator_parts.at(index);
+      result.push_back({loop->name, part.iterator, loop->iterator_parts.size() == 1,
                         part.extent(iterator_extent(statement(name), part.iterator))});
     }
   });
@@ -109,10 +109,10 @@ const Statement& only_reduction(const Kernel& kernel) {
   const Statement* found = nullptr;
   for (const Statement& statement : kernel.statements) {
     if (statement.reduction == Reduction::None) continue;
-    if (found != nullptr) throw Abandon{"more than one reduction"};
+    if (found != nullptr) throw NotApplicable{"more than one reduction"};
     found = &statement;
   }
-  if (found == nullptr) throw Abandon{"no reduction"};
+  if (found == nullptr) throw NotApplicable{"no reduction"};
   return *found;
 }
 

@@ -14,7 +14,7 @@
 namespace tc {
 
 // A strategy that does not fit the kernel, and why.
-struct Abandon {
+struct NotApplicable {
   std::string why;
 };
 
@@ -28,10 +28,10 @@ class TraceBuilder {
   bool attempt(const Parts&... parts) {
     return !apply_line(state_, text(parts...));
   }
-  // The same, abandoning where it is refused.
+  // The same; throws NotApplicable where it is refused.
   template <class... Parts>
   void apply(const Parts&... parts) {
-    if (auto refused = apply_line(state_, text(parts...))) throw Abandon{*refused};
+    if (auto refused = apply_line(state_, text(parts...))) throw NotApplicable{*refused};
   }
 
   const ScheduleState& state() const { return state_; }
@@ -66,7 +66,7 @@ class TraceBuilder {
   ScheduleState state_;
 };
 
-// The one statement of the kernel that reduces; abandons where there is none, or several.
+// The one statement of the kernel that reduces; throws NotApplicable where there is none, or several.
 const Statement& only_reduction(const Kernel& kernel);
 // Lays the constants that other statements than `sum` read by parts of blocks out in blocks of so many, so
 // that padded lanes need no conditions.
@@ -87,11 +87,11 @@ std::optional<SumBlock> block_of_long_sum(const std::vector<TraceBuilder::Loop>&
 void schedule_statement(TraceBuilder& builder, const std::string& statement, const StatementKnobs& knobs = {},
                         bool isolate = true);
 
-// What a strategy's closed form predicts for a kernel. An algorithm's form is compared with another one for
+// What a strategy's cost function predicts for a kernel. An algorithm's form is compared with another one for
 // the same sums without the algorithm, which makes the same assumptions, so that their common errors cancel
 // out.
 struct Prediction {
-  double cycles = INFINITY;  // by the closed form; infinite where nothing fits
+  double cycles = INFINITY;  // by the analytic cost model; infinite where nothing fits
   double plain = INFINITY;   // of the same sums without the algorithm
   double gain = 1;           // share of `plain` that cycles have to stay within: what the form leaves out
   double factor = 1;         // of cycles where algorithms are compared with each other: the same
@@ -104,19 +104,19 @@ struct Prediction {
 // What an algorithm's knobs can be, and what follows from them.
 template <class Knobs>
 struct AlgorithmChoices {
-  Knobs chosen;           // by the closed forms
+  Knobs chosen;           // by the analytic cost model
   Prediction prediction;  // of these
   // That the tolerance allows: outputs of Winograd's tiles, numbers of algorithms by terms.
   std::vector<int64_t> kinds;
   std::function<double(const Knobs&)> cycles;  // predicted; infinite where the knobs are of no use
-  // All lines; those of knobs that are 0 by the closed forms.
+  // All lines; those of knobs that are 0 by the analytic cost model.
   std::function<TraceBuilder(const Knobs&)> apply;
   std::string plan;  // the chosen one in words
 };
 
-// The implementations of the strategies (scheduler/default/strategy.h); each throws Abandon with the reason
-// where the kernel is not of its kind. A convolution by Winograd's algorithm, whose error may grow to the
-// tolerance.
+// The implementations of the strategies (scheduler/default/strategy.h); each throws NotApplicable with the
+// reason where the kernel is not of its kind. A convolution by Winograd's algorithm, whose error may grow to
+// the tolerance.
 AlgorithmChoices<WinogradKnobs> winograd_choices(const TraceBuilder& start, double tolerance);
 // A sum of products on the target's matrix unit, whose error may grow to the tolerance. Those algorithms that
 // cannot be the cheapest are left out unless `all` are asked for.

@@ -86,7 +86,7 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
   problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
   problem.threads = facts.reduction().builder.threads();
   problem.joins = !columns.empty() && may_join(facts, vector, lanes);
-  if (facts.byte_members(vector)) {
+  if (facts.byte_iterator(vector)) {
     problem.steps /= static_cast<double>(byte_products(facts.target()));
     const std::vector<Access> loads = loads_of(facts.sum());
     problem.bytes = has_byte_instruction(facts.target(), lanes, facts.buffer(loads[0]).dtype,
@@ -185,7 +185,7 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
   if (over_reduction) {
     problem.finish = std::log2(static_cast<double>(width)) * 2 + 4;
     problem.store_cost = 1;
-    // The mask of the last lanes and the zeros that the others add; a core that reorders reads them from
+    // The mask of the last lanes and the zeros that the others add; an out-of-order core reads them from
     // memory.
     const bool masked = problem.steps > 0 && facts.extent(vector, 0) % width != 0;
     if (masked && counts_registers(facts.target()) && facts.target().vector_bits > 0) problem.held += 2;
@@ -393,7 +393,7 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
       }
     }
   }
-  if (result.empty()) throw Abandon{"no iterator to vectorise"};
+  if (result.empty()) throw NotApplicable{"no iterator to vectorise"};
   return result;
 }
 

@@ -23,7 +23,7 @@ struct Choice {
 // "16 lanes along f, tiles of 2 vectors by 14 columns along x".
 std::string in_words(const Choice& choice);
 
-// A choice that the kernel has, and what the closed forms need to judge its tiles.
+// A choice that the kernel has, and what the analytic cost model needs to judge its tiles.
 struct ReductionChoice {
   Choice choice;  // with the tile of the least cycles, `preference` among them
   TileProblem problem;
@@ -36,10 +36,10 @@ struct ReductionChoice {
 // that run in order).
 bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes);
 
-// All choices of iterators; throws Abandon where there is none.
+// All choices of iterators; throws NotApplicable where there is none.
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts);
 // The choice with the tile that a plan has without knobs: the cheapest one, or a smaller one where that is
-// known to be better than the closed forms have it.
+// known to be better than the analytic cost model has it.
 Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice);
 
 // Whether the constant of a matrix times a vector is stored in words, three numbers in two: two thirds as

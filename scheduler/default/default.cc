@@ -60,7 +60,7 @@ std::vector<std::vector<std::string>> algorithm_traces(const Schedule& start, in
     StrategyKnobs knobs;
     try {
       result.push_back(apply_strategy(each, input, knobs).state().trace);
-    } catch (const Abandon&) {
+    } catch (const NotApplicable&) {
       // It has no trace.
     }
   }

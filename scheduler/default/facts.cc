@@ -220,10 +220,10 @@ bool ReductionFacts::reads_packed(const Access& load, const std::string& vector,
          extent(columns, kAssumedSymbolic) >= 2 * widest_tile(target());
 }
 
-std::optional<std::string> ReductionFacts::byte_members(const std::string& lane) const {
-  const int64_t members = byte_products(target());
+std::optional<std::string> ReductionFacts::byte_iterator(const std::string& lane) const {
+  const int64_t products = byte_products(target());
   const Expr& value = *sum().value;
-  if (members == 0 || sum().reduction != Reduction::Sum || value.dtype != DType::I32 ||
+  if (products == 0 || sum().reduction != Reduction::Sum || value.dtype != DType::I32 ||
       value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul || !is_output(lane)) {
     return std::nullopt;
   }
@@ -238,8 +238,8 @@ std::optional<std::string> ReductionFacts::byte_members(const std::string& lane)
   if (shared == nullptr || constant == nullptr || !packable(*constant)) return std::nullopt;
   for (const std::string& name : reductions()) {
     const int64_t size = extent(name, 0);
-    if (size == 0 || size % members != 0 || element_stride(kernel(), *shared, name) != 1) continue;
-    // A window or a padding would divide the members.
+    if (size == 0 || size % products != 0 || element_stride(kernel(), *shared, name) != 1) continue;
+    // A window or a padding would divide the bytes.
     const bool divided =
         std::any_of(sum().iterators.begin(), sum().iterators.end(), [&](const Iterator& each) {
           if (!is_output(each.name)) return false;

@@ -73,7 +73,7 @@ class ReductionFacts {
   // Of a sum of products of bytes, on targets that sum up several such products at once: the iterator of the
   // sum that may count them, in steps of `byte_products`. Both operands have them side by side then: the
   // constant by packing. Nothing where lanes along `lane` do not allow it.
-  std::optional<std::string> byte_members(const std::string& lane) const;
+  std::optional<std::string> byte_iterator(const std::string& lane) const;
   // Whether each step of a sum reads it on another page, and there are more pages than the first level of the
   // TLB holds.
   bool crosses_pages(const Access& load) const;

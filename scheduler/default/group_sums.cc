@@ -1,6 +1,6 @@
-// Lanes run along the results, and each lane sums up the products of four members at a time. Weights are
-// packed in the order in which they are read: blocks of results, groups, members by fours, lanes. The sums of
-// a group stay in registers; results are added up in memory, which is near.
+// Lanes run along the results, and each lane sums up the products of four elements at a time. Weights are
+// packed in the order in which they are read: blocks of results, groups, elements by fours, lanes. The sums
+// of a group stay in registers; results are added up in memory, which is near.
 #include "scheduler/default/group_sums.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Grouper {
     for (size_t i = 0; i < b_.kernel().statements.size(); ++i)
       names_.push_back(b_.kernel().statements[i].name);
     for (const std::string& name : names_) strip_lanes(name);
-    b_.apply("strip ", plan_.dot, "_", members_, " 4 as ", members_, "_o ", members_, "_i");
+    b_.apply("strip ", plan_.dot, "_", elements_, " 4 as ", elements_, "_o ", elements_, "_i");
     pack();
     for (const std::string& name : names_) order(name);
     fuse_loops();
@@ -74,15 +74,15 @@ class Grouper {
         roles_.groups.push_back(name);
       else roles_.digits.push_back(name);
     }
-    if (roles_.groups.empty()) throw Abandon{"one group"};
+    if (roles_.groups.empty()) throw NotApplicable{"one group"};
     for (const std::string& name : roles_.inside) {
       const std::vector<Access> loads = loads_of(sum);
       const bool beside = std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
         return element_stride(b_.kernel(), load, name) == 1;
       });
-      if (beside && extent_or(sum, name, 0) % 4 == 0) members_ = name;
+      if (beside && extent_or(sum, name, 0) % 4 == 0) elements_ = name;
     }
-    if (members_.empty()) throw Abandon{"members of a group that do not lie side by side"};
+    if (elements_.empty()) throw NotApplicable{"elements of a group that do not lie side by side"};
   }
 
   // The iterator of a statement that counts what `iterator` of the sums does; results are counted alike by
@@ -101,7 +101,7 @@ class Grouper {
           return load.index[d].affine.as_variable();
       }
     }
-    throw Abandon{text("statement ", statement, " does not count the results of ", plan_.dot)};
+    throw NotApplicable{text("statement ", statement, " does not count the results of ", plan_.dot)};
   }
 
   void strip_lanes(const std::string& statement) {
@@ -123,11 +123,11 @@ class Grouper {
       order.insert(order.end(), roles_.groups.begin(), roles_.groups.end());
       if (name == plan_.dot) {
         for (const std::string& each : roles_.inside)
-          order.push_back(each == members_ ? members_ + "_o" : each);
+          order.push_back(each == elements_ ? elements_ + "_o" : each);
       }
       if (!own_panels) order.emplace_back("n_j");
       order.emplace_back("n_i");
-      if (name == plan_.dot) order.push_back(members_ + "_i");
+      if (name == plan_.dot) order.push_back(elements_ + "_i");
       for (const Access& load : loads_of(statement)) {
         if (!is_constant(b_.kernel(), load)) continue;
         std::vector<std::string> used;
@@ -151,12 +151,12 @@ class Grouper {
     std::vector<std::string> result;
     if (statement == plan_.dot) {
       for (const std::string& each : roles_.inside)
-        result.push_back(each == members_ ? members_ + "_o" : each);
+        result.push_back(each == elements_ ? elements_ + "_o" : each);
     }
     if (!rows_.at(statement).empty()) result.push_back(rows_.at(statement).back() + "_i");
     result.push_back("n_j");
     if (has_digits(statement)) result.insert(result.end(), roles_.digits.begin(), roles_.digits.end());
-    if (statement == plan_.dot) result.push_back(members_ + "_i");
+    if (statement == plan_.dot) result.push_back(elements_ + "_i");
     return result;
   }
 
@@ -178,7 +178,7 @@ class Grouper {
     // Loops of other statements behind, such as a view's.
     for (const TraceBuilder::Loop& each : b_.all_loops(statement)) {
       if (std::count(order.begin(), order.end(), each.name) == 0)
-        throw Abandon{text("statement ", statement, " has a loop ", each.name, " of its own")};
+        throw NotApplicable{text("statement ", statement, " has a loop ", each.name, " of its own")};
     }
     b_.apply("order", joined(order));
   }
@@ -213,7 +213,7 @@ class Grouper {
   const GroupSums& plan_;
   const int64_t width_;
   Roles roles_;
-  std::string members_;
+  std::string elements_;
   std::vector<std::string> names_;                        // all statements
   std::map<std::string, std::vector<std::string>> rows_;  // each one's iterators of rows
 };
@@ -227,7 +227,8 @@ std::string GroupSums::in_words() const {
 
 GroupSums find_group_sums(const TraceBuilder& builder) {
   const Kernel& kernel = builder.kernel();
-  if (byte_products(builder.target()) != 4) throw Abandon{"the target has no sums of products of bytes"};
+  if (byte_products(builder.target()) != 4)
+    throw NotApplicable{"the target has no sums of products of bytes"};
   GroupSums plan;
   int sums = -1, results = -1;
   for (const Statement& each : kernel.statements) {
@@ -236,14 +237,14 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
       sums = each.write.buffer;
     } else if (!plan.dot.empty() && each.reduction != Reduction::None) {
       if (!plan.add.empty() || each.reduction != Reduction::Sum || !reads(each, sums))
-        throw Abandon{"its reductions are no sums of groups of whole numbers"};
+        throw NotApplicable{"its reductions are no sums of groups of whole numbers"};
       plan.add = each.name;
       results = each.write.buffer;
     } else if (each.reduction != Reduction::None) {
-      throw Abandon{"its reductions are no sums of groups of whole numbers"};
+      throw NotApplicable{"its reductions are no sums of groups of whole numbers"};
     }
   }
-  if (plan.add.empty()) throw Abandon{"no sums of groups of whole numbers"};
+  if (plan.add.empty()) throw NotApplicable{"no sums of groups of whole numbers"};
   for (const Statement& each : kernel.statements) {
     if (each.reduction == Reduction::None && each.write.buffer == sums) plan.init = each.name;
     if (each.reduction == Reduction::None && each.write.buffer == results) plan.start = each.name;
@@ -251,7 +252,7 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   const bool in_order = kernel.statements.size() >= 4 && kernel.statements[0].name == plan.start &&
                         kernel.statements[1].name == plan.init && kernel.statements[2].name == plan.dot &&
                         kernel.statements[3].name == plan.add;
-  if (!in_order) throw Abandon{"statements before the products"};
+  if (!in_order) throw NotApplicable{"statements before the products"};
   const Statement& dot = builder.statement(plan.dot);
   const Statement& add = builder.statement(plan.add);
   int64_t rows = 1, digits = 1;
@@ -267,11 +268,12 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
     bool of_weights = false;
     for (const Access& load : loads_of(dot))
       of_weights = of_weights || (is_constant(kernel, load) && depends_on(load, each.name));
-    if (of_weights && !plan.lanes.empty()) throw Abandon{"weights of more than one iterator of results"};
+    if (of_weights && !plan.lanes.empty())
+      throw NotApplicable{"weights of more than one iterator of results"};
     if (of_weights) plan.lanes = each.name;
     else rows = extent;
   }
-  if (plan.lanes.empty()) throw Abandon{"no constant weights"};
+  if (plan.lanes.empty()) throw NotApplicable{"no constant weights"};
   const bool many = has_many_registers(builder.target());
   // Two vectors share what is read of the operand, unless the second would often be empty.
   const int64_t width = builder.target().lanes(DType::I32), count = extent_or(dot, plan.lanes, 2 * width);

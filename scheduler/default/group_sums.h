@@ -19,7 +19,7 @@ struct GroupSums {
   std::string in_words() const;
 };
 
-// Throws Abandon where the kernel is no such.
+// Throws NotApplicable where the kernel is no such.
 GroupSums find_group_sums(const TraceBuilder& builder);
 TraceBuilder schedule_group_sums(TraceBuilder builder, const GroupSums& plan);
 

@@ -17,7 +17,7 @@ std::optional<Division> divide_panel(const ReductionFacts& facts, const Iterator
                                      const ReductionKnobs& knobs) {
   const auto cache = static_cast<double>(facts.target().l2_bytes);
   const bool otherwise = knobs.sum_block != 0 || knobs.outer_order != 0 || knobs.outer_block != 0 ||
-                         knobs.outside != 0 || knobs.apart == 1;
+                         knobs.outside != 0 || knobs.separate_epilogue == 1;
   if (otherwise || plan.panels.empty() || plan.panel_count < 2 * facts.reduction().builder.threads())
     return std::nullopt;
   const std::string panels = plan.strips.empty() ? plan.panels : plan.strips.front().name;  // not yet divided
@@ -56,24 +56,24 @@ Division divide_sum(const ReductionFacts& facts, const std::string& columns, int
     most = extent;
     longest = name;
   }
-  if (longest.empty()) throw Abandon{"no sum as long as two blocks"};
+  if (longest.empty()) throw NotApplicable{"no sum as long as two blocks"};
   return {longest, block, facts.reduction().fresh(longest + "b"), longest};
 }
 
 // Products of bytes that are summed up at once.
-void divide_members(const ReductionFacts& facts, IteratorPlan& plan) {
-  const auto found = facts.byte_members(plan.lane);
+void divide_byte_iterator(const ReductionFacts& facts, IteratorPlan& plan) {
+  const auto found = facts.byte_iterator(plan.lane);
   if (!found) return;
-  const int64_t members = byte_products(facts.target());
+  const int64_t products = byte_products(facts.target());
   int64_t extent = facts.extent(*found, 0);
   for (const Division& each : plan.strips) {
     if (each.name == *found) extent = each.size;  // whose inner part keeps the name
   }
-  if (extent % members != 0) return;
-  plan.members = *found;
-  if (extent == members) return;
-  plan.members = facts.reduction().fresh(*found + "m");
-  plan.strips.push_back({*found, members, facts.reduction().fresh(*found + "q"), plan.members});
+  if (extent % products != 0) return;
+  plan.bytes = *found;
+  if (extent == products) return;
+  plan.bytes = facts.reduction().fresh(*found + "m");
+  plan.strips.push_back({*found, products, facts.reduction().fresh(*found + "q"), plan.bytes});
 }
 
 // Vectors that a tile takes: all tiles have as many where the number of vectors is not known.
@@ -115,7 +115,7 @@ IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, c
     plan.panel_part = division->outer;
   }
   if (knobs.sum_block != 0) plan.strips.push_back(divide_sum(facts, choice.columns, knobs.sum_block));
-  divide_members(facts, plan);
+  divide_byte_iterator(facts, plan);
   return plan;
 }
 

@@ -8,7 +8,7 @@
 namespace tc {
 
 // What of the ways of scheduling can be chosen otherwise. As they stand here they give the default: 0
-// leaves the choice to the closed forms.
+// leaves the choice to the analytic cost model.
 struct ReductionKnobs {
   int64_t choice = 0;                // number of the choice of iterators, from 1
   int64_t vectors = 0, columns = 0;  // of the register tile
@@ -19,7 +19,7 @@ struct ReductionKnobs {
   int64_t windows = 0;               // loops over windows: 1 rolled, 2 unrolled
   int64_t outer_order = 0;           // a move of the loops around the tile
   int64_t outer_block = 0;           // so many trips of the innermost of them stay inside of all others
-  int64_t apart = 0;                 // the epilogue: 1 in the tile, 2 in loops of its own
+  int64_t separate_epilogue = 0;     // the epilogue: 1 in the tile, 2 in loops of its own
   int64_t outside = 0;               // 1: the outermost loop that sums is outside of the tile
   int64_t isolate = 0;               // 1: loops are not isolated
   int64_t words = 0;                 // a constant in words, three numbers in two: 1 never
@@ -72,7 +72,7 @@ inline constexpr KnobName<ReductionKnobs> kReductionKnobNames[] = {
     {&ReductionKnobs::windows, "loops over windows"},
     {&ReductionKnobs::outer_order, "order of outer loops"},
     {&ReductionKnobs::outer_block, "block of outer loops"},
-    {&ReductionKnobs::apart, "epilogue"},
+    {&ReductionKnobs::separate_epilogue, "epilogue"},
     {&ReductionKnobs::outside, "sums outside of the tile"},
     {&ReductionKnobs::isolate, "isolated loops"},
     {&ReductionKnobs::words, "numbers of 21 bits"},

@@ -1,5 +1,5 @@
 // The default for sums of products on a matrix unit, where the error budget allows to divide numbers into
-// shorter ones: the sizes of bands, panels and accumulators with the least cycles by closed forms.
+// shorter ones: the sizes of bands, panels and accumulators with the least cycles by the analytic cost model.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,7 +21,7 @@ constexpr int64_t kLeastRows = 7;  // of one accumulator that pay
 // Blocks of features whose sums are in vector registers at a time, as many as the registers hold of one row.
 constexpr std::array<int64_t, 7> kBlocksOfVectors = {4, 5, 6, 7, 3, 2, 1};
 
-// Finds the plan with the least cycles by closed forms.
+// Finds the plan with the least cycles by the analytic cost model.
 class MatrixScheduler {
  public:
   MatrixScheduler(TraceBuilder builder, const TermsAlgorithm& algorithm)
@@ -53,13 +53,13 @@ class MatrixScheduler {
   // All lines.
   TraceBuilder run(const MatrixKnobs& knobs) const {
     const BandPlan plan = knobs.bands > 0 ? plan_of(knobs) : best_;
-    if (plan.cycles == INFINITY) throw Abandon{"sizes that do not fit"};
+    if (plan.cycles == INFINITY) throw NotApplicable{"sizes that do not fit"};
     TraceBuilder result = problem_.builder();
     {
       Trust trust;  // the order is checked once, as a whole
       apply_plan(result, problem_.sum(), problem_.algorithm(), plan);
     }
-    if (auto found = find_violation(result.state().kernel, result.state().tree)) throw Abandon{*found};
+    if (auto found = find_violation(result.state().kernel, result.state().tree)) throw NotApplicable{*found};
     return result;
   }
 
@@ -90,9 +90,9 @@ class MatrixScheduler {
       plan.rows = rows_of(flat, plan.tiles);
       if (sizes->digits_are_rows) plan.blocks = std::min<int64_t>(2, blocks);
       else if (plan.rows < kLeastRows && !problem_.unit().vectors) continue;
-      std::vector<int64_t> at_once = {plan.blocks};
-      if (problem_.unit().vectors) at_once.assign(kBlocksOfVectors.begin(), kBlocksOfVectors.end());
-      for (int64_t each : at_once) {
+      std::vector<int64_t> block_counts = {plan.blocks};
+      if (problem_.unit().vectors) block_counts.assign(kBlocksOfVectors.begin(), kBlocksOfVectors.end());
+      for (int64_t each : block_counts) {
         plan.blocks = each;
         if (problem_.unit().vectors && !problem_.is_row()) {
           plan.tiles = parts(least, parts(least, std::max<int64_t>(1, most_tiles(each))));
@@ -102,7 +102,7 @@ class MatrixScheduler {
         if (choose_panel(plan, *sizes, parts(blocks, each), best)) best_bands = bands;
       }
     }
-    if (best.cycles == INFINITY) throw Abandon{"too few rows"};
+    if (best.cycles == INFINITY) throw NotApplicable{"too few rows"};
     return best;
   }
 
@@ -222,15 +222,15 @@ std::vector<Prepared> prepare(const TraceBuilder& start, double tolerance, bool 
   for (const int64_t number : allowed(start.target().matrix, tolerance)) {
     try {
       MatrixScheduler scheduler(start, numbered(number));
-      if (!all && scheduler.stays_in_cache()) throw Abandon{"weights that stay in the second cache"};
+      if (!all && scheduler.stays_in_cache()) throw NotApplicable{"weights that stay in the second cache"};
       const double limit = !is_stand_in(numbered(number)) ? kGain * least : least < INFINITY ? 0 : INFINITY;
       if (!all && scheduler.least_cycles() >= limit) continue;
       scheduler.find_best();
       const Prediction prediction = scheduler.prediction();
       if (prediction.pays() && prediction.cycles < limit) least = prediction.cycles;
       result.push_back({number, std::move(scheduler), prediction});
-    } catch (const Abandon& abandoned) {
-      refused += text(refused.empty() ? "" : "; ", numbered(number).name, ": ", abandoned.why);
+    } catch (const NotApplicable& refusal) {
+      refused += text(refused.empty() ? "" : "; ", numbered(number).name, ": ", refusal.why);
     }
   }
   // The forms of different formats do not err alike: what is further down in the table has to gain as much
@@ -252,7 +252,7 @@ AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& start, double t
   const auto prepared =
       std::make_shared<const std::vector<Prepared>>(prepare(start, tolerance, all, refused));
   if (prepared->empty())
-    throw Abandon{refused.empty() ? "the target has no matrix unit for the tolerance" : refused};
+    throw NotApplicable{refused.empty() ? "the target has no matrix unit for the tolerance" : refused};
   const Prepared& best = prepared->front();
   AlgorithmChoices<MatrixKnobs> result;
   result.chosen = best.scheduler.chosen();
@@ -268,13 +268,13 @@ AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& start, double t
     return static_cast<double>(INFINITY);
   };
   result.apply = [prepared](const MatrixKnobs& knobs) {
-    Abandon why{"no such algorithm"};
+    NotApplicable why{"no such algorithm"};
     for (const Prepared& each : *prepared) {
       if (knobs.algorithm > 0 && knobs.algorithm != each.number) continue;
       try {
         return each.scheduler.run(knobs);
-      } catch (const Abandon& abandoned) {
-        why = abandoned;
+      } catch (const NotApplicable& refusal) {
+        why = refusal;
       }
     }
     throw why;

@@ -6,10 +6,10 @@
 namespace tc {
 double MatrixCost::least_cycles() const {
   const double products = 0.5 * problem_.algorithm().terms * (problem_.algorithm().terms + 1);
-  const double at_once =
+  const double together =
       static_cast<double>(problem_.unit().rows * problem_.unit().columns * problem_.depth());
   return turns() * problem_.algorithm().slower * products * problem_.format().cycles * problem_.rows() *
-         problem_.features() * problem_.steps() / at_once;
+         problem_.features() * problem_.steps() / together;
 }
 
 double MatrixCost::direct_cycles() const {
@@ -56,7 +56,7 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   const double lines = static_cast<double>(sizes->lines * sizes->tiles);
   const auto chunks = static_cast<double>(sizes->images * sizes->bands);
   // Products at a time, of all terms of each operand, which are loaded.
-  const double at_once = static_cast<double>(plan.blocks * plan.tiles);
+  const double together = static_cast<double>(plan.blocks * plan.tiles);
   const double products =
       problem_.algorithm().terms * (sizes->digits_are_rows ? 1 : 0.5 * (problem_.algorithm().terms + 1));
   // Tiles take as long as they have rows.
@@ -68,7 +68,7 @@ double MatrixCost::cycles(const BandPlan& plan) const {
       element_bytes * problem_.depth() *
       static_cast<double>(plan.blocks * problem_.unit().columns + plan.tiles * sizes->rows);
   double step = std::max(
-      turns() * problem_.algorithm().slower * products * at_once * problem_.format().cycles * row_share,
+      turns() * problem_.algorithm().slower * products * together * problem_.format().cycles * row_share,
       operand_bytes / problem_.target().l2_bandwidth);
   // All terms of a group add up in the sum of the last order, one after the other.
   if (problem_.unit().vectors) {

@@ -34,7 +34,7 @@ class BandLoops {
   void order(const BandPlan& plan) {
     const auto sum = static_cast<size_t>(b_.index_of(macc_));
     const size_t band = band_position(kernel().statements.at(sum - 1));
-    if (sum + 1 == kernel().statements.size()) throw Abandon{"no epilogue"};
+    if (sum + 1 == kernel().statements.size()) throw NotApplicable{"no epilogue"};
     const Statement& start = kernel().statements.at(sum - 1);
     digits_are_rows_ = start.iterators.at(start.iterators.size() - 2).extent != Affine(plan.rows);
     const Statement& tail = kernel().statements.at(sum + 1);
@@ -99,7 +99,7 @@ class BandLoops {
     const std::vector<Statement> statements = kernel().statements;
     const size_t terms = sum - 1 - static_cast<size_t>(algorithm_.terms);
     const MatrixUnit::Format& format = *b_.target().matrix.format(algorithm_.operand);
-    const int depth = format.groups * format.members;
+    const int depth = format.groups * format.pack;
     for (size_t i = 0; i + 1 < sum; ++i) {
       Loops loops;
       const Statement& statement = statements[i];
@@ -155,7 +155,7 @@ class BandLoops {
       auto name = [&](size_t position) { return loop(statement, statement.iterators.at(position).name); };
       loops.pair = name(at);
       loops.block = name(at + 1);
-      const size_t tail = i == sum ? 4 : 2;  // rows, columns, groups, members
+      const size_t tail = i == sum ? 4 : 2;  // rows, columns, groups, packed elements
       const size_t lines = rows_of(kernel().statements[sum - 1], band + 7 + loops_over_orders(algorithm_));
       for (size_t k = 0; k < lines; ++k) loops.rows.push_back(name(at + 2 + k));
       const std::string tile = name(at + 2 + lines);
@@ -215,7 +215,7 @@ class BandLoops {
       tails_.push_back(loops);
     }
     for (const Loops& loops : tails_) {
-      if (loops.rows.size() != tails_[0].rows.size()) throw Abandon{"epilogues of other loops"};
+      if (loops.rows.size() != tails_[0].rows.size()) throw NotApplicable{"epilogues of other loops"};
     }
   }
 
@@ -270,7 +270,7 @@ size_t band_position(const Statement& start) {
   for (size_t i = 0; i < start.iterators.size(); ++i) {
     if (start.iterators[i].name.rfind("band", 0) == 0) return i;
   }
-  throw Abandon{"no bands"};
+  throw NotApplicable{"no bands"};
 }
 
 void apply_plan(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm,

@@ -44,7 +44,7 @@ void MatrixProblem::find() {
   // Of more rows several products on vectors of one row are more work than those in f32, however few bytes
   // they read.
   if (unit().vectors && unit().rows == 1 && algorithm_->terms > 1 && !is_row())
-    throw Abandon{"several products of vectors for one in f32 pay for a single row only"};
+    throw NotApplicable{"several products of vectors for one in f32 pay for a single row only"};
   find_format();
 }
 
@@ -62,7 +62,7 @@ bool MatrixProblem::is_feature(const std::string& iterator) const {
     const Scope scope = kernel().buffers[static_cast<size_t>(load.buffer)].scope;
     if (scope == Scope::Constant) return depends_on(load, iterator) && depends_on(macc().write, iterator);
   }
-  throw Abandon{"no constant operand"};
+  throw NotApplicable{"no constant operand"};
 }
 
 size_t MatrixProblem::feature_dimension() const {
@@ -70,7 +70,7 @@ size_t MatrixProblem::feature_dimension() const {
     const std::string name = macc().write.index[d].affine.as_variable();
     if (!name.empty() && is_feature(name)) return d;
   }
-  throw Abandon{"no features"};
+  throw NotApplicable{"no features"};
 }
 
 std::optional<BandSizes> MatrixProblem::try_plan(const BandPlan& plan) const {

@@ -20,7 +20,7 @@ struct BandSizes {
 class MatrixProblem {
  public:
   // The kernel with the sum's result in a private buffer with blocks of features, and rows merged that can be
-  // counted as one. Throws Abandon with the reason where the algorithm does not fit it.
+  // counted as one. Throws NotApplicable with the reason where the algorithm does not fit it.
   MatrixProblem(TraceBuilder builder, const TermsAlgorithm& algorithm);
 
   const TraceBuilder& builder() const { return b_; }
@@ -29,7 +29,7 @@ class MatrixProblem {
   const MatrixUnit& unit() const { return b_.target().matrix; }
   const TermsAlgorithm& algorithm() const { return *algorithm_; }
   const MatrixUnit::Format& format() const { return format_; }  // of the sum's depth
-  int depth() const { return format_.groups * format_.members; }
+  int depth() const { return format_.groups * format_.pack; }
   const std::string& sum() const { return macc_; }
 
   double steps() const { return steps_; }  // that are summed up

@@ -29,7 +29,7 @@ struct IteratorPlan {
   std::string group;  // counts the groups, where a tile takes all vectors of one
   // Counts the K-blocks of a panel that is too large for the second cache; mostly empty.
   std::string panel_part;
-  std::string members;  // counts the products of bytes that are summed up at once; mostly empty
+  std::string bytes;  // counts the products of bytes that are summed up at once; mostly empty
   int64_t vector_count = 1, panel_count = 1;
   size_t dimension = 0;          // of the accumulators' buffer, that counts the vectors
   std::vector<Division> strips;  // of iterators
@@ -93,8 +93,8 @@ struct LaneLayout {
   std::string lane;
 };
 
-// Lanes along the output `choice.vector`. Throws Abandon where the knobs ask for what the kernel does not
-// have, as do those below.
+// Lanes along the output `choice.vector`. Throws NotApplicable where the knobs ask for what the kernel does
+// not have, as do those below.
 IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, const LaneLayout& layout,
                             const ReductionKnobs& knobs);
 // The lines that pack the constants in panels, in the order in which tiles read them.

@@ -31,23 +31,23 @@ void find_statements(ReductionKernel& r) {
   const auto& statements = r.builder.kernel().statements;
   for (size_t i = 0; i < statements.size(); ++i) {
     if (statements[i].reduction == Reduction::None) continue;
-    if (!r.sum.empty()) throw Abandon{"more than one reduction"};
-    if (!is_relaxed(statements[i])) throw Abandon{"a reduction that reads itself"};
+    if (!r.sum.empty()) throw NotApplicable{"more than one reduction"};
+    if (!is_relaxed(statements[i])) throw NotApplicable{"a reduction that reads itself"};
     r.sum = statements[i].name;
   }
-  if (r.sum.empty()) throw Abandon{"no reduction"};
+  if (r.sum.empty()) throw NotApplicable{"no reduction"};
   for (const Iterator& iterator : r.statement().iterators) {
-    if (extent_or(r.statement(), iterator.name, 1) == 0) throw Abandon{"a reduction of nothing"};
+    if (extent_or(r.statement(), iterator.name, 1) == 0) throw NotApplicable{"a reduction of nothing"};
   }
   for (const Statement& statement : statements) {
     if (statement.name == r.sum) continue;
     const bool before = r.builder.index_of(statement.name) < r.builder.index_of(r.sum);
     if (before && (statement.write.buffer != r.statement().write.buffer || !r.init.empty())) {
-      throw Abandon{"statements before the reduction"};
+      throw NotApplicable{"statements before the reduction"};
     }
     (before ? r.init : r.tails.emplace_back()) = statement.name;
   }
-  if (r.init.empty()) throw Abandon{"a reduction without initialisation"};
+  if (r.init.empty()) throw NotApplicable{"a reduction without initialisation"};
 }
 
 // What the reduction writes becomes private.

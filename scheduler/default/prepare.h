@@ -23,8 +23,8 @@ struct ReductionKernel {
 
 // The kernel with its result in a private buffer, groups of features joined over the lanes of a block,
 // iterators divided as the epilogue counts them, and iterators over contiguous dimensions merged. Throws
-// Abandon with the reason where the kernel is no single reduction between one initialisation and elementwise
-// statements.
+// NotApplicable with the reason where the kernel is no single reduction between one initialisation and
+// elementwise statements.
 ReductionKernel prepare_reduction(const TraceBuilder& start);
 
 // The block that the dimension of the sum's buffer has, or is to have to fit the layouts around; else 0.

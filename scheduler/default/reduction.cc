@@ -22,7 +22,7 @@ PreparedReduction::PreparedReduction(const TraceBuilder& start, bool least_error
     tile.cycles *= choices_[i].preference;
     if (tile.cycles < INFINITY) by_cycles_.push_back(i);
   }
-  if (by_cycles_.empty()) throw Abandon{"no iterator to vectorise"};
+  if (by_cycles_.empty()) throw NotApplicable{"no iterator to vectorise"};
   std::stable_sort(by_cycles_.begin(), by_cycles_.end(), [&](size_t a, size_t b) {
     return choices_[a].choice.tile.cycles < choices_[b].choice.tile.cycles;
   });
@@ -56,17 +56,17 @@ PlannedReduction PreparedReduction::plan(const ReductionChoice& which, const Red
 }
 
 TraceBuilder PreparedReduction::apply(ReductionKnobs& knobs, std::vector<std::string>* refused) const {
-  if (knobs.choice > static_cast<int64_t>(choices_.size())) throw Abandon{"no such choice"};
+  if (knobs.choice > static_cast<int64_t>(choices_.size())) throw NotApplicable{"no such choice"};
   if (knobs.choice > 0) return plan(choices_[static_cast<size_t>(knobs.choice - 1)], knobs).result;
-  Abandon last;
+  NotApplicable last;
   for (const size_t i : by_cycles_) {
     try {
       TraceBuilder result = plan(choices_[i], knobs).result;
       knobs.choice = static_cast<int64_t>(i) + 1;
       return result;
-    } catch (const Abandon& abandoned) {
-      last = abandoned;
-      if (refused != nullptr) refused->push_back(in_words(choices_[i].choice) + ": " + abandoned.why);
+    } catch (const NotApplicable& refusal) {
+      last = refusal;
+      if (refused != nullptr) refused->push_back(in_words(choices_[i].choice) + ": " + refusal.why);
     }
   }
   throw last;

@@ -33,7 +33,7 @@ class PreparedReduction {
   }  // `ReductionKnobs::choice` counts from 1
   const ReductionChoice& cheapest() const { return choices_[by_cycles_.front()]; }
 
-  // The plan by this choice, whose tile the knobs may replace. Throws Abandon where a line is refused.
+  // The plan by this choice, whose tile the knobs may replace. Throws NotApplicable where a line is refused.
   PlannedReduction plan(const ReductionChoice& choice, const ReductionKnobs& knobs) const;
   // The schedule by the cheapest choice whose lines are accepted, or by the choice that the knobs name.
   // Writes into the knobs which one it is, and appends to `refused`, if there is one, what was refused

@@ -46,11 +46,11 @@ bool is_product(const Statement& statement) {
 class Bands {
  public:
   explicit Bands(const TraceBuilder& start, bool least_error) : start_(start), least_error_(least_error) {
-    if (!start.state().blocked.empty()) throw Abandon{"layouts in blocks"};
+    if (!start.state().blocked.empty()) throw NotApplicable{"layouts in blocks"};
     find_parts();
     scores_ = passed(parts_[kScores], parts_[kRows]);
     weights_ = passed(parts_[kRows], parts_[kResult]);
-    if (!kernel().parameters.empty()) throw Abandon{"sizes that are not known"};
+    if (!kernel().parameters.empty()) throw NotApplicable{"sizes that are not known"};
     find_roles();
   }
 
@@ -98,10 +98,10 @@ void Bands::find_parts() {
     if (is_product(statements[i])) products.push_back(i);
   }
   if (products.size() != 2 || products[0] != 1)
-    throw Abandon{"not two products of matrices one after the other"};
+    throw NotApplicable{"not two products of matrices one after the other"};
   size_t reduces = products[0] + 1;
   while (reduces < products[1] && statements[reduces].reduction == Reduction::None) ++reduces;
-  if (reduces == products[1]) throw Abandon{"no row program between the products"};
+  if (reduces == products[1]) throw NotApplicable{"no row program between the products"};
   const size_t begins[] = {0, reduces - 1, products[1] - 1, statements.size()};
   for (size_t part = 0; part < kParts; ++part) parts_[part] = {begins[part], begins[part + 1], ""};
   parts_[kScores].sum = statements[products[0]].name;
@@ -109,7 +109,7 @@ void Bands::find_parts() {
   for (const size_t first : {size_t{0}, reduces - 1, products[1] - 1}) {
     const bool initialises =
         at(first).reduction == Reduction::None && at(first).write.buffer == at(first + 1).write.buffer;
-    if (!initialises) throw Abandon{"a reduction whose initialisation is elsewhere"};
+    if (!initialises) throw NotApplicable{"a reduction whose initialisation is elsewhere"};
   }
 }
 
@@ -121,15 +121,15 @@ int Bands::passed(const Part& from, const Part& to) const {
     visit_accesses(at(i), [&](const Access& access, bool) {
       if (written.count(access.buffer) == 0) return;
       read.insert(access.buffer);
-      if (i >= to.end) throw Abandon{"a result that more than the next part reads"};
+      if (i >= to.end) throw NotApplicable{"a result that more than the next part reads"};
     });
   }
-  if (read.size() != 1) throw Abandon{"parts that pass on several results"};
+  if (read.size() != 1) throw NotApplicable{"parts that pass on several results"};
   const Buffer& result = buffer(*read.begin());
   const bool known = std::all_of(result.shape.begin(), result.shape.end(),
                                  [](const Affine& size) { return size.is_constant(); });
   if (result.scope != Scope::Local || result.shape.size() < 2 || !known)
-    throw Abandon{"parts that pass on no matrix"};
+    throw NotApplicable{"parts that pass on no matrix"};
   return *read.begin();
 }
 
@@ -148,7 +148,7 @@ bool Bands::learn(const Statement& statement) {
       const auto iterator = own.find(name);
       if (dimension == dimensions_.end() && iterator == own.end()) continue;
       if (dimension != dimensions_.end() && iterator != own.end()) {
-        if (dimension->second != iterator->second) throw Abandon{"rows that change their places"};
+        if (dimension->second != iterator->second) throw NotApplicable{"rows that change their places"};
         continue;
       }
       news = true;
@@ -161,7 +161,7 @@ bool Bands::learn(const Statement& statement) {
 
 void Bands::find_roles() {
   if (buffer(scores_).shape.size() != buffer(weights_).shape.size())
-    throw Abandon{"a row program that reshapes"};
+    throw NotApplicable{"a row program that reshapes"};
   for (size_t d = 0; d <= row_dimension(); ++d) {
     dimensions_[{scores_, d}] = d;
     dimensions_[{weights_, d}] = d;
@@ -175,11 +175,11 @@ void Bands::find_roles() {
       if (size_of_scores(role) == 1) continue;
       const std::string name = iterator_of(statement, role);
       if (name.empty())
-        throw Abandon{text("statement ", statement.name, " does not run along all heads and rows")};
-      if (extent_or(statement, name, 0) != size_of_scores(role)) throw Abandon{"parts of other sizes"};
+        throw NotApplicable{text("statement ", statement.name, " does not run along all heads and rows")};
+      if (extent_or(statement, name, 0) != size_of_scores(role)) throw NotApplicable{"parts of other sizes"};
     }
   }
-  if (size_of_scores(row_dimension()) < 2) throw Abandon{"one row"};
+  if (size_of_scores(row_dimension()) < 2) throw NotApplicable{"one row"};
 }
 
 // Empty where the statement has none.
@@ -239,7 +239,7 @@ const ReductionChoice& Bands::choice_of(PartKind which, const PreparedReduction&
       continue;
     if (taken == nullptr || each.choice.tile.cycles < taken->choice.tile.cycles) taken = &each;
   }
-  if (taken == nullptr) throw Abandon{"a product whose tiles have no columns along the rows"};
+  if (taken == nullptr) throw NotApplicable{"a product whose tiles have no columns along the rows"};
   return *taken;
 }
 
@@ -304,7 +304,7 @@ BandChoice Bands::choose() const {
     const double cycles = heads * each * static_cast<double>((rows + height - 1) / height);
     if (cycles < best.cycles) best = {height, cycles, text("bands of ", height, " rows")};
   }
-  if (best.rows == 0) throw Abandon{"no band of rows that fits the second cache"};
+  if (best.rows == 0) throw NotApplicable{"no band of rows that fits the second cache"};
   return best;
 }
 
@@ -356,7 +356,7 @@ void Bands::rewrite(TraceBuilder& whole, const std::string& line, std::vector<st
       for (size_t role = 0; role <= row_dimension(); ++role) {
         const std::string name = iterator_of(sum, role);
         if (name.empty() || !depends_on(load, name)) continue;
-        if (role == row_dimension()) throw Abandon{text("each band would pack ", words[1])};
+        if (role == row_dimension()) throw NotApplicable{text("each band would pack ", words[1])};
         heads.push_back(name);
       }
     }
@@ -381,7 +381,7 @@ void Bands::share_loops(TraceBuilder& whole, int64_t rows, const std::vector<std
     whole.apply("split ", row, " ", rows, " as ", band, " ", row);
     order.push_back(band);
   }
-  if (order.empty()) throw Abandon{"one band"};
+  if (order.empty()) throw NotApplicable{"one band"};
   const std::string common = order.back();
   for (const TraceBuilder::Loop& loop : whole.own_loops(anchor)) {
     if (std::find(order.begin(), order.end(), loop.name) == order.end()) order.push_back(loop.name);
@@ -398,7 +398,7 @@ void Bands::share_loops(TraceBuilder& whole, int64_t rows, const std::vector<std
     for (const std::string& name : *names) whole.apply("compute_at ", name, " at ", common);
   }
   for (const std::string& copy : copies) {
-    if (around.empty()) throw Abandon{"operands to pack, and one head"};
+    if (around.empty()) throw NotApplicable{"operands to pack, and one head"};
     whole.apply("compute_at ", copy, " at ", around);
   }
   if (rows < all && all % rows != 0) whole.apply("isolate ", common);
@@ -418,13 +418,13 @@ TraceBuilder Bands::schedule(const BandChoice& choice) const {
   for (size_t role = 0; role < row_dimension(); ++role) heads *= static_cast<double>(size_of_scores(role));
   const double rounds = std::ceil(heads / whole.threads());
   if (!copies.empty() && kLeastBusy * rounds * whole.threads() > heads)
-    throw Abandon{"too few heads for the threads"};
+    throw NotApplicable{"too few heads for the threads"};
   {
     Trust trust;  // the order is checked once, as a whole
     share_loops(whole, choice.rows, copies);
     apply_orders(whole, orders, copies);
   }
-  if (auto found = find_violation(whole.state().kernel, whole.state().tree)) throw Abandon{*found};
+  if (auto found = find_violation(whole.state().kernel, whole.state().tree)) throw NotApplicable{*found};
   whole.parallelise();
   return whole;
 }

@@ -17,8 +17,8 @@ struct BandChoice {
 
 // A kernel whose first product makes rows, which statements by row turn into the left operand of a second
 // product. For a band of rows at a time all three run one after the other, and what they pass on stays in
-// scratch memory of the size of the band. Throws Abandon with the reason where the kernel is not of this
-// kind.
+// scratch memory of the size of the band. Throws NotApplicable with the reason where the kernel is not of
+// this kind.
 BandChoice choose_bands(const TraceBuilder& start, bool least_error);
 // All lines of that choice. Each product is scheduled as if a band of it were a kernel of its own.
 TraceBuilder schedule_bands(const TraceBuilder& start, const BandChoice& choice, bool least_error);

@@ -102,7 +102,7 @@ std::string choose_lane(const TraceBuilder& b, const Statement& statement,
     }
   }
   if (knobs.lane != 0) {
-    if (second.empty()) throw Abandon{"no second iterator for the lanes"};
+    if (second.empty()) throw NotApplicable{"no second iterator for the lanes"};
     best = second_best;
     lane = second;
   }
@@ -354,7 +354,7 @@ size_t fuse_rows(TraceBuilder& b, const std::vector<std::string>& names, size_t 
 }
 
 // A core that runs in order waits for each line of a row that the first cache does not hold.
-void touch_next_rows(TraceBuilder& b, const std::string& loop) {
+void prefetch_next_rows(TraceBuilder& b, const std::string& loop) {
   if (b.target().out_of_order() || !b.target().prefetch_by_loads) return;
   const std::vector<Buffer> buffers = b.kernel().buffers;
   for (const Buffer& buffer : buffers) {
@@ -371,7 +371,7 @@ void touch_next_rows(TraceBuilder& b, const std::string& loop) {
 void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
   std::vector<std::string> names;
   for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
-  if (names.size() < 2) throw Abandon{"one statement"};
+  if (names.size() < 2) throw NotApplicable{"one statement"};
   size_t least = SIZE_MAX, most = 0;
   for (const std::string& name : names) {
     least = std::min(least, b.statement(name).iterators.size());
@@ -405,11 +405,11 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
                                    [](const TraceBuilder::Loop& loop) { return loop.extent.has_value(); });
     if (known && local_bytes(b.kernel()) <= kManyScratchBytes) depth = 0;
   }
-  if (depth == 0 || (interleave && depth < wanted)) throw Abandon{"no common rows"};
+  if (depth == 0 || (interleave && depth < wanted)) throw NotApplicable{"no common rows"};
   schedule_all(b, names, knobs);
   const std::string rows_loop = b.all_loops(names[0]).at(depth - 1).name;
   if (interleave && knobs.isolate == 0) b.apply("isolate ", rows_loop);
-  touch_next_rows(b, rows_loop);
+  prefetch_next_rows(b, rows_loop);
   b.parallelise(knobs.parallel);
 }
 

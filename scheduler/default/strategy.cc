@@ -33,16 +33,16 @@ template <ReductionClass which>
 Candidate examine_tile(const StrategyInput& input) {
   const PreparedReduction& reduction = input.reduction();
   if (reduction.cheapest().choice.over_reduction)
-    throw Abandon{"lanes along the reduction are predicted to be cheaper"};
+    throw NotApplicable{"lanes along the reduction are predicted to be cheaper"};
   const ReductionClass found = reduction.facts().reduction_class();
-  if (found != which) throw Abandon{text("the kernel is of another class: ", name_of(found))};
+  if (found != which) throw NotApplicable{text("the kernel is of another class: ", name_of(found))};
   return candidate_of(reduction);
 }
 
 Candidate examine_partial_sums(const StrategyInput& input) {
   const PreparedReduction& reduction = input.reduction();
   if (!reduction.cheapest().choice.over_reduction)
-    throw Abandon{"lanes along an output are predicted to be cheaper"};
+    throw NotApplicable{"lanes along an output are predicted to be cheaper"};
   return candidate_of(reduction);
 }
 
@@ -105,10 +105,10 @@ std::string count_of_statements(const StrategyInput& input) {
 
 Candidate examine_rows(const StrategyInput& input) {
   const std::vector<Statement>& statements = input.kernel().statements;
-  if (statements.size() < 2) throw Abandon{"one statement"};
+  if (statements.size() < 2) throw NotApplicable{"one statement"};
   // What hides the latency of its steps is many of them at a time, as lanes.
   if (std::any_of(statements.begin(), statements.end(), continues_itself))
-    throw Abandon{"a statement goes on from its own results"};
+    throw NotApplicable{"a statement goes on from its own results"};
   return {{cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in common loops"};
 }
 
@@ -250,12 +250,12 @@ StrategyInput::StrategyInput(const ScheduleState& start, int threads, double tol
 template <class Value>
 template <class Make>
 const Value& StrategyInput::Once<Value>::get(const Make& make) {
-  if (abandoned) throw Abandon{*abandoned};
+  if (refusal) throw NotApplicable{*refusal};
   if (value) return *value;
   try {
     value.emplace(make());
-  } catch (const Abandon& abandon) {
-    abandoned = abandon.why;
+  } catch (const NotApplicable& thrown) {
+    refusal = thrown.why;
     throw;
   }
   return *value;
@@ -267,14 +267,14 @@ const PreparedReduction& StrategyInput::reduction() const {
 
 const AlgorithmChoices<WinogradKnobs>& StrategyInput::winograd() const {
   return winograd_.get([&] {
-    if (tolerance_ <= 0) throw Abandon{"a tolerance of 0 allows no other algorithm"};
+    if (tolerance_ <= 0) throw NotApplicable{"a tolerance of 0 allows no other algorithm"};
     return winograd_choices(builder(), tolerance_);
   });
 }
 
 const AlgorithmChoices<MatrixKnobs>& StrategyInput::matrix() const {
   return matrix_.get([&] {
-    if (tolerance_ <= 0) throw Abandon{"a tolerance of 0 allows no other algorithm"};
+    if (tolerance_ <= 0) throw NotApplicable{"a tolerance of 0 allows no other algorithm"};
     return matrix_choices(builder(), tolerance_, all_);
   });
 }
@@ -286,7 +286,7 @@ const BandChoice& StrategyInput::bands() const {
 TraceBuilder apply_strategy(const Strategy& which, const StrategyInput& input, StrategyKnobs& knobs,
                             std::vector<std::string>* refused) {
   TraceBuilder result = which.apply(input, knobs, refused);
-  if (auto illegal = check_state(result.state())) throw Abandon{*illegal};
+  if (auto illegal = check_state(result.state())) throw NotApplicable{*illegal};
   return result;
 }
 
@@ -306,8 +306,8 @@ std::vector<size_t> examine_kind(const StrategyInput& input, StrategyKind kind, 
       report.plan = candidate.plan;
       if (prediction.pays()) found.emplace_back(prediction.compared(), i);
       else report.rejected = no_gain(prediction);
-    } catch (const Abandon& abandoned) {
-      report.rejected = abandoned.why;
+    } catch (const NotApplicable& refusal) {
+      report.rejected = refusal.why;
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -346,8 +346,8 @@ Decision decide(const StrategyInput& input) {
           report.plan = in_words(with_tile(reduction.facts(), choice));
         }
         for (const std::string& each : refused) report.plan += "; refused before: " + each;
-      } catch (const Abandon& abandoned) {
-        report.rejected = abandoned.why;
+      } catch (const NotApplicable& refusal) {
+        report.rejected = refusal.why;
       }
     }
   }

@@ -25,7 +25,7 @@ class StrategyInput {
   double tolerance() const { return tolerance_; }
   bool all() const { return all_; }
 
-  // These throw Abandon with the reason where the kernel is not of that kind.
+  // These throw NotApplicable with the reason where the kernel is not of that kind.
   const PreparedReduction& reduction() const;
   const AlgorithmChoices<WinogradKnobs>& winograd() const;
   const AlgorithmChoices<MatrixKnobs>& matrix() const;
@@ -36,7 +36,7 @@ class StrategyInput {
   template <class Value>
   struct Once {
     std::optional<Value> value;
-    std::optional<std::string> abandoned;
+    std::optional<std::string> refusal;
 
     template <class Make>
     const Value& get(const Make& make);
@@ -74,18 +74,18 @@ struct Strategy {
   const char* doc;  // what it is for and what it does, in a line
   KnobGroup group;
   std::vector<std::string> choices;  // the names of its knobs, as the tuner's space has them
-  // Throws Abandon with the reason where the strategy does not apply.
+  // Throws NotApplicable with the reason where the strategy does not apply.
   Candidate (*examine)(const StrategyInput& input);
-  // All lines, where it applies. Knobs that are 0 are chosen by the closed forms; of a reduction, the knobs
-  // have the number of the choice of iterators afterwards, and `refused` gets those that came before and why
-  // they were refused.
+  // All lines, where it applies. Knobs that are 0 are chosen by the analytic cost model; of a reduction, the
+  // knobs have the number of the choice of iterators afterwards, and `refused` gets those that came before
+  // and why they were refused.
   TraceBuilder (*apply)(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>* refused);
 };
 // Numbers of strategies, everywhere, are their places in this table, from 1.
 const std::vector<Strategy>& strategies();
 const Strategy& strategy(int64_t number);
 
-// apply(), and the check of the result; throws Abandon where it is not legal.
+// apply(), and the check of the result; throws NotApplicable where it is not legal.
 TraceBuilder apply_strategy(const Strategy& which, const StrategyInput& input, StrategyKnobs& knobs,
                             std::vector<std::string>* refused = nullptr);
 

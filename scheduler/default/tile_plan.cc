@@ -21,7 +21,7 @@ constexpr double kMostOfStream = 256;
 // sums up 128 or 144 terms apart (python -m tests.bench.rounding); without blocks it was twice that.
 constexpr int64_t kSumBlock = 192;
 // Terms of one channel of a large window, as first layers have it: too few terms for blocks of 192, but every
-// later layer has their error. ONNX Runtime sums up the channels of an image apart, too.
+// later layer has their error. ONNX Runtime sums up the channels of an image separate, too.
 constexpr int64_t kWindowBlock = 48;
 
 // Decides the fields of a plan one after the other; later ones follow from earlier ones.
@@ -54,13 +54,13 @@ class TilePlanner {
   // for what each panel reads again from beyond the second cache: so many rows stay inside as it holds.
   int64_t outer_block() const;
   // Whether each column goes through its window before the next one does: elements of the window are then
-  // loaded in turn and leave their registers soon. A processor that reorders instructions does so itself.
+  // loaded in turn and leave their registers soon. An out-of-order processor does so itself.
   bool streams_window() const;
   // Whether the plan counts registers of vectors.
   bool counts() const { return counts_registers(facts_.target()) && facts_.target().vector_bits > 0; }
   void place_epilogue(int64_t copies);
   void unroll(int64_t copies);
-  bool is_block_in_one_stretch(const std::vector<std::string>& sums, double copies) const;
+  bool is_block_in_one_basic_block(const std::vector<std::string>& sums, double copies) const;
   // How the loop of an iterator is unrolled, as far as that is decided; null where it is not.
   const LoopPlan::Unrolling* unrolling_of(const std::string& iterator) const;
   void decide_copies(const std::vector<std::string>& sums, int64_t copies);
@@ -92,12 +92,12 @@ class TilePlanner {
 };
 
 // In order each trip of a rolled window waits for its loads (LLVM would keep all of an unrolled one's): the
-// few channels inside of it make trips longer. So they do where the members of a channel block are summed up
+// few channels inside of it make trips longer. So they do where the bytes of a channel block are summed up
 // at once, whose trips are short.
 void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
                        std::vector<std::string>& order) {
   constexpr int64_t kFewChannels = 8;
-  if ((!counts_registers(facts.target()) && iterators.members.empty()) || facts.target().vector_bits == 0 ||
+  if ((!counts_registers(facts.target()) && iterators.bytes.empty()) || facts.target().vector_bits == 0 ||
       order.size() < 2)
     return;
   if (!facts.is_window(order.back(), columns) ||
@@ -116,7 +116,7 @@ void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterator
 std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators,
                                        const std::string& columns, const ReductionKnobs& knobs) {
   std::vector<std::string> order = facts.reduction_order(iterators.lane, columns);
-  order.erase(std::remove(order.begin(), order.end(), iterators.members), order.end());
+  order.erase(std::remove(order.begin(), order.end(), iterators.bytes), order.end());
   put_channels_last(facts, iterators, columns, order);
   std::vector<std::string> sums = moved(order, knobs.sum_order);
   if (!iterators.panel_part.empty()) {
@@ -247,7 +247,7 @@ int64_t TilePlanner::split_rows() {
   for (const std::string& name : outer_) {
     if (name != iterators_.panels && trips(name) > 1) row = name;
   }
-  if (row.empty()) throw Abandon{"no rows"};
+  if (row.empty()) throw NotApplicable{"no rows"};
   plan_.splits.push_back({loop(row), rows_, loop(row) + "_o", loop(row) + "_i"});
   return rows_;
 }
@@ -271,7 +271,7 @@ void TilePlanner::order_loops() {
   outside_ = !parts_ && knobs_.outside != 0 && sums_.size() > 1 && !innermost_.empty();
   const int64_t block = outer_block();
   if (block > 0) {
-    if (order.size() < (outside_ ? 1 : 2)) throw Abandon{"one loop around the tile"};
+    if (order.size() < (outside_ ? 1 : 2)) throw NotApplicable{"one loop around the tile"};
     // So many trips of the innermost loop come before the next of the others.
     plan_.splits.push_back({innermost_, block, innermost_ + "_b", innermost_});
     order.insert(outside_ ? order.end() - 1 : order.begin(), innermost_ + "_b");
@@ -282,7 +282,7 @@ void TilePlanner::order_loops() {
     if (std::find(order.begin(), order.end(), loop(name)) == order.end()) order.push_back(loop(name));
   }
   if (!iterators_.vectors.empty()) inside_.push_back(loop(iterators_.vectors));
-  if (!iterators_.members.empty()) inside_.push_back(loop(iterators_.members));
+  if (!iterators_.bytes.empty()) inside_.push_back(loop(iterators_.bytes));
   order.insert(order.end(), inside_.begin(), inside_.end());
   if (streams_window()) {
     const std::string window = loop(sums_.back());
@@ -319,13 +319,13 @@ bool TilePlanner::streams_window() const {
 
 void TilePlanner::place_epilogue(int64_t copies) {
   const bool bytes =
-      !iterators_.members.empty() || (counts() && facts_.buffer(facts_.sum().write).dtype == DType::I32);
+      !iterators_.bytes.empty() || (counts() && facts_.buffer(facts_.sum().write).dtype == DType::I32);
   const double heavy = bytes ? kHeavyOfBytes : kHeavyEpilogue;
-  bool apart = !around_.empty() && epilogue_weight(facts_) * static_cast<double>(copies) > heavy;
-  if (knobs_.apart != 0) apart = knobs_.apart == 2 && !around_.empty();
+  bool separate = !around_.empty() && epilogue_weight(facts_) * static_cast<double>(copies) > heavy;
+  if (knobs_.separate_epilogue != 0) separate = knobs_.separate_epilogue == 2 && !around_.empty();
   // Where the loop over panels is the innermost one, the initialisation and the epilogue are in it as well:
   // it cannot be divided for the sums alone.
-  apart = apart && !(panels_inside() && around_ == loop(iterators_.panels));
+  separate = separate && !(panels_inside() && around_ == loop(iterators_.panels));
   plan_.tile = plan_.init_at = plan_.tails_at = around_;
   if (outside_) {
     plan_.epilogue = Epilogue::BehindSums;
@@ -333,7 +333,7 @@ void TilePlanner::place_epilogue(int64_t copies) {
   } else if (parts_) {
     plan_.epilogue = Epilogue::BehindSums;
     plan_.init_at = plan_.tails_at = loop(iterators_.panels);
-  } else if (apart) {
+  } else if (separate) {
     plan_.epilogue = Epilogue::BehindTile;
     plan_.held = Division{around_, 1, around_, around_ + "_t"};
     plan_.tile = plan_.init_at = around_ + "_t";
@@ -379,9 +379,9 @@ static int64_t steps_of_doubled(int64_t extent) {
 }
 
 // Whether the steps of a block of channels are unrolled as a whole: there is no window, and the code stays
-// small. Not for sums of at most four blocks whose results are larger than the second cache: with touches of
-// the lines that are stored, sums would be spilled.
-bool TilePlanner::is_block_in_one_stretch(const std::vector<std::string>& sums, double copies) const {
+// small. Not for sums of at most four blocks whose results are larger than the second cache: with prefetching
+// loads of the lines that are stored, sums would be spilled.
+bool TilePlanner::is_block_in_one_basic_block(const std::vector<std::string>& sums, double copies) const {
   constexpr double kFewBlocks = 4;
   const auto block = static_cast<double>(facts_.target().block);
   if (!counts() || columns_.empty() || has_doubled_lanes(facts_, choice_.lanes) ||
@@ -396,7 +396,8 @@ bool TilePlanner::is_block_in_one_stretch(const std::vector<std::string>& sums, 
          facts_.bytes_of(facts_.sum().write) <= static_cast<double>(facts_.target().l2_bytes);
 }
 
-// Loops whose trips only copies know apart, as a whole; the innermost loop that is no window in a few copies.
+// Loops whose trips only copies know separate, as a whole; the innermost loop that is no window in a few
+// copies.
 void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies) {
   for (const std::string& name : sums) {
     const auto extent = static_cast<double>(facts_.extent(name, 0));
@@ -414,7 +415,7 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   if (!columns_.empty() && has_doubled_lanes(facts_, choice_.lanes))
     few = steps_of_doubled(facts_.extent(last, 0));
   while (counts() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
-  if (is_block_in_one_stretch(sums, copies)) few = facts_.target().block;
+  if (is_block_in_one_basic_block(sums, copies)) few = facts_.target().block;
   const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : few;
   if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
   if (extent == 0 || extent >= wanted) {
@@ -536,7 +537,7 @@ void TilePlanner::prefetch_panels() {
   }
 }
 
-// Where columns are about a line apart, a tile's begin in many places (each row of a window, each block of
+// Where columns are about a line separate, a tile's begin in many places (each row of a window, each block of
 // channels) whose next lines the machine itself asks for too late: maps of 128 columns and more ran at 75 %
 // of the peak.
 void TilePlanner::prefetch_input() {
@@ -574,7 +575,7 @@ std::vector<std::string> constant_packings(const ReductionFacts& facts, const It
     }
     if (between && !choice.columns.empty()) line += " " + iterators.vectors;
     line += " " + iterators.lane;
-    if (!iterators.members.empty()) line += " " + iterators.members;
+    if (!iterators.bytes.empty()) line += " " + iterators.bytes;
     lines.push_back(line);
   }
   return lines;

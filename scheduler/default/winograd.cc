@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMostTiles = 64;  // of a block
 
-// What the closed forms need to know of the convolution.
+// What the analytic cost model needs to know of the convolution.
 struct WinogradShape {
   int64_t batch = 1, features = 1, channels = 1;  // in blocks of lanes, but channels
   int64_t rows = 1, columns = 1;
@@ -42,9 +42,9 @@ class WinogradScheduler {
   // The best blocks and all that are allowed; to be asked once.
   AlgorithmChoices<WinogradKnobs> choices() {
     find();
-    if (algebras().empty()) throw Abandon{"no algorithm of so many taps within the tolerance"};
+    if (algebras().empty()) throw NotApplicable{"no algorithm of so many taps within the tolerance"};
     best_ = choose();
-    if (best_.algebra == nullptr) throw Abandon{"no blocks of tiles that fit the caches"};
+    if (best_.algebra == nullptr) throw NotApplicable{"no blocks of tiles that fit the caches"};
     AlgorithmChoices<WinogradKnobs> result;
     result.chosen = {best_.algebra->outputs, best_.rows, best_.columns, best_.tile.vectors,
                      best_.tile.columns};
@@ -61,13 +61,13 @@ class WinogradScheduler {
   // All lines; after choices().
   TraceBuilder run(const WinogradKnobs& knobs) {
     const Blocking plan = knobs.outputs > 0 ? blocking_of(knobs) : best_;
-    if (plan.algebra == nullptr) throw Abandon{"no blocks of tiles of these sizes"};
+    if (plan.algebra == nullptr) throw NotApplicable{"no blocks of tiles of these sizes"};
     {
       Trust trust;  // the order is checked once, as a whole
       rewrite(plan);
       order();
     }
-    if (auto found = find_violation(b_.state().kernel, b_.state().tree)) throw Abandon{*found};
+    if (auto found = find_violation(b_.state().kernel, b_.state().tree)) throw NotApplicable{*found};
     return b_;
   }
 
@@ -116,7 +116,7 @@ class WinogradScheduler {
     const auto& rows = winograd_rows();
     const auto row =
         std::find_if(rows.begin(), rows.end(), [&](const Winograd& each) { return each.taps == taps_; });
-    if (row == rows.end()) throw Abandon{"no transform for a filter of this size is known"};
+    if (row == rows.end()) throw NotApplicable{"no transform for a filter of this size is known"};
     TraceBuilder trial = b_;
     trial.apply("algorithm ", macc_, " winograd ", row->outputs, " ", taps_, " 1 1");
     const Access& write = macc().write;
@@ -352,13 +352,13 @@ class WinogradScheduler {
 
   // The loops of a statement that reads the result: named by what they are in the subscripts.
   Loops tail_loops(const Statement& tail, const Statement& last, const std::string& result) const {
-    if (tail.iterators.size() != last.iterators.size()) throw Abandon{"an epilogue of other loops"};
+    if (tail.iterators.size() != last.iterators.size()) throw NotApplicable{"an epilogue of other loops"};
     for (const Access& load : loads_of(tail)) {
       if (kernel().buffers[static_cast<size_t>(load.buffer)].name != result) continue;
       std::map<std::string, std::string> names;  // of the last statement's iterators in the tail
       for (size_t d = 0; d < load.index.size(); ++d) {
         const auto &own = load.index[d].affine.terms(), &other = last.write.index[d].affine.terms();
-        if (own.size() != other.size()) throw Abandon{"an epilogue of other subscripts"};
+        if (own.size() != other.size()) throw NotApplicable{"an epilogue of other subscripts"};
         // Terms are sorted by name: those of rows and columns have the same names in both.
         for (size_t i = 0; i < own.size(); ++i) names[other[i].first] = tail.name + "_" + own[i].first;
       }
@@ -372,7 +372,7 @@ class WinogradScheduler {
       return {tail.name,   loops.at(0), loops.at(1), loops.at(2), loops.at(3), "",
               loops.at(4), loops.at(5), loops.at(6), loops.at(7), loops.at(8)};
     }
-    throw Abandon{"an epilogue that does not read the result"};
+    throw NotApplicable{"an epilogue that does not read the result"};
   }
 
   template <class Member>

@@ -11,7 +11,7 @@ namespace tc {
 LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice);
 // Divides the iterators.
 void write(ReductionKernel& reduction, const IteratorPlan& plan);
-// Everything else: vectors of `lanes`. Throws Abandon with the reason where a line is refused.
+// Everything else: vectors of `lanes`. Throws NotApplicable with the reason where a line is refused.
 void write(ReductionKernel& reduction, const LoopPlan& plan, int64_t lanes);
 
 }  // namespace tc

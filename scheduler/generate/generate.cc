@@ -31,7 +31,7 @@ LoopNodePtr fill_leaves(const Kernel& kernel, const std::vector<Region>& regions
     around.push_back(once);
   }
   result->name.clear();
-  for (const Region::Member& member : region.members) {
+  for (const Region::Member& member : region.statements) {
     const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
     result->name += (result->name.empty() ? "" : "_") + statement.name;
   }

@@ -21,7 +21,7 @@ struct Region {
     int statement = -1;
     std::vector<const TreeNode*> loops;  // inside the region, outermost first
   };
-  std::vector<Member> members;  // in order
+  std::vector<Member> statements;  // in order
 };
 std::vector<Region> regions_of(const TreeNode& tree);
 

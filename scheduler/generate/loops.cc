@@ -88,7 +88,7 @@ class RegionTree : public IslTree {
     const KernelModel& model = model_of(kernel);
     for (size_t r = 0; r < regions.size(); ++r) {
       isl::set runs;
-      for (const Region::Member& member : regions[r].members) {
+      for (const Region::Member& member : regions[r].statements) {
         isl::set one = runs_of(model, kernel->kernel, regions[r], member.statement);
         runs = runs.is_null() ? one : runs.unite(one);
       }
@@ -131,7 +131,7 @@ class RegionTree : public IslTree {
     isl::union_set result = isl::union_set::empty(isl::ctx(isl_context()));
     const std::vector<int> below = statements_below(child);
     for (size_t r = 0; r < regions_.size(); ++r) {
-      const int first = regions_[r].members[0].statement;
+      const int first = regions_[r].statements[0].statement;
       if (std::find(below.begin(), below.end(), first) == below.end()) continue;
       result = result.unite(isl::union_set(owned(isl_set_universe(isl_set_get_space(runs_[r].get())))));
     }
@@ -151,7 +151,7 @@ class RegionTree : public IslTree {
     for (const TreeNode* loop : region.outer) {
       TreeNode one;
       one.kind = TreeNode::Kind::Loop;
-      one.members[statement] = loop->members.at(statement);
+      one.iterator_parts[statement] = loop->iterator_parts.at(statement);
       isl::multi_union_pw_aff value = loop_function(model, kernel, one);
       isl_union_map* function = isl_union_map_from_multi_union_pw_aff(value.release());
       isl::map next = owned(isl_map_from_union_map(function));

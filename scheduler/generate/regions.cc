@@ -19,7 +19,7 @@ bool is_copies(const TreeNode& node) {
 
 void collect_members(const TreeNode& node, std::vector<const TreeNode*>& loops, Region& region) {
   if (node.kind == TreeNode::Kind::Leaf) {
-    region.members.push_back({node.statement, loops});
+    region.statements.push_back({node.statement, loops});
     return;
   }
   if (node.kind == TreeNode::Kind::Loop) loops.push_back(&node);
@@ -86,7 +86,7 @@ std::map<std::string, Affine> iterator_values(const Statement& statement, int in
                                               std::vector<Affine>& conditions) {
   std::map<std::string, std::vector<PartValue>> parts;
   for (size_t i = 0; i < loops.size(); ++i) {
-    const LoopPart& part = loops[i]->members.at(index);
+    const LoopPart& part = loops[i]->iterator_parts.at(index);
     parts[part.iterator].push_back({part, values[i]});
   }
   std::map<std::string, Affine> result;
@@ -128,19 +128,19 @@ void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
   const TreeNode& loop = *region.outer[depth];
   const LoopMark* wanted = loop.find_mark(marks::kPrefetch);
   if (wanted == nullptr) return;
-  for (const Region::Member& member : region.members) {
+  for (const Region::Member& member : region.statements) {
     const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
     for (const Access& access : loads_of(statement)) {
       const Buffer& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
       if (std::count(wanted->buffers.begin(), wanted->buffers.end(), buffer.name) == 0) continue;
-      const LoopPart& part = loop.members.at(member.statement);
+      const LoopPart& part = loop.iterator_parts.at(member.statement);
       const auto stride = element_stride(kernel, access, part.iterator);
       if (!stride || *stride == 0) continue;
       Prefetch prefetch{member.statement, access.buffer, *stride * part.multiplier(), 1, {}};
       // Loops inside that do not move along the buffer read the same part again and again. Some of
       // them are enough to share it; the others do it again.
       for (size_t inner = region.outer.size(); inner-- > depth + 1;) {
-        const LoopPart& other = region.outer[inner]->members.at(member.statement);
+        const LoopPart& other = region.outer[inner]->iterator_parts.at(member.statement);
         if (depends_on(access, other.iterator)) continue;
         const auto extent = other.extent(iterator_extent(statement, other.iterator));
         if (!extent || (prefetch.shares > 1 && prefetch.shares * *extent > kMostShares)) break;
@@ -163,14 +163,14 @@ void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
 void fill_leaf(const Kernel& kernel, const Region& region, const std::vector<Affine>& outer_values,
                LoopNode& leaf) {
   leaf.kind = LoopNode::Kind::Leaf;
-  for (const Region::Member& member : region.members) {
+  for (const Region::Member& member : region.statements) {
     const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
     TileStatement tile;
     tile.statement = member.statement;
     std::vector<const TreeNode*> loops = region.outer;
     std::vector<Affine> values = outer_values;
     for (const TreeNode* node : member.loops) {
-      const LoopPart& part = node->members.at(member.statement);
+      const LoopPart& part = node->iterator_parts.at(member.statement);
       const Affine& iterator = iterator_extent(statement, part.iterator);
       TileLoop loop;
       loop.name = node->name;
@@ -225,7 +225,7 @@ class ScopeDecider {
   ScopeDecider(Kernel& kernel, const std::vector<Region>& regions)
       : kernel_(kernel), regions_(regions), uses_(kernel.buffers.size()), dynamic_(kernel.buffers.size()) {
     for (size_t r = 0; r < regions.size(); ++r) {
-      for (const Region::Member& member : regions[r].members) collect(r, member);
+      for (const Region::Member& member : regions[r].statements) collect(r, member);
     }
   }
 
@@ -260,7 +260,7 @@ class ScopeDecider {
     std::map<std::string, Interval> ranges;
     for (const TreeNode* loop : loops) {
       values.push_back(Affine::variable(loop->name));
-      const LoopPart& part = loop->members.at(member.statement);
+      const LoopPart& part = loop->iterator_parts.at(member.statement);
       const auto extent = part.extent(iterator_extent(statement, part.iterator));
       if (extent) ranges[loop->name] = {0, *extent - 1};
     }

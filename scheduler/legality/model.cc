@@ -251,7 +251,7 @@ const KernelModel& model_of(const KernelPtr& kernel) {
 isl::multi_union_pw_aff loop_function(const KernelModel& model, const Kernel& kernel, const TreeNode& loop) {
   isl_ctx* ctx = isl_context();
   isl::union_pw_aff all;
-  for (const auto& [statement, part] : loop.members) {
+  for (const auto& [statement, part] : loop.iterator_parts) {
     const Statement& what = kernel.statements[static_cast<size_t>(statement)];
     unsigned position = 0;
     while (what.iterators[position].name != part.iterator) ++position;

@@ -168,7 +168,7 @@ void BandedProduct::find_channels() {
   channel_blocks_ = channel_outer_.empty() ? 1 : extent(channel_outer_);
   channels_ = channel_blocks_ * extent(channel_);
   format_ = *unit_.format(format_.operand, channels_);
-  depth_ = int64_t{format_.groups} * format_.members;
+  depth_ = int64_t{format_.groups} * format_.pack;
   if (channel_block_ > 0 && (depth_ % channel_block_ != 0 || extent(channel_) != channel_block_)) {
     refuse("blocks of ", channel_block_, " channels do not fill a depth of ", depth_);
   }
@@ -267,7 +267,7 @@ void BandedProduct::find_positions() {
     Dimension& image = dimensions_[rows[i].second];
     if (image.rows.size() != 1 || !image.taps.empty())
       refuse("rows are counted by more than three iterators");
-    image.apart = true;
+    image.own_dimension = true;
     images_.push_back(rows[i].first);
   }
   if (rows_are_symbolic()) {
@@ -288,12 +288,12 @@ void BandedProduct::find_positions() {
     for (const std::vector<std::string>* names : {&at.rows, &at.taps}) {
       for (const std::string& name : *names) {
         const int64_t step = index.coefficient(name) / at.step;
-        const int64_t count = name == banded_ ? band_ : at.apart ? 1 : extent(name);
+        const int64_t count = name == banded_ ? band_ : at.own_dimension ? 1 : extent(name);
         strides_[name] = step * pitch;
         at.size += step * (count - 1);
       }
     }
-    if (!at.apart) pitch *= at.size;
+    if (!at.own_dimension) pitch *= at.size;
   }
   positions_ = pitch;
   // Rows may run on from one line of the map to the next, where fewer accumulators do.
@@ -324,7 +324,7 @@ void BandedProduct::size_blocks() {
   panel_ = std::min(panel_, parts(blocks, blocks_));
   panels_ = parts(blocks, blocks_ * panel_);
   rows_ = std::min(rows_, flat_rows_);
-  at_once_ = tiles_;
+  accumulator_tiles_ = tiles_;
   tiles_ *= parts(parts(flat_rows_, rows_), tiles_);
   int64_t reach = strides_[column_] * (tiles_ * rows_ - 1) + 1;
   if (lines_apart_) reach += strides_[banded_] * (band_ - 1);

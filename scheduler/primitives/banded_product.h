@@ -39,11 +39,11 @@ class BandedProduct : protected ProductRewrite {
   struct Dimension {
     size_t dim = 0;
     std::vector<std::string> rows, taps;
-    int64_t step = 1;    // input elements from one position to the next
-    int64_t size = 1;    // positions that a band reads
-    int64_t pitch = 1;   // positions from one to the next along the dimension
-    std::string name;    // iterator of the statements that read the input
-    bool apart = false;  // of images: a dimension of its own
+    int64_t step = 1;            // input elements from one position to the next
+    int64_t size = 1;            // positions that a band reads
+    int64_t pitch = 1;           // positions from one to the next along the dimension
+    std::string name;            // iterator of the statements that read the input
+    bool own_dimension = false;  // of images: a dimension of its own
   };
   struct Names {
     std::string band, panel, pair, block, tile, depth, row, group, member, part, other, order, half, lane,
@@ -53,7 +53,7 @@ class BandedProduct : protected ProductRewrite {
   const MatrixUnit& unit_;
   MatrixUnit::Format format_;                     // before analyse(): the deepest
   int64_t band_, panel_, blocks_, tiles_, rows_;  // as BandSizes, but tiles_: all of a band
-  int64_t at_once_ = 1;                           // tiles
+  int64_t accumulator_tiles_ = 1;                 // tiles
   int64_t bands_ = 1, panels_ = 1, depths_ = 1, depth_ = 1;
   std::string lane_, block_;  // of features
   std::string channel_, channel_outer_;

@@ -93,12 +93,12 @@ std::optional<Span> span_of(const std::vector<LoopPart::Step>& first,
 // of its loops, outermost first.
 std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<const TreeNode*>& path,
                                       int leader, int mover, std::vector<TreeNode> loops,
-                                      std::vector<LoopPart>& members) {
+                                      std::vector<LoopPart>& iterator_parts) {
   const Statement& target = kernel.statements[static_cast<size_t>(leader)];
   const Statement& statement = kernel.statements[static_cast<size_t>(mover)];
   const auto match = matching_parts(target, statement);
   for (const TreeNode* outer : path) {
-    const LoopPart& part = outer->members.at(leader);
+    const LoopPart& part = outer->iterator_parts.at(leader);
     auto found = match.find(part.iterator);
     if (found == match.end()) {
       refuse("statement ", statement.name, " has no iterator that corresponds to ", part.iterator, " of ",
@@ -108,7 +108,7 @@ std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<co
     const auto wanted = span_of(found->second.steps, part.steps);
     bool taken = false;
     for (size_t i = 0; i < loops.size() && !taken; ++i) {
-      LoopPart& own = loops[i].members.at(mover);
+      LoopPart& own = loops[i].iterator_parts.at(mover);
       const auto span = span_of(own.steps);
       if (own.iterator != iterator || !span || !wanted) continue;
       LoopPart member = own;
@@ -127,7 +127,7 @@ std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<co
       } else {
         continue;
       }
-      members.push_back(member);
+      iterator_parts.push_back(member);
       taken = true;
     }
     if (!taken) {
@@ -210,17 +210,17 @@ class Move {
   // count. Those with many iterators come first; one that shares no buffer with the statement cannot.
   void share_path() {
     std::vector<int> leaders;
-    for (const auto& [candidate, part] : path_.back()->members) leaders.push_back(candidate);
+    for (const auto& [candidate, part] : path_.back()->iterator_parts) leaders.push_back(candidate);
     auto size = [&](int s) { return kernel_.statements[static_cast<size_t>(s)].iterators.size(); };
     std::stable_sort(leaders.begin(), leaders.end(), [&](int a, int b) { return size(a) > size(b); });
-    std::vector<LoopPart> members;
+    std::vector<LoopPart> iterator_parts;
     const std::vector<const TreeNode*> outer(path_.begin(), path_.end());
     std::optional<Refusal> refusal;
     std::optional<std::vector<TreeNode>> left;
     for (int leader : leaders) {
       try {
-        members.clear();
-        left = remaining_loops(kernel_, outer, leader, mover_, own_, members);
+        iterator_parts.clear();
+        left = remaining_loops(kernel_, outer, leader, mover_, own_, iterator_parts);
         break;
       } catch (const Refusal& refused) {
         if (!refusal) refusal = refused;
@@ -228,7 +228,7 @@ class Move {
     }
     if (!left) throw *refusal;
     own_ = *left;
-    for (size_t i = 0; i < path_.size(); ++i) path_[i]->members[mover_] = members[i];
+    for (size_t i = 0; i < path_.size(); ++i) path_[i]->iterator_parts[mover_] = iterator_parts[i];
   }
 
   // Before or behind what the loop holds, as it was.

@@ -45,7 +45,7 @@ Primitive fuse_primitive() {
     body.kind = TreeNode::Kind::Sequence;
     for (size_t position : positions) {
       TreeNode& loop = sequence->children[position];
-      fused.members.insert(loop.members.begin(), loop.members.end());
+      fused.iterator_parts.insert(loop.iterator_parts.begin(), loop.iterator_parts.end());
       body.children.push_back(std::move(loop.children[0]));
     }
     fused.children.push_back(std::move(body));

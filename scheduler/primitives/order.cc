@@ -42,11 +42,11 @@ Primitive order_primitive() {
       if (std::find(chain.begin(), chain.end(), loop) == chain.end()) {
         refuse("loops ", top->name, " and ", name, " are not in one chain of loops");
       }
-      contents.emplace_back(name, loop->members);
+      contents.emplace_back(name, loop->iterator_parts);
     }
     for (size_t i = 0; i < chain.size(); ++i) {
       chain[i]->name = contents[i].first;
-      chain[i]->members = contents[i].second;
+      chain[i]->iterator_parts = contents[i].second;
     }
     refuse_illegal(state, *top);
   };

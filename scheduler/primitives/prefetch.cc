@@ -39,9 +39,10 @@ Primitive prefetch_primitive() {
     if (set != nullptr && std::count(set->buffers.begin(), set->buffers.end(), buffer.name) > 0) {
       refuse("'", buffer.name, "' is prefetched by loop ", loop.name, " already");
     }
-    const bool moves = std::any_of(loop.members.begin(), loop.members.end(), [&](const auto& member) {
-      return moves_along(kernel, static_cast<int>(index), member.first, member.second);
-    });
+    const bool moves =
+        std::any_of(loop.iterator_parts.begin(), loop.iterator_parts.end(), [&](const auto& member) {
+          return moves_along(kernel, static_cast<int>(index), member.first, member.second);
+        });
     if (!moves)
       refuse("no statement in loop ", loop.name, " reads other parts of '", buffer.name,
              "' in its next trip");

@@ -23,10 +23,10 @@ Primitive split_primitive() {
     TreeNode inner;
     inner.kind = TreeNode::Kind::Loop;
     inner.name = inner_name;
-    inner.members = loop.members;
+    inner.iterator_parts = loop.iterator_parts;
     inner.children = std::move(loop.children);
-    for (auto& [statement, part] : inner.members) part.steps.push_back({true, size});
-    for (auto& [statement, part] : loop.members) part.steps.push_back({false, size});
+    for (auto& [statement, part] : inner.iterator_parts) part.steps.push_back({true, size});
+    for (auto& [statement, part] : loop.iterator_parts) part.steps.push_back({false, size});
     loop.name = outer_name;
     loop.children.clear();
     loop.children.push_back(std::move(inner));

@@ -26,7 +26,7 @@ Primitive sum_blocks_primitive() {
     refuse_mark(state, loop, kMark);
     if (loop.copies() == 0) refuse_marked(loop);
     if (!inside_tile(state.tree, loop)) refuse("loop ", loop.name, " is not inside a register tile");
-    for (const auto& [number, part] : loop.members) {
+    for (const auto& [number, part] : loop.iterator_parts) {
       const Statement& statement = state.kernel->kernel.statements[static_cast<size_t>(number)];
       const Buffer& sums = state.kernel->kernel.buffers[static_cast<size_t>(statement.write.buffer)];
       if (statement.reduction != Reduction::Sum || !is_float(sums.dtype) ||

@@ -30,8 +30,8 @@ class Checker {
     const int which = loops[3]->children[0].statement;
     statement_ = &kernel_.statements[static_cast<size_t>(which)];
     find_format(constant_extent(state, *loops[2]));
-    const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "members"};
-    const std::array<int64_t, 4> sizes = {unit_.rows, unit_.columns, format_.groups, format_.members};
+    const std::array<const char*, 4> meaning = {"rows", "columns", "groups", "packed elements"};
+    const std::array<int64_t, 4> sizes = {unit_.rows, unit_.columns, format_.groups, format_.pack};
     for (size_t i = 0; i < 4; ++i) {
       const auto extent = constant_extent(state, *loops[i]);
       if (!extent || *extent > sizes[i] || (i > 0 && *extent != sizes[i])) {
@@ -40,7 +40,7 @@ class Checker {
       }
     }
     for (size_t i = 0; i < 4; ++i) {
-      const LoopPart& part = loops[i]->members.at(which);
+      const LoopPart& part = loops[i]->iterator_parts.at(which);
       if (!part.steps.empty())
         refuse("loop ", loops[i]->name, " counts a part of ", part.iterator, " only: strip it");
       iterators_[i] = part.iterator;
@@ -63,14 +63,14 @@ class Checker {
       const Access *left = &operand(*a), *right = &operand(*b);
       if (steps(*left)[1] != 0) std::swap(left, right);
       const Steps rows = steps(*left), columns = steps(*right);
-      if (rows[1] != 0 || rows[2] != format_.members || rows[3] != 1) {
+      if (rows[1] != 0 || rows[2] != format_.pack || rows[3] != 1) {
         refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ",
-               format_.groups, " x ", format_.members, " next to each other");
+               format_.groups, " x ", format_.pack, " next to each other");
       }
-      if (columns[0] != 0 || columns[1] != format_.members || columns[3] != 1 ||
-          (columns[2] != int64_t{unit_.columns} * format_.members && !unit_.vectors)) {
+      if (columns[0] != 0 || columns[1] != format_.pack || columns[3] != 1 ||
+          (columns[2] != int64_t{unit_.columns} * format_.pack && !unit_.vectors)) {
         refuse("operand ", name(*right), " of ", statement_->name,
-               " is not packed as [groups][columns][members]");
+               " is not packed as [groups][columns][packed elements]");
       }
     }
   }
@@ -141,7 +141,7 @@ Primitive tensorize_primitive() {
       "tensorize",
       PrimitiveKind::Mark,
       {loop("ROWS", "the loop over rows"), loop("COLUMNS", "the loop over columns"),
-       loop("GROUPS", "the loop over groups"), loop("MEMBERS", "the loop over members")},
+       loop("GROUPS", "the loop over groups"), loop("PACKED", "the loop over packed elements")},
       "The four innermost loops of a sum of products become one instruction of the target's "
       "matrix unit: O[.., row, .., column] += A[.., group, member] * B[.., group, column, member]."};
   primitive.row.mark = kMark;

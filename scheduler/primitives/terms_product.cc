@@ -111,7 +111,7 @@ class TermsRewrite : BandedProduct {
     dimension(names_.group, format_.groups);
     if (inside) dimension(names_.part, terms());
     dimension(lane_, unit_.columns);
-    dimension(names_.member, format_.members);
+    dimension(names_.member, format_.pack);
     std::map<std::string, Affine> values;
     values[lane_] = feature_block() * unit_.columns + var(lane_);
     values[channel_] = var(names_.depth, depth_) + in_depth();
@@ -136,7 +136,7 @@ class TermsRewrite : BandedProduct {
   Affine feature_block() const {
     return var(names_.panel, panel_ * blocks_) + var(names_.pair, blocks_) + var(names_.block);
   }
-  Affine in_depth() const { return var(names_.group, format_.members) + var(names_.member); }
+  Affine in_depth() const { return var(names_.group, format_.pack) + var(names_.member); }
 
   // --- statements ------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class TermsRewrite : BandedProduct {
     Access from = input_;
     for (const Dimension& at : dimensions_) {
       const Affine& index = input_.index[at.dim].affine;
-      if (at.apart) continue;  // an image's index stays
+      if (at.own_dimension) continue;  // an image's index stays
       iterators.push_back({at.name, Affine(at.size)});
       position = position + var(at.name, at.pitch);
       Affine place = var(at.name, at.step) + Affine(index.constant());
@@ -331,12 +331,12 @@ class TermsRewrite : BandedProduct {
                                  {names_.row, Affine(rows)},
                                  {lane_, Affine(unit_.columns)},
                                  {names_.group, Affine(format_.groups)},
-                                 {names_.member, Affine(format_.members)}});
+                                 {names_.member, Affine(format_.pack)}});
     Statement start = statement("_start", starting), add = statement("", adding);
     start.write = access_at(accumulators_, at_band(started));
     start.value = none(format_.accumulator);
     add.write = access_at(accumulators_, at_band(place));
-    if (rows_are_symbolic() && at_once_ == 1 && banded_ == column_) {  // tiles without rows
+    if (rows_are_symbolic() && accumulator_tiles_ == 1 && banded_ == column_) {  // tiles without rows
       const Affine left = size(banded_) - Affine(1) - var(names_.band, band_) - var(names_.tile, rows_);
       start.constraints.push_back(left);
       add.constraints.push_back(left);

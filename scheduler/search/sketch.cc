@@ -93,7 +93,7 @@ void write_key(const ScheduleState& state, const TreeNode& node, std::string& ke
   const auto extent = node.kind == TreeNode::Kind::Loop ? constant_extent(state, node) : std::nullopt;
   if (node.kind == TreeNode::Kind::Loop &&
       (extent != 1 || node.is(marks::kVector) || node.is(marks::kMatrix))) {
-    for (const auto& [statement, part] : node.members) {
+    for (const auto& [statement, part] : node.iterator_parts) {
       key += text(statement, ":", part.iterator);
       for (const LoopPart::Step& step : part.steps) key += text(step.modulo ? "%" : "/", step.size);
       key += " ";

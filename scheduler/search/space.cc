@@ -128,8 +128,8 @@ struct ScheduleSpace::State {
     return add(name_of(kReductionKnobNames, knob), std::move(values), ordered_from, axis);
   }
 
-  // Each strategy that applies and is legal as the closed forms choose it. Of those with a register tile that
-  // is one at most.
+  // Each strategy that applies and is legal as the analytic cost model chooses it. Of those with a register
+  // tile that is one at most.
   void find_ways() {
     const Decision decision = decide(input);
     by_default = decision.taken;
@@ -140,7 +140,7 @@ struct ScheduleSpace::State {
       StrategyKnobs knobs = number == decision.taken ? decision.knobs : StrategyKnobs{};
       try {
         if (number != decision.taken) apply_strategy(each, input, knobs);
-      } catch (const Abandon&) {
+      } catch (const NotApplicable&) {
         continue;
       }
       if (each.group == KnobGroup::Reduction) taken = knobs.reduction.choice;
@@ -160,7 +160,7 @@ struct ScheduleSpace::State {
     return 0;
   }
 
-  // Knobs of an algorithm, at what the closed forms choose for the default.
+  // Knobs of an algorithm, at what the analytic cost model chooses for the default.
   template <class Names, class Algorithm>
   void add_algorithm(const Names& names, int64_t Algorithm::* knob, std::vector<int64_t> values,
                      const Algorithm& chosen, size_t ordered_from = 0) {
@@ -237,7 +237,7 @@ struct ScheduleSpace::State {
     outer_order =
         add(&K::outer_order, up_to(outer_moves), static_cast<size_t>(outer_moves) + 1, large ? 0.01 : 0.03);
     outer_block = add(&K::outer_block, {0, 2, 4, 8, 16, 32, 64}, 1, large ? 0.01 : 0.02);
-    add(&K::apart, {0, 1, 2}, 3, 0.05);
+    add(&K::separate_epilogue, {0, 1, 2}, 3, 0.05);
     outside = add(&K::outside, {0, 1}, 2, large ? 0.05 : 0.15);
     add(&K::isolate, {0, 1}, 2, 0.04);
     if (pays_in_words(input.reduction().facts(), choices().at(static_cast<size_t>(taken - 1)).choice, {}))
@@ -342,7 +342,7 @@ struct ScheduleSpace::State {
       for (size_t axis = 1; axis < axes.size(); ++axis) {
         const auto knob = axes[axis].reduction;
         if (knob == &ReductionKnobs::sum_block || knob == &ReductionKnobs::windows ||
-            knob == &ReductionKnobs::outer_block || knob == &ReductionKnobs::apart ||
+            knob == &ReductionKnobs::outer_block || knob == &ReductionKnobs::separate_epilogue ||
             knob == &ReductionKnobs::outside) {
           point[axis] = 0;
         }
@@ -387,7 +387,7 @@ struct ScheduleSpace::State {
     return tile_cycles(problem, target(), value(point, vectors), width) * which.preference * penalty;
   }
 
-  // Its closed forms try a rewrite: each is asked once.
+  // Its cost function tries out a rewrite, so that each is asked once.
   double cycles_of_matrix(const MatrixKnobs& knobs) const {
     const std::array<int64_t, 5> key = {knobs.algorithm, knobs.bands, knobs.panels, knobs.blocks,
                                         knobs.tiles};
@@ -492,8 +492,8 @@ std::optional<Schedule> ScheduleSpace::State::build(const Point& point, std::str
   try {
     StrategyKnobs knobs = knobs_of(point);
     made = ScheduleAccess::schedule(apply_strategy(way_of(point), input, knobs).state());
-  } catch (const Abandon& abandoned) {
-    if (why != nullptr) *why = abandoned.why;
+  } catch (const NotApplicable& refusal) {
+    if (why != nullptr) *why = refusal.why;
     return std::nullopt;
   }
   Schedule schedule = *made;

@@ -29,11 +29,11 @@ class ScheduleSpace {
   // None where the default leaves the kernel as it is.
   const std::vector<Dimension>& dimensions() const;
   // The default's choices: build() of it is default_schedule(), but for tiles that this makes smaller than
-  // the best by the closed forms (of windows, and of heavy epilogues).
+  // the best by the analytic cost model (of windows, and of heavy epilogues).
   const Point& default_point() const;
   // The point with what makes no difference at it set to one value, and sizes cut to the extents.
   Point canonical(Point point) const;
-  // Predicted cycles by closed forms; infinite where the point is not worth building.
+  // Predicted cycles by the analytic cost model; infinite where the point is not worth building.
   double cycles(const Point& point) const;
   // What fails or succeeds alike: the way and the choice of iterators.
   int family(const Point& point) const;

@@ -157,7 +157,7 @@ void register_kernel(const std::string& name, const std::string& graph_text, int
     state.counters["B/s"] = Counter(bytes, kRate);
     if (kernel.flops > 0) state.counters["best_FLOP/s"] = Counter(kernel.flops / fastest);
     state.counters["best_B/s"] = Counter(bytes / fastest);
-    // The closed forms have no time for kernels that compute nothing.
+    // The analytic cost model has no time for kernels that compute nothing.
     if (kernel.predicted_seconds > 0) state.counters["predicted/best"] = kernel.predicted_seconds / fastest;
   };
   benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime()->Unit(benchmark::kMicrosecond);

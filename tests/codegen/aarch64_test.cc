@@ -173,8 +173,7 @@ struct Products {
 };
 
 ScheduledKernel products(const Products& p, const MatrixUnit& unit, const MatrixUnit::Format& format) {
-  const int64_t depth = int64_t{format.groups} * format.members, rows = p.rows * p.tiles,
-                columns = unit.columns;
+  const int64_t depth = int64_t{format.groups} * format.pack, rows = p.rows * p.tiles, columns = unit.columns;
   const std::string type = name_of(format.operand), sum = name_of(format.accumulator),
                     row = text(p.rows, "*mo + mi");
   ScheduledKernel scheduled;
@@ -182,19 +181,19 @@ ScheduledKernel products(const Products& p, const MatrixUnit& unit, const Matrix
       "kernel \"products\"\n  input A ", type,
       p.next_to_each_other ? text("[", p.steps, ", ", rows) : text("[", rows, ", ", p.steps), ", ", depth,
       "]\n  input B ", type, "[", p.blocks, ", ", p.steps, ", ", format.groups, ", ", columns, ", ",
-      format.members, "]\n  output C ", sum, "[", rows, ", ", columns * p.blocks, "]\n  init[m:", rows,
+      format.pack, "]\n  output C ", sum, "[", rows, ", ", columns * p.blocks, "]\n  init[m:", rows,
       ", n:", columns * p.blocks, "]: C[m, n] = 0\n  macc[mo:", p.tiles, ", no:", p.blocks, ", s:", p.steps,
-      ", mi:", p.rows, ", ni:", columns, ", g:", format.groups, ", e:", format.members, "]: C[", row, ", ",
+      ", mi:", p.rows, ", ni:", columns, ", g:", format.groups, ", e:", format.pack, "]: C[", row, ", ",
       columns, "*no + ni] += ", sum, "(A[", p.next_to_each_other ? text("s, ", row) : text(row, ", s"), ", ",
-      format.members, "*g + e]) * ", sum, "(B[no, s, g, ni, e])\n"));
+      format.pack, "*g + e]) * ", sum, "(B[no, s, g, ni, e])\n"));
   TileStatement init, macc;
   init.statement = 0;
   init.loops = {unrolled("m", rows), unrolled("c", p.blocks), lanes("l", columns)};
   init.iterators = {{"m", v("m")}, {"n", v("c") * columns + v("l")}};
   macc.statement = 1;
-  macc.loops = {serial("s", p.steps),       unrolled("no", p.blocks), unrolled("mo", p.tiles),
-                matrix("mi", p.rows),       matrix("ni", columns),    matrix("g", format.groups),
-                matrix("e", format.members)};
+  macc.loops = {serial("s", p.steps),    unrolled("no", p.blocks), unrolled("mo", p.tiles),
+                matrix("mi", p.rows),    matrix("ni", columns),    matrix("g", format.groups),
+                matrix("e", format.pack)};
   for (const char* name : {"mo", "no", "s", "mi", "ni", "g", "e"}) macc.iterators[name] = v(name);
   scheduled.root = leaf({init, macc});
   return scheduled;
@@ -229,7 +228,7 @@ TEST(CodegenAarch64, EveryInstructionMultiplies) {
       const std::string loop = hottest_loop(
           kernel_assembly(products(hot, machine.matrix, format), machine, "kernel"), instruction.name);
       const int64_t each =
-          hot.tiles * hot.blocks * machine.matrix.parts * format.groups * format.members / instruction.depth;
+          hot.tiles * hot.blocks * machine.matrix.parts * format.groups * format.pack / instruction.depth;
       EXPECT_EQ(count_lines(loop, instruction.name), each) << loop;
       EXPECT_EQ(spills(loop) + count_lines(loop, "\tmov\tv"), 0) << loop;
     }

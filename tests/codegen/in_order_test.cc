@@ -43,7 +43,7 @@ std::string after_pass(const std::string& body, const char* target,
   return told(function);
 }
 
-// What a function consists of after the pass: the names of values, `store` and `touch`, and `again` for a
+// What a function consists of after the pass: the names of values, `store` and `prefetch`, and `again` for a
 // second load of one.
 std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl256b") {
   return after_pass(body, target, [](const llvm::Function& function) {
@@ -51,7 +51,7 @@ std::string order_of(const std::string& body, const char* target = "rv64gcv_zvl2
     for (const llvm::Instruction& each : function.getEntryBlock()) {
       const auto* load = llvm::dyn_cast<llvm::LoadInst>(&each);
       if (llvm::isa<llvm::StoreInst>(each)) result += "store ";
-      else if (load != nullptr && load->isVolatile()) result += "touch ";
+      else if (load != nullptr && load->isVolatile()) result += "prefetch ";
       else if (each.hasName()) result += each.getName().str() + " ";
       else if (load != nullptr) result += "again ";
     }
@@ -173,7 +173,7 @@ TEST(InOrder, AddressesOfManyStepsAreOfTheirBuffer) {
   EXPECT_GE(count_of(order_of(body), "again"), 5);
 }
 
-// Two columns of a depthwise convolution: all elements are loaded first, and each with a touch. 15 vectors
+// Two columns of a depthwise convolution: all elements are loaded first, and each with a prefetch. 15 vectors
 // and two sums are 68 registers at 128 bits, yet no step needs more than one element and two weights beside
 // the sums.
 TEST(InOrder, StepsThatShareVectorsComeTogether) {
@@ -204,7 +204,7 @@ TEST(InOrder, StepsThatShareVectorsComeTogether) {
     EXPECT_LT(order.find("v" + n + " "), order.find("u" + std::to_string(k + 2) + " ")) << order;
     EXPECT_LT(order.find("u" + n + " "), order.find(" a" + std::to_string(k + 3) + " ")) << order;
   }
-  EXPECT_EQ(count_of(order, "touch"), 8) << order;
+  EXPECT_EQ(count_of(order, "prefetch"), 8) << order;
 }
 
 TEST(InOrder, StridedLoadsPassStoresToOtherBuffers) {
@@ -290,11 +290,11 @@ TEST(InOrder, TouchesAreSpread) {
   for (int i = 1; i < 9; ++i)
     body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
   body += "  store <16 x float> %s8, ptr %out\n";
-  EXPECT_EQ(order_of(body), "a s1 s2 touch s3 s4 s5 s6 touch s7 s8 store ");
+  EXPECT_EQ(order_of(body), "a s1 s2 prefetch s3 s4 s5 s6 prefetch s7 s8 store ");
 }
 
-// A touch waits for the memory port, which a strided access takes for 16 cycles, and would hold back the sums
-// behind itself.
+// A prefetch waits for the memory port, which a strided access takes for 16 cycles, and would hold back the
+// sums behind itself.
 TEST(InOrder, TouchesComeRightBeforeStridedAccesses) {
   std::string body =
       "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
@@ -304,8 +304,8 @@ TEST(InOrder, TouchesComeRightBeforeStridedAccesses) {
     body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
   body += multiply_add("s9", "far", "s8") + "  store <16 x float> %s9, ptr %out\n";
   const std::string order = order_of(body);
-  EXPECT_EQ(count_of(order, "touch"), 2) << order;
-  const size_t first = order.find("touch touch ");
+  EXPECT_EQ(count_of(order, "prefetch"), 2) << order;
+  const size_t first = order.find("prefetch prefetch ");
   ASSERT_NE(first, std::string::npos) << order;
   const std::string behind = order.substr(first + 12);
   EXPECT_TRUE(behind.empty() || behind.starts_with("far ")) << order;

@@ -61,7 +61,7 @@ CASES = {
 # What has a test on functions of a few lines.
 ELSEWHERE = {
     "maxima": "tests/runtime/test_riscv_maxima.py", "choose_addresses": "tests/codegen/choose_addresses_test.cc",
-    "run_through_borders": "tests/codegen/choose_addresses_test.cc", "park_sums": "tests/codegen/in_order_test.cc",
+    "run_through_borders": "tests/codegen/choose_addresses_test.cc", "spill_sums": "tests/codegen/in_order_test.cc",
     "loop_invariants": "tests/runtime/test_riscv_passes.py", "sums_in_place": "tests/runtime/test_riscv_passes.py",
 }
 STAGES = {name: stage for name, _, _, stage in compiler.code_texts() if stage}

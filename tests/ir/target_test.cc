@@ -174,7 +174,7 @@ TEST(Target, MatrixUnitFollowsTheFeatures) {
     for (size_t i = 0; i < operands.size(); ++i) {
       const MatrixUnit::Format& format = unit.formats[i];
       EXPECT_EQ(format.operand, operands[i]) << name;
-      EXPECT_EQ(format.groups * format.members * size_of(format.operand), 64) << name;
+      EXPECT_EQ(format.groups * format.pack * size_of(format.operand), 64) << name;
       EXPECT_GT(format.cycles, 0) << name;
       EXPECT_EQ(unit.format(operands[i]), &format) << name;
     }
@@ -220,10 +220,10 @@ TEST(Target, VectorsAreAUnitOfOneRow) {
     for (size_t i = 0; i < operands.size(); ++i) {
       const MatrixUnit::Format& format = unit.formats[i];
       EXPECT_EQ(format.operand, operands[i]) << name;
-      EXPECT_EQ(unit.columns * format.members * size_of(format.operand) * 8, parse_target(name).vector_bits)
+      EXPECT_EQ(unit.columns * format.pack * size_of(format.operand) * 8, parse_target(name).vector_bits)
           << name;
       EXPECT_EQ(unit.columns * size_of(format.accumulator) * 8, parse_target(name).vector_bits) << name;
-      EXPECT_EQ(format.groups * format.members % parse_target(name).block, 0)
+      EXPECT_EQ(format.groups * format.pack % parse_target(name).block, 0)
           << name;  // so that blocks of channels fill a depth
     }
   }
@@ -260,13 +260,13 @@ TEST(Target, InstructionsFillTheRegisters) {
       for (const MultiplyAdd& row : unit.instructions) {
         EXPECT_EQ(row.rows, unit.rows) << row.name;
         EXPECT_EQ(unit.columns % row.columns, 0) << row.name;
-        EXPECT_EQ(row.depth % row.members, 0) << row.name;
+        EXPECT_EQ(row.depth % row.pack, 0) << row.name;
         // A tile's row has 64 bytes; a vector is as long as the processors with the feature have them.
         const std::string feature = unit.feature;
         const int64_t bytes = unit.vectors && arch == Arch::AArch64 ? 16 : feature == "avxvnni" ? 32 : 64;
-        EXPECT_EQ(row.columns * row.members * size_of(row.b), bytes) << row.name;
+        EXPECT_EQ(row.columns * row.pack * size_of(row.b), bytes) << row.name;
         EXPECT_EQ(size_of(row.a), size_of(row.b)) << row.name;
-        EXPECT_GT(row.at_once[0], 0) << row.name;
+        EXPECT_GT(row.depth_multiples[0], 0) << row.name;
         EXPECT_EQ(targets::is_of_tiles(arch, row.feature), !unit.vectors) << row.name;
       }
     }

@@ -49,7 +49,7 @@ TEST(Plans, DoNotDependOnEarlierOnes) {
   for (const ReductionChoice& choice : reduction.choices()) {
     try {
       reduction.plan(choice, {});
-    } catch (const Abandon&) {
+    } catch (const NotApplicable&) {
       // This choice's lines are refused.
     }
   }
@@ -88,7 +88,7 @@ TEST(Plans, KnobsChangeTheirOwnFields) {
   EXPECT_EQ(changed, plain);
 
   knobs = {};
-  knobs.apart = plain.epilogue == Epilogue::InTile ? 2 : 1;
+  knobs.separate_epilogue = plain.epilogue == Epilogue::InTile ? 2 : 1;
   changed = reduction.plan(reduction.cheapest(), knobs).loops;
   EXPECT_NE(changed.epilogue, plain.epilogue);
   EXPECT_EQ(changed.order, plain.order);
@@ -110,8 +110,8 @@ TEST(Plans, RefuseKnobsThatTheKernelHasNoLoopsFor) {
   try {
     reduction.plan(reduction.cheapest(), knobs);
     FAIL() << "accepted";
-  } catch (const Abandon& abandoned) {
-    EXPECT_EQ(abandoned.why, "no sum as long as two blocks");
+  } catch (const NotApplicable& refusal) {
+    EXPECT_EQ(refusal.why, "no sum as long as two blocks");
   }
 }
 

@@ -69,7 +69,7 @@ Schedule winograd(const Convolution& convolution, const Target& target, int thre
   return default_schedule(convolution.kernel(), target, threads, convolution.layouts(), tolerance);
 }
 
-// The same whether or not it gains by the closed forms.
+// The same whether or not it gains by the analytic cost model.
 Schedule forced(const Convolution& convolution, const Target& target, int threads = 1) {
   Schedule schedule(convolution.kernel(), target);
   if (auto refused = schedule.replay(convolution.layouts())) fail(ErrorKind::Schedule, *refused);

@@ -67,7 +67,7 @@ void make_canonical(Graph& graph, Node& node, const OnnxName& form) {
   fail(ErrorKind::Model, node.origin.str(), " is malformed: ", why);
 }
 
-bool compute_at_once(Graph& graph, const Node& node) {
+bool compute_while_importing(Graph& graph, const Node& node) {
   try {
     if (known_by_shape(graph, node)) return true;
     // Quantised weights stay integers until a pass has seen what multiplies them.

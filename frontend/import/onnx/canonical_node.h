@@ -12,6 +12,6 @@ void make_canonical(Graph& graph, Node& node, const OnnxName& form);
 
 // Small results of constants and of known shapes are computed at once, so that what follows (conditions,
 // axes, sizes) reads them; true where all outputs are.
-bool compute_at_once(Graph& graph, const Node& node);
+bool compute_while_importing(Graph& graph, const Node& node);
 
 }  // namespace tc

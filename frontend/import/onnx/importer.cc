@@ -458,7 +458,7 @@ class OnnxImporter final : public NodeImporter {
       const ValueId output = stays ? given[i] : node.outputs[i];
       if (output != kNoValue && !outputs[i].empty()) define(outputs[i], output, scope);
     }
-    if (!compute_at_once(graph, node)) graph.nodes.push_back(std::move(node));
+    if (!compute_while_importing(graph, node)) graph.nodes.push_back(std::move(node));
   }
 
   // Where an equal node computed the sizes of its results before, they are these results: with symbols of

@@ -1,4 +1,4 @@
-#include "codegen/passes/park_sums.h"
+#include "codegen/passes/spill_sums.h"
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
@@ -148,7 +148,8 @@ class Block : public StraightLine {
   // have places of their own.
   bool is_free(const Epilogue& epilogue, const Instruction& from) const {
     return llvm::none_of(order_, [&](const Instruction* each) {
-      if (is_touch(*each) || each->comesBefore(&from) || !each->comesBefore(epilogue.store)) return false;
+      if (is_prefetch_load(*each) || each->comesBefore(&from) || !each->comesBefore(epilogue.store))
+        return false;
       const bool is_result =
           llvm::any_of(epilogues_, [&](const Epilogue& other) { return other.store == each; });
       return !is_result && conflict(*each, *epilogue.store);
@@ -187,7 +188,7 @@ class Block : public StraightLine {
   }
   bool may_come_first(const llvm::LoadInst& load) const {
     return !load.isVolatile() && std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
-      return !is_touch(*each) && conflict(*each, load);
+      return !is_prefetch_load(*each) && conflict(*each, load);
     });
   }
 
@@ -287,7 +288,7 @@ class Block : public StraightLine {
 
 }  // namespace
 
-void park_sums(llvm::Function& function, const Target& target) {
+void spill_sums(llvm::Function& function, const Target& target) {
   const Pressure pressure(function, target);
   for (BasicBlock& block : function) Block(block, pressure, target).run();
 }

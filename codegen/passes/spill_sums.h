@@ -11,6 +11,6 @@ namespace tc {
 // Where an epilogue is a function of several operations, such as GELU, and the sums of a tile leave no
 // registers for its values, stores each sum but the first where its result goes, and loads it when the
 // results before it are there. Nothing else in the block may read or write that place in between.
-void park_sums(llvm::Function& function, const Target& target);
+void spill_sums(llvm::Function& function, const Target& target);
 
 }  // namespace tc
