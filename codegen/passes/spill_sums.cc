@@ -49,7 +49,7 @@ class Block : public StraightLine {
       epilogues_.push_back(std::move(found));
     }
     if (epilogues_.size() < 2 || fits()) return;
-    for (size_t i = 1; i < epilogues_.size(); ++i) park(epilogues_[i], epilogues_[i - 1]);
+    for (size_t i = 1; i < epilogues_.size(); ++i) spill_early(epilogues_[i], epilogues_[i - 1]);
     for (Instruction* each : marks_) each->eraseFromParent();
   }
 
@@ -215,7 +215,7 @@ class Block : public StraightLine {
     return parked_at_begin_ != nullptr ? parked_at_begin_->getNextNode() : &*block_.getFirstInsertionPt();
   }
 
-  void park(Epilogue& epilogue, const Epilogue& previous) {
+  void spill_early(Epilogue& epilogue, const Epilogue& previous) {
     llvm::SmallVector<Value*, 4> wanted(epilogue.store->op_begin() + 1,
                                         epilogue.store->op_end());  // the address, and a mask
     if (!llvm::all_of(wanted, [&](const Value* each) { return can_raise(each); })) return;
@@ -239,9 +239,9 @@ class Block : public StraightLine {
       if (!llvm::isa<llvm::LoadInst>(each)) raise(each, *place);
     }
     for (Value* each : wanted) raise(each, *place);
-    Instruction* parked = epilogue.store->clone();
-    parked->setOperand(0, epilogue.sum);
-    parked->insertBefore(place);
+    Instruction* stored = epilogue.store->clone();
+    stored->setOperand(0, epilogue.sum);
+    stored->insertBefore(place);
     reload(epilogue, previous, *place);
   }
 
@@ -251,7 +251,7 @@ class Block : public StraightLine {
     return first.getOperand(first.getOperand(0) == epilogue.leading[0] ? 1 : 0);
   }
 
-  void reload(const Epilogue& epilogue, const Epilogue& previous, const Instruction& parked) const {
+  void reload(const Epilogue& epilogue, const Epilogue& previous, const Instruction& stored) const {
     Instruction* place =
         previous.operations[previous.operations.size() - std::min(kAhead, previous.operations.size())];
     Instruction* first = nullptr;
@@ -261,7 +261,7 @@ class Block : public StraightLine {
         first = each;
     }
     TC_CHECK(first != nullptr);
-    if (place->comesBefore(&parked) || !place->comesBefore(first)) place = first;
+    if (place->comesBefore(&stored) || !place->comesBefore(first)) place = first;
     llvm::IRBuilder<> builder(place);
     // LLVM would take the stored value, if it saw that the address is the same.
     Value* pointer = epilogue.store->getOperand(1);

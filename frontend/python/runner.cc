@@ -149,9 +149,9 @@ class Context : public std::enable_shared_from_this<Context> {
     return profile.result();
   }
 
-  // `apart` lets the caller leave a long run where it is interrupted (signals.h).
+  // `interruptible` lets the caller leave a long run where it is interrupted (signals.h).
   struct Manner {
-    bool apart = false, in_place = false;
+    bool interruptible = false, in_place = false;
   };
   template <class Execute>
   py::tuple with_buffers(const py::sequence& arrays, const Manner& manner, const Execute& execute) {
@@ -178,9 +178,9 @@ class Context : public std::enable_shared_from_this<Context> {
       outputs[i] = {data_of(array), outputs_[i].bytes};
       results[i] = std::move(array);
     }
-    if (manner.apart && may_take_long() && is_signal_thread()) {
-      execute_apart({shared_from_this(), std::move(given), std::move(inputs), std::move(outputs), results},
-                    execute);
+    if (manner.interruptible && may_take_long() && is_signal_thread()) {
+      execute_interruptibly(
+          {shared_from_this(), std::move(given), std::move(inputs), std::move(outputs), results}, execute);
     } else {
       py::gil_scoped_release release;
       execute(inputs, outputs);
@@ -329,7 +329,7 @@ class Context : public std::enable_shared_from_this<Context> {
   };
 
   // All that a run uses: it goes on by itself where its caller was interrupted.
-  struct Apart {
+  struct InterruptibleRun {
     std::shared_ptr<Context> context;
     std::vector<Given> given;
     Buffers inputs;
@@ -338,11 +338,11 @@ class Context : public std::enable_shared_from_this<Context> {
   };
 
   template <class Execute>
-  void execute_apart(Apart apart, const Execute& execute) {
-    const auto owned = std::make_shared<Apart>(std::move(apart));
+  void execute_interruptibly(InterruptibleRun interruptible, const Execute& execute) {
+    const auto owned = std::make_shared<InterruptibleRun>(std::move(interruptible));
     left_ = true;
     try {
-      run_apart([call = owned.get(), execute] { execute(call->inputs, call->outputs); }, owned);
+      run_interruptibly([call = owned.get(), execute] { execute(call->inputs, call->outputs); }, owned);
     } catch (const py::error_already_set&) {
       throw;
     } catch (...) {

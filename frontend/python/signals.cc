@@ -27,7 +27,7 @@ bool is_finalizing() {
 }
 
 // Work on a thread, and who waits for it.
-struct Apart {
+struct InterruptibleRun {
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false, abandoned = false;
@@ -76,26 +76,26 @@ void throw_python_error() {
   throw py::error_already_set();
 }
 
-void run_apart(const std::function<void()>& work, std::shared_ptr<void> owned) {
-  auto apart = std::make_shared<Apart>();
-  apart->work = work;
-  apart->owned = std::move(owned);
+void run_interruptibly(const std::function<void()>& work, std::shared_ptr<void> owned) {
+  auto interruptible = std::make_shared<InterruptibleRun>();
+  interruptible->work = work;
+  interruptible->owned = std::move(owned);
   const py::gil_scoped_release release;
   std::thread thread;
   try {
-    thread = std::thread([apart] { apart->run(); });
+    thread = std::thread([interruptible] { interruptible->run(); });
   } catch (const std::system_error&) {
     return work();  // no more threads to be had
   }
   bool raised = false;
   {
-    std::unique_lock lock(apart->mutex);
-    while (!raised && !apart->changed.wait_for(lock, kPause, [&] { return apart->done; })) {
+    std::unique_lock lock(interruptible->mutex);
+    while (!raised && !interruptible->changed.wait_for(lock, kPause, [&] { return interruptible->done; })) {
       lock.unlock();
       raised = has_raised_signal();
       lock.lock();
       // Done meanwhile: then it lets nothing go itself.
-      if (raised) apart->abandoned = true;
+      if (raised) interruptible->abandoned = true;
     }
   }
   if (raised) {
@@ -103,7 +103,7 @@ void run_apart(const std::function<void()>& work, std::shared_ptr<void> owned) {
     throw_python_error();
   }
   thread.join();
-  if (apart->error) std::rethrow_exception(apart->error);
+  if (interruptible->error) std::rethrow_exception(interruptible->error);
 }
 
 }  // namespace tc

@@ -21,6 +21,6 @@ bool has_raised_signal();
 // Calls work() on a thread of its own and waits for it, without the interpreter's lock; what it throws is
 // thrown here. Where a signal's handler raises meanwhile, py::error_already_set is thrown at once, and the
 // work goes on: `owned`, which keeps all that it uses, is let go with the interpreter's lock when it is done.
-void run_apart(const std::function<void()>& work, std::shared_ptr<void> owned);
+void run_interruptibly(const std::function<void()>& work, std::shared_ptr<void> owned);
 
 }  // namespace tc

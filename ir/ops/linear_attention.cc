@@ -132,7 +132,7 @@ class LinearAttentionBuilder {
   // heads, key_size or 1, 1] and beta [batch, heads or 1, 1, 1].
   struct Position {
     ValueId query = kNoValue, key = kNoValue, value = kNoValue, factor = kNoValue, beta = kNoValue;
-    std::vector<ValueId*> members() {
+    std::vector<ValueId*> given() {
       std::vector<ValueId*> all;
       for (ValueId* each : {&query, &key, &value, &factor, &beta}) {
         if (*each != kNoValue) all.push_back(each);
@@ -192,7 +192,7 @@ class LinearAttentionBuilder {
   }
 
   Result one_position(Position at, ValueId past) {
-    for (ValueId* each : at.members()) *each = build_.add("Squeeze", {*each}, {{"axes", Ints{0}}});
+    for (ValueId* each : at.given()) *each = build_.add("Squeeze", {*each}, {{"axes", Ints{0}}});
     const Result result = step(build_, at, past);
     return {build_.add("Unsqueeze", {result.output}, {{"axes", Ints{0}}}), result.state};
   }
@@ -211,7 +211,7 @@ class LinearAttentionBuilder {
     std::vector<ValueId> inputs = {past};
     const char* names[] = {"query", "key", "value", "rate", "rate"};
     size_t count = 0;
-    for (ValueId* each : at.members()) {
+    for (ValueId* each : at.given()) {
       const Shape& shape = build_.shape(*each);
       inputs.push_back(*each);
       *each = formal(text(names[count], count).c_str(), Shape(shape.begin() + 1, shape.end()));
