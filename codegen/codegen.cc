@@ -46,7 +46,7 @@ std::vector<CodePassInfo> code_passes() {
 std::string kernel_after_pass(const ScheduledKernel& kernel, const Target& target, const std::string& name,
                               const std::string& pass) {
   const CodePass& row = code_pass(pass);
-  // Which attempt is taken shows when registers are given.
+  // Only register allocation shows which attempt is taken.
   Unit taken(target, name);
   emit_kernel(taken, kernel);
   taken.optimise();

@@ -26,20 +26,20 @@ struct CodePassInfo {
   std::string name, doc, when, stage;
 };
 std::vector<CodePassInfo> code_passes();
-// The kernel's code behind a pass, as LLVM IR or LLVM's machine instructions; empty where the pass does not
+// The kernel's code after a pass, as LLVM IR or LLVM's machine instructions; empty where the pass does not
 // run for the target. A Model error that lists the passes for an unknown name.
 std::string kernel_after_pass(const ScheduledKernel& kernel, const Target& target, const std::string& name,
                               const std::string& pass);
 
-// CPU features that code for the target may use, separated by spaces: what an artefact demands of a
-// machine, and a lease of a device.
+// CPU features that code for the target may use, separated by spaces: an artefact, and the lease of a
+// device, demand them of a machine.
 std::string target_features(const Target& target);
 
-// Those that this plan's kernels ask of a machine: of a matrix unit only what they use.
+// The features that this plan's kernels need; those of a matrix unit only where a kernel uses it.
 std::string plan_features(const Plan& plan, const Target& target);
 
-// Under this symbol the objects of a compiled model have their descriptor until they are written, when it is
-// called after the file.
+// The symbol of the descriptor in a compiled model's objects. When they are written as an artefact, it is
+// named after the file.
 constexpr const char* kUnnamedDescriptor = "tc_unnamed_descriptor";
 
 // All objects of a model: its kernels, the plan's run() and bind() and the descriptor (under
@@ -48,8 +48,8 @@ constexpr const char* kUnnamedDescriptor = "tc_unnamed_descriptor";
 ModelObjects model_objects(const Plan& plan, const Target& target, const std::string& descriptor_symbol,
                            int threads);
 
-// Links in process with lld. Errors are Internal errors with lld's text.
-// Shared: a self-contained .so with the descriptor symbol exported and nothing else.
+// Links with lld, in a child process. Errors are Internal errors with lld's text. Shared: a self-contained
+// .so with the descriptor symbol exported and nothing else.
 void link_shared(const ModelObjects& objects, const Target& target, const std::string& path);
 // One relocatable object of all (`ld -r`).
 void link_object(const ModelObjects& objects, const Target& target, const std::string& path);
@@ -63,10 +63,11 @@ const char* library_folder_name(Arch arch);
 void link_executable(const ModelObjects& objects, const Target& target, const std::string& library_folder,
                      const std::string& path);
 
-// A model for a system without an OS or a runtime: one relocatable object that links at any address, with the
-// function PREFIX_run, the constants under PREFIX_weights and a block PREFIX_arena of bare_arena_bytes(); all
-// else in it is local. PREFIX_run gives a BareStatus. `plan` and `objects` are of one model, the objects
-// under `descriptor_symbol`. An Unsupported error where a kernel calls a function that such a system lacks.
+// A model for a system without an OS or a runtime: one relocatable object that links at any address, with
+// the function PREFIX_run, the constants under PREFIX_weights and a block PREFIX_arena of
+// bare_arena_bytes(); all other symbols are local. PREFIX_run returns a BareStatus. `plan` and `objects`
+// belong to one model, whose descriptor is called `descriptor_symbol` in the objects. An Unsupported error
+// where a kernel calls a function that such a system lacks.
 struct BareModel {
   const Plan& plan;
   const ModelObjects& objects;

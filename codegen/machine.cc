@@ -34,10 +34,10 @@
 namespace tc {
 namespace {
 
-// The order in which LLVM's register allocator takes values that live in one block: from the block's end
-// backwards, or long ones first. Where sums fill the registers, two groups of weights take turns; taken by
-// length, some want the other's turn, and sums would be saved. The choice is the process's: who wants the
-// other one waits.
+// Sets the order in which LLVM's register allocator takes values that live in one block: from the block's
+// end backwards, or long ones first. Where sums fill the registers, two groups of weights take turns in the
+// registers left; taken by length, some values want the registers of the other group, and sums would be
+// spilled. The option is global to the process: a thread that needs the other order waits.
 class LocalValues {
  public:
   explicit LocalValues(bool are_backwards) {
@@ -57,7 +57,7 @@ class LocalValues {
     const auto found = options.find("greedy-reverse-local-assignment");
     TC_CHECK(found != options.end(), "LLVM's option greedy-reverse-local-assignment");
     option_ = static_cast<llvm::cl::opt<bool>*>(found->second);
-    // Else LLVM asks the target.
+    // Without an occurrence of the option LLVM asks the target instead.
     TC_CHECK(!option_->addOccurrence(0, "greedy-reverse-local-assignment", "false"),
              "a value of LLVM's option");
   }
@@ -131,7 +131,7 @@ void Unit::set_attributes(llvm::Function& function) const {
     function.addFnAttr("min-legal-vector-width", "512");
   }
   if (target_.scalable) {
-    // The register width is a promise for the minimum only; fixed-size vectors use it.
+    // The target guarantees only a minimum register width, which vectors of fixed size use.
     function.addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(
         *context_, static_cast<unsigned>(std::max(1, target_.vector_bits / 64)), 1024));
   }
@@ -237,8 +237,8 @@ bool Unit::any_function(const char* attribute) const {
 }
 
 Bytes Unit::emit(bool assembly) {
-  // Most loops fit by one of the first three. Those with many registers less leave room for constants that an
-  // epilogue keeps in registers through the loop of its sum.
+  // Most loops fit with one of the first three. The attempts with many registers less leave room for
+  // constants that an epilogue keeps in registers throughout the loop of its sum.
   constexpr std::array<Attempt, 10> kOthers = {{{0, true},
                                                 {1, false},
                                                 {2, false},
@@ -288,11 +288,11 @@ Bytes Unit::emit_once(bool assembly, int& spills) {
   llvm::TargetLibraryInfoImpl library{llvm::Triple(target_.triple)};
   library.disableAllFunctions();
   passes.add(new llvm::TargetLibraryInfoWrapperPass(library));
-  // As addPassesToEmitFile() does, but for one pass.
+  // Like addPassesToEmitFile(), except for the passes that are left out or added.
   auto& machine = static_cast<llvm::LLVMTargetMachine&>(*machine_);
   auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
-  // It moves products away from their loads, and sums then do not fit the registers.
+  // LLVM's machine scheduler moves products away from their loads, so that sums no longer fit the registers.
   if (!counts_registers(target_) || any_function("tc-ordered"))
     config->disablePass(&llvm::MachineSchedulerID);
   llvm::raw_string_ostream watched(watched_text_);

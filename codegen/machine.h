@@ -37,12 +37,12 @@ class Unit {
   // Whether the target's code may use an LLVM feature ("avx2"); false for unknown names.
   bool has_feature(const std::string& name) const;
 
-  // How code for a processor that executes instructions in order is put in order, and given registers. No
-  // order is the best one for all loops: where vectors do not fit the registers by one, others are tried, and
-  // the one with the fewest spills of vectors is taken.
+  // One way to order instructions and to allocate registers, for in-order processors. No order is the best
+  // one for all loops: where one of them spills vectors, others are tried, and the one with the fewest
+  // spills of vectors is taken.
   struct Attempt {
-    int registers_less = 0;  // than the target has, which leaves the register allocator gaps between groups
-    // LLVM's `greedy-reverse-local-assignment` is the inverse of what the module's loops ask for.
+    int registers_less = 0;  // than the target has, so that the allocator can leave gaps between groups
+    // LLVM's `greedy-reverse-local-assignment` has the opposite of the value that suits the module's loops.
     bool swapped = false;
   };
 
@@ -50,32 +50,32 @@ class Unit {
   // error with the verifier's text where the module is ill-formed.
   void optimise();
 
-  // The module's text, and its code. To be asked for once, behind optimise().
+  // The module as text, and as code. Only one of them may be called, once, after optimise().
   std::string text();
   Bytes object();
   std::string assembly();
   // The attempt that object() or assembly() took.
   const Attempt& attempt() const { return attempt_; }
 
-  // In the place of optimise(): the module's functions behind a pass of this attempt, as LLVM IR or machine
-  // instructions. Empty where the pass does not run.
+  // To be called instead of optimise(): the module's functions after the pass, in this attempt, as LLVM IR
+  // or machine instructions. Empty where the pass does not run.
   std::string text_after(const CodePass& pass, const Attempt& attempt);
 
  private:
-  // Whether a function of the module has it.
+  // Whether a function of the module has the attribute.
   bool any_function(const char* attribute) const;
-  // Runs a pass on a function, and keeps the text where it is watched.
+  // Runs a pass on a function, and keeps the function's text where the pass is `watched_`.
   void run(const CodePass& pass, llvm::Function& function, PassContext& context);
-  // Our last passes on the module, as `attempt_` says.
+  // Runs our passes of Stage::Last on the module, as `attempt_` says.
   void transform();
-  // The module as it was before our passes, and these again.
+  // Restores the module as it was before these passes, and runs them again for the attempt.
   void begin_again(const Attempt& attempt);
-  // Code of the attempt that saves the fewest vectors in loops, which becomes `attempt_`. The module is not
-  // to be used behind it.
+  // The code of the attempt that spills the fewest vectors in loops, which becomes `attempt_`. The module
+  // must not be used afterwards.
   Bytes emit(bool assembly);
   // Adds our passes over machine instructions to LLVM's.
   void add_machine_passes(llvm::TargetPassConfig& config, llvm::raw_ostream& watched);
-  // Code of the module as it is. Where instructions run in order, adds the saves and reloads of vectors in
+  // The code of the module as it is. Where orders_code() holds, adds the spills and reloads of vectors in
   // loops to `spills`.
   Bytes emit_once(bool assembly, int& spills);
 

@@ -20,7 +20,7 @@ std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access
                                       const std::string& iterator) {
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
   int64_t stride = 0, size = 1;
-  bool known = true;  // sizes of the inner dimensions
+  bool known = true;  // whether the sizes of the inner dimensions are numbers
   for (size_t d = access.index.size(); d-- > 0;) {
     const Subscript& subscript = access.index[d];
     if (depends_on(subscript.dynamic, iterator)) return std::nullopt;

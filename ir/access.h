@@ -1,4 +1,4 @@
-// Questions about one access.
+// Properties of one access.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tc {
 
-// Elements of the buffer's memory from one value of the iterator to the next, for an access; nothing
-// where it depends on data or on a symbolic size.
+// By how many elements of the buffer's memory an access moves when the iterator goes up by one; nothing where
+// that depends on data or on a symbolic size.
 std::optional<int64_t> element_stride(const Kernel& kernel, const Access& access,
                                       const std::string& iterator);
-// Whether it changes with the iterator, also by what subscripts read.
+// Whether the accessed element changes with the iterator, also through what dynamic subscripts read.
 bool depends_on(const Access& access, const std::string& iterator);
 
 }  // namespace tc

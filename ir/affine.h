@@ -10,7 +10,7 @@
 
 namespace tc {
 
-// constant + sum of coefficient * variable; variables are iterators or parameters of a kernel, by
+// constant + sum of coefficient * variable. Variables are iterators or parameters of a kernel, identified by
 // name. Terms are sorted by name and have no zero coefficients. Arithmetic is checked.
 class Affine {
  public:
@@ -26,8 +26,8 @@ class Affine {
   // The single variable of an expression that is exactly `1*name + 0`, else the empty string.
   std::string as_variable() const;
 
-  // Whether the value is a multiple of the positive number whatever the variables are, and the value over it
-  // then.
+  // Whether the value is a multiple of the positive number whatever the variables are; if so, `divided_by`
+  // gives the value divided by it.
   bool is_multiple_of(int64_t number) const;
   Affine divided_by(int64_t number) const;
 

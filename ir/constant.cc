@@ -1,4 +1,4 @@
-// A constant of a plan: what it is made from and how. Its bytes exist only while somebody needs them.
+// A constant of a plan: what it is made from and how. Its bytes are made on demand.
 #include "ir/constant.h"
 
 #include "ir/error.h"
@@ -6,7 +6,8 @@
 namespace tc {
 namespace {
 
-// The buffer and its packing, and of scales those of their digits: what pack() looks at.
+// A kernel with all that pack() looks at: the buffer and its packing and, where the buffer holds scales, the
+// buffer and the packing of the constant that they scale.
 std::shared_ptr<const Kernel> packing_alone(const Kernel& kernel, const std::string& buffer) {
   auto alone = std::make_shared<Kernel>();
   alone->name = kernel.name;

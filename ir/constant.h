@@ -1,4 +1,4 @@
-// A constant of a plan: what it is made from and how. Its bytes exist only while somebody needs them.
+// A constant of a plan: what it is made from and how. Its bytes are made on demand.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace tc {
 
 // Packed constants may be several times as large as the model's file. A plan therefore shares the originals
-// with the graph, and makes the bytes of one constant when they are asked for.
+// with the graph, and makes the bytes of one constant on demand.
 class PlanConstant {
  public:
   // The tensor as it is.
@@ -24,12 +24,12 @@ class PlanConstant {
   int64_t byte_count() const { return byte_count_; }
   // The bytes: packed now, or the plain tensor itself without a copy.
   TensorPtr make() const;
-  // Lets the original go; make() cannot be called from then on.
+  // Drops the reference to the original; make() cannot be called from then on.
   void release() { original_.reset(); }
 
  private:
   TensorPtr original_;
-  std::shared_ptr<const Kernel> packing_;  // of this one constant alone; null: as it is
+  std::shared_ptr<const Kernel> packing_;  // a kernel of this one constant alone; null: not packed
   std::string buffer_;
   DType dtype_;
   std::vector<int64_t> shape_;

@@ -75,9 +75,9 @@ std::string operand_text(const Dim& dim) {
   return simple ? text : "(" + text + ")";
 }
 
-// How often a proof may put an operand in the place of a minimum or maximum: enough for minima of minima.
+// How often a proof may replace a minimum or maximum by one of its operands: enough for minima of minima.
 constexpr int kReplacements = 3;
-// Sums of more terms are not looked into: they come from generated or hostile models.
+// Proofs give up on sums of more terms, which come from generated or hostile models.
 constexpr size_t kMostProvedTerms = 16;
 
 // True where no values of the symbols make it negative; false where unknown.
@@ -115,7 +115,7 @@ bool is_nonnegative(const Dim& dim, int replacements) {
   return false;
 }
 
-// a / b where every factor of b is one of a.
+// a / b where every factor of b is also a factor of a; else nothing.
 std::optional<Dim::Monomial> divide_monomial(const Dim::Monomial& a, const Dim::Monomial& b) {
   Dim::Monomial rest = a;
   for (const auto& factor : b) {
@@ -202,7 +202,7 @@ std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
   return quotient;
 }
 
-// floor(a/b) of a positive integer b, with what divides taken out of the floor.
+// floor(a/b) of a positive integer b; the terms that b divides are taken out of the floor.
 Dim floor_div_constant(const Dim& a, int64_t b) {
   Dim quotient;
   Dim rest = split_divisible(a, {{}, b}, &quotient);
@@ -244,8 +244,8 @@ Dim make_bound(Dim::AtomKind kind, const Dim& a, const Dim& b) {
                    (kind == Dim::AtomKind::Max ? "max(" : "min(") + a.str() + ", " + b.str() + ")");
 }
 
-// The minimum or maximum. It is commutative and associative, so the operands are kept in one order, each once
-// and without those that another one bounds: equal Dims have equal texts.
+// The minimum or maximum. It is commutative and associative, so its operands are kept in one order, without
+// duplicates and without those that another operand makes redundant: equal Dims have equal texts.
 Dim bound(Dim::AtomKind kind, const Dim& a, const Dim& b) {
   const auto covers = [&](const Dim& x, const Dim& y) {
     return is_nonnegative(kind == Dim::AtomKind::Max ? x - y : y - x);
@@ -507,10 +507,10 @@ bool mentions(const Dim& dim, const std::map<std::string, Dim>& bounds) {
                      [&](const std::string& name) { return bounds.count(name) > 0; });
 }
 
-// The largest or the least value.
+// An upper bound of the value (`most`), or a lower one; see largest().
 Dim extreme(const Dim& dim, const std::map<std::string, Dim>& bounds, bool most);
 
-// Where a symbol of the bounds is in it.
+// The same for an atom that mentions a symbol of `bounds`.
 Dim extreme(const Dim::Atom& atom, const std::map<std::string, Dim>& bounds, bool most) {
   const auto left = [&] { return extreme(atom.left, bounds, most); };
   const auto right = [&](bool larger) { return extreme(atom.right, bounds, larger); };
@@ -520,7 +520,7 @@ Dim extreme(const Dim::Atom& atom, const std::map<std::string, Dim>& bounds, boo
     case Dim::AtomKind::Max: return max(left(), right(most));
     case Dim::AtomKind::Mod: return most ? max(right(true) - Dim(1), Dim(0)) : Dim(0);
     case Dim::AtomKind::FloorDiv: {
-      // A size that divides is at least 1 wherever the division means something.
+      // A divisor is at least 1 wherever the division is defined.
       const Dim divisor = right(!most);
       return floor_div(left(), divisor == Dim(0) ? Dim(1) : divisor);
     }
@@ -531,7 +531,7 @@ Dim extreme(const Dim::Atom& atom, const std::map<std::string, Dim>& bounds, boo
 Dim extreme(const Dim& dim, const std::map<std::string, Dim>& bounds, bool most) {
   Dim result;
   for (const Dim::Term& term : dim.terms()) {
-    // Factors are not negative, so that a product is largest where they are.
+    // No factor is negative, so a product is largest where its factors are largest.
     Dim product = term.coefficient;
     for (const Dim::AtomPtr& atom : term.factors) {
       const Dim factor = atom_dim(atom);

@@ -13,7 +13,7 @@ namespace tc {
 // A polynomial with integer coefficients over atoms. An atom is a symbol, or floor(a/b), a mod b,
 // min(a,b), max(a,b) of two Dims. Kept in a canonical order, so that equal text means equal Dim;
 // different texts may still be equal for all values (nothing tries to prove that).
-// All symbols stand for integers >= 0. Arithmetic is checked: overflow throws a Shape error.
+// All symbols represent integers >= 0. Arithmetic is checked: overflow throws a Shape error.
 class Dim {
  public:
   enum class AtomKind { Symbol, FloorDiv, Mod, Min, Max };
@@ -61,8 +61,8 @@ class Dim {
 
 struct Dim::Atom {
   AtomKind kind;
-  std::string name;  // of a Symbol
-  Dim left, right;   // of the others
+  std::string name;  // Symbol only
+  Dim left, right;   // operands of the other kinds
   std::string text;  // canonical
 };
 
@@ -74,8 +74,8 @@ Dim mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 
-// What a sum of products is at most, over the other symbols, where each symbol of `bounds` is 0 to what it is
-// given.
+// An upper bound of `dim`, in the symbols that are not in `bounds`, where each symbol of `bounds` lies
+// between 0 and the Dim that `bounds` gives for it.
 Dim largest(const Dim& dim, const std::map<std::string, Dim>& bounds);
 
 // Reads what str() writes; throws a Model error with the position otherwise.

@@ -1,4 +1,4 @@
-// Proofs about affine expressions over boxes that constraints cut.
+// Proofs about affine expressions over boxes with constraints.
 #include "ir/domain.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void Domain::tighten() {
     for (const Affine& constraint : constraints_) {
       if (range_of(constraint, box_).high < 0) empty_ = true;
       for (const auto& [name, coefficient] : constraint.terms()) {
-        // coefficient * name >= -rest, where the others do their best.
+        // coefficient * name >= -rest, where the other terms are as large as they can be.
         Interval rest = range_of(constraint - Affine::variable(name, coefficient), box_);
         if (rest.high > (int64_t{1} << 60)) continue;
         auto found = box_.find(name);

@@ -1,4 +1,4 @@
-// Proofs about affine expressions over boxes that constraints cut.
+// Proofs about affine expressions over boxes with constraints.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tc {
 
-// The integer points of a box where all constraints are >= 0. Every variable of a constraint or
-// question has a range in the box.
+// The integer points of a box where all constraints are >= 0. Every variable of a constraint, and of an
+// expression that is asked about, has a range in the box.
 class Domain {
  public:
   Domain(std::map<std::string, Interval> box, std::vector<Affine> constraints);
@@ -20,9 +20,9 @@ class Domain {
   bool is_empty() const { return empty_; }
 
   enum class Answer { Yes, No, Unknown };
-  // Whether the expression is >= 0 at every point. Intervals come first, then sums with constraints,
-  // then the enumeration of the iterators concerned where they are few; after No,
-  // `counterexample` (if given) holds a point of those iterators.
+  // Whether the expression is >= 0 at every point. It tries intervals, then combinations with the
+  // constraints, then the enumeration of the points of the variables concerned where those are few. After No,
+  // `counterexample` (if given) holds a point at which the expression is negative.
   Answer is_nonnegative(const Affine& affine, std::map<std::string, int64_t>* counterexample) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace tc {
 
-// X(enumerator, text, bits, is_float, is_signed). Elements of fewer than 8 bits have a byte each.
+// X(enumerator, text, bits, is_float, is_signed). An element of fewer than 8 bits takes a whole byte.
 #define TC_FOR_EACH_DTYPE(X)                 \
   X(F32, "f32", 32, true, true)              \
   X(F64, "f64", 64, true, true)              \
@@ -49,7 +49,7 @@ bool is_narrow_float(DType dtype);
 // True for types that are only loaded, stored and cast: narrow floats, f16, bf16, integers of less than 8
 // bits.
 bool is_storage(DType dtype);
-// The type in which values of the type are computed: f32, i8 or u8 for those, else itself.
+// The type in which values of the type are computed: f32, i8 or u8 for storage types, else the type itself.
 DType computed_type(DType dtype);
 inline bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::Bool; }
 

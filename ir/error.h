@@ -33,7 +33,7 @@ enum class ErrorKind { Model, Unsupported, Shape, Target, Schedule, Device, Log,
 // Says what, where (file, node, tensor), why, and what to do, in one or a few sentences.
 class Error : public std::runtime_error {
  public:
-  // What cannot be seen becomes escapes, whatever the text was made of.
+  // Characters that cannot be seen become escapes, wherever the text comes from.
   Error(ErrorKind kind, const std::string& text) : std::runtime_error(printable_lines(text)), kind_(kind) {}
   ErrorKind kind() const { return kind_; }
 
@@ -41,8 +41,8 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Puts a message together. What comes between quotes is a name, which anybody may have chosen: it is shown as
-// `printable` has it.
+// Assembles a message. A part between quotes is a name, which may come from a hostile file, so it is shown as
+// `printable` returns it.
 class MessageWriter {
  public:
   template <size_t size>
@@ -74,7 +74,7 @@ class MessageWriter {
  private:
   enum class Place { Words, Opened, Named };
 
-  // Words of ours, of which the last letter may be the quote before a name, or the one behind it.
+  // Text of tc's own. Its last character may be the quote that opens a name, or the one that closes it.
   void put_words(std::string_view words) {
     out_ << words;
     const bool quote = !words.empty() && (words.back() == '\'' || words.back() == '`');
@@ -85,8 +85,8 @@ class MessageWriter {
   Place place_ = Place::Words;
 };
 
-// Builds a text from streamable parts: `text("tensor '", name, "' has rank ", rank)`. What stands between
-// quotes is one line of what can be seen, of at most some 200 characters.
+// Builds a text from streamable parts: `text("tensor '", name, "' has rank ", rank)`. What is between quotes
+// is shown as one line of visible characters, shortened to about 200.
 template <class... Parts>
 std::string text(const Parts&... parts) {
   MessageWriter message;
@@ -100,8 +100,8 @@ template <class... Parts>
   throw Error(kind, text(parts...));
 }
 
-// What an exception in flight is to users, whatever threw it: an Error as it is, memory that cannot be had,
-// or a bug.
+// The Error to show users for an exception in flight, whatever threw it: an Error stays as it is, a failed
+// allocation is Unsupported, anything else is a bug in tc.
 inline Error as_error(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);

@@ -22,7 +22,7 @@ std::vector<int64_t> concrete(const Shape& shape, const Symbols& symbols) {
   return result;
 }
 
-// Composites of the graph and of its subgraphs, which are copied, become what they are made of.
+// Expands the composite nodes of the graph and of its subgraphs, which are copied first.
 void expand_all(Graph& graph) {
   for (Node& node : graph.nodes) {
     for (auto& [name, attribute] : node.attributes) {
@@ -71,7 +71,7 @@ class Evaluation {
     return values_[id];
   }
 
-  // The sizes that the node's outputs hold.
+  // Gives the data symbols whose sources are outputs of the node their sizes.
   void bind_sizes(const Node& node) {
     for (const auto& [name, symbol] : graph_.data_symbols) {
       if (std::find(node.outputs.begin(), node.outputs.end(), symbol.source) == node.outputs.end()) continue;
@@ -87,7 +87,8 @@ class Evaluation {
     }
   }
 
-  // Those whose last size is `bound`, or that need none of the graph.
+  // Checks the relations that can be checked now that `bound` has its size; null: those without data symbols
+  // of the graph.
   void check_relations(const std::string* bound) {
     for (const SizeRelation& relation : graph_.relations) {
       std::set<std::string> names;
@@ -110,7 +111,7 @@ class Evaluation {
   std::vector<TensorPtr> values_;
 };
 
-// A subgraph with its formal inputs and what it captures.
+// Runs a subgraph on its formal inputs and the values that it captures.
 std::vector<TensorPtr> run_body(const Graph& body, const std::vector<TensorPtr>& formal,
                                 const std::vector<TensorPtr>& captured, const Symbols& symbols,
                                 const EvaluateOptions& options) {
@@ -207,7 +208,7 @@ std::vector<TensorPtr> run_loop(const Node& node, const std::vector<TensorPtr>& 
     state.assign(results.begin() + 1, results.begin() + 1 + static_cast<int64_t>(states));
     for (size_t i = 0; i < collected; ++i) parts[i].push_back(results[1 + states + i]);
   }
-  // Sizes that no iteration has computed.
+  // The body's sizes count as 0 where no iteration has computed them.
   Symbols nothing = symbols;
   for (const auto& [name, symbol] : body->data_symbols) nothing[name] = 0;
   for (size_t i = 0; i < collected; ++i) {

@@ -14,12 +14,12 @@ struct EvaluateOptions {
   // Round every value to its element type when it is stored; else a kernel keeps floats in f64 until
   // its end.
   bool round_to_storage = false;
-  // Run the copies that stand for views where memory cannot be shared, instead of sharing it.
+  // Run the copies that replace views where memory cannot be shared, instead of sharing memory.
   bool copy_views = false;
 };
 
-// The outputs by name, for inputs by name. Shapes are inferred already; symbols get their sizes from
-// the inputs. Control flow runs as the operators say. Shape errors name inputs that do not fit.
+// The outputs by name, for inputs by name. Shapes must have been inferred; symbols get their sizes from the
+// inputs. Control flow runs as the operators define it. Shape errors name inputs that do not fit.
 std::map<std::string, Tensor> evaluate(const Graph& graph, const std::map<std::string, Tensor>& inputs,
                                        const EvaluateOptions& options = {});
 

@@ -25,7 +25,7 @@ double bytes_of_outputs(const Graph& graph, const Node& node) {
   return bytes;
 }
 
-// Tensors of one value: no need to interpret.
+// The output of a node that fills a tensor with one value: it need not be interpreted.
 std::optional<Tensor> filled(const Graph& graph, const Node& node) {
   const Value& out = graph[node.outputs[0]];
   if (!node.op->traits.fill || node.outputs.size() != 1) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<Tensor> filled(const Graph& graph, const Node& node) {
   return tensor;
 }
 
-// Transposes by moving elements: weights may be large for the interpreter.
+// Transposes by moving elements: weights may be too large for the interpreter.
 Tensor transposed(const Tensor& in, const std::vector<int64_t>& order) {
   std::vector<int64_t> shape, strides;
   std::vector<int64_t> in_strides(in.shape.size(), 1);
@@ -79,7 +79,7 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
   for (ValueId id : node.outputs) {
     if (id == kNoValue || !graph[id].shape || !is_constant(*graph[id].shape)) return false;
   }
-  // What the compiler has no room for is left to the run.
+  // An output that is too large to hold while compiling is computed when the model runs.
   if (!may_hold(bytes_of_outputs(graph, node))) return false;
   if (std::optional<Tensor> tensor =
           most_operations >= kMostFoldedOperations ? filled(graph, node) : std::nullopt) {

@@ -5,7 +5,7 @@
 
 namespace tc {
 
-// Work on a node that is done while compiling.
+// The most operations that folding spends on one node while compiling.
 constexpr double kMostFoldedOperations = 1 << 24;
 
 // Computes the outputs of one node whose inputs are all constant, where that takes at most

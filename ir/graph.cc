@@ -64,7 +64,7 @@ std::set<std::string> free_symbols(const Graph& graph) {
   return names;
 }
 
-// The number N of a name that goes on with `_N`, as it is printed, behind `begin`; 0 where it does not.
+// The number N where the name goes on with `_N` at `begin`, N being written without leading zeros; else 0.
 size_t suffix_of(const std::string& name, size_t begin) {
   constexpr size_t kMostDigits = 9;
   const size_t first = begin + 1;
@@ -146,10 +146,10 @@ ValueId Graph::add_value(std::string name, DType dtype, std::optional<Shape> sha
 struct IndexedNames::Index {
   const Graph* graph;
   Index* outer;
-  size_t count = 0;                                   // values that are in it
-  std::unordered_map<std::string, size_t> free_from;  // names, with the least suffix that may be free
+  size_t count = 0;                                   // values that the index holds
+  std::unordered_map<std::string, size_t> free_from;  // per name the least suffix that may be free
 
-  // The name, or with the least suffix with which it is free.
+  // The name if it is free, else the name with the least suffix that makes it free.
   std::string free_name(const std::string& base) {
     if (graph->values.size() < count) forget();
     for (; count < graph->values.size(); ++count) free_from.emplace(graph->values[count].name, 1);
@@ -194,7 +194,7 @@ ValueId Graph::fresh_value(const std::string& base, DType dtype, std::optional<S
   if (IndexedNames::Index* index = index_of(*this))
     return add_value(index->free_name(base), dtype, std::move(shape));
   bool is_taken = false;
-  std::vector<bool> suffixes;  // that are taken: a graph has no more than it has values
+  std::vector<bool> suffixes;  // whether each is taken; as many as the graph has values suffice
   for (const Value& value : values) {
     const std::string& name = value.name;
     if (name.compare(0, base.size(), base) != 0) continue;

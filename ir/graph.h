@@ -54,40 +54,41 @@ struct Node {
   Origin origin;
 };
 
-// A size that a node computes. In shapes it stands like a symbol of an input; it has its value once `source`
-// has been computed, which comes before every node that mentions the symbol.
+// A size that a node computes. Shapes use it like a symbol of an input. Its value is known once `source` has
+// been computed, which happens before every node that mentions the symbol.
 struct DataSymbol {
-  ValueId source = kNoValue;  // one i64 that a node makes, with the symbol as its known element
-  // It is 0 to this, which symbols that have their values by then give; any size without.
+  ValueId source = kNoValue;  // a single i64 that a node computes, whose known element is the symbol
+  // The largest size that it may have, in terms of symbols whose values are known by then; nothing:
+  // unbounded.
   std::optional<Dim> bound;
 };
 
-// What nothing proves of two sizes: they are equal, or the first is at most the second. A run checks it once
-// it knows them.
+// A relation of two sizes that inference could not prove: they are equal, or the first is at most the second.
+// A run checks it once both are known.
 struct SizeRelation {
   Dim left, right;
   bool equal = true;
   std::string where;  // the node that needs it
 };
 
-// How a node of a quantised network is computed, as the pass that decided it says; for the report.
+// How a node of a quantised network is computed, recorded for the report by the pass that decided it.
 struct ArithmeticNote {
-  // Integers: sums, joins and choices of integers. Bytes: functions of elements that the kernel of a sum, or
-  // one of their own, computes in registers between the integers that it reads and writes. Floats: it stayed
-  // as the file has it.
+  // Integers: the node sums, joins or selects integers. Bytes: it is an elementwise function that the kernel
+  // of a sum, or a kernel of its own, computes in registers between the integers that it reads and those that
+  // it writes. Floats: the node stayed as it is in the file.
   enum class Kind : uint8_t { Integers, Bytes, Floats };
   Kind kind = Kind::Floats;
   std::string node, op;      // as the file has them
-  int region = -1;           // of nodes that integers connect, counted from 0; Floats have none
-  bool fixed_point = false;  // brought to the scale of its result without floats
-  std::string reason;        // Floats: why, as a clause; of the others what to know about them, or empty
+  int region = -1;           // number, from 0, of the group of nodes that integers connect; Floats: -1
+  bool fixed_point = false;  // rescaled to its result without floats
+  std::string reason;        // Floats: why, as a clause; else a remark, or empty
 };
 
 // Nodes are in topological order. A subgraph (attribute of If, Scan, Loop) reads values of the
-// enclosing graph through `captures`: pairs (outer value's name when it was imported, for people;
-// own value that stands for it, which is no formal input). The node that holds the subgraphs lists
-// the captured outer values as further inputs after its formal ones: those of its first subgraph in
-// the order of its captures, then those of the second. So every pass sees these uses as inputs.
+// enclosing graph through `captures`: pairs (name that the outer value had when it was imported, for people;
+// the subgraph's own value that represents it, which is not a formal input). The node that holds the
+// subgraphs lists the captured outer values as further inputs after its formal ones: those of its first
+// subgraph in the order of its captures, then those of the second. So every pass sees these uses as inputs.
 struct Graph {
   std::string name;
   std::vector<Value> values;
@@ -96,11 +97,12 @@ struct Graph {
   std::vector<std::pair<std::string, ValueId>> captures;
   // Symbols of the input shapes with the range each may take.
   std::map<std::string, std::pair<int64_t, int64_t>> symbols;
-  // Sizes that nodes of this graph compute. Its subgraphs may mention them; their own are theirs alone.
+  // Sizes that nodes of this graph compute. Its subgraphs may mention them; those of a subgraph are visible
+  // only in the subgraph.
   std::map<std::string, DataSymbol> data_symbols;
-  // Of the sizes that its nodes work with; inference collects them.
+  // Relations of sizes that its nodes need; inference collects them.
   std::vector<SizeRelation> relations;
-  // Of its nodes, where the network is quantised; empty before integer_products.
+  // Notes on its nodes, where the network is quantised; empty before the pass integer_products.
   std::vector<ArithmeticNote> arithmetic;
 
   ValueId add_value(std::string name, DType dtype, std::optional<Shape> shape = std::nullopt);
@@ -117,12 +119,12 @@ struct Graph {
   std::vector<std::vector<int>> consumers() const;
 };
 
-// Symbols in the shapes and known elements of what the node reads and makes, in its lists of dimensions, and
-// the same of its subgraphs, but for those that these define.
+// The symbols in the shapes and known elements of the node's inputs and outputs, in its attributes that list
+// dimensions, and in its subgraphs, except those that the subgraphs define.
 std::set<std::string> mentioned_symbols(const Graph& graph, const Node& node);
 
-// Puts sizes in the place of symbols wherever the graph and its subgraphs, which must be its own, mention
-// them.
+// Replaces symbols by sizes wherever the graph and its subgraphs mention them. The subgraphs must not be
+// shared with another graph.
 void substitute_symbols(Graph& graph, const std::map<std::string, Dim>& sizes);
 
 // Attribute of the node, or the row's default; Model error where neither exists or the kind differs.

@@ -10,7 +10,7 @@
 //     output y
 //   }
 //
-// Names that are no identifiers, or words of this form, stand in quotes; `_` is a value left out.
+// Names that are not identifiers, or are keywords of this form, are quoted; `_` is a value that is left out.
 #include <cstdio>
 #include <limits>
 #include <set>
@@ -24,8 +24,8 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostElements = 16;             // of constants that are written out
-constexpr int64_t kMostZeros = int64_t{1} << 24;  // elements of those that come back as zeros
+constexpr int64_t kMostElements = 16;             // of constants whose elements are written out
+constexpr int64_t kMostZeros = int64_t{1} << 24;  // elements of constants that are read back as zeros
 
 std::string name_text(const std::string& name) {
   static const std::set<std::string> words = {"graph",  "symbol",  "input", "constant",
@@ -33,7 +33,7 @@ std::string name_text(const std::string& name) {
   return is_identifier(name) && !words.count(name) ? name : quote(name);
 }
 
-// A float always shows a point, an exponent or a word, so that it is no integer.
+// A float always has a point, an exponent or a word such as `inf`, so that it does not read as an integer.
 std::string float_text(double value) {
   std::string text = number_text(value);
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
@@ -178,7 +178,7 @@ class Parser {
     cursor_.expect("graph");
     Graph graph;
     std::map<std::string, ValueId> values;
-    std::map<std::string, std::string> sources;  // of sizes, by name: they are defined later
+    std::map<std::string, std::string> sources;  // value of each size by name: the values are defined later
     graph.name = name();
     cursor_.expect("{");
     while (!cursor_.try_token("}")) {
@@ -295,7 +295,7 @@ class Parser {
       cursor_.error("the constant is too large for a text");
     auto result = std::make_shared<Tensor>(type, constant_shape(dims));
     if (cursor_.try_token("#")) {
-      // The data are not in the text: zeros stand for them.
+      // The data are not in the text: the constant is read as zeros.
       cursor_.word();
       return result;
     }

@@ -62,7 +62,7 @@ class Verifier {
             " elements of data");
   }
 
-  // Each data symbol is what its source is known to hold.
+  // The known element of each data symbol's source is that symbol.
   void check_sizes() const {
     for (const auto& [name, symbol] : graph_.data_symbols) {
       require(!graph_.symbols.count(name), "size '", name, "' is a symbol of the inputs too");
@@ -77,7 +77,7 @@ class Verifier {
     }
   }
 
-  // What the node mentions has its value before it.
+  // Every size that the node mentions is computed before the node.
   void check_mentions(const Node& node) const {
     if (graph_.data_symbols.empty()) return;
     for (const std::string& name : mentioned_symbols(graph_, node)) {

@@ -12,7 +12,7 @@ constexpr int64_t kLeastHeld = 128 << 20;
 constexpr int64_t kHeldPerByte = 3;
 constexpr double kLeastOperations = 1 << 27;
 constexpr double kOperationsPerByte = 16;
-// Tensors up to so many bytes are not counted: a node takes more.
+// Tensors with no more bytes than this are not counted: a node itself takes more.
 constexpr size_t kSmall = 64;
 
 struct Account {
@@ -26,7 +26,7 @@ struct Account {
 
 thread_local std::shared_ptr<Account> account;
 
-// Keeps the original and notes when it goes.
+// Deleter of a counted tensor: it owns the original and subtracts its bytes when it is freed.
 struct Counted {
   TensorPtr original;
   std::shared_ptr<Account> noted_in;

@@ -1,5 +1,5 @@
-// The constants that a compilation holds, counted in bytes, so that a small file cannot make the compiler
-// hold much.
+// The constants that a compilation holds, counted in bytes, so that a small file cannot make the compiler use
+// much memory.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace tc {
 
-// While one exists, its thread counts the constants of graphs until they are freed, by whichever thread. The
-// outermost one decides: one inside of another changes nothing. Without any nothing is counted, and nothing
-// refused.
+// While such an object exists, its thread counts the bytes of the graphs' constants until any thread frees
+// them. Only the outermost object counts; one inside another changes nothing. Without such an object nothing
+// is counted, and nothing refused.
 class HeldConstants {
  public:
   // `file_bytes` is how large the model's file is.
@@ -24,21 +24,22 @@ class HeldConstants {
   bool outermost_;
 };
 
-// Whether there is one on this thread.
+// Whether this thread has a HeldConstants.
 bool constants_are_counted();
 
-// So many bytes were read of files beside the model's.
+// Records that `bytes` bytes were read from files other than the model's.
 void note_bytes_read(int64_t bytes);
 
-// The same tensor, counted from now on; as it is where it is counted already. Unsupported error, which begins
-// with `who`, where constants take more than their limit: 128 MB and 3 times what was read of files.
+// The same tensor, counted from now on unless it is counted already. Throws an Unsupported error, whose text
+// begins with `who`, where constants take more than their limit: 128 MB plus 3 times the bytes that were read
+// from files.
 TensorPtr held(TensorPtr tensor, const std::string& who);
 
-// Whether a constant of so many bytes may be made beside those that are held.
+// Whether a constant of `bytes` bytes may be made in addition to those that are held.
 bool may_hold(double bytes);
 
-// Whether so many operations may be made to compute constants, beside those before: 2^27, and 16 for each
-// byte that was read of files. They are noted where they may.
+// Whether `operations` operations may be spent on computing constants, in addition to those spent before: the
+// limit is 2^27 plus 16 for each byte that was read from files. If so, they are counted as spent.
 bool may_compute(double operations);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// Outputs of a plan that may lie in the memory of an input.
+// Outputs of a plan that may share the memory of an input.
 #include "ir/in_place.h"
 
 #include <map>
@@ -10,8 +10,8 @@
 namespace tc {
 namespace {
 
-// Whether the step copies all of an input to an output of the same shape. `sizes` are those of symbols that
-// are numbers where the step is run.
+// Whether the step copies all of an input to an output of the same shape. `sizes` gives the symbols that have
+// a fixed value wherever the step runs.
 bool copies_whole(const Plan& plan, const PlanStep& step, const std::map<std::string, Dim>& sizes) {
   if (step.kind != PlanStep::Kind::Copy) return false;
   const Location &to = step.locations.at(0), &from = step.locations.at(1);
@@ -23,7 +23,7 @@ bool copies_whole(const Plan& plan, const PlanStep& step, const std::map<std::st
          step.bytes == element_count(before.shape).substitute(sizes) * Dim(size_of(before.dtype));
 }
 
-// Of steps that are a whole run.
+// The pairs of `inputs_in_place` for steps that make up a whole run.
 std::vector<int> pairs_of(const Plan& plan, const PlanSteps& steps, std::map<std::string, Dim> sizes) {
   const bool chooses = steps.size() == 1 && steps[0].kind == PlanStep::Kind::If && !steps[0].sizes.empty();
   if (chooses) {
@@ -47,7 +47,7 @@ std::vector<int> pairs_of(const Plan& plan, const PlanSteps& steps, std::map<std
     }
   }
   std::vector<int> result(plan.outputs.size(), -1);
-  // Not those in loops and branches, which run more than once or not at all.
+  // Copies within loops and branches do not count: they run more than once or not at all.
   for (const PlanStep& step : steps) {
     if (!copies_whole(plan, step, sizes)) continue;
     const int output = step.locations[0].index, input = step.locations[1].index;

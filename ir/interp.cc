@@ -9,7 +9,7 @@
 namespace tc {
 namespace {
 
-// Domains that constraints cut are counted by enumeration up to this size, else by their box.
+// Domains with constraints are counted by enumeration up to this size; larger ones by their box.
 constexpr double kLargestEnumeration = 1e7;
 
 bool is_counted(const Expr& expr) {
@@ -18,7 +18,7 @@ bool is_counted(const Expr& expr) {
   return false;
 }
 
-// Float operations of one evaluation; what is shared counts once.
+// Float operations of one evaluation; shared subexpressions count once.
 int64_t float_operations(const ExprPtr& expr, std::set<const Expr*>& seen) {
   if (!expr || !seen.insert(expr.get()).second) return 0;
   int64_t count = is_counted(*expr);

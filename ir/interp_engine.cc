@@ -150,7 +150,7 @@ StatementProgram::Place StatementProgram::compile(const Access& access) {
 
 void StatementProgram::drop_implied_checks(Place& place, const std::vector<Affine>& constraints) const {
   const Storage& storage = memory_.storages[static_cast<size_t>(place.buffer)];
-  // A constraint and a distance that differ by a number: the one implies the other.
+  // A constraint implies a distance to a bound where the distance is the constraint plus a number >= 0.
   auto is_implied = [&](const Affine& distance) {
     return std::any_of(constraints.begin(), constraints.end(), [&](const Affine& constraint) {
       Affine difference = distance - constraint;

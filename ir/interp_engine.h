@@ -21,20 +21,20 @@ struct Storage {
   DType dtype = DType::F32;
   std::vector<int64_t> shape, strides;
   std::vector<Cell> cells;
-  // Of Register buffers under a schedule: the leaf run that wrote each element.
+  // Register buffers under a schedule: number of the leaf run that wrote each element.
   std::vector<uint32_t> stamps;
 };
 
-// The buffers of one run. What nobody has written is poison: NaN, or an odd integer.
+// The buffers of one run. Elements that nothing has written are poison: NaN, or an odd integer.
 class Memory {
  public:
-  // `registers_are_private`: elements of Register buffers vanish at the end of each leaf; reading one
-  // that this leaf has not written is an error.
+  // `registers_are_private`: elements of Register buffers are lost at the end of each leaf run; reading one
+  // that the current run has not written is an error.
   Memory(const Kernel& kernel, const std::map<std::string, int64_t>& parameters,
          const std::map<std::string, Tensor>& buffers, bool round_to_storage, bool registers_are_private);
 
-  // Writes outputs and private buffers back. Those that are missing in `buffers` are made: outputs
-  // with the buffer's type, private ones of float types as f64 unless rounding.
+  // Writes outputs and private buffers back. Those that are missing in `buffers` are created: outputs with
+  // the buffer's type, private buffers of float types as f64 unless values are rounded.
   void finish(const Kernel& kernel, std::map<std::string, Tensor>& buffers) const;
 
   std::vector<Storage> storages;  // one per buffer of the kernel
@@ -46,7 +46,7 @@ class Memory {
 Cell apply(UnaryOp op, DType dtype, Cell a);
 Cell apply(BinaryOp op, DType dtype, Cell a, Cell b);
 Cell apply(Reduction reduction, DType dtype, Cell a, Cell b);
-// `round`: to f32 as the type stores it; to shorter floats it always is.
+// `round`: whether a value converted to f32 is rounded to f32; conversions to shorter floats always round.
 Cell convert(DType from, DType to, Cell a, bool round);
 
 // One statement inside loops: a value, where to store it, and for which instances.
@@ -54,9 +54,9 @@ class StatementProgram {
  public:
   struct Loop {
     std::string name;
-    Affine extent;  // of outer variables
+    Affine extent;  // affine in outer variables
   };
-  // What an instance does; instances with a negative constraint do not run.
+  // What an instance does; an instance runs only where no constraint is negative.
   struct Body {
     std::string name;
     const Access& write;
@@ -64,9 +64,8 @@ class StatementProgram {
     const ExprPtr& value;
     const std::vector<Affine>& constraints;
   };
-  // `outer` gives the place of each outer variable's current value (parameters included). The names
-  // of `loops` come on top. `kernel`, `memory` and `outer`
-  // must outlive the program.
+  // `outer` points to the current value of each outer variable, parameters included; the names of `loops` are
+  // visible in addition. `kernel`, `memory` and `outer` must outlive the program.
   StatementProgram(const Kernel& kernel, Memory& memory, const Body& body, std::vector<Loop> loops,
                    const std::map<std::string, const int64_t*>& outer);
 
@@ -74,7 +73,7 @@ class StatementProgram {
   void run();
 
  private:
-  // An affine value followed through the loops: base, then one step per trip of each loop.
+  // An affine value that is updated as the loops run: a base, and for each loop what one trip adds.
   struct Register {
     Affine affine;
     std::vector<std::pair<const int64_t*, int64_t>> outer;
@@ -86,7 +85,7 @@ class StatementProgram {
     int flat = -1;                // register of the element's index; -1 with dynamic subscripts
     std::vector<int> dimensions;  // register of each subscript's affine part
     std::vector<bool> dynamic;    // per dimension: the next value on the stack is added
-    std::vector<bool> may_be_negative, may_be_large;  // per dimension: no constraint says otherwise
+    std::vector<bool> may_be_negative, may_be_large;  // per dimension: the constraints do not rule it out
     int dynamic_count = 0;
   };
   enum class Code : uint8_t { Const, Load, Index, Unary, Binary, Cast, Jump, JumpIfFalse };
@@ -100,14 +99,14 @@ class StatementProgram {
 
   int make_register(const Affine& affine);
   Place compile(const Access& access);
-  // Marks which bounds of the place's dimensions the constraints imply.
+  // Marks the bounds of the place's dimensions that the constraints imply: they need no check.
   void drop_implied_checks(Place& place, const std::vector<Affine>& constraints) const;
   void compile(const Expr& expr);
   void emit(Code code, DType dtype, int detail, int argument, Cell constant = {});
   void run_loop(size_t depth);
   void run_instance(const int64_t* values);
   Cell evaluate(const int64_t* values, size_t begin, size_t end, Cell* stack);
-  // The element's index; takes dynamic parts from below `stack`.
+  // The element's index; pops the dynamic parts of subscripts off `stack`.
   size_t locate(const Place& place, const int64_t* values, Cell*& stack);
   Cell read(const Place& place, size_t element);
   void store(Storage& target, size_t element, Cell value);
@@ -132,8 +131,8 @@ class StatementProgram {
   // State of a run.
   std::vector<int64_t> extents_, counters_;
   std::vector<std::vector<int64_t>> values_;  // per depth: the registers
-  // Per loop: the registers that change with it, and the constraints that are decided once it is
-  // entered (those that the loops' ranges do not imply).
+  // Per loop: the registers that change with it and their steps; and the constraints whose value is known
+  // once the loop is entered (without those that the loops' ranges imply).
   std::vector<std::vector<std::pair<int, int64_t>>> updates_;
   std::vector<std::vector<int>> decided_;
   bool check_ranges_ = true;

@@ -217,7 +217,7 @@ Cell convert(DType from, DType to, Cell a, bool round) {
     double value = is_float(from)       ? a.number
                    : from == DType::U64 ? static_cast<double>(bits(a.integer))
                                         : static_cast<double>(a.integer);
-    // Casts to what is only stored round always: what they leave is no rounding error.
+    // Casts to storage types always round: the rounding is part of their meaning.
     return number(round || is_storage(to) ? rounded_to(to, value) : value);
   }
   if (to == DType::Bool) return integer(is_float(from) ? a.number != 0 : a.integer != 0);

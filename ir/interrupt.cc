@@ -1,4 +1,4 @@
-// Leaving long work where the user asks for that.
+// Interrupts long work when the user asks for it.
 #include "ir/interrupt.h"
 
 #include <time.h>
@@ -12,10 +12,10 @@ constexpr int64_t kBetweenChecks = 20'000'000;  // nanoseconds
 
 std::atomic<InterruptionCheck> interruption_check{nullptr};
 thread_local int64_t next_check = 0;
-thread_local int64_t deadline = INT64_MAX;  // of the same clock
+thread_local int64_t deadline = INT64_MAX;  // time of coarse_nanoseconds()
 thread_local const std::atomic<bool>* helper_stop = nullptr;
 
-// Of a clock that is read in some nanoseconds and goes in steps of a few milliseconds.
+// Time of a clock that takes a few nanoseconds to read and advances in steps of a few milliseconds.
 int64_t coarse_nanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -42,7 +42,7 @@ void interruption_point() {
 }
 
 TimeLimit::TimeLimit(double seconds) : before_(deadline) {
-  constexpr double kLongest = 1e9;  // seconds: more than anybody waits
+  constexpr double kLongest = 1e9;  // seconds, longer than anyone waits
   if (seconds > 0)
     deadline =
         std::min(deadline, coarse_nanoseconds() + static_cast<int64_t>(std::min(seconds, kLongest) * 1e9));

@@ -1,5 +1,5 @@
-// Leaving long work where the user asks for that (Ctrl-C): the work calls interruption_point() at places
-// where it may be left.
+// Interrupts long work when the user asks for it (Ctrl-C): the work calls interruption_point() wherever it
+// can be interrupted.
 #pragma once
 
 #include <atomic>
@@ -7,27 +7,28 @@
 
 namespace tc {
 
-// What interruption_point() throws, there and where a TimeLimit is over. It is no error, so nothing that
-// catches errors catches it.
+// What interruption_point() throws when the user wants the work to end or a TimeLimit is over. It is not
+// derived from std::exception, so handlers of errors do not catch it.
 class Interrupted {};
 
-// Asked at most every 20 ms, on the thread that works: whether the user wants the work to end. Null (the
-// default): never.
+// Returns whether the user wants the work to end. It is called at most every 20 ms, on the working thread.
+// Null (the default): the user never does.
 using InterruptionCheck = bool (*)();
 void set_interruption_check(InterruptionCheck check);
 
-// What a thread's long work is at, for those who ask at interruption points: a phase, and of its parts how
-// many are done.
+// How far a thread's long work has come, for an InterruptionCheck to read: the phase, and how many of its
+// parts are done.
 struct WorkProgress {
   const char* phase = "";
   int64_t done = 0, total = 0;
 };
 WorkProgress& work_progress();  // of this thread
 
-// A limit on what this thread does in the object's lifetime: beyond it interruption_point() throws.
+// A time limit on this thread's work during the object's lifetime; once it is over, interruption_point()
+// throws.
 class TimeLimit {
  public:
-  // At most so many seconds; 0: any.
+  // At most `seconds` seconds; 0: no limit.
   explicit TimeLimit(double seconds);
   ~TimeLimit();
   TimeLimit(const TimeLimit&) = delete;
@@ -38,11 +39,11 @@ class TimeLimit {
   const int64_t before_;  // the limit around this one
 };
 
-// Throws Interrupted where the work is to end. Costs some nanoseconds.
+// Throws Interrupted if the work is to end. A call costs a few nanoseconds.
 void interruption_point();
 
-// Makes this thread, for the object's lifetime, one that helps another: it is left where `stop` is set, which
-// the other one does when it is left itself.
+// For the object's lifetime this thread works for another one: its interruption points throw once `stop` is
+// set, which the other thread does when it is interrupted itself.
 class Helping {
  public:
   explicit Helping(const std::atomic<bool>& stop);

@@ -46,7 +46,7 @@ std::optional<Access> map_dynamic(const Access& access, const std::function<Expr
   return changed;
 }
 
-// One rewriting of a whole expression; shared parts are done once and stay shared.
+// One rewriting of a whole expression; shared subexpressions are rewritten once and stay shared.
 class Rewriter {
  public:
   explicit Rewriter(const std::function<ExprPtr(const ExprPtr&)>& replace) : replace_(replace) {}

@@ -13,21 +13,21 @@
 //
 // One instance evaluates `value` and then stores it at `write`: `buffer[index] = value`, or, for a
 // reduction, `buffer[index] = buffer[index] (op) value`. The buffer must have been initialised by an
-// earlier statement. Reductions may be reassociated and commuted freely (also those of floats:
-// that is the one freedom that tolerance 0 has); every other operation may not.
+// earlier statement. Reductions may be reassociated and commuted freely, those of floats included (the only
+// freedom that tolerance 0 leaves); no other operation may.
 //
 // Integers are two's complement and wrap. Integer division truncates and x/0 is 0; shifts by the width or
 // more give 0. Float arithmetic is IEEE with round to nearest even, no exceptions, no flush of denormals; NaN
 // payloads are not kept. a*b + c may be contracted to a fused multiply-add. Max and min return NaN where an
 // operand is NaN, but for the reduction MaxNumber. Functions (exp, erf, …) are within 2 ULP for f32 (erf
 // within 7 on vectors of RISC-V) unless an error budget allows more. Arithmetic happens in f32, f64, bool and
-// the integer types of 8 to 64 bits; f16, bf16, narrower floats and shorter integers are storage: they are
-// loaded through and stored through a cast. A cast to a narrow float rounds once, to nearest even, and does
-// not saturate (ir/narrow_float.h).
+// the integer types of 8 to 64 bits; f16, bf16, narrower floats and shorter integers are storage types: every
+// load of them is followed, and every store preceded, by a cast. A cast to a narrow float rounds once, to
+// nearest even, and does not saturate (ir/narrow_float.h).
 //
 // Indices. Every load and store must be inside the buffer's shape for every instance of the domain:
-// the verifier proves it for affine indices. A subscript may add a `dynamic` part (an integer
-// expression, for gathers); whoever builds it clamps it. `select` evaluates one side only, so that
+// the verifier proves it for affine indices. A subscript may add a `dynamic` part (an integer expression, for
+// gathers); the code that builds it must clamp it to the shape. `select` evaluates only the chosen side, so
 // loads of the other side may be out of range (padding).
 //
 // Buffers do not overlap.
@@ -121,12 +121,12 @@ ExprPtr select(ExprPtr condition, ExprPtr then_value, ExprPtr else_value);
 ExprPtr cast(DType dtype, ExprPtr a);
 
 // Where a buffer lives. Register and Stack are private to one instance of the leaf (register tile)
-// or to one thread; the scheduler decides between them for what the lowering declared Local.
+// or to one thread; the lowering declares such buffers Local, and the scheduler decides between the two.
 enum class Scope : uint8_t { Input, Output, Constant, Local, Stack, Register };
 const char* name_of(Scope scope);
 
 // A dense array, row-major over `shape` (affine in the parameters). Blocked layouts are ordinary
-// shapes such as [n, c/16, y, x, 16]; `logical` says so for people ("n c y x, c by 16").
+// shapes such as [n, c/16, y, x, 16]; `logical` describes the layout for people ("n c y x, c by 16").
 struct Buffer {
   std::string name;  // unique in the kernel, a C identifier
   DType dtype = DType::F32;
@@ -135,13 +135,13 @@ struct Buffer {
   std::string logical;
 };
 
-// True for what the caller passes: inputs, outputs and constants.
+// True for buffers that the caller passes: inputs, outputs and constants.
 inline bool is_argument(const Buffer& buffer) {
   return buffer.scope == Scope::Input || buffer.scope == Scope::Output || buffer.scope == Scope::Constant;
 }
 
-// MaxNumber is the largest of the operands that are no NaN (IEEE 754's maximumNumber); what the buffer held
-// before has to be a number.
+// MaxNumber is the largest of the operands that are not NaN (IEEE 754's maximumNumber); the buffer must hold
+// a number before the first operand.
 enum class Reduction : uint8_t { None, Sum, Product, Max, Min, And, Or, MaxNumber };
 const char* name_of(Reduction reduction);
 // The value that leaves the other operand unchanged.
@@ -161,7 +161,7 @@ struct Statement {
   ExprPtr value;
 };
 
-// An integer bound before the kernel runs: a dimension that is not a number.
+// An integer that is known only when the kernel is called: a symbolic dimension.
 struct Parameter {
   std::string name;  // C identifier: p0, p1, …
   Dim value;         // what the plan passes
@@ -176,30 +176,30 @@ struct Combination {
 };
 
 // How a packed constant is made from an original one at compile time: the combinations replace
-// dimensions of the original, one after the other, computed in double and rounded once; then element
-// [j...] of the buffer takes original[index(j...)] where every index is inside the shape that the
-// original has by then, else `fill`. `iterators` name the buffer's dimensions.
+// dimensions of the original, one after the other, computed in double and rounded once; then element [j...]
+// of the buffer takes original[index(j...)] where every index is inside the original's shape after the
+// combinations, else `fill`. `iterators` name the buffer's dimensions.
 //
-// Where `terms` is not empty, a value is stored as several: `terms` is the iterator, in no index, that
-// counts them. The original is f32, whatever the buffer's type.
-// - Of floats the value is the terms' sum. Term 0 is the value rounded to the buffer's type, each further
-//   one is what the ones before leave of it (in f32), rounded.
-// - Of i8 the terms are digits, -128 to 127, of a whole number to base 256, the highest first. Values that
-//   agree in the iterators `scaled` have one scale: a value is its number times the scale, which is the
-//   largest of their magnitudes divided by largest_of_digits.
-// - Of i16 the only term is a whole number. The scales are such that the magnitudes of the numbers along the
-//   iterators behind `terms` that are not in `scaled` add up to no more than kLargestSum.
+// Where `terms` is not empty, a value is stored as several elements, its terms: `terms` names the iterator
+// that counts them, which no index contains. The original is f32, whatever the buffer's type.
+// - Buffers of floats: the value is the terms' sum. Term 0 is the value rounded to the buffer's type; each
+//   further term is the difference between the value and the terms before it (in f32), rounded.
+// - Buffers of i8: the terms are the digits, -128 to 127, of a whole number to base 256, the highest first.
+//   Values that agree in the iterators `scaled` share a scale: a value is its number times the scale, which
+//   is the largest of their magnitudes divided by largest_of_digits.
+// - Buffers of i16: the only term is a whole number. The scales are such that the magnitudes of the numbers
+//   add up to no more than kLargestSum along the iterators that follow `terms` and are not in `scaled`.
 //
-// Where `words` is not empty, three values lie in two words of i32: `words` is the iterator that counts the
-// values, and the buffer has two elements along its dimension. The original is f32. Of values that agree in
-// the iterators `scaled` the largest magnitude divided by kLargestInWords is the scale; in units of it,
-// modulo 2^32, value 0 is word 0, value 2 is word 1 (errors of at most 2^10), and value 1 is word 0 * 2^21 +
-// word 1 * 2^10 (at most 2^9). The upper 21 bits of a word belong to its own value. The lower 11 bits of word
-// 1 are the low half of value 1; those of word 0 are its high half minus what word 1 * 2^10 already adds
-// there.
+// Where `words` is not empty, three values are stored in two words of i32: `words` names the iterator that
+// counts the values, and the buffer has two elements along that dimension. The original is f32. Values that
+// agree in the iterators `scaled` share a scale, their largest magnitude divided by kLargestInWords. In units
+// of the scale, modulo 2^32, value 0 is word 0, value 2 is word 1 (errors of at most 2^10), and value 1 is
+// word 0 * 2^21 + word 1 * 2^10 (at most 2^9). The upper 21 bits of a word belong to its own value. The lower
+// 11 bits of word 1 are the low half of value 1; those of word 0 are its high half minus what word 1 * 2^10
+// already adds there.
 //
-// Where `scales_of` is not empty, the buffer is f32 and holds the scales of that packed constant, in the
-// order of its `scaled`, the last innermost; nothing else is set.
+// Where `scales_of` is not empty, the buffer is f32 and holds the scales of the packed constant that
+// `scales_of` names, in the order of that constant's `scaled`, the last innermost; no other member is set.
 struct Packing {
   std::string buffer;  // a Constant buffer of the kernel
   std::vector<std::string> iterators;
@@ -246,9 +246,9 @@ std::string str(const Statement& statement, const Kernel& kernel);
 std::string str(const Expr& expr, const Kernel& kernel);
 Kernel parse_kernel(const std::string& text);
 
-// Checks names, types, ranks, that affine indices stay inside the shapes over the domain (interval
-// arithmetic first; with parameters at their minimum and maximum), that what is read was written or
-// is an argument. Throws an Internal error naming statement and rule.
+// Checks names, types, ranks, that affine indices stay inside the shapes over the domain (with parameters at
+// their minimum and at their maximum), and that every buffer that is read is an argument or was written
+// before. Throws an Internal error naming statement and rule.
 void verify(const Kernel& kernel);
 
 // Canonical text of the kernel's semantics: names replaced by numbers, no origins. Equal keys mean
@@ -264,15 +264,15 @@ ExprPtr rewrite(const ExprPtr& expr, const std::function<ExprPtr(const ExprPtr&)
 ExprPtr substitute(const ExprPtr& expr, const std::map<std::string, Affine>& values);
 Access substitute(const Access& access, const std::map<std::string, Affine>& values);
 
-// Runs the kernel slowly and exactly as MEANING says: floats in double (rounded to the buffer's type
-// when stored if `round_to_storage`), in the statements' order. `buffers` holds one tensor per
-// kernel buffer by name (arguments given, locals made here); parameters by name.
-// Out-of-range accesses throw an Internal error with the statement, the instance and the index.
+// Runs the kernel slowly and exactly as MEANING defines: floats in double (rounded to the buffer's type when
+// stored if `round_to_storage`), in the statements' order. `buffers` holds one tensor per kernel buffer by
+// name (arguments given, locals made here); parameters by name. Out-of-range accesses throw an Internal error
+// with the statement, the instance and the index.
 void interpret(const Kernel& kernel, const std::map<std::string, int64_t>& parameters,
                std::map<std::string, Tensor>& buffers, bool round_to_storage = false);
 
-// Multiply-adds count twice; other float operations once; over the whole domain, with parameters
-// bound. Used for reports and the analytic model.
+// Float operations over the whole domain, with parameters bound; a multiply-add counts as two. Used by
+// reports and the analytic cost model.
 double flop_count(const Kernel& kernel, const std::map<std::string, int64_t>& parameters);
 
 // Instances of a statement, with parameters bound.
@@ -280,22 +280,23 @@ double instance_count(const Statement& statement, const std::map<std::string, in
 
 // Applies a packing to data.
 Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original);
-// The largest whole number of so many digits: the first is at most 127, so that rounding has room.
+// The largest magnitude that a whole number of `digits` digits may have: it leaves room for rounding.
 double largest_of_digits(int64_t digits);
-// Whole numbers of 16 bits of which no sum of products leaves 32 bits: the largest of one operand, and what
-// the other's magnitudes may add up to.
+// Limits by which no sum of products of 16-bit numbers overflows 32 bits: the largest magnitude in one
+// operand, and the most that the magnitudes in the other operand may add up to.
 constexpr double kLargestFactor = 16383, kLargestSum = 131000;
-// Of packings in words: the largest magnitude of a number (rounding up by 2^10 still fits 32 bits), how many
-// values lie in how many words, and how far up each word goes to make the middle value.
+// Packings in words: the largest magnitude of a number (rounding up by 2^10 still fits 32 bits), how many
+// values are stored in how many words, and by how many bits each word is shifted left where the two are added
+// to give the middle value.
 constexpr double kLargestInWords = 2147479552;  // 2^31 - 2^12
 constexpr int64_t kValuesInWords = 3, kWordsOfValues = 2;
 constexpr int kFirstWordShift = 21, kSecondWordShift = 10;
 // How the constant is packed, or null.
 const Packing* packing_of(const Kernel& kernel, const std::string& buffer);
-// The argument of the kernel before all rewrites that the constant is made from: itself, or what it holds
-// the scales of.
+// The argument of the kernel, as it was before all rewrites, that the constant is made from: the constant
+// itself or, if it holds scales, the constant that they belong to.
 const std::string& original_of(const Kernel& kernel, const std::string& buffer);
-// True where the packed bytes are the original's, in their order.
+// True where the packed bytes are the original's bytes in the same order.
 bool keeps_order(const Packing& packing, const Kernel& kernel);
 // Text that is equal for packings that make equal bytes of equal originals.
 std::string recipe(const Packing& packing, const Kernel& kernel);

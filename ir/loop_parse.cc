@@ -1,7 +1,7 @@
 // Reads the text form of kernels that ir/loop_print.cc writes.
 //
-// Constants may leave out their type, so reading has two steps: a tree of words first, then types
-// from the operands upwards and from the stored buffer downwards.
+// Constants may leave out their type, so reading has two steps: first an untyped tree (Word), then types,
+// which are inferred from the operands upwards and from the stored buffer downwards.
 #include <charconv>
 #include <limits>
 #include <memory>
@@ -13,7 +13,7 @@
 namespace tc {
 namespace {
 
-// Beyond these, a text is broken.
+// A text beyond these limits is broken.
 constexpr size_t kMostStatements = 100000;
 constexpr int kMostOperations = 5000;
 
@@ -65,7 +65,8 @@ class Parser {
   Kernel run() {
     cursor_.expect("kernel");
     kernel_.name = cursor_.peek_char() == '"' ? cursor_.quoted() : cursor_.identifier();
-    // A statement may be named like a section: it goes on with a bracket.
+    // A statement may have the name of a section (`input`, ...): a bracket after the name tells that it is a
+    // statement.
     while (!cursor_.at_end()) {
       size_t start = cursor_.position();
       std::string word = cursor_.identifier();
@@ -399,7 +400,7 @@ class Parser {
     return word;
   }
 
-  // The type that the word's text alone says, if any.
+  // The type that follows from the word's text alone, if any.
   std::optional<DType> own_type(const Word& word) const {
     switch (word.kind) {
       case Expr::Kind::Const:

@@ -54,7 +54,7 @@ Level level_of(const Expr& expr) {
 
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::Eq && op <= BinaryOp::Ge; }
 
-// True where a reader knows the expression's type from its text alone.
+// True where the expression's type follows from its text alone.
 bool has_own_type(const Expr& expr) {
   switch (expr.kind) {
     case Expr::Kind::Const: return false;

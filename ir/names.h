@@ -1,4 +1,4 @@
-// Names of a graph's values, found without looking at all of them.
+// An index of the names of a graph's values.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace tc {
 
-// While it lives, Graph::fresh_value() of the graph looks names up in an index, on this thread. Values may be
-// added meanwhile; whoever renames or takes away any of those that are there calls forget_names().
+// During its lifetime Graph::fresh_value() of this graph, on this thread, looks names up in an index. Values
+// may be added meanwhile; code that renames or removes existing values must call forget_names().
 class IndexedNames {
  public:
   explicit IndexedNames(const Graph& graph);

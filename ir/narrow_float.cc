@@ -84,9 +84,9 @@ uint8_t double_to_narrow(DType dtype, double value) {
   if (std::isnan(value)) return format.nan();
   const uint8_t sign = std::signbit(value) ? format.sign() : 0;
   const double magnitude = std::fabs(value);
-  int exponent = INT_MIN / 2;  // of 0, which is below all
+  int exponent = INT_MIN / 2;  // that of 0, which is below all others
   if (std::isfinite(magnitude) && magnitude != 0) std::frexp(magnitude, &exponent);
-  // Units of the last place; below the smallest normal exponent the unit stays.
+  // The unit of the last place; below the smallest normal exponent it does not shrink further.
   const int lowest = 1 - format.bias, unit = std::max(exponent - 1, lowest) - format.mantissa_bits;
   const double units = std::isfinite(magnitude) ? std::nearbyint(std::ldexp(magnitude, -unit)) : 0;
   const double field =

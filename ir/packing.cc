@@ -1,4 +1,4 @@
-// Constants as kernels take them: placed, combined, divided into terms or digits.
+// Makes packed constants: rearranged, linearly combined, split into terms or digits.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -77,7 +77,7 @@ class Packer {
     uint8_t* target = result_.bytes.data() + written_;
     written_ += element_;
     if (element_ == 4) {
-      std::memcpy(target, source, 4);  // a plain move, for the most frequent size
+      std::memcpy(target, source, 4);  // a constant size, the most frequent one, compiles to a plain move
     } else {
       std::memcpy(target, source, element_);
     }
@@ -87,15 +87,14 @@ class Packer {
   const std::vector<int64_t> shape_;  // of the original
   const Tensor& original_;
   Tensor& result_;
-  std::vector<int64_t> index_;  // of the original, at the walk's place
+  std::vector<int64_t> index_;  // of the original, at the current position
   size_t element_, written_ = 0;
   std::vector<int64_t> strides_;
   std::vector<std::vector<int64_t>> steps_;  // per iterator: change of each original index
   std::vector<uint8_t> fill_;
 };
 
-// One dimension of dense data replaced by combinations of its elements; `inner` elements from one to
-// the next.
+// Replaces one dimension of dense data by combinations of its elements; its stride is `inner`.
 void combine(const Combination& how, size_t inner, const std::vector<double>& data,
              std::vector<double>& result) {
   const size_t from = how.rows.at(0).size(), to = how.rows.size(), outer = data.size() / (from * inner);
@@ -112,7 +111,8 @@ void combine(const Combination& how, size_t inner, const std::vector<double>& da
   }
 }
 
-// The original after the packing's combinations, a slice of the dimensions before them at a time.
+// The original after the packing's combinations; works on one slice at a time of the dimensions before the
+// combined ones.
 Tensor combined(const Packing& packing, const Tensor& original) {
   Tensor result(original.dtype, packing.combined_shape());
   size_t first = packing.original_shape.size();
@@ -168,7 +168,7 @@ size_t position_of(const Packing& packing, const std::string& iterator) {
   return static_cast<size_t>(found - packing.iterators.begin());
 }
 
-// The terms of values, which have one element along the iterator of the terms.
+// Splits values into terms. `values` has one element along the iterator of the terms.
 Tensor terms_of(const Packing& packing, DType dtype, const std::vector<int64_t>& shape,
                 const Tensor& values) {
   Tensor result(dtype, shape);
@@ -193,8 +193,8 @@ Tensor terms_of(const Packing& packing, DType dtype, const std::vector<int64_t>&
   return result;
 }
 
-// For each element of a tensor, in order, the number of the group that it is in: elements that agree in some
-// dimensions, of which the last is innermost.
+// Walks a tensor's elements in order and numbers the group that each is in. Elements of a group agree in some
+// given dimensions; groups are numbered with the last of these dimensions innermost.
 class GroupNumbers {
  public:
   GroupNumbers(const std::vector<int64_t>& shape, const std::vector<size_t>& dims)
@@ -215,8 +215,8 @@ class GroupNumbers {
     return result;
   }
 
-  // The numbers of the next elements along the last dimension: `first`, and each by `step` more than the one
-  // before. Only where a row begins.
+  // The group numbers of the next elements along the last dimension: `first`, and then `step` more for each.
+  // Only at the start of a row.
   struct Row {
     int64_t first, step, size;
   };
@@ -253,7 +253,8 @@ void raise(float& largest, float value) {
   if (!(value <= largest) && !std::isnan(largest)) largest = value;
 }
 
-// Of whole numbers of 16 bits, of which those behind the terms that have one scale add up to a limited sum.
+// The scales of 16-bit whole numbers, of which those of one scale along the iterators after the terms add up
+// to a limited sum.
 Tensor scales_of_sums(const Packing& packing, const Tensor& values) {
   GroupNumbers scale_of = scale_numbers(packing, values.shape);
   std::vector<size_t> dims;
@@ -268,7 +269,7 @@ Tensor scales_of_sums(const Packing& packing, const Tensor& values) {
   Tensor result(DType::F32, scale_of.groups_shape());
   auto* scales = result.data<float>();
   constexpr double kLargest = 32767;
-  // Half for what rounding adds to each number.
+  // Rounding adds at most 0.5 to each number.
   const double most = kLargestSum - 0.5 * static_cast<double>(summed);
   const auto* from = values.data<float>();
   for (const float* end = from + values.count(); from != end; ++from) {
@@ -281,7 +282,8 @@ Tensor scales_of_sums(const Packing& packing, const Tensor& values) {
   return result;
 }
 
-// The number that the largest magnitude of those with one scale becomes; of i8, digits so many.
+// The whole number that the largest magnitude within one scale is mapped to; `digits` counts where the type
+// is i8.
 double largest_number(const Packing& packing, int64_t digits) {
   return packing.words.empty() ? largest_of_digits(digits) : kLargestInWords;
 }
@@ -301,15 +303,15 @@ Tensor scales_of(const Packing& packing, DType dtype, int64_t digits, const Tens
   return result;
 }
 
-// A value as a whole number in units of the scale. Of zeros the scale is zero; what is infinite makes the
-// scale infinite, or NaN.
+// A value as a whole number in units of the scale. The quotient is not finite where all values are zero, so
+// that the scale is too, or where an infinite value makes the scale infinite or NaN.
 int64_t whole_number(float value, float scale) {
   const double quotient = static_cast<double>(value) / static_cast<double>(scale);
   return std::isfinite(quotient) ? std::llrint(quotient) : 0;
 }
 
-// Values, which have one element along the iterator of their terms, divided by their scales: digits to
-// base 256, the highest first; of i16 the whole number.
+// Divides values by their scales and splits them into digits to base 256, the highest first; of i16 into the
+// one whole number. `values` has one element along the iterator of the terms.
 Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>& shape,
                  const Tensor& values) {
   const Along along(shape, position_of(packing, packing.terms));
@@ -336,7 +338,8 @@ Tensor digits_of(const Packing& packing, DType dtype, const std::vector<int64_t>
   return result;
 }
 
-// Numbers below 2^31 in magnitude, each rounded to what the two words hold of it.
+// Packs three numbers below 2^31 in magnitude into two words; each is rounded to the bits that the words hold
+// of it.
 std::array<uint32_t, 2> words_of_numbers(int64_t first, int64_t middle, int64_t last) {
   constexpr int kLowBits = 32 - kFirstWordShift;
   constexpr int64_t kLow = (int64_t{1} << kLowBits) - 1, kHalf = int64_t{1} << (kLowBits - 1);
@@ -345,14 +348,14 @@ std::array<uint32_t, 2> words_of_numbers(int64_t first, int64_t middle, int64_t 
   };
   const int64_t bits = (middle + (int64_t{1} << (kSecondWordShift - 1))) >> kSecondWordShift;
   const uint32_t second = with_low(last, bits & kLow);
-  // What the last number's low bits add when the second word goes up is taken from the upper part.
+  // The upper part is reduced by what the second word, shifted left, adds there.
   const int64_t upper = ((bits >> kLowBits) - (second >> kLowBits)) & kLow;
   return {with_low(first, upper), second};
 }
 
-// A weight in units of its scale as a whole number. A scale that is no normal number is not exact: what is
-// larger than the largest number is cut. Of zeros the scale is zero, so that the quotient is no number; 0
-// then, and where it is infinite.
+// A weight in units of its scale as a whole number. A denormal scale is inexact, so results are clamped to
+// the largest number. 0 where the quotient is infinite or NaN, as it is where the scale is zero because all
+// values are.
 int64_t number_in_words(double quotient) {
   constexpr double kRound = 0x1.8p52;  // added and taken away, it leaves the nearest whole number
   if (!std::isfinite(quotient)) return 0;
@@ -360,7 +363,7 @@ int64_t number_in_words(double quotient) {
                               kRound);
 }
 
-// Values, of which there are three along the iterator of their words.
+// Packs values into words. `values` has three elements along the iterator of the words.
 Tensor words_of(const Packing& packing, const std::vector<int64_t>& shape, const Tensor& values) {
   const Along along(values.shape, position_of(packing, packing.words));
   const Tensor scales = scales_of(packing, DType::I32, 0, values);
@@ -401,8 +404,8 @@ std::vector<int64_t> shape_of(const Packing& packing, const Kernel& kernel) {
   return shape;
 }
 
-// Elements as the packing places them, not yet divided into terms or put in words: one along the iterator of
-// terms, three along that of words.
+// Elements in the packing's order, not yet split into terms or packed into words: there is one along the
+// iterator of terms, three along that of words.
 Tensor placed(const Packing& packing, const Kernel& kernel, const Tensor& original) {
   std::vector<int64_t> shape = shape_of(packing, kernel);
   TC_CHECK(original.dtype == packing.original_dtype(buffer_of(packing, kernel).dtype), "for packed buffer '",
@@ -433,22 +436,22 @@ std::string combinations_text(const Packing& packing) {
   return result;
 }
 
-// A loop over packed elements: how many there are, and how far apart they lie in each dimension of the
-// original.
+// A loop over packed elements: their count, and their distance in each dimension of the original.
 struct PackedLoop {
   int64_t size;
   std::vector<int64_t> steps;
   bool operator==(const PackedLoop& other) const { return size == other.size && steps == other.steps; }
 };
 
-// Where its first element lies in the original.
+// The original's index of the first packed element.
 std::vector<int64_t> first_of(const Packing& packing) {
   std::vector<int64_t> place;
   for (const Affine& index : packing.index) place.push_back(index.constant());
   return place;
 }
 
-// The loops of a packing, outermost first. A loop that goes on where the one inside it ends is one with it.
+// The loops of a packing, outermost first. A loop is merged with the one inside it where it continues at the
+// place at which the inner one ends.
 std::vector<PackedLoop> loops_of(const Packing& packing, const Kernel& kernel) {
   const std::vector<int64_t> shape = shape_of(packing, kernel);
   std::vector<PackedLoop> loops;
@@ -510,7 +513,7 @@ bool keeps_order(const Packing& packing, const Kernel& kernel) {
     return false;
   const std::vector<int64_t> shape = shape_of(packing, kernel);
   if (checked_count(shape) != checked_count(packing.original_shape)) return false;
-  // From each packed element to the next it is one element in the original, and none is outside of it.
+  // Consecutive packed elements are consecutive in the original, and none is outside of it.
   std::vector<int64_t> steps(shape.size(), 0);  // per iterator
   int64_t first = 0;
   int64_t stride = 1, inner = 1;
@@ -533,7 +536,8 @@ bool keeps_order(const Packing& packing, const Kernel& kernel) {
 
 namespace {
 
-// Of packings that move elements alone: the same text for the same bytes, however their loops are divided.
+// The recipe of a packing that only moves elements: equal bytes give equal texts, however the loops are
+// divided.
 std::string recipe_of_moves(const Packing& packing, const Kernel& kernel) {
   std::string result = text(name_of(buffer_of(packing, kernel).dtype), " of");
   for (const int64_t size : packing.original_shape) result += text(" ", size);

@@ -27,7 +27,7 @@ std::string str(const std::vector<Location>& locations) {
   return result;
 }
 
-// What a step of kind If asks.
+// The condition of a step of kind If.
 std::string condition(const PlanStep& step) {
   if (!step.locations.empty()) return str(step.locations);
   std::string result;

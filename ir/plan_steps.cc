@@ -1,4 +1,4 @@
-// The steps of a plan with their numbers.
+// The numbering of a plan's steps.
 #include "ir/plan_steps.h"
 
 namespace tc {

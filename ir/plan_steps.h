@@ -1,4 +1,4 @@
-// The steps of a plan with their numbers: those of loops and branches follow the step itself.
+// The numbering of a plan's steps: the steps inside a loop or branch come after the loop or branch itself.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace tc {
 
-// All steps of the plan by number, which is how profiles name them: each step is followed by its body,
-// then by what it does otherwise.
+// All steps of the plan by number, which is how profiles name them: each step is followed by the steps of its
+// body, then by those of its `otherwise`.
 std::vector<const PlanStep*> all_steps(const Plan& plan);
 std::vector<const PlanStep*> all_steps(const PlanSteps& steps);
 

@@ -1,4 +1,4 @@
-// Where the lines lie that a leaf brings near before they are needed.
+// The addresses of the cache lines that a leaf prefetches.
 #include "ir/prefetch.h"
 
 #include <map>
@@ -11,8 +11,9 @@ namespace tc {
 std::optional<Affine> line_ahead(const Prefetch& wanted, const TileStatement& tile, const Access& access,
                                  const std::vector<int64_t>& strides, const Affine& address,
                                  int64_t element) {
-  // What the loops of the tile add to the address moves along the trip's part of the constant;
-  // among the runs that share the part, along each one's share.
+  // The tile's loops move the address through the part of the constant that a trip reads; where several runs
+  // share the part, the same loops must move through one run's share, so their steps are divided by the
+  // number of shares.
   std::map<std::string, Affine> start;
   for (const auto& [name, affine] : tile.iterators) {
     Affine outer = affine;

@@ -152,7 +152,7 @@ void print_node(const LoopNode& node, const Kernel& kernel, int depth, std::stri
   switch (node.kind) {
     case LoopNode::Kind::Block: children(depth); break;
     case LoopNode::Kind::For:
-      // Words stand before the loop, what has more behind it.
+      // Marks that are a single word are written before the loop, marks with arguments after it.
       out += indent;
       for (const LoopMark& mark : node.marks) out += is_word(mark) ? str(mark) + " " : "";
       out += "for " + node.variable + " = " + str(*node.lower) + " .. " + str(*node.upper);
@@ -244,7 +244,7 @@ std::string str(const ScheduledKernel& scheduled) {
 
 namespace {
 
-// Functions are formulas of some twenty operations.
+// A function such as exp becomes a formula of about twenty operations.
 double operation_count(const Expr& expr) {
   constexpr double kFunction = 20;
   const bool function =
@@ -260,7 +260,7 @@ double leaf_size(const Kernel& kernel, const TileStatement& tile) {
   double copies = 1;
   for (const TileLoop& loop : tile.loops) {
     if (loop.kind == TileLoop::Kind::Unroll) copies *= static_cast<double>(loop.extent);
-    // The rest of the trips runs in a loop after the copies.
+    // One more copy: a remainder loop runs the rest of the trips.
     if (loop.kind == TileLoop::Kind::Serial && loop.unroll > 1) copies *= loop.unroll + 1;
   }
   return copies * operation_count(*kernel.statements.at(static_cast<size_t>(tile.statement)).value);
@@ -271,7 +271,7 @@ double node_size(const Kernel& kernel, const LoopNode& node) {
   for (const LoopNodePtr& child : node.children) size += node_size(kernel, *child);
   for (const TileStatement& tile : node.statements) size += leaf_size(kernel, tile);
   const int64_t copies = node.kind == LoopNode::Kind::For ? node.copies() : 1;
-  // As above.
+  // The remainder loop is one more copy here too.
   return copies > 1 ? size * static_cast<double>(copies + 1) : size;
 }
 

@@ -1,4 +1,4 @@
-// The contract between scheduler and codegen: a kernel with its loops. No isl, no LLVM.
+// The contract between scheduler and codegen: a kernel with its loops. It depends on neither isl nor LLVM.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ LoopExprPtr loop_variable(const std::string& name);
 LoopExprPtr loop_expr(LoopExpr::Kind kind, std::vector<LoopExprPtr> operands);
 int64_t evaluate(const LoopExpr& expr, const std::map<std::string, int64_t>& values);
 
-// What a schedule says of how a loop is run: a word that code generation may act on, and what goes with it.
+// How a schedule wants a loop to be run: a word that code generation may act on, and its arguments.
 struct LoopMark {
   std::string word;                  // "parallel"
   int64_t count = 0;                 // "unroll 4": 4; 0 where there is none
@@ -43,24 +43,26 @@ std::string str(const LoopMark& mark);
 // One loop inside a leaf, around one of its statements.
 struct TileLoop {
   // Serial: a real loop (a reduction; accumulators live in registers across it). Unroll: copies of the code,
-  // one per value. Vector: the lanes of one vector; at most one per statement and always the last of `loops`.
-  // Matrix: rows, columns, groups and packed elements of one instruction of the target's matrix unit, the
-  // last four of `loops` in this order. The statement is a sum over groups and packed elements (together the
-  // depth) of one or more products a * b of operands of the unit's type, cast to the accumulator's: a is read
-  // at [.. row .., group * pack + packed element], its last dimension, b at [.., group, column, packed
-  // element], its last three. The accumulators, rows of columns in memory, are in tile registers within the
-  // leaf: zero where a statement before sets them to zero, else loaded at its start, and stored at its end.
+  // one per value. Vector: the lanes of one vector; a statement has at most one such loop, always the last of
+  // `loops`. Matrix: the last four of `loops` are the rows, columns, groups and packed elements, in this
+  // order, of one instruction of the target's matrix unit. The statement is a sum over groups and packed
+  // elements (together the depth) of one or more products a * b of operands of the unit's type, cast to the
+  // accumulator's: a is read at [.. row .., group * pack + packed element], and b at [.., group, column,
+  // packed element]. The accumulators, which memory holds row by row, are in tile registers within the leaf:
+  // they start as zero where an earlier statement sets them to zero, else they are loaded at the leaf's
+  // start; they are stored at its end.
   enum class Kind : uint8_t { Serial, Unroll, Vector, Matrix };
   std::string name;
   Kind kind = Kind::Serial;
   int64_t extent = 1;  // 0 <= name < extent
-  // Where the extent is not a number (symbolic reductions) it is -1, and this over the divisor, rounded up,
-  // is its value: affine in the parameters and outer variables. Serial only.
+  // Serial loops only: where the extent is not a number (symbolic reductions), `extent` is -1 and its value
+  // is symbolic_extent / symbolic_divisor, rounded up. symbolic_extent is affine in the parameters and outer
+  // variables.
   Affine symbolic_extent;
   int64_t symbolic_divisor = 1;
-  int unroll = 1;  // Serial: copies per trip; the rest runs in a remainder loop
-  // Serial, of a sum: after each so many trips what they add up to, from zero, is added to the sum before; 0:
-  // it goes on.
+  int unroll = 1;  // Serial: copies per trip; a remainder loop runs the rest
+  // Serial, of a sum: the trips are summed in blocks of this many, each block starting from zero, and the
+  // blocks' sums are added up; 0: one running sum.
   int64_t sum_block = 0;
 };
 
@@ -71,18 +73,18 @@ struct TileStatement {
   // Each iterator of the statement as an affine expression of parameters, outer loop variables and
   // the names of `loops`.
   std::map<std::string, Affine> iterators;
-  // What the loops' ranges do not imply: instances where one of these is negative do not exist.
+  // The constraints that the loops' ranges do not imply: there is no instance where one of these is negative.
   std::vector<Affine> constraints;
 };
 
-// What a leaf brings near before it is needed: of a buffer that one trip of an outer loop reads a part of, in
-// one or several runs of the leaf, the part that the next trip will read. Changes no value.
+// A software prefetch: one trip of an outer loop reads a part of a buffer, in one or several runs of the
+// leaf, and those runs prefetch the part that the next trip will read. Changes no value.
 struct Prefetch {
   int statement = -1;  // index into kernel.statements: the reader, a statement of the leaf
   int buffer = -1;     // scope Constant or Input
-  int64_t ahead = 0;   // elements from what this trip reads to what the next one reads
-  int64_t shares = 1;  // runs of the leaf in one trip, each of which brings a share
-  Affine share;        // which one this run is, in outer variables; 0 <= share < shares
+  int64_t ahead = 0;   // distance in elements from this trip's part to the next trip's
+  int64_t shares = 1;  // runs of the leaf in one trip, each of which prefetches a share
+  Affine share;        // number of this run's share, in outer variables; 0 <= share < shares
 };
 
 // A node of the loop tree.
@@ -98,12 +100,11 @@ struct LoopNode {
   LoopExprPtr lower, upper;  // For
   LoopExprPtr condition;     // If
   // For. `parallel`: iterations are independent and are divided statically among the threads; only the
-  // outermost loops of the tree, and loops directly nested in such a loop, carry it. `unroll N`: copies of
-  // the body to emit per trip.
+  // outermost loops of the tree, and loops directly nested in such a loop, have this mark. `unroll N`: how
+  // many copies of the body to emit per trip.
   std::vector<LoopMark> marks;
-  // Leaf: statements that share registers, in order. Buffers of scope Register live only here: an
-  // element is identified by its index, whose part in outer variables is the same for all accesses
-  // of the leaf.
+  // Leaf: statements that share registers, in order. Buffers of scope Register live only here: an element is
+  // identified by its index, whose terms in outer variables are the same in all accesses of the leaf.
   std::vector<TileStatement> statements;
   std::vector<Prefetch> prefetches;
   std::string name;  // Leaf: for people
@@ -113,24 +114,24 @@ struct LoopNode {
   int64_t copies() const;
 };
 
-// Bytes of scratch memory, of one thread, that intermediate results should fit, and that they may take at
-// most.
+// Scratch memory of one thread, in bytes: the size that intermediate results should fit in, and the largest
+// that they may take.
 constexpr int64_t kManyScratchBytes = 64 << 20, kMostScratchBytes = int64_t{1} << 30;
 
 struct ScheduledKernel {
   Kernel kernel;  // after rewrites; scopes decided
   LoopNodePtr root;
-  // The scratch memory that a call has is what its sizes need (Plan::sized_scratch), not what the largest
-  // sizes would.
+  // A call has as much scratch memory as its actual sizes need (Plan::sized_scratch), not as much as the
+  // largest sizes would need.
   bool scratch_by_sizes = false;
 };
 
-// Whether a loop of the kernel goes backwards in every other run (mark "alternate"): the number of the run
-// stands behind the values of the kernel's parameters then.
+// Whether a loop of the kernel runs backwards in every other run (mark "alternate"). Then the number of the
+// run is passed after the values of the kernel's parameters.
 bool alternates(const ScheduledKernel& scheduled);
 
-// About how many operations on registers code has to be written for: what copies of loops' bodies and of
-// register tiles multiply.
+// An estimate of how many operations on registers the kernel's code will contain, copies by unrolling and
+// register tiles included.
 double code_size(const ScheduledKernel& scheduled);
 
 // Loops and leaves as text, for people and golden tests.

@@ -17,7 +17,7 @@ class Runner {
          const std::map<std::string, int64_t>& parameters)
       : kernel_(kernel), memory_(memory), variables_(parameters) {
     declare(root);
-    // Addresses in a map stay: each program reads the current values through them.
+    // Addresses of a map's elements are stable: each program reads the current values through them.
     for (const auto& [name, value] : variables_) places_[name] = &value;
     prepare(root);
   }
@@ -71,7 +71,7 @@ class Runner {
       std::vector<Affine> constraints = tile.constraints;
       for (const TileLoop& loop : tile.loops) {
         loops.push_back({loop.name, loop.extent < 0 ? loop.symbolic_extent : Affine(loop.extent)});
-        // A quotient is not affine: trips past it have no instances.
+        // The rounded-up extent is not affine, so a constraint removes the instances of trips beyond it.
         if (loop.symbolic_divisor > 1)
           constraints.push_back(loop.symbolic_extent - 1 -
                                 Affine::variable(loop.name, loop.symbolic_divisor));
@@ -97,7 +97,7 @@ class Runner {
 void interpret(const ScheduledKernel& scheduled, const std::map<std::string, int64_t>& parameters,
                std::map<std::string, Tensor>& buffers, bool round_to_storage) {
   TC_CHECK(scheduled.root != nullptr, "in scheduled kernel '", scheduled.kernel.name, "'");
-  // Products of the sizes that are given, which the schedule added.
+  // The schedule may have added parameters, which are products of the given sizes.
   std::map<std::string, int64_t> values = parameters;
   for (const Parameter& parameter : scheduled.kernel.parameters) {
     if (values.count(parameter.name) == 0) values[parameter.name] = parameter.value.evaluate(parameters);

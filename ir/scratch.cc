@@ -70,7 +70,7 @@ int64_t bare_scratch_offset(const Plan& plan) {
 }
 
 int64_t bare_arena_bytes(const Plan& plan) {
-  // Never empty: C has no such arrays.
+  // Never 0: C has no empty arrays.
   return std::max(bare_scratch_offset(plan) + first_scratch_bytes(plan), kBareArenaAlignment);
 }
 

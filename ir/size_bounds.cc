@@ -1,4 +1,4 @@
-// What the sizes that a graph computes are at most.
+// Upper bounds of the sizes that a graph computes.
 #include "ir/size_bounds.h"
 
 #include "ir/error.h"
@@ -14,7 +14,7 @@ std::map<std::string, Dim> size_bounds(const Graph& graph) {
     const size_t before = left.size();
     for (auto symbol = left.begin(); symbol != left.end();) {
       if (symbol->second != largest(symbol->second, left)) {
-        ++symbol;  // over another that is still to come
+        ++symbol;  // it depends on a bound that is not resolved yet
         continue;
       }
       bounds[symbol->first] = largest(symbol->second, bounds);

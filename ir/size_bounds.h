@@ -1,4 +1,4 @@
-// What the sizes that a graph computes are at most.
+// Upper bounds of the sizes that a graph computes.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace tc {
 
-// The bounds of the graph's data symbols that have one, over all other symbols. Internal error where one of
-// them is that of another.
+// The bounds of those data symbols of the graph that have one, in terms of all other symbols. Internal error
+// where bounds depend on each other in a cycle.
 std::map<std::string, Dim> size_bounds(const Graph& graph);
 
 }  // namespace tc

@@ -49,12 +49,13 @@ uint32_t round_to_float_bits(double value, int exponent_bits, int mantissa_bits)
   const int bias = (1 << (exponent_bits - 1)) - 1;
   int exponent;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, 0.5 <= f < 1
-  // Units of the last place: normal numbers have mantissa_bits after the leading one; below the
-  // smallest normal exponent the unit stays.
+  // The unit of the last place: normal numbers have mantissa_bits after the leading one; below the smallest
+  // normal exponent the unit does not shrink further.
   int unit = std::max(exponent - 1, 1 - bias) - mantissa_bits;
-  double units = std::nearbyint(std::ldexp(magnitude, -unit));  // exact but for the rounding
+  double units = std::nearbyint(std::ldexp(magnitude, -unit));  // the only inexact step
   uint32_t integer = static_cast<uint32_t>(units);
-  // Adding the exponent field to the integer makes a carry into the next power of two come out.
+  // Adding the integer to the exponent field also gives the right result where rounding carried into the next
+  // power of two.
   uint32_t field = static_cast<uint32_t>(unit + mantissa_bits + bias - 1);
   uint32_t bits = (field << mantissa_bits) + integer;
   return sign | std::min(bits, infinity);

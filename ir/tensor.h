@@ -9,7 +9,7 @@
 
 namespace tc {
 
-// Owns its bytes; shared and never changed once it is in a graph.
+// Owns its bytes. Once it is in a graph, it is shared and never changes.
 struct Tensor {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
@@ -42,7 +42,7 @@ using TensorPtr = std::shared_ptr<const Tensor>;
 // The product of the sizes; throws a Shape error on overflow, negative sizes or > 2^40 elements.
 int64_t checked_count(const std::vector<int64_t>& shape);
 
-// The integer modulo the range of an integer type; a bool is whether it is 0.
+// The integer wrapped to the range of an integer type; for bool, whether it is not 0.
 int64_t wrapped_to(DType dtype, int64_t value);
 // The number as a float type stores it: rounded once, to nearest even.
 double rounded_to(DType dtype, double value);

@@ -1,4 +1,4 @@
-// Reads the small text languages of tc: tokens with positions, and errors that say where.
+// Reads the small text languages of tc: tokens with positions, and errors that state the position.
 #include "ir/text_cursor.h"
 
 #include <algorithm>

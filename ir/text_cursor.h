@@ -1,4 +1,4 @@
-// Reads the small text languages of tc: tokens with positions, and errors that say where.
+// Reads the small text languages of tc: tokens with positions, and errors that state the position.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ std::string number_text(double value);
 // The shortest decimal that reads back to the same f32.
 std::string number_text(float value);
 // The number of digits as TextCursor::number returns them. The decimal point is a point in every
-// locale, which strtod does not promise; what is too large is infinite, too small 0.
+// locale, which strtod does not promise; numbers that are too large become infinite, numbers that are too
+// small become 0.
 double number_value(std::string_view digits);
 
 // A position in a text. Reading functions skip white space first; those named `try_` and `peek`
@@ -34,7 +35,8 @@ class TextCursor {
   TextCursor(std::string_view text, std::string what) : text_(text), what_(std::move(what)) {}
 
   bool at_end();
-  // True where the next characters are `token`; a word must not go on after it.
+  // True where the next characters are `token`; if the token is a word, the word in the text must end with
+  // it.
   bool peek(std::string_view token);
   bool try_token(std::string_view token);
   void expect(std::string_view token);
@@ -47,10 +49,10 @@ class TextCursor {
   // A number as written by number_text, without `inf` and `nan`.
   std::string number();
   std::string quoted();
-  // The letters, digits and `_` right here, none of which need follow; no space is skipped.
+  // The letters, digits and `_` at this very position, without skipping white space; may be empty.
   std::string word();
 
-  // The next character that is no white space, 0 at the end.
+  // The next character that is not white space; 0 at the end.
   char peek_char();
   size_t position() const { return position_; }
   void set_position(size_t position) { position_ = position; }
@@ -61,7 +63,7 @@ class TextCursor {
     fail_here(text(parts...));
   }
 
-  // Bounds recursion: each nested rule holds one; more than 200 are an error.
+  // Bounds recursion: each nested grammar rule holds one such object; more than 200 are an error.
   class Nesting {
    public:
     explicit Nesting(TextCursor& cursor);
@@ -82,7 +84,7 @@ class TextCursor {
   int depth_ = 0;
 };
 
-// Reads an affine expression as Affine::str writes it; stops before what does not belong to it.
+// Reads an affine expression as Affine::str writes it; stops at the first character that is not part of it.
 Affine parse_affine(TextCursor& cursor);
 // The same for a dimension, as Dim::str writes it.
 Dim parse_dim(TextCursor& cursor);

@@ -1,4 +1,4 @@
-// Questions about a leaf's statements.
+// Analyses of a leaf's statements.
 #include "ir/tile.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ std::optional<Affine> worst_case(const Affine& constraint, const TileStatement& 
     if (coefficient > 0) {
       corner[loop.name] = Affine(0);
     } else {
-      if (loop.symbolic_divisor > 1) return std::nullopt;  // its last trip is no affine expression
+      if (loop.symbolic_divisor > 1) return std::nullopt;  // its last trip is not an affine expression
       corner[loop.name] = loop.extent >= 0 ? Affine(loop.extent - 1) : loop.symbolic_extent - 1;
     }
   }

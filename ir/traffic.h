@@ -17,8 +17,8 @@ struct Traffic {
   double written = 0;    // of outputs
 };
 
-// With parameters bound. Strided accesses count only what they touch, subscripts known only at run
-// time at most one element for each instance.
+// `parameters` binds all parameters. A strided access counts only the elements that it touches; an access
+// with a dynamic subscript counts at most one element per instance.
 Traffic traffic_of(const Kernel& kernel, const std::map<std::string, int64_t>& parameters);
 
 }  // namespace tc

@@ -312,8 +312,8 @@ class Verifier {
     check_loads(*statement.value, guard);
   }
 
-  // Where an expression is evaluated. `exact`: the constraints say all that guards it, so that a
-  // counterexample counts.
+  // The domain over which an expression is evaluated. `exact`: the constraints express every condition that
+  // guards it, so a counterexample is a real one.
   struct Guard {
     std::map<std::string, Interval> box;
     std::vector<Affine> constraints;
@@ -347,7 +347,8 @@ class Verifier {
     }
   }
 
-  // Adds what the condition, or its negation, says about iterators; false where it says more.
+  // Adds what the condition (if `holds`, else its negation) says about iterators as constraints; false where
+  // constraints cannot express all of it.
   bool add_condition(const Expr& condition, bool holds, std::vector<Affine>& constraints) const {
     if (condition.kind == Expr::Kind::Const) {
       if ((condition.integer != 0) != holds) constraints.push_back(Affine(-1));
@@ -412,7 +413,7 @@ class Verifier {
   std::set<std::string> parameters_, known_;
   std::set<int> written_;
   std::set<const Expr*> checked_;       // of the statement
-  std::map<std::string, Affine> ends_;  // each parameter at the end that is looked at
+  std::map<std::string, Affine> ends_;  // each parameter at the end of its range that is being checked
 };
 
 }  // namespace

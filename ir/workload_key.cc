@@ -1,4 +1,4 @@
-// The canonical text of a kernel, under which the log and the compiler know it.
+// The canonical text of a kernel, by which the tuning log and the compiler identify it.
 #include <algorithm>
 
 #include "ir/loop.h"
@@ -21,7 +21,7 @@ std::string workload_key(const Kernel& kernel) {
     std::string name = numbered("p", i);
     parameters[parameter.name] = Affine::variable(name);
     parameter.name = name;
-    // What the plan passes is not the kernel's affair.
+    // What the plan passes for the parameter does not belong to the kernel's semantics.
     parameter.value = Dim();
   }
   for (size_t i = 0; i < plain.buffers.size(); ++i) {

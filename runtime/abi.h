@@ -1,5 +1,5 @@
-/* What a compiled model exports and what the runtime gives it: the binary contract between
- * generated code and the runtime. Plain C; append only, and raise TC_ABI_VERSION on a change. */
+/* The binary contract between generated code and the runtime: what a compiled model exports, and what the
+ * runtime passes to it. Plain C. Only append to it, and raise TC_ABI_VERSION with each change. */
 #ifndef TC_RUNTIME_ABI_H_
 #define TC_RUNTIME_ABI_H_
 
@@ -10,19 +10,19 @@ extern "C" {
 #endif
 
 #define TC_ABI_MAGIC 0x30314354u /* "TC10" */
-/* A runtime takes models of all versions up to its own. Version 2 has sizes that a run computes, version 3
- * such sizes without a bound and relations of sizes that a run checks, version 4 scratch memory by sizes,
- * version 5 less of it for the first thread, version 6 outputs in the memory of inputs; a model has the least
- * version that has what it needs. */
+/* A runtime accepts models of all versions up to its own. Version 2 added sizes that a run computes, version
+ * 3 such sizes without a bound and relations between sizes that a run checks, version 4 scratch memory that
+ * depends on sizes, version 5 less scratch memory for the first thread, version 6 outputs in the memory of
+ * inputs. A model has the least version that has all it needs. */
 #define TC_ABI_VERSION 6u
-/* Inputs that a model may have, and outputs. */
+/* How many inputs a model may have, and how many outputs. */
 #define TC_MOST_PORTS 65536
-/* Symbol of the descriptor in every artefact: a weak one, beside NAME_descriptor of the file NAME.so, NAME.a
- * or NAME.o. */
+/* Symbol of the descriptor in every artefact. It is weak; the file NAME.so, NAME.a or NAME.o also has the
+ * symbol NAME_descriptor. */
 #define TC_DESCRIPTOR_SYMBOL "tc_model_descriptor"
 
-/* Element types, in the order of tc::DType. Elements of fewer than 8 bits have a byte each, the value in its
- * low bits, whose other bits are ignored in inputs. */
+/* Element types, in the order of tc::DType. An element of fewer than 8 bits takes a whole byte, with the
+ * value in the low bits; the other bits are ignored in inputs. */
 enum tc_dtype {
   TC_F32,
   TC_F64,
@@ -53,39 +53,40 @@ enum tc_dtype {
 typedef struct tc_frame {
   void* const* inputs; /* one pointer per model input, 64-byte aligned */
   void* const* outputs;
-  uint8_t* arena;   /* bind()'s size, 64-byte aligned */
-  uint8_t* scratch; /* first_scratch_bytes, scratch_bytes or scratch()'s of this thread, 64-byte aligned */
+  uint8_t* arena;         /* of the size that bind() returned, 64-byte aligned */
+  uint8_t* scratch;       /* this thread's scratch memory, 64-byte aligned */
   const int64_t* symbols; /* values in the order of the descriptor */
   int32_t thread, threads;
-  /* Waits until all threads of the run are here. Never null; does nothing for one thread. */
+  /* Waits until all threads of the run have called it. Never null; does nothing for one thread. */
   void (*barrier)(const struct tc_frame*);
-  /* Called by thread 0 after step `step` where not null (profiling). */
+  /* For profiling; may be null. Thread 0 calls it after step `step`. */
   void (*step_done)(const struct tc_frame*, int32_t step);
   void* owner; /* the runtime's */
   /* From version 2 on. run() writes the sizes of all dimensions of all outputs, in order, here. */
   int64_t* output_dims;
-  /* Called by thread 0 where step `step` finds a size that is not 0 to `bound`; run() returns on all threads
-   * then. */
+  /* Called by thread 0 where step `step` computes a size that is not within 0 to `bound`; run() then returns
+   * on all threads. */
   void (*wrong_size)(const struct tc_frame*, int32_t step, int64_t size, int64_t bound);
-  /* From version 3 on. Memory beside the arena: one pointer per segment of the descriptor. */
+  /* From version 3 on. Memory in addition to the arena: one pointer per segment of the descriptor. */
   uint8_t* const* segments;
-  /* Called by thread 0: segment `segment` is to have room for `bytes`, and keeps what it holds. `size` is the
-   * size that asks for them, for the error; `limit` is what the model may use in all, 0 for what the machine
-   * has. The segment is null where `bytes` are negative or memory is out; run() returns on all threads then.
-   * */
+  /* Called by thread 0: makes room for `bytes` in segment `segment`, which keeps its contents. `size` is the
+   * tensor size that needs the room, for the error text. `limit` is the memory that the model may use in all;
+   * 0 means half of what the machine has. The segment becomes null where `bytes` is negative or the memory
+   * cannot be had; run() then returns on all threads. */
   void (*grow)(const struct tc_frame*, int32_t step, int32_t segment, int64_t bytes, int64_t size,
                int64_t limit);
-  /* Called by thread 0 where the sizes of step `step` do not have the relation that its label tells; run()
-   * returns on all threads then. */
+  /* Called by thread 0 where the sizes of step `step` do not have the relation that the step's label names;
+   * run() then returns on all threads. */
   void (*unrelated)(const struct tc_frame*, int32_t step, int64_t left, int64_t right);
-  /* run() writes where the elements of each output lie whose buffer is null: one without a bound. */
+  /* For each output without a bound, whose buffer is null, run() writes here where its elements are. */
   const void** output_data;
 } tc_frame;
 
-/* A dimension of an input or output: a number (symbol == -1) or the value of a symbol (inputs); for outputs
- * that are neither, symbol == -2 and bind() tells. From version 2 on, -3 is a dimension of an output that the
- * run computes: bind() tells what it is at most, and run() what it is. Its elements lie densely at the begin
- * of the buffer. From version 3 on bind() tells -1 where there is no bound; the output has no buffer then. */
+/* A dimension of an input or output: a number (symbol == -1) or, for inputs, the value of a symbol. A
+ * dimension of an output that is neither has symbol == -2, and bind() computes it. From version 2 on, symbol
+ * == -3 is a dimension of an output that the run computes: bind() gives its upper bound, run() its value, and
+ * the elements are dense at the beginning of the buffer. From version 3 on, bind() gives -1 where there is no
+ * bound; the output then has no buffer. */
 typedef struct tc_dim {
   int64_t value;
   int32_t symbol;
@@ -116,8 +117,8 @@ typedef struct tc_descriptor {
   const tc_port* outputs;
   const tc_symbol* symbols;
   const char* const* steps; /* labels, step_count of them */
-  /* Arena bytes for these symbols; writes the sizes of all dimensions of all outputs in order.
-   * Negative where a size overflows or a symbol is out of range. */
+  /* Returns the bytes of the arena for these symbols, and writes the sizes of all dimensions of all outputs,
+   * in order. Negative where a size overflows or a symbol is out of range. */
   int64_t (*bind)(const int64_t* symbols, int64_t* output_dims);
   void (*run)(const tc_frame* frame);
   int64_t scratch_bytes; /* per thread */
@@ -125,15 +126,15 @@ typedef struct tc_descriptor {
   int64_t constant_bytes;
   int32_t default_threads; /* 0: as many as the machine has cores */
   int32_t segment_count;   /* from version 3 on; 0 before */
-  /* From version 4 on, where the descriptor is that large; may be null. What scratch a thread needs for these
-   * symbols if that is more than scratch_bytes; negative where a size overflows. */
+  /* From version 4 on, where struct_size includes it; may be null. Returns the scratch bytes that a thread
+   * needs for these symbols, if they are more than scratch_bytes; negative where a size overflows. */
   int64_t (*scratch)(const int64_t* symbols);
-  /* From version 5 on, in place of scratch_bytes for thread 0, which has what it needs beside it in the
-   * arena. */
+  /* From version 5 on: the scratch bytes of thread 0, used instead of scratch_bytes. Thread 0 has the rest of
+   * what it needs in the arena. */
   int64_t first_scratch_bytes;
-  /* From version 6 on: for each output the input that run() takes in the same memory, or -1; null where there
-   * is none. No two outputs have one input. Where the memory is the same run() does not copy what it keeps.
-   */
+  /* From version 6 on: for each output, the index of the input that may be in the same memory, or -1; null
+   * where no output has one. No two outputs have the same input. Where both are in the same memory, run()
+   * does not copy the elements that stay unchanged. */
   const int32_t* in_place;
 } tc_descriptor;
 

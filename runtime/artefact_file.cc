@@ -25,8 +25,8 @@ tc_status not_artefact(const char* path, const char* why) {
 
 namespace {
 
-// Refuses what is no shared library of this machine's kind, and files whose segments reach past
-// their end: the loader would map them and the first access would kill the process.
+// Refuses a file that is not a shared library for this machine's architecture, or whose segments reach past
+// its end: the loader would map those, and the first access would kill the process.
 tc_status check_header(int file, const char* path) {
   struct stat state;
   if (fstat(file, &state) != 0) return not_artefact(path, strerror(errno));
@@ -65,7 +65,7 @@ tc_status check_header(int file, const char* path) {
   return TC_OK;
 }
 
-// Where the file has what the loader puts at an address; 0 where it has nothing there.
+// The offset in the file of the bytes that the loader puts at an address; 0 where there are none.
 uint64_t offset_of(int file, const Elf64_Ehdr& header, uint64_t address) {
   Elf64_Phdr segment;
   for (int i = 0; i < header.e_phnum; ++i) {
@@ -78,7 +78,8 @@ uint64_t offset_of(int file, const Elf64_Ehdr& header, uint64_t address) {
   return 0;
 }
 
-// Where the names of the library's symbols lie in the file: `size` bytes, 0 where it has none.
+// The offset in the file of the names of the library's symbols, and their `size` in bytes; 0 where it has
+// none.
 uint64_t find_names(int file, const Elf64_Ehdr& header, uint64_t* size) {
   uint64_t address = 0;
   *size = 0;
@@ -97,8 +98,8 @@ uint64_t find_names(int file, const Elf64_Ehdr& header, uint64_t* size) {
   return offset_of(file, header, address);
 }
 
-// Whether the library names the descriptor's symbol. Loading a library runs its code, and may leave it in the
-// process for good: what is no model is not to come that far.
+// Whether the library has a symbol of the descriptor's name. Loading a library runs its code and may leave it
+// in the process for good, so a file that is not a model has to be refused before.
 bool names_descriptor(int file) {
   struct stat state;
   Elf64_Ehdr header;
@@ -131,7 +132,7 @@ tc_status no_checksum(const char* path) {
 }
 
 tc_status check_checksum(int file, const char* path, bool* is_there) {
-  unsigned char piece[1 << 14];  // on the stack of a thread that may have little
+  unsigned char piece[1 << 14];  // small, since the calling thread's stack may be small
   struct stat state;
   Seal seal;
   const bool is_file = fstat(file, &state) == 0 && S_ISREG(state.st_mode);

@@ -1,4 +1,4 @@
-// Shared artefacts as files: what is read of them before the loader has them, which runs code.
+// Shared artefacts as files: the checks before the system's loader opens them, since loading runs their code.
 #pragma once
 
 #include <stdint.h>
@@ -7,19 +7,19 @@
 
 namespace tc::runtime {
 
-// TC_OK where the open file is a shared library of this machine's kind whose segments lie inside it, and
-// which names the descriptor's symbol.
+// TC_OK where the open file is a shared library for this machine's architecture, its segments are inside the
+// file, and it has the descriptor's symbol.
 tc_status check_file(int file, const char* path);
 
-// TC_OK where the open file ends in the checksum of what is before it, or where there is none. Reads the
-// whole file.
+// TC_OK where the open file ends in the right checksum of the bytes before it, or has no checksum (`is_there`
+// is false then). Reads the whole file.
 tc_status check_checksum(int file, const char* path, bool* is_there);
 tc_status no_checksum(const char* path);
 
-// TC_OK where the open file, which check_file() takes, is what tc's linker makes and nothing more: segments,
-// a table of dynamic entries and relocations with which the loader runs none of its code, reads nothing
-// beyond it and needs no other library, and a descriptor whose addresses lead to what they have to lead to.
-// `descriptor` is its address in the library.
+// TC_OK where the open file, which check_file() has accepted, has the form that tc's linker gives it and
+// nothing more. With its segments, dynamic entries and relocations, the loader runs none of its code, reads
+// nothing outside it and needs no other library; and the addresses in its descriptor point at what they have
+// to. `descriptor` is set to the descriptor's address in the library.
 tc_status check_shape(int file, const char* path, uint64_t* descriptor);
 
 // Reads exactly `size` bytes at `offset`.

@@ -1,5 +1,5 @@
-// Whether a shared artefact is what tc's linker makes, so that the system's loader can have a file that
-// nobody trusts.
+// Checks that a shared artefact has exactly the form that tc's linker makes, so that the system's loader can
+// open a file that nobody trusts.
 #include <elf.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,13 +19,13 @@ constexpr uint64_t kNowhere = UINT64_MAX;
 constexpr int kMostSegments = 16;
 constexpr uint64_t kMostTable = 1 << 16;      // bytes or entries of tables that do not grow with a model
 constexpr uint64_t kMostAlignment = 1 << 21;  // a huge page
-constexpr uint32_t kAttributes = 0x70000003;  // PT_RISCV_ATTRIBUTES; no other machine has the number
+constexpr uint32_t kAttributes = 0x70000003;  // PT_RISCV_ATTRIBUTES; no other architecture uses the number
 
 struct Named {
   int64_t tag;
   const char* text;
 };
-// What the loader would run, or fetch from elsewhere.
+// Entries with which the loader would run code of the file, or load other files.
 constexpr Named kRefusedEntries[] = {
     {DT_INIT, "a constructor, which runs when the file is opened (DT_INIT)"},
     {DT_INIT_ARRAY, "constructors, which run when the file is opened (DT_INIT_ARRAY)"},
@@ -41,8 +41,8 @@ constexpr Named kRefusedEntries[] = {
     {DT_JMPREL, "calls of other libraries (DT_JMPREL)"},
 };
 
-// Relocations by machine: the one that adds the library's address, and the one that calls a function of the
-// library for it.
+// Types of relocations, by machine: `relative` adds the library's address; for `called` the loader calls a
+// function of the library.
 struct Relocations {
   int machine;
   uint32_t relative, called;
@@ -57,7 +57,7 @@ int compare_places(const void* address, const void* relocation) {
   return wanted < at ? -1 : wanted > at;
 }
 
-// A file and what was read of it. Functions that end in _fault return what is wrong, or null.
+// A file, and what has been read from it. Functions whose names end in _fault return what is wrong, or null.
 class Shape {
  public:
   explicit Shape(int file) : file_(file) {}
@@ -87,7 +87,7 @@ class Shape {
     return text_;
   }
 
-  // The segment of which the file has all these bytes; null where there is none.
+  // The segment that contains all these bytes and has them in the file; null where there is none.
   const Elf64_Phdr* segment_of(uint64_t address, uint64_t bytes) const {
     for (int i = 0; i < segment_count_; ++i) {
       const Elf64_Phdr& each = segments_[i];
@@ -109,7 +109,7 @@ class Shape {
     return (address + page - 1) / page * page;
   }
 
-  // As the loader maps them: in ascending order, none over another's pages.
+  // Segments have to be in ascending order and may not share pages, as the loader maps them.
   const char* load_fault(const Elf64_Phdr& load) {
     const uint64_t page = static_cast<uint64_t>(getpagesize());
     const bool is_first = end_ == 0;
@@ -160,8 +160,8 @@ class Shape {
     return read_at(file_, segments_, header_bytes(), header_.e_phoff) ? nullptr : "it cannot be read";
   }
 
-  // What would be run, by name, wherever a loader might look for it: first, because it is worth more than
-  // what else is strange.
+  // Anything with which the loader would run code of the file, named in the message. This is checked first,
+  // since it matters more to the user than other oddities.
   const char* danger_fault() {
     for (int i = 0; i < segment_count_; ++i) {
       const Elf64_Phdr& segment = segments_[i];
@@ -187,7 +187,7 @@ class Shape {
     for (int i = 0; i < segment_count_; ++i) {
       if (const char* wrong = segment_fault(segments_[i]); wrong != nullptr) return wrong;
     }
-    // The loader reads the headers again where it has mapped them.
+    // After mapping, the loader reads the program headers again, from memory.
     if (header_.e_phoff % alignof(Elf64_Phdr) != 0 || segment_of(header_.e_phoff, header_bytes()) == nullptr)
       return "its program headers are damaged";
     return dynamic_ == nullptr ? "its table of dynamic entries is damaged" : nullptr;
@@ -197,7 +197,7 @@ class Shape {
     struct {
       int64_t tag;
       uint64_t* value;
-      uint64_t expected;  // where not 0
+      uint64_t expected;  // only checked where not 0
     } const known[] = {{DT_RELA, &rela_, 0},
                        {DT_RELASZ, &rela_bytes_, 0},
                        {DT_RELAENT, nullptr, sizeof(Elf64_Rela)},
@@ -229,7 +229,8 @@ class Shape {
     return "its table of dynamic entries has no end";
   }
 
-  // Between the table of symbols and what the linker puts behind it.
+  // The number of symbols follows from the hash table, which tc's linker puts directly after the table of
+  // symbols.
   const char* symbols_fault() {
     constexpr char kName[] = TC_DESCRIPTOR_SYMBOL;
     symbol_count_ = hash_ > symbols_ ? (hash_ - symbols_) / sizeof(Elf64_Sym) : 0;
@@ -251,7 +252,7 @@ class Shape {
     return descriptor_ == 0 ? "it has no symbol " TC_DESCRIPTOR_SYMBOL : nullptr;
   }
 
-  // What debuggers and dladdr() walk along: chains of symbols that end.
+  // Debuggers and dladdr() walk along the chains of this table: each chain has to end.
   const char* hash_fault() {
     constexpr const char* kDamaged = "its table of symbols' hashes is damaged";
     struct {
@@ -303,15 +304,15 @@ class Shape {
     return nullptr;
   }
 
-  // Where the pointer at an address leads once the library is loaded; 0 for a null pointer, kNowhere for what
-  // is none.
+  // Where the pointer at an address will point once the library is loaded: 0 for a null pointer, kNowhere for
+  // a value that is not a valid pointer.
   uint64_t pointer_at(uint64_t address) const {
     uint64_t value;
     const void* found =
         bsearch(&address, relocations_, relocation_count_, sizeof(Elf64_Rela), compare_places);
     if (found != nullptr) {
       const auto target = static_cast<uint64_t>(static_cast<const Elf64_Rela*>(found)->r_addend);
-      return target == 0 ? kNowhere : target;  // the library's headers
+      return target == 0 ? kNowhere : target;  // address 0 has the library's headers
     }
     return read(address, &value, sizeof value) && value == 0 ? 0 : kNowhere;
   }
@@ -323,8 +324,8 @@ class Shape {
     return true;
   }
 
-  // A text that ends in its segment, or null. One that is `ours`, not of a model's file, has printable
-  // characters of ASCII alone: messages quote it.
+  // Whether the pointer at `address` is null or points at a text that ends within its segment. A text that tc
+  // chose and not the model's author (`ours`) has to be printable ASCII, since messages quote it.
   bool leads_to_text(uint64_t address, bool ours = false) const {
     const uint64_t begin = pointer_at(address);
     const Elf64_Phdr* segment = segment_of(begin, 1);
@@ -342,14 +343,16 @@ class Shape {
     return false;
   }
 
-  // So many bytes in a segment that has the flag, or has not where it is negative; or null.
+  // Whether the pointer at `address` is null or points at `bytes` bytes in a segment with the flag; 0: in any
+  // segment.
   bool leads_to(uint64_t address, uint64_t bytes, uint32_t flag) const {
     const uint64_t begin = pointer_at(address);
     const Elf64_Phdr* segment = segment_of(begin, bytes);
     return begin == 0 || (segment != nullptr && (flag == 0 || (segment->p_flags & flag) != 0));
   }
 
-  // A table of `count` rows, each with a text at `text`; counts that no model has are left to make_model().
+  // Whether the pointer at `address` points at a table of `count` rows, each with a pointer to a text at
+  // offset `text`. make_model() refuses impossible counts.
   bool leads_to_rows(uint64_t address, int64_t count, uint64_t row_bytes, uint64_t text) const {
     const uint64_t begin = pointer_at(address);
     if (begin == 0 || count <= 0) return begin != kNowhere;
@@ -376,7 +379,7 @@ class Shape {
     return true;
   }
 
-  // That magic number and version are right is make_model()'s to say.
+  // make_model() checks the magic number and the version.
   const char* descriptor_fault() const {
     tc_descriptor d = {};
     constexpr uint64_t kLeast = offsetof(tc_descriptor, scratch);
@@ -385,7 +388,7 @@ class Shape {
       return "its descriptor lies outside the file";
     const bool has_scratch =
         d.struct_size >= offsetof(tc_descriptor, first_scratch_bytes) || d.abi_version >= 4;
-    // What newer versions have is not known; make_model() refuses them.
+    // The fields of newer versions are unknown here; make_model() refuses such models.
     const bool has_pairs =
         d.struct_size >= sizeof d || (d.abi_version >= 6 && d.abi_version <= TC_ABI_VERSION);
     const uint64_t pair_bytes =
@@ -410,11 +413,11 @@ class Shape {
   Elf64_Ehdr header_ = {};
   Elf64_Phdr segments_[kMostSegments] = {};
   int segment_count_ = 0;
-  uint64_t end_ = 0;  // of the pages of the segments so far
+  uint64_t end_ = 0;  // end of the pages of the segments so far
   const Elf64_Phdr* dynamic_ = nullptr;
   uint64_t rela_ = 0, rela_bytes_ = 0, rela_count_ = 0, symbols_ = 0, names_ = 0, name_bytes_ = 0, hash_ = 0;
   uint64_t symbol_count_ = 0, relocation_count_ = 0, descriptor_ = 0;
-  Elf64_Rela* relocations_ = nullptr;  // in ascending order of their places
+  Elf64_Rela* relocations_ = nullptr;  // in ascending order of r_offset
   char text_[160] = "";
 };
 

@@ -1,6 +1,6 @@
-// The checksum at the end of shared artefacts. It finds damage: a change of any one aligned word of 8 bytes
-// for certain, any other but for one in 2^64. It is no signature: whoever changes an artefact on purpose can
-// write the checksum anew.
+// The checksum at the end of shared artefacts. It detects damage: a change within one aligned word of 8 bytes
+// always, any other change except with a probability of 2^-64. It is not a signature: whoever changes an
+// artefact on purpose can compute a new checksum.
 #pragma once
 
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 namespace tc::runtime {
 
-// Behind the library itself, where neither loaders nor linkers look.
+// Appended to the library file, where neither loaders nor linkers look.
 struct Seal {
   char mark[16];
   uint64_t checksum;  // of all bytes of the file before it
@@ -19,9 +19,9 @@ constexpr char kSealMark[sizeof Seal::mark] = {'\n', 't', 'c', ' ', 'c', 'h', 'e
 
 inline uint64_t rotated_left(uint64_t word, int bits) { return word << bits | word >> (64 - bits); }
 
-// Of bytes that come in pieces. Each of eight lanes takes every eighth word, so that a core multiplies in
-// every cycle. Every step can be undone where either of its operands is known: two contents that differ in
-// one lane differ in the end.
+// The checksum of bytes that are added piece by piece. Each of eight lanes takes every eighth word, so that a
+// core can start a multiplication in every cycle. Each step is invertible when one of its operands is known,
+// so contents that differ in only one lane always have different checksums.
 class Checksum {
  public:
   void add(const void* data, size_t size) {
@@ -61,7 +61,7 @@ class Checksum {
 
   // `size` is a multiple of a block.
   void add_blocks(const unsigned char* bytes, size_t size) {
-    uint64_t lanes[kLanes];  // in registers
+    uint64_t lanes[kLanes];  // a copy that stays in registers
     memcpy(lanes, lanes_, sizeof lanes);
     for (size_t at = 0; at < size; at += kBlock) {
       uint64_t words[kLanes];
@@ -76,7 +76,7 @@ class Checksum {
   uint64_t lanes_[kLanes] = {1, 2, 3, 4, 5, 6, 7, 8};
   uint64_t size_ = 0;
   size_t kept_ = 0;                  // bytes of `rest_`
-  unsigned char rest_[kBlock] = {};  // what did not fill a block
+  unsigned char rest_[kBlock] = {};  // bytes that do not fill a block yet
 };
 
 }  // namespace tc::runtime

@@ -1,4 +1,4 @@
-// Contexts: solving symbols from shapes, one block of memory, running.
+// Contexts: solve symbols from shapes, allocate one block of memory, and run.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ struct tc_context {
   bool has_results = false;            // `result_dims` are set
   const void** output_data = nullptr;  // of the last run's outputs
   tc::runtime::Segments segments;
-  int64_t bytes_present = 0;  // of memory; 0: not asked yet
+  int64_t bytes_present = 0;  // of memory present; 0: not determined yet
   tc::runtime::RunFault fault;
   const void** inputs = nullptr;  // per run
   void** outputs = nullptr;
@@ -80,8 +80,8 @@ void free_memory(tc_context& context) {
   context.memory_bytes = 0;
 }
 
-// Maps `bytes`, aligned to huge pages where it is large: they save much of the time that goes into
-// address translation. Null where the system gives none.
+// Maps `bytes`, aligned to huge pages where they are many: huge pages save much of the time of address
+// translation. Null where the system has no memory.
 uint8_t* map_memory(int64_t bytes) {
   const int64_t slack = bytes >= kHugePage ? kHugePage : 0;
   void* mapped = mmap(nullptr, static_cast<size_t>(bytes + slack), PROT_READ | PROT_WRITE,
@@ -98,8 +98,8 @@ uint8_t* map_memory(int64_t bytes) {
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Has room for the arena and all threads' scratch. Keeps the block it has where that is large
-// enough and not more than twice too large.
+// Makes room for the arena and all threads' scratch memory. Keeps the present block where it is large enough
+// and at most twice as large as needed.
 tc_status reserve(tc_context& context, int64_t arena_bytes) {
   const int64_t page = sysconf(_SC_PAGESIZE);
   const int64_t needed = round_up(round_up(arena_bytes, 64) + context.scratch.before(context.threads), page);
@@ -116,8 +116,8 @@ tc_status reserve(tc_context& context, int64_t arena_bytes) {
   return TC_OK;
 }
 
-// Checks one input's shape and takes the values of symbols from it. A symbol that has no value yet
-// is -1; `first_input` and `first_axis` say where a value came from.
+// Checks one input's shape and takes the values of symbols from it. A symbol without a value yet is -1;
+// `first_input` and `first_axis` record which input's axis gave a symbol its value.
 tc_status match_shape(const tc_descriptor& d, int32_t index, const tc_shape& shape, int64_t* symbols,
                       int32_t* first_input, int32_t* first_axis) {
   const tc_port& port = d.inputs[index];
@@ -156,7 +156,7 @@ tc_status match_shape(const tc_descriptor& d, int32_t index, const tc_shape& sha
   return TC_OK;
 }
 
-// Whether the run alone computes how large the output is; the sizes are those of bind().
+// Whether the output's size has no bound before the run; `dims` are the sizes that bind() gave.
 bool has_no_bound(const tc_port& port, const int64_t* dims) {
   for (int32_t i = 0; i < port.rank; ++i)
     if (port.dims[i].symbol == -3 && dims[i] == -1) return true;
@@ -280,7 +280,7 @@ void note_unrelated(const tc_frame* frame, int32_t step, int64_t left, int64_t r
 
 void grow(const tc_frame* frame, int32_t step, int32_t segment, int64_t bytes, int64_t size, int64_t limit) {
   tc_context& context = *static_cast<tc_context*>(frame->owner);
-  // Asked once: a loop may grow a segment in each turn.
+  // Determined once, since a loop may grow a segment in each iteration.
   if (limit <= 0 && context.bytes_present == 0) context.bytes_present = memory_present().bytes;
   const int64_t all = limit > 0 ? limit : context.bytes_present / 2;
   grow_segment(context.segments, segment, bytes,
@@ -370,7 +370,7 @@ void run_frames(tc_context& context) {
   restore_float_mode(mode);
 }
 
-// Whether the run came to its end, with outputs that fit their buffers.
+// Whether the run finished, with outputs that fit into their buffers.
 tc_status check_results(tc_context& context) {
   const tc_descriptor& d = *context.model->descriptor;
   if (context.fault.step >= 0) {
@@ -391,7 +391,7 @@ tc_status check_results(tc_context& context) {
   return TC_OK;
 }
 
-// Marks the context as running for its own lifetime; `taken` is false where another thread has it.
+// Marks the context as running while this object exists; `taken` is false where another thread is running it.
 class Running {
  public:
   explicit Running(tc_context& context) : context_(context) {
@@ -413,14 +413,14 @@ tc_status busy(const tc_context& context) {
               context.model->descriptor->model);
 }
 
-// The inputs or the outputs of a context: dimensions of all of them one after the other, bytes of each.
+// The inputs or the outputs of a context: dimensions of all of them, one after the other; bytes of each.
 struct Ports {
   const tc_port* ports;
   int32_t count;
   const int64_t *all_dims, *all_bytes;
 };
 
-// Where the function's caller wants the shape of one port; null where it does not.
+// Where the caller wants the shape of one port to be written; null pointers are skipped.
 struct ShapeWanted {
   int64_t* dims;
   int32_t* rank;

@@ -1,4 +1,4 @@
-// Texts for people, and the calling thread's last error text.
+// Texts for people to read, and the calling thread's last error text.
 #include "error.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ namespace {
 
 thread_local char last_error[kMostOfText];
 
-// Appends to a text, and leaves out what has no room.
+// A text that is appended to; what does not fit is cut off.
 struct Text {
   char* out;
   size_t room;
@@ -22,15 +22,15 @@ struct Text {
   void grow(size_t wanted) { length += wanted < left() ? wanted : left() - 1; }
 };
 
-// A directive of printf that is no %s, with the argument that it takes. The list of arguments is taken by its
-// address: it may be an array.
+// Writes a printf directive other than %s, with its argument. The argument list is passed by its address,
+// since va_list may be an array type.
 void write_number(Text& text, const char* directive, va_list* arguments) {
   const char kind = directive[strlen(directive) - 1];
   const bool is_wide = strchr(directive, 'l') != nullptr || strchr(directive, 'z') != nullptr;
   int length = 0;
   if (strchr("feg", kind) != nullptr) {
     length = snprintf(text.end(), text.left(), directive, va_arg(*arguments, double));
-  } else if (is_wide) {  // long, long long and size_t are of one size on every machine that has the runtime
+  } else if (is_wide) {  // long, long long and size_t have the same size on every machine of the runtime
     static_assert(sizeof(long) == sizeof(long long) && sizeof(size_t) == sizeof(long));
     length = snprintf(text.end(), text.left(), directive, va_arg(*arguments, long long));
   } else {
@@ -75,7 +75,7 @@ void write_text(char* out, size_t room, const char* format, va_list arguments) {
 tc_status fail(tc_status status, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  // What is said may be made of the last error's own text.
+  // Not written to last_error directly, since an argument may be the last error's text itself.
   char said[kMostOfText];
   write_text(said, sizeof said, format, arguments);
   va_end(arguments);

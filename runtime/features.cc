@@ -20,7 +20,7 @@ enum class Answer { Yes, No, Unknown };
 
 #if defined(__x86_64__)
 
-// State of the extended registers that the system must save (bits of XCR0).
+// Registers that the operating system must save for a feature (bits of XCR0).
 constexpr uint64_t kNone = 0, kYmm = 0x6, kZmm = 0xe6, kTile = 0x60000;
 
 struct Feature {
@@ -65,7 +65,7 @@ constexpr Feature kFeatures[] = {
 };
 // clang-format on
 
-// The XCR0 register, 0 where the system does not save extended registers at all.
+// The XCR0 register; 0 where the operating system does not save extended registers at all.
 uint64_t saved_state() {
   uint32_t a, b, c, d;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c >> 27 & 1) == 0) return 0;
@@ -79,7 +79,7 @@ Answer has_feature(const char* name) {
     if (strcmp(feature.name, name) != 0) continue;
     uint32_t a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid_count(feature.leaf, feature.subleaf, &a, &b, &c, &d) == 0) return Answer::No;
-    // Leaf 7 tells in its first part how many further parts it has.
+    // Subleaf 0 of leaf 7 gives the number of its last subleaf.
     if (feature.leaf == 7 && feature.subleaf > 0) {
       uint32_t parts = 0, ignored;
       __get_cpuid_count(7, 0, &parts, &ignored, &ignored, &ignored);
@@ -110,8 +110,7 @@ constexpr Probe kProbes[] = {
     {"zba", 3}, {"zbb", 4}, {"zbs", 5}, {"zicboz", 6}, {"zbc", 7}, {"zfh", 27}, {"zfhmin", 28},
     {"zvbb", 17}, {"zvbc", 18}, {"zvfh", 30}, {"zvfhmin", 31}, {"zfa", 32}, {"zicond", 35},
 };
-// clang-format on
-// Extensions that every machine with the letter extensions has.
+// clang-format on Extensions that every machine with the extensions of one letter (i, m, a, f, d, c) has.
 constexpr const char* kImplied[] = {"zicsr", "zifencei", "zmmul", "zaamo", "zalrsc", "zca", "zcd"};
 
 bool listed_in_cpuinfo(const char* name, bool* known) {
@@ -134,7 +133,7 @@ bool listed_in_cpuinfo(const char* name, bool* known) {
 
 bool has_letter(char letter) { return (getauxval(AT_HWCAP) >> (letter - 'a') & 1) != 0; }
 
-// Vector register length in bits; 0 without vectors.
+// Length of a vector register in bits; 0 without the vector extension.
 unsigned long vector_bits() {
   if (!has_letter('v')) return 0;
   unsigned long bytes;
@@ -170,7 +169,7 @@ Answer has_feature(const char* name) {
   return !known || listed ? Answer::Yes : Answer::No;
 }
 
-// The rest of what artefacts name.
+// All other names of features that artefacts use.
 constexpr const char* kOthers[] = {"64bit",  "i",       "m",       "a",       "f",       "d",      "c",
                                    "v",      "zve32x",  "zve32f",  "zve64x",  "zve64f",  "zve64d", "zvl32b",
                                    "zvl64b", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
@@ -215,8 +214,8 @@ const char* feature_name(int index) {
 
 #endif
 
-// Copies the next word of the list into `word`; false at its end. Long words are cut (and then not
-// known).
+// Copies the next word of the list into `word`; false at the end of the list. A word that is too long is cut
+// off, and then matches no known feature.
 bool next_word(const char** list, char* word, size_t size) {
   const char* start = *list + strspn(*list, " ");
   const size_t length = strcspn(start, " ");

@@ -1,7 +1,7 @@
-// Text of foreign origin as people see it. Names out of models, files, logs and messages may hold anything:
-// codes that drive a terminal, letters that cannot be seen or that turn the order of the others around, line
-// ends, bytes that are no UTF-8, and millions of letters. Needs no library of C++, so that the runtime has it
-// too; ir/error.h has it for std::string.
+// How text of foreign origin is shown to people. Names from models, files, logs and messages may contain
+// anything: control codes of a terminal, invisible characters, characters that reverse the direction of
+// writing, line ends, bytes that are not UTF-8, and millions of letters. This header needs no C++ library, so
+// that the runtime can use it too; ir/error.h has the same functions for std::string.
 #pragma once
 
 #include <stddef.h>
@@ -9,14 +9,14 @@
 
 namespace tc {
 
-// How many characters are shown of a name, and of a line of other text. Of longer ones the middle is left
-// out, and how much that is is told.
+// How many characters of a name, and of a line of other text, are shown. In longer ones the middle is left
+// out, and a note says how many characters that is.
 constexpr size_t kMostOfName = 200;
 constexpr size_t kMostOfLine = 4000;
 
 namespace foreign_text {
 
-// Text in a buffer with a 0 behind it, as snprintf writes it: what has no room is counted only.
+// Text in a buffer with a terminating 0, as snprintf writes it: what does not fit is only counted.
 struct Buffer {
   char* out;
   size_t room;
@@ -40,12 +40,12 @@ struct Buffer {
 };
 
 struct Character {
-  uint32_t code;  // of a byte that is no part of UTF-8 the byte
+  uint32_t code;  // the byte itself where it is not valid UTF-8
   uint32_t size;  // in bytes
   bool valid;
 };
 
-// The character at the beginning of at least one byte.
+// The first character of a text that has at least one byte.
 inline Character character_at(const char* text, size_t size) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const uint32_t first = byte(0);
@@ -62,9 +62,9 @@ inline Character character_at(const char* text, size_t size) {
   return {code, length, true};
 }
 
-// Whether a character is seen as itself and leaves the others alone: no control, no format character (which
-// have no width or turn the direction of writing), no other space than the plain one, no private use, no code
-// that is none.
+// Whether a character is visible and does not affect others: not a control character, not a format character
+// (those have no width or change the direction of writing), no space other than the plain one, not for
+// private use, and a valid code.
 inline bool is_visible(uint32_t code) {
   constexpr uint32_t kHidden[][2] = {
       {0x00, 0x1f},       {0x7f, 0xa0},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},
@@ -79,7 +79,7 @@ inline bool is_visible(uint32_t code) {
   return true;
 }
 
-// One character. `line`: a tab is itself.
+// Writes one character. With `line`, a tab is written as a tab, not as an escape.
 inline void put_character(const char* text, const Character& character, bool line, Buffer& buffer) {
   const uint32_t code = character.code;
   if (character.valid && (is_visible(code) || (line && code == '\t'))) {
@@ -94,7 +94,7 @@ inline void put_character(const char* text, const Character& character, bool lin
   }
 }
 
-// All of the text as one line, but for the middle of more than `most` characters.
+// Writes the text as one line; where it has more than `most` characters, its middle is left out.
 inline void put_line(const char* text, size_t size, size_t most, bool line, Buffer& buffer) {
   size_t count = 0;
   for (size_t at = 0; at < size; at += character_at(text + at, size - at).size) ++count;
@@ -114,9 +114,9 @@ inline void put_line(const char* text, size_t size, size_t most, bool line, Buff
 
 }  // namespace foreign_text
 
-// A name as messages show it, in a buffer with a 0 behind it: one line, whatever cannot be seen as an escape
-// of C (\n, \x1b, \u202e), the middle of more than `most` characters left out. Returns the length that it has
-// where there is room, as snprintf does.
+// Writes a name as messages show it into a buffer, with a terminating 0: in one line, invisible characters as
+// C escapes (\n, \x1b, \u202e), without the middle where it has more than `most` characters. Returns the
+// length that the full result has, as snprintf does.
 inline size_t show_name(const char* text, size_t size, char* out, size_t room, size_t most = kMostOfName) {
   foreign_text::Buffer buffer{out, room};
   if (room > 0) out[0] = 0;
@@ -124,7 +124,7 @@ inline size_t show_name(const char* text, size_t size, char* out, size_t room, s
   return buffer.length;
 }
 
-// A text of several lines likewise: tabs and line ends are themselves, and lines have at most kMostOfLine
+// The same for a text of several lines: tabs and line ends are kept, and each line has at most kMostOfLine
 // characters.
 inline size_t show_lines(const char* text, size_t size, char* out, size_t room) {
   foreign_text::Buffer buffer{out, room};

@@ -41,7 +41,7 @@ bool has_lower_sibling(const char* list, int processor, const cpu_set_t& mask) {
   return false;
 }
 
-// Cores' worth of time that the control group grants; 0 for no limit.
+// The processor time that the control group grants, in cores; 0 for no limit.
 int quota_cores() {
   char line[64];
   long long quota = 0, period = 0;

@@ -1,4 +1,5 @@
-// What the runtime needs from the processor and the system: features, cores, clock, float mode.
+// What the runtime needs from the processor and the system: features, number of cores, clock, floating-point
+// mode.
 #pragma once
 
 #include <stddef.h>
@@ -6,22 +7,22 @@
 
 namespace tc::runtime {
 
-// Name of this machine's processor family as targets spell it: "x86-64", "riscv64", "aarch64".
+// Name of this machine's processor family, spelt as in targets: "x86-64", "riscv64", "aarch64".
 const char* architecture_name();
 
-// ELF machine number of this processor, and the name of any (null for one we do not know).
+// The ELF machine number of this processor; and the name of any such number (null for an unknown one).
 int elf_machine();
 const char* elf_machine_name(int machine);
 
-// Checks a list of CPU features separated by spaces ("avx2 fma", "v zvl256b"). Returns true where
-// this machine has all; else writes the first that it lacks, with the reason, into `missing`.
-// Where a RISC-V system has no way to ask for an extension, the extension counts as there.
+// Checks a list of CPU features separated by spaces ("avx2 fma", "v zvl256b"). Returns true where this
+// machine has all of them; else writes the first that it lacks, with the reason, into `missing`. Where a
+// RISC-V system has no way to ask for an extension, the extension counts as present.
 bool has_features(const char* features, char* missing, size_t missing_size);
 
-// Names that has_features() knows: the one of that number, null behind the last.
+// The names that has_features() knows, by index; null after the last one.
 const char* known_feature(int index);
 
-// Asks the system for what the features need from it (AMX tile registers). False where refused.
+// Asks the system to permit what the features need (AMX tile registers). False where it refuses.
 bool enable_features(const char* features);
 
 // See tc_core_count().
@@ -40,15 +41,15 @@ inline void pause_processor() {
 // Nanoseconds of the monotonic clock.
 uint64_t now_nanoseconds();
 
-// What a program may read of its core: on RISC-V its cycles (`rdcycle`) or, where the system forbids that
-// (Linux since 6.6), the ticks of the system's clock (`rdtime`); nothing on other processors. find_counter()
-// tries, with a handler for SIGILL of its own meanwhile.
+// The counter that a program may read on its core. On RISC-V, this is the core's cycles (`rdcycle`) or, where
+// the system forbids that (Linux since 6.6), the ticks of the system's clock (`rdtime`); on other processors,
+// none. find_counter() finds out by trying, with its own handler for SIGILL in the meantime.
 enum class Counter : uint8_t { None, Cycles, Ticks };
 Counter find_counter();
 uint64_t read_counter(Counter counter);
 const char* counter_name(Counter counter);  // "cycles", "ticks"
 
-// The floating-point control register: round to nearest, denormals kept, no traps is the default.
+// The floating-point control register. The default rounds to nearest, keeps denormals and has no traps.
 using FloatMode = uint64_t;
 inline FloatMode set_default_float_mode() {
 #if defined(__x86_64__)

@@ -1,4 +1,5 @@
-// The main of exported executables: tensors from .npy files through the linked model and back.
+// The main of exported executables: reads tensors from .npy files, runs the linked model, and writes its
+// outputs.
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -36,11 +37,11 @@ struct Port {
   tc_port_info info;
   const char* path = nullptr;  // inputs
   NpyArray array;              // contents
-  bool unbounded = false;      // outputs: the run has their memory
-  char* file = nullptr;        // outputs: where they went
+  bool unbounded = false;      // outputs: they are in the context's memory
+  char* file = nullptr;        // outputs: the file that was written
 };
 
-// Everything of this process: what holds memory is here, so that a run that stops early frees it too.
+// The whole state of this process. All memory is owned here, so that a run that stops early frees it too.
 struct Program {
   const char* name = "model";
   Options options;
@@ -55,11 +56,11 @@ struct Program {
   tc_output_buffer* output_buffers = nullptr;
   uint64_t* nanoseconds = nullptr;       // of each run
   uint64_t* step_nanoseconds = nullptr;  // of each step, summed over the runs
-  uint64_t last = 0;                     // clock after the last step
-  Counter counter = Counter::None;       // of the core, for profiles
-  uint64_t* step_counts = nullptr;       // what it counts in each step, summed over the runs
+  uint64_t last = 0;                     // the clock's value after the last step
+  Counter counter = Counter::None;       // the core's counter, for profiles
+  uint64_t* step_counts = nullptr;       // its counts of each step, summed over the runs
   uint64_t last_count = 0;
-  int core = 0;  // that was counted on
+  int core = 0;  // on which last_count was read
 };
 
 void free_memory(Program& program) {
@@ -86,7 +87,7 @@ __attribute__((noreturn)) void end(Program& program, int code) {
   exit(code);
 }
 
-// A name as it is printed.
+// A name in the form in which it is printed.
 struct Shown {
   char text[kMostOfText];
   explicit Shown(const char* name, size_t most = kMostOfName) {
@@ -94,7 +95,7 @@ struct Shown {
   }
 };
 
-// Prints a text in which what cannot be seen is an escape.
+// Prints a text; invisible characters become escapes.
 void vsay(FILE* file, const char* format, va_list arguments) {
   char text[kMostOfText];
   write_text(text, sizeof text, format, arguments);
@@ -207,7 +208,7 @@ void open_model(Program& program) {
   }
 }
 
-// Names and file names may both hold '=': the longest input name that fits is meant.
+// Names of inputs and of files may both contain '=': the longest input name that matches counts.
 void take_input(Program& program, const char* argument) {
   Port* best = nullptr;
   size_t best_length = 0;
@@ -243,7 +244,7 @@ void parse_options(Program& program, int count, char** arguments) {
   Options& options = program.options;
   for (int i = 1; i < count; ++i) {
     const char* argument = arguments[i];
-    // The value of `--name VALUE` or `--name=VALUE`; null where this is another option.
+    // The value of `--name VALUE` or `--name=VALUE`; null where the argument is another option.
     const auto value_of = [&](const char* name) -> const char* {
       const size_t length = strlen(name);
       if (strncmp(argument, name, length) != 0) return nullptr;
@@ -322,7 +323,7 @@ void step_done(void* user, int32_t step) {
   if (program.counter == Counter::None) return;
   const uint64_t count = read_counter(program.counter);
   const int core = sched_getcpu();
-  // Each core has a counter of its own: a step during which the thread moves is left out.
+  // Each core has its own counter, so a step during which the thread moves to another core is not counted.
   if (known && core == program.core) program.step_counts[step] += count - program.last_count;
   program.last_count = count;
   program.core = core;
@@ -377,8 +378,8 @@ void run(Program& program) {
   qsort(program.nanoseconds, static_cast<size_t>(program.options.repeat), sizeof(uint64_t), compare_times);
 }
 
-// A file name made of the output's name: other characters than letters, digits, '_', '-' and '.'
-// become '_', and a name that an earlier output has gets the output's number.
+// A file name made from the output's name: characters other than letters, digits, '_', '-' and '.' become
+// '_'. Where an earlier output has the same file name, the output's number is added.
 void file_name(const Program& program, int32_t index, char* name, size_t size) {
   const char* text = program.outputs[index].info.name;
   size_t length = 0;
@@ -460,7 +461,8 @@ void print_text(const Program& program, const tc_memory_info& memory) {
   }
 }
 
-// The whole text, in ASCII; bytes that are no UTF-8 become the replacement character.
+// Prints the whole text as a JSON string, in ASCII; bytes that are not UTF-8 become the replacement
+// character.
 void print_json_string(const char* text) {
   putchar('"');
   for (size_t left = strlen(text); left > 0;) {

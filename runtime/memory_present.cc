@@ -1,5 +1,5 @@
-// How much memory this process may have: the machine's, and the limits of control groups (cgroups), of both
-// versions.
+// How much memory this process may use: that of the machine, or the limits of control groups (cgroups) of
+// either version.
 #include "memory_present.h"
 
 #include <limits.h>
@@ -15,19 +15,19 @@ namespace {
 
 constexpr int kMostLines = 256;  // of /proc/self/cgroup, which has one for each hierarchy
 
-// The number in a file; INT64_MAX where there is none, as in "max".
+// The number in a file; INT64_MAX where it has none, as for "max".
 int64_t number_in(const char* path) {
   FILE* file = fopen(path, "re");
   if (file == nullptr) return INT64_MAX;
   char line[64] = "";
   const bool has_line = fgets(line, sizeof line, file) != nullptr;
   fclose(file);
-  const long long number = has_line ? strtoll(line, nullptr, 10) : 0;  // of what is too large the largest
+  const long long number = has_line ? strtoll(line, nullptr, 10) : 0;  // LLONG_MAX where it is too large
   return number > 0 ? number : INT64_MAX;
 }
 
-// The smallest number in the files of this name in the folder `path` below `root` and in those around it, up
-// to `root`.
+// The smallest number in the files called `name` in the folder `path` below `root` and in all its parent
+// folders up to `root`.
 int64_t least_limit(const char* root, const char* path, const char* name) {
   char folder[PATH_MAX];
   const size_t shortest = strlen(root);
@@ -50,7 +50,7 @@ int64_t limit_of_line(const char* root, char* line) {
   line[strcspn(line, "\n")] = 0;
   char* controllers = strchr(line, ':');
   char* path = controllers == nullptr ? nullptr : strchr(controllers + 1, ':');
-  // A path with ".." is that of a group outside of what this process sees.
+  // A path with ".." belongs to a group that this process cannot see.
   if (path == nullptr || strstr(path, "/..") != nullptr) return INT64_MAX;
   *path++ = 0;
   ++controllers;

@@ -1,4 +1,4 @@
-// Descriptors: checking them and telling what they hold.
+// Descriptors: checks them, and gives access to their contents.
 #include "model.h"
 
 #include <stdlib.h>
@@ -44,7 +44,8 @@ const char* port_fault(const tc_descriptor& d, const tc_port& port, bool input, 
   return nullptr;
 }
 
-// What is wrong with the pairs of an input and an output in one memory, or null. The ports are right.
+// What is wrong with the pairs of an input and an output that may share memory, or null. The ports have been
+// checked before.
 const char* pairs_fault(const tc_descriptor& d) {
   const int32_t* pairs = in_place(d);
   if (pairs == nullptr) return nullptr;
@@ -159,7 +160,7 @@ ScratchBytes scratch_for(const tc_descriptor& d, const int64_t* symbols) {
   return {of(d.abi_version < 5 ? d.scratch_bytes : d.first_scratch_bytes), of(d.scratch_bytes)};
 }
 
-// Bytes of a descriptor of the version.
+// The size of a descriptor of that version.
 size_t size_of_version(uint32_t version) {
   return version < 4   ? offsetof(tc_descriptor, scratch)
          : version < 5 ? offsetof(tc_descriptor, first_scratch_bytes)

@@ -1,4 +1,4 @@
-// Writing files under names that users give: whole, or not at all.
+// Writes files under names that users give, so that a file appears complete or not at all.
 #include "new_file.h"
 
 #include <dirent.h>
@@ -18,12 +18,12 @@
 namespace tc::runtime {
 namespace {
 
-// The latest file that is being written and has not come to its place; for the handler of signals.
+// The latest file that is being written and has not been renamed yet; for the signal handler.
 std::atomic<const char*> unfinished{nullptr};
 
 void remove_and_end(int number) {
   if (const char* path = unfinished.load(); path != nullptr) unlink(path);
-  raise(number);  // the handler is gone
+  raise(number);  // now with the default action: SA_RESETHAND has removed this handler
 }
 
 size_t folder_length(const char* path) {
@@ -31,7 +31,7 @@ size_t folder_length(const char* path) {
   return slash == nullptr ? 0 : static_cast<size_t>(slash - path) + 1;
 }
 
-// Writes what `path` leads to over `links`, the last of which may lead to nothing. False with errno.
+// Follows the symbolic links from `path` to `target`, which need not exist. False with errno.
 bool follow_links(const char* path, char* target) {
   constexpr int kMostLinks = 40;  // as in the kernel
   if (strlen(path) >= PATH_MAX) return errno = ENAMETOOLONG, false;
@@ -48,8 +48,9 @@ bool follow_links(const char* path, char* target) {
   return errno = ELOOP, false;
 }
 
-// Locks what was opened by that name, until it is closed or the process ends, however it does. False where
-// another one has locked it or removed it. Where the file system has no locks, nobody removes it either.
+// Locks the file that was opened by that name. The lock ends when the file is closed, or the process ends in
+// whatever way. False where another process has locked or removed the file. Where the file system has no
+// locks, this returns true: remove_abandoned() then removes nothing.
 bool lock(int file, const char* path) {
   struct stat opened, named;
   if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
@@ -57,7 +58,7 @@ bool lock(int file, const char* path) {
   return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-// The process that makes files of such names; 0 for other names.
+// The id of the process that made a file of such a name; 0 for other names.
 pid_t writer_of(const char* name) {
   constexpr char kBegin[] = ".tc-", kEnd[] = ".part";
   const size_t length = strlen(name);
@@ -68,7 +69,7 @@ pid_t writer_of(const char* name) {
   return *end == '-' && number <= INT_MAX ? static_cast<pid_t>(number) : 0;
 }
 
-// Removes what writers left beside `target` whose processes were killed.
+// Removes unfinished files in the folder of `target` whose writing processes were killed.
 void remove_abandoned(const char* target) {
   char path[PATH_MAX];
   const int length = static_cast<int>(folder_length(target));
@@ -77,7 +78,7 @@ void remove_abandoned(const char* target) {
   if (folder == nullptr) return;
   while (const dirent* entry = readdir(folder)) {
     const pid_t writer = writer_of(entry->d_name);
-    // A linker may have replaced a file, and its lock with it.
+    // The lock alone is not enough: a linker may have replaced the file, so that the new one is not locked.
     if (writer <= 0 || kill(writer, 0) == 0 || errno != ESRCH) continue;
     if (snprintf(path, sizeof path, "%.*s%s", length, target, entry->d_name) >= PATH_MAX) continue;
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -90,7 +91,7 @@ void remove_abandoned(const char* target) {
   closedir(folder);
 }
 
-// Makes a file in the folder of `target` that was not there, and locks it; -1 with errno.
+// Makes a new file in the folder of `target` and locks it; -1 with errno.
 int make_beside(const char* target, char* part) {
   static std::atomic<unsigned> count{0};
   constexpr int kMostAttempts = 100;
@@ -131,7 +132,7 @@ bool NewFile::open_in_place(unsigned mode) {
   if (S_ISBLK(mode)) return no("it is a device with blocks, whose contents would be lost");
   if (S_ISSOCK(mode)) return no("it is a socket");
   is_in_place_ = true;
-  // Without waiting for a program that reads the pipe: there may never be one.
+  // O_NONBLOCK, so that opening does not wait for a reader of the pipe: there may never be one.
   descriptor_ = ::open(target_, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) return errno == ENXIO ? no("no program reads from the pipe") : no();
   return fcntl(descriptor_, F_SETFL, 0) == 0 || no();
@@ -140,7 +141,8 @@ bool NewFile::open_in_place(unsigned mode) {
 bool NewFile::open(const char* path) {
   struct stat state;
   if (stat(path, &state) == 0 && !S_ISREG(state.st_mode)) {
-    // What the name itself opens: links in /proc lead to pipes that have no name.
+    // Opened by the name itself, without resolving links first: those in /proc may lead to pipes that have no
+    // name.
     if (snprintf(target_, sizeof target_, "%s", path) >= static_cast<int>(sizeof target_))
       return no(strerror(ENAMETOOLONG));
     return open_in_place(state.st_mode);
@@ -185,7 +187,7 @@ void remove_new_file_at_signals() {
     struct sigaction action = {}, before;
     action.sa_handler = remove_and_end;
     action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
-    // A program that is to live on after its terminal ignores the signal.
+    // A signal that is ignored stays ignored (SIGHUP with nohup).
     if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
       sigaction(number, &action, nullptr);
   }

@@ -1,4 +1,4 @@
-// Writing files under names that users give: whole, or not at all.
+// Writes files under names that users give, so that a file appears complete or not at all.
 #pragma once
 
 #include <limits.h>
@@ -6,34 +6,34 @@
 
 namespace tc::runtime {
 
-// A file that is being written beside the one whose place it takes at the end. Several at once, in threads
-// and processes, each have a file of their own, and the place has a whole one at any moment. Links are
-// followed: what they lead to is replaced. Devices and pipes are written in place; folders, sockets and
-// devices with blocks are refused.
+// A file that is written under a temporary name in the folder of its target, and renamed to the target at the
+// end. Several threads and processes may write the same target at a time: each has its own temporary file,
+// and the target is complete at any moment. Symbolic links are followed: the file that they lead to is
+// replaced. Character devices and pipes are written in place; folders, sockets and block devices are refused.
 class NewFile {
  public:
   NewFile() = default;
-  ~NewFile();  // removes what did not come to its place
+  ~NewFile();  // removes the temporary file if it was not renamed
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  // Makes the file, with the permissions of new files. False where that cannot be: why() tells.
+  // Makes the file, with the permissions of new files. On false, why() has the reason.
   bool open(const char* path);
   int descriptor() const { return descriptor_; }
-  // Where to write to; where other programs write it, they may replace it.
+  // The path to write to. Another program that writes it may replace the file.
   const char* path() const { return is_in_place_ ? target_ : part_; }
   bool is_in_place() const { return is_in_place_; }
 
   bool write(const void* data, size_t size);
-  // Closes the file and puts it in its place.
+  // Closes the file and renames it to its target.
   bool finish();
 
-  // One reason, without the path.
+  // The reason of the last failure, without the path.
   const char* why() const { return why_; }
 
  private:
-  bool no(const char* reason);  // says the reason, false
-  bool no();                    // that of errno
+  bool no(const char* reason);  // keeps the reason; returns false
+  bool no();                    // the same with the reason of errno
   bool open_in_place(unsigned mode);
 
   int descriptor_ = -1;
@@ -41,8 +41,8 @@ class NewFile {
   char target_[PATH_MAX] = "", part_[PATH_MAX] = "", why_[160] = "";
 };
 
-// Has the signals that end a program (Ctrl-C, SIGTERM, SIGHUP) remove the file that is being written before
-// they do.
+// After this call, a signal that ends the program (Ctrl-C, SIGTERM, SIGHUP) first removes the file that is
+// being written.
 void remove_new_file_at_signals();
 
 }  // namespace tc::runtime

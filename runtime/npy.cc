@@ -21,7 +21,8 @@ constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
 constexpr uint32_t kMaxHeader = 65536;
 
-// In the order of tc_dtype. NumPy has no names for what ml_dtypes adds: void types of as many bytes.
+// In the order of tc_dtype. NumPy has no names for the types that ml_dtypes adds: they are void types with
+// the same number of bytes.
 constexpr const char* kDescriptions[] = {"<f4", "<f8", "<f2", "<V2", "|i1", "<i2", "<i4", "<i8",
                                          "|u1", "<u2", "<u4", "<u8", "|b1", "<V1", "<V1", "<V1",
                                          "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1"};
@@ -38,7 +39,7 @@ struct Why {
   }
 };
 
-// Walks over the header's text.
+// Parses the header's text.
 class Cursor {
  public:
   Cursor(const char* text, size_t size) : next_(text), end_(text + size) {}
@@ -107,10 +108,10 @@ bool parse_shape(Cursor& cursor, NpyArray* array, Why& why) {
 }
 
 bool parse_description(const char* description, NpyArray* array, Why& why) {
-  // ml_dtypes writes one of its types so.
+  // ml_dtypes writes one of its types as "<f1".
   if (strcmp(description, "<f1") == 0) description = "<V1";
   for (size_t i = 0; i < sizeof kDescriptions / sizeof kDescriptions[0]; ++i) {
-    // The byte order of types of one byte, and of void types, says nothing.
+    // For types of one byte and for void types, any byte order is accepted.
     const bool any_order = kDescriptions[i][0] == '|' || kDescriptions[i][1] == 'V';
     const bool order = any_order ? strchr("|<>=", description[0]) != nullptr : description[0] == '<';
     if (!order || strcmp(kDescriptions[i] + 1, description + 1) != 0) continue;
@@ -212,7 +213,7 @@ bool is_npy_of(const NpyArray& array, int32_t dtype) {
 bool read_npy(const char* path, NpyArray* array, char* why_text, size_t why_size) {
   Why why{why_text, why_size};
   *array = {};
-  // A pipe that nobody writes to would be waited for.
+  // O_NONBLOCK: otherwise, opening a pipe would wait for a writer.
   const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "rb");
   if (file == nullptr) {

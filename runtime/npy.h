@@ -1,4 +1,4 @@
-// NumPy's .npy files: reading with every size checked, and writing.
+// NumPy's .npy files: reads them, with every size checked, and writes them.
 #pragma once
 
 #include <stddef.h>
@@ -17,15 +17,16 @@ struct NpyArray {
   uint64_t bytes = 0;
 };
 
-// Reads a file of format 1, 2 or 3, little-endian and in C order. A two-byte void type is bf16, as ml_dtypes
-// writes it; one of a byte may be any of its types, and is told as the first. On false `why` holds the
-// reason, without the path; nothing is allocated.
+// Reads a file of format 1, 2 or 3, little-endian and in C order. A void type of two bytes is bf16, as
+// ml_dtypes writes it. A void type of one byte may be any of the one-byte types of ml_dtypes; `dtype` is then
+// the first of them (see is_npy_of). On false `why` has the reason, without the path, and nothing is
+// allocated.
 bool read_npy(const char* path, NpyArray* array, char* why, size_t why_size);
 
-// Whether what was read may be of the type.
+// Whether the array that was read can have this type.
 bool is_npy_of(const NpyArray& array, int32_t dtype);
 
-// Writes format 1. The file appears under its name only when it is whole.
+// Writes format 1. The file appears under its name only when it is complete.
 bool write_npy(const char* path, const NpyArray& array, char* why, size_t why_size);
 
 }  // namespace tc::runtime

@@ -1,4 +1,4 @@
-// Opening shared artefacts. Apart from the rest, so that static programs need no dlopen.
+// Opens shared artefacts. In a file of its own, so that static programs need no dlopen.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,12 @@
 namespace tc::runtime {
 namespace {
 
-// A loaded artefact; models of one file share it.
+// A loaded artefact; all models of the same file share it.
 struct Library {
-  struct stat state;  // the file's, as it was loaded
+  struct stat state;  // of the file when it was loaded
   void* handle;
   int32_t users;
-  bool is_checked;  // its file had the checksum of its contents
+  bool is_checked;  // the file's checksum was compared
   Library* next;
 };
 
@@ -60,10 +60,11 @@ void close_library(void* pointer) {
 
 constexpr size_t kMostOfName = 320;
 
-// A name of the open file that the loader has never had. It takes a file of a name that it knows for the
-// library that it loaded by that name, though the number be another file's by now, and a library may stay in
-// the process after it is closed. "/" and "/./" lead to the same place, and so spell a number: where this
-// library's counter lies, and its count.
+// Writes a name of the open file that the loader has never seen. Given a name that it has seen, the loader
+// returns the library that it loaded under that name, although the descriptor's number may belong to another
+// file by now, and a library may stay loaded after it is closed. "/" and "/." in a path do not change where
+// it leads, so a sequence of them encodes a unique number in binary: the address of `count` (a process may
+// contain several copies of this library), and its value.
 void name_anew(int file, char* name) {
   static uint64_t count = 0;  // guarded by libraries_mutex
   ++count;
@@ -74,7 +75,7 @@ void name_anew(int file, char* name) {
   snprintf(at, 16, "/%d", file);
 }
 
-// A file in memory with what the open one has; -1 where there is no room.
+// A file in memory with the contents of the open one; -1 where there is no space.
 int copy_of(int file) {
   const int copy = memfd_create("tc-model", MFD_CLOEXEC);
   char piece[1 << 14];
@@ -90,7 +91,7 @@ int copy_of(int file) {
   return -1;
 }
 
-// Loads the open file under a name of its own: what is loaded is what was checked.
+// Loads the open file by its descriptor, under a unique name, so that exactly the checked file is loaded.
 tc_status load(int file, const char* path, void** handle) {
   char name[kMostOfName];
   name_anew(file, name);
@@ -109,7 +110,8 @@ tc_status load(int file, const char* path, void** handle) {
       path, strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? why + length + 2 : why);
 }
 
-// The library that was loaded from the open file, as the file is: null where none is. Needs the mutex.
+// The library that was loaded from the file with this state; null where there is none. `overwritten` is set
+// where the file was loaded before and has changed since. The caller holds the mutex.
 Library* loaded_from(const struct stat& state, bool* overwritten) {
   for (Library* each = libraries; each != nullptr; each = each->next) {
     if (!is_same_file(each->state, state)) continue;
@@ -119,7 +121,8 @@ Library* loaded_from(const struct stat& state, bool* overwritten) {
   return nullptr;
 }
 
-// Whether nothing is to be compared any more: the file was when it was loaded, and has not changed.
+// Whether the checksum need not be compared again: it was compared before, and the file has not changed
+// since.
 bool is_known(int file) {
   struct stat state;
   bool overwritten = false;
@@ -131,7 +134,7 @@ bool is_known(int file) {
   return result;
 }
 
-// The library of the open file, loaded where it is not. Needs the mutex.
+// The library of the open file; loads it where it is not loaded yet. The caller holds the mutex.
 tc_status find_library(int file, const char* path, bool is_checked, Library** result) {
   struct stat state;
   if (fstat(file, &state) != 0) return not_artefact(path, strerror(errno));
@@ -143,7 +146,8 @@ tc_status find_library(int file, const char* path, bool is_checked, Library** re
     return TC_OK;
   }
   auto* library = static_cast<Library*>(malloc(sizeof(Library)));
-  // The loader would take the file for what was loaded of it before it was overwritten.
+  // The loader recognises a file by its inode and would return the library that it loaded before the file was
+  // overwritten, so a copy is loaded.
   const int copy = library != nullptr && overwritten ? copy_of(file) : -1;
   if (library == nullptr || (overwritten && copy < 0)) {
     free(library);
@@ -160,10 +164,10 @@ tc_status find_library(int file, const char* path, bool is_checked, Library** re
   return TC_OK;
 }
 
-// What is known of the file before the loader has it.
+// All checks of the file before the loader opens it.
 tc_status check(int file, const char* path, uint32_t flags, uint64_t* descriptor) {
   const bool is_needed = (flags & TC_OPEN_UNCHECKED) == 0;
-  // First what damage there is: headers that are damaged tell of other machines and versions.
+  // The checksum comes first: damaged headers would be reported as another machine or version.
   const bool compares = is_needed && !is_known(file);
   bool is_there = true;
   if (compares) {
@@ -174,8 +178,8 @@ tc_status check(int file, const char* path, uint32_t flags, uint64_t* descriptor
   return (flags & TC_OPEN_UNTRUSTED) == 0 ? TC_OK : check_shape(file, path, descriptor);
 }
 
-// Where the library has its descriptor. In a table of symbols that is made to mislead, a search may never
-// end.
+// The library's descriptor. In an untrusted file it is found by the checked address, since dlsym() might
+// search a manipulated table of symbols forever.
 const tc_descriptor* descriptor_in(void* handle, uint32_t flags, uint64_t address) {
   if ((flags & TC_OPEN_UNTRUSTED) == 0)
     return static_cast<const tc_descriptor*>(dlsym(handle, TC_DESCRIPTOR_SYMBOL));
@@ -218,7 +222,7 @@ tc_status tc_model_open_with(const char* path, uint32_t flags, tc_model** model)
   if ((flags & ~(TC_OPEN_UNCHECKED | TC_OPEN_UNTRUSTED)) != 0)
     return fail(TC_ERROR_ARGUMENT, "tc_model_open_with: unknown flags %x; take those of tc_open_flags",
                 flags);
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // nobody may ever write into a pipe
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // does not wait where it is a pipe
   if (file < 0) return fail(TC_ERROR_MODEL, "%s: cannot be opened: %s", path, strerror(errno));
   const tc_status status = open_checked(file, path, flags, model);
   close(file);

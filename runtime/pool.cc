@@ -1,4 +1,4 @@
-// The process's worker threads, and the barrier inside a run.
+// The worker threads of the process, and the barrier within a run.
 #include "pool.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 namespace tc::runtime {
 
-// A worker's word says whose turn it is: the worker's (Posted) or the caller's (Done).
+// A worker's word says whose turn it is: the worker's (kPosted) or the caller's (kDone).
 enum : uint32_t { kIdle = 0, kPosted = 1, kDone = 2 };
 
 struct Worker {
@@ -29,7 +29,7 @@ struct Worker {
 
 namespace {
 
-// The one global state of the runtime. Workers live as long as the process.
+// The only global state of the runtime. Worker threads live as long as the process.
 struct Pool {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   Worker* workers[TC_MAX_THREADS] = {};
@@ -48,7 +48,7 @@ void futex_wake_all(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Reading the cores' topology costs file reads: once per process.
+// Determined once per process, since it reads files about the topology of the cores.
 int32_t cached_core_count() {
   int32_t cores = core_total.load(std::memory_order_relaxed);
   if (cores == 0) {
@@ -58,9 +58,9 @@ int32_t cached_core_count() {
   return cores;
 }
 
-// Waiting gets more polite: a few polls with pauses, then polls between offers of the processor to
-// whoever else wants it (the thread that is waited for may be queued behind this one: on a busy
-// machine that is the difference between 6 and 200 microseconds), then sleep.
+// A waiting thread first polls with short pauses, then polls and yields the processor in between, then
+// sleeps. It yields because the thread that it waits for may be queued for the same core: on a busy machine
+// that is the difference between 6 and 200 microseconds.
 constexpr uint64_t kYieldAfter = 2000;  // nanoseconds
 
 // Waits until done(value), polling for at most `spin` nanoseconds.
@@ -109,7 +109,8 @@ void forget_workers() {
   pool.count = 0;
 }
 
-// Starts one more worker. Signals stay with the program's own threads. Needs the mutex.
+// Starts one more worker, with all signals blocked, so that the program's own threads handle them. The caller
+// holds the mutex.
 bool add_worker() {
   if (!pool.fork_handlers) {
     if (pthread_atfork(lock_for_fork, unlock_after_fork, forget_workers) != 0) return false;

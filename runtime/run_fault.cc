@@ -1,4 +1,4 @@
-// What a run finds wrong with the sizes that it computes.
+// Errors that a run finds in the sizes that it computes.
 #include "run_fault.h"
 
 #include "error.h"

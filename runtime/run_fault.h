@@ -1,4 +1,4 @@
-// What a run finds wrong with the sizes that it computes.
+// Errors that a run finds in the sizes that it computes.
 #pragma once
 
 #include <stdint.h>
@@ -10,9 +10,9 @@ namespace tc::runtime {
 struct RunFault {
   enum class Kind { Size, Relation, Memory };
   Kind kind = Kind::Size;
-  int32_t step = -1;  // whose label names the node; -1: nothing is wrong
+  int32_t step = -1;  // its label names the node; -1: no fault
   // Size: the size and its bound (INT64_MAX: none). Relation: both sizes. Memory: the size, the bytes that it
-  // needs, negative where they are beyond any memory, and the bytes that the model may use.
+  // needs (negative where no memory is that large), and the bytes that the model may use.
   int64_t first = 0, second = 0, limit = 0;
 };
 

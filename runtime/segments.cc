@@ -1,4 +1,4 @@
-// Memory beside a context's arena.
+// Memory of a context in addition to its arena.
 #include "segments.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ void grow_segment(Segments& segments, int32_t segment, int64_t needed, int64_t m
   most -= segments.all_bytes - present;
   const int64_t page = sysconf(_SC_PAGESIZE);
   int64_t wanted = needed < 0 || needed > kMaxBytes ? -1 : (needed + page) / page * page;
-  // Twice as much where that is to be had, so that what grows step by step is seldom moved.
+  // Doubles the segment where the limit permits it, so that one that grows step by step is seldom moved.
   if (wanted >= 0 && present > 0 && wanted < 2 * present && 2 * present <= most) wanted = 2 * present;
   if (wanted < 0 || wanted > most) return drop(segments, segment);
   void* mapped = place == nullptr ? mmap(nullptr, static_cast<size_t>(wanted), PROT_READ | PROT_WRITE,

@@ -1,4 +1,5 @@
-// Memory beside a context's arena, for sizes that only a run knows: it grows in runs and stays for the next.
+// Memory of a context in addition to its arena, for tensors whose sizes only a run knows. It grows during a
+// run and is kept for the next one.
 #pragma once
 
 #include <stdint.h>
@@ -6,7 +7,7 @@
 namespace tc::runtime {
 
 struct Segments {
-  uint8_t** places = nullptr;  // null: no memory yet, or none to be had
+  uint8_t** places = nullptr;  // null: no memory yet, or growing failed
   int64_t* bytes = nullptr;
   int32_t count = 0;
   int64_t all_bytes = 0;
@@ -17,8 +18,8 @@ bool make_segments(Segments& segments, int32_t count);
 // Gives all memory back; the tables stay.
 void clear_segments(Segments& segments);
 void destroy_segments(Segments& segments);
-// Room for `needed` bytes, where `most` are the bytes that all segments may have together; what the segment
-// holds is kept. The segment is null where that cannot be had.
+// Makes room for `needed` bytes in the segment, whose contents are kept. All segments together may have
+// `most` bytes. The segment becomes null where the memory cannot be had.
 void grow_segment(Segments& segments, int32_t segment, int64_t needed, int64_t most);
 
 }  // namespace tc::runtime

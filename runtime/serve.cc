@@ -1,4 +1,4 @@
-// Runs a model at an agent's command, on tensors in memory that the two share (see serve.h).
+// Runs a model on the commands of an agent, on tensors in memory that both share (see serve.h).
 #include "serve.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ bool reply(char letter) {
   }
 }
 
-// Reads the whole; the bytes that came before the end of input.
+// Reads `count` bytes; returns how many came before the end of input.
 size_t receive(uint8_t* bytes, size_t count) {
   size_t done = 0;
   while (done < count) {

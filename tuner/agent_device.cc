@@ -18,7 +18,7 @@ namespace {
 constexpr double kCallSeconds = 10;
 constexpr int64_t kMostFileBytes = 64 << 20;
 constexpr int kMostNamesPerCall = 4096;
-// Slower links than this, in bytes a second, count as broken.
+// In bytes per second. A link that is slower counts as broken.
 constexpr double kSlowestLink = 1e5;
 
 std::string result_problem(const rpc::MeasureResult& result, std::vector<bool>& seen) {
@@ -48,8 +48,8 @@ void AgentDevice::lose(const std::string& why) {
   lost_ = true;
 }
 
-// One call to the agent. What it refuses for the request's own sake is a Device error; all else
-// means that the device cannot go on.
+// One call to the agent. Where the agent refuses the request itself, this throws a Device error; every other
+// failure means that the device cannot go on (DeviceLost).
 template <class Call>
 void AgentDevice::call(double seconds, const Call& one_call) {
   grpc::ClientContext context;
@@ -59,7 +59,8 @@ void AgentDevice::call(double seconds, const Call& one_call) {
     if (cancelled_) throw DeviceLost("cancelled");
     running_ = &context;
   }
-  // Also where the callback throws, nobody cancels what is gone.
+  // A guard, so that running_ is reset also where the call throws: cancel() must not reach a context that no
+  // longer exists.
   const std::shared_ptr<void> end(nullptr, [&](void*) {
     const std::lock_guard lock(mutex_);
     running_ = nullptr;
@@ -67,7 +68,7 @@ void AgentDevice::call(double seconds, const Call& one_call) {
   const grpc::Status status = answer_of(context, [&] { return one_call(context); });
   if (status.ok()) return;
   {
-    // The agent knows that the lease is over, the tracker why.
+    // The agent's status says only that the lease is over; the tracker has said why.
     const std::lock_guard lock(mutex_);
     if (!cancelled_ && !why_lost_.empty()) throw DeviceLost(name() + " is no longer leased: " + why_lost_);
   }
@@ -101,7 +102,7 @@ void AgentDevice::greet(const rpc::DeviceInfo& expected) {
   if (!stranger.empty())
     throw DeviceLost(name() + " at " + address_.text() + " is not to be trusted: " + stranger);
   std::string problem = rpc::version_problem(reply.version(), "this program", name());
-  // An agent without a tracker names its socket, which nobody else is told.
+  // An agent without a tracker gives its socket as its address, which device_problem() would refuse.
   rpc::DeviceInfo described = reply.device();
   if (expected.name().empty()) described.set_address("localhost:1");
   if (problem.empty())

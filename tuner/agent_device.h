@@ -1,4 +1,4 @@
-// An agent's calls, for as long as its lease lasts.
+// A device as seen through its agent: the agent's calls, for as long as the lease lasts.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace tc {
 
-// Rethrows what the wire library throws as Device errors.
+// Calls the function; rethrows the exceptions of the RPC library as Device errors.
 template <class Function>
 auto as_device_error(const Function& function) -> decltype(function()) {
   try {
@@ -23,13 +23,13 @@ auto as_device_error(const Function& function) -> decltype(function()) {
   }
 }
 
-// A LeasedDevice without a tracker: nothing to renew or to report to.
+// A LeasedDevice without a tracker: it has no lease to renew, and nobody to whom it reports failures.
 class AgentDevice : public LeasedDevice {
  public:
   AgentDevice(rpc::Address address, rpc::Credentials credentials, std::string token);
 
-  // Connects to the agent, and sees that it understands us and, where `expected` has a name, that
-  // it is that device. Call it first. Throws as LeasedDevice's functions do.
+  // Connects to the agent, and checks that its version fits ours and, where `expected` has a name, that it is
+  // that device. Call it before all other functions. Throws the same errors as LeasedDevice's functions.
   void greet(const rpc::DeviceInfo& expected);
 
   const rpc::DeviceInfo& info() const override { return info_; }
@@ -41,7 +41,7 @@ class AgentDevice : public LeasedDevice {
   void report_failure(const std::string&) override {}
 
  protected:
-  // The lease is over; `why` is the tracker's sentence, empty where it said none.
+  // Records that the lease is over. `why` is the tracker's reason, empty where it gave none.
   void lose(const std::string& why);
 
   const std::string token_;

@@ -1,4 +1,4 @@
-// Waiting for the answer of a remote call so that the user may end it.
+// Waiting for the answer of a remote call in such a way that the user can interrupt it.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -11,7 +11,8 @@
 
 namespace tc {
 
-// What `call` returns, which uses the context. Where the thread is interrupted, the call is cancelled first.
+// The status that `call` returns; `call` has to use the context. Where this thread is interrupted, the remote
+// call is cancelled before Interrupted is thrown.
 template <class Call>
 grpc::Status answer_of(grpc::ClientContext& context, const Call& call) {
   std::future<grpc::Status> answer = std::async(std::launch::async, call);

@@ -4,7 +4,8 @@
 #include "tuner/process_builder.h"
 
 int main() {
-  // Nothing that a library prints may get between the answers.
+  // Answers go to the original standard output; whatever a library prints goes to standard error, so that it
+  // cannot mix with them.
   const int out = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   return tc::serve_builds(STDIN_FILENO, out);

@@ -13,15 +13,15 @@ struct BuilderKind {
   const char* name;
   const char* form;      // as users write it
   const char* sentence;  // what it is
-  // `argument` is what stands after the name and a colon; null where no colon is.
+  // `argument` is the text after the name and a colon; null where there is no colon.
   std::unique_ptr<CandidateBuilder> (*open)(const std::string* argument, const BuilderPlace& place);
 };
 
 // A kind of builder is added by a row.
 const std::vector<BuilderKind>& builder_kinds();
 
-// The builder that a user wrote down, such as "processes:4"; starts no process yet. An Error of kind Device
-// lists the kinds where the name is none of theirs, or says what its argument is to be.
+// Opens the builder that a user asked for, such as "processes:4"; starts no process yet. Throws a Device
+// error that lists the kinds where the name is unknown, or that says which argument the kind takes.
 std::unique_ptr<CandidateBuilder> open_builder(const std::string& wanted, const BuilderPlace& place);
 
 }  // namespace tc

@@ -1,5 +1,5 @@
-// Building candidates, as measuring sees it: schedules in, executables out, each by its content, so that it
-// does not matter where they were built.
+// Building candidates, as measuring sees it: schedules go in, executables come out. Executables are named by
+// their content, so it does not matter where they were built.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tc {
 
 struct BuiltCandidate {
   std::string executable;         // its bytes; empty where it failed
-  std::string sha256;             // of them (runtime/rpc/sha256.h)
+  std::string sha256;             // of those bytes (runtime/rpc/sha256.h)
   Outcome outcome = Outcome::Ok;  // or Illegal, CompileError, Timeout
   std::string detail;             // a sentence, where it failed
   int calls = 1;                  // of the kernel in one run
@@ -23,14 +23,14 @@ struct BuiltCandidate {
 
 class CandidateBuilder {
  public:
-  // Gets the candidate of traces[index].
+  // Called with the candidate that was built from traces[index].
   using OnBuilt = std::function<void(size_t index, BuiltCandidate candidate)>;
 
   virtual ~CandidateBuilder() = default;
   // Builds the kernel under each trace. Calls `built` once for each, in any order and from any thread, but
-  // one at a time. Never throws for what a candidate does; throws a Device error where a machine is at fault:
-  // a full disk. The same program, target and trace give the same bytes, so that work that was lost may be
-  // done again.
+  // one at a time. Never throws because a candidate fails; throws a Device error where the machine is at
+  // fault, for instance because its disk is full. The same program, target and trace give the same bytes, so
+  // lost work can be repeated.
   virtual void build(const KernelProgram& program, const std::string& target,
                      const std::vector<Trace>& traces, const OnBuilt& built) = 0;
   // reference_outputs() for each seed. Throws an Internal error where one fails.
@@ -42,15 +42,15 @@ class CandidateBuilder {
 struct BuilderPlace {
   std::string programs;     // folder of tc-builder
   std::string libraries;    // lib/ of the Python package: a folder per architecture
-  std::string work_folder;  // for files while a candidate is being linked; the caller's to remove
+  std::string work_folder;  // for files while a candidate is linked; the caller removes it
 };
 
-// One candidate, built in this process: what every builder does in the end.
+// Builds one candidate in this process: every builder ends up here, in some process.
 BuiltCandidate build_candidate(const KernelProgram& program, const std::string& target, const Trace& trace,
                                const std::string& libraries, const std::string& work_folder);
 
-// Builds in this process, one after the other. For tests: what crashes or hangs in the compiler takes the
-// search with it.
+// Builds candidates in this process, one after the other. For tests only: a crash or a hang of the compiler
+// ends the whole search.
 std::unique_ptr<CandidateBuilder> in_process_builder(const BuilderPlace& place);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// Ending a process of ours, and no other.
+// Ends a process that this one has started, and never any other.
 #include "tuner/child_process.h"
 
 #include <errno.h>

@@ -28,7 +28,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr const char* kInsecure = "insecure://";
 constexpr double kCallSeconds = 10;
 
-// "ann@host": who leases, for people.
+// "ann@host:PID": who holds the lease, for people to read.
 std::string client_name() {
   char host[65] = "";
   gethostname(host, sizeof host - 1);
@@ -36,7 +36,7 @@ std::string client_name() {
   return std::string(user ? user : "tc") + "@" + host + ":" + std::to_string(getpid());
 }
 
-// The channel's credentials and address of "[insecure://]HOST:PORT".
+// Address and credentials for a tracker that is written as "[insecure://]HOST:PORT".
 std::pair<rpc::Address, rpc::Credentials> parse_tracker(const std::string& text, const std::string& folder) {
   return as_device_error([&] {
     const bool insecure = text.compare(0, std::string(kInsecure).size(), kInsecure) == 0;
@@ -55,7 +55,7 @@ struct TrackerClient::Connection {
         patience_seconds(patience),
         keyring(as_device_error([&] { return std::make_unique<rpc::Keyring>(credentials); })) {}
 
-  // With the credentials as the files have them now.
+  // The tracker's stub, made anew where the files of the credentials have changed.
   std::shared_ptr<rpc::Tracker::Stub> stub() {
     const int64_t generation = keyring->generation();
     const std::lock_guard lock(mutex);
@@ -66,7 +66,7 @@ struct TrackerClient::Connection {
     return present;
   }
 
-  // Calls until it works or the tracker cannot be reached for as long as patience goes.
+  // Repeats the call while the tracker, once it has been reached, is away, for at most patience_seconds.
   template <class Call>
   grpc::Status call(double seconds, const Call& one_call) {
     const SteadyClock::time_point start = SteadyClock::now();
@@ -95,7 +95,7 @@ struct TrackerClient::Connection {
   }
 
   [[noreturn]] void refuse(const grpc::Status& status) const {
-    // What a tracker says itself names it already.
+    // With these codes the message is the tracker's own sentence and needs no explanation.
     const bool own_words = status.error_code() == grpc::StatusCode::NOT_FOUND ||
                            status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
     fail(ErrorKind::Device,
@@ -107,7 +107,7 @@ struct TrackerClient::Connection {
   const double patience_seconds;
   const std::unique_ptr<rpc::Keyring> keyring;
   std::atomic<bool> reached{false};
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the two below
   std::shared_ptr<rpc::Tracker::Stub> present;
   int64_t stub_generation = 0;
 };
@@ -118,7 +118,7 @@ class TrackerClient::Device : public AgentDevice {
       : AgentDevice(std::move(address), connection->keyring->now(), lease.token()),
         connection_(std::move(connection)),
         ttl_ms_(lease.ttl_ms()) {
-    // From here on the lease is given back whatever happens.
+    // From here on the destructor runs, and gives the lease back whatever happens.
     renewer_ = std::thread([this] { renew(); });
   }
 
@@ -149,7 +149,8 @@ class TrackerClient::Device : public AgentDevice {
   }
 
  private:
-  // Renews three times a lease's length; a tracker that is away is asked again until the lease ends.
+  // Renews the lease three times within its length. A tracker that cannot be reached is asked again until the
+  // lease ends.
   void renew() {
     std::unique_lock lock(mutex_);
     SteadyClock::time_point end = SteadyClock::now() + std::chrono::milliseconds(ttl_ms_);

@@ -1,4 +1,4 @@
-// The tuner's side of the wire: leases devices of a tracker and talks to their agents.
+// The tuner's side of the protocol: leases devices from a tracker and talks to their agents.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@
 
 namespace tc {
 
-// The device went away or its lease ended: what it was doing can be done again by another.
+// The device went away or its lease ended. Another device can repeat its work.
 class DeviceLost : public Error {
  public:
   explicit DeviceLost(const std::string& text) : Error(ErrorKind::Device, text) {}
 };
 
-// Which device is wanted. Features are spelt as artefacts name what they need.
+// Which device is wanted. Features have the names that artefacts use for what they need.
 struct DeviceRequest {
-  std::string target;                 // for texts
+  std::string target;                 // for messages only
   std::string architecture;           // "x86-64", "riscv64", "aarch64"
   std::vector<std::string> features;  // all needed
   std::string runner;                 // empty: any
@@ -27,18 +27,18 @@ struct DeviceRequest {
   double wait_seconds = 0;            // for one to become free; at most 600
 };
 
-// A file to be on a device, named by its content.
+// A file that a device is to have, named by its content.
 struct RemoteFile {
   std::string sha256;  // of its bytes (runtime/rpc/sha256.h)
-  std::string path;    // where it is here; empty: `bytes` are the file
+  std::string path;    // on this machine; empty: `bytes` has the content
   std::string bytes;
 };
-// With its name: of a file here (a Device error where it cannot be read), and of bytes.
+// A RemoteFile from a file of this machine (throws a Device error where it cannot be read), or from bytes.
 RemoteFile remote_file(const std::string& path);
 RemoteFile remote_bytes(const void* data, size_t size);
 
-// A device that is this process's alone until the object goes; the lease is renewed meanwhile.
-// Functions are called from one thread, but for cancel() and lost().
+// A device that this process has for itself until the object is destroyed; the lease is renewed meanwhile.
+// All functions except cancel() and lost() are to be called from one thread.
 class LeasedDevice {
  public:
   virtual ~LeasedDevice() = default;
@@ -49,8 +49,9 @@ class LeasedDevice {
   // Sends those of the files that the device lacks; throws DeviceLost, or a Device error for a file
   // that cannot be read or that the agent refuses.
   virtual void upload(const std::vector<RemoteFile>& files) = 0;
-  // Measures; the request's token is filled in. Calls `on_result` for each candidate as its result
-  // comes; what came before a DeviceLost is good. A cancelled call ends like a lost device.
+  // Measures the candidates of the request, whose token is filled in here. Calls `on_result` as soon as a
+  // candidate's result arrives; results that arrived before a DeviceLost are valid. A cancelled call throws
+  // DeviceLost.
   virtual void measure(rpc::MeasureRequest request,
                        const std::function<void(const rpc::MeasureResult&)>& on_result) = 0;
   // Ends the call that is under way, from another thread; later calls end at once.
@@ -60,9 +61,9 @@ class LeasedDevice {
   virtual void report_failure(const std::string& reason) = 0;
 };
 
-// A tracker. All its functions may be called from several threads; each throws a Device error that
-// says what to do. Once it has been reached, it is waited for when it goes away (it may be being
-// started anew), for `patience_seconds`.
+// A tracker. All functions may be called from several threads; each throws a Device error that says what to
+// do. Once the tracker has been reached, calls wait up to `patience_seconds` where it goes away, since
+// somebody may be restarting it.
 class TrackerClient {
  public:
   // `address` is HOST:PORT, with insecure:// in front for plain text on loopback. `credentials` is a
@@ -72,7 +73,7 @@ class TrackerClient {
   ~TrackerClient();
 
   std::vector<rpc::DeviceState> devices();
-  // Where this program's own certificate ends within a month: what to do about it; else empty.
+  // What to do about this program's own certificate where it expires within a month; else empty.
   std::string warning() const;
   // Throws DeviceLost where a device was leased but its agent does not answer: acquire again.
   std::unique_ptr<LeasedDevice> acquire(const DeviceRequest& request);
@@ -83,8 +84,8 @@ class TrackerClient {
   std::shared_ptr<Connection> connection_;
 };
 
-// An agent of this machine that serves without a tracker, at unix:/PATH: nobody else's while this
-// process has its token. Throws a Device error, or DeviceLost where nothing answers.
+// Connects to an agent of this machine that serves without a tracker, at unix:/PATH. Nobody else can use it,
+// since only this process has its token. Throws a Device error, or DeviceLost where nothing answers.
 std::unique_ptr<LeasedDevice> connect_agent(const std::string& address, const std::string& token);
 
 }  // namespace tc

@@ -16,10 +16,11 @@ namespace {
 
 constexpr uint64_t kConstantPorts = 1000;
 constexpr int64_t kMostCalls = 64;
-// Of the time that its multiply-adds take at least: what reading the constants from afar may add unseen.
+// Where reading the constants from the third-level cache takes less than this share of the least time of the
+// multiply-adds, it makes no difference whether they are cold.
 constexpr double kUnseen = 0.01;
 
-// The number of a constant among those of the kernel before all rewrites.
+// The constant's number among the constants that the kernel had before all rewrites.
 uint64_t number_of(const Kernel& kernel, const std::string& constant) {
   uint64_t number = 0;
   for (const Buffer& buffer : kernel.buffers) {
@@ -36,7 +37,7 @@ PlanConstant constant_of(const Kernel& kernel, const Buffer& buffer, uint64_t se
     const Packing& placed = *packing_of(kernel, original);
     const DType dtype = kernel.buffers[static_cast<size_t>(kernel.buffer_index(original))].dtype;
     const Tensor data = sample_data(placed.original_dtype(dtype), placed.original_shape, seed, port);
-    // Packed here: many calls may have copies of it.
+    // Packed now, once, since many calls may have copies of it.
     return PlanConstant(std::make_shared<const Tensor>(pack(*packing, kernel, data)));
   }
   return PlanConstant(
@@ -49,8 +50,8 @@ Schedule scheduled_as(const KernelProgram& program, const Target& target, const 
   return schedule;
 }
 
-// What fills up the blocks of a layout is nobody's business: marked as run_on_samples marks what was
-// not written, which is compared with nothing.
+// The padding that fills up the blocks of a layout may have any value. It is marked here in the way
+// run_on_samples marks bytes that were not written, so that it is not compared.
 void hide_padding(const Schedule& schedule, const Buffer& buffer, Bytes& bytes) {
   if (!is_float(buffer.dtype)) return;
   const std::vector<int64_t> shape = sizes_of(port_of(buffer));
@@ -113,7 +114,8 @@ int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_b
   const double least =
       flop_count(scheduled, {}) / (2 * std::max(1, target.lanes(DType::F32)) * target.multiply_adds);
   if (static_cast<double>(own) / target.l3_bandwidth < kUnseen * least) return 1;
-  // What is not used while the second cache is filled anew has left it; a target has the least of its kind's.
+  // Data that is not used while the second-level cache is filled anew has left it. The factor is there
+  // because the target's row has the smallest cache of all machines of its kind.
   const int64_t between = std::min(bytes_between_calls, 4 * target.l2_bytes);
   return own == 0 ? 1 : static_cast<int>(std::clamp<int64_t>((between + own - 1) / own, 1, kMostCalls));
 }
@@ -157,7 +159,7 @@ ProgramPorts program_ports(const KernelProgram& program, const Target& target) {
 }
 
 std::vector<Bytes> reference_outputs(const KernelProgram& program, const Target& target, uint64_t seed) {
-  // Layouts are the candidate's target's; the loops run here.
+  // Layouts are those of the candidates' target; the loops are compiled for this machine.
   const Schedule schedule = scheduled_as(program, target, program.layout_lines);
   const ScheduledKernel plain = schedule.finish();
   const Target here = parse_target("native");

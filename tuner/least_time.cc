@@ -8,12 +8,14 @@
 namespace tc {
 namespace {
 
-constexpr double kClockHz = 8e9;        // of no processor
+constexpr double kClockHz = 8e9;        // faster than any processor
 constexpr double kBytesPerCycle = 128;  // of a core's loads and stores together
 constexpr double kLeastSeconds = 1e-9;
-// Of what the target's vector units do: other units for narrow types, longer vectors of a later machine.
+// Factors on the rate of the target's vector units: a machine may have other units for narrow types, and a
+// later one longer vectors.
 constexpr double kFloatUnits = 2, kNarrowUnits = 64;
-// Multiplications that an algorithm may save: the largest tiles of Winograd's save a factor of five.
+// The factor by which an algorithm may reduce the multiplications: the largest Winograd tiles reduce them by
+// a factor of five.
 constexpr double kAlgorithm = 8;
 
 bool is_wide(const Kernel& kernel) {
@@ -31,7 +33,8 @@ double least_time(const KernelTask& task, const std::string& unit) {
   const double operations_per_cycle =
       2 * std::max(1, task.target.lanes(DType::F32)) * std::max(1.0, task.target.multiply_adds) * units;
   const Traffic traffic = traffic_of(task.kernel, {});
-  // What a kernel writes it writes each time; what it reads may be less than all.
+  // Only writes count: a kernel writes its whole outputs in every call, but may read less than its whole
+  // inputs.
   const double cycles = std::max(traffic.written / kBytesPerCycle,
                                  flop_count(task.kernel, {}) / kAlgorithm / operations_per_cycle) /
                         std::max(1, task.threads);

@@ -1,4 +1,4 @@
-// The physical floor of times: what beats it was not measured.
+// The physical lower bound of times: a time below it cannot have been measured.
 #pragma once
 
 #include <string>
@@ -7,14 +7,16 @@
 
 namespace tc {
 
-// The least that anything can take, in that unit: a call of a function that does nothing; a cycle.
+// The least time that anything can take, in that unit: in seconds the call of an empty function, else one
+// cycle.
 double least_of_unit(const std::string& unit);
 
-// The least time of the task's kernel under any schedule on any machine that its target can run on, with
-// all its threads: its bytes at a bandwidth and its operations at a rate that none of them reaches.
+// The least time of the task's kernel under any schedule on any machine that its target can run on, with all
+// its threads: from its bytes and operations, at a bandwidth and a rate that no such machine reaches.
 double least_time(const KernelTask& task, const std::string& unit);
 
-// The measurement, or, where its time is below that, a wrong result that says so.
+// The measurement itself, or, where its time is less than `least`, a measurement with outcome WrongResult
+// that says so.
 Measurement believed(const Measurement& measurement, double least, const std::string& unit);
 
 }  // namespace tc

@@ -18,10 +18,12 @@ namespace {
 
 constexpr int kBusyMilliseconds = 30000;
 constexpr int kOperationsPerLook = 2000;
-// Reading tc's own schema takes less than a hundred operations, and what SQLite keeps of each part is memory.
+// In calls of LogFile::progress. Reading tc's own schema takes less than a hundred operations, while a file
+// with a huge schema would take memory for each of its parts.
 constexpr int kMostSchemaLooks = 2;
 
-// What SQLite takes at most, of a log's definitions as of our own statements. The longest text is a workload.
+// Limits of SQLite, for the definitions in a log as well as for our own statements. The longest text is a
+// workload.
 constexpr std::pair<int, int> kLimits[] = {
     {SQLITE_LIMIT_LENGTH, 1 << 22},
     {SQLITE_LIMIT_SQL_LENGTH, 16 << 10},
@@ -54,7 +56,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Words out of the file for a sentence: printable ASCII, cut.
+// Words from the file, made fit for a message: printable ASCII, shortened.
 std::string shown(const char* words) {
   std::string result = std::string(words, strnlen(words, 201));
   if (result.size() > 200) result = result.substr(0, 197) + "...";
@@ -64,9 +66,9 @@ std::string shown(const char* words) {
   return result;
 }
 
-// A journal beside the file may name a journal of several files, which SQLite removes once it has taken the
-// changes back: any file that a stranger likes. tc writes to one file at a time, so that its journals name
-// none.
+// The journal next to the database may name a super-journal (of a transaction over several files), and SQLite
+// removes that file after it has rolled the changes back. A hostile journal could thus have any file removed.
+// tc writes to one file at a time, so its own journals name no super-journal.
 void need_plain_journal(const std::string& path) {
   constexpr unsigned char kMagic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
   std::ifstream journal(path + "-journal", std::ios::binary);
@@ -81,7 +83,8 @@ void need_plain_journal(const std::string& path) {
 // Kind, name, table and definition of a part of a schema; SQLite's own indexes have no definition.
 using Part = std::array<std::string, 4>;
 
-// The parts of the main schema; no more than `most`, so that a file with millions is known by its first ones.
+// The parts of the main schema, at most `most` of them: a hostile file may have millions, and its first ones
+// are enough to recognise it.
 std::vector<Part> parts_of(LogFile& file, size_t most) {
   Query query(file, "SELECT type, name, tbl_name, sql FROM sqlite_master");
   std::vector<Part> parts;
@@ -100,8 +103,8 @@ LogFile::LogFile(const std::string& path, bool write, double most_seconds)
   if (exists && !std::filesystem::is_regular_file(path, code))
     fail(ErrorKind::Log, path, ": is no regular file");
   need_plain_journal(path);
-  // A reader that may write does so where a writer was killed: SQLite takes back what that left half
-  // done. Otherwise query_only keeps it from it.
+  // A reader that has the right to write opens the file for writing, so that SQLite can roll back what a
+  // killed writer left unfinished. query_only below keeps it from writing anything else.
   const bool writable = write || access(path.c_str(), W_OK) == 0;
   open(write      ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
        : writable ? SQLITE_OPEN_READWRITE
@@ -109,7 +112,7 @@ LogFile::LogFile(const std::string& path, bool write, double most_seconds)
   try {
     // The header may ask for a cache of any size.
     execute("PRAGMA cell_size_check = ON; PRAGMA cache_size = -8000; PRAGMA mmap_size = 0");
-    // Rows that break a rule are for Log::records to leave out, one by one.
+    // RecordStore::records leaves out rows that break a rule, one by one.
     if (!write) execute("PRAGMA query_only = ON; PRAGMA ignore_check_constraints = ON");
   } catch (...) {
     sqlite3_close(db_);
@@ -157,7 +160,7 @@ void LogFile::need_schema_of(const std::vector<const char*>& statements) {
 void LogFile::execute(const std::string& sql) {
   for (const char* rest = sql.c_str(); *rest != '\0';) {
     const char* end = std::strchr(rest, ';');
-    // The statements are our own: none has a semicolon within.
+    // All statements are our own, and none contains a semicolon.
     Query one(*this, end == nullptr ? std::string(rest) : std::string(rest, end));
     while (one.step()) {}
     if (end == nullptr) return;

@@ -1,5 +1,5 @@
-// The SQLite file of a log, which a stranger may have written: what is in it is never run, and no statement
-// on it goes on for long.
+// The SQLite file of a log. A stranger may have written it, so nothing in it is ever executed, and no
+// statement on it may take long.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,25 @@ namespace tc {
 
 class LogFile {
  public:
-  // Opens an existing file, or with `write` makes one where none is. Before anything is read, views,
+  // Opens an existing file, or with `write` makes one where there is none. Before anything is read, views,
   // triggers, extensions and functions with side effects are switched off, and sizes are limited to what tc
-  // needs. With `write` false, rows that break a rule of the tables can be read, and nothing is written but
-  // what a killed writer left half done, which is taken back. A statement has `most_seconds` of processor
-  // time. A Log error says why a file is none that can be opened.
+  // needs. With `write` false, rows that break a rule of the tables can be read, and nothing is written,
+  // except that what a killed writer left unfinished is rolled back. A statement may take `most_seconds` of
+  // processor time. Throws a Log error that says why a file cannot be opened.
   LogFile(const std::string& path, bool write, double most_seconds = 10);
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // A Log error where the tables, indexes and other parts of the file are not exactly those that the
-  // statements make: the same kinds, names and definitions, and nothing else. Reads no table but SQLite's
-  // own.
+  // Throws a Log error unless the tables, indexes and other parts of the file are exactly those that the
+  // statements make: the same kinds, names and definitions, and nothing else. Reads only SQLite's own table.
   void need_schema_of(const std::vector<const char*>& statements);
 
   // Runs statements one after the other.
   void execute(const std::string& sql);
   // The number that a pragma answers; 0 where it answers nothing.
   int64_t pragma(const std::string& name);
-  // All of the action's changes or none.
+  // Runs the action in a transaction: the file gets all of its changes, or none where it throws.
   template <class Action>
   void transaction(const Action& action) {
     execute("BEGIN IMMEDIATE");
@@ -45,8 +44,8 @@ class LogFile {
     }
   }
 
-  // How much processor time the statements may take from here on, all together; then a Log error ends the one
-  // under way. Each Query begins anew unless a Limit lives.
+  // While a Limit exists, all statements together may take most_seconds of processor time; a statement that
+  // exceeds it ends with a Log error. Without a Limit, each Query has that time for itself.
   class Limit {
    public:
     explicit Limit(LogFile& file) : file_(file) {
@@ -76,9 +75,9 @@ class LogFile {
   const double most_seconds_;
   sqlite3* db_ = nullptr;
   bool schema_known_ = false;  // need_schema_of found it to be ours
-  int schema_looks_ = 0;       // of `progress` before that
+  int schema_looks_ = 0;       // calls of `progress` before schema_known_
   int held_ = 0;
-  double clock_end_ = 0;  // of this thread's processor time, in seconds
+  double clock_end_ = 0;  // in this thread's processor time, in seconds
 };
 
 // A prepared statement; finalised with the object. Failures are Log errors.
@@ -89,13 +88,13 @@ class Query {
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
-  // Values of the statement's parameters, in order.
+  // Each call sets the statement's next parameter.
   Query& bind(const std::string& value);
   Query& bind(int64_t value);
   Query& bind(double value);
   // Takes the next row; false at the end of the rows.
   bool step();
-  // Makes it ready for other values.
+  // Makes the statement ready for other values.
   void reset();
 
   std::string text(int column) const;

@@ -17,13 +17,13 @@ struct KernelTask {
   Kernel kernel;
   std::vector<std::string> layout_lines;
   Target target;
-  int threads = 1;                  // of the model; part of the log's key
-  double tolerance = 0;             // of the model: what algorithms may be tried
-  bool single_thread = false;       // so small that one thread runs it in the model
+  int threads = 1;                  // of the model; part of the key in the log
+  double tolerance = 0;             // of the model: decides which algorithms may be tried
+  bool single_thread = false;       // the model runs it on one thread, since it is so small
   int calls = 1;                    // of this kernel in one run of the model
-  int64_t bytes_between_calls = 0;  // of constants that the model reads meanwhile
+  int64_t bytes_between_calls = 0;  // of constants that the model reads in between
   Trace untuned;                    // the analytic default
-  std::vector<Trace> algorithms;    // other traces worth a try: algorithm_traces()
+  std::vector<Trace> algorithms;    // further traces to try: algorithm_traces()
 };
 
 class Measurer {
@@ -31,10 +31,10 @@ class Measurer {
   virtual ~Measurer() = default;
   virtual std::string device_key() const = 0;
   virtual std::string unit() const = 0;              // "seconds" or "simulated cycles"
-  virtual double clock_hz() const { return 2.5e9; }  // of the device, roughly: for the roof
-  // One result per trace, in their order. The incumbent's is interleaved with them and is what
-  // `ratio` refers to. `rounds` is the number of samples of each. Never throws for what a candidate
-  // does; throws a Device error where no device is left.
+  virtual double clock_hz() const { return 2.5e9; }  // of the device, roughly; for the roofline
+  // One result per trace, in their order. Runs of the incumbent are interleaved with theirs, and `ratio`
+  // refers to the incumbent's time. `rounds` is the number of samples of each. Never throws because a
+  // candidate fails; throws a Device error where no device is left.
   virtual std::vector<Measurement> measure(const KernelTask& task, const Trace& incumbent,
                                            const std::vector<Trace>& traces, int rounds) = 0;
 };

@@ -12,7 +12,7 @@
 namespace tc {
 namespace {
 
-// What one record alone may have.
+// What identifies a record: no two records of a store have the same key.
 using Key = std::tuple<std::string, std::string, std::string, int, Trace, std::string>;
 
 Key key_of(const Record& record) {
@@ -98,7 +98,7 @@ class MemoryStore : public RecordStore {
     const std::lock_guard lock(contents_->mutex);
     for (const Record& record : records) {
       Record& kept = contents_->records[key_of(record)];
-      const bool chosen = kept.chosen;  // measuring it again does not undo the choice
+      const bool chosen = kept.chosen;  // a new measurement does not undo the choice
       kept = record;
       kept.chosen = chosen;
     }

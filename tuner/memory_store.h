@@ -8,7 +8,8 @@
 
 namespace tc {
 
-// The store of that name, which lives as long as the process: what one opening writes, the next one reads.
+// Opens the store of that name. It lives as long as the process: whoever opens it later reads what was
+// written before.
 std::unique_ptr<RecordStore> open_memory_store(const std::string& name, RecordStore::Mode mode);
 
 }  // namespace tc

@@ -1,7 +1,7 @@
 // The pool of processes that build candidates, and the worker's side of it.
 //
-// A request is a list of strings, each with a 32-bit length before it; so is the answer. Pipes of one
-// user's processes: neither side is hostile, but a worker may die at any byte.
+// A request is a list of strings, each after its 32-bit length; so is the answer. The pipes connect processes
+// of one user, so neither side is hostile, but a worker may die after any byte.
 #include "tuner/process_builder.h"
 
 #include <fcntl.h>
@@ -122,7 +122,8 @@ class Worker {
     posix_spawn_file_actions_adddup2(&actions, up[1], 1);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    // Ctrl-C is the tuner's to handle: its workers end with their input.
+    // In a process group of its own, so that Ctrl-C reaches the tuner alone; workers end when their input
+    // ends.
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
     pid_t child = -1;
@@ -146,7 +147,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // The answer, or why there is none (then the worker is of no more use).
+  // The answer, or nothing and the reason in `failure`; then the worker cannot be used again.
   std::optional<Words> ask(const Words& request, double timeout_seconds, BuiltCandidate& failure) {
     Words answer;
     const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -176,7 +177,8 @@ class Worker {
   int in_ = -1, out_ = -1;
 };
 
-// What only some requests say: a reference's seed; a candidate's trace, libraries and folder for files.
+// The fields that only some requests use: a reference has a seed; a candidate has a trace, the folder of
+// libraries and a folder for files.
 struct RequestDetails {
   Trace trace;
   uint64_t seed = 0;
@@ -255,7 +257,7 @@ struct ProcessBuilder::State {
   std::mutex mutex;
   std::vector<std::unique_ptr<Worker>> idle;
 
-  // One request on some worker; a worker that failed is not used again.
+  // Sends one request to an idle worker, or to a new one. A worker that failed is not used again.
   std::optional<Words> ask(const Words& request, BuiltCandidate& failure) {
     std::unique_ptr<Worker> worker;
     {
@@ -310,7 +312,7 @@ struct ProcessBuilder::State {
 
 ProcessBuilder::ProcessBuilder(const ProcessBuilderOptions& options) : state_(std::make_unique<State>()) {
   state_->options = options;
-  signal(SIGPIPE, SIG_IGN);  // a worker that died is an answer, not an end
+  signal(SIGPIPE, SIG_IGN);  // ask() reports a worker that died; it must not end this process
 }
 ProcessBuilder::~ProcessBuilder() = default;
 

@@ -1,5 +1,5 @@
-// Candidates built by a pool of processes on this machine: a compiler that crashes or hangs on one of them
-// takes no search with it.
+// Builds candidates in a pool of processes on this machine, so that a crash or a hang of the compiler on one
+// of them does not end the search.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class ProcessBuilder : public CandidateBuilder {
   explicit ProcessBuilder(const ProcessBuilderOptions& options);
   ~ProcessBuilder() override;
 
-  // Several at once.
+  // Builds several candidates at the same time.
   void build(const KernelProgram& program, const std::string& target, const std::vector<Trace>& traces,
              const OnBuilt& built) override;
   std::vector<std::vector<Bytes>> reference(const KernelProgram& program, const std::string& target,
@@ -33,7 +33,7 @@ class ProcessBuilder : public CandidateBuilder {
   std::unique_ptr<State> state_;
 };
 
-// The worker's side: serves requests from standard input until its end (main of tc-builder).
+// The worker's side (main of tc-builder): answers the requests of `in` on `out` until `in` ends.
 int serve_builds(int in, int out);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// What the tuner knows of one candidate schedule: the decisions and what measuring them gave.
+// What the tuner knows of one candidate schedule: its decisions, and the result of measuring it.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@ namespace tc {
 
 using Trace = std::vector<std::string>;  // primitives in their text form, layout lines included
 
-// A line per primitive, each ended; and back.
+// The trace as text, one line per primitive, each with a newline at its end; and back.
 std::string trace_text(const Trace& trace);
 Trace parse_trace(const std::string& text);
 
-// Version of the trace language: of another major nothing is read; a newer minor is.
+// Version of the trace language. Records of another major version are refused; those of a newer minor version
+// are read.
 constexpr int kTraceLanguageMajor = 1;
 constexpr int kTraceLanguageMinor = 0;
 
@@ -39,7 +40,7 @@ struct Measurement {
   Outcome outcome = Outcome::Ok;
   std::string detail;  // a sentence, where it failed
   Timing time;
-  // Time relative to the incumbent's in the same interleaved batch; what decides.
+  // Time relative to the incumbent's in the same interleaved batch. Candidates are compared by it.
   double ratio = 0;
   double worst_error = 0;  // relative to the output's largest magnitude
 };

@@ -1,4 +1,5 @@
-// What records mean in every kind of store: which are refused, which has the place of which, their order.
+// The rules that hold for records in every kind of store: which are refused, which replaces which, their
+// order.
 #include "tuner/record_store.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr size_t kMaxWorkloadBytes = 1 << 20;
 constexpr size_t kMaxTraceBytes = 1 << 16;
 constexpr size_t kMaxTraceLines = 500;
 constexpr size_t kMaxNameBytes = 4096;
-constexpr size_t kMostProblems = 100;  // that are told one by one
+constexpr size_t kMostProblems = 100;  // that are reported one by one
 
 using Order = std::tuple<const std::string&, const std::string&, const std::string&, int, bool, bool, double,
                          const Trace&, const std::string&>;
@@ -38,7 +39,7 @@ bool no_control_characters(const std::string& text) {
                       [](unsigned char c) { return (c < 32 && c != '\n' && c != '\t') || c == 127; });
 }
 
-// As every store gives it back: lines of a trace are not empty.
+// The trace as every store returns it: without empty lines.
 Trace kept_form(const Trace& trace) { return parse_trace(trace_text(trace)); }
 
 }  // namespace

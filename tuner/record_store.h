@@ -1,7 +1,7 @@
 // Where records of measured schedules are kept: what builds read and tuning writes.
 //
-// A store is data, never code: what comes out of it is replayed through the same legality check as a
-// hand-written schedule, so that the worst a hostile store can do is a slow program.
+// A store holds data, never code. Its traces are replayed through the same legality check as a hand-written
+// schedule, so the worst that a hostile store can cause is a slow program.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ struct StoreStats {
   std::map<std::string, int64_t> by_target, by_device, by_build, by_outcome;
 };
 
-// A store that is open, until the object goes; open_store (tuner/stores.h) opens one by its URL. One thread
-// at a time may use it. All functions throw Log errors.
+// An open store, which is closed when the object is destroyed; open_store (tuner/stores.h) opens one by its
+// URL. Only one thread at a time may use it. All functions throw Log errors.
 //
-// What records mean is decided here, alike for all kinds: which are refused, which has the place of which,
-// their order. A kind of store implements the private functions.
+// The rules for records are the same for all kinds of store and are implemented here: which are refused,
+// which replaces which, their order. A kind of store implements the private functions.
 class RecordStore {
  public:
   enum class Mode { Read, Write };
@@ -42,22 +42,22 @@ class RecordStore {
   RecordStore(const RecordStore&) = delete;
   RecordStore& operator=(const RecordStore&) = delete;
 
-  // As texts name it; has no password in it.
+  // The name that messages use; contains no password.
   const std::string& name() const { return name_; }
 
-  // Adds all or none; they are kept, even should the machine fail, when this returns. A record of the same
-  // workload, target, device, threads, trace and build takes the older one's place. A Log error names a
-  // record that is malformed (check_record), or says that there is no room.
+  // Adds all records or none. When this returns they are on the disk, and survive a failure of the machine. A
+  // record of the same workload, target, device, threads, trace and build replaces the older one. Throws a
+  // Log error that names a malformed record (check_record), or says that there is no space.
   void add(const std::vector<Record>& records);
 
-  // In a fixed order: workload, target, device, threads, then what was chosen, then by ratio to the untuned,
-  // failures last. Rows that no tc would write are left out; `problems` (may be null) gets a sentence for
-  // each.
+  // Sorted by workload, target, device and threads; within these, failures come last, chosen records first,
+  // and the rest is sorted by the ratio to the untuned schedule. Rows that tc cannot have written are left
+  // out; `problems` (may be null) gets a sentence for each.
   std::vector<Record> records(const RecordFilter& filter, std::vector<std::string>* problems = nullptr) const;
 
-  // Verified records for a build, what a tuning session chose first, then fastest first by ratio: of one
-  // device, the given one, else usual_device(). Records of other compiler builds come after all of `build`.
-  // Never of another target.
+  // Verified records for a build of the compiler: first what a tuning session chose, then fastest first by
+  // ratio. They are all of one device: the given one, or usual_device() where `device` is empty. Records of
+  // other builds come after all records of `build`. Records of another target are never returned.
   std::vector<Record> best(const std::string& workload, const std::string& target, const std::string& device,
                            int threads, const std::string& build,
                            std::vector<std::string>* problems = nullptr) const;
@@ -65,16 +65,17 @@ class RecordStore {
   // The device of this target and thread count with the most workloads measured; empty for none.
   virtual std::string usual_device(const std::string& target, int threads) const = 0;
 
-  // Marks the trace of each record as what a session chose among all of its workload, target, device,
-  // threads and build.
+  // Marks each record's trace as the one that a session chose, and unmarks all others of the same workload,
+  // target, device, threads and build.
   void choose(const std::vector<Record>& records);
 
-  // Seconds that earlier sessions of this name spent; and adding to them.
+  // Seconds that earlier sessions of this name spent; add_seconds_spent() adds to them.
   virtual double seconds_spent(const std::string& session) const = 0;
   void add_seconds_spent(const std::string& session, double seconds);
 
   virtual StoreStats stats() const = 0;
-  // Copies the other store's records; of two of one key the newer stays. Returns how many came.
+  // Copies the other store's records; of two with the same key the newer one is kept. Returns how many were
+  // copied.
   int64_t merge(const RecordStore& other, std::vector<std::string>* problems = nullptr);
   // "ok", or the first damage that the store finds in itself.
   virtual std::string integrity() const = 0;
@@ -82,11 +83,11 @@ class RecordStore {
  protected:
   RecordStore(std::string name, Mode mode) : name_(std::move(name)), mode_(mode) {}
 
-  // Gets a record and how the store numbers it; whether it is one that tc writes.
+  // Called with a record and the store's number for it; returns whether tc can have written the record.
   using Take = std::function<bool(Record&& record, int64_t number)>;
 
  private:
-  // Each record that fits, in any order.
+  // Calls `take` for each record that the filter matches, in any order.
   virtual void read(const RecordFilter& filter, const Take& take) const = 0;
   // Called with records that check_record allows, and with a store opened for writing.
   virtual void write(const std::vector<Record>& records) = 0;
@@ -99,14 +100,14 @@ class RecordStore {
   const Mode mode_;
 };
 
-// Why a record cannot be one that tc wrote: bounds of sizes, times that are no times, a language of
-// another major; nothing where it can. Says nothing of legality, which only a replay knows.
+// Why tc cannot have written a record (a size out of bounds, an impossible time, another major version of the
+// trace language); nothing where it can have. Does not check legality, which only a replay shows.
 std::optional<std::string> check_record(const Record& record);
 
-// Bytes of its texts.
+// Bytes of the record's texts.
 size_t text_bytes(const Record& record);
 
-// What a failed candidate's record says at most.
+// The longest detail that the record of a failed candidate keeps.
 constexpr size_t kMaxDetailBytes = 4096;
 
 }  // namespace tc

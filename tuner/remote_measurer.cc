@@ -1,4 +1,4 @@
-// Measuring on devices: candidates of a builder, run by agents.
+// Measuring on devices: a builder builds the candidates, agents run them.
 #include "tuner/remote_measurer.h"
 
 #include <unistd.h>
@@ -21,11 +21,12 @@ namespace tc {
 namespace {
 
 constexpr int kDataSets = 2;
-constexpr int kMostAttempts = 3;   // of one chunk: the first and two more, elsewhere where possible
+constexpr int kMostAttempts = 3;   // at one chunk: the first and two more, on other devices where possible
 constexpr size_t kChunk = 8;       // candidates that run interleaved on one device
-constexpr size_t kMostBuilt = 64;  // candidates of a kernel whose files are kept
+constexpr size_t kMostBuilt = 64;  // candidates of one kernel whose executables are kept
 constexpr double kNoisySpread = 0.25;
-// Of a candidate to the incumbent: sampling it would eat the time of better ones.
+// A candidate whose time is more than this many times the incumbent's gets one sample only: more samples of
+// it would cost time that better candidates need.
 constexpr double kSlowRatio = 4;
 
 Timing timing_of(std::vector<double> samples) {
@@ -53,7 +54,7 @@ rpc::Port port_message(const PortInfo& info) {
   return port;
 }
 
-// What a device said of one candidate.
+// A device's answer about one candidate.
 struct Answer {
   bool here = false;
   Measurement measurement;
@@ -82,8 +83,8 @@ Answer answer_of(const rpc::MeasureResult& result) {
   return answer;
 }
 
-// The candidate's samples over the incumbent's of the same round: a slow moment of the machine meets
-// both.
+// Each sample of the candidate divided by the incumbent's sample of the same round, since a slow moment of
+// the machine affects both.
 Timing paired_ratio(const Answer& candidate, const Answer& incumbent) {
   std::vector<double> ratios;
   const size_t rounds = std::min(candidate.samples.size(), incumbent.samples.size());
@@ -94,11 +95,11 @@ Timing paired_ratio(const Answer& candidate, const Answer& incumbent) {
 // A candidate whose executable is in a file.
 struct Built {
   BuiltCandidate candidate;
-  RemoteFile file;  // without a path where it could not be built
+  RemoteFile file;  // the path is empty where it could not be built
 };
 
-// The bytes in a file of the folder that is called after them: memory need not hold the executables of a
-// kernel, of which each has the kernel's constants.
+// Writes the bytes to a file of the folder, named by their hash. Each executable of a kernel contains the
+// kernel's constants, so that together they would take much memory.
 RemoteFile kept_in(const std::string& folder, const std::string& sha256, const std::string& bytes) {
   const std::string path = folder + "/" + sha256;
   runtime::NewFile file;
@@ -151,21 +152,22 @@ struct RemoteMeasurer::State {
     idle.push_back(std::move(device));
   }
 
-  // More devices of the same kind where the tracker has some free now.
+  // Leases more devices of the same kind while the tracker has free ones.
   void grow(size_t wanted) {
     while (devices < static_cast<int>(std::min<size_t>(wanted, static_cast<size_t>(options.most_devices)))) {
       std::unique_ptr<LeasedDevice> more;
       try {
         more = open(false);
       } catch (const Error&) {
-        return;  // those at hand do the work
+        return;  // the devices that are leased already do the work
       }
       if (!more) return;
       keep(std::move(more));
     }
   }
 
-  // Builds those that were not built before; a batch comes here three times with ever fewer traces.
+  // Builds the candidates that were not built before: the rounds of a batch call this up to three times, with
+  // fewer and fewer traces.
   void build(const KernelProgram& program, const std::string& target, const std::vector<Trace>& traces) {
     std::vector<Trace> fresh;
     for (const Trace& trace : traces) {
@@ -183,8 +185,8 @@ struct RemoteMeasurer::State {
     });
   }
 
-  // A device for this thread alone, waited for while others have them all; a new one where all were
-  // lost.
+  // Takes a device for this thread alone. Waits while other threads have all of them; leases a new one where
+  // all were lost.
   std::unique_ptr<LeasedDevice> take() {
     {
       std::unique_lock lock(mutex);
@@ -245,7 +247,8 @@ struct RemoteMeasurer::State {
     return request;
   }
 
-  // The answers of the programs `which`; those that no device gave stay empty, with the reason.
+  // Fills in the answers for the programs `which`. Where no device gave an answer, its outcome is DeviceLost,
+  // with the reason.
   void ask(const ProgramSet& programs, const std::vector<size_t>& which, int rounds,
            std::vector<Answer>& answers) {
     std::string why;
@@ -270,7 +273,7 @@ struct RemoteMeasurer::State {
         device->report_failure(why);
         lose();
       }
-      // The incumbent comes along again: ratios are of one interleaved run.
+      // The next attempt measures the incumbent again, since a ratio compares times of one interleaved run.
       std::vector<size_t> left = {which[0]};
       for (size_t i = 1; i < which.size(); ++i) {
         if (!answers[which[i]].here) left.push_back(which[i]);
@@ -296,7 +299,7 @@ double RemoteMeasurer::clock_hz() const { return state_->clock_hz; }
 std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& programs, int rounds) {
   State& state = *state_;
   TC_CHECK(!programs.executables.empty());
-  // Chunks of the candidates, each with the incumbent in front.
+  // Chunks of the candidates, each with the incumbent as its first element.
   const size_t candidates = programs.executables.size() - 1;
   state.grow((candidates + kChunk - 1) / kChunk + (candidates > kChunk / 2 ? 1 : 0));
   const size_t devices = std::max<size_t>(1, static_cast<size_t>(state.devices));
@@ -374,7 +377,7 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   program.kernel = task.kernel;
   program.layout_lines = task.layout_lines;
   program.threads = task.single_thread ? 1 : task.threads;
-  // A simulator takes long, and its caches are small.
+  // On a simulator constants stay warm: it is too slow for many calls, and its caches are small.
   program.bytes_between_calls = state.unit == "seconds" ? task.bytes_between_calls : 0;
   program.constants_seed = runtime::mix_bits(state.options.seed);
   if (state.reference_of != task.workload) {
@@ -391,7 +394,7 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
     state.reference_of = task.workload;
     state.forget_built();
   }
-  // The incumbent first; a trace that is the incumbent's is not built twice.
+  // The incumbent comes first; a trace that equals the incumbent's is not built a second time.
   std::vector<Trace> wanted = {incumbent};
   for (const Trace& trace : traces) {
     if (std::find(wanted.begin(), wanted.end(), trace) == wanted.end()) wanted.push_back(trace);

@@ -1,4 +1,4 @@
-// Measuring on devices: candidates of a builder, run by agents.
+// Measuring on devices: a builder builds the candidates, agents run them.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@
 namespace tc {
 
 struct MeasureOptions {
-  double tolerance = 1e-4;                  // of a candidate's worst error
-  double sample_seconds = 0.01;             // a sample runs as often as fills this
+  double tolerance = 1e-4;                  // largest worst_error that a candidate may have
+  double sample_seconds = 0.01;             // a sample repeats the run until it takes this long
   double timeout_seconds = 20;              // of one candidate
   int64_t memory_bytes = int64_t{2} << 30;  // of one candidate
   int most_devices = 8;
   uint64_t seed = 0;  // of the inputs
-  // Where the executables of the kernel that is being measured are kept; the caller's to remove.
+  // Folder for the executables of the kernel that is being measured; the caller removes it.
   std::string work_folder;
 };
 
@@ -29,17 +29,18 @@ struct MeasureOptions {
 struct ProgramSet {
   std::vector<RemoteFile> executables;    // the first is the incumbent
   std::vector<PortInfo> inputs, outputs;  // sizes are numbers
-  // Expected outputs of the inputs that each seed makes (sample_tensor).
+  // Expected outputs for the inputs that each seed makes (sample_data).
   std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> data_sets;
   int threads = 1;
-  double timeout_seconds = 0;  // of one; 0: that of MeasureOptions
-  // Those that take more than so many times the incumbent's time per call have one sample only; 0: none.
+  double timeout_seconds = 0;  // of one program; 0: the one of MeasureOptions
+  // A program that takes more than this many times the incumbent's time per call gets one sample only; 0: no
+  // such limit.
   double slow_ratio = 0;
   std::vector<int> calls;  // in one run, by executable; empty: one in each
 };
 
-// Opens one device more of the kind that is measured on; null where there is no further one now.
-// Throws a Device error where there is none at all.
+// Leases a device. Where `first` is false, it is one more of the same kind, or null where none is free now.
+// Throws a Device error where there is no device at all.
 using OpenDevice = std::function<std::unique_ptr<LeasedDevice>(bool first)>;
 
 class RemoteMeasurer : public Measurer {

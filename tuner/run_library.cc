@@ -19,7 +19,8 @@ void check(tc_status status) {
   if (status != TC_OK) fail(ErrorKind::Internal, "a reference does not run: ", tc_last_error());
 }
 
-// All bits of floats set: a NaN that no arithmetic makes, which agents take for "anything goes".
+// A tensor whose floats have all bits set: a NaN that no arithmetic produces. Agents accept any value in its
+// place.
 Tensor unwritten(const PortInfo& port) {
   Tensor tensor(port.dtype, sizes_of(port));
   if (is_float(port.dtype)) std::fill(tensor.bytes.begin(), tensor.bytes.end(), 0xff);

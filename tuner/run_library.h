@@ -1,4 +1,4 @@
-// Running a compiled library in this process on seeded data: where expected outputs come from.
+// Running a compiled library in this process, on data made from a seed: this gives the expected outputs.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tc {
 
-// A file of this process that is gone with the object. A Device error where none can be made.
+// A file of this process, removed when the object is destroyed. Throws a Device error where none can be made.
 class TemporaryFile {
  public:
-  // In temporary_folder() where none is given.
+  // In temporary_folder() where no folder is given.
   explicit TemporaryFile(const std::string& folder = "");
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
@@ -25,14 +25,14 @@ class TemporaryFile {
   std::string path_;
 };
 
-// The sizes of a port whose shape is of numbers.
+// The sizes of a port, whose shape has to consist of numbers.
 std::vector<int64_t> sizes_of(const PortInfo& port);
 
-// What runtime/rpc/sample_data.h says port `port` holds under the seed.
+// The data that port `port` holds under the seed, as runtime/rpc/sample_data.h defines it.
 Tensor sample_data(DType dtype, const std::vector<int64_t>& shape, uint64_t seed, uint64_t port);
 
-// Outputs of the model in the shared library for the inputs of the seed, on one thread. Bytes of
-// float outputs that it does not write (padding of blocked layouts) are 0xff.
+// Runs the model of the shared library on one thread, on the inputs that the seed makes, and returns its
+// outputs. Bytes of float outputs that the model does not write (padding of blocked layouts) are 0xff.
 std::vector<Bytes> run_on_samples(const std::string& library, const std::vector<PortInfo>& inputs,
                                   const std::vector<PortInfo>& outputs, uint64_t seed);
 

@@ -1,5 +1,5 @@
-// The search for one kernel's schedule: the analytic model's best, then evolution that a surrogate of
-// the measured points guides.
+// The search for one kernel's schedule: first the analytic cost model's best points, then evolution that is
+// guided by a surrogate of the measured points.
 #include "tuner/search.h"
 
 #include <algorithm>
@@ -17,16 +17,16 @@
 namespace tc {
 namespace {
 
-constexpr int kAnalytic = 12;      // candidates of the analytic cost model before anything is known
-constexpr int kRandomStarts = 16;  // where the search starts at random
-constexpr int kAttempts = 20;      // to find one more candidate
-constexpr int kMixtures = 50;      // of fast points, and as many random ones, that are looked at
+constexpr int kAnalytic = 12;      // points that the analytic cost model ranks best, tried first
+constexpr int kRandomStarts = 16;  // random points to start from (from_random)
+constexpr int kAttempts = 20;      // at finding one more candidate
+constexpr int kMixtures = 50;      // crossovers of fast points to rate, and as many random points
 constexpr size_t kTournament = 4;
-constexpr size_t kElite = 4;         // whose neighbours are looked at
-constexpr size_t kSure = 40;         // points whose uncertainty is looked at
-constexpr size_t kSureOfFamily = 6;  // and of each family
-constexpr double kByFamily = 0.5;    // of the points are the most promising of a family drawn at random
-constexpr size_t kPerSearch = 16;    // of them, chosen before others are looked for
+constexpr size_t kElite = 4;         // fastest points whose neighbours are rated
+constexpr size_t kSure = 40;         // most promising points that get a prediction with its uncertainty
+constexpr size_t kSureOfFamily = 6;  // at least this many of each family
+constexpr double kByFamily = 0.5;    // probability of taking the best point of a random family, not of all
+constexpr size_t kPerSearch = 16;    // points proposed before the pool is searched anew
 
 // The schedule after the lines that fix the layouts of the arguments.
 Schedule after_layout(const KernelTask& task) {
@@ -35,12 +35,12 @@ Schedule after_layout(const KernelTask& task) {
   return schedule;
 }
 
-// What the candidate did, not the device or the noise on it.
+// Whether the outcome says something about the candidate, not about the device or its noise.
 bool is_verdict(Outcome outcome) { return outcome != Outcome::DeviceLost && outcome != Outcome::Noisy; }
 
 struct Candidate {
   Trace trace;
-  std::string family;  // what is likely to fail alike
+  std::string family;  // candidates of one family are likely to fail for the same reason
   bool known = false;  // has a verdict
   Measurement result;
   bool good() const { return known && result.outcome == Outcome::Ok && result.ratio > 0; }
@@ -62,20 +62,22 @@ struct KernelSearch::State {
   std::vector<Candidate> candidates;
   std::map<Trace, size_t> by_trace;
   std::map<uint64_t, size_t> by_loops;
-  std::map<uint64_t, std::optional<Point>> sketches;  // the first point of each; none: lines
-  std::map<Point, std::optional<size_t>> points;      // tried; those that could be built, as candidates
-  std::vector<std::pair<Point, size_t>> samples;      // in the order of their building
+  // By hash of the sketch: the first point that has it; nothing where a changed trace (mutate_lines) has it.
+  std::map<uint64_t, std::optional<Point>> sketches;
+  // All points that were tried, each with its candidate where one could be built.
+  std::map<Point, std::optional<size_t>> points;
+  std::vector<std::pair<Point, size_t>> samples;  // in the order in which they were built
   std::map<std::string, Family> families;
   size_t next_seed = 0, next_start = 0;
   std::vector<Point> starts;
-  std::map<Point, std::vector<double>> features;  // of the points that were looked at
-  std::vector<std::pair<Surrogate::Place, Surrogate::Prediction>> hopeful;  // since the last answers
-  std::vector<Surrogate::Place> chosen;                                     // of them
-  std::map<int, size_t> of_family;                                          // how many were hopeful
+  std::map<Point, std::vector<double>> features;                            // of the points that were rated
+  std::vector<std::pair<Surrogate::Place, Surrogate::Prediction>> hopeful;  // since the last learn()
+  std::vector<Surrogate::Place> chosen;                                     // of the hopeful ones
+  std::map<int, size_t> of_family;                                          // hopeful points by family
   bool started = false, stale = true, exhausted = false;
   int evolved = 0, proposed = 0, refused = 0;
   std::string refusal;
-  // The best as the interface returns it: a copy, which stays valid.
+  // best() returns a reference to this copy, since `candidates` grows.
   Trace best;
 
   State(const KernelTask& the_task, const SearchOptions& the_options)
@@ -104,7 +106,7 @@ struct KernelSearch::State {
     stale = stale || candidates[candidate].known;
   }
 
-  // Adds what is legal and new; true where it is a new candidate.
+  // Adds the schedule where it is legal and new; returns whether it is a new candidate.
   bool take(const Schedule& schedule, const std::string& family, const std::optional<Point>& point) {
     const Trace& trace = schedule.trace();
     auto same = [&](size_t candidate) {
@@ -150,7 +152,7 @@ struct KernelSearch::State {
       }
       const auto [place, fresh] = sketches.emplace(fnv1a(sketch), point);
       if (!fresh) {
-        // Built or refused already.
+        // Another point with the same sketch was built or refused already.
         const auto candidate = place->second ? points[*place->second] : std::nullopt;
         if (candidate) note(point, *candidate);
         return false;
@@ -192,7 +194,7 @@ struct KernelSearch::State {
     return take(schedule, family, std::nullopt);
   }
 
-  // A layout of an argument would be another kernel's.
+  // Whether the line changes the layout of an input or output: that would be a different kernel.
   bool changes_argument(const std::string& line) const {
     const auto read = read_line(line);
     for (size_t i = 1; read && i < read->words.size(); ++i) {
@@ -228,7 +230,7 @@ struct KernelSearch::State {
     return rate > 0.6 && !random.chance(0.1);
   }
 
-  // The fastest of a few.
+  // The fastest of a few elements drawn at random.
   template <class Element>
   const Element& tournament(const std::vector<Element>& fastest_first) {
     auto best = static_cast<int64_t>(fastest_first.size());
@@ -251,7 +253,7 @@ struct KernelSearch::State {
     return result;
   }
 
-  // Of verified candidates the fastest point of each family, fastest first.
+  // The fastest point of each family, fastest first.
   static std::vector<Point> fastest_of_families(const ScheduleSpace& space,
                                                 const std::vector<Point>& fastest_first) {
     std::vector<Point> result;
@@ -262,7 +264,7 @@ struct KernelSearch::State {
     return result;
   }
 
-  // Features that are empty: there is no such schedule.
+  // The features are empty where the point has no schedule.
   Surrogate::Place place_of(const Point& point) {
     auto found = features.find(point);
     if (found == features.end()) found = features.emplace(point, space.features(point)).first;
@@ -285,7 +287,8 @@ struct KernelSearch::State {
     surrogate.fit(known);
   }
 
-  // Points near the fastest and mixtures of them, the most promising by the surrogate.
+  // Fills `hopeful`: collects neighbours and crossovers of the fastest points and random points, and keeps
+  // those that are most promising by the surrogate.
   void find_hopeful() {
     hopeful.clear();
     const std::vector<Point> fast = fast_points();
@@ -330,8 +333,9 @@ struct KernelSearch::State {
     }
   }
 
-  // The next of the hopeful points: some are chosen for what is hoped of them, some for what is
-  // expected, and those that are unlike what was chosen since the last answers are preferred.
+  // Takes the next of the hopeful points. A random weight decides how much a point's uncertainty counts in
+  // its favour, next to its expected time; points that differ from those chosen since the last results are
+  // preferred.
   std::optional<Point> next_hopeful() {
     if (hopeful.empty() || chosen.size() >= kPerSearch) {
       find_hopeful();
@@ -339,7 +343,8 @@ struct KernelSearch::State {
     }
     if (hopeful.empty()) return std::nullopt;
     const double hope = 0.5 * static_cast<double>(random.below(4));
-    // Each family has a best of its own: one that is behind may lead once its tile is found.
+    // Sometimes the choice is within one family: a family that is slower now may become the fastest once its
+    // best tile is found.
     std::optional<int> family;
     if (random.chance(kByFamily)) {
       const auto which = random.below(static_cast<int64_t>(of_family.size()));
@@ -358,7 +363,7 @@ struct KernelSearch::State {
       least = value;
       best = i;
     }
-    if (best == hopeful.size()) best = 0;  // all of that family are taken: the one of the least mean
+    if (best == hopeful.size()) best = 0;  // no point of that family is left: the one of least mean
     Surrogate::Place place = std::move(hopeful[best].first);
     hopeful.erase(hopeful.begin() + static_cast<std::ptrdiff_t>(best));
     chosen.push_back(place);
@@ -368,7 +373,7 @@ struct KernelSearch::State {
   bool evolve_by_lines() {
     const std::vector<size_t> fast = order();
     std::vector<size_t> parents = fast;
-    // Before anything is known the first candidates are the parents.
+    // Before anything has been measured, all candidates so far are parents.
     for (size_t i = 0; parents.empty() && i < candidates.size(); ++i) parents.push_back(i);
     if (parents.empty()) return false;
     for (int attempt = 0; attempt < 4; ++attempt) {
@@ -385,7 +390,8 @@ struct KernelSearch::State {
     const std::vector<Point> fast = fast_points(), leaders = fastest_of_families(space, fast);
     for (int attempt = 0; attempt < 8; ++attempt) {
       Point point = fast.empty() ? random_point(space, random) : tournament(fast);
-      // Other ways to compute the kernel are followed too, or the first that was found remains.
+      // Half of the time starts from the fastest point of some family, or else the search would stay with the
+      // first family that was fast.
       if (!leaders.empty() && random.chance(0.5)) {
         point = leaders[static_cast<size_t>(random.below(static_cast<int64_t>(leaders.size())))];
       }
@@ -421,7 +427,7 @@ struct KernelSearch::State {
     if (!started && !options.from_random) {
       started = true;
       if (by_trace.count(task.untuned) == 0) {
-        // The default as it was built, even where the space would refuse it.
+        // The default schedule as it was built, also where the space would refuse it.
         Schedule schedule(task.kernel, task.target);
         if (auto why = schedule.replay(task.untuned)) fail(ErrorKind::Schedule, *why);
         by_loops.emplace(fnv1a(str(schedule.finish())), candidates.size());
@@ -440,7 +446,7 @@ struct KernelSearch::State {
       if (space.cycles(point) < INFINITY || !options.from_random) {
         if (take_point(point)) return true;
       } else {
-        // One more instead of what would take long to compile.
+        // Replaces a point that would take long to compile.
         starts.push_back(random_point(space, random));
         if (starts.size() > 50 * kRandomStarts) break;
       }

@@ -1,5 +1,5 @@
-// The search for one kernel's schedule: proposes traces, learns from what measuring them gave.
-// Deterministic: the same task, options and answers give the same proposals.
+// The search for one kernel's schedule: proposes traces, and learns from their measurements. Deterministic:
+// the same task, options and measurements give the same proposals.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,31 @@ namespace tc {
 struct SearchOptions {
   uint64_t seed = 0;
   bool from_random = false;  // start at random legal schedules, not at the default (tests)
-  std::vector<Trace> seeds;  // traces of the log worth a try first (other builds, near kernels)
+  std::vector<Trace> seeds;  // traces to try first: of algorithms, and of the log (other devices or builds)
 };
 
 class KernelSearch {
  public:
   KernelSearch(const KernelTask& task, const SearchOptions& options);
 
-  // Up to `count` legal traces that were not proposed before; fewer, or none, where the space is
-  // exhausted. The untuned trace is the first of all (unless from_random).
+  // Up to `count` legal traces that were not proposed before; fewer, or none, where the space is exhausted.
+  // Unless from_random is set, the very first trace is the untuned one.
   std::vector<Trace> propose(int count);
-  // What measuring them gave; of a trace measured again the result with more samples counts. Each
-  // result's `ratio` is to the untuned: where the incumbent was another, the caller has multiplied by
-  // the incumbent's. Traces that were not proposed (of a log, when a search is resumed) count as
-  // proposed from then on.
+  // Takes in the results of measuring the traces; for a trace that is measured again, the result with more
+  // samples counts. Each result's `ratio` has to be relative to the untuned trace: where another trace was
+  // the incumbent, the caller multiplies by that one's ratio. Traces that were not proposed (from a log, when
+  // a search is resumed) count as proposed from then on.
   void learn(const std::vector<Trace>& traces, const std::vector<Measurement>& results);
 
-  // The fastest verified so far by ratio to the untuned; the untuned itself before anything is known.
+  // The fastest verified trace so far, by its ratio to the untuned one; the untuned trace before anything has
+  // been measured.
   const Trace& best() const;
-  // Its time / the untuned's; 1 at the start.
+  // The best trace's time divided by the untuned one's; 1 at the start.
   double best_ratio() const;
-  // The `count` fastest, fastest first.
+  // The `count` fastest verified traces, fastest first.
   std::vector<Trace> fastest(int count) const;
   int proposed() const;
-  // Requests of the search that were refused as illegal, with one example.
+  // How many schedules that the search tried were refused, and the reason for the first.
   int refused() const;
   const std::string& refusal() const;
 

@@ -1,4 +1,4 @@
-// Changes of candidates.
+// Random changes of candidates.
 #include "tuner/space.h"
 
 #include <algorithm>
@@ -25,8 +25,8 @@ int64_t other_number(int64_t number, Random& random) {
   return std::clamp<int64_t>(result, 1, kLargest);
 }
 
-// Changes lines by what the rows of their primitives say: which numbers and orders are choices, which marks
-// may go.
+// Changes lines of a trace. The rows of the primitives say which numbers and orders may be changed, and which
+// marks may be dropped.
 class LineChange {
  public:
   LineChange(const Trace& trace, size_t fixed, Random& random)
@@ -52,7 +52,7 @@ class LineChange {
     const size_t line = pick(lines);
     std::vector<std::string> words = lines_[line].words;
     const auto first = static_cast<int64_t>(words_with(lines_[line], Argument::Change::Order).front());
-    // The last is mostly the vector and has to stay.
+    // The last loop mostly runs along the vector's lanes, and has to stay last.
     const int64_t count = static_cast<int64_t>(words_with(lines_[line], Argument::Change::Order).size()) - 1;
     if (count < 2) return false;
     const int64_t from = first + random_.below(count);
@@ -71,7 +71,7 @@ class LineChange {
     return true;
   }
 
-  // One of the marks that may be dropped, on a loop that has none.
+  // Adds one of the marks that may be dropped, to a loop that has no mark.
   bool add() {
     const std::string loop = any_loop();
     if (loop.empty()) return false;
@@ -90,7 +90,7 @@ class LineChange {
       const bool number = argument.kind == Argument::Kind::Number;
       words.push_back(number ? std::to_string(int64_t{2} << random_.below(3)) : loop);
     }
-    // What judges the whole tree stays last.
+    // Primitives that work on the whole schedule tree (`last`) stay at the end.
     size_t place = trace_.size();
     while (place > fixed_ && lines_[place - 1].row != nullptr && lines_[place - 1].row->last) --place;
     trace_.insert(trace_.begin() + static_cast<std::ptrdiff_t>(place), joined(words));
@@ -126,7 +126,7 @@ class LineChange {
   const Item& pick(const std::vector<Item>& items) {
     return items[static_cast<size_t>(random_.below(static_cast<int64_t>(items.size())))];
   }
-  // Positions in the line of what the tuner may change so.
+  // Positions of the words in the line that the tuner may change in that way.
   static std::vector<size_t> words_with(const PrimitiveLine& line, Argument::Change change) {
     std::vector<size_t> result;
     for (size_t i = 1; i < line.words.size(); ++i) {
@@ -160,7 +160,7 @@ class LineChange {
   }
 
   Trace trace_;
-  std::vector<PrimitiveLine> lines_;  // of the trace as it came
+  std::vector<PrimitiveLine> lines_;  // of the original trace
   size_t fixed_;
   Random& random_;
 };

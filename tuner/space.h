@@ -1,4 +1,4 @@
-// Changes of candidates: of points of the structured space, and of the lines of a trace.
+// Random changes of candidates: of points of the structured space, and of the lines of a trace.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tc {
 
-// Numbers that a seed decides, the same on every machine (splitmix64).
+// Pseudo-random numbers from a seed, the same on every machine (splitmix64).
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -27,19 +27,19 @@ class Random {
 
 using Point = ScheduleSpace::Point;
 
-// Any point; not always one that can be built.
+// A random point, not always one that can be built.
 Point random_point(const ScheduleSpace& space, Random& random);
-// The point with one dimension changed: a neighbour where values are ordered (mostly), else any.
+// The point with one dimension changed: where its values are ordered mostly to a near value, else to any.
 Point mutate(const ScheduleSpace& space, const Point& point, Random& random);
-// Each dimension from either.
+// A point that takes each dimension from `a` or from `b`.
 Point crossover(const Point& a, const Point& b, Random& random);
-// All points that differ in one dimension: near values of ordered dimensions, all others.
+// All points that differ in one dimension: in an ordered one by a near value, in another one by any.
 std::vector<Point> neighbours(const ScheduleSpace& space, const Point& point);
 
-// The trace with one line after the first `fixed` changed: another number or another order where the rows of
-// the primitives say that it is a choice, a mark dropped or added that they call tuned, a loop divided and
-// half of it moved outwards. Not checked for legality. Nothing where no line can be changed so; `kind` is set
-// to a name of what was done.
+// The trace with one change after its first `fixed` lines: another number or order of loops, where the row of
+// the primitive says that it is a choice; a mark dropped or added whose row says `tuned`; or a loop split,
+// with its outer half moved outwards. Not checked for legality. Nothing where the kind of change that was
+// drawn is not possible. `kind` is set to the name of the change.
 std::optional<Trace> mutate_lines(const Trace& trace, size_t fixed, Random& random, std::string* kind);
 
 }  // namespace tc

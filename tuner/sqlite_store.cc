@@ -1,6 +1,7 @@
 // Records in an SQLite file.
 //
-// A log that two processes write keeps its rollback journal: SQLite 3.40's WAL has lost pages.
+// The journal is a rollback journal (journal_mode = DELETE), since two processes may write a log and SQLite
+// 3.40 has lost pages with WAL.
 #include "tuner/sqlite_store.h"
 
 #include <algorithm>
@@ -13,11 +14,11 @@ namespace tc {
 namespace {
 
 constexpr int kApplicationId = 0x74634c67;  // "tcLg"
-// Text of all records that are read at once: this and twice the file. A few bytes of a file name a workload
-// of a megabyte once more.
+// Records that are read may have this many bytes of text in all, plus twice the size of the file. Without a
+// limit, each record of a few bytes could repeat a workload's text of a megabyte.
 constexpr size_t kMostText = size_t{128} << 20;
 
-// One step per schema version: what brings a log of version i to i + 1.
+// One step per schema version: element i brings a log from version i to i + 1.
 const char* const kMigrations[] = {
     R"sql(
 CREATE TABLE workload (
@@ -58,12 +59,12 @@ CREATE TABLE session (
 };
 constexpr int kSchema = static_cast<int>(std::size(kMigrations));
 
-// What made a log of that version.
+// The statements that make a log of that version.
 std::vector<const char*> steps_up_to(int64_t version) { return {kMigrations, kMigrations + version}; }
 
 int64_t bytes_of(LogFile& file) { return file.pragma("page_count") * file.pragma("page_size"); }
 
-// Everything that the file says as a record; columns in the order of kColumns.
+// The record of a row; columns are in the order of kColumns.
 constexpr const char* kColumns =
     "workload.key, target, device, unit, threads, trace, outcome, detail, samples, minimum, median, "
     "spread, ratio, worst_error, build, language_major, language_minor, seed, created, chosen, record.id";
@@ -139,7 +140,7 @@ SqliteStore::SqliteStore(const std::string& path, Mode mode)
   file_.execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
   if (schema == kSchema) return;
   file_.transaction([&] {
-    // Another process may have made it meanwhile.
+    // The version is read again, since another process may have upgraded the log meanwhile.
     for (int64_t version = file_.pragma("user_version"); version < kSchema; ++version)
       file_.execute(kMigrations[version]);
     file_.execute(text("PRAGMA application_id = ", kApplicationId, "; PRAGMA user_version = ", kSchema));
@@ -288,7 +289,7 @@ StoreStats SqliteStore::stats() const {
 std::string SqliteStore::integrity() const {
   Query query(file_, "PRAGMA quick_check(1)");
   if (!query.step()) return "no answer";
-  // A heading may stand before it.
+  // The answer may have a heading before the line that tells the damage.
   const std::string found = query.text(0);
   return found.substr(found.rfind('\n') + 1);
 }

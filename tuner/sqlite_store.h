@@ -8,10 +8,10 @@
 
 namespace tc {
 
-// With Write, makes the file where none is. Log errors: no such file, not a log (of another program, or no
-// database at all), damaged, of a newer schema, not writable. A log of an older schema is brought up to date
-// by Write, and read as it is otherwise. What a killed writer left half done is taken back, by Read too where
-// the file may be written.
+// In mode Write, makes the file where there is none. Throws a Log error where the file does not exist, is not
+// a log (but the database of another program, or no database), is damaged, has a newer schema, or cannot be
+// written. A log of an older schema is upgraded in mode Write, and read as it is in mode Read. What a killed
+// writer left unfinished is rolled back, in mode Read only where the file may be written.
 std::unique_ptr<RecordStore> open_sqlite_store(const std::string& path, RecordStore::Mode mode);
 
 }  // namespace tc

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kOfPaths = "sqlite";
 
-// The scheme in front of a colon, with at least two characters; empty for a path.
+// The scheme before the colon, at least two characters long; empty for a path.
 std::string scheme_of(const std::string& url) {
   const size_t colon = url.find(':');
   if (colon == std::string::npos || colon < 2) return "";
@@ -25,7 +25,7 @@ std::string scheme_of(const std::string& url) {
   return is_letter(scheme[0]) && std::all_of(scheme.begin(), scheme.end(), may_follow) ? scheme : "";
 }
 
-// The row of a URL, and what stands after its scheme.
+// The row of a URL's scheme, and the rest of the URL after it.
 std::pair<const StoreKind*, std::string> split(const std::string& url) {
   const std::string scheme = scheme_of(url);
   const std::string wanted = scheme.empty() ? kOfPaths : scheme;

@@ -13,21 +13,23 @@ struct StoreKind {
   const char* scheme;
   const char* form;      // of its URLs
   const char* sentence;  // what it is
-  // Opens it; with Write, makes one where none is. `place` is what the URL has after the scheme and its
-  // colon.
+  // Opens a store; in mode Write, makes one where there is none. `place` is the part of the URL after the
+  // scheme and its colon.
   std::unique_ptr<RecordStore> (*open)(const std::string& place, RecordStore::Mode mode);
-  bool is_file;  // at the path `place` of this machine
+  bool is_file;  // the store is the file `place` of this machine
 };
 
 // A kind of store is added by a row.
 const std::vector<StoreKind>& store_kinds();
 
-// A URL, or a path, which is one of `sqlite`. What has a word and a colon in front is a URL, as "./a:b" is
-// not. A Log error lists the kinds where the scheme is none of theirs, or says why the store cannot be
-// opened: there is none, it is not tc's, it is damaged, of a newer schema, not writable.
+// Opens the store of a URL, or of a path, which means a store of kind `sqlite`. A text that starts with a
+// word and a colon is a URL; "./a:b" is a path. Throws a Log error that lists the kinds where the scheme is
+// unknown, or that says why the store cannot be opened: it does not exist, is not tc's, is damaged, has a
+// newer schema, or cannot be written.
 std::unique_ptr<RecordStore> open_store(const std::string& url, RecordStore::Mode mode);
 
-// The path of the file that the store is; empty for those that are none. A Log error as in open_store.
+// The path of the store's file; empty for kinds that are not a file. Throws a Log error for an unknown
+// scheme, as open_store does.
 std::string file_of_store(const std::string& url);
 
 }  // namespace tc

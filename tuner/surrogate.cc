@@ -1,4 +1,4 @@
-// What measured points tell of others.
+// Predicts the time of points from the points that were measured.
 #include "tuner/surrogate.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace tc {
 namespace {
 
 constexpr size_t kMostSamples = 120;
-constexpr size_t kMostToLearn = 80;  // weights from
-constexpr double kNoise = 0.01;      // of the variance
+constexpr size_t kMostToLearn = 80;  // samples from which weights are learned
+constexpr double kNoise = 0.01;      // as a share of the variance
 constexpr double kFirstWeight = 0.1, kFirstFeatureWeight = 0.1;
 
 }  // namespace
@@ -77,7 +77,7 @@ double Surrogate::solve() {
     for (size_t k = i + 1; k < count; ++k) sum -= factor_[k * count + i] * solved_[k];
     solved_[i] = sum / factor_[i * count + i];
   }
-  // The variance that makes the samples most likely.
+  // The variance under which the samples are most likely.
   variance_ = std::max(1e-6, fit / static_cast<double>(std::max<size_t>(1, count)));
   return -0.5 * static_cast<double>(count) * std::log(variance_) - log_determinant;
 }
@@ -96,7 +96,7 @@ void Surrogate::learn_weights() {
   if (samples_.size() > kMostToLearn) samples_.resize(kMostToLearn);
   double best = solve();
   for (size_t axis = 0; axis < weights_.size(); ++axis) {
-    // Dimensions along which the samples agree tell nothing.
+    // A dimension in which all samples agree says nothing about its weight.
     if (!varies(axis)) {
       weights_[axis] = axis < space_.dimensions().size() ? kFirstWeight : kFirstFeatureWeight;
       continue;
@@ -119,14 +119,15 @@ void Surrogate::learn_weights() {
 void Surrogate::fit(const std::vector<Sample>& samples) {
   samples_ = samples;
   if (samples_.size() > kMostSamples) {
-    // The latest as they are, and the best of the others.
+    // Keeps the latest samples, and the best of the others.
     const auto latest = static_cast<std::ptrdiff_t>(kMostSamples / 3);
     std::stable_sort(samples_.begin(), samples_.end() - latest,
                      [](const Sample& a, const Sample& b) { return a.value < b.value; });
     std::rotate(samples_.begin(), samples_.end() - latest, samples_.end());
     samples_.resize(kMostSamples);
   }
-  // The prior is a line through the samples, not steeper than the analytic cost model is.
+  // The prior is a straight line over the analytic cost model's prediction, fitted to the samples; its slope
+  // is at most 1, that of the model itself.
   double x_mean = 0, y_mean = 0, xx = 0, xy = 0;
   std::vector<double> x;
   for (const Sample& sample : samples_) {
@@ -141,7 +142,7 @@ void Surrogate::fit(const std::vector<Sample>& samples) {
     xx += (x[i] - x_mean) * (x[i] - x_mean);
     xy += (x[i] - x_mean) * (samples_[i].value - y_mean);
   }
-  constexpr double kSteadiness = 0.5;  // as if samples had been seen that agree with the first slope
+  constexpr double kSteadiness = 0.5;  // weight of the initial slope, as if that much had been sampled of it
   slope_ = std::clamp((xy + kSteadiness * 0.7) / (xx + kSteadiness), 0.0, 1.0);
   base_ = y_mean - slope_ * x_mean;
   if (samples.size() >= 8 && 4 * samples.size() >= 5 * learned_from_) {

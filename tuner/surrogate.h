@@ -1,4 +1,5 @@
-// What measured points tell of others: a Gaussian process over the structured space.
+// Predicts the time of points from the points that were measured: a Gaussian process over the structured
+// space.
 #pragma once
 
 #include <vector>
@@ -7,10 +8,10 @@
 
 namespace tc {
 
-// Predicts the logarithm of the time of points, with how sure it is. Points that agree in a dimension, or are
-// near in an ordered one, and whose loops have alike features, have alike times; how much each dimension and
-// feature matters is learned. The mean far from all samples follows the analytic cost model as far as the
-// samples do.
+// Predicts the logarithm of a point's time, and how certain that is. Points have similar times where they
+// agree in a dimension or are near in an ordered one, and where their loops have similar features; how much
+// each dimension and feature matters is learned. Far from all samples the mean follows the analytic cost
+// model, to the degree to which the samples follow it.
 class Surrogate {
  public:
   // A point and the features of its loops.
@@ -27,18 +28,18 @@ class Surrogate {
   };
 
   explicit Surrogate(const ScheduleSpace& space);
-  // Takes the samples in; those that are too many for the time that is left are thinned out, the best
-  // and the latest kept.
+  // Fits the process to the samples. Where there are too many for its cubic time, only the best and the
+  // latest are kept.
   void fit(const std::vector<Sample>& samples);
   double mean(const Place& place) const;
   Prediction predict(const Place& place) const;
-  // 1 for the same point, near 0 for those that tell nothing of each other.
+  // 1 for the same point, near 0 for points that say nothing about each other.
   double similarity(const Place& a, const Place& b) const;
 
  private:
   double distance(size_t axis, int a, int b) const;
   double prior(const ScheduleSpace::Point& point) const;
-  // Fits the process to the chosen samples; the logarithm of how likely they are.
+  // Fits the process to `samples_`; returns the logarithm of their likelihood.
   double solve();
   void learn_weights();
   std::vector<double> against(const Place& place) const;
@@ -51,8 +52,8 @@ class Surrogate {
   double variance_ = 1;
   std::vector<Sample> samples_;
   std::vector<double> factor_;  // Cholesky factor, row by row
-  std::vector<double> solved_;  // inverse of the covariance times what the prior leaves
-  size_t learned_from_ = 0;     // samples when the weights were last learned
+  std::vector<double> solved_;  // inverse of the covariance times (values - prior)
+  size_t learned_from_ = 0;     // number of samples when the weights were last learned
 };
 
 }  // namespace tc

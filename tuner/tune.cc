@@ -1,4 +1,5 @@
-// Tuning a model: the budget goes to the kernels that hold its time, every result to the log.
+// Tuning a model: the budget goes to the kernels that take most of its time, and every result goes to the
+// log.
 #include "tuner/tune.h"
 
 #include <algorithm>
@@ -20,29 +21,29 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBatch = 8;
-// Samples of each candidate in the rounds of a batch's successive halving: all, the faster half, the
-// fastest two.
+// Samples of each candidate in the three rounds of a batch (successive halving): the first measures all, the
+// second the faster half, the third the fastest two.
 constexpr int kRounds[] = {3, 7, 15};
-constexpr size_t kHotKernels = 6;    // that the whole model is asked for one by one
+constexpr size_t kHotKernels = 6;    // that are judged one by one inside the whole model
 constexpr size_t kExactKernels = 3;  // the same, where the device is a slow simulator
 constexpr int kRankDraws = 5, kRankRounds = 4;
-// How often the model that won is measured again, and by how many standard errors it has to be faster.
+// How often the winning model is measured again, and by how many standard errors it has to be faster.
 constexpr int kModelDraws = 12, kDrawRounds = 4;
 constexpr double kSureErrors = 2.2;
 constexpr double kModelShare = 0.2, kMostModelSeconds = 60;  // of a time limit
-constexpr double kPriorGain = 0.25;  // of a batch on a kernel that had none yet, as a share of its time
+constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
 constexpr double kLeastGain = 0.002;
 
 // One kernel of the session.
 struct Tuned {
   const KernelTask* task = nullptr;
   std::unique_ptr<KernelSearch> search;
-  std::map<Trace, Measurement> known;  // what the log has, by trace
+  std::map<Trace, Measurement> known;  // results of the log and of this session, by trace
   KernelProgress progress;
   double untuned_time = 0;
   double expected_gain = kPriorGain;
   bool exhausted = false;
-  double least_time = 0;  // that any schedule can take
+  double least_time = 0;  // lower bound for any schedule
   bool broken = false;    // the untuned schedule cannot be measured
 
   double time() const { return untuned_time * (search ? search->best_ratio() : 1) * task->calls; }
@@ -76,7 +77,7 @@ class Session {
     }
     for (const Tuned& kernel : kernels_) {
       if (result_.choices.count(kernel.task->workload) || kernel.broken) continue;
-      // Without a comparison of whole models the kernels' own ranking stands.
+      // Where no whole models were compared, each kernel's own ranking decides.
       if (result_.model_ratio == 0 && kernel.search->best() != kernel.task->untuned)
         result_.choices[kernel.task->workload] = kernel.search->best();
     }
@@ -103,7 +104,8 @@ class Session {
       const bool same = record.target == task.target.name && record.device == measurer_.device_key() &&
                         record.threads == task.threads && record.build == options_.build;
       if (same) kernel.known[record.trace] = believed(record.measurement, kernel.least_time, record.unit);
-      // Measured elsewhere or by another compiler: worth a try, never worth its time.
+      // Measured for another target, device or thread count, or with another build: the trace is worth
+      // trying, but its time is not used.
       else if (record.measurement.outcome == Outcome::Ok && search.seeds.size() < 4)
         search.seeds.push_back(record.trace);
     }
@@ -115,7 +117,7 @@ class Session {
     result_.last.kernels.emplace_back();
   }
 
-  // The same kernels on the same kind of device under the same options are one session.
+  // Runs with the same kernels, kind of device and options belong to one session.
   std::string session_name(const std::vector<KernelTask>& tasks) const {
     std::vector<std::string> workloads;
     for (const KernelTask& task : tasks) workloads.push_back(task.workload);
@@ -130,7 +132,7 @@ class Session {
   double seconds() const {
     return spent_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
   }
-  // The last part of a time limit is the whole model's.
+  // The last part of a time limit is reserved for measuring the whole model.
   bool budget_left() const {
     const double kept = std::min(kMostModelSeconds, kModelShare * options_.time_limit);
     return (options_.trials == 0 || result_.last.trials < options_.trials) &&
@@ -160,8 +162,8 @@ class Session {
     if (progress_ && !progress_(progress)) result_.stopped = "interrupted";
   }
 
-  // The measurements of the traces, from the log where it has them; the rest is measured now and
-  // logged before anything is made of it.
+  // The measurements of the traces, from the log where it has them and unless `again` is set. The others are
+  // measured now, and logged before they are used.
   std::vector<Measurement> measure(Tuned& kernel, const std::vector<Trace>& traces, int rounds, bool again) {
     std::vector<Trace> unknown;
     for (const Trace& trace : traces) {
@@ -172,11 +174,11 @@ class Session {
       for (Measurement& result : fresh) result = believed(result, kernel.least_time, measurer_.unit());
       std::vector<Record> records;
       for (size_t i = 0; i < unknown.size(); ++i) {
-        // What says nothing of the candidate is not worth remembering.
+        // A lost device says nothing about the candidate, so it is not logged.
         if (fresh[i].outcome != Outcome::DeviceLost) {
           records.push_back(record_of(kernel, unknown[i], fresh[i]));
         } else if (kernel.known.count(unknown[i])) {
-          continue;  // what is known of it still holds
+          continue;  // its earlier result is still valid
         }
         kernel.known[unknown[i]] = fresh[i];
       }
@@ -235,7 +237,8 @@ class Session {
 
   bool stopped() const { return !result_.stopped.empty(); }
 
-  // The kernel where a batch is expected to save most of the model's time; none at the end.
+  // The kernel where one more batch is expected to save most of the model's time; null where tuning is to
+  // end.
   Tuned* pick() {
     if (stopped() || !budget_left()) return nullptr;
     Tuned* best = nullptr;
@@ -251,7 +254,7 @@ class Session {
     return best;
   }
 
-  // One batch on the kernel, by successive halving.
+  // Measures one batch of candidates of the kernel, by successive halving.
   void spend(Tuned& kernel) {
     report("measuring " + kernel.task->label);
     if (stopped()) return;
@@ -266,13 +269,14 @@ class Session {
     const int measured_before = result_.last.measured;
     std::vector<Measurement> results = measure(kernel, traces, kRounds[0], false);
     count(kernel, results);
-    // A batch that the log knew had its further rounds then.
+    // Where the log had the whole batch, it also had the results of the further rounds.
     const bool fresh = result_.last.measured > measured_before;
     size_t keep = (traces.size() + 1) / 2;
     for (int round = 1; round < 3 && fresh && !is_exact(); ++round, keep = std::min<size_t>(keep, 2)) {
       std::vector<size_t> order;
       for (size_t i = 0; i < results.size(); ++i) {
-        // What is slower than the untuned schedule will not be chosen: nobody needs to know it exactly.
+        // A candidate that is clearly slower than the untuned schedule or the best so far will not be chosen,
+        // so that its exact time does not matter.
         const bool in_question = results[i].ratio < 1.1 * std::min(before, 1.0);
         if (results[i].outcome == Outcome::Ok && in_question) order.push_back(i);
       }
@@ -287,21 +291,21 @@ class Session {
     }
     kernel.search->learn(traces, results);
     const double gain = 1 - kernel.search->best_ratio() / before;
-    // Half the old hope, half what the batch gave; never quite hopeless.
+    // The average of the old expectation and of what this batch gained; never 0.
     kernel.expected_gain = std::max(kLeastGain, 0.5 * kernel.expected_gain + 0.5 * std::max(0.0, gain));
     settle_time();
   }
 
-  // Seconds of the whole model that its kernel's best saves, by the kernel's own measurements.
+  // What the kernel's best schedule saves in one run of the whole model, by measurements of the kernel alone.
   static double saved(const Tuned& kernel) {
     return kernel.untuned_time * kernel.task->calls - kernel.time();
   }
 
-  // Kernels with something faster than the untuned schedule, those first that save most.
+  // Kernels that have a schedule faster than the untuned one; those that save most come first.
   std::vector<Tuned*> changed_kernels() {
     std::vector<Tuned*> changed;
     for (Tuned& kernel : kernels_) {
-      // A search from random schedules may not have come back to the untuned one's speed.
+      // A search that started from random schedules may not have reached the speed of the untuned one.
       const bool faster = kernel.search->best() != kernel.task->untuned && kernel.search->best_ratio() < 1;
       if (!kernel.broken && faster) changed.push_back(&kernel);
     }
@@ -310,17 +314,18 @@ class Session {
     return changed;
   }
 
-  // What counts no seconds answers alike every time: once is enough.
+  // A simulator, which does not count seconds, gives the same result every time: one measurement is enough.
   bool is_exact() const { return measurer_.unit() != "seconds"; }
 
-  // Logarithms of the times of whole models over the untuned's, by draw; a model that failed has none.
+  // Logarithms of (time of a whole model / time of the untuned one), one per draw; none for a model that
+  // failed.
   struct Ranked {
     std::vector<std::vector<double>> draws;  // by variant
     bool good(size_t variant) const {
       return !draws[variant].empty() && draws[variant].size() == draws[0].size();
     }
     double mean(size_t variant) const { return average(draws[variant]); }
-    // Of the mean of the differences of two variants in the same draws.
+    // Standard error of the mean difference between two variants in the same draws.
     double error(size_t one, size_t other) const {
       std::vector<double> differences;
       for (size_t i = 0; i < draws[one].size(); ++i) differences.push_back(draws[one][i] - draws[other][i]);
@@ -341,7 +346,8 @@ class Session {
     }
   };
 
-  // Each draw has other memory: where constants lie in a cache that they just fit decides some percent.
+  // Measures all variants `draws` times. Each draw gets other memory pages: where constants just fit into a
+  // cache, their addresses change the time by some percent.
   Ranked rank(const MeasureModel& measure_model, const std::vector<Choices>& variants, int draws,
               int rounds) {
     Ranked ranked;
@@ -366,9 +372,10 @@ class Session {
     return ranked;
   }
 
-  // The choices of the kernels that gain inside the model. All bests are tried together, and in turn each of
-  // the first few kernels is taken out of them or has its second best: what the model loses then is what
-  // the kernel gains in it.
+  // The choices of the kernels that gain inside the model. One variant of the model has the best schedule of
+  // every kernel. For each of the first few kernels there are two more, in which that kernel alone is
+  // untuned, or has its second best schedule. What the model loses without a kernel's best schedule is what
+  // this one gains.
   Choices choose_by_kernel(const MeasureModel& measure_model, const std::vector<Tuned*>& changed,
                            bool& failed) {
     Choices all;
@@ -401,7 +408,8 @@ class Session {
     for (const Option& option : options) {
       const std::string& workload = option.kernel->task->workload;
       if (!ranked.good(option.without)) continue;
-      // The kernel's own measurements count too, the less the surer those of the model are.
+      // The measurements of the kernel alone count too, and the less so the more certain those of the model
+      // are.
       const double expected = saved(*option.kernel) / untuned_time;
       const double doubt = expected * expected + 1e-12;
       const auto gain = [&](size_t with) -> double {
@@ -425,7 +433,7 @@ class Session {
     bool failed = false;
     const Choices chosen = choose_by_kernel(measure_model, changed, failed);
     result_.model_ratio = 1;
-    // What won among several may have been lucky: it has to win again, and surely.
+    // The winner among several may have been lucky: it has to win a second time, by a significant difference.
     if (!failed && !chosen.empty()) {
       const Ranked ranked = rank(measure_model, {{}, chosen}, kModelDraws, kDrawRounds);
       failed = !ranked.good(0);
@@ -462,7 +470,7 @@ class Session {
   std::vector<Tuned> kernels_;
   TuneResult result_;
   std::string name_;
-  std::map<Choices, double> exact_;  // whole models that were measured: where that is exact, not again
+  std::map<Choices, double> exact_;  // results of whole models, reused where is_exact()
   size_t seeds_ = 0;
   double spent_before_ = 0;
   const Clock::time_point started_ = Clock::now();

@@ -1,4 +1,5 @@
-// Tuning a model: the budget goes to the kernels that hold its time, every result to the log.
+// Tuning a model: the budget goes to the kernels that take most of its time, and every result goes to the
+// log.
 #pragma once
 
 #include <functional>
@@ -16,8 +17,8 @@ namespace tc {
 using Choices = std::map<std::string, Trace>;
 
 struct TuneOptions {
-  int trials = 0;         // candidates in all, those that the log knows included; 0: no bound
-  double time_limit = 0;  // seconds in all, earlier sessions of this log included; 0: no bound
+  int trials = 0;         // candidates in all, including those that the log has; 0: no bound
+  double time_limit = 0;  // seconds in all, including earlier runs of this session; 0: no bound
   uint64_t seed = 0;
   std::string build;         // of the compiler
   bool from_random = false;  // start at random legal schedules instead of the default
@@ -27,7 +28,7 @@ struct KernelProgress {
   std::string label;
   int calls = 1;
   double untuned = 0, best = 0;  // of one call, in the device's unit; 0 while unknown
-  double roof_seconds = 0;       // multiply-adds at the target's peak
+  double roof_seconds = 0;       // time of its multiply-adds at the target's peak rate
   int trials = 0;
   std::map<Outcome, int> failures;
   std::string example;  // of a failure
@@ -36,29 +37,29 @@ struct KernelProgress {
 struct TuneProgress {
   std::string unit;
   std::vector<KernelProgress> kernels;
-  int trials = 0, measured = 0;           // with and without what the log knew
+  int trials = 0, measured = 0;           // with and without those that the log has
   double seconds = 0, seconds_left = -1;  // -1: no bound
   std::string doing;                      // "measuring /conv1", "whole model"
 };
 
 struct TuneResult {
   TuneProgress last;
-  Choices choices;  // of kernels where another trace than the untuned won
-  // Time of the whole model, tuned / untuned, in interleaved runs; 0 where it was not measured.
+  Choices choices;  // of kernels where another trace than the untuned one won
+  // Time of the whole model, tuned divided by untuned, in interleaved runs; 0 where it was not measured.
   double model_ratio = 0;
   std::string stopped;             // "budget", "exhausted", "interrupted"
   std::vector<std::string> notes;  // in sentences
 };
 
-// Measures the whole model under each set of choices (workloads that are not in it take the untuned
-// trace), interleaved; ratios refer to the first.
+// Measures the whole model under each set of choices, with interleaved runs; ratios refer to the first set.
+// Workloads that are not in a set take the untuned trace.
 using MeasureModel = std::function<std::vector<Measurement>(const std::vector<Choices>&, int rounds)>;
 
 // Tunes the kernels (each workload once) until the budget ends, `progress` returns false, or nothing is left
-// to try. Each measurement is in the log before the next begins, so that a tuner that dies resumes where it
-// was: the same seed makes the same proposals, and what the log knows is not measured again. With no new
-// measurement nothing is changed. Last, the kernels that promise most are judged one by one inside the whole
-// model, and the log remembers what was chosen. `measure_model` may be empty.
+// to try. Each batch's results are in the log before the next batch begins, so that a tuner that dies can
+// resume: the same seed makes the same proposals, and what the log has is not measured again. Without any new
+// measurement, the choices in the log stay as they are. At the end the most promising kernels are judged one
+// by one inside the whole model, and the log keeps what was chosen. `measure_model` may be empty.
 TuneResult tune(const std::vector<KernelTask>& tasks, Measurer& measurer, RecordStore& log,
                 const TuneOptions& options, const MeasureModel& measure_model,
                 const std::function<bool(const TuneProgress&)>& progress);

@@ -1,4 +1,4 @@
-// Models for systems without an OS: one object that needs nothing but what copies memory.
+// Models for systems without an OS: one object that needs no functions but those that copy memory.
 #include <llvm/ObjCopy/ConfigManager.h>
 #include <llvm/ObjCopy/ObjCopy.h>
 #include <llvm/Object/ELFObjectFile.h>
@@ -22,10 +22,11 @@
 namespace tc {
 namespace {
 
-// What compilers take for granted in every C program, free-standing ones included.
+// Functions that compilers assume in every C program, free-standing ones included.
 const std::set<std::string> kMemoryFunctions = {"memcpy", "memmove", "memset"};
 
-// Interrupts of a system without an OS may use the stack of what they interrupt.
+// Code without a red zone: interrupts of a system without an OS may use the stack of the code that they
+// interrupt.
 Bytes without_red_zone(Unit& unit) {
   for (llvm::Function& function : unit.module()) {
     if (!function.isDeclaration()) function.addFnAttr(llvm::Attribute::NoRedZone);
@@ -40,7 +41,8 @@ Bytes plan_object(const BareModel& model, const PlanNames& names) {
   return without_red_zone(unit);
 }
 
-// As it is there, but for x86-64, whose other artefacts use memory below the stack's end.
+// The kernel's object as it was compiled for other artefacts; on x86-64, where those use the red zone below
+// the stack pointer, it is compiled anew.
 Bytes kernel_object(const BareModel& model, const PlanNames& names, size_t index) {
   if (model.target.arch != Arch::X86_64) return model.objects.code.at(index + 1);
   Unit unit(model.target, names.kernel(index));
@@ -55,7 +57,7 @@ std::string label_of_kernel(const Plan& plan, size_t kernel) {
   return plan.kernels[kernel].kernel.name;
 }
 
-// Names of the functions that an object calls and does not have.
+// Names of the functions that an object calls and does not define.
 std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
   const llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()), object.size());
   const auto file =
@@ -95,8 +97,8 @@ void refuse_calls_of_plan(const BareModel& model, const PlanNames& names, const 
   if (!missing.empty()) refuse_call(model, "computing a size", *missing.begin());
 }
 
-// Gives the shared names of the linked object the prefix, and takes all others out of the program's sight.
-void keep_only_the_face(const BareModel& model, const PlanNames& names, const std::string& path) {
+// Gives the shared names of the linked object the prefix, and makes all other names local.
+void keep_only_interface(const BareModel& model, const PlanNames& names, const std::string& path) {
   namespace objcopy = llvm::objcopy;
   objcopy::ConfigManager config;
   objcopy::CommonConfig& common = config.Common;
@@ -105,7 +107,7 @@ void keep_only_the_face(const BareModel& model, const PlanNames& names, const st
              name, objcopy::MatchStyle::Literal, [](llvm::Error error) { return error; })),
          path);
   };
-  // The configuration refers to its texts.
+  // The configuration refers to these texts, so that they must outlive it.
   const std::string run = model.prefix + "_run", arena = model.prefix + "_arena",
                     weights = model.prefix + "_weights";
   const std::string constants = names.constants(), section = ".rodata." + weights;
@@ -142,8 +144,8 @@ void widen(StackFrame& frame, const StackFrame& other) {
   frame.scalable_bytes = std::max(frame.scalable_bytes, other.scalable_bytes);
 }
 
-// Of a run: its own frame, and the largest of what it calls: a kernel, a kernel's version, or a function of
-// the plan's own.
+// The stack of a run: its own frame, and the largest frame of what it calls: a kernel, a kernel's version,
+// or a function of the plan's own.
 StackFrame stack_of_run(const BareModel& model) {
   const PlanNames names{model.descriptor_symbol};
   StackFrame run, called;
@@ -164,7 +166,7 @@ StackFrame stack_of_run(const BareModel& model) {
     if (name == model.prefix + "_run") run = frame;
     else if (!unit.module().getFunction(name)->use_empty()) widen(called, frame);
   }
-  // The addresses to which two calls return are no part of frames there.
+  // On x86-64 the return addresses of the two calls are no part of the frames.
   const int64_t addresses = model.target.arch == Arch::X86_64 ? 16 : 0;
   return {run.bytes + called.bytes + addresses, run.scalable_bytes + called.scalable_bytes};
 }
@@ -183,7 +185,7 @@ void link_bare(const BareModel& model, const std::string& path) {
   for (size_t i = model.plan.kernels.size() + 1; i < model.objects.code.size(); ++i)
     objects.code.push_back(model.objects.code[i]);
   link_object(objects, model.target, path);
-  keep_only_the_face(model, names, path);
+  keep_only_interface(model, names, path);
 }
 
 BareSizes bare_sizes(const BareModel& model, const std::string& path) {

@@ -1,4 +1,4 @@
-// Constants as an object file of our own making.
+// Constants as an object file that tc writes itself.
 #include "codegen/artefact/constants.h"
 
 #include <elf.h>
@@ -17,13 +17,13 @@ constexpr int64_t kAlignment = 64;
 constexpr uint64_t kRetain = 1 << 21;  // SHF_GNU_RETAIN: the linker does not drop it as unused
 // SHF_X86_64_LARGE: the linker keeps it away from what code reaches in 32 bits.
 constexpr uint64_t kLarge = 1 << 28;
-// Of the 2 GiB that such code reaches code and data need a part.
+// The most bytes of constants that such code reaches: of its 2 GiB, code and other data need a part.
 constexpr int64_t kReach = (int64_t{2} << 30) - (int64_t{256} << 20);
-// Of x86-64, AArch64 and RISC-V alike. Systems keep a file in huge pages where it was written a whole one at
-// a time (Linux: file systems with large folios), and map them as such where the addresses are as whole,
-// which saves much of the time that goes into address translation.
+// The same on x86-64, AArch64 and RISC-V. Systems keep a file in huge pages where it was written one whole
+// page at a time (Linux: file systems with large folios), and map these as huge pages where the addresses
+// are aligned to them, which saves much of the time of address translation.
 constexpr int64_t kHugePage = int64_t{2} << 20;
-// A block that is smaller is not worth the hole that aligning it leaves in the file.
+// For a smaller block, alignment is not worth the hole that it leaves in the file.
 constexpr int64_t kLeastInHugePages = 2 * kHugePage;
 
 int64_t aligned(int64_t offset, int64_t alignment) {
@@ -62,8 +62,8 @@ class OpenFile {
              "in ", path_);
     return result;
   }
-  // Lets go of what the system has read ahead of a range that is written next: small pages in a huge one's
-  // place.
+  // Drops what the system's read-ahead has cached of a range that is written next: these small pages would
+  // take the place of huge ones.
   void drop_cached(int64_t offset, int64_t size) const {
     posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_DONTNEED);
   }
@@ -141,7 +141,8 @@ template <class Elf>
 Bytes object_of(const ConstantsFile& constants, const Target& target, const std::string& section_name,
                 BlockIs block) {
   std::string section_names(1, '\0'), symbol_names(1, '\0');
-  // An empty section of the same name has contents in the file, so that what the linker makes of both has.
+  // The empty section of the same name is one with contents in the file, so that the section into which the
+  // linker merges both is, too.
   enum { kNull, kData, kEmpty, kSymbols, kSymbolNames, kSectionNames, kStack, kSections };
   const uint32_t data_name = add_name(section_names, section_name);
   const uint32_t names[kSections] = {0,

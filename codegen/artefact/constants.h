@@ -1,5 +1,5 @@
-// Constants as an object file of our own making: hundreds of megabytes pass neither through LLVM nor through
-// the memory of this process, its linker included.
+// Constants as an object file that tc writes itself: hundreds of megabytes pass neither through LLVM nor
+// through the memory of this process, of which the linker is a part.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace tc {
 
-// The section of the constants in objects: one that linkers put beside other read-only data.
+// The section of the constants in objects: one that linkers put next to other read-only data.
 constexpr const char* kObjectConstantsSection = ".rodata.tc_constants";
 
-// Whether so many bytes of constants may lie out of reach of addresses that the target's code computes in 32
-// bits. They have addresses of 64 bits then, and a section that linkers keep away from all others.
+// Whether so many bytes of constants may be out of reach of the 32-bit addresses that the target's code
+// computes. They then get 64-bit addresses, and a section that linkers keep away from all others.
 bool are_far(int64_t bytes, const Target& target);
-// An Unsupported error where code for the target reaches no such block.
+// An Unsupported error where code for the target cannot address a block of so many bytes.
 void check_reach(int64_t bytes, const Target& target);
 
-// A relocatable ELF file for the target with the block in read-only data, in a section of its own under one
-// hidden symbol. The block itself is still to come.
+// How the object file of constants_object() holds the bytes of the constants.
 enum class BlockIs : uint8_t {
-  Following,  // directly behind these bytes
+  Following,  // directly after the bytes of the object
   LeftOut,    // room that linkers reserve in read-only data and leave as it is
-  Mapped,     // left out, and where it is large at the beginning of a huge page
-  // Mapped, and not dropped by a linker that drops what is unused; on RISC-V nothing is left empty before it.
+  Mapped,     // left out, and aligned to a huge page where it is large
+  // Mapped, and kept by linkers that drop unused sections; on RISC-V not aligned to a huge page.
   Kept,
 };
+// A relocatable ELF file for the target with the constants as read-only data, in a section of its own under
+// one hidden symbol; without the bytes of the constants themselves.
 Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
                        BlockIs block);
 

@@ -1,4 +1,4 @@
-// Links objects with the lld of this library, in a child process, and writes archives.
+// Links objects with the lld that this library contains, in a child process, and writes archives.
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Object/ArchiveWriter.h>
@@ -26,7 +26,7 @@ LLD_HAS_DRIVER(elf)
 namespace tc {
 namespace {
 
-// The section of the constants in what is linked: one of their own, which is found by its name.
+// The section of the constants in linked files: a section of their own, which is found by its name.
 constexpr const char* kLinkedSection = ".tc_constants";
 
 // A new folder for the linker's inputs, removed with all it holds.
@@ -56,7 +56,7 @@ llvm::StringRef text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Writes the bytes, and the constants behind them.
+// Writes the bytes, and the constants after them.
 void write_file(const std::string& path, const Bytes& bytes, const ConstantsFile* constants = nullptr) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   bool written = file != nullptr;
@@ -71,7 +71,7 @@ void write_file(const std::string& path, const Bytes& bytes, const ConstantsFile
   }
 }
 
-// Adds the checksum of a file behind its contents.
+// Appends the checksum of a file to it.
 void seal(const std::string& path) {
   constexpr size_t kPiece = 1 << 18;  // fits into a core's cache
   runtime::Checksum checksum;
@@ -91,7 +91,8 @@ void seal(const std::string& path) {
     fail(ErrorKind::Device, "cannot write ", path, ": ", std::strerror(errno), "; is the disk full?");
 }
 
-// Makes room in the header of an archive's last member, of `size` bytes, for `more` bytes behind it.
+// Increases the size in the header of an archive's last member, which has `size` bytes, by the `more` bytes
+// that will follow.
 void enlarge_last_member(Bytes& archive, size_t size, int64_t more) {
   constexpr size_t kHeader = 60, kSizeAt = 48, kSizeDigits = 10;
   TC_CHECK(archive.size() > kHeader + size);
@@ -113,7 +114,7 @@ const char* emulation(Arch arch) {
   return "";
 }
 
-// What the linker's process writes until it closes its end.
+// Reads what the linker's process writes until it closes its end of the pipe.
 std::string read_all(int descriptor) {
   std::string result;
   char buffer[4096];
@@ -125,15 +126,15 @@ std::string read_all(int descriptor) {
   }
 }
 
-// Whether the linker failed for lack of room, not for what it was given.
+// Whether the linker failed for lack of disk space, not because of its inputs.
 bool names_full_disk(const std::string& errors) {
   const int codes[] = {ENOSPC, EDQUOT, EFBIG};
   return std::any_of(std::begin(codes), std::end(codes),
                      [&](int code) { return errors.find(std::strerror(code)) != std::string::npos; });
 }
 
-// lld runs in a child process: it keeps state in globals and leaves memory damaged behind after
-// many links in one process.
+// lld runs in a child process: it keeps state in globals, and memory is corrupted after many links in one
+// process.
 void run_linker(const std::vector<std::string>& arguments) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
@@ -206,7 +207,7 @@ class Linking {
     append({"--symbol-ordering-file=" + file});
   }
 
-  // Links. The constants come to their place afterwards: the linker would have them in memory twice.
+  // Links, and writes the constants to their place afterwards: the linker would hold them in memory twice.
   void run(const std::string& path) {
     append({"-o", path});
     run_linker(arguments_);
@@ -271,13 +272,14 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
   };
   for (size_t i = 0; i < objects.code.size(); ++i) add(text("model_", i, ".o"), objects.code[i]);
   for (const auto& [name, bytes] : members) add(name, bytes);
-  // The last member, so that all of the archive but the constants themselves is made in memory.
+  // The constants are the last member, so that all of the archive but their bytes can be made in memory.
   Bytes constants;
   if (objects.constants) {
     constants = constants_object(*objects.constants, target, kObjectConstantsSection, BlockIs::Following);
     add("constants.o", constants);
   }
-  // By way of memory: LLVM's own writing ends the process where the disk is full.
+  // The archive is made in memory: LLVM's function that writes a file ends the process where the disk is
+  // full.
   auto archive =
       llvm::writeArchiveToBuffer(list, llvm::SymtabWritingMode::NormalSymtab, llvm::object::Archive::K_GNU,
                                  /*Deterministic=*/true, /*Thin=*/false);
@@ -299,8 +301,8 @@ void link_executable(const ModelObjects& objects, const Target& target, const st
     }
     return file;
   };
-  // The smaller C library where there is one: an empty program takes 414 KB of glibc and 5 KB of musl.
-  // It is made to run what was compiled with glibc's headers, as the runtime's archive was.
+  // The smaller C library where there is one: an empty program takes 414 KB of glibc and 5 KB of musl. The
+  // smaller one can run code that was compiled with glibc's headers, as the runtime's archive was.
   const bool has_musl = std::filesystem::exists(library_folder + "/musl");
   const auto c_library = [&](const std::string& name) { return library(has_musl ? "musl/" + name : name); };
   Linking linking(target,
@@ -308,8 +310,8 @@ void link_executable(const ModelObjects& objects, const Target& target, const st
                    c_library("crti.o"), library("crtbeginT.o")},
                   kLinkedSection, BlockIs::Kept);
   linking.append(objects);
-  // Systems map the pages around one that is read, too. What a machine never runs lies together, away from
-  // what all machines run.
+  // Functions that a machine never runs are next to each other, away from those that all machines run, since
+  // systems also map the pages around one that is read.
   linking.begin_with(objects.by_length);
   linking.append({"--start-group", library("libtc_runtime.a"), c_library("libm.a"), c_library("libc.a"),
                   library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"),

@@ -15,7 +15,7 @@
 namespace tc {
 namespace {
 
-// Empty where no runtime reads it: kind `bare`, which needs none, has a plan of its own
+// Empty where no runtime reads it: kind `bare`, which needs no runtime, has plan code of its own
 // (codegen/artefact/bare.cc).
 Bytes plan_object(const Plan& plan, const Target& target, const PlanNames& names) {
   Unit unit(target, names.descriptor + "_plan");
@@ -82,8 +82,8 @@ Bytes hidden_kernel_object(const ScheduledKernel& kernel, const Target& target, 
   return unit.object();
 }
 
-// What is compiled of a plan beside its steps: kernels in order, and then their versions, those of one length
-// together.
+// What is compiled of a plan in addition to its steps: kernels in order, and then their versions, grouped by
+// the length of vectors.
 struct KernelCode {
   const ScheduledKernel* kernel;
   Target target;
@@ -110,7 +110,7 @@ std::vector<KernelCode> kernels_of(const Plan& plan, const Target& target, const
   return all;
 }
 
-// Functions of which a machine runs those for one length alone, those of one length together.
+// The functions of which a machine runs only those for one length of vectors, grouped by length.
 std::vector<std::string> functions_by_length(const std::vector<KernelCode>& kernels) {
   std::vector<std::string> any, longer;
   for (const KernelCode& kernel : kernels) {

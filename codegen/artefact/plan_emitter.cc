@@ -97,7 +97,7 @@ class PlanEmitter {
     constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
                                           llvm::GlobalValue::ExternalLinkage, nullptr, names_.constants());
     constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
-    // Its address takes 64 bits, and so do the offsets into it.
+    // Its address, and the offsets into it, then take 64 bits.
     if (are_far(offsets_.back(), unit_.target())) constants_->setCodeModel(llvm::CodeModel::Large);
     copy_ = function("copy", builder_.getVoidTy(), {pointer_, pointer_, i64_, i64_});
     builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", copy_));
@@ -108,7 +108,8 @@ class PlanEmitter {
     builder_.CreateRetVoid();
   }
 
-  // Of copy(): an input and an output that lie at one place are equal.
+  // In copy(): returns where both addresses are the same, as those of an input and an output that share
+  // memory.
   void return_if_same() {
     llvm::BasicBlock *same = block("same"), *differ = block("differ");
     builder_.CreateCondBr(builder_.CreateICmpEQ(copy_->getArg(0), copy_->getArg(1)), same, differ);
@@ -148,7 +149,7 @@ class PlanEmitter {
     DimEmitter dims(builder_, true);
     load_symbols(builder_, plan_, bind_->getArg(0), dims);
     llvm::Value* bad = builder_.getFalse();
-    // The sizes that a run computes count as the largest.
+    // Sizes that only a run computes count as large as they may become.
     std::map<std::string, llvm::Value*> most;
     for (const auto& [name, bound] : plan_.data_symbols) most[name] = dims.emit(bound);
     dims.symbols.insert(most.begin(), most.end());
@@ -181,8 +182,8 @@ class PlanEmitter {
     builder_.CreateRet(builder_.CreateSelect(bad, i64(-1), arena));
   }
 
-  // Whether bind() copies those sizes of the outputs that are numbers from a table. Of many, LLVM would
-  // compile a store each.
+  // Has bind() copy the outputs' sizes that are numbers from a table, where there are many, since LLVM would
+  // compile a store for each. Returns whether it does.
   bool copy_constant_sizes() {
     constexpr size_t kMostStores = 1024;
     std::vector<uint64_t> sizes;
@@ -273,7 +274,8 @@ class PlanEmitter {
     }
     for (const PlanStep* item : all_steps(plan_)) labels.push_back(string(item->label));
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
-    // Without the last fields where they are not needed: models that do not change stay as they were.
+    // The last fields are left out where they are not needed, so that models which do not need them keep
+    // their bytes.
     const size_t size = has_pairs_          ? sizeof(tc_descriptor)
                         : first_needs_less_ ? offsetof(tc_descriptor, in_place)
                         : sized_            ? offsetof(tc_descriptor, first_scratch_bytes)
@@ -317,8 +319,8 @@ class PlanEmitter {
         new llvm::GlobalVariable(module_, descriptor->getType(), true, llvm::GlobalValue::ExternalLinkage,
                                  descriptor, names_.descriptor);
     global->setAlignment(llvm::Align(16));
-    // What opens files, and the main of executables, know this name alone. It is weak: a program may have
-    // several models.
+    // The code that opens files, and the main of executables, know only this name. It is weak: a program may
+    // have several models.
     if (names_.descriptor != TC_DESCRIPTOR_SYMBOL) {
       llvm::GlobalAlias::create(global->getValueType(), 0, llvm::GlobalValue::WeakAnyLinkage,
                                 TC_DESCRIPTOR_SYMBOL, global, &module_);
@@ -333,10 +335,10 @@ class PlanEmitter {
   Builder builder_;
   llvm::PointerType* pointer_;
   llvm::Type *i32_, *i64_;
-  const bool sized_;             // the sizes of a run tell how much scratch memory it takes
+  const bool sized_;             // how much scratch memory a run takes depends on its sizes
   const bool first_needs_less_;  // thread 0 has scratch memory in the arena
   const std::vector<int> in_place_;
-  const bool has_pairs_;  // of an input and an output that may have one memory
+  const bool has_pairs_;  // of an input and an output that may share memory
   std::vector<int64_t> offsets_;
   std::map<std::string, llvm::Constant*> strings_;
 

@@ -14,22 +14,23 @@ struct PlanNames {
   std::string descriptor;
   std::string constants() const { return descriptor + "_constants"; }
   std::string kernel(size_t index) const { return descriptor + "_kernel_" + std::to_string(index); }
-  // Of what a kernel that has versions does where none of them fits.
+  // The code of a kernel with versions that runs where none of them fits.
   static std::string any(const std::string& kernel) { return kernel + "_any"; }
   // Of the kernel's version for vectors of so many bits.
   std::string version(size_t index, int bits) const { return kernel(index) + "_" + std::to_string(bits); }
 };
 
-// Adds them to the unit's module. `features` is the list that the runtime checks.
+// Adds run(), bind() and the descriptor to the unit's module. `features` is the list that the runtime
+// checks.
 void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features);
 
-// In their place, for a system without a runtime: `int PREFIX_run(inputs..., outputs..., arena)`, which gives
-// a BareStatus (codegen.h), and the block `PREFIX_arena`. The plan has no symbols, and no step that asks the
-// runtime for something.
+// Adds instead of these, for a system without a runtime, `int PREFIX_run(inputs..., outputs..., arena)`,
+// which returns a BareStatus (codegen.h), and the block `PREFIX_arena`. The plan has no symbols, and no step
+// that asks the runtime for something.
 void emit_bare_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& prefix);
 
-// Space-separated features that code for the target may use, by LLVM's names: those of its matrix unit
-// only `with_matrices`, since no instruction uses it that a kernel does not ask for.
+// Space-separated features that code for the target may use, by LLVM's names: those of its matrix unit only
+// `with_matrices`, since code uses the unit only where a kernel asks for it.
 std::string required_features(const Unit& unit, bool with_matrices);
 
 }  // namespace tc

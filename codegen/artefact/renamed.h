@@ -7,14 +7,14 @@
 
 namespace tc {
 
-// Whose names change.
+// Which names change.
 enum class Renamed : uint8_t {
-  Descriptor,  // of the descriptor alone: what else the objects share is hidden in the artefact
-  All,         // what else they share meets that of other artefacts in one program
+  Descriptor,  // that of the descriptor alone: all other shared names are hidden in the artefact
+  All,         // all shared names, which would clash with those of other artefacts in one program
 };
-// The objects of a model that was compiled with its descriptor under `symbol`, which is not
-// TC_DESCRIPTOR_SYMBOL, with `name` in its place at the begin of all names. TC_DESCRIPTOR_SYMBOL stays a weak
-// name of the descriptor beside it.
+// The objects of a model whose descriptor was compiled under `symbol`, which is not TC_DESCRIPTOR_SYMBOL,
+// with `name` in place of `symbol` at the beginning of all names. TC_DESCRIPTOR_SYMBOL stays a second, weak
+// name of the descriptor.
 ModelObjects renamed(const ModelObjects& objects, const std::string& symbol, const std::string& name,
                      Renamed which);
 

@@ -1,4 +1,4 @@
-// What the code of a plan's run() has from the runtime: the frame of runtime/abi.h, in LLVM IR.
+// What the code of a plan's run() gets from the runtime: the frame of runtime/abi.h, in LLVM IR.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace tc {
 
-// Begin and end of what a thread copies of so many bytes: threads copy equal parts in units of 4 KiB, so that
-// small copies are thread 0's.
+// Begin and end of the part that a thread copies of so many bytes: threads copy equal parts in units of 4
+// KiB, so that small copies are made by thread 0 alone.
 std::pair<llvm::Value*, llvm::Value*> copied_part(Builder& builder, llvm::Value* bytes, llvm::Value* thread,
                                                   llvm::Value* threads);
 
@@ -22,12 +22,12 @@ class RunFrame {
  public:
   // `frame` is run()'s argument.
   RunFrame(Builder& builder, llvm::Value* frame);
-  // Of a run without a runtime, which gives a BareStatus: one thread, and no frame to ask anything of.
+  // For a run without a runtime, which returns a BareStatus: there is one thread, and no frame.
   explicit RunFrame(Builder& builder);
-  // run() ends there where a pointer is null, or not aligned to what stands beside it. Without a runtime
-  // alone.
+  // Emits code that ends run() where a pointer is null, or not aligned to the number given with it. Only for
+  // runs without a runtime.
   void check_pointers(const std::vector<std::pair<llvm::Value*, int64_t>>& pointers) const;
-  // Both before anything that asks for threads; the builder stands at the begin of run().
+  // Both have to be called before anything that uses threads, with the builder at the beginning of run().
   void load_threads();
   void compare_threads();
 
@@ -37,17 +37,17 @@ class RunFrame {
   // Conditions: this is thread 0; there are several.
   llvm::Value* first() const { return first_; }
   llvm::Value* several() const { return several_; }
-  // Code only where the condition is not known.
+  // Emits `body` under the condition; without a branch where that is a known constant.
   void guarded(llvm::Value* condition, const std::function<void()>& body) const;
-  // All threads go on together.
+  // All threads wait for each other (a barrier).
   void meet() const;
 
   // The address of a segment, null where there is no memory for it.
   llvm::Value* segment(int index) const;
-  // All threads return where the condition holds, which they agree on; thread 0 runs `tell` before. Without a
-  // runtime the status is BareStatus::WrongSize; a function that gives an int gives 1.
+  // All threads return where the condition, which is the same for all, holds; thread 0 runs `tell` before.
+  // Without a runtime the status is BareStatus::WrongSize; else a function that returns an int returns 1.
   void leave_where(llvm::Value* condition, const std::function<void()>& tell) const;
-  // The size is known to be 0 to the bound from here on.
+  // Ends the run unless the size is between 0 and the bound.
   void check_bound(uint32_t step, llvm::Value* size, llvm::Value* bound) const;
   void grow(const PlanStep& item, uint32_t step, const DimEmitter& dims, int64_t memory_limit) const;
   void check_relation(const PlanStep& item, uint32_t step, const DimEmitter& dims) const;
@@ -55,7 +55,7 @@ class RunFrame {
  private:
   llvm::BasicBlock* block(const char* name) const;
   void leave_where(llvm::Value* condition, BareStatus status) const;
-  // Calls a function of the frame with these arguments behind the frame.
+  // Calls a function of the frame with the frame and then these arguments.
   void call(size_t offset, const char* name, std::vector<llvm::Value*> arguments) const;
 
   Builder& builder_;

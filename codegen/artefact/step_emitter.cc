@@ -14,12 +14,12 @@
 namespace tc {
 namespace {
 
-// LLVM's time grows with the square of a function's blocks. Of a plan of more steps than the first number,
-// those whose offsets and sizes are numbers are rows of a table, and the others are divided into functions of
-// the second number of steps. The steps of a plan that is just not divided take about 0.1 s of LLVM's time.
-// Networks have fewer than 400.
+// LLVM's time grows with the square of the number of a function's blocks. Where a plan has more steps than
+// the first number, steps whose offsets and sizes are numbers become rows of a table, and the others are
+// divided into functions of the second number of steps. The steps of a plan that is just not divided take
+// about 0.1 s of LLVM's time. Networks have fewer than 400 steps.
 constexpr int64_t kMostStepsOfRun = 512, kStepsOfPart = 128;
-constexpr int64_t kLeastStepsOfTable = 4;  // behind each other
+constexpr int64_t kLeastStepsOfTable = 4;  // consecutive ones
 
 int64_t count_steps(const PlanSteps& list);
 
@@ -31,7 +31,7 @@ int64_t count_steps(const PlanSteps& list) {
   return count;
 }
 
-// Those that steps give values: as many slots a divided run() has.
+// The number of symbols that steps define; a divided run() has a slot for each.
 uint64_t count_symbols(const PlanSteps& list) {
   uint64_t count = 0;
   for (const PlanStep& step : list) {
@@ -106,12 +106,13 @@ void StepEmitter::emit_run(llvm::Function* run) {
   table_.finish();
 }
 
-// It is never divided: its stack is told to whoever exports it, and two functions deep.
+// It is never divided: the stack size that is reported to the user assumes calls that are two functions
+// deep.
 void StepEmitter::emit_bare_run(llvm::Function* run) {
   here_.function = run;
   builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run));
   make_room_for_parameters();
-  std::vector<std::pair<llvm::Value*, int64_t>> pointers;  // with what they are aligned to
+  std::vector<std::pair<llvm::Value*, int64_t>> pointers;  // with their alignments
   for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
     for (const PortInfo& port : *ports) {
       pointers.emplace_back(run->getArg(static_cast<unsigned>(pointers.size())),
@@ -185,7 +186,7 @@ Surroundings StepEmitter::needed_by_outputs() const {
   return needed;
 }
 
-// The sizes that the run has computed, and the others.
+// Stores all sizes of the outputs, those that the run has computed and the others, and where their data is.
 void StepEmitter::store_output_dims(DimEmitter& dims) {
   llvm::Value* sizes = here_.frame->field(pointer_, offsetof(tc_frame, output_dims), "output_dims");
   uint64_t index = 0;
@@ -206,10 +207,10 @@ void StepEmitter::store_output_dims(DimEmitter& dims) {
 
 void StepEmitter::steps(const PlanSteps& list, DimEmitter& dims) {
   const std::vector<Piece> all = pieces(list);
-  // run() itself has at hand what its outputs need alone.
+  // A divided run() itself has loaded only what its outputs need.
   if (here_.sizes != nullptr && (&list == &plan_.steps || is_divided(all))) divide(all);
   else emit(all.data(), all.data() + all.size(), dims);
-  if (&list == &plan_.steps) return;  // their sizes are those of the outputs
+  if (&list == &plan_.steps) return;  // the outputs still need their symbols
   for (const PlanStep& item : list) {
     if (item.kind != PlanStep::Kind::Bind) continue;
     dims.symbols.erase(item.symbol);
@@ -217,7 +218,8 @@ void StepEmitter::steps(const PlanSteps& list, DimEmitter& dims) {
   }
 }
 
-// A piece for each step, but for those that are rows of the table, where run() is not one function.
+// A piece for each step; but where run() is divided, consecutive steps that become rows of the table are one
+// piece.
 std::vector<StepEmitter::Piece> StepEmitter::pieces(const PlanSteps& list) const {
   std::vector<Piece> result;
   const PlanStep* const end = list.data() + list.size();
@@ -230,13 +232,13 @@ std::vector<StepEmitter::Piece> StepEmitter::pieces(const PlanSteps& list) const
       begin = next;
       continue;
     }
-    const PlanStep* const last = std::max(next, begin + 1);  // too few, or one that is no row
+    const PlanStep* const last = std::max(next, begin + 1);  // too few rows, or a step that cannot be one
     for (; begin != last; ++begin) result.push_back({begin, begin + 1, work(*begin), false});
   }
   return result;
 }
 
-// How many steps it is for LLVM.
+// How many steps LLVM has to compile for it.
 int64_t StepEmitter::work(const PlanStep& step) const {
   return 1 + work(pieces(step.body)) + work(pieces(step.otherwise));
 }
@@ -309,7 +311,7 @@ void StepEmitter::emit_part(llvm::Function* part, const Piece* begin, const Piec
   here_ = std::move(caller);
 }
 
-// Of the steps inside of a step, those that are not divided.
+// What the step needs, and the steps inside of it that do not become functions of their own.
 void StepEmitter::add_needed(const PlanStep& step, Surroundings& needed) const {
   for (const Location& location : step.locations) needed.add(location);
   if (step.scratch) needed.add(*step.scratch);
@@ -340,7 +342,7 @@ void StepEmitter::load_slots(const std::set<std::string>& symbols, DimEmitter& d
   }
 }
 
-// Gives the symbol its value, here and where later parts look for it.
+// Gives the symbol its value, here and in its slot, from which later parts load it.
 void StepEmitter::define(const std::string& symbol, llvm::Value* value, DimEmitter& dims) {
   dims.symbols[symbol] = value;
   if (here_.sizes == nullptr) return;
@@ -350,7 +352,7 @@ void StepEmitter::define(const std::string& symbol, llvm::Value* value, DimEmitt
 
 // --- steps -----------------------------------------------------------------------------------
 
-// All threads read the size, which they agree on, and return together where it is out of bounds.
+// All threads read the same size, and return together where it is out of bounds.
 void StepEmitter::bind(const PlanStep& item, uint32_t number, DimEmitter& dims) {
   TC_CHECK(
       item.locations.size() == 1 && dims.symbols.count(item.symbol) == 0 && slots_.count(item.symbol) == 0,
@@ -508,7 +510,7 @@ llvm::Value* StepEmitter::address(const Location& location, DimEmitter& dims) {
   return builder_.CreatePtrAdd(base, offset);
 }
 
-// The kernel that the step calls, with the arguments that the step has.
+// The kernel's function that the step calls, after checks that the step has the right arguments.
 llvm::Function* StepEmitter::checked_callee(const PlanStep& item) {
   llvm::Function* callee = kernel_function(item);
   const Kernel& kernel = plan_.kernels[static_cast<size_t>(item.kernel)].kernel;

@@ -1,4 +1,4 @@
-// The steps of a plan as the code of run(), which calls parts of itself where there are many.
+// Emits the steps of a plan as the code of run(); many steps become functions that run() calls.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ llvm::Function* internal_function(Unit& unit, const std::string& name, llvm::Typ
 void load_symbols(Builder& builder, const Plan& plan, llvm::Value* table, DimEmitter& dims,
                   const std::set<std::string>* wanted = nullptr);
 
-// What a function needs of the run's surroundings.
+// The inputs, outputs and symbols of a run that a function needs.
 struct Surroundings {
   std::set<int> inputs, outputs;
   std::set<std::string> symbols;
@@ -45,7 +45,7 @@ class StepEmitter {
   void emit_bare_run(llvm::Function* run);
 
  private:
-  // What the function that is being written has at hand.
+  // Values that are available in the function being emitted.
   struct Here {
     llvm::Function* function = nullptr;
     std::unique_ptr<RunFrame> frame;
@@ -59,16 +59,16 @@ class StepEmitter {
 
   llvm::BasicBlock* block(const std::string& name);
   llvm::ConstantInt* i64(int64_t value);
-  // Loads from the frame, the function's first argument, what is needed: everything where that is not told.
+  // Loads what is needed from the frame, the function's first argument; everything where `needed` is null.
   void enter(llvm::Function* function, DimEmitter& dims, const Surroundings* needed);
   void make_room_for_parameters();
   Surroundings needed_by_outputs() const;
   void store_output_dims(DimEmitter& dims);
 
-  // One step, or some that are rows of the table.
+  // One step, or consecutive steps that are rows of the table.
   struct Piece {
     const PlanStep *begin, *end;
-    int64_t work;  // for LLVM, in steps
+    int64_t work;  // what LLVM has to compile, in steps
     bool in_table;
   };
 
@@ -79,7 +79,7 @@ class StepEmitter {
   static bool is_divided(const std::vector<Piece>& list);
   void emit(const Piece* begin, const Piece* end, DimEmitter& dims);
   void emit(const PlanStep* begin, const PlanStep* end, DimEmitter& dims);
-  // The same in functions of their own, which this one calls.
+  // Emits the pieces as functions of their own, which the current one calls.
   void divide(const std::vector<Piece>& list);
   void emit_part(llvm::Function* part, const Piece* begin, const Piece* end);
   void add_needed(const PlanStep& step, Surroundings& needed) const;

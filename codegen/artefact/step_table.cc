@@ -18,7 +18,8 @@ enum Kind : uint64_t { kEnd, kIf, kElse, kCopy, kCall };
 constexpr uint64_t kSingleThread = 1 << 16;
 constexpr uint64_t kUpperHalf = 32;  // of the first word: the function's index
 
-// Tables of addresses: the function's own, the run's inputs and outputs. Places in the function's own.
+// Tables of addresses: the function's own, the run's inputs, the run's outputs. Then the places in the
+// function's own table.
 enum Table : uint64_t { kOwn, kInputs, kOutputs };
 enum Own : uint64_t { kArena, kConstants, kScratch };
 
@@ -168,7 +169,7 @@ llvm::BasicBlock* StepTable::block(const char* name) {
   return llvm::BasicBlock::Create(unit_.context(), name, walk_);
 }
 
-// Of the location whose first word has that index.
+// The address of the location whose first word has that index.
 llvm::Value* StepTable::address(const Cursor& cursor, uint64_t index) {
   llvm::Value* place = cursor.word(builder_, index);
   llvm::Value* number = builder_.CreateLShr(place, builder_.getInt64(kUpperHalf));
@@ -270,7 +271,7 @@ void StepTable::finish() {
   row->addIncoming(walk_->getArg(1), entry);
   builder_.CreateCondBr(builder_.CreateICmpEQ(row, walk_->getArg(2)), leave, choose);
 
-  builder_.SetInsertPoint(done);  // behind each step: all threads meet, and who measures is told
+  builder_.SetInsertPoint(done);  // after each step all threads meet, and a profiler is told
   llvm::PHINode* next = builder_.CreatePHI(pointer_, 0);
   const Cursor cursor{row};
   frame_->meet();

@@ -1,5 +1,5 @@
-// Steps of a plan as rows of a table, which one function of the module executes: LLVM has nothing to compile
-// of a further step.
+// Steps of a plan as rows of a table, which one function of the module executes: a further step gives LLVM
+// nothing more to compile.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace tc {
 
-// Calls of kernels, copies and branches whose offsets and sizes are numbers. Others depend on symbols or ask
-// the runtime for something.
+// The table holds calls of kernels, copies and branches whose offsets and sizes are numbers. Other steps
+// depend on symbols or ask the runtime for something.
 //
-// A row has words of 64 bits, each location two: the place of its address in the tables of the function, and
-// its offset.
+// A row consists of words of 64 bits. A location takes two: the index of its base address in the function's
+// tables, and its offset.
 //   call   kind and function, number, scratch memory, arguments
 //   copy   kind, number, to, from, bytes
-//   if     kind, number, condition, words of the body, which are left out where it is false
-//   else   kind, number, words of the other branch, which are left out here
+//   if     kind, number, condition, words of the body, which are skipped where it is false
+//   else   kind, number, words of the other branch, which are skipped here
 //   end    kind, number
 class StepTable {
  public:
@@ -34,11 +34,11 @@ class StepTable {
 
   // Whether the step can be rows.
   bool holds(const PlanStep& step) const;
-  // Makes rows of the steps, whose first has the number, and calls the function that executes them. Returns
-  // the number behind the last one.
+  // Makes rows of the steps, numbered from `number` on, and emits a call of the function that executes them.
+  // Returns the number after the last one.
   uint32_t execute(Builder& builder, llvm::Value* frame, const PlanStep* begin, const PlanStep* end,
                    uint32_t number);
-  // Writes the function, where it is called.
+  // Emits that function, if it is called.
   void finish();
 
  private:
@@ -54,14 +54,15 @@ class StepTable {
   void add(uint64_t word) { rows_.push_back(word); }
   uint64_t function_index(llvm::Function* callee);
 
-  // Of the function that executes rows. Each calls finish with the next row.
+  // Parts of the function that executes rows, one for each kind. Each calls `finish` with the address of the
+  // next row.
   void emit_call(const Cursor& cursor, size_t arguments, const Finish& finish);
   void emit_copy(const Cursor& cursor, const Finish& finish);
   void emit_if(const Cursor& cursor, const Finish& finish);
   llvm::Value* address(const Cursor& cursor, uint64_t index);
   llvm::Value* after(const Cursor& cursor, llvm::Value* words);
   llvm::Value* flag(const Cursor& cursor);
-  // Only where the row is for all threads, or this is the first.
+  // Emits the body under the condition that the row is for all threads, or that this is the first thread.
   void guarded_by_flag(llvm::Value* single, const std::function<void()>& body);
   llvm::BasicBlock* block(const char* name);
 

@@ -15,7 +15,7 @@
 namespace tc {
 namespace {
 
-// The object with other names for the symbols for which `rename` gives one.
+// The object with its symbols renamed by `rename`.
 template <class Rename>
 Bytes with_names(const Bytes& object, const Rename& rename) {
   namespace objcopy = llvm::objcopy;
@@ -44,7 +44,8 @@ ModelObjects renamed(const ModelObjects& objects, const std::string& symbol, con
   const std::string alias = TC_DESCRIPTOR_SYMBOL;
   TC_CHECK(symbol != alias);
   const auto rename = [&](const std::string& old) {
-    // A file that is called as the alias is: the descriptor itself has that name then.
+    // Where the artefact is called like the alias, the descriptor itself gets that name, and the alias
+    // another one.
     if (old == alias && name == alias) return name + "_alias";
     if (old == symbol) return name;
     return which == Renamed::All && old.rfind(symbol, 0) == 0 ? name + old.substr(symbol.size()) : old;

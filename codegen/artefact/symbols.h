@@ -1,4 +1,4 @@
-// The names in objects that are made already.
+// For files that read or change objects that are already compiled.
 #pragma once
 
 #include <llvm/Support/Error.h>
@@ -11,8 +11,8 @@
 
 namespace tc {
 
-// What LLVM makes of an object of ours. An error is a fault of LLVM's or ours; what a user can do wrong is
-// refused before.
+// The result of an operation of LLVM on an object that tc made. An error is a bug of LLVM's or ours:
+// mistakes that a user can make are refused earlier.
 template <class T>
 T must(llvm::Expected<T> result, const std::string& what) {
   if (!result) fail(ErrorKind::Internal, "cannot make ", what, ": ", llvm::toString(result.takeError()));

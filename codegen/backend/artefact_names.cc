@@ -17,11 +17,11 @@ uint32_t digest(const std::string& text) {
   return result;
 }
 
-// How the first line of an artefact's header begins.
+// The beginning of the first line of an artefact's header.
 std::string first_words(const std::string& path) { return "/* " + harmless(file_name(path)) + ": "; }
 
-// Artefacts whose files differ in the suffix alone have one header, and one can stand for both only where the
-// runtime opens them.
+// Artefacts whose files differ in the suffix alone have the same header file, which can serve both only
+// where the runtime opens them.
 void refuse_header_of_another(const std::string& path, const std::string& header, const std::string& about) {
   std::ifstream in(header);
   std::string line;

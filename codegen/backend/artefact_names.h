@@ -1,4 +1,4 @@
-// What an artefact that programs are linked with is called in C, and the file of its header.
+// Names in C of artefacts that are linked into programs, and the files of their headers.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@ namespace tc {
 // The path's file, without its folder.
 std::string file_name(const std::string& path);
 
-// The file's name without its suffix, as an identifier of C: what cannot stand in one becomes _, and one is
-// put before a digit.
+// The file's name without its suffix, as an identifier of C: other characters become _, and a _ is put
+// before a digit at the beginning.
 std::string c_name(const std::string& path);
 
-// Letters and digits of C, _ for all else.
+// The name as an identifier of C: characters other than letters and digits become _.
 std::string identifier(const std::string& name);
 std::string upper(std::string name);
-// Text that stays inside a comment or a C string, whatever a model's file calls its parts.
+// The name without characters that could end a comment or a C string: names come from a model's file.
 std::string harmless(const std::string& name);
 
-// C's type of an element in memory; formats that C lacks are their bits.
+// C's type of an element in memory; for formats that C lacks, the integer type of their bits.
 const char* c_type(DType dtype);
 
 // The path with .h in place of its suffix.
@@ -33,9 +33,9 @@ std::string header_path(const std::string& path);
 void write_file(const std::string& path, const std::function<bool(runtime::NewFile&)>& write);
 void write_file(const std::string& path, const std::string& text);
 
-// Writes a header of these declarations beside the artefact at `path`. A program that includes two headers
-// whose macros or symbols would have the same names does not compile. A Device error where the header of
-// another artefact lies there.
+// Writes a header with these declarations next to the artefact at `path`. A program that includes two
+// headers whose macros or symbols would have the same names does not compile. A Device error where the
+// header of another artefact has that path.
 void write_header(const std::string& path, const std::string& about, const std::string& declarations);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// What all back ends answer alike.
+// The answers that all back ends share.
 #include "codegen/backend/backend.h"
 
 #include "ir/error.h"

@@ -1,9 +1,9 @@
 // The interface of back ends: what turns scheduled kernels, a plan and its constants into artefacts. No type
-// of any of them here.
+// of any back end appears here.
 //
-// A back end is a folder with a class that answers these questions, and a line in codegen/backend/table.cc.
-// What plans are made of (ir/plan.h), how much scratch memory kernels take and how constants and arenas are
-// aligned (ir/scratch.h) is the same for all.
+// A back end is a folder with a class that implements it, and a line in codegen/backend/table.cc. What plans
+// are made of (ir/plan.h), how much scratch memory kernels take and how constants and arenas are aligned
+// (ir/scratch.h) is the same for all.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,25 @@ using Bytes = std::vector<uint8_t>;
 // The packed constants of a model, in a file rather than in memory (codegen/backend/constants_file.h).
 class ConstantsFile;
 
-// What a back end makes of a plan, and its artefacts are written from.
+// What a back end compiles a plan to; its artefacts are written from it.
 struct ModelObjects {
   std::vector<Bytes> code;  // none where the artefact's writer makes the code
-  // Stands in read-only data under a symbol that the code knows; null: there is none.
+  // Read-only data under a symbol that the code knows; null where there is none.
   std::shared_ptr<const ConstantsFile> constants = nullptr;
-  // Functions of which a machine runs only those for the length of its vectors, those of one length together.
+  // Functions with a version for each length of vectors, of which a machine runs only one; those of one
+  // length follow each other.
   std::vector<std::string> by_length = {};
 };
 
 // A kind of artefact, as a row.
 struct ArtefactKind {
-  const char* name;            // "shared"
-  const char* suffix;          // of its file, where the user gives none: ".so"
-  const char* doc;             // what it is, as a part of a sentence
-  bool needs_runtime = false;  // tc's runtime opens it or is part of it
-  bool one_thread = false;     // it runs on the thread that calls it, however many the model was compiled for
-  bool constants_in_flash = false;  // read-only memory of their own keeps constants: max_flash is theirs
-  bool has_header = false;          // a header of C lies beside it
+  const char* name;                 // "shared"
+  const char* suffix;               // of its file, where the user names no file: ".so"
+  const char* doc;                  // what it is, as a part of a sentence
+  bool needs_runtime = false;       // tc's runtime opens it or is part of it
+  bool one_thread = false;          // runs on the calling thread, however many it was compiled for
+  bool constants_in_flash = false;  // constants are in read-only memory, which max_flash limits
+  bool has_header = false;          // a header of C is written next to it
 };
 
 // A compiled model as an artefact's writer sees it.
@@ -53,7 +54,7 @@ struct ArtefactContent {
 
 // Where an artefact is written.
 struct ArtefactPlace {
-  std::string path;       // what it and its symbols are called after; files beside it lie in this folder
+  std::string path;       // which names it and its symbols; other files are written to its folder
   std::string part;       // the file to write, which is to become `path`
   std::string libraries;  // a folder with the runtime and the C library of each architecture
 };
@@ -68,7 +69,7 @@ struct ExportedSizes {
 struct CodeText {
   std::string name, doc;
   std::string when;   // for which targets there is one; empty: for all
-  std::string stage;  // of the code behind a pass: over what that runs; else empty
+  std::string stage;  // of code after a pass: what the pass runs over; else empty
 };
 
 class Backend {
@@ -77,16 +78,16 @@ class Backend {
 
   virtual const char* name() const = 0;
   virtual const std::vector<ArtefactKind>& kinds() const = 0;
-  // Why there is no artefact of one of its kinds for the target, as a sentence without its end; nothing where
-  // there is.
+  // Why the back end cannot make an artefact of this kind for the target, as a sentence without a full stop;
+  // nothing where it can.
   virtual std::optional<std::string> refusal(const ArtefactKind& kind, const Target& target) const;
-  // The kind that the tuner measures candidates as; null: none of this back end.
+  // The kind as which the tuner measures candidates; null where this back end has none.
   virtual const ArtefactKind* candidate_kind() const { return nullptr; }
 
-  // The target without what this back end has no code for: what plans are made for.
+  // The target for which plans are made: without the features for which this back end has no code.
   virtual Target usable(const Target& target) const { return target; }
-  // Features of the processor that code for the target may use, by LLVM's names, separated by spaces: what a
-  // lease of a device demands.
+  // Features of the processor that code for the target may use, by LLVM's names, separated by spaces. The
+  // lease of a device demands them.
   virtual std::string features(const Target&) const { return ""; }
   // An error where no code can be written for the kernel.
   virtual void check_kernel(const ScheduledKernel& kernel, const Target& target) const = 0;
@@ -94,12 +95,13 @@ class Backend {
   // `threads` workers compile and pack; the bytes do not depend on their number. A Device error where the
   // temporary folder has no room for the constants.
   virtual ModelObjects compile(const Plan& plan, const Target& target, int threads) const = 0;
-  // Writes the artefact, and what lies beside it. The sizes are of kinds for systems without an operating
-  // system.
+  // Writes the artefact, and the files that belong to it. Returns sizes only for kinds for systems without
+  // an operating system.
   virtual std::optional<ExportedSizes> write(const ArtefactKind& kind, const ArtefactContent& content,
                                              const ArtefactPlace& place) const = 0;
 
-  // The texts that it shows of a kernel's code, and one of them; empty where there is none for the target.
+  // The texts that the back end can show of a kernel's code, and one of them; empty where there is none for
+  // the target.
   virtual std::vector<CodeText> texts() const = 0;
   virtual std::string text_of(const ScheduledKernel& kernel, const Target& target,
                               const std::string& name) const = 0;

@@ -18,8 +18,8 @@ namespace tc {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kPiece = int64_t{2} << 20;  // bytes that are read at once
-// Bytes that constants in packing may have together; a larger one is packed alone.
+constexpr int64_t kPiece = int64_t{2} << 20;  // bytes of one read
+// The most bytes of the constants that are being packed at the same time; a larger one is packed alone.
 constexpr int64_t kMostInPacking = 64 << 20;
 
 // Reads or writes all of it at an offset, with pread() or pwrite(); false with errno where that fails.

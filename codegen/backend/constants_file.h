@@ -1,4 +1,4 @@
-// The packed constants of a model in a file: hundreds of megabytes pass not through memory.
+// The packed constants of a model in a file, so that hundreds of megabytes do not pass through memory.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,8 @@
 
 namespace tc {
 
-// A file without a name in the temporary folder, written at offsets by several threads at once. That it has
-// no room is a Device error.
+// A file without a name in the temporary folder, written at offsets by several threads at once. A Device
+// error where the folder has no room.
 class ConstantsFile {
  public:
   // A block of `bytes` bytes, all 0, that code finds under `symbol`.
@@ -43,7 +43,7 @@ class ConstantsFile {
 class ConstantWriter {
  public:
   ConstantWriter(const std::vector<PlanConstant>& constants, ConstantsFile& file);
-  // Packs one. Workers that call this at once wait for each other rather than fill the memory.
+  // Packs one. Threads that call this at the same time wait for each other rather than fill the memory.
   void write(size_t index);
 
  private:
@@ -69,10 +69,10 @@ class ConstantWriter {
 std::shared_ptr<const ConstantsFile> packed_constants(const Plan& plan, const std::string& symbol,
                                                       int threads);
 
-// Reads or writes all of it at an offset of a file; false with errno where that fails.
+// Reads or writes all of the data at an offset of a file; false with errno where that fails.
 bool read_at(int descriptor, uint8_t* data, size_t size, int64_t offset);
 bool write_at(int descriptor, const uint8_t* data, size_t size, int64_t offset);
-// A Device error of that reason.
+// Throws a Device error with the reason that errno gives.
 [[noreturn]] void cannot_write(const std::string& what);
 
 }  // namespace tc

@@ -13,7 +13,7 @@
 namespace tc {
 namespace {
 
-// The step that binds a symbol of the size.
+// The label, in brackets, of the step that binds a symbol of the size.
 std::string of_node(const Plan& plan, const Dim& dim) {
   std::set<std::string> symbols;
   dim.collect_symbols(symbols);

@@ -1,5 +1,5 @@
 // What the headers of artefacts without a runtime share: the function that runs the model once, its
-// arguments, and what it gives.
+// arguments, and what it returns.
 #pragma once
 
 #include <iosfwd>
@@ -10,20 +10,21 @@
 
 namespace tc {
 
-// Refuses what a run would ask a runtime for, with the node and the remedy: an Unsupported error for that
-// kind of artefact.
+// Refuses plans whose runs would need a runtime: an Unsupported error for that kind of artefact, with the
+// node and the remedy.
 void refuse_late_sizes(const Plan& plan, const std::string& kind);
 
 struct RunArgument {
   std::string name, macro;  // input_x, MODEL_INPUT_0
   const PortInfo* port;
   int64_t elements;
-  std::string lies_in = "";  // of an output: the input whose memory it may have
+  std::string lies_in = "";  // of an output: the input whose memory it may share
 };
 struct RunArguments {
   std::vector<RunArgument> inputs, outputs;
 };
-// Of the model's function PREFIX_run, whose sizes are all numbers.
+// The arguments of the model's function PREFIX_run; all sizes of the model's inputs and outputs have to be
+// numbers.
 RunArguments run_arguments(const Plan& plan, const std::string& prefix);
 
 // Macros with the type, elements and bytes of each argument.

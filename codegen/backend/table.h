@@ -11,21 +11,22 @@ namespace tc {
 // All of them. The first compiles models that run in this process and what the tuner measures.
 const std::vector<const Backend*>& backends();
 const Backend& default_backend();
-// The kind of artefact that the tuner builds of candidates and measures.
+// The kind of artefact as which the tuner builds and measures candidates.
 std::string candidate_kind();
 
-// A kind of artefact and whose it is.
+// A kind of artefact, and its back end.
 struct KindOfBackend {
   const Backend* backend;
   const ArtefactKind* kind;
 };
 std::vector<KindOfBackend> all_kinds();
-// A Target error that lists the kinds for an unknown name.
+// The kind of this name; a Target error that lists the kinds where there is none.
 KindOfBackend artefact_kind(const std::string& name);
 // An Unsupported error that names the kinds that there are for the target, where this is none of them.
 void refuse_kind(const KindOfBackend& wanted, const Target& target);
 
-// Whether the back end has code for all of the target: plans for it and for others are alike.
+// Whether the back end can use everything that the target has, so that plans for it are the same as for
+// other back ends.
 bool uses_all(const Backend& backend, const Target& target);
 
 // A text of a kernel's code (CodeText::name), whichever back end shows it. A Model error that lists them for

@@ -1,4 +1,4 @@
-// Parts of a compilation that threads divide among themselves.
+// Divides the parts of a compilation among threads.
 #include "codegen/backend/workers.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void work_in_parallel(size_t count, int threads, const char* phase, const std::f
         interruption_point();
         work(i);
       } catch (const Interrupted&) {
-        interrupted = std::current_exception();  // the caller's thread alone is
+        interrupted = std::current_exception();  // only the caller's thread is interrupted
         stop = true;
       } catch (...) {
         errors[i] = std::current_exception();

@@ -1,4 +1,4 @@
-// Parts of a compilation that threads divide among themselves.
+// Divides the parts of a compilation among threads.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace tc {
 
-// Calls work(0) to work(count - 1), in the order of their numbers, on so many threads, the caller's included.
-// An error is that of the first part that has one, whatever the number of threads. `phase` is what progress
-// calls it.
+// Calls work(0) to work(count - 1), started in this order, on `threads` threads, of which the caller's is
+// one. Throws the error of the first part that has one, whatever the number of threads. `phase` is its name
+// in reports of progress.
 void work_in_parallel(size_t count, int threads, const char* phase, const std::function<void(size_t)>& work);
 
 }  // namespace tc

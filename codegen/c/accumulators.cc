@@ -75,7 +75,7 @@ void TileWriter::begin_region(size_t position, const Constraints& pending) {
   region_.lane_partial = state_.lanes > 1 && !lanes_move && state_.statement->reduction != Reduction::None;
   collect_accumulators(position, pending);
   if (buffer.scope != Scope::Register && !accumulators_are_disjoint()) {
-    // Elements may meet: each instance loads and stores its own.
+    // Copies may write the same element: each instance loads and stores its own.
     region_ = Region();
     TC_CHECK(position < state_.tile->loops.size(), "in statement '", state_.statement->name, "'");
     region_position_ = state_.tile->loops.size();
@@ -127,7 +127,8 @@ void TileWriter::begin_accumulator(Accumulator& accumulator) {
     TC_CHECK(!accumulator.fresh || state_.statement->reduction == Reduction::None, "in statement '",
              state_.statement->name, "': register buffer '", buffer.name,
              "' is accumulated before it is written");
-    // A variable of its own where the elements have one together.
+    // The elements' own variable, where they have or can get one together; else a new one into which they
+    // are copied.
     accumulator.variable = registers_.make(accumulator.element);
     if (!accumulator.fresh) accumulator.exists_where = registers_.valid_where(accumulator.element);
     if (!accumulator.variable.empty()) return;

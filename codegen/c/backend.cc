@@ -1,4 +1,5 @@
-// The back end of C as the interface has it: the artefact for any C compiler, and its header.
+// The back end of C, as an implementation of the interface of back ends: the artefact for any C compiler,
+// and its header.
 #include "codegen/c/backend.h"
 
 #include <filesystem>
@@ -14,7 +15,7 @@
 namespace tc {
 namespace {
 
-// Text of constants takes compilers seconds per megabyte.
+// The most bytes of constants that are written as text, which takes compilers seconds per megabyte.
 constexpr int64_t kMostText = 1 << 20;
 
 std::string about(const ArtefactContent& model) {
@@ -45,10 +46,10 @@ std::string declarations(const ArtefactContent& model, const std::string& prefix
   return out.str();
 }
 
-// Writes the source, and beside it the header and the constants: for model.c the files model.h and
-// model_weights.c, and model_weights.bin where there are too many for text. What they declare begins with the
-// path's c_name(). An Unsupported error names the node where a run needs what only the runtime gives (sizes
-// that are known late); a Target error says that the path does not end in .c.
+// Writes the source, and next to it the header and the constants: for model.c the files model.h and
+// model_weights.c, and model_weights.bin where there are too many constants for text. The names that they
+// declare begin with the path's c_name(). An Unsupported error names the node where a run needs what only
+// the runtime gives (sizes that only a run knows); a Target error says that the path does not end in .c.
 void write_source(const ArtefactContent& model, const ArtefactPlace& place) {
   const std::string& path = place.path;
   if (path.size() < 3 || path.substr(path.size() - 2) != ".c") {
@@ -110,7 +111,7 @@ class CBackend : public Backend {
     c_kernel_source(kernel, "probe");
   }
 
-  // The source is written with the artefact, after whose file its functions are called.
+  // The source is only written with the artefact, since its functions are named after the artefact's file.
   ModelObjects compile(const Plan& plan, const Target&, int threads) const override {
     return {{}, packed_constants(plan, "constants", threads)};
   }

@@ -12,19 +12,19 @@ namespace tc {
 
 // What a model's function and its arguments are called.
 struct CSourceNames {
-  std::string prefix;                        // identifiers of other files begin with it: PREFIX_run
+  std::string prefix;                        // identifiers that other files see begin with it
   std::string header;                        // the file that declares them
   std::vector<std::string> inputs, outputs;  // identifiers, in the plan's order
 };
 
-// The prototype of the function that runs the model once, without a semicolon: of arrays of the plan's inputs
-// and outputs, in order, and of the memory it works in; bare_arena_bytes() of it.
+// The prototype of the function that runs the model once, without a semicolon: its arguments are arrays for
+// the plan's inputs and outputs, in order, and the block of bare_arena_bytes() bytes in which it works.
 std::string c_prototype(const Plan& plan, const CSourceNames& names);
 
-// A source file with that function, the functions of the plan's kernels, which have no other file's names,
+// A source file with that function, the functions of the plan's kernels, whose names other files do not see,
 // and the block PREFIX_arena. It takes the constants from an array `const uint8_t PREFIX_weights[]`, each at
-// its constant_offsets(). The plan's sizes are numbers, but for those that a step binds within a bound. Equal
-// plans give equal bytes.
+// its constant_offsets(). The plan's sizes are numbers, but for those that a step binds within a bound.
+// Equal plans give equal bytes.
 std::string c_model_source(const Plan& plan, const CSourceNames& names);
 
 // A source file with the one function
@@ -34,7 +34,7 @@ std::string c_model_source(const Plan& plan, const CSourceNames& names);
 // scratch_bytes().
 std::string c_kernel_source(const ScheduledKernel& kernel, const std::string& name);
 
-// What defines the constants: as text of this block's bytes, or, where the file `binary` is named, as what
+// A source file that defines the constants: as the text of these bytes, or from the file `binary`, which the
 // assemblers of GCC and Clang include.
 std::string c_weights_source(const CSourceNames& names, const std::vector<uint8_t>& bytes);
 std::string c_weights_source(const CSourceNames& names, const std::string& binary);

@@ -32,7 +32,7 @@ std::string Expressions::spread(DType dtype, const Value& value) {
   return state_.functions().splat(dtype, state_.lanes, value.text);
 }
 
-// What is used more than once, and long expressions, get a name.
+// Expressions that are used more than once, and long ones, get a name.
 Value Expressions::named(const ExprPtr& expr, const Value& value) {
   constexpr size_t kLongest = 70;
   if (uses_[expr.get()] < 2 && value.text.size() < kLongest) return value;
@@ -101,7 +101,8 @@ Value Expressions::compare(const Expr& expr, const std::string& mask) {
           true};
 }
 
-// One side is evaluated: where loads of the other are out of range, they are not read.
+// Only the chosen side is evaluated, so that loads of the other, which may be out of range, are not
+// executed.
 Value Expressions::select(const Expr& expr, const std::string& mask) {
   const Value condition = evaluate(expr.operands[0], mask);
   if (condition.text == "1" || condition.text == "0")
@@ -127,7 +128,7 @@ Value Expressions::select(const Expr& expr, const std::string& mask) {
   const auto known = evaluated_;
   for (size_t i = 0; i < 2; ++i) {
     lines[i] = state_.lines.captured([&] { sides[i] = evaluate(expr.operands[1 + i], mask); });
-    // What one side has named is unknown behind it.
+    // Names that one side has declared are not visible after it.
     if (!lines[i].empty()) evaluated_ = known;
   }
   evaluated_ = known;
@@ -287,7 +288,7 @@ void Memory::store(const Access& access, DType dtype, const Value& value, const 
   const std::string address = text("&", buffer, "[", place.first, "]");
   const bool moves = !place.step.empty() || !place.lanes.empty();
   if (!moves) {
-    // All lanes have one value; of a vector the last lane that there is remains.
+    // All lanes have the same address: of a vector, the value of the last active lane remains.
     if (value.vector) {
       state_.lines.add(functions.store(dtype, state_.lanes, address, value.text, {"0", "", mask}) + ";");
       return;

@@ -9,15 +9,16 @@
 
 namespace tc::c {
 
-// Scalars and vectors of loop IR's types with the meaning of ir/loop.h. A number of lanes of 1 means scalars.
-// What a method returns is the name of a function, but where it says an expression.
+// Scalars and vectors of loop IR's types with the meaning of ir/loop.h. A number of lanes of 1 means
+// scalars. The public methods return an expression of C, and add the definitions of the functions that it
+// calls; the private ones return names of functions.
 class Functions {
  public:
-  // Expressions of operands, which are atoms or calls.
+  // The operands are atoms or calls.
   std::string unary(UnaryOp op, DType dtype, int lanes, const std::string& a);
   std::string binary(BinaryOp op, DType dtype, int lanes, const std::string& a, const std::string& b);
   std::string cast(DType from, DType to, int lanes, const std::string& a);
-  // `next` combined with what a reduction has so far.
+  // `next` combined with the reduction's result so far.
   std::string combine(Reduction reduction, DType dtype, int lanes, const std::string& before,
                       const std::string& next);
   // The lanes of a vector combined.
@@ -32,15 +33,17 @@ class Functions {
   std::string select(DType dtype, int lanes, const std::string& mask, const std::string& a,
                      const std::string& b);
   std::string any(int lanes, const std::string& mask);
-  // Lanes base + step * lane: of i64, and where that is not negative.
+  // ramp() has the lanes base + step * lane, of i64; at_least_zero() is the mask of lanes in which that is
+  // not negative.
   std::string ramp(int lanes, const std::string& base, int64_t step);
   std::string at_least_zero(int lanes, const std::string& base, int64_t step);
 
-  // Lanes in memory from an address on, one element behind the other.
+  // Lanes that are adjacent in memory, from an address on.
   std::string load(DType dtype, int lanes, const std::string& address);
   std::string store(DType dtype, int lanes, const std::string& address, const std::string& value);
-  // Lanes anywhere: `step` elements apart, or at `places`, a vector of i64 that counts elements; where the
-  // mask, if there is one, is set. Of others nothing is read, which gives 0, or written.
+  // Lanes anywhere in memory: `step` elements from one to the next, or at `places`, a vector of i64 that
+  // counts elements. Where there is a mask and it is not set, a lane is not read, which gives 0, or not
+  // written.
   struct Lanes {
     std::string step, places, mask;
   };
@@ -53,21 +56,22 @@ class Functions {
   // Integer helpers: tc_minimum, tc_maximum and tc_floor_divide of int64_t.
   void use_integers();
 
-  // Declares the type of vectors, and those that masks of as many lanes need.
+  // Declares the type of a vector.
   void use_type(DType dtype, int lanes);
-  // All definitions, in an order in which each stands behind what it uses.
+  // All definitions, each after those that it uses.
   std::string definitions() const;
 
  private:
-  // Adds a definition unless one of that name is there; true where the caller is to make it.
+  // Whether the name has no definition yet; the caller then has to define it.
   bool begins(const std::string& name) { return known_.insert(name).second; }
   void define(const std::string& text) { definitions_.push_back(text); }
-  // What compilers' vectors do in several lines, which name the vector `a` and return; or an empty text.
+  // The body, in several lines, of a function of the vector `a` for compilers with vectors; empty where
+  // there is none.
   std::string vector_body(UnaryOp op, DType dtype, int lanes);
   std::string load_run(DType dtype, int lanes, const std::string& address, const std::string& mask);
   std::string store_run(DType dtype, int lanes, const std::string& address, const std::string& value,
                         const std::string& mask);
-  // Names of scalar functions, which are defined.
+  // Names of scalar functions, whose definitions are added.
   std::string scalar(UnaryOp op, DType dtype);
   std::string scalar(BinaryOp op, DType dtype);
   std::string scalar_cast(DType from, DType to);
@@ -82,7 +86,7 @@ class Functions {
 std::string scalar_expression(UnaryOp op, DType dtype);
 std::string scalar_expression(BinaryOp op, DType dtype);
 std::string cast_expression(DType from, DType to);  // between types that C has, but for bool
-// What vectors of GCC and Clang do in one expression of vectors `a` and `b`, or an empty text.
+// One expression of GCC's and Clang's vectors `a` and `b`; empty where one is not enough.
 std::string vector_expression(UnaryOp op, DType dtype, int lanes);
 std::string vector_expression(BinaryOp op, DType dtype, int lanes);
 std::string vector_cast(DType from, DType to, int lanes);

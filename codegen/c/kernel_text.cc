@@ -16,7 +16,7 @@ std::string indented(const std::string& lines, int depth) {
   std::string result;
   for (size_t at = 0; at < lines.size();) {
     const size_t end = std::min(lines.find('\n', at), lines.size() - 1);
-    // Directives stand at the line's beginning.
+    // Preprocessor directives are not indented.
     if (end > at && lines[at] != '#') result += std::string(static_cast<size_t>(2 * depth), ' ');
     result += lines.substr(at, end + 1 - at);
     at = end + 1;
@@ -27,7 +27,7 @@ std::string indented(const std::string& lines, int depth) {
 std::string KernelText::value_of(const Affine& affine) const {
   const Affine folded = fold_single_values(affine, ranges);
   std::string result;
-  // The first term has no minus where another one can stand first.
+  // A positive term comes first where there is one, so that the text does not begin with a minus.
   std::vector<std::pair<std::string, int64_t>> terms = folded.terms();
   std::stable_sort(terms.begin(), terms.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -232,7 +232,7 @@ class KernelWriter {
   void declare_scratch() {
     const Kernel& kernel = context_.kernel;
     const std::map<int, int64_t> offsets = scratch_layout(kernel);
-    std::string next = "scratch";  // where sizes decide
+    std::string next = "scratch";  // the next free address, where sizes decide
     for (size_t i = 0; i < kernel.buffers.size(); ++i) {
       const Buffer& buffer = kernel.buffers[i];
       if (buffer.scope != Scope::Stack) continue;
@@ -323,7 +323,8 @@ class KernelWriter {
                 indented(place + inside(name, range), 1), "}\n");
   }
 
-  // A leaf with guards on copies or lanes is written twice: without them for where all hold, and with them.
+  // A leaf with guards on copies or lanes is written twice: without the guards, for where all of them hold,
+  // and with them.
   std::string leaf(const LoopNode& node) {
     std::set<std::string> outer;
     for (const auto& [name, value] : context_.variables) outer.insert(name);

@@ -38,7 +38,7 @@ struct KernelText {
   std::string condition(const Affine& affine) const;
 };
 
-// Lines of a block, deeper by two spaces per level.
+// The lines of a block, indented by two spaces per level.
 std::string indented(const std::string& lines, int depth);
 
 // The leaf's code: a block of C. `assumed` holds affine expressions of outer variables and parameters known

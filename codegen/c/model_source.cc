@@ -18,7 +18,7 @@ namespace {
 const char* const kIncludes =
     "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n";
 
-// Sizes that a run's data decides: overflows are noted, and quotients are rounded down.
+// Arithmetic of sizes that a run's data decides: overflows set `wrong`, and quotients are rounded down.
 const char* const kSizes = R"(
 TC_FUNCTION int64_t tc_size_sum(int64_t a, int64_t b, int *wrong)
 {
@@ -139,7 +139,7 @@ class ModelWriter {
     }
   }
 
-  // An untyped pointer to where bytes are.
+  // An untyped pointer to the location's bytes.
   std::string address(const Location& location, bool is_written) {
     std::string base;
     int64_t fixed = 0;

@@ -9,18 +9,18 @@
 namespace tc::c {
 namespace {
 
-// The function of math.h for the type.
+// A call of the function of math.h for the type.
 std::string math(const char* name, DType dtype, const char* arguments = "(a)") {
   return text(name, dtype == DType::F32 ? "f" : "", arguments);
 }
 
-// An expression of unsigned numbers as the type.
+// An expression of unsigned numbers, converted to the type.
 std::string wrapped(DType dtype, const std::string& expression) {
   return text("(", c_type(dtype), ")(", expression, ")");
 }
 
-// Operands as unsigned numbers that no arithmetic of int takes part in: products of shorter types may leave
-// it.
+// The operand as an unsigned number of at least 32 bits, so that C does not promote it to int: products of
+// shorter types may overflow int.
 std::string wide(DType dtype, const char* name) {
   return text("(", size_of(dtype) < 4 ? "uint32_t" : unsigned_type(dtype), ")", name);
 }
@@ -161,7 +161,7 @@ std::string float_to_integer(DType from, DType to) {
               number(least), " : (", c_type(to), ")a");
 }
 
-// To an integer type of 2 or 4 bits, modulo its range.
+// Converts to an integer type of 2 or 4 bits, modulo its range.
 std::string shortened(DType to) {
   const int64_t bits = bits_of(to), all = (int64_t{1} << bits) - 1, sign = int64_t{1} << (bits - 1);
   return is_signed(to) ? text("(int8_t)((((int)a & ", all, ") ^ ", sign, ") - ", sign, ")")
@@ -179,7 +179,7 @@ TC_FUNCTION uint32_t tc_format_bits(double a, int mantissa, int lowest) {
 }
 )";
 
-// Of f16, bf16 and floats of 8 and 4 bits but f8e8m0.
+// The encoder of f16, bf16, and floats of 8 and 4 bits except f8e8m0.
 std::string encoder(DType to, const std::string& name) {
   int mantissa, lowest, sign, nan, overflow;
   uint32_t largest;
@@ -267,7 +267,7 @@ std::string integer_power(DType dtype, const std::string& name) {
           ? ""
           : "if (b < 0) {\n    return (TYPE)(a == 1 ? 1 : a == -1 ? ((b & 1) != 0 ? -1 : 1) : 0);\n  }";
   std::string body = replaced(kIntegerPower, "NEGATIVE", negative);
-  // Products of 8 or 16 bits are made of unsigned ones, which wrap.
+  // Products of 8 or 16 bits are computed in uint32_t, which wraps.
   body = replaced(replaced(body, "UNSIGNED", size_of(dtype) < 4 ? "uint32_t" : unsigned_type(dtype)), "TYPE",
                   type);
   return text("TC_FUNCTION ", type, " ", name, "(", type, " a, ", type, " b)", body);

@@ -66,7 +66,7 @@ void TileWriter::trips(size_t position, const Bounds& bounds, const std::string&
                        const std::string& last, Interval range) {
   const TileLoop& loop = state_.tile->loops[position];
   const std::string name = state_.context.names.fresh(loop.name.substr(1)), variable = loop.name + "#" + name;
-  constexpr size_t kManySums = 8;  // that keep a core busy
+  constexpr size_t kManySums = 8;  // that keep a core busy without unrolling
   if (loop.unroll > 1 && region_.active && region_.accumulators.size() < kManySums)
     state_.lines.add(tc::text("TC_UNROLL(", loop.unroll, ")"));
   state_.lines.loop(
@@ -81,7 +81,7 @@ void TileWriter::trips(size_t position, const Bounds& bounds, const std::string&
       });
 }
 
-// The last trip all of whose lanes exist, where the rest is short enough to stand in the code for itself.
+// The last trip all of whose lanes exist, where so few trips follow that they are written one by one.
 int64_t TileWriter::last_whole_trip(size_t position, const Bounds& bounds, Interval range) const {
   constexpr int64_t kMostPartial = 1;
   const std::string& name = state_.tile->loops[position].name;
@@ -108,8 +108,8 @@ void TileWriter::known_trips(size_t position, const Bounds& bounds, Interval ran
   for (; next <= range.high; ++next) copy(position, bounds, Affine(next));
 }
 
-// The trips of a symbolic extent whose lanes all exist, and those behind them: two loops, so that only the
-// second has masks.
+// For a symbolic extent, writes the trips whose lanes all exist and those after them as two loops, so that
+// only the second has masks.
 bool TileWriter::divide_trips(size_t position, const Bounds& bounds) {
   const TileLoop& loop = state_.tile->loops[position];
   if (loop.extent >= 0 || state_.lanes == 1) return false;
@@ -124,7 +124,7 @@ bool TileWriter::divide_trips(size_t position, const Bounds& bounds) {
       whole.rest.push_back(constraint);
       continue;
     }
-    // What holds in all lanes of these trips.
+    // This holds in all lanes of these trips.
     whole.bounds.push_back(constraint.substitute({{state_.lane, Affine(step < 0 ? state_.lanes - 1 : 0)}}));
     const Affine worst = others + Affine(step < 0 ? step * (state_.lanes - 1) : 0);
     uppers.push_back(loop_expr(LoopExpr::Kind::FloorDiv, {to_loop_expr(worst), loop_constant(-coefficient)}));
@@ -161,7 +161,7 @@ void TileWriter::serial_loop(size_t position, const Constraints& pending) {
   if (!known && in_blocks) end_block();
 }
 
-// Sums of blocks of so many trips, each from zero, are added to the totals.
+// Writes blocks of `sum_block` trips: the sum of each begins at zero and is added to the totals.
 void TileWriter::blocks(size_t position, const Bounds& bounds, Interval range) {
   const int64_t unroll = std::max(1, state_.tile->loops[position].unroll);
   const int64_t block = std::max(unroll, state_.tile->loops[position].sum_block / unroll * unroll);

@@ -179,7 +179,7 @@ std::string Registers::place_of(int buffer, const std::vector<int64_t>& index) c
   return "";
 }
 
-// What stands for true is -1 in a lane and 1 in a scalar.
+// True is -1 in a lane and 1 in a scalar.
 std::string Registers::scalar_of(DType dtype, const std::string& place) {
   return dtype == DType::Bool ? "(" + place + " != 0)" : place;
 }
@@ -207,7 +207,7 @@ std::string Registers::make(const ElementKey& key) {
 
 Value Registers::read(const ElementKey& key) {
   if (const std::string known = holder(key); !known.empty()) return {known, key.lanes > 1};
-  // Another arrangement of the same elements: lane by lane.
+  // The elements are held in another arrangement: they are copied lane by lane.
   const Buffer& buffer = state_.context.buffer(key.buffer);
   const auto element = [&](int lane) {
     const std::string place = place_of(key.buffer, index_of(key, lane));

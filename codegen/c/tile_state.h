@@ -12,7 +12,7 @@
 
 namespace tc::c {
 
-// A value of one instance: the same for all lanes, or a vector. The text is an expression of C that has no
+// A value of one instance: the same for all lanes, or a vector. The text is an expression of C without side
 // effects.
 struct Value {
   std::string text;
@@ -26,11 +26,12 @@ class Lines {
   explicit Lines(Names& names) : names_(names) { levels_.emplace_back(); }
 
   void add(const std::string& line) { levels_.back().body += line + "\n"; }
-  // `head {`, the lines that `body` adds, `}`. Loads done inside are not known behind.
+  // `head {`, the lines that `body` adds, `}`. Loads done inside are not reused afterwards.
   void block(const std::string& head, const std::function<void()>& body);
-  // The lines that `body` adds, which are not added.
+  // Returns the lines that `body` would add, without adding them.
   std::string captured(const std::function<void()>& body);
-  // A constant with the value: its name. An expression that is a name or a number stays as it is.
+  // Declares a constant with the value; returns its name. An expression that is a name or a number is
+  // returned as it is.
   std::string named(const std::string& type, const std::string& wish, const std::string& value);
   // Declares a variable at the leaf's beginning; returns its name.
   std::string variable(const std::string& type, const std::string& wish);
@@ -38,10 +39,10 @@ class Lines {
   // A loop of C, whose body is a level of its own.
   void loop(const std::string& head, const std::function<void()>& body);
   int level() const { return static_cast<int>(levels_.size()) - 1; }
-  // The constant of that value at the beginning of a level; equal values share it.
+  // The name of a constant of that value, declared at the beginning of a level; equal values share it.
   std::string at_level(int level, const std::string& wish, const std::string& value);
 
-  // What was loaded in the blocks that are open, by a key.
+  // The value that was loaded, under this key, in a block that is still open; null where none was.
   const Value* loaded(const std::string& key) const;
   void remember(const std::string& key, const Value& value) { loaded_.back()[key] = value; }
 
@@ -87,9 +88,11 @@ struct TileState {
     return affine - Affine::variable(lane, lane_step(affine));
   }
   int level_of(const Affine& affine) const;
-  // An affine expression without lanes, as a sum of constants of its variables' levels.
+  // An affine expression that does not depend on the lane, as a sum of constants: one for each level whose
+  // variables it has.
   std::string hoisted(const Affine& affine);
-  // The lanes where all of the constraints hold, as a mask; constraints without lanes are none of them.
+  // The mask of the lanes in which the constraints hold; constraints that are the same for all lanes are
+  // ignored.
   std::string mask_of(const std::vector<Affine>& constraints);
   std::string lane_mask(const Affine& constraint);
   // A mask of both; either may be empty, which means all lanes.
@@ -112,12 +115,13 @@ class Registers {
   ElementKey key_of(const Access& access) const;
   // The variable that holds exactly these elements; empty where there is none.
   std::string holder(const ElementKey& key) const;
-  // The same; made where none of the elements has a variable. Empty where they have others.
+  // As holder(), but makes a variable where none of the elements has one. Empty where they have other
+  // variables.
   std::string make(const ElementKey& key);
   Value read(const ElementKey& key);
   void write(const ElementKey& key, const std::string& value);
   bool has(int buffer, const std::vector<int64_t>& index) const { return !place_of(buffer, index).empty(); }
-  // Constraints outside of which the elements mean nothing.
+  // Constraints outside of which the elements are undefined.
   std::set<std::string>& valid_where(const ElementKey& key) { return valid_[key]; }
 
  private:
@@ -148,10 +152,10 @@ class Memory {
     std::string step;   // elements from lane to lane; empty: all lanes have the same place
     std::string lanes;  // a vector of i64: elements of each lane from `first`; empty: step tells
     std::string key;
-    std::optional<Affine> elements;  // `first`, where no size or value that is known late decides it
+    std::optional<Affine> elements;  // `first`, unless it depends on a size or value that only a run knows
   };
   Place place_of(const Access& access, const std::string& mask);
-  // What the load at this place brings near for a later one.
+  // Writes the prefetch of the load at this place for a later load.
   void prefetch(const Access& access, const Affine& elements);
   TileState& state_;
   Evaluate evaluate_;

@@ -12,14 +12,15 @@ namespace {
 
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
-// A product for a unit of matrices as loops: copies along the rows, loops over the depth, lanes along the
-// columns. What else has such loops sets accumulators: lanes along the columns, too.
+// Turns the four loops of a matrix product into plain ones: copies along the rows, serial loops over the
+// depth, lanes along the columns. Other statements with matrix loops set accumulators: they, too, get lanes
+// along the columns.
 void without_matrices(std::vector<TileLoop>& loops) {
   constexpr size_t kProduct = 4;
   const size_t count = static_cast<size_t>(std::count_if(
       loops.begin(), loops.end(), [](const TileLoop& loop) { return loop.kind == TileLoop::Kind::Matrix; }));
   if (count == kProduct)
-    std::rotate(loops.end() - 3, loops.end() - 2, loops.end());  // columns behind groups and packed elements
+    std::rotate(loops.end() - 3, loops.end() - 2, loops.end());  // columns after groups and packed elements
   size_t number = 0;
   for (TileLoop& loop : loops) {
     if (loop.kind != TileLoop::Kind::Matrix) continue;
@@ -31,7 +32,8 @@ void without_matrices(std::vector<TileLoop>& loops) {
   }
 }
 
-// Copies beyond what is worth their source become loops, the outermost first: all that write registers stay.
+// Turns unrolled loops into serial ones, the outermost first, where there would be too many copies in the
+// source. Statements that write registers keep theirs.
 void limit_copies(std::vector<TileLoop>& loops) {
   constexpr int64_t kMost = 64;
   int64_t copies = 1;
@@ -99,7 +101,7 @@ void TileWriter::statement(const TileStatement& original) {
     state_.lanes = static_cast<int>(loop.extent);
   }
   Constraints constraints = tile.constraints;
-  // A quotient is not affine: trips past it have no instances.
+  // A quotient is not affine, so that this constraint excludes the trips past it.
   for (const TileLoop& loop : tile.loops) {
     if (loop.symbolic_divisor > 1)
       constraints.push_back(loop.symbolic_extent - 1 - Affine::variable(loop.name, loop.symbolic_divisor));
@@ -174,7 +176,7 @@ void TileWriter::branch_on(const Constraints& constraints, const std::function<v
 }
 
 void TileWriter::instance(const Constraints& pending) {
-  // Scalar conditions branch around the instance; those of lanes mask it, behind a branch on whether any lane
+  // Scalar conditions branch around the instance; those of lanes mask it, after a branch on whether any lane
   // is left.
   Constraints scalar, lanes;
   for (const Affine& constraint : pending) {
@@ -217,7 +219,7 @@ std::string TileWriter::shaped_like(const Accumulator& accumulator, DType dtype,
   return vector ? expressions_.spread(dtype, value) : value.text;
 }
 
-// `next` in the lanes where the constraints hold, else what is there.
+// `next` in the lanes where the constraints hold, elsewhere the accumulator's present value.
 std::string TileWriter::selected(const Accumulator& accumulator, const Constraints& needed,
                                  const std::string& next) {
   const std::string mask = state_.mask_of(needed);

@@ -1,7 +1,7 @@
 // Writes one leaf of the loop tree, a register tile: copies of the code, vectors, and the loops between them.
 //
-// Unrolled loops become copies, the vector loop the lanes of one vector, serial loops become loops of C. What
-// reductions accumulate is in variables.
+// Unrolled loops become copies, the vector loop the lanes of one vector, serial loops become loops of C.
+// Accumulators of reductions are variables.
 #pragma once
 
 #include <map>

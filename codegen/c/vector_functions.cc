@@ -35,7 +35,7 @@ std::string for_lanes(int lanes, const std::string& statement) {
   return text("  for (int l = 0; l < ", lanes, "; ++l) {\n    ", statement, "\n  }\n");
 }
 
-// A lane as a scalar function takes it.
+// A lane in the form that scalar functions take.
 std::string as_scalar(DType dtype, int lanes, const std::string& vector) {
   return dtype == DType::Bool ? "(" + lane_of(lanes, vector) + " != 0)" : lane_of(lanes, vector);
 }
@@ -44,8 +44,8 @@ std::string as_lane(DType dtype, const std::string& scalar) {
   return dtype == DType::Bool ? "(" + scalar + ") != 0 ? -1 : 0" : scalar;
 }
 
-// A function with one body for compilers' vectors and another for others, of which either may be all there
-// is.
+// A function with a body for compilers with vectors and one for others; only the latter where `vectors` is
+// empty or there are no vectors of that many lanes.
 std::string function(int lanes, const std::string& head, const std::string& vectors,
                      const std::string& plain) {
   if (vectors.empty() || !has_vectors(lanes)) return text("TC_INLINE ", head, " {\n", plain, "}\n");
@@ -57,7 +57,7 @@ std::string result_of_lanes(const std::string& type, int lanes, const std::strin
               "  return r;\n");
 }
 
-// So that the lanes of one vector type become those of another of as many.
+// Converts a vector, lane by lane, to another type with as many lanes.
 std::string converted(const std::string& type, const std::string& vector) {
   return text("__builtin_convertvector(", vector, ", ", type, ")");
 }
@@ -74,7 +74,7 @@ std::string mask_for(DType dtype, int lanes, const std::string& mask) {
              : converted(vector_type(same_size_integer(dtype), lanes), mask);
 }
 
-// (a where the comparison holds, else b) of lanes.
+// In each lane a where the comparison holds, else b.
 std::string chosen(DType dtype, int lanes, const std::string& comparison, const std::string& a,
                    const std::string& b) {
   const std::string bits = vector_type(same_size_integer(dtype), lanes), type = vector_type(dtype, lanes);
@@ -153,7 +153,8 @@ std::string vector_cast(DType from, DType to, int lanes) {
   if (is_float(to)) return converted(type, "a");
   if (is_integer(from)) return converted(type, "a");
   if (from != DType::F32 || size_of(to) > 4 || to == DType::U32) return "";
-  // Numbers beyond the type's become its ends, which a float of 32 bits cannot say of i32.
+  // Numbers outside of the type's range become its least or largest one. For i32 the largest is no float of
+  // 32 bits, so that it is put in as an integer.
   const std::string words = vector_type(DType::I32, lanes), floats = vector_type(DType::F32, lanes);
   const auto within = [&](const std::string& condition) {
     return text("(", floats, ")((", words, ")a & (", condition, "))");
@@ -301,7 +302,7 @@ std::string Functions::reduce(Reduction reduction, DType dtype, int lanes, const
   const std::string type = vector_type(dtype, lanes), name = text(type, "_all_", name_of(reduction));
   if (begins(name)) {
     use_types(*this, dtype, lanes);
-    // Halves to halves, where there are halves.
+    // Combines the upper half with the lower half as long as the number of lanes is even.
     std::string body;
     int left = lanes;
     for (; left % 2 == 0; left /= 2) {

@@ -52,7 +52,7 @@ const char* const kErf = R"(const V size = (V)((I)a & 0x7fffffff), s = a * a;
   const V signed_far = (V)((I)far | ((I)a & (-0x7fffffff - 1)));
   return CHOOSE(size >= 1.0f, signed_far, near);)";
 
-// To nearest even: adding 2^23 leaves no bits behind the point.
+// To nearest even: adding 2^23 leaves no fractional bits.
 const char* const kRound = R"(const V size = (V)((I)a & 0x7fffffff), whole = (size + 8388608.0f) - 8388608.0f;
   return CHOOSE(size < 8388608.0f, (V)((I)whole | ((I)a & (-0x7fffffff - 1))), a);)";
 
@@ -81,7 +81,7 @@ std::string Functions::vector_body(UnaryOp op, DType dtype, int lanes) {
     case UnaryOp::Ceil: body = kCeil; break;
     default: return "";
   }
-  // Calls define what they call.
+  // unary() also defines the function that is called.
   const auto call = [&](const char* word, UnaryOp callee) {
     if (body.find(word) == std::string::npos) return;
     const std::string name = unary(callee, dtype, lanes, "a");

@@ -98,7 +98,8 @@ std::string Functions::store(DType dtype, int lanes, const std::string& address,
 
 namespace {
 
-// Of masked lanes one behind the other: a loop over arrays, which compilers make a masked instruction of.
+// Whether these are masked lanes that are adjacent in memory: they become a loop over arrays, which
+// compilers turn into a masked instruction.
 bool is_masked_run(const Functions::Lanes& where, DType dtype) {
   return where.step == "1" && where.places.empty() && !where.mask.empty() && dtype != DType::Bool;
 }

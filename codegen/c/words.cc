@@ -66,8 +66,8 @@ std::string in_comment(const std::string& text) {
 }
 
 std::string c_name_of(const std::string& name) {
-  // Words of C99 and C++, and what math.h, string.h and stdint.h have that is short enough to be meant by a
-  // model.
+  // Keywords of C99 and C++, and those names of math.h, string.h and stdint.h that are so short that a model
+  // may use them as well.
   static const std::set<std::string> reserved = {
       "auto",     "break",  "case",   "char",     "const",    "continue", "default",  "do",
       "double",   "else",   "enum",   "extern",   "float",    "for",      "goto",     "if",

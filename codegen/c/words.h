@@ -11,12 +11,13 @@ namespace tc::c {
 
 // C's type that holds a value while computing: as in memory, but a bool is an int.
 std::string value_type(DType dtype);
-// Of integers and of the bits of others, the unsigned type of that size.
+// The unsigned integer type of the same size.
 std::string unsigned_type(DType dtype);
 
-// The type of so many lanes; of one, the value's. Lanes of bool are numbers of 32 bits, 0 or -1.
+// The type of a vector of so many lanes; for one lane, the value's type. Lanes of bool are numbers of 32
+// bits, 0 or -1.
 std::string vector_type(DType dtype, int lanes);
-// Whether compilers may have vectors of that many lanes; other counts are arrays.
+// Whether compilers may have vectors of that many lanes; vectors of other counts are arrays.
 bool has_vectors(int lanes);
 
 std::string literal(DType dtype, double value);   // of float types
@@ -26,7 +27,7 @@ std::string literal(const Expr& constant);        // of kind Const
 // Text that stays inside a comment.
 std::string in_comment(const std::string& text);
 
-// The name, or one like it that is no word of C nor of the headers that sources include.
+// The name; or a similar one where it is a keyword of C, or a name of the headers that sources include.
 std::string c_name_of(const std::string& name);
 
 // Names of one function; each is given once.

@@ -13,10 +13,9 @@
 namespace tc {
 namespace {
 
-constexpr double kMagic = 0x1.8p52;  // a sum with it is rounded to an integer, which its low bits are
+constexpr double kMagic = 0x1.8p52;  // a sum with it is rounded to an integer, whose value is in the low bits
 
-// pi/2 in three parts: x - k pi/2. Right up to about 2^30, and for k that are of few bits; `low` is added to
-// x.
+// x + low - k pi/2, with pi/2 in three parts. Accurate up to about 2^30, where k has few bits.
 Angle reduce_by_parts(Number x, Number low) {
   const Number rounded = fma(x, x.same(M_2_PI), x.same(kMagic));
   const Number k = rounded - kMagic;
@@ -37,8 +36,8 @@ llvm::GlobalVariable* table_of(Builder& builder, const std::string& name,
                                   name);
 }
 
-// `values`, or in their place those of `other`, which is emitted behind a branch that is taken where the
-// condition holds in some lane.
+// The values of `other`, which is emitted under a branch, where the condition holds in some lane; else
+// `values`.
 std::vector<Number> where_any(Builder& builder, Number condition, const std::vector<Number>& values,
                               const std::function<std::vector<Number>()>& other) {
   llvm::Value* any = condition.value();
@@ -63,17 +62,17 @@ std::vector<Number> where_any(Builder& builder, Number condition, const std::vec
   return result;
 }
 
-// Nearest integer of what is less than 2^51.
+// The nearest integer of a number below 2^51.
 Number nearest(Number x) { return (x + kMagic) - kMagic; }
 
-// a + b and what rounding leaves of it, whichever is larger.
+// a + b, and its rounding error, whichever of both is larger.
 std::pair<Number, Number> sum_of(Number a, Number b) {
   const Number sum = a + b, rest = sum - a;
   return {sum, (a - (sum - rest)) + (b - rest)};
 }
 
-// Payne and Hanek: x times 2/pi, of which only the digits are multiplied that give no multiple of four right
-// angles.
+// The reduction of Payne and Hanek: x times 2/pi, of which only those digits are multiplied whose products
+// are no multiples of four right angles.
 //
 // x = X 2^(26 a) with an integer X of up to 79 bits, the sum of x_i 2^(26 i), i = 0 .. 2. 2/pi is the sum of
 // d_j 2^(-26 j), with digits of up to 2^25. The products x_i d_j with j - i - a = s have the weight 2^(-26
@@ -92,8 +91,8 @@ class DigitReduction {
       for (int i = 1; i < kParts; ++i) sum = fma(parts_[static_cast<size_t>(i)], digit(s + i), sum);
       columns.push_back(sum * std::ldexp(1.0, -kDigitBits * s));
     }
-    // Multiples of four quadrants go; the first three columns then have a sum of less than 53 bits behind the
-    // quadrant.
+    // Multiples of four quadrants are dropped; the sum of the first three columns then has less than 53 bits
+    // after the quadrant.
     const Number whole = columns[0] - nearest(columns[0] * 0.25) * 4,
                  large = columns[1] - nearest(columns[1] * 0.25) * 4;
     const Number start = whole + large, rounded = (start + columns[2]) + kMagic;
@@ -101,7 +100,7 @@ class DigitReduction {
     const auto [second, second_rest] = sum_of(first, columns[3]);
     const auto [third, third_rest] = sum_of(second, columns[4]);
     const Number rest = second_rest + third_rest + (columns[5] + columns[6]);
-    // In right angles; the product with pi/2 in two parts.
+    // The remainder in right angles, times pi/2 in two parts.
     const Number high = third + rest, low = rest - (high - third);
     const Number product = high * M_PI_2;
     const Number tail =
@@ -112,7 +111,7 @@ class DigitReduction {
  private:
   static constexpr int kDigitBits = 26, kParts = 3, kBias = 1023, kMantissa = 52;
 
-  // The power of two, which says where the digits begin, and the parts of X.
+  // Splits x into its power of two, which determines the first digit, and the parts of X.
   void split() {
     const Number biased =
         select(wanted_, x_.bits().shift_right(kMantissa) & 2047, x_.bits().same(kBias + kMantissa));
@@ -160,8 +159,8 @@ Angle reduce_double(Builder& builder, Number x) {
   return {reduced[0], reduced[1]};
 }
 
-// A large f32 is the sum of two f64 that is equal to it modulo 2 pi: its mantissa times the remainder of its
-// power of two.
+// A large f32 is replaced by the sum of two f64 that equals it modulo 2 pi: its mantissa times its power of
+// two modulo 2 pi.
 Angle reduce_single(Builder& builder, Number single, Number wide) {
   const Number large = single.abs() >= 0x1p28;
   const std::vector<Number> reduced = where_any(builder, large, {wide, wide.same(0)}, [&] {

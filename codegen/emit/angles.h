@@ -6,17 +6,17 @@
 
 namespace tc {
 
-// An f64 as quadrant * pi/2 + angle, the angle within pi/4 but for a rounding. The lowest two bits of the
-// integer `quadrant` count.
+// An f64 as quadrant * pi/2 + angle, where the angle is within pi/4, apart from rounding. Only the lowest
+// two bits of the integer `quadrant` are right.
 struct Angle {
   Number angle, quadrant;
 };
 
-// Of any f64, to about one unit in the last place of the angle; NaN and infinities give an angle that does
-// not matter. Lanes of 2^30 and more take many more steps, which are skipped where there are none.
+// Reduces any f64, to about one unit in the last place of the angle; the angle of NaN and infinities does
+// not matter. Lanes of 2^30 and more take many more steps, which are skipped where there are no such lanes.
 Angle reduce_double(Builder& builder, Number x);
 
-// Of an f32, that comes along as an f64 as well.
+// Reduces an f32 (`single`); `wide` is the same number as an f64.
 Angle reduce_single(Builder& builder, Number single, Number wide);
 
 }  // namespace tc

@@ -31,7 +31,7 @@ llvm::Constant* Arithmetic::same_int(llvm::Value* like, int64_t value) {
   return llvm::ConstantInt::get(like->getType(), static_cast<uint64_t>(value), true);
 }
 
-// Whether all lanes are one number that is not negative, nor the negative zero.
+// Whether all lanes are the same constant, which is not NaN and has no negative sign (-0 has one).
 static bool is_nonnegative(llvm::Value* value) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
   const auto* number =
@@ -39,10 +39,10 @@ static bool is_nonnegative(llvm::Value* value) {
   return number != nullptr && !number->isNegative() && !number->isNaN();
 }
 
-// Whether an arithmetic instruction gives the value. On RISC-V its NaN is then the canonical one, whose bits
-// are those of an integer larger than any number's ("NaN Generation and Propagation" of the F extension), so
-// that the larger of two floats, one of which is not negative, is the larger of two signed integers: one
-// instruction and no mask.
+// Whether the value is the result of an arithmetic instruction. On RISC-V a NaN of such a result is the
+// canonical one, whose bits are those of an integer larger than any number's ("NaN Generation and
+// Propagation" of the F extension). So the larger of two floats, one of which is not negative, is the larger
+// of two signed integers: one instruction and no mask.
 static bool is_computed_float(llvm::Value* value) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
   if (instruction == nullptr) return false;
@@ -68,7 +68,8 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
   }
   if (is_constant_number(b)) std::swap(a, b);
   if (target_.arch == Arch::X86_64 && a->getType()->isVectorTy() && !is_constant_number(a)) {
-    // One instruction and, beside it, a test of a alone: a chain through b waits for the one.
+    // One instruction, and in parallel a test of `a` alone: a chain through `b` waits for the one
+    // instruction only.
     llvm::Value* best =
         builder_.CreateBinaryIntrinsic(maximum ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
     llvm::cast<llvm::Instruction>(best)->setHasNoSignedZeros(true);
@@ -87,8 +88,8 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
   return builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), a, best);
 }
 
-// A link of a chain on cores that run in order: codegen/passes/maxima.h makes instructions of all of them
-// together.
+// On in-order cores a maximum may be a link of a chain: codegen/passes/maxima.h turns a whole chain into
+// instructions.
 llvm::Value* Arithmetic::max_of_many(DType dtype, llvm::Value* value, llvm::Value* accumulator) {
   const bool plain = !orders_code(target_) || !is_float(dtype) || !value->getType()->isVectorTy();
   if (plain || is_constant_number(value) || is_constant_number(accumulator))
@@ -98,7 +99,8 @@ llvm::Value* Arithmetic::max_of_many(DType dtype, llvm::Value* value, llvm::Valu
   return best;
 }
 
-// x86's instruction gives its second operand where either is NaN; that of the others leaves NaN out itself.
+// x86's instruction gives its second operand where either is NaN; those of other targets ignore a NaN
+// themselves.
 llvm::Value* Arithmetic::larger_number(DType dtype, llvm::Value* value, llvm::Value* number) {
   if (!is_float(dtype)) return extremum(true, dtype, value, number);
   if (target_.arch == Arch::X86_64)
@@ -383,12 +385,12 @@ llvm::Value* Arithmetic::reduce(Reduction reduction, DType dtype, llvm::Value* v
     llvm::cast<llvm::Instruction>(sum)->setHasAllowReassoc(true);
     return sum;
   }
-  // LLVM's own form: of vectors that become narrower, its selection of vpdpbusd leaves out all but the first
-  // four lanes.
+  // LLVM's own reduction: where vectors become narrower step by step, its selection of vpdpbusd drops all
+  // but the first four lanes.
   if (reduction == Reduction::Sum) return builder_.CreateAddReduce(vector);
   if (reduction == Reduction::MaxNumber && is_float(dtype) && target_.is_riscv())
     return builder_.CreateFPMaxReduce(vector);
-  // Halves against halves; odd counts peel their last lane.
+  // Combines the lower and the upper half; of an odd number of lanes the last one is taken off first.
   llvm::Value* rest = nullptr;
   int lanes = lanes_of(vector);
   while (lanes > 1) {

@@ -17,10 +17,9 @@ class Arithmetic {
   // Conversions: float to integer truncates and saturates, NaN gives 0; to bool is `!= 0`; integers
   // wrap; to f16, bf16 and narrower floats rounds once, to nearest even.
   llvm::Value* cast(DType from, DType to, llvm::Value* a);
-  // From now on casts from f32 to bf16 may give zero for what is below the normal numbers, as the target's
-  // instructions do.
+  // From now on casts from f32 to bf16 may give zero for subnormal results, as the target's instructions do.
   void let_bfloats_flush(bool may) { bfloats_flush_ = may; }
-  // accumulator (op) value. None replaces.
+  // accumulator (op) value; with Reduction::None the value.
   llvm::Value* combine(Reduction reduction, DType dtype, llvm::Value* accumulator, llvm::Value* value);
   llvm::Constant* identity(Reduction reduction, DType dtype, int lanes);
   // All lanes of a vector combined; reassociates.

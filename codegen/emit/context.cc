@@ -74,9 +74,9 @@ void KernelContext::find_strides(const Buffer& buffer, BufferSlot& slot) {
   }
 }
 
-// void NAME(buffer pointers..., const int64_t* parameters, uint8_t* scratch, i32 thread, i32
-// threads); binds parameters, pointers and strides in the entry block. A kernel with loops that alternate
-// takes one more number behind its parameters: that of its run, which goes backwards where it is odd.
+// void NAME(buffer pointers..., const int64_t* parameters, uint8_t* scratch, i32 thread, i32 threads); binds
+// parameters, pointers and strides in the entry block. A kernel with loops that alternate takes one more
+// number after its parameters: that of its run. Where it is odd, these loops go backwards.
 void KernelContext::declare_function() {
   llvm::LLVMContext& context = unit.context();
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
@@ -123,7 +123,7 @@ void KernelContext::declare_function() {
 
   buffers.resize(kernel.buffers.size());
   const std::map<int, int64_t> offsets = scratch_layout(kernel);
-  llvm::Value* next = scratch;  // where sizes decide
+  llvm::Value* next = scratch;  // the next free address, where sizes decide
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& buffer = kernel.buffers[i];
     BufferSlot& slot = buffers[i];
@@ -194,8 +194,8 @@ llvm::Value* KernelContext::value_of(const Affine& affine) {
   return add(sum, i64(affine.constant()));
 }
 
-// Quotient or rest of numbers that are not negative and have 32 bits: where addresses have no more, LLVM
-// calls a library's function for longer ones.
+// The quotient or remainder of non-negative numbers of 32 bits. For longer ones LLVM calls a library
+// function where addresses have 32 bits.
 static llvm::Value* divide_short(Builder& builder, llvm::Value* a, llvm::Value* b, bool modulus) {
   llvm::Value *dividend = builder.CreateTrunc(a, builder.getInt32Ty()),
               *divisor = builder.CreateTrunc(b, builder.getInt32Ty());

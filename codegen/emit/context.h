@@ -17,7 +17,7 @@ namespace tc {
 
 using Builder = llvm::IRBuilder<>;
 
-// Names a value as the LLVM type that holds it while computing: f16 and bf16 as i16, bool as i1.
+// The LLVM type that holds a value while computing: f16 and bf16 as i16, bool as i1.
 llvm::Type* value_type(llvm::LLVMContext& context, DType dtype);
 // The LLVM type in memory: as value_type, but bool is i8.
 llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype);
@@ -36,7 +36,7 @@ struct BufferSlot {
   std::vector<Affine> shape;
 };
 
-// A named integer and what is known of it.
+// A named integer.
 struct Variable {
   llvm::Value* value = nullptr;
 };
@@ -55,7 +55,7 @@ class KernelContext {
   std::map<std::string, llvm::Value*> variables;  // parameters and loop variables, as i64
   Ranges ranges;                                  // of the same names
   llvm::Value* backwards = nullptr;  // i1: loops with the mark "alternate" go down; null where there are none
-  // Buffers whose values below the normal ones of bfloat16 count as zero.
+  // Buffers whose subnormal bfloat16 values count as zero.
   const std::set<int> matrix_operands;
 
   llvm::ConstantInt* i64(int64_t value);
@@ -65,7 +65,7 @@ class KernelContext {
   // unknown variable.
   llvm::Value* value_of(const Affine& affine);
   llvm::Value* value_of(const LoopExpr& expr);  // conditions as i1
-  // What a Stack buffer takes of the scratch memory for these sizes: a multiple of 64.
+  // The bytes of scratch memory that a Stack buffer takes for the sizes of a run: a multiple of 64.
   llvm::Value* rounded_bytes(const Buffer& buffer);
   // Adds and multiplies without wrapping; folds zeros and ones.
   llvm::Value* add(llvm::Value* a, llvm::Value* b);
@@ -75,12 +75,12 @@ class KernelContext {
   llvm::Value* zero_block(int64_t bytes);
 
   // A counted loop in bottom-tested form over lower .. upper (both included) by `step`. `carried`
-  // are the values that the body changes: the body gets the loop variable and the current values,
-  // and returns the next ones. Afterwards the builder stands behind the loop. Where `may_be_empty`,
-  // the loop is entered only if lower <= upper. `header` names the block in whose end computations
-  // that depend on the loop variable alone may be put.
+  // are the values that the body changes: the body gets the loop variable and the current values, and
+  // returns the next ones. Afterwards the builder is positioned after the loop. Where `may_be_empty`, the
+  // loop is entered only if lower <= upper. `header` is the block at whose end computations that depend on
+  // the loop variable alone may be inserted.
   struct LoopResult {
-    llvm::Value* next = nullptr;  // the first value of the variable not run
+    llvm::Value* next = nullptr;  // the first value of the variable that is not run
     std::vector<llvm::Value*> carried;
   };
   using LoopBody = std::function<std::vector<llvm::Value*>(llvm::Value* variable, llvm::BasicBlock* header,

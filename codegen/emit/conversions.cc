@@ -1,5 +1,5 @@
-// Conversions between the loop IR's types on LLVM values: what each target's instructions do not do as it is
-// meant.
+// Conversions between the loop IR's types on LLVM values, where a target's instructions do not have the
+// meaning of the loop IR.
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -13,8 +13,8 @@
 
 namespace tc {
 
-// Conversions of vectors that round towards zero by themselves end qemu 7.2 with an assertion; the
-// ones that take the current rounding mode do not. Vectors on RISC-V go without the former.
+// Vector conversions with a static rounding towards zero crash qemu 7.2 with an assertion; those that take
+// the current rounding mode do not. Vectors on RISC-V avoid the former.
 bool Arithmetic::avoids_truncating_conversions(llvm::Value* a) const {
   return target_.is_riscv() && target_.vector_bits > 0 && a->getType()->isVectorTy();
 }
@@ -74,7 +74,7 @@ llvm::Value* Arithmetic::double_to_float_odd(llvm::Value* a) {
   llvm::Value* nearest = builder_.CreateFPTrunc(a, single);
   llvm::Value* back = builder_.CreateFPExt(nearest, a->getType());
   llvm::Value* word = builder_.CreateBitCast(nearest, bits);
-  // Towards zero where rounding went away from zero, then the last bit says "inexact".
+  // Where rounding went away from zero, goes back towards zero; then the last bit says "inexact".
   llvm::Value* away = builder_.CreateFCmpOGT(builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
                                              builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a));
   llvm::Value* towards = builder_.CreateSub(word, builder_.CreateZExt(away, bits));
@@ -83,7 +83,8 @@ llvm::Value* Arithmetic::double_to_float_odd(llvm::Value* a) {
   return builder_.CreateBitCast(odd, single);
 }
 
-// By AVX-512-BF16, in pairs of vectors where there are two; null for other widths.
+// By an instruction of AVX-512-BF16, for half a register, one register, or two at once; null for other
+// widths.
 llvm::Value* Arithmetic::float_to_bfloat_by_instruction(llvm::Value* a) {
   constexpr int kWhole = 16;  // lanes of a register
   const int lanes = lanes_of(a);
@@ -107,13 +108,14 @@ llvm::Value* Arithmetic::float_to_bfloat_by_instruction(llvm::Value* a) {
   return builder_.CreateBitCast(result, widen(llvm::Type::getInt16Ty(builder_.getContext()), lanes));
 }
 
-// Whether the features that code is written for name this one, with its sign.
+// Whether the target's features contain this one, with its sign (+ or -).
 static bool says(const Target& target, const std::string& feature) {
   return ("," + target.features + ",").find("," + feature + ",") != std::string::npos;
 }
 
-// On RISC-V scalars are converted by Zfhmin, which Zfh and Zvfh imply, and vectors by Zvfhmin, which Zvfh
-// implies; where there are no vectors, LLVM makes scalars of them.
+// Whether the target has instructions that convert halves. On RISC-V scalars are converted by Zfhmin, which
+// Zfh and Zvfh imply, and vectors by Zvfhmin, which Zvfh implies; without vector registers LLVM splits
+// vectors into scalars.
 static bool has_half_conversions(const Target& target, llvm::Value* a) {
   if (target.arch == Arch::X86_64) return true;
   if (!target.is_riscv()) return false;
@@ -212,15 +214,14 @@ llvm::Value* Arithmetic::half_to_float(llvm::Value* a) {
   return builder_.CreateBitCast(builder_.CreateOr(result, sign), single);
 }
 
-// An integer of 8 bits that holds one of fewer, whatever its other bits.
+// An integer of fewer than 8 bits, held in one of 8 bits whose other bits may be anything.
 llvm::Value* Arithmetic::short_integer(DType dtype, llvm::Value* a) {
   const int64_t bits = bits_of(dtype);
   if (!is_signed(dtype)) return builder_.CreateAnd(a, same_int(a, (int64_t{1} << bits) - 1));
   return builder_.CreateAShr(builder_.CreateShl(a, same_int(a, 8 - bits)), same_int(a, 8 - bits));
 }
 
-// To an integer of less than 8 bits: of floats the nearest to zero that is not larger, of integers the low
-// bits.
+// Converts to an integer of less than 8 bits: a float saturates, an integer keeps its low bits.
 llvm::Value* Arithmetic::to_short_integer(DType from, DType to, llvm::Value* a) {
   llvm::Value* whole = cast(from, computed_type(to), a);
   if (!is_float(from)) return short_integer(to, whole);
@@ -233,8 +234,9 @@ llvm::Value* Arithmetic::to_short_integer(DType from, DType to, llvm::Value* a) 
   return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, whole, same_int(whole, -limit));
 }
 
-// Of what `round_to_integer` gives, with constants added: the same in the low 16 bits, without the zero in
-// the place of a NaN. The instruction makes the least i32 of it, whose low bits are zero as well.
+// Removes, from a result of `round_to_integer` to which constants may be added, the selection of zero for
+// NaN: only the low 16 bits are used, and the least i32, which the instruction makes of a NaN, has zeros
+// there as well.
 llvm::Value* Arithmetic::low_bits_of_rounded(llvm::Value* a) {
   auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(a);
   if (sum != nullptr && sum->getOpcode() == llvm::Instruction::Add &&
@@ -254,9 +256,9 @@ llvm::Value* Arithmetic::low_bits_of_rounded(llvm::Value* a) {
   }
 }
 
-// An integer of 64 bits as f32, rounded once. The 32 bits from the highest one that is set are converted,
-// where the last of them also says whether a lower one is set, and multiplied by a power of two. Where
-// addresses have 32 bits, LLVM would call a library's function.
+// An integer of 64 bits as f32, rounded once, for targets with 32-bit addresses, where LLVM would call a
+// library function. Takes up to 32 bits from the highest one of the magnitude, sets the last of them where a
+// lower bit is set, converts them, and multiplies by a power of two.
 static llvm::Value* long_integer_to_float(Builder& builder, llvm::Value* a, bool has_sign) {
   constexpr int64_t kWord = 32, kBias = 127, kMantissa = 23;
   const int lanes = lanes_of(a);
@@ -308,7 +310,7 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   }
   if (is_storage(to)) {
     if (from != DType::F32 && from != DType::F64) {
-      // Of 16 bits a float holds each exactly, for targets without doubles.
+      // A float holds every number of 16 bits exactly, which serves targets without doubles.
       const DType wide = target_.word_bits == 32 && size_of(from) <= 2 ? DType::F32 : DType::F64;
       a = cast(from, wide, a);
       from = wide;
@@ -325,7 +327,7 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
     if (is_float(to)) return builder_.CreateFPCast(a, type);
     const bool is_short =
         a->getType()->isVectorTy() && size_of(to) <= 4 && (is_signed(to) || size_of(to) < 4);
-    // The way by a sum takes doubles, which targets with addresses of 32 bits lack.
+    // Conversion by a sum needs doubles, which targets with 32-bit addresses lack.
     const bool by_sum = avoids_truncating_conversions(a) && !(is_short && target_.word_bits == 32);
     if (by_sum) return float_to_integer_by_sum(to, a);
     if (is_short) return float_to_short_integer(to, a);
@@ -340,7 +342,8 @@ llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   return builder_.CreateIntCast(a, type, is_signed(from));
 }
 
-// Whether the number is no larger than a constant that is an i32, or NaN: as `extremum` writes it.
+// Whether the number is the minimum with a constant that fits an i32, in the form that `extremum` emits: it
+// is then no larger than that, or NaN.
 static bool stays_below_limit(llvm::Value* number) {
   const auto* chosen = llvm::dyn_cast<llvm::SelectInst>(number);
   const auto* compared = chosen == nullptr ? nullptr : llvm::dyn_cast<llvm::FCmpInst>(chosen->getCondition());
@@ -354,8 +357,8 @@ static bool stays_below_limit(llvm::Value* number) {
   return most != nullptr && most->getValueAPF().convertToFloat() < 0x1p31F;
 }
 
-// Of a vector of rounded f32: the instruction that rounds while it converts, of the vector before it was
-// rounded; null where there is none. What is not an i32 becomes the least i32, a NaN zero.
+// Converts a vector of rounded f32 with the instruction that rounds while it converts, applied to the vector
+// before rounding; null where there is none. A number outside of i32 becomes the least i32, a NaN zero.
 llvm::Value* Arithmetic::round_to_integer(llvm::Value* a) {
   const auto* rounded = llvm::dyn_cast<llvm::IntrinsicInst>(a);
   const int lanes = lanes_of(a);
@@ -383,12 +386,12 @@ llvm::Value* Arithmetic::round_to_integer(llvm::Value* a) {
   return builder_.CreateSelect(builder_.CreateFCmpORD(number, number), whole, zero);
 }
 
-// LLVM converts vectors that saturate number by number: so the range is cut before.
+// LLVM converts with saturation lane by lane, so the numbers are clamped first.
 llvm::Value* Arithmetic::float_to_short_integer(DType to, llvm::Value* a) {
   const int bits = 8 * static_cast<int>(size_of(to)) - is_signed(to);
   const double limit = std::ldexp(1.0, bits);
   const bool single = a->getType()->getScalarType()->isFloatTy();
-  // The largest number below the limit whose whole part is one of the type.
+  // The largest number below the limit that the integer type can hold after truncation.
   const double most = single && bits > 24 ? limit - std::ldexp(1.0, bits - 24) : limit - 1;
   if (llvm::Value* whole = to == DType::I32 ? round_to_integer(a) : nullptr) {
     if (stays_below_limit(llvm::cast<llvm::IntrinsicInst>(a)->getArgOperand(0))) return whole;

@@ -96,13 +96,14 @@ ROWS = [
 ]
 
 
-# erf of f32 by parts: polynomials in the distance from the middle of a part, of which a vector register holds one
-# power's coefficients of all. Parts together reach 4; by lanes of a register: width of a part, degree.
+# erf of f32 as piecewise polynomials in the distance from the middle of a part. A vector register
+# holds the coefficients of one power for all parts, which together reach 4. By the number of lanes
+# of a register: the width of a part, and the degree.
 PARTS = {16: (mpf(17) / 64, 5), 8: (mpf(9) / 16, 7)}
 
 
 def erf_parts(parts, width, degree):
-    """Coefficients by power and part. The first part's is that of erf(t) - t, which is exact at 0."""
+    """Coefficients by power and part. Those of the first part fit erf(t) - t, which is exact at 0."""
     half = width / 2
     first, _ = exchange(series(lambda t: erf(t) / t - 1), lambda t: mpf(1), -half, half, degree - 1)
     rows = [[mpf(0), *first]]
@@ -112,7 +113,8 @@ def erf_parts(parts, width, degree):
     return [[row[power] for row in rows] for power in range(degree + 1)]
 
 
-# Up to where erf is fitted as a quotient of two polynomials of degree 5: there the quotient, in float32, is 1.
+# The end of the interval in which erf is fitted as a quotient of two polynomials of degree 5:
+# there the quotient, in float32, is 1.
 ERF_BOUND = 3.925
 
 

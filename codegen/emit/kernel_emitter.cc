@@ -32,7 +32,8 @@ class KernelEmitter {
   }
 
  private:
-  // What the registers of a unit of tiles hold in leaves of the subtree; one of vectors need not be told.
+  // The shapes of the tile registers in leaves of the subtree; none for units of vectors, which need no
+  // configuration.
   const std::set<TileShapes>& shapes_of(const LoopNode& node) {
     const auto known = shapes_.find(&node);
     if (known != shapes_.end()) return known->second;
@@ -50,8 +51,8 @@ class KernelEmitter {
     return shapes_[&node] = std::move(result);
   }
 
-  // Tells the matrix unit of the one configuration that the subtree needs. It takes as long as ten
-  // instructions of the unit: each is set outside of all loops that need no other.
+  // Configures the matrix unit where the subtree needs only one configuration. That takes as long as ten
+  // instructions of the unit, so that a configuration is set outside of all loops that need no other.
   void configure(const LoopNode& node) {
     const std::set<TileShapes>& needed = shapes_of(node);
     if (needed.size() != 1 || configured_ == *needed.begin()) return;
@@ -59,8 +60,8 @@ class KernelEmitter {
     tile_instructions(context_)->configure(*configured_);
   }
 
-  // Emits what may not run, or run again: behind it the unit is as before only where it had set that of
-  // the node already.
+  // Emits code that may not run, or may run again. Afterwards the unit's configuration is known only where
+  // the code did not change it.
   void conditionally(const LoopNode& node, const std::function<void()>& body) {
     const bool several = shapes_of(node).size() > 1;
     if (several) configured_.reset();
@@ -148,8 +149,8 @@ class KernelEmitter {
     }
   }
 
-  // The loop over lower .. upper, a part of `range`. Where `part`, it may be empty whatever the
-  // bounds' ranges say.
+  // The loop over lower .. upper, which lie within `range`. With `part` it may be empty whatever the bounds'
+  // ranges say.
   void loop(const LoopNode& node, llvm::Value* lower, llvm::Value* upper, Interval range, bool part,
             const std::function<void()>& body) {
     if (range.low > range.high) return;
@@ -175,7 +176,7 @@ class KernelEmitter {
     const bool alternating = node.mark("alternate") != nullptr;
     TC_CHECK(!alternating || unroll == 1, "of loop ", node.variable, ", which alternates and is unrolled");
     auto emit = [&](llvm::Value* first, llvm::Value* last, Interval interval, int64_t copies, bool empty) {
-      // Trips t and mirror - t change places.
+      // Backwards, trip `mirror - t` takes the place of trip t.
       llvm::Value* mirror = alternating ? context_.add(first, last) : nullptr;
       return context_
           .loop({node.variable, first, last, copies, empty}, {},
@@ -221,12 +222,13 @@ class KernelEmitter {
     return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, count, context_.i64(0));
   }
 
-  // A parallel loop, or what runs in one of its iterations that stands on its own, one node after the other.
+  // A parallel loop; or nodes that run one after the other and count as one iteration (a first or last
+  // iteration that was split off).
   using Piece = std::vector<const LoopNode*>;
 
-  // What a parallel loop runs: pieces of the one parallel loop that is alone in it, of which conditions let
-  // the first and last iterations stand on their own. Nothing where there is no such loop or its bounds
-  // depend on the outer one's.
+  // The pieces of the body of a parallel loop: parallel loops inside it, and first and last iterations that
+  // conditions have split off. Nothing where there is no parallel loop inside, or its bounds depend on the
+  // outer one's variable.
   std::vector<Piece> rectangular_pieces(const LoopNode& node) const {
     const auto depends = [&](const LoopExpr& expr, const auto& self) -> bool {
       if (expr.kind == LoopExpr::Kind::Variable) return expr.name == node.variable;
@@ -295,7 +297,7 @@ class KernelEmitter {
             builder_.CreateSelect(builder_.CreateICmpEQ(variable, first_row), first_column, context_.i64(0));
         llvm::Value* to = builder_.CreateSelect(builder_.CreateICmpEQ(variable, last_row), last_column,
                                                 builder_.CreateNSWSub(row, context_.i64(1)));
-        // What is left of the row, counted from the part's beginning.
+        // `from` and `to` are counted from the beginning of the current part of the row.
         for (const Part& part : parts) {
           if (part.lower == nullptr) {
             llvm::Value* within = builder_.CreateAnd(builder_.CreateICmpSLE(from, context_.i64(0)),
@@ -318,8 +320,8 @@ class KernelEmitter {
     });
   }
 
-  // A leaf with guards on copies or lanes is emitted twice: without them for where all hold, and
-  // with them.
+  // A leaf with guards on copies or lanes is emitted twice: without the guards, for where all of them hold,
+  // and with them.
   void leaf(const LoopNode& node) {
     std::set<std::string> outer;
     for (const auto& [name, value] : context_.variables) outer.insert(name);
@@ -359,8 +361,9 @@ class KernelEmitter {
     builder_.SetInsertPoint(after);
   }
 
-  // Wide parts one after the other, and what is left as one tile: of so few copies each number has its own
-  // code. Where other copies are cut as well, all of these may exist.
+  // Emits wide parts one after the other, and the remaining copies as one tile: each number of so few copies
+  // has code of its own. With `maybe_all` other constraints remove copies as well, so that all copies of
+  // this tail may exist.
   void parts_of(const OpenTail& tail, bool maybe_all) {
     constexpr int64_t kWidePart = 8;
     const std::string name = text("first.copy", ++tails_);
@@ -397,7 +400,7 @@ class KernelEmitter {
   Builder& builder_;
   std::map<const LoopNode*, std::set<TileShapes>> shapes_;
   std::optional<TileShapes> configured_;  // of the matrix unit, at the builder's insertion point
-  int tails_ = 0;                         // that parts were emitted of
+  int tails_ = 0;                         // that were emitted in parts, so far
 };
 
 }  // namespace

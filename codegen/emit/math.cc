@@ -41,7 +41,7 @@ llvm::Intrinsic::ID scaling_instruction(const Target& target, llvm::Type* type) 
   return llvm::Intrinsic::not_intrinsic;
 }
 
-// The instruction that fills a vector from a register of as many f32, by numbers in each lane; or none.
+// The instruction that looks up, for each lane, one element of a vector of as many f32; or none.
 llvm::Intrinsic::ID table_instruction(const Target& target, llvm::Type* type) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   if (target.arch != Arch::X86_64 || vector == nullptr || !type->getScalarType()->isFloatTy())
@@ -63,14 +63,15 @@ class Exponentials {
 
   Number exp(Number x) { return power_of(split(within_exponents(x))); }
 
-  // The same of what is at most 40 or NaN, where a NaN is one that arithmetic gave or its result does not
-  // matter. Nothing overflows, so that one factor does, 2^64 times the power of two; times 2^-64 is then
-  // rounded once, also where that is subnormal.
+  // The same for numbers that are at most 40 or NaN; a NaN has to be the result of arithmetic, unless its
+  // exponential does not matter. Nothing overflows, so that one factor is enough, 2^64 times the power of
+  // two; the product with 2^-64 is then rounded once, also where it is subnormal.
   Number exp_of_nonpositive(Number x) {
     if (!single_) return exp(x);
     constexpr int kRaised = 64, kBias = 127, kMantissa = 23;
     const bool scales = scaling_ != llvm::Intrinsic::not_intrinsic;
-    // As in exp; without the instruction where the factor's exponent bits are zero themselves.
+    // The bound of exp; without the scaling instruction the one at which the factor's exponent bits are
+    // zero.
     const Number bounded = not_below(x, scales ? -176 : -(kRaised + kBias) * M_LN2);
     // Adding the magic number rounds to an integer in the low bits, which are then those of the factor's
     // exponent.
@@ -82,7 +83,7 @@ class Exponentials {
                   : power * shifted.bits().shift_left(kMantissa).as_float() * 0x1p-64;
   }
 
-  // The same of what is at least -80 and at most 80 (f32).
+  // The same for numbers from -80 to 80 (f32).
   Number exp_of_small(Number x) {
     const Exponential parts = split(x);
     return (parts.tail + 1) * power_of_two(parts.count);
@@ -96,7 +97,7 @@ class Exponentials {
   }
 
  protected:
-  // Of the sum of x and what is less than a unit of its last place.
+  // The exponential of x + low, where `low` is less than a unit in the last place of x.
   Number exp_of_sum(Number x, Number low) { return power_of(split(within_exponents(x), &low)); }
 
   Number power_of_two(Number count) {
@@ -114,9 +115,9 @@ class Exponentials {
   bool single_;
 
  private:
-  // Below -104 (-746) an exponential is zero. The clamp lies where both factors' exponent bits are zero
-  // themselves: products that only round to zero take a hundred cycles on many processors, and
-  // masked scores of attention are full of them.
+  // Below -104 (-746) an exponential is zero. The lower bound is where the exponent bits of both factors are
+  // zero: products that round to zero otherwise take a hundred cycles on many processors, and the masked
+  // scores of attention make many of them.
   Number within_exponents(Number x) { return clamp(x, single_ ? -176 : -1418, single_ ? 89 : 710); }
 
   Number power_of(const Exponential& parts) {
@@ -226,7 +227,7 @@ class Functions : public Exponentials {
   }
 
   Number sigmoid(Number x) {
-    // exp of what is not positive, so that neither side overflows.
+    // The exponential of a number that is not positive, so that neither side overflows.
     const Number e = exp_of_nonpositive(-x.abs());
     const Number numerator = select(x < 0, e, x.same(1));
     return select(x.is_nan(), x, numerator / (e + 1));
@@ -254,9 +255,9 @@ class Functions : public Exponentials {
     return select(a >= 1, large.copy_sign(x), small);  // of NaN the polynomial is NaN
   }
 
-  // The same as a quotient of polynomials, within 7 units in the last place (6.04 at -3.652): on cores that
-  // run in order, where all work counts, it takes half of the cycles. The steps of both polynomials round,
-  // most where the result is near 1, which may then be exceeded by 2^-22.
+  // erf as a quotient of polynomials, within 7 units in the last place (6.04 at -3.652): on in-order cores,
+  // where every operation takes time, it takes half of the cycles. The steps of both polynomials round, and
+  // the error is largest where the result is near 1, which it may exceed by 2^-22.
   Number erf_as_quotient(Number x) {
     const Number a = x.abs();
     const Number bounded = select(a > kErfBound, x.same(kErfBound), a);  // where the quotient is 1; NaN stays
@@ -265,7 +266,7 @@ class Functions : public Exponentials {
         .copy_sign(x);
   }
 
-  // The same by polynomials of parts, whose coefficients registers hold as tables: half of the work.
+  // erf as piecewise polynomials, whose coefficients are tables in registers: half of the work.
   template <size_t Powers, size_t Parts>
   Number erf_by_parts(Number x, const double (&table)[Powers][Parts], double width) {
     const Number a = x.abs();
@@ -317,8 +318,8 @@ class Functions : public Exponentials {
     return select(x.is_nan(), x, select(y.is_nan(), y, angle));
   }
 
-  // `exactly`: of f64 that are not rounded to f32 afterwards, whose exponential would enlarge the rounding of
-  // y log x.
+  // `exactly` is for f64 that are not rounded to f32 afterwards: the exponential would magnify the rounding
+  // error of y log x.
   Number pow(Number x, Number y, bool exactly) {
     const Number a = x.abs();
     Number result = exactly ? exact_power(a, y) : exp(select(a == 1, x.same(0), y * log(a)));
@@ -373,15 +374,15 @@ class Functions : public Exponentials {
   }
 
  private:
-  // a to the power y, of f64; a is not negative, and pow tells what special values give but for 0, 1 and
-  // infinity.
+  // a to the power y, for f64; a is not negative. Of special values only 0, 1 and infinity are handled here,
+  // the others in pow.
   Number exact_power(Number a, Number y) {
     const auto [high, low] = long_log(a);
     const Number product = y * high;
     const Number rest = fma(y, low, fma(y, high, -product));
     const Number special = select(a == 0, a.same(-kInfinity), a);
     const Number whole = select((a == 0) | !(a < kInfinity), y * special, select(a == 1, a.same(0), product));
-    // Where the power is neither 0 nor infinite; 1 to the power of infinity is 1.
+    // `rest` counts only where the power is neither 0 nor infinite; 1 to the power of infinity is 1.
     return exp_of_sum(whole, select((whole.abs() < 1024) & (product.abs() < 1024), rest, a.same(0)));
   }
 
@@ -416,7 +417,7 @@ class Functions : public Exponentials {
     return {m, e - select(small, x.same(single_ ? 24 : 54), x.same(0))};
   }
 
-  // One of a table's elements for each lane: that which the last bits of a float say.
+  // For each lane the table's element whose index is in the last bits of the float `which`.
   template <size_t Parts>
   Number look_up(const double (&table)[Parts], Number which) {
     std::vector<float> elements(std::begin(table), std::end(table));
@@ -428,8 +429,9 @@ class Functions : public Exponentials {
   bool divides_;  // a division of vectors costs less than two polynomials and an exponential
 };
 
-// What a function that damps errors of its argument is given: instead of a division by a constant, which
-// takes as long as ten products, a product. Where the reciprocal is not a normal number, the value as it is.
+// The argument of a function that damps errors of its argument, with a product in place of a division by a
+// constant, which takes as long as ten products. The value stays as it is where the reciprocal is not a
+// normal number.
 llvm::Value* without_division(Builder& builder, llvm::Value* value) {
   auto* division = llvm::dyn_cast<llvm::BinaryOperator>(value);
   if (division == nullptr || division->getOpcode() != llvm::Instruction::FDiv) return value;
@@ -471,7 +473,7 @@ llvm::Value* emit_function(Builder& builder, const Target& target, UnaryOp op, l
       const auto [sine, cosine] =
           wide.sin_cos(single ? reduce_single(builder, original, x) : reduce_double(builder, x));
       result = op == UnaryOp::Sin ? sine : op == UnaryOp::Cos ? cosine : sine / cosine;
-      // Infinities have none; -0.
+      // Infinities have no result; -0 keeps its sign.
       result = select(x.abs() < kInfinity, result, x.nan());
       if (op != UnaryOp::Cos) result = select(x == 0, x, result);
       break;

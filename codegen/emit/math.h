@@ -15,8 +15,8 @@ llvm::Value* emit_function(Builder& builder, const Target& target, UnaryOp op, l
 llvm::Value* emit_function(Builder& builder, const Target& target, BinaryOp op, llvm::Value* x,
                            llvm::Value* y);
 
-// e to the power of an f32 or f64 that is NaN or at most 40, and a difference of two numbers: less work than
-// for any.
+// e to the power of an f32 or f64 that is NaN or at most 40, and is the difference of two numbers: less work
+// than for any number.
 llvm::Value* emit_exp_of_nonpositive(Builder& builder, const Target& target, llvm::Value* x);
 
 }  // namespace tc

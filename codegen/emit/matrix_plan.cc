@@ -1,4 +1,4 @@
-// Tiles, registers and order of the products of a matrix statement; free of LLVM.
+// Tiles, registers and order of the products of a matrix statement; uses no LLVM.
 #include "codegen/emit/matrix_plan.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 using Kind = TileLoop::Kind;
 
-// Which register each use takes, and whether it has to be loaded: of those in use the one goes that is
-// used again last.
+// The register of each use, and whether the tile has to be loaded into it. A load replaces the tile whose
+// next use comes last.
 struct Assignment {
   std::vector<int> registers;
   std::vector<bool> loads;
@@ -48,7 +48,8 @@ Assignment assign(const std::vector<int>& uses, int registers) {
   return result;
 }
 
-// The group's products along a's tiles, or along b's, back and forth over the others.
+// The group's products in the order of a's tiles, or of b's; the other operand's tiles go forwards and
+// backwards in turn.
 std::vector<MatrixProduct> along(std::vector<MatrixProduct> group, bool a_first) {
   std::stable_sort(group.begin(), group.end(), [&](const MatrixProduct& left, const MatrixProduct& right) {
     return a_first ? std::pair(left.a, left.b) < std::pair(right.a, right.b)
@@ -85,7 +86,7 @@ std::vector<std::optional<int64_t>> element_strides(const Buffer& buffer) {
   return result;
 }
 
-// Index texts: equal for equal elements.
+// A text of the indices, equal for equal elements.
 std::string key_of(const Access& access) {
   std::string key = std::to_string(access.buffer);
   for (const Subscript& subscript : access.index) key += " " + subscript.affine.str();
@@ -123,7 +124,7 @@ class Planner {
     for_each_copy([&](const std::map<std::string, Affine>& copy) {
       const int accumulator = number_of(plan_.accumulators, statement_.write, write, copy,
                                         step(write, rows_).value() * accumulator_bytes);
-      // Copies of another depth: groups of their own behind.
+      // Copies of another depth form groups of their own, after the others.
       const size_t depth = uses_[accumulator]++;
       if (groups.size() < (depth + 1) * terms.size()) groups.resize((depth + 1) * terms.size());
       for (size_t t = 0; t < terms.size(); ++t) {
@@ -150,8 +151,9 @@ class Planner {
     shape_registers();
   }
 
-  // One operand is in registers, the other passes through one. Of an instruction that takes signed numbers of
-  // b as unsigned each a has a second register for the surplus of its products; one holds that of the b's.
+  // One operand stays in registers, the other passes through one register. For an instruction that takes
+  // signed numbers of b as unsigned, each a has a second register, for the surplus of its products, and one
+  // more register holds what is added to the b's.
   void order_vectors(const std::vector<std::vector<MatrixProduct>>& groups) {
     const int a = static_cast<int>(plan_.a.size()), b = unit_.parts * static_cast<int>(plan_.b.size());
     plan_.surplus = is_signed(format_.operand) && !is_signed(format_.instruction->b);
@@ -167,7 +169,7 @@ class Planner {
     const Access *a_source, *b_source;
   };
 
-  // That of the type which the first product multiplies.
+  // Finds the unit's format for the type that the first product multiplies.
   void find_format(const Expr& value) {
     const Expr* first = &value;
     while (!first->operands.empty()) first = first->operands[0].get();
@@ -207,8 +209,8 @@ class Planner {
     return loop.extent == 1 ? 0 : element_stride(kernel_, access, loop.name);
   }
 
-  // Whether rows, columns, groups and packed elements move the access by these numbers of elements; nothing
-  // stands for any.
+  // Whether rows, columns, groups and packed elements move the access by these numbers of elements; nullopt
+  // stands for any number.
   bool has_steps(const Access& access, const std::array<std::optional<int64_t>, 4>& wanted) const {
     const std::array<const TileLoop*, 4> loops = {&rows_, &columns_, &groups_, &packed_};
     for (size_t i = 0; i < 4; ++i) {
@@ -314,9 +316,9 @@ class Planner {
   MatrixPlan plan_;
 };
 
-// The elements that an access reaches in its tile's loops: a part in outer variables, per dimension of
-// symbolic stride and in one number, and the sorted offsets. Nothing where there are too many, or where
-// they are not numbers.
+// The elements that an access reaches in its tile's loops: `outer` is the part in outer variables (a text
+// for each dimension of symbolic stride, and one for all others), `offsets` are the sorted offsets from it.
+// footprint() gives nothing where there are too many offsets, or where they are not numbers.
 struct Footprint {
   std::vector<std::string> outer;
   std::vector<int64_t> offsets;
@@ -324,7 +326,7 @@ struct Footprint {
 
 std::optional<Footprint> footprint(const Kernel& kernel, const Access& access, const TileStatement& tile) {
   constexpr size_t kLargest = 1 << 14;
-  // An element, and what the conditions on copies have come to.
+  // An element, and the values of the conditions on copies there.
   struct Place {
     int64_t offset;
     std::vector<int64_t> conditions;
@@ -386,7 +388,7 @@ std::optional<Footprint> footprint(const Kernel& kernel, const Access& access, c
 
 MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups, int registers) {
   TC_CHECK(registers >= 2, "for the operands of matrix products");
-  constexpr size_t kTried = 6;  // groups of which all orders are compared
+  constexpr size_t kTried = 6;  // the most groups of which all orders are compared
   std::vector<size_t> sequence(groups.size());
   std::iota(sequence.begin(), sequence.end(), size_t{0});
   MatrixOrder best;

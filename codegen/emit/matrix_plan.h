@@ -1,4 +1,5 @@
-// What a statement of matrix loops asks of the target's matrix unit: tiles, their registers, the order.
+// How a statement of matrix loops uses the target's matrix unit: its tiles, their registers, the order of
+// products.
 #pragma once
 
 #include <compare>
@@ -19,8 +20,9 @@ struct MatrixProduct {
   bool operator==(const MatrixProduct&) const = default;
 };
 
-// Products in an order, and where their operands are then: `a_register[i]` and `b_register[i]` count
-// within the registers of their kind; `loads_a[i]` says that the register takes the tile just before.
+// Products in the order in which they run, and the registers of their operands: `a_register[i]` and
+// `b_register[i]` count within the registers of their kind; `loads_a[i]` says that the tile is loaded into
+// that register just before product i.
 struct MatrixOrder {
   std::vector<MatrixProduct> products;
   std::vector<int> a_register, b_register;
@@ -29,25 +31,26 @@ struct MatrixOrder {
   int loads = 0;
 };
 
-// Orders the products so that few tiles are loaded with this many registers for operands. `groups` are
-// products of which each has another accumulator, so that those of one group need not wait for each
-// other; groups follow each other in the order with the fewest loads, of which neighbours share
-// operands. Where it makes no difference b has two registers, so that statements with other blocks have
-// registers of the same shapes. At least two registers.
+// Orders the products so that few tiles are loaded, with this many registers for operands, at least two. The
+// products of one of the `groups` have different accumulators, so that they need not wait for each other;
+// groups follow each other in the order with the fewest loads, in which neighbouring groups share operands.
+// Where it makes no difference, b gets two registers, so that statements with other blocks have registers of
+// the same shapes.
 MatrixOrder order_products(const std::vector<std::vector<MatrixProduct>>& groups, int registers);
 
 // The order in which one operand has one register, a where `by_a`, else b: all products of one of its tiles
 // follow each other, and the other operand's tiles have a register each.
 MatrixOrder order_one_by_one(const std::vector<std::vector<MatrixProduct>>& groups, bool by_a);
 
-// Rows and bytes per row of each register of a unit of tiles.
+// Rows, and bytes per row, of a tile register.
 struct TileShape {
   int64_t rows = 0, bytes = 0;
   auto operator<=>(const TileShape&) const = default;
 };
 using TileShapes = std::vector<TileShape>;
 
-// A tile in memory: where row, column, group and member are 0, and the bytes between its rows.
+// A tile in memory: where its first element is (row, column, group and packed element 0), and the bytes
+// between its rows.
 struct MatrixTile {
   Access access;                       // in outer variables and the statement's serial loops
   Access source;                       // as the statement writes it, for what needs the iterators
@@ -55,41 +58,42 @@ struct MatrixTile {
   int64_t row_bytes = 0;
 };
 
-// The statement's loops are serial ones, then unrolled ones, then the four of the unit; tiles are the same
-// in each trip of the serial loops but for their addresses. Registers of tiles: accumulators first, a's, b's.
-// Of vectors, where LLVM gives out the registers, only the order counts.
+// The statement's loops are serial loops, then unrolled ones, then the four loops of the unit; each trip of
+// the serial loops has the same tiles at other addresses. Tile registers are numbered: first those of
+// accumulators, then a's, then b's. For units of vectors, whose registers LLVM allocates, only the order
+// counts.
 struct MatrixPlan {
   size_t batch = 0;  // position of the first loop that is not serial
   std::vector<MatrixTile> accumulators, a, b;
   MatrixOrder order;
   MatrixUnit::Format format{};
-  int64_t groups = 1;  // of a depth
+  int64_t groups = 1;  // along a tile's depth
   int rows = 1;        // of an accumulator
   bool by_a = false;   // of vectors: b's stay in registers
-  // Of vectors that take signed numbers as unsigned: what this adds is summed up for each a.
+  // For vectors that take signed numbers as unsigned: what that adds to the sums is summed up for each a.
   bool surplus = false;
   TileShapes shapes;  // of a unit of tiles: what its registers hold, by their numbers
 
   const MultiplyAdd& instruction() const { return *format.instruction; }
-  // Whether accumulators are in memory, as the instruction's sums are of another type.
+  // Whether accumulators are in memory, since the instruction's sums have another type.
   bool adds_separately() const { return instruction().sum != format.accumulator; }
   int register_of_a(int a) const { return static_cast<int>(accumulators.size()) + a; }
   int register_of_b(int b) const { return register_of_a(order.a_registers) + b; }
 };
 
-// Whether the statement runs on the unit: its loops are matrix loops and it sums. Others with such
-// loops (what sets accumulators to zero) are plain copies and lanes.
+// Whether the statement runs on the unit: its loops are matrix loops and it sums. Other statements with such
+// loops (those that set accumulators to zero) become plain copies and lanes.
 bool is_matrix_product(const Kernel& kernel, const TileStatement& tile);
 
 // Whether any statement of the kernel does.
 bool uses_matrix_unit(const ScheduledKernel& scheduled);
 
 // Buffers of the kernel that only products on the unit read, directly or through others of this kind. The
-// unit takes bfloat16 values below the normal ones as zero, so that what writes them may do so, too.
+// unit takes subnormal bfloat16 values as zero, so that the code which writes them may do so, too.
 std::set<int> matrix_operands(const ScheduledKernel& scheduled);
 
-// Whether the statement's unrolled loops alone decide the constraint (>= 0): some copies of a product do
-// not exist.
+// Whether the statement's unrolled loops alone decide the constraint (>= 0), so that it removes whole copies
+// of a product.
 bool is_of_copies(const TileStatement& tile, const Affine& constraint);
 
 // Throws an Internal error where the target's unit cannot do the statement: its loops' order and extents,

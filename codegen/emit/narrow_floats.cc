@@ -9,7 +9,7 @@ namespace {
 
 using Special = NarrowFloat::Special;
 
-constexpr int kMantissaBits = 23;  // of f32, as the next ones
+constexpr int kMantissaBits = 23;  // of f32, like the following constants
 constexpr int kBias = 127;
 constexpr int64_t kInfinity = int64_t{255} << kMantissaBits;
 constexpr int64_t kNan = kInfinity + (int64_t{1} << (kMantissaBits - 1));
@@ -21,7 +21,7 @@ llvm::Constant* same_int(llvm::Value* like, int64_t value) {
 
 }  // namespace
 
-// The bits are the exponent of a float, but for 2^-127 and the NaN.
+// The bits are the exponent of an f32, except for 2^-127 and NaN.
 llvm::Value* NarrowFloats::exponent_to_float(llvm::Value* a) {
   const int lanes = lanes_of(a);
   llvm::LLVMContext& context = builder_.getContext();
@@ -34,8 +34,7 @@ llvm::Value* NarrowFloats::exponent_to_float(llvm::Value* a) {
   return builder_.CreateBitCast(result, widen(llvm::Type::getFloatTy(context), lanes));
 }
 
-// Half of a unit of the exponent is added, so that halves round up; below the normal numbers that is a
-// quarter.
+// Adds half of a unit of the exponent, so that halves round up; for subnormal numbers that is a quarter.
 llvm::Value* NarrowFloats::float_to_exponent(llvm::Value* a) {
   const int lanes = lanes_of(a);
   llvm::LLVMContext& context = builder_.getContext();
@@ -102,8 +101,8 @@ llvm::Value* NarrowFloats::from_float(DType to, llvm::Value* a) {
       builder_.CreateSub(magnitude, same_int(word, int64_t{kBias - format.bias} << kMantissaBits));
   llvm::Value* half = builder_.CreateAdd(even, same_int(word, (int64_t{1} << (shift - 1)) - 1));
   llvm::Value* normal = builder_.CreateLShr(builder_.CreateAdd(rebiased, half), same_int(word, shift));
-  // Subnormal results: a sum whose unit of the last place is theirs leaves the result, rounded, in its low
-  // bits.
+  // Subnormal results: adding a number whose unit in the last place is that of the results leaves the
+  // result, rounded, in the low bits.
   const int exponent = kMantissaBits + 1 - format.bias - format.mantissa_bits;
   llvm::Value* sum = builder_.CreateFAdd(builder_.CreateBitCast(magnitude, a->getType()),
                                          llvm::ConstantFP::get(a->getType(), std::ldexp(1.0, exponent)));

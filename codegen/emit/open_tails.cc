@@ -5,7 +5,7 @@
 namespace tc {
 namespace {
 
-// A constraint in the names of the tile's loops and of outer variables alone.
+// The constraint in terms of the tile's loops and outer variables only.
 Affine expanded(const Affine& constraint, const TileStatement& tile, const std::set<std::string>& outer) {
   std::map<std::string, Affine> iterators;
   for (const auto& [name, affine] : tile.iterators) {
@@ -16,7 +16,7 @@ Affine expanded(const Affine& constraint, const TileStatement& tile, const std::
   return constraint.substitute(iterators);
 }
 
-// The unrolled loops of a statement that a constraint `last - loop >= 0` ends, and no other one cuts.
+// The unrolled loops of a statement that one constraint `last - loop >= 0` ends and no other one restricts.
 std::vector<OpenTail::End> ends_of(const Kernel& kernel, const TileStatement& tile,
                                    const std::set<std::string>& outer) {
   std::vector<OpenTail::End> result;

@@ -1,4 +1,5 @@
-// Tiles whose copies reach past the end of an open extent: as narrower tiles, of which every copy exists.
+// Splits tiles whose copies reach past the end of an open extent into narrower tiles, all of whose copies
+// exist.
 #pragma once
 
 #include <optional>
@@ -26,8 +27,8 @@ struct OpenTail {
   LoopNode part(const std::string& first, int64_t count) const;
 };
 
-// The outermost copies that all statements of the leaf end alike, at an end that is not the same for all
-// sizes. `outer` are the names of parameters and outer variables.
+// The outermost unrolled loop, if all statements of the leaf have it and end it at the same value, which
+// depends on the sizes of a run. `outer` are the names of parameters and outer variables.
 std::optional<OpenTail> open_tail(const Kernel& kernel, const LoopNode& leaf,
                                   const std::set<std::string>& outer);
 

@@ -10,7 +10,7 @@
 namespace tc {
 namespace {
 
-// The number that an expression is, where it is an integer constant or one of a float type.
+// The value of a constant of an integer or float type, if it is a whole number.
 std::optional<int64_t> whole_constant(const Expr& expr) {
   if (expr.kind == Expr::Kind::Cast && expr.operands[0]->kind == Expr::Kind::Const &&
       !is_storage(expr.operands[0]->dtype)) {
@@ -23,8 +23,8 @@ std::optional<int64_t> whole_constant(const Expr& expr) {
   return static_cast<int64_t>(number);
 }
 
-// A bound of the magnitude of what f32 integers and constants, which are finite, make; infinity where it may
-// be that. Nothing where it may be NaN, as far as is known.
+// A bound of the magnitude of an f32 expression of integers and finite constants; infinity where the value
+// may be infinite, nothing where it may be NaN, as far as is known.
 std::optional<double> magnitude(const Kernel& kernel, const Expr& expr) {
   constexpr double kLargest = std::numeric_limits<float>::max(),
                    kInfinity = std::numeric_limits<double>::infinity();
@@ -70,7 +70,8 @@ std::optional<double> magnitude(const Kernel& kernel, const Expr& expr) {
   }
 }
 
-// The ends between which an i32 lies, as far as constants that cut it say; null where they do not say both.
+// Bounds of an i32, as far as constants that clamp it or are added tell; nothing where none does, or a sum
+// may overflow.
 std::optional<std::pair<int64_t, int64_t>> ends_of(const Expr& expr) {
   constexpr int64_t kLeast = std::numeric_limits<int32_t>::min(), kMost = std::numeric_limits<int32_t>::max();
   if (expr.kind != Expr::Kind::Binary || expr.dtype != DType::I32) return std::nullopt;
@@ -88,7 +89,7 @@ std::optional<std::pair<int64_t, int64_t>> ends_of(const Expr& expr) {
   return std::pair(low, high);
 }
 
-// Takes constants that are added, and ends, from an expression, from the outside in.
+// Strips additions of constants, and clamps, from an expression, from the outside in.
 class ByteForm {
  public:
   explicit ByteForm(RoundedByte& result) : result_(result) {}
@@ -96,7 +97,7 @@ class ByteForm {
   bool match(const Expr& cast) {
     ExprPtr expr = cast.operands[0];
     bool may_add = true;
-    // A float's conversion; an integer's keeps the low bits.
+    // The conversion of a float saturates; that of an integer keeps the low bits.
     const bool saturates = expr->dtype == DType::F32;
     if (saturates) {
       low_ = least();
@@ -107,7 +108,7 @@ class ByteForm {
       if (expr->kind != Expr::Kind::Cast || expr->operands[0]->dtype != DType::F32) return false;
       expr = expr->operands[0];
       result_.of_nan = result_.added;
-      may_add = false;  // a sum of floats and integers apart is left to the general way
+      may_add = false;  // additions both before and after the conversion are left to the general code
     }
     if (expr->dtype != DType::F32) return false;
     while (const auto inside = peeled(*expr, may_add)) expr = *inside;
@@ -127,7 +128,7 @@ class ByteForm {
     return is_signed(result_.type) ? std::numeric_limits<int8_t>::max() : std::numeric_limits<uint8_t>::max();
   }
 
-  // What is inside of a sum with a constant, or of an end.
+  // The operand of an addition of a constant, or of a clamp; nothing for other expressions.
   std::optional<ExprPtr> peeled(const Expr& expr, bool may_add) {
     if (expr.kind != Expr::Kind::Binary) return std::nullopt;
     const bool adds = expr.binary == BinaryOp::Add && may_add;
@@ -142,7 +143,7 @@ class ByteForm {
     return std::nullopt;
   }
 
-  // False where the ends would change their order, so that it matters which comes first.
+  // Applies a clamp to the bounds; false where they would cross, so that the order of the clamps matters.
   bool cut(BinaryOp how, int64_t end) {
     if (how == BinaryOp::Max) low_ = std::max(low_, end);
     if (how == BinaryOp::Min) high_ = std::min(high_, end);
@@ -191,8 +192,8 @@ llvm::Value* round_to_bytes_x86(Builder& builder, const Target& target, const Ro
   if (target.arch != Arch::X86_64 || target.vector_bits < 32 * kLanes || lanes_of(numbers) != kLanes)
     return nullptr;
   if (how.type != DType::U8 || how.high != kMost || how.may_be_nan) return nullptr;
-  // Floats from 0 on are ordered as their bits are, and those below it have the sign's bit: integers are
-  // compared on more of the core's ports.
+  // Floats from 0 on are ordered like their bits, and negative ones have the sign bit. Integers are
+  // compared, since more of the core's ports can do that.
   llvm::Type* words = widen(builder.getInt32Ty(), kLanes);
   const int64_t least = how.low - how.added;
   if (least == 0) {
@@ -203,7 +204,7 @@ llvm::Value* round_to_bytes_x86(Builder& builder, const Target& target, const Ro
     llvm::Constant* low = llvm::ConstantFP::get(numbers->getType(), static_cast<double>(least));
     numbers = builder.CreateSelect(builder.CreateFCmpOGT(numbers, low), numbers, low);
   }
-  // What is no i32 becomes the least one, which is above all bytes without its sign.
+  // A number outside of i32 becomes the least i32, which as an unsigned number is larger than all bytes.
   llvm::Value* whole = builder.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
                                                {numbers, llvm::Constant::getNullValue(words),
                                                 builder.getInt16(-1), builder.getInt32(kCurrentRounding)});

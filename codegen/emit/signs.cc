@@ -1,4 +1,4 @@
-// What the statements of a kernel say of the sign of an expression, free of LLVM.
+// What the statements of a kernel tell about the sign of an expression; uses no LLVM.
 #include "codegen/emit/signs.h"
 
 #include <algorithm>
@@ -36,8 +36,8 @@ class Rows {
            condition.operands[1]->kind == Expr::Kind::Const && condition.operands[1]->number == -INFINITY;
   }
 
-  // The last statement before the reader that writes the buffer of a load: null where it may not have written
-  // the very element, for all of what it reads that the reader reads.
+  // The last statement before the reader that writes the buffer of a load; null where it may not have
+  // written exactly the element that the load reads, in every instance of the reader.
   const Statement* last_writer(const Expr& load) const {
     const Statement* result = nullptr;
     for (const Statement& each : kernel_.statements) {
@@ -50,7 +50,8 @@ class Rows {
     return same(written, load) ? result : nullptr;
   }
 
-  // Whether the statement has an instance for each of the reader's, of the same iterators' values.
+  // Whether the statement has an instance for each instance of the reader, with the same values of the
+  // iterators.
   bool covers(const Statement& writer) const {
     const auto has = [&](const Iterator& iterator) {
       return std::any_of(reader_.iterators.begin(), reader_.iterators.end(), [&](const Iterator& own) {

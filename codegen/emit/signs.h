@@ -1,4 +1,4 @@
-// What the statements of a kernel say of the sign of an expression, free of LLVM.
+// What the statements of a kernel tell about the sign of an expression; uses no LLVM.
 #pragma once
 
 #include "ir/loop.h"
@@ -7,8 +7,8 @@ namespace tc {
 
 // Whether the value of the expression, which `statement` of the kernel computes, is known to be NaN or not to
 // be positive: it is the difference between an element of a row and the largest element of that row, as a
-// softmax computes it. `statement` is one of kernel.statements. A rounding error of the element, where it is
-// computed anew, may make it positive by that.
+// softmax computes it. `statement` is one of kernel.statements. Where the element is computed anew, its
+// rounding error may make the value positive by as much.
 bool is_never_positive(const Kernel& kernel, const Statement& statement, const Expr& expr);
 
 }  // namespace tc

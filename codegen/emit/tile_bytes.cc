@@ -1,4 +1,4 @@
-// Products of bytes, four of which are summed up at once in each lane of 32 bits.
+// Products of bytes, of which one instruction adds up four in each lane of 32 bits.
 #include <algorithm>
 
 #include "codegen/units/matrix_unit.h"
@@ -10,7 +10,7 @@
 namespace tc {
 namespace {
 
-// The load of a byte that the expression is as an integer of 32 bits, or null.
+// The load of a byte, if the expression is that byte as an integer of 32 bits; else null.
 const Expr* loaded_byte(const ExprPtr& expr) {
   if (expr->kind != Expr::Kind::Cast || expr->dtype != DType::I32) return nullptr;
   const Expr* load = expr->operands[0].get();
@@ -52,7 +52,7 @@ llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, cons
                             widened(b.value, second->dtype));
 }
 
-// Of the loop over the bytes the address is where it begins.
+// The address of the first byte of the loop over bytes.
 TileEmitter::Address TileEmitter::bytes_address(const Access& access, const TileLoop& bytes_loop) {
   Address address = address_of(access, Guard());
   address.bytes =
@@ -60,7 +60,7 @@ TileEmitter::Address TileEmitter::bytes_address(const Access& access, const Tile
   return address;
 }
 
-// A load of bytes that lie side by side.
+// The operand where the expression is a load of adjacent bytes.
 std::optional<TileEmitter::ByteOperand> TileEmitter::byte_load(const ExprPtr& expr,
                                                                const TileLoop& bytes_loop) {
   const Expr* load = loaded_byte(expr);
@@ -79,7 +79,7 @@ std::optional<TileEmitter::ByteOperand> TileEmitter::byte_load(const ExprPtr& ex
   return ByteOperand{expr, address.lane_bytes == 0, load->dtype, is_signed(load->dtype) ? 127 : 255, true};
 }
 
-// By how many bits a shift goes, the same in all lanes.
+// The number of bits of a shift, where it is the same in all lanes.
 std::optional<Affine> TileEmitter::shift_of(const ExprPtr& expr) const {
   if (expr->kind == Expr::Kind::Const) return Affine(expr->integer);
   if (expr->kind != Expr::Kind::Cast || is_float(expr->dtype)) return std::nullopt;
@@ -88,7 +88,8 @@ std::optional<Affine> TileEmitter::shift_of(const ExprPtr& expr) const {
   return affine;
 }
 
-// Loads, and what is made of them bit by bit such that each of four bytes is what it would be alone.
+// The operand where the expression is a load, or is made of loads by bitwise operations that act on the four
+// bytes of a word as on each byte alone.
 std::optional<TileEmitter::ByteOperand> TileEmitter::byte_operand(const ExprPtr& expr,
                                                                   const TileLoop& bytes_loop) {
   if (auto load = byte_load(expr, bytes_loop)) return load;
@@ -111,7 +112,7 @@ std::optional<TileEmitter::ByteOperand> TileEmitter::byte_operand(const ExprPtr&
     return ByteOperand{expr, bytes->shared, DType::U8, 255};
   }
   if (!is_binary(expr, BinaryOp::And)) return std::nullopt;
-  // A shift brings bits of the next byte in, which the mask has to take away.
+  // A shift moves bits of the next byte in, which the mask has to remove.
   const bool shifted = is_binary(left, BinaryOp::Shr);
   const auto shift = shifted ? shift_of(left->operands[1]) : Affine(0);
   const auto bytes = byte_operand(shifted ? left->operands[0] : left, bytes_loop);
@@ -121,7 +122,7 @@ std::optional<TileEmitter::ByteOperand> TileEmitter::byte_operand(const ExprPtr&
   return ByteOperand{expr, bytes->shared, DType::U8, *number};
 }
 
-// One operand of all lanes alike, and one of each lane's own.
+// The operand that is the same in all lanes, and the one of which each lane has its own.
 std::optional<std::pair<TileEmitter::ByteOperand, TileEmitter::ByteOperand>> TileEmitter::byte_operands(
     const TileLoop& bytes_loop) {
   const auto product = product_of(statement_->value);
@@ -139,7 +140,8 @@ bool TileEmitter::loads_in_bounds(const ExprPtr& expr) const {
   return inside;
 }
 
-// The elements of the loop as the bytes of a number of 32 bits: in all lanes, or each lane its own.
+// The elements of the loop as the bytes of 32-bit numbers: the same number in all lanes (`shared`), or each
+// lane's own.
 llvm::Value* TileEmitter::bytes_of(const ExprPtr& expr, const TileLoop& bytes_loop, const Guard& guard,
                                    bool shared) {
   if (const Expr* load = loaded_byte(expr))
@@ -202,7 +204,7 @@ bool TileEmitter::sum_bytes(size_t position, const Constraints& pending) {
   llvm::Value* shared_bytes = bytes_of(shared.expr, bytes_loop, must_guard ? guard : Guard(), true);
   llvm::Value* apart_bytes = bytes_of(apart.expr, bytes_loop, apart_inside ? Guard() : guard, false);
   llvm::Value* next = add_bytes(accumulator.value, shared, shared_bytes, apart, apart_bytes);
-  // What a guarded load gives where the instance does not exist is 0, which adds nothing.
+  // Where the instance does not exist, the guarded load gives 0, which adds nothing.
   if (guard_for(needed).mask == nullptr) needed.clear();
   accumulator.value = selected(needed, next, accumulator.value);
   return true;
@@ -234,9 +236,9 @@ llvm::Value* TileEmitter::load_bytes(const Expr& load, const Address& address, c
   return value;
 }
 
-// By an instruction where there is one for unsigned times signed numbers. Else, of unsigned numbers below
-// 128, pairs of products fit 16 bits: 2 * 127 * 128. Else even and odd bytes apart, as numbers of 16 bits,
-// whose products are summed up in pairs: no such sum leaves 32 bits.
+// Uses the instruction for unsigned times signed numbers where there is one. Else, where the unsigned
+// numbers are below 128, sums of two products fit 16 bits (2 * 127 * 128). Else even and odd bytes are
+// separated as numbers of 16 bits, whose products are summed up in pairs; no such sum overflows 32 bits.
 llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes,
                                     const ByteOperand& b, llvm::Value* b_bytes) {
   const bool mixed = is_signed(a.dtype) != is_signed(b.dtype);
@@ -248,7 +250,7 @@ llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llv
   }
   llvm::Type* halves = widen(builder_.getInt16Ty(), 2 * lanes_);
   const auto eight = llvm::ConstantInt::get(halves, 8);
-  // Members 0 and 2, or 1 and 3.
+  // Bytes 0 and 2, or 1 and 3, of each word.
   const auto every_other = [&](llvm::Value* words, DType type, bool odd) {
     llvm::Value* pairs = builder_.CreateBitCast(words, halves);
     if (is_signed(type)) return builder_.CreateAShr(odd ? pairs : builder_.CreateShl(pairs, eight), eight);

@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
-// Loops along the dimensions of a matrix unit in what is no product: copies, and lanes along the columns.
+// Turns the matrix loops of a statement that is no product into unrolled loops, and the last one, along the
+// columns, into the vector loop.
 void without_matrices(std::vector<TileLoop>& loops) {
   for (TileLoop& loop : loops) {
     if (loop.kind == TileLoop::Kind::Matrix)
@@ -211,7 +212,7 @@ void TileEmitter::branch_on(const Constraints& constraints, const std::function<
 
 llvm::Value* TileEmitter::condition(const Affine& constraint) {
   return at_level(level_of(constraint), "condition " + constraint.str(), [&]() -> llvm::Value* {
-    // Compared with the constant: it is an immediate then.
+    // Compared with the constant, which becomes an immediate.
     const Affine terms = constraint - Affine(constraint.constant());
     return builder_.CreateICmpSGE(context_.value_of(terms), context_.i64(-constraint.constant()));
   });
@@ -276,8 +277,8 @@ void TileEmitter::instance(const Constraints& pending) {
 }
 
 void TileEmitter::store_instance(const Constraints& pending) {
-  // Scalar conditions branch around the instance; those of lanes mask it, behind a branch on
-  // whether any lane is left.
+  // Scalar conditions branch around the instance; those of lanes mask it, after a branch on whether any lane
+  // is left.
   Constraints scalar, lanes;
   for (const Affine& constraint : pending) {
     const int64_t step = lanes_ > 1 ? constraint.coefficient(lane_) : 0;
@@ -289,7 +290,7 @@ void TileEmitter::store_instance(const Constraints& pending) {
     const Affine best = constraint.substitute({{lane_, Affine(step > 0 ? lanes_ - 1 : 0)}});
     if (!proves_nonnegative(best, context_.ranges, known_)) scalar.push_back(best);
   }
-  // What a branch computes does not wait beyond it.
+  // A value that is computed under a branch cannot wait until after it.
   const bool waits = std::exchange(waits_, waits_ && scalar.empty());
   branch_on(scalar, [&] {
     Guard guard = guard_for(lanes);
@@ -343,8 +344,8 @@ void TileEmitter::replace_element(Accumulator& accumulator, const Constraints& p
   const Guard guard = guard_for(pending);
   TC_CHECK(!(lanes_ > 1 && !accumulator.value->getType()->isVectorTy()), "in statement '", statement_->name,
            "': lanes write one register element");
-  // A guarded plain load gives 0 where the instance does not exist: what a register that holds 0
-  // keeps then.
+  // A guarded plain load gives 0 where the instance does not exist, which is what a register that holds 0
+  // has to keep there.
   const Expr& source = *statement_->value;
   auto* constant = llvm::dyn_cast<llvm::Constant>(accumulator.value);
   const bool kept = !needed.empty() && constant != nullptr && constant->isNullValue() &&
@@ -379,7 +380,7 @@ llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<
   auto& [a, b] = product;
   if (plain_load(a, true) && !plain_load(b, true)) std::swap(a, b);
   bool zero = !needed.empty() && plain_load(a, false) && plain_load(b, false);
-  // Where neither is a constant, both are guarded.
+  // Where neither operand is a constant, both loads are guarded.
   const bool both = zero && !plain_load(b, true);
   Value left;
   if (zero) {
@@ -392,8 +393,8 @@ llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<
   if (both) zero = zero && (predicate.mask == nullptr || right.vector);
   if (zero) needed.clear();
   llvm::Value *x = shaped_like(accumulator, left), *y = shaped_like(accumulator, right);
-  // Zero need not be put in a register to begin with. (Zeros below it do not matter: a sum of them has the
-  // same value.)
+  // A sum that begins with zero needs no register for the zero. (The sign of zero does not matter: -0
+  // compares equal.)
   const auto* before = llvm::dyn_cast<llvm::Constant>(accumulator.value);
   const Target& target = context_.unit.target();
   if (orders_code(target) && before != nullptr && before->isNullValue()) return builder_.CreateFMul(x, y);

@@ -53,11 +53,11 @@ class TileEmitter {
   };
   struct Element {
     llvm::Value* value = nullptr;
-    std::set<std::string> valid_where;  // constraints outside of which the value means nothing
+    std::set<std::string> valid_where;  // constraints outside of which the value is undefined
   };
 
-  // A loop level of the leaf: 0 is the leaf itself. `setup` is the block in whose end values that
-  // depend on the variables of this and outer levels only are computed.
+  // A loop level of the leaf: 0 is the leaf itself. Values that depend only on the variables of this and
+  // outer levels are computed at the end of the block `setup`.
   struct Level {
     llvm::BasicBlock* setup = nullptr;
     std::map<std::string, llvm::Value*> values;
@@ -68,7 +68,7 @@ class TileEmitter {
     llvm::Value* value = nullptr;
     ElementKey element;                         // Register buffers
     bool fresh = false;                         // a register without an earlier value
-    llvm::Value* total = nullptr;               // where the sum of the blocks before is
+    llvm::Value* total = nullptr;               // address of the sum of earlier blocks
     std::map<std::string, Affine> copy_values;  // values_ of one copy that writes it
     // Constraints outside of which it does not exist, so that its value there does not matter.
     std::set<std::string> exists_where;
@@ -78,7 +78,8 @@ class TileEmitter {
   struct AccumulatorRegion {
     bool active = false;
     bool lane_partial = false;  // lanes are parts of one result
-    // Blocks are the outermost loop's: the first goes on from the accumulators' first values.
+    // The outermost loop is divided into blocks: the first one continues from the accumulators' initial
+    // values.
     bool outer_blocks = false;
     bool in_blocks = false;  // accumulators have the sum of a block; `total` is in memory
     // Accumulators begin at zero; at the end they are added to the elements in memory.
@@ -122,19 +123,19 @@ class TileEmitter {
   void emit_statement(const TileStatement& tile, bool from_zero);
   void nest(size_t position, Constraints pending);
   void serial_loop(size_t position, const Constraints& pending);
-  // A serial loop's first and last value: constraints that fix nothing else are its bounds, the others are
-  // the rest.
+  // A serial loop's first and last value. Constraints that are fixed but for this loop's variable are its
+  // bounds (`bounds`); the others are `rest`.
   struct SerialBounds {
     Constraints bounds, rest;
     LoopExprPtr lower, upper;
     Interval low, high;  // of the values that `lower` and `upper` can have
   };
   SerialBounds serial_bounds(const TileLoop& loop, const Constraints& pending) const;
-  // One instance of what is inside the serial loop; behind all but the last of a block LLVM must not move
-  // loads.
+  // One copy of the serial loop's body. After all copies but the last of a block there is a fence, past
+  // which LLVM must not move loads.
   void serial_copy(size_t position, const SerialBounds& bounds, const Affine& value, bool ends_block);
-  // One emitted loop over first .. last with so many copies of the inside per trip; returns the first value
-  // that it leaves over.
+  // One emitted loop over first .. last, with `copies` copies of the body per trip; returns the first value
+  // that it does not cover.
   struct Trips {
     llvm::Value *first, *last;
     Interval range;
@@ -142,45 +143,47 @@ class TileEmitter {
     bool may_be_empty;
   };
   llvm::Value* serial_trips(size_t position, const SerialBounds& bounds, const Trips& trips);
-  // The trips low .. high; the last one by itself where some of its lanes do not exist, so that the others
-  // need no masks.
+  // The last of the trips low .. high that needs no masks: where some lanes of the last trip do not exist,
+  // that one is emitted separately.
   int64_t last_whole_trip(size_t position, const SerialBounds& bounds, Interval trips) const;
   void known_trips(size_t position, const SerialBounds& bounds, Interval trips);
   void unknown_trips(size_t position, const SerialBounds& bounds);
-  // The trips of a symbolic extent whose lanes all exist, and those behind them: two loops, so that only the
-  // second has masks.
+  // For a symbolic extent, emits the trips whose lanes all exist and those after them as two loops, so that
+  // only the second has masks.
   bool divide_trips(size_t position, const SerialBounds& bounds);
   void instance(const Constraints& pending);
   void store_instance(const Constraints& pending);
   void accumulate_instance(const Constraints& pending);
   // Of a statement without a reduction: the element's new value.
   void replace_element(Accumulator& accumulator, const Constraints& pending, Constraints needed);
-  // The accumulator plus a product; conditions that the product's operands fulfil by being 0 leave `needed`.
+  // The accumulator plus a product. Clears `needed` where operands are 0 wherever the conditions do not
+  // hold: the product then adds nothing.
   llvm::Value* add_product(const Accumulator& accumulator, std::pair<ExprPtr, ExprPtr> product,
                            const Constraints& pending, Constraints& needed);
-  // The same of two bytes in vectors of RISC-V; null where the statement's value is no such product.
+  // The same for a product of two bytes in vectors of RISC-V; null where the statement's value is no such
+  // product.
   llvm::Value* add_short_product(const Accumulator& accumulator, const Constraints& pending);
   llvm::Value* shaped_like(const Accumulator& accumulator, const Value& value);
   // `next` where the conditions hold, else `before`.
   llvm::Value* selected(const Constraints& needed, llvm::Value* next, llvm::Value* before);
-  // Runs `body` under a branch on the conditions; registers that it changes are merged behind.
+  // Runs `body` under a branch on the conditions; registers that it changes are merged afterwards.
   void branch_on(const Constraints& constraints, const std::function<void()>& body);
   Affine with_values(const Affine& affine) const;
   bool simplify(Constraints& pending) const;         // drops what holds; false where one never holds
-  llvm::Value* condition(const Affine& constraint);  // of a fixed constraint, hoisted
+  llvm::Value* condition(const Affine& constraint);  // a fixed constraint's, hoisted
   llvm::Value* lane_mask(const Affine& constraint);
   Guard guard_for(const Constraints& constraints);
 
-  // tile_bytes.cc: products of bytes, several of which an instruction sums up. False, and nothing emitted,
-  // where the loop at this position does not count such.
+  // tile_bytes.cc: products of bytes, several of which an instruction sums up. False, and nothing is
+  // emitted, where the loop at this position does not run over such products.
   bool sum_bytes(size_t position, const Constraints& pending);
   // An operand of a product of bytes: the elements of each lane are the bytes of a number of 32 bits.
   struct ByteOperand {
     ExprPtr expr;
-    bool shared = false;  // of all lanes alike, else of each its own
+    bool shared = false;  // the same in all lanes, else each lane has its own
     DType dtype = DType::U8;
     int64_t most = 255;  // the largest value, of U8
-    bool plain = false;  // a load alone
+    bool plain = false;  // a load and nothing else
   };
   std::optional<ByteOperand> byte_operand(const ExprPtr& expr, const TileLoop& bytes_loop);
   std::optional<ByteOperand> byte_load(const ExprPtr& expr, const TileLoop& bytes_loop);
@@ -193,7 +196,7 @@ class TileEmitter {
   llvm::Value* add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes, const ByteOperand& b,
                          llvm::Value* b_bytes);
 
-  // tile_transpose.cc: stores of lanes far apart whose copies write neighbours.
+  // tile_transpose.cc: stores whose lanes are far apart while the copies write adjacent elements.
   bool stores_across(size_t position) const;
   void store_transposed();
   void store_interleaved();
@@ -221,9 +224,9 @@ class TileEmitter {
   void write_register(const ElementKey& key, llvm::Value* value, std::set<std::string> valid_where);
   std::pair<const ElementKey*, int> find_lane(int buffer, const std::vector<int64_t>& index) const;
 
-  // tile_matrix.cc: products on the matrix unit. Registers of tiles hold what is neither a register element
-  // nor a value of LLVM's; vectors are accumulators by names of their own.
-  // The statements of the leaf that only set accumulators of a product to zero, with that product.
+  // tile_matrix.cc: products on the matrix unit. What tile registers hold is neither a register element nor
+  // a value of LLVM's; vectors are accumulators under names of their own. The statements of the leaf that
+  // only set accumulators of a product to zero, with that product.
   std::map<size_t, size_t> zeroing_statements() const;
   void emit_matrix(bool from_zero);
   void matrix_batch(const Constraints& pending);
@@ -238,7 +241,7 @@ class TileEmitter {
   Address group_of(const MatrixTile& tile, int64_t offset);
   llvm::Type* conversion_type(llvm::Value* sums);
 
-  // Whether the accumulators leave less than half of the registers to what they are made of.
+  // Whether the accumulators leave less than half of the registers to the operands.
   bool fills_registers() const;
 
   // tile_values.cc: expressions.
@@ -280,18 +283,20 @@ class TileEmitter {
   Value from_memory(llvm::Value* value, DType dtype, bool vector);
   bool is_read_only(int buffer) const;
 
-  // tile_prefetch.cc: what lies ahead of loads. Levels of LLVM's instruction. What only the second cache can
-  // hold is brought to the first one all the same: to the second alone takes Zen 4 longer (BERT 1.5 %).
+  // tile_prefetch.cc: prefetches of data ahead of loads. The values are the locality levels of LLVM's
+  // prefetch. Data that only the second-level cache can hold is prefetched to the first level all the same:
+  // Zen 4 takes longer to prefetch to the second alone (BERT 1.5 %).
   enum class Near : uint8_t { SecondCache = 2, FirstCache = 3 };
-  // Where the leaf wants it, brings near what lies ahead of a load.
+  // Prefetches what a later load will read, where the leaf asks for it.
   void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
   void prefetch_by_load(const Address& ahead);
   void prefetch_lanes(const Access& access, const Address& address);
   llvm::Value* hidden(llvm::Constant* constant);
   void prefetch_next_trip(const Access& access, const Address& address);
 
-  // tile_stored_lines.cc: neighbouring lines that a statement stores: bytes `first` to `end` from a part that
-  // the leaf's outer variables decide; `start` is where `first` lies in the buffer.
+  // tile_stored_lines.cc: runs of adjacent cache lines that a statement stores: bytes `first` to `end`,
+  // counted from an address that the leaf's outer variables determine; `start` is the offset of `first` in
+  // the buffer.
   struct StoredRun {
     int buffer = -1;
     Affine start;
@@ -317,11 +322,11 @@ class TileEmitter {
   std::map<std::string, int> variable_level_;         // serial loop variables
   std::map<std::string, int64_t> variable_step_;      // by which a trip moves each
   std::vector<std::map<std::string, Value>> loaded_;  // scopes of loads already done
-  std::set<std::string> prefetched_;                  // addresses of lines that the leaf brings near
+  std::set<std::string> prefetched_;                  // addresses of lines that the leaf prefetches
   std::set<int> written_;                             // memory buffers that the leaf writes
   std::map<std::string, int> guard_ids_;
   int names_ = 0;
-  size_t next_statement_ = 0;  // of the leaf, behind the one being emitted
+  size_t next_statement_ = 0;  // of the leaf, after the one being emitted
 
   // The statement being emitted.
   const TileStatement* tile_ = nullptr;
@@ -338,7 +343,8 @@ class TileEmitter {
   std::vector<WaitingStore> waiting_;
 };
 
-// From the first byte of a buffer to behind its last one; nothing where only a run knows a size or a stride.
+// The bytes that a buffer spans, from its first to its last one; nothing where only a run knows a size or a
+// stride.
 std::optional<int64_t> spanned_bytes(const BufferSlot& slot, const Buffer& buffer);
 
 // The terms of an address whose innermost loop is of this level.

@@ -60,7 +60,8 @@ void TileEmitter::serial_copy(size_t position, const SerialBounds& bounds, const
   loaded_.emplace_back();
   nest(position + 1, bounds.rest);
   if (!ends_block && fills_registers()) {
-    // Loads of later steps stay behind this one: LLVM would gather them, and keep sums in memory for them.
+    // Loads of later steps must stay after this one: LLVM would move them together and spill sums to make
+    // room for them.
     builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
   }
   loaded_.pop_back();
@@ -104,7 +105,7 @@ llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& boun
 }
 
 int64_t TileEmitter::last_whole_trip(size_t position, const SerialBounds& bounds, Interval trips) const {
-  constexpr int64_t kMostPartial = 1;  // the rest stands in the code for itself
+  constexpr int64_t kMostPartial = 1;  // such trips are emitted one by one
   int64_t last = trips.high;
   for (const Affine& constraint : bounds.rest) {
     const int64_t coefficient = constraint.coefficient(tile_->loops[position].name),
@@ -187,8 +188,8 @@ void TileEmitter::serial_loop(size_t position, const Constraints& pending) {
   const SerialBounds bounds = serial_bounds(tile_->loops[position], pending);
   if (bounds.low.low > bounds.high.high) return;
   const bool known = bounds.low.low == bounds.low.high && bounds.high.low == bounds.high.high;
-  // The sums of the outermost loop's first block are stored, not added: a block of a loop inside of it would
-  // overwrite them, so that its mark is passed over.
+  // The sums of the outermost loop's first block are stored as totals, not added. That would overwrite the
+  // totals of an inner loop's blocks, so that the mark of inner loops is ignored.
   const bool counts = region_.outer_blocks ? position == region_position_ : region_.in_blocks;
   const bool blocks = counts && tile_->loops[position].sum_block > 0;
   const Interval trips{bounds.low.low, bounds.high.high};

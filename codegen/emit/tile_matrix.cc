@@ -1,5 +1,5 @@
-// Products on a matrix unit, whatever its instructions (`matrix_unit.h`). Tile registers are chosen here, not
-// by LLVM, so that none spills; where accumulators are vectors, loops carry them in phi nodes.
+// Products on a matrix unit, whatever its instructions (`matrix_unit.h`). Tile registers are assigned here,
+// not by LLVM, so that none spills; where accumulators are vectors, loops carry them in phi nodes.
 #include <algorithm>
 #include <iterator>
 
@@ -54,7 +54,7 @@ void TileEmitter::load_operand(TileInstructions& unit, int number, const MatrixT
 
 void TileEmitter::emit_matrix(bool from_zero) {
   const MatrixPlan plan = plan_matrix(kernel_, *tile_, context_.target);
-  // Where the accumulators are not set to zero here, they need not exist where the products do not.
+  // Where the accumulators are not set to zero here, nothing is to be done for products that do not exist.
   Constraints outer;
   if (!from_zero) {
     Constraints pending = tile_->constraints;
@@ -107,10 +107,10 @@ llvm::Value*& TileEmitter::vector_sum(const char* of, int number) {
   return region_.accumulators[text(of, number)].value;
 }
 
-// Of bytes some instructions multiply unsigned numbers of b by signed ones of a: b + 128 takes the place of
-// b, and what that adds, 128 times the sum of the a's, is the same in all lanes: it is summed up for each a,
-// and taken off at the end. Sums wrap around, so that those of up to 31 bits come out right. Where whole
-// numbers hold no more than the sums of a depth, those in f32 are in memory.
+// Some instructions multiply unsigned bytes of b by signed bytes of a: b + 128 then takes the place of b.
+// What that adds to a sum, 128 times the sum of the a's, is the same in all lanes: it is summed up for each
+// a, and subtracted at the end. Sums wrap around, so that those of up to 31 bits come out right. Where
+// integers can hold no more than the sums of one depth, the accumulators are f32 in memory.
 void TileEmitter::emit_vectors(bool from_zero) {
   const std::unique_ptr<VectorInstructions> unit = vector_instructions(context_, matrix_->instruction());
   const DType kept = matrix_->format.accumulator;
@@ -137,12 +137,12 @@ void TileEmitter::emit_vectors(bool from_zero) {
   }
 }
 
-// Of sums in whole numbers: as many floats.
+// The type of as many floats as there are integer sums.
 llvm::Type* TileEmitter::conversion_type(llvm::Value* sums) {
   return llvm::cast<llvm::VectorType>(sums->getType())->getWithNewType(builder_.getFloatTy());
 }
 
-// A group of a tile: where its bytes are.
+// The address of a group of a tile, `offset` bytes from the tile's first.
 TileEmitter::Address TileEmitter::group_of(const MatrixTile& tile, int64_t offset) {
   iterators_ = values_;
   Address address = address_of(tile.access, {});
@@ -180,7 +180,7 @@ void TileEmitter::vector_batch() {
     b_values[static_cast<size_t>(order.b_register[i])] =
         matrix_->surplus ? builder_.CreateXor(loaded, offset(loaded)) : loaded;
   };
-  // The operand that stays in registers first.
+  // First loads the operand that stays in registers.
   const bool by_a = matrix_->by_a;
   for (int64_t group = 0; group < matrix_->groups; ++group) {
     for (size_t i = 0; i < order.products.size(); ++i) {

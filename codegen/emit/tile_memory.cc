@@ -17,7 +17,7 @@ int TileEmitter::level_of(const Affine& affine) const {
   return level;
 }
 
-// Computes a value in the end of a level's setup block, once per key.
+// Computes a value at the end of a level's setup block, once per key.
 llvm::Value* TileEmitter::at_level(int level, const std::string& key,
                                    const std::function<llvm::Value*()>& compute) {
   Level& place = levels_[static_cast<size_t>(level)];
@@ -200,8 +200,8 @@ llvm::Value* TileEmitter::lane_offsets(const Address& address) {
   return offsets;
 }
 
-// Lanes of several groups read each their own group's element of a block: where the loops along the block
-// are copies, that is a vector load and a shuffle.
+// Where lanes belong to several groups, each lane reads its own group's element of a block. If the loops
+// along the block are unrolled, that is a vector load and a shuffle.
 std::optional<TileEmitter::RowShuffle> TileEmitter::row_shuffle(const Access& access,
                                                                 const Address& address) const {
   constexpr int64_t kMostVectors = 4;  // in the row
@@ -232,7 +232,8 @@ std::optional<TileEmitter::RowShuffle> TileEmitter::row_shuffle(const Access& ac
   return row;
 }
 
-// Two broadcasts where there are two elements, which loads do alone but for one blend; else the row shuffled.
+// Two broadcasting loads and a blend where the lanes read only two elements; else a load of the row and a
+// shuffle.
 llvm::Value* TileEmitter::shuffled_row(const RowShuffle& row, llvm::Type* type, llvm::Value* from,
                                        llvm::Align align) {
   const std::set<int> elements(row.elements.begin(), row.elements.end());
@@ -252,7 +253,7 @@ llvm::Value* TileEmitter::shuffled_row(const RowShuffle& row, llvm::Type* type, 
   return builder_.CreateSelect(llvm::ConstantVector::get(first), value, all_lanes(*elements.rbegin()));
 }
 
-// Memory's bool bytes become i1.
+// Bools are bytes in memory, and become i1.
 TileEmitter::Value TileEmitter::from_memory(llvm::Value* value, DType dtype, bool vector) {
   if (dtype == DType::Bool) {
     value = builder_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
@@ -287,15 +288,16 @@ llvm::Value* TileEmitter::load_whole(const Address& address, llvm::Type* type, c
   return builder_.CreateAlignedLoad(type, from, align);
 }
 
-// Whether lanes lie so few bytes apart that whole vectors have several of them. x86 has no gather of bytes,
-// and LLVM loads one after the other.
+// Whether lanes are so few bytes apart that a whole vector contains several of them. x86 has no gather of
+// bytes, and LLVM would load one after the other.
 bool TileEmitter::is_near_apart(const Address& address) const {
   constexpr int64_t kFarthest = 4;
   return context_.target.arch == Arch::X86_64 && address.symbolic_lane.empty() &&
          address.dynamic_lanes == nullptr && address.lane_bytes > 1 && address.lane_bytes <= kFarthest;
 }
 
-// Bytes `stride` apart, out of whole vectors that end with the last lane: nothing behind it is read.
+// Loads bytes that are `stride` apart, as whole vectors of which the last ends with the last lane: nothing
+// after it is read.
 llvm::Value* TileEmitter::load_apart(int64_t stride, llvm::Type* type, llvm::Value* from, llvm::Align align) {
   const int64_t last = (lanes_ - 1) * stride;
   llvm::Value* result = llvm::PoisonValue::get(type);
@@ -314,13 +316,13 @@ llvm::Value* TileEmitter::load_apart(int64_t stride, llvm::Type* type, llvm::Val
   return result;
 }
 
-// With Zve32f LLVM 19 makes gathers and scatters of powers of two lanes alone: others get lanes that the mask
-// leaves out.
+// With Zve32f LLVM 19 supports gathers and scatters only where the number of lanes is a power of two: others
+// get additional lanes that the mask leaves out.
 static int lanes_apart(const Target& target, int lanes) {
   return target.word_bits == 32 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(lanes))) : lanes;
 }
 
-// The vector with so many lanes, less or more; those that it does not have are zero.
+// The vector with this number of lanes, fewer or more; additional ones are zero.
 static llvm::Value* with_lanes(Builder& builder, llvm::Value* vector, int lanes) {
   const int before = lanes_of(vector);
   if (lanes == before) return vector;
@@ -390,8 +392,9 @@ TileEmitter::Value TileEmitter::load(const Access& access, DType dtype, const Gu
     value = load_lanes(address, widen(scalar_type, lanes_), guard, element, align);
     if (guard.empty()) prefetch_lanes(access, address);
   }
-  // In order a vector is loaded again where it is needed, which costs a free turn of the memory port: LLVM
-  // would move it out of loops and keep it on the stack, where registers do not suffice.
+  // On in-order cores a vector is loaded again where it is needed, which takes a cycle in which the memory
+  // port is free. If it were marked invariant, LLVM would move the load out of loops, and spill the vector
+  // where registers do not suffice.
   const Target& target = context_.unit.target();
   const bool again = orders_code(target) && value->getType()->isVectorTy();
   if (auto* instruction = llvm::dyn_cast<llvm::LoadInst>(value);

@@ -1,4 +1,4 @@
-// What lies ahead of a leaf's loads is brought near: by an instruction, or by loads for which nothing waits.
+// Prefetches the data ahead of a leaf's loads: by an instruction, or by loads whose results nothing uses.
 
 #include <iterator>
 #include <optional>
@@ -35,7 +35,7 @@ void TileEmitter::prefetch(const Access& access, const Address& address, Near ne
     ahead.bytes = *bytes;
     if (!prefetched_.insert(text(wanted.buffer, " ", ahead.bytes.str())).second) continue;
     if (context_.unit.target().prefetch_by_loads) {
-      // Of several shares the first may begin before the part that this trip reads.
+      // Where there are several shares, the first may begin before the part that this trip reads.
       const bool after = wanted.shares == 1 && wanted.ahead * element >= kLineBytes;
       if (after || range_of(ahead.bytes, context_.ranges).low >= 0) prefetch_by_load(ahead);
       continue;
@@ -47,12 +47,12 @@ void TileEmitter::prefetch(const Access& access, const Address& address, Near ne
   }
 }
 
-// Brings a line near on machines without an instruction for it: by a load of a byte into the register that is
-// always zero, for which nothing waits. Such a load must not leave the buffer. What lies before the current
-// trip's part is inside of it; where the next trip's part may pass the end, the start of the buffer is read
-// instead.
+// Prefetches a cache line on machines without an instruction for it, by loading a byte into the register
+// that is always zero, for which nothing waits. Such a load must not leave the buffer. Addresses before the
+// current trip's part are inside of it; where the next trip's part may pass the end, the start of the buffer
+// is read instead.
 void TileEmitter::prefetch_by_load(const Address& ahead) {
-  constexpr int64_t kReach = 2048;  // bytes that a load's immediate offset spans
+  constexpr int64_t kReach = 2048;  // bytes that a load's immediate offset reaches
   const BufferSlot& slot = context_.buffers[static_cast<size_t>(ahead.buffer)];
   const std::optional<int64_t> size = spanned_bytes(slot, kernel_.buffers[static_cast<size_t>(ahead.buffer)]);
   if (!size) return;
@@ -65,7 +65,7 @@ void TileEmitter::prefetch_by_load(const Address& ahead) {
       at_level(0, text("prefetched ", ahead.buffer, " ", (outer + page).str()), [&]() -> llvm::Value* {
         llvm::Value* part = builder_.CreatePtrAdd(slot.pointer, context_.value_of(outer + page));
         const Affine room = Affine(*size - kReach - range.high) - outer - page;
-        // What is known here may not hold where the same place is prefetched again.
+        // Without `known_`: it may not hold where the same address is used again.
         if (proves_nonnegative(room, context_.ranges, {})) return part;
         return builder_.CreateSelect(condition(room), part, slot.pointer);
       });
@@ -83,9 +83,9 @@ llvm::Value* TileEmitter::hidden(llvm::Constant* constant) {
   return builder_.CreateCall(hidden_identity(constant->getType()), {constant});
 }
 
-// Lanes that lie apart read each a line of its own, for whose elements a strided load would wait one after
-// the other. The line behind the one that the next trip's part begins in is prefetched: trips that move by
-// less than a line reach it in turn.
+// Lanes that are far apart each read a cache line of their own, and a strided load would wait for their
+// elements one after the other. Prefetches, for each lane, the line after the one in which the next trip's
+// part begins: trips that move by less than a line reach it later.
 void TileEmitter::prefetch_lanes(const Access& access, const Address& address) {
   const Target& target = context_.unit.target();
   if (target.out_of_order() || !target.prefetch_by_loads || address.lane_bytes < kLineBytes) return;
@@ -109,26 +109,26 @@ void TileEmitter::prefetch_lanes(const Access& access, const Address& address) {
     if (!prefetched_.insert(key).second) continue;
     llvm::Value* place = at_level(0, key, [&]() -> llvm::Value* {
       llvm::Value* part = builder_.CreatePtrAdd(slot.pointer, context_.value_of(*first));
-      // No prefetching load leaves the buffer: where the last lane's would, all are of its first elements.
+      // No prefetch may leave the buffer: where the last lane's would, all of them read its first elements.
       const Affine room = Affine(*size - 1 - address.lane_bytes * (lanes_ - 1)) - *first;
       if (proves_nonnegative(room, context_.ranges, {})) return part;
       return builder_.CreateSelect(condition(room), part, slot.pointer);
     });
-    // A step in a register, so that each address is the one before plus that: as many constants would not fit
-    // the registers.
+    // Keeps the step in a register, so that each address is the previous one plus the step: as many
+    // constants as lanes would not fit the registers.
     llvm::Value* step = at_level(0, text("step of lanes ", address.lane_bytes),
                                  [&] { return hidden(context_.i64(address.lane_bytes)); });
     std::vector<llvm::Value*> lines = {place};
     while (std::ssize(lines) < lanes_) lines.push_back(builder_.CreatePtrAdd(lines.back(), step));
-    // What comes near last in the code comes first in time (codegen/passes/in_order.h).
+    // Emitted in reverse, since in_order.cc places the last prefetch of the code first.
     for (auto line = lines.rbegin(); line != lines.rend(); ++line)
       builder_.CreateLoad(builder_.getInt8Ty(), *line, /*isVolatile=*/true);
   }
 }
 
-// On a core that runs in order each trip of a sum's loop begins by waiting for the lines of the rows that it
-// goes along: those of the next trip are brought near during this one. The last trip loads its own again,
-// so that none leaves its buffer.
+// On an in-order core each trip of a sum's loop begins by waiting for the cache lines of the rows along
+// which it moves: prefetches those of the next trip during this one. The last trip prefetches its own again,
+// so that none leaves the buffer.
 void TileEmitter::prefetch_next_trip(const Access& access, const Address& address) {
   const Target& target = context_.unit.target();
   if (target.out_of_order() || !target.prefetch_by_loads || address.dynamic != nullptr ||
@@ -136,7 +136,7 @@ void TileEmitter::prefetch_next_trip(const Access& access, const Address& addres
     return;
   for (const Prefetch& each : leaf_.prefetches) {
     if (each.statement == tile_->statement && each.buffer == access.buffer)
-      return;  // the schedule says what comes near
+      return;  // the schedule says what to prefetch
   }
   const auto buffer = static_cast<size_t>(access.buffer);
   if (spanned_bytes(context_.buffers[buffer], kernel_.buffers[buffer]).value_or(0) <= target.l2_bytes) return;

@@ -63,7 +63,7 @@ TileEmitter::Value TileEmitter::read_register(const ElementKey& key) {
   }
   const auto found = registers_.find(key);
   if (found != registers_.end()) return {found->second.value, key.lanes > 1};
-  // Another arrangement of the same elements: lane by lane.
+  // The elements are held in another arrangement: they are extracted lane by lane.
   std::vector<llvm::Value*> lanes;
   for (int lane = 0; lane < key.lanes; ++lane) {
     std::vector<int64_t> index = key.index;
@@ -89,7 +89,7 @@ TileEmitter::Value TileEmitter::read_register(const ElementKey& key) {
 void TileEmitter::write_register(const ElementKey& key, llvm::Value* value,
                                  std::set<std::string> valid_where) {
   if (registers_.count(key) == 0) {
-    // Runs that overlap this one in another arrangement fall apart into single elements.
+    // Runs that overlap this one in another arrangement are split into single elements.
     for (int lane = 0; lane < key.lanes; ++lane) {
       std::vector<int64_t> index = key.index;
       for (size_t d = 0; d < index.size(); ++d) index[d] += lane * key.step[d];
@@ -173,7 +173,7 @@ bool TileEmitter::fills_registers() const {
   for (const auto& [name, accumulator] : region_.accumulators) {
     bits += static_cast<double>(accumulator.value->getType()->getPrimitiveSizeInBits().getKnownMinValue());
   }
-  // Where bytes are multiplied, those that all lanes share are spread over registers, too.
+  // Where bytes are multiplied, those that all lanes share are broadcast to registers, too.
   const int held =
       statement_ != nullptr && statement_->value->dtype == DType::I32 && byte_products(target) > 0 ? 4 : 2;
   return !counts_registers(target) && target.vector_bits > 0 &&
@@ -192,7 +192,7 @@ void TileEmitter::begin_region(size_t position, const Constraints& pending) {
   region_.lane_partial = lanes_ > 1 && !lanes_move && statement_->reduction != Reduction::None;
   collect_accumulators(position, pending);
   if (buffer.scope != Scope::Register && !accumulators_are_disjoint()) {
-    // Elements may meet: each instance loads and stores its own.
+    // Copies may write the same element: each instance loads and stores its own.
     region_ = AccumulatorRegion();
     TC_CHECK(position < tile_->loops.size(), "in statement '", statement_->name, "'");
     region_position_ = tile_->loops.size();

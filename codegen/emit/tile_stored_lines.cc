@@ -1,5 +1,5 @@
-// The lines that a leaf stores come near while its sum is made: a store to a line that no cache has would
-// hold the memory port.
+// Prefetches the cache lines that a leaf stores while its sum is computed: a store to a line that is in no
+// cache would block the memory port.
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kMostCopies = 64, kMostRuns = 4;
 
-// What each copy of a statement's unrolled loops writes first, by the values of its iterators; nothing where
-// it has other loops.
+// The values of the statement's iterators in lane 0 of each copy of its unrolled loops; nothing where it has
+// other loops.
 std::vector<std::map<std::string, Affine>> copies_of(const TileStatement& tile) {
   std::vector<std::map<std::string, Affine>> copies = {{}};
   for (const TileLoop& loop : tile.loops) {
@@ -41,19 +41,18 @@ std::vector<std::map<std::string, Affine>> copies_of(const TileStatement& tile) 
 
 }  // namespace
 
-// The bytes that a statement stores vectors of, each vector contiguous, as runs of neighbouring lines;
-// nothing where they are not known.
+// The bytes that a statement stores as contiguous vectors, joined to runs; nothing where they are not known.
 std::vector<TileEmitter::StoredRun> TileEmitter::stored_runs(const TileStatement& tile) const {
   const Access& write = kernel_.statements[static_cast<size_t>(tile.statement)].write;
   const auto buffer = static_cast<size_t>(write.buffer);
   if (kernel_.buffers[buffer].scope == Scope::Register) return {};
   const BufferSlot& slot = context_.buffers[buffer];
-  // Smaller ones stay in the second cache, where stores do not wait.
+  // Smaller buffers stay in the second-level cache, for which stores do not wait.
   if (spanned_bytes(slot, kernel_.buffers[buffer]).value_or(0) <= context_.unit.target().l2_bytes / 2)
     return {};
   const int64_t element = size_of(kernel_.buffers[buffer].dtype);
   const bool has_lanes = !tile.loops.empty() && tile.loops.back().kind == TileLoop::Kind::Vector;
-  std::set<std::pair<int64_t, int64_t>> vectors;  // first byte and the one behind the last, from `base` on
+  std::set<std::pair<int64_t, int64_t>> vectors;  // first byte and end of each, counted from `base`
   Affine base;
   for (const auto& iterators : copies_of(tile)) {
     Affine bytes;
@@ -81,8 +80,8 @@ std::vector<TileEmitter::StoredRun> TileEmitter::stored_runs(const TileStatement
   return runs;
 }
 
-// Touches, in each trip of the outermost loop of a sum, its share of the lines that statements behind it
-// store. They are spread over the trips, since few lines are under way at a time.
+// Prefetches, in each trip of the outermost loop of a sum, a share of the lines that statements after the
+// sum store. They are spread over the trips, since few lines can be in flight at a time.
 void TileEmitter::prefetch_stores(const std::string& variable, const Trips& trips) {
   // Rounded up: where a trip's first value is not known, the last trip may lie between two multiples of the
   // copies.
@@ -90,7 +89,8 @@ void TileEmitter::prefetch_stores(const std::string& variable, const Trips& trip
   for (const StoredRun& run : runs_behind_sum()) {
     const int64_t lines = (run.end - run.first + kLineBytes - 1) / kLineBytes,
                   each = (lines + count - 1) / count;
-    // A long sum would load lines for which its stores hardly wait.
+    // Not for a long sum: its stores take little of the time, and the prefetches would be more than three
+    // times as many as lines.
     if (each * count > 3 * lines || each * kLineBytes % trips.copies != 0) continue;
     const Affine moved =
         (Affine::variable(variable) - Affine(trips.range.low)) * (each * kLineBytes / trips.copies);
@@ -98,8 +98,8 @@ void TileEmitter::prefetch_stores(const std::string& variable, const Trips& trip
   }
 }
 
-// The same of a sum without loops; not where it makes one result after the other, whose stores come one at a
-// time.
+// The same for a sum without loops. Not where it computes one result after the other, whose stores come one
+// at a time.
 void TileEmitter::prefetch_all_stores() {
   if (tile_->loops.empty() || statement_->reduction == Reduction::None) return;
   const auto is_loop = [](const TileLoop& loop) {
@@ -133,7 +133,7 @@ std::vector<TileEmitter::StoredRun> TileEmitter::runs_behind_sum() const {
   return runs.size() > kMostRuns ? std::vector<StoredRun>() : runs;
 }
 
-// Touches `count` lines of the `all` lines from where the run starts, `moved` bytes behind the first one.
+// Prefetches `count` of the run's `all` lines, from `moved` bytes after its start on.
 void TileEmitter::prefetch_lines(const StoredRun& run, int64_t all, int64_t count, const Affine& moved) {
   const auto buffer = static_cast<size_t>(run.buffer);
   const BufferSlot& slot = context_.buffers[buffer];
@@ -141,7 +141,7 @@ void TileEmitter::prefetch_lines(const StoredRun& run, int64_t all, int64_t coun
   if (last < 0) return;
   llvm::Value* place = at_level(0, text("stored ", run.buffer, " ", run.start.str()), [&]() -> llvm::Value* {
     llvm::Value* own = builder_.CreatePtrAdd(slot.pointer, context_.value_of(run.start));
-    // No prefetching load leaves the buffer: where the last one would, all are of its first lines.
+    // No prefetch may leave the buffer: where the last one would, all of them read its first lines.
     const Affine room = Affine(last) - run.start;
     if (proves_nonnegative(room, context_.ranges, {})) return own;
     return builder_.CreateSelect(condition(room), own, slot.pointer);

@@ -8,8 +8,8 @@
 
 namespace tc {
 
-// Totals are in memory, stored and loaded as if another thread could see them (volatile): taken for values by
-// LLVM, they would want the registers that accumulators fill.
+// Totals are kept in memory, with volatile stores and loads: if LLVM promoted them to values, they would
+// need the registers that accumulators fill.
 
 void TileEmitter::begin_blocks(size_t position) {
   if (statement_->reduction != Reduction::Sum || region_.accumulators.empty()) return;
@@ -27,8 +27,8 @@ void TileEmitter::begin_blocks(size_t position) {
              "'");
     accumulator.total = builder_.CreateGEP(type, totals, builder_.getInt64(number++));
   }
-  // Blocks of the outermost loop: the first goes on from the values before and the last ends in registers, so
-  // that n blocks cost n - 1 stores and loads of the totals.
+  // Of the outermost loop's blocks, the first continues from the initial values and the last ends in
+  // registers, so that n blocks cost n - 1 stores and loads of the totals.
   const TileLoop& outermost = tile_->loops[position];
   region_.outer_blocks = outermost.kind == TileLoop::Kind::Serial && outermost.sum_block > 0 &&
                          outermost.extent > outermost.sum_block;
@@ -36,8 +36,8 @@ void TileEmitter::begin_blocks(size_t position) {
     store_totals();
     return;
   }
-  // Elements in memory have the sums of the K-blocks before. Were the terms of the first block added to
-  // these, each would be rounded as a number of their size.
+  // Elements in memory hold the sums of earlier K-blocks. If the terms of the first block were added to
+  // these one by one, each would be rounded to their magnitude.
   region_.from_zero = kernel_.buffers[static_cast<size_t>(statement_->write.buffer)].scope != Scope::Register;
   if (!region_.from_zero) return;
   for (auto& [name, accumulator] : region_.accumulators)
@@ -92,7 +92,7 @@ void TileEmitter::sum_in_blocks(size_t position, const SerialBounds& bounds, Int
     store_totals();
     trips.low += block;
   }
-  // What is left behind the full blocks; of the outermost loop's blocks the last is left, too.
+  // Some trips are left after the full blocks; of the outermost loop's blocks the last one is left, too.
   const int64_t count = trips.high - trips.low + 1;
   const int64_t full = (region_.outer_blocks ? std::max<int64_t>(count - 1, 0) : count) / block * block;
   full_blocks(position, bounds, {trips.low, trips.low + full - 1}, block);

@@ -1,6 +1,6 @@
-// Stores whose lanes are far apart while the copies of a loop write neighbours: vectors of lanes become
-// vectors of copies in registers, and each is stored at once. Four copies of bytes make one vector of all
-// lanes' fours.
+// Stores whose lanes are far apart while the copies of a loop write adjacent elements: a transposition in
+// registers turns vectors of lanes into vectors of copies, each of which one instruction stores. Of bytes,
+// four copies become one vector that has the four bytes of lane after lane.
 #include <algorithm>
 
 #include "codegen/emit/tile_emitter.h"
@@ -9,8 +9,8 @@ namespace tc {
 namespace {
 
 constexpr int64_t kElement = 4;  // bytes
-constexpr int kGroup = 4;        // elements of 128 bits, within which an instruction interleaves two vectors
-constexpr int64_t kBytes = 4;    // copies of bytes that lie side by side, lane by lane
+constexpr int kGroup = 4;        // elements in 128 bits, within which an instruction interleaves two vectors
+constexpr int64_t kBytes = 4;    // copies of bytes, adjacent in memory, that each lane has
 
 // Lanes of `a` (0 ..) and `b` (from the number of lanes on).
 llvm::Value* shuffle(Builder& builder, llvm::Value* a, llvm::Value* b, const std::vector<int>& lanes) {
@@ -41,8 +41,9 @@ std::vector<llvm::Value*> transposed(Builder& builder, std::vector<llvm::Value*>
     }
     rows = std::move(next);
   }
-  // Among groups: row 4 i + q holds, group by group, column 4 g + q of the i-th four rows. Halves of even and
-  // of odd groups, as often as there are bits in the number of a group.
+  // Among groups: row 4 i + q holds, group by group, column 4 g + q of the i-th four rows. Each step puts
+  // the even groups of two rows into one row and the odd ones into another; there are as many steps as bits
+  // in the number of a group.
   const int groups = size / kGroup;
   std::vector<int> even, odd;
   for (int lane = 0; lane < size; ++lane) {
@@ -65,7 +66,7 @@ std::vector<llvm::Value*> transposed(Builder& builder, std::vector<llvm::Value*>
   return rows;
 }
 
-// The elements of `a` and `b` by turns.
+// The elements of `a` and `b` alternately.
 llvm::Value* interleaved(Builder& builder, llvm::Value* a, llvm::Value* b) {
   const int size = lanes_of(a);
   std::vector<int> lanes;
@@ -78,8 +79,8 @@ llvm::Value* interleaved(Builder& builder, llvm::Value* a, llvm::Value* b) {
 
 }  // namespace
 
-// Whether the copies of the loop at `position`, the last before that of the lanes, write neighbours, and
-// read nothing that the leaf writes, so that their stores may wait for each other.
+// Whether the copies of the loop at `position`, the last before the vector loop, write adjacent elements and
+// read nothing that the leaf writes, so that their stores may be delayed and combined.
 bool TileEmitter::stores_across(size_t position) const {
   const std::vector<TileLoop>& loops = tile_->loops;
   if (context_.target.vector_bits == 0 || context_.target.scalable || region_.active) return false;
@@ -109,7 +110,7 @@ bool TileEmitter::stores_across(size_t position) const {
   return bytes ? along_lanes == kBytes : along_lanes >= loops[position].extent * kElement;
 }
 
-// Of bytes, all lanes' fours as one vector.
+// For bytes: stores the four bytes of each lane, lane after lane, as one vector.
 void TileEmitter::store_interleaved() {
   const WaitingStore& start = waiting_.front();
   bool together = waiting_.size() == kBytes;

@@ -57,7 +57,7 @@ TileEmitter::Value TileEmitter::evaluate_compare(const Expr& expr, const Guard& 
   const auto left = as_affine(expr.operands[0]), right = as_affine(expr.operands[1]);
   if (left && right) {
     const Affine difference = *left - *right;
-    // Each comparison as the conjunction of `affine >= 0`, or the negation of one.
+    // Each of these comparisons as `affine >= 0`.
     Affine at_least;
     bool negated = false, decided = true;
     switch (expr.binary) {
@@ -158,8 +158,8 @@ std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, c
   llvm::Value* even = builder_.CreateAdd(builder_.CreateMul(lower(left), lower(right)), number(added));
   llvm::Value* odd = builder_.CreateAdd(builder_.CreateMul(upper(left), upper(right)), number(added));
   llvm::Type* narrow = widen(builder_.getInt32Ty(), lanes_);
-  // Of whole upper halves no product is shifted: the even ones are taken from where they are by the
-  // instruction that puts both together.
+  // Where the upper halves are wanted, no product is shifted: the shuffle that joins both takes the even
+  // ones from their upper halves.
   const bool moves = bits != kHalf;
   even = builder_.CreateBitCast(moves ? builder_.CreateLShr(even, number(bits)) : even, narrow);
   odd = builder_.CreateBitCast(moves ? builder_.CreateShl(odd, number(kHalf - bits)) : odd, narrow);
@@ -168,8 +168,9 @@ std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, c
   return Value{builder_.CreateShuffleVector(even, odd, places), true};
 }
 
-// a * f + b * g of two words, where f and g are numbers in each copy of an unrolled loop: of 0 the word is
-// not even read. On RISC-V LLVM makes two shifts and a sum of it, where one instruction multiplies and adds.
+// a * f + b * g of two words, where f and g are constants in each copy of an unrolled loop: a word times 0
+// is not read at all. On RISC-V LLVM would emit two shifts and a sum, where one instruction multiplies and
+// adds.
 std::optional<TileEmitter::Value> TileEmitter::sum_of_multiples(const Expr& sum, const Guard& guard) {
   const auto is = [](const Expr& expr, BinaryOp op) {
     return expr.kind == Expr::Kind::Binary && expr.binary == op && expr.dtype == DType::I32;

@@ -1,4 +1,4 @@
-// The back end of LLVM as the interface has it.
+// The back end of LLVM, as an implementation of the interface of back ends.
 #include "codegen/llvm/backend.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ std::string libraries_of(const ArtefactContent& content, const ArtefactPlace& pl
   return place.libraries + "/" + library_folder_name(content.target.arch);
 }
 
-// Of a model that the runtime opens.
+// Writes the header of a model that the runtime opens.
 void write_header_of_linked(const ArtefactContent& content, const ArtefactPlace& place) {
   const std::string symbol = descriptor_symbol(place.path);
   write_header(

@@ -1,5 +1,4 @@
-// The back end of LLVM, for processors: objects, linked artefacts, and objects for systems without an
-// operating system.
+// The back end of LLVM: objects, linked artefacts, and objects for systems without an operating system.
 #pragma once
 
 #include "codegen/backend/backend.h"

@@ -67,7 +67,7 @@ void refuse_more_than_addresses(const ArtefactContent& model) {
        model.target.name, ", which have 32 bits; use a smaller model or a 64-bit target");
 }
 
-// What lies in flash memory is known when code is.
+// How much flash memory a model takes is known only when its code is linked.
 void refuse_more_than_flash(const ArtefactContent& model, const BareSizes& sizes) {
   if (model.max_flash == 0 || sizes.constants + sizes.code <= model.max_flash) return;
   fail(ErrorKind::Unsupported, "model '", model.plan.model, "' needs ", sizes.constants,

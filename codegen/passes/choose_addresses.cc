@@ -49,7 +49,8 @@ class Chooser {
       if (zeros_if_true) std::swap(element, zeros);
       each->replaceAllUsesWith(chosen(*element, *zeros, *mask(*each->getCondition(), zeros_if_true), *each));
     }
-    // Not before: what is known of one may have been asked of another.
+    // Erased only now: a select may be a key of `distances_`, and a new instruction at its address would be
+    // mistaken for it.
     for (llvm::SelectInst* each : choices) each->eraseFromParent();
   }
 
@@ -71,7 +72,7 @@ class Chooser {
     });
   }
 
-  // All ones where the condition is as said.
+  // A mask of all ones where the condition equals `where`, else of zeros.
   Value* mask(Value& condition, bool where) {
     Value*& result = masks_[{&condition, where}];
     if (result == nullptr) {
@@ -92,7 +93,8 @@ class Chooser {
     return result;
   }
 
-  // An argument is there behind what the entry reserves of the stack.
+  // The first place where the value can be used: of an argument, after the stack allocations of the entry
+  // block.
   Instruction* place_behind(Value& value) const {
     auto* made = llvm::dyn_cast<Instruction>(&value);
     if (made == nullptr) return &*function_.getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
@@ -105,7 +107,7 @@ class Chooser {
   std::map<std::pair<const Value*, const Value*>, Value*> distances_;
 };
 
-// Bytes of an access that may go to memory which nothing else uses.
+// The most bytes of an access that may be redirected to the memory which nothing else uses.
 constexpr uint64_t kLargestAccess = 512;
 
 class Borders {
@@ -118,7 +120,8 @@ class Borders {
   }
 
  private:
-  // A block beside which vectors do not fit the registers; null where there is none.
+  // A block that can always run and that, or whose neighbour, needs more vector registers than there are;
+  // null where there is none.
   BasicBlock* find() const {
     const Pressure pressure(function_, target_);
     const auto overflows = [&](BasicBlock& block) {
@@ -133,7 +136,8 @@ class Borders {
     return nullptr;
   }
 
-  // Whether the block does nothing but loads, stores and arithmetic, and a branch goes on where it ends.
+  // Whether a conditional branch either runs the block or skips it, and the block only loads, stores and
+  // computes.
   static bool can_run_always(BasicBlock& block) {
     BasicBlock *before = block.getSinglePredecessor(), *behind = block.getSingleSuccessor();
     if (before == nullptr || behind == nullptr || before == behind || behind == &block) return false;
@@ -153,8 +157,8 @@ class Borders {
            });
   }
 
-  // Moves the block's instructions in front of the branch, with accesses that go elsewhere where it left them
-  // out.
+  // Moves the block's instructions in front of the branch; their accesses go to `elsewhere` where the branch
+  // would have skipped them.
   void run_always(BasicBlock& block) {
     BasicBlock *before = block.getSinglePredecessor(), *behind = block.getSingleSuccessor();
     auto* branch = llvm::cast<llvm::BranchInst>(before->getTerminator());
@@ -164,13 +168,14 @@ class Borders {
     }
     for (Instruction* each : moved) {
       each->moveBefore(branch);
-      each->dropPoisonGeneratingFlags();  // which held inside of the border
+      each->dropPoisonGeneratingFlags();  // which hold only where the branch ran the block
     }
     Value* mask = chooser_.mask(*branch->getCondition(), branch->getSuccessor(1) == &block);
     for (Instruction* each : moved) {
       Value* address = llvm::getLoadStorePointerOperand(each);
       if (address == nullptr) continue;
-      // Of an inner branch's access the mask has ones where either branch left it out.
+      // An access that an inner branch could skip, too, is redirected where either branch would have skipped
+      // it.
       const auto inner = chosen_.find(address);
       Choice choice = inner == chosen_.end() ? Choice{address, mask} : inner->second;
       if (inner != chosen_.end()) choice.mask = llvm::IRBuilder<>(each).CreateOr(choice.mask, mask);
@@ -180,14 +185,14 @@ class Borders {
       each->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
     }
     for (llvm::PHINode& phi : behind->phis())
-      chooser_.forget(phi);  // of one operand by then, which takes its place
+      chooser_.forget(phi);  // it will have one operand, which replaces it
     llvm::ReplaceInstWithInst(branch, llvm::BranchInst::Create(behind));
     behind->removePredecessor(&block, /*KeepOneInputPHIs=*/true);
     block.eraseFromParent();
     llvm::MergeBlockIntoPredecessor(behind);
   }
 
-  // Memory of the stack.
+  // Memory on the stack that nothing else uses.
   Value* elsewhere() {
     if (elsewhere_ == nullptr) {
       llvm::IRBuilder<> builder(&*function_.getEntryBlock().begin());
@@ -204,7 +209,7 @@ class Borders {
   struct Choice {
     Value *address, *mask;
   };
-  std::map<const Value*, Choice> chosen_;  // of accesses, by the address that they have now
+  std::map<const Value*, Choice> chosen_;  // original address and mask of an access, by its new address
 };
 
 }  // namespace

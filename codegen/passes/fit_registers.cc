@@ -28,7 +28,7 @@ class FitBlock : public StraightLine {
  public:
   using StraightLine::StraightLine;
 
-  // Where groups have several sizes, one of them stays free.
+  // Without broadcasts groups have several sizes, and registers for one of the largest have to stay free.
   bool fits() const { return leaves_free(broadcasts() ? 0 : largest()); }
 
   void run() {
@@ -56,7 +56,7 @@ class FitBlock : public StraightLine {
              !conflict(earlier, later);
     };
     needs_ = needs(may_pass);
-    // Registers for the value with all that it is made of (Sethi and Ullman's numbers).
+    // Registers that computing the value with all its operands takes (Sethi and Ullman's numbers).
     wanted_.resize(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) {
       sort_by_wish(needs_[i]);
@@ -80,15 +80,16 @@ class FitBlock : public StraightLine {
     return instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load) && !instruction.isVolatile();
   }
 
-  // A prefetching load that stands apart from the order of all else (see `spread`). Elsewhere a prefetching
-  // load stays between the loads of its buffer: when it was free there, LLVM spilled vectors of 1x1
-  // convolutions and of Winograd's products.
+  // Whether the instruction is a prefetch that is placed independently of the order of all else (see
+  // `spread`). In other blocks a prefetch stays between the loads of its buffer: when it was free there,
+  // LLVM spilled vectors of 1x1 convolutions and of Winograd's products.
   bool is_apart(const Instruction& instruction) const {
     return chooses_steps_ && is_prefetch_load(instruction);
   }
 
-  // Whether the block is there for the instruction: it has an effect, or its value lives on. Sums of a tile
-  // take their steps together, since they share what is loaded.
+  // Whether the new order starts from the instruction: it has a side effect, or its value is used outside of
+  // the block. The steps of a tile's sums are roots, too, so that they stay together, since they share what
+  // is loaded.
   bool is_root(const Instruction& instruction) const {
     if (multiplies_broadcast(instruction) || (chooses_steps_ && is_step(instruction))) return true;
     if (instruction.mayHaveSideEffects() || instruction.isVolatile()) return true;
@@ -97,8 +98,8 @@ class FitBlock : public StraightLine {
     });
   }
 
-  // A multiply-add of vectors that goes on from another one, or begins a sum with a constant or what an
-  // earlier block or trip has left.
+  // A multiply-add of vectors whose addend is another one, a constant with which a sum begins, or a sum that
+  // an earlier block or trip has left.
   static bool is_step(const Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
     if (call == nullptr || call->getIntrinsicID() != llvm::Intrinsic::fmuladd ||
@@ -122,9 +123,9 @@ class FitBlock : public StraightLine {
       emit(*next, places);
       roots.erase(next);
     }
-    // Of a window's rows the last is the one that no other tile has brought near: it comes first.
+    // Of a window's rows only the last has not been prefetched by an earlier tile: its prefetch comes first.
     std::vector<std::vector<size_t>>
-        prefetches;  // of each, the instructions of its address that nothing else needs, then itself
+        prefetches;  // of each, the address computations that only it needs, then itself
     for (size_t i = order_.size(); i-- > 0;) {
       if (is_apart(*order_[i])) emit(i, prefetches.emplace_back());
     }
@@ -135,10 +136,10 @@ class FitBlock : public StraightLine {
     order_ = std::move(result);
   }
 
-  // Appends the place of the instruction behind those of all that it needs.
+  // Appends the place of the instruction, after the places of all instructions that it needs.
   void emit(size_t root, std::vector<size_t>& places) {
     std::vector<std::pair<size_t, size_t>> path(
-        1, {root, 0});  // of each instruction under way: the next of its needs
+        1, {root, 0});  // each instruction being visited, with the index of its next need
     while (!path.empty()) {
       auto& [at, next] = path.back();
       if (done_[at]) {
@@ -167,8 +168,8 @@ class FitBlock : public StraightLine {
     return result;
   }
 
-  // Registers of all that has to be made before the instruction has its value, counted up to a limit: a step
-  // needs those before it, too.
+  // Registers of everything that still has to be computed for the instruction, the earlier steps of its sum
+  // included. Counting stops at the limit.
   int cost(size_t at, int limit) const {
     int result = 0;
     std::vector<size_t> waiting(1, at);
@@ -183,12 +184,12 @@ class FitBlock : public StraightLine {
     return result;
   }
 
-  // The places with the prefetches evenly between them. LLVM's scheduler moves no load past a prefetching
-  // load, so that a prefetch beside each load would keep all loads in front of the first sum.
+  // The places, with the prefetches distributed evenly among them. LLVM's scheduler moves no load past a
+  // prefetch, so that a prefetch next to each load would keep all loads in front of the first sum.
   std::vector<size_t> spread(const std::vector<std::vector<size_t>>& prefetches,
                              const std::vector<size_t>& places) const {
     std::vector<size_t> count_up_to(
-        order_.size());  // of each instruction: how many of the places end with it; 0 of others
+        order_.size());  // of each instruction in `places`, its index plus one; of others 0
     for (size_t i = 0; i < places.size(); ++i) count_up_to[places[i]] = i + 1;
     std::vector<size_t> result;
     size_t done = 0;
@@ -204,7 +205,7 @@ class FitBlock : public StraightLine {
     return result;
   }
 
-  // Of a vector, from the address that is its first operand.
+  // Whether the instruction loads from the address that is its first operand.
   static bool is_load(const Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
     return llvm::isa<llvm::LoadInst>(instruction) ||
@@ -225,13 +226,13 @@ class FitBlock : public StraightLine {
            });
   }
 
-  // Constants are no values of the block: LLVM makes them where they are used.
+  // Vector registers of the value. A constant takes none: LLVM materialises it where it is used.
   int registers(const Value& value) const {
     return llvm::isa<llvm::Constant>(value) ? 0 : pressure_.registers(value);
   }
 
-  // Where values are used, by places in the new order, the last first; those that outlive the block are used
-  // at its end.
+  // Finds where each value is used, as places in the new order, the last one first. Values that outlive the
+  // block are used at its end.
   void find_uses() {
     const auto live = pressure_.live_at_end(block_);
     for (const Value* each : live) uses_[each].push_back(order_.size());
@@ -244,8 +245,8 @@ class FitBlock : public StraightLine {
     }
   }
 
-  // Walks along the order with what is in registers. Where there is no room for a value, that of the loaded
-  // ones which is used last leaves (Belady's rule), and is loaded again there.
+  // Walks along the order and tracks which values are in registers. Where there is no room for a value,
+  // evicts the loaded value whose next use comes last (Belady's rule), and loads it again at that use.
   void load_again() {
     find_uses();
     int largest = 1;
@@ -309,7 +310,8 @@ class FitBlock : public StraightLine {
                         [&](const llvm::Use& use) { return original(use.get()) == each; }))
           continue;
         if (!can_load_again(*load)) continue;
-        // Of loads whose next use is the same, the first: the order of a set of addresses is chance.
+        // Of loads with the same next use takes the first in the block: the order of a set of pointers is
+        // arbitrary.
         if (last == nullptr || uses_[each].back() > uses_[last].back() ||
             (uses_[each].back() == uses_[last].back() &&
              place_[load] < place_[llvm::cast<Instruction>(last)])) {
@@ -321,7 +323,7 @@ class FitBlock : public StraightLine {
     }
   }
 
-  // LLVM would find that it is the same load, if it saw that the address is the same.
+  // Hides the address: LLVM would merge the copy with the load, if it saw that the address is the same.
   Instruction* copy_of(Instruction& load, std::vector<Instruction*>& order) {
     Instruction* copy = load.clone();
     Value* pointer = load.getOperand(0);
@@ -334,9 +336,9 @@ class FitBlock : public StraightLine {
     return copy;
   }
 
-  // Sums of products of two vectors fill the block, as those of a depthwise convolution do, whose columns
-  // read the same elements and weights: of their steps the next is the one for which the fewest vectors are
-  // missing.
+  // Whether the block consists of sums of products of two vectors, as in a depthwise convolution, whose
+  // columns read the same elements and weights. The next step is then always the one whose missing operands
+  // take the fewest vector registers.
   bool chooses_steps_ = false;
   std::vector<std::vector<size_t>> needs_;
   std::vector<int> wanted_;
@@ -349,15 +351,15 @@ class FitBlock : public StraightLine {
   int used_ = 0, room_ = 0;
 };
 
-// Scalar floating-point registers that elements may take which several multiply-adds share: the others hold
-// those that are loaded ahead.
+// Scalar floating-point registers for elements that several multiply-adds share; the others hold elements
+// that are loaded ahead.
 constexpr size_t kSharedScalars = 30;
-// Elements that stay in a register for another use.
+// The most elements that are kept in registers until another use.
 constexpr size_t kKeptScalars = 8;
 
-// Windows overlap, and LLVM shares the elements that several of their columns read. Where more of them wait
-// for a late use than there are registers, each is loaded again: a load of what is read costs no more than
-// one of what was saved, and nothing is saved.
+// Loads elements of overlapping windows again. LLVM loads an element that several columns of the windows
+// read only once. Where more such elements wait for a late use than there are registers, each is loaded
+// again, which costs no more than the reload of a spilled value and saves the spill.
 class ReloadElements : public StraightLine {
  public:
   using StraightLine::StraightLine;
@@ -365,7 +367,7 @@ class ReloadElements : public StraightLine {
   void run() {
     find_uses();
     if (fits()) return;
-    std::vector<llvm::LoadInst*> kept;  // the last used at the end
+    std::vector<llvm::LoadInst*> kept;  // the most recently used last
     llvm::SmallVector<llvm::WeakTrackingVH, 64> before;
     for (const Use& each : uses_) {
       const auto found = std::find(kept.begin(), kept.end(), each.load);
@@ -382,7 +384,7 @@ class ReloadElements : public StraightLine {
   }
 
  private:
-  // LLVM says so of volatile loads, too, such as those that bring a line near.
+  // mayWriteToMemory() holds for volatile loads, too, such as those that prefetch.
   static bool writes(const Instruction& instruction) {
     return instruction.mayWriteToMemory() && !llvm::isa<llvm::LoadInst>(instruction);
   }
@@ -391,10 +393,11 @@ class ReloadElements : public StraightLine {
     size_t place;
     Instruction* user;
     llvm::Use* operand;
-    llvm::LoadInst* load;  // the block's first of that address
+    llvm::LoadInst* load;  // the block's first load of that address
   };
 
-  // By multiply-adds of this block, in their order. LLVM would make one of all loads of an address later.
+  // Collects the uses of broadcast elements in this block, in its order. All loads of an address count as
+  // one, since LLVM would merge them later.
   void find_uses() {
     for (Instruction* each : order_) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
@@ -444,7 +447,7 @@ class ReloadElements : public StraightLine {
     return {base, offset.getZExtValue()};
   }
 
-  // A copy of the load in front of the user, spread.
+  // Copies the load to right before the user; returns the splat of the copy.
   Value* splat_of(llvm::LoadInst& load, Instruction& user) {
     const auto [base, offset] = address_of(load);
     const size_t again = copies_[&load]++;
@@ -459,8 +462,8 @@ class ReloadElements : public StraightLine {
     return builder.CreateVectorSplat(lanes, copy);
   }
 
-  // LLVM would find that it is the same load, if it saw that the address is the same. All loads of a round
-  // share one such base.
+  // Hides the base address: LLVM would merge the copies with the first load, if it saw that their addresses
+  // are the same. All first copies of loads share one hidden base, all second copies the next, and so on.
   Value* hide(Value& base) {
     auto* made = llvm::dyn_cast<Instruction>(&base);
     const bool here = made != nullptr && made->getParent() == &block_ && !llvm::isa<llvm::PHINode>(made);
@@ -473,7 +476,7 @@ class ReloadElements : public StraightLine {
   llvm::DenseMap<const llvm::LoadInst*, Value*> splats_;  // of the last copy of each load
   llvm::DenseMap<const llvm::LoadInst*, size_t> copies_;
   llvm::DenseMap<const Value*, std::vector<Value*>>
-      hidden_;  // by base, one for each time that a load is copied
+      hidden_;  // by base: the i-th serves the i-th copy of each load
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Straight-line code whose values do not fit the vector registers, for processors that execute instructions
-// in order.
+// Reorders straight-line code whose values do not fit the vector registers, for in-order processors.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -8,9 +7,9 @@
 
 namespace tc {
 
-// In each block that needs more vector registers than there are, in groups (LMUL), computes what a store
-// needs right before it, and loads again what would have to wait in a register for a late use: a load of what
-// is read costs no more than one of what was saved, and nothing is saved.
+// In each block that needs more vector registers than there are (counted in groups, LMUL), computes what a
+// store needs right before the store, and loads a value again where it would have to wait in a register for
+// a late use. Such a load costs no more than the reload of a spilled value, and saves the spill.
 void fit_registers(llvm::Function& function, const Target& target);
 
 }  // namespace tc

@@ -24,18 +24,20 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-// Cycles from a load to its first use where each product has a vector of its own, which comes from beyond the
-// caches: as many lines as may be under way are asked for where registers allow.
+// Cycles from a load to its first use where each product reads a vector of its own from main memory: so many
+// that as many cache lines are in flight as the core and its registers allow.
 constexpr double kAheadOfVectors = 100;
-// Of words, whose three sums, two pairs and the number that is put together take all registers: at 26 cycles
-// nsNet2's steps take 1 % more of the model's, at 32 and at 20 values are saved.
+// The same for weights that are packed in words, whose three sums, two pairs of words and the number being
+// assembled take all registers: with 26 cycles nsNet2's steps take 1 % more cycles of the core model, with
+// 32 and with 20 values are spilled.
 constexpr double kAheadOfWords = 24;
-// Operations between a sum and its store that are worth moving; more need registers of their own.
+// The most operations between a sum and its store that are moved with the store; more need registers of
+// their own.
 constexpr size_t kLongFinish = 8;
-// Groups of vector registers that stay free where more than one load is ahead.
+// Groups of vector registers that stay free where more than one load is ahead of its use.
 constexpr int kSpare = 3;
 
-// The attribute of functions whose order is to stay.
+// The attribute of functions whose order of instructions LLVM has to keep.
 constexpr const char* kOrdered = "tc-ordered";
 
 class BlockOrder : public StraightLine {
@@ -44,11 +46,11 @@ class BlockOrder : public StraightLine {
 
   const BasicBlock& block() const { return block_; }
   bool fits() const { return leaves_free(0); }
-  // Whether nearly each operation takes a vector of its own from memory, or the block is a stream: what
-  // decides is how early loads are.
+  // Whether nearly every operation reads a vector of its own from memory, or the block streams weights: the
+  // time then depends on how early loads are issued.
   bool waits_for_loads() const {
     constexpr double kLoadsOfOperations = 0.75;  // depthwise convolutions have 0.5, average pooling 0.9
-    constexpr size_t kFew = 8;                   // a block with fewer operations leads to a loop or leaves it
+    constexpr size_t kFew = 8;                   // blocks with fewer operations enter or leave a loop
     size_t loads = 0, operations = 0;
     for (const Instruction* each : order_) {
       if (pressure_.registers(*each) == 0 || is_splat(*each)) continue;
@@ -72,8 +74,8 @@ class BlockOrder : public StraightLine {
   }
 
  private:
-  // What may come ahead: a load of memory, and where registers are full of values without broadcasts a
-  // strided one.
+  // Whether the instruction is a load that may move ahead of its use: a plain load that is not volatile, or
+  // a strided one.
   static bool is_load(const Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
     if (call != nullptr)
@@ -83,8 +85,8 @@ class BlockOrder : public StraightLine {
     return load != nullptr && !load->isVolatile();
   }
 
-  // Registers that stay free beside groups of the size. Where a block of channels is a single register, LLVM
-  // takes a few more: it moves some loads ahead of the order that it is given.
+  // Registers that stay free in addition to groups of this size. Where a block of channels is a single
+  // register, LLVM uses a few more, since it moves some loads ahead of the order that it is given.
   int spare(int size) const { return kSpare * (block_is_one_register() ? std::max(2, size) : size); }
 
   int largest_load() const {
@@ -95,9 +97,9 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
-  // A matrix times a vector: each loaded vector serves one product; or, in words, two loaded vectors serve
-  // three.
-  enum class WeightLoads { None, Vectors, Words };
+  // How a block that multiplies a matrix by a vector loads its weights: as vectors, each of which serves one
+  // product, or packed in words, where two loaded vectors serve three products.
+  enum class WeightLoads { None, Vectors, PackedWords };
   WeightLoads weight_loads() const {
     size_t loads = 0, products = 0, conversions = 0;
     for (const Instruction* each : order_) {
@@ -107,7 +109,7 @@ class BlockOrder : public StraightLine {
       conversions += llvm::isa<llvm::SIToFPInst>(each);
       products += call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd;
     }
-    constexpr int kWide = 4;  // registers: smaller vectors have several streams
+    constexpr int kWide = 4;  // registers; smaller vectors are read in several streams
     if (!broadcasts() || products < kFewProducts || largest_load() < kWide) return WeightLoads::None;
     if (conversions >= products && loads * kValuesInWords >= products * kWordsOfValues)
       return WeightLoads::PackedWords;
@@ -123,7 +125,7 @@ class BlockOrder : public StraightLine {
     return kCyclesAhead;
   }
 
-  // When the value is needed, in this trip or in the next one; less than nothing where it is not.
+  // The time at which the value is needed, in this trip or in the next one; negative where it is not needed.
   double time_of_use(const Instruction& value) const {
     if (const size_t use = first_use(value); use < order_.size()) return time_[use];
     for (const llvm::User* user : value.users()) {
@@ -137,14 +139,14 @@ class BlockOrder : public StraightLine {
   void hoist_loads() {
     std::vector<int> vectors = pressure_.before_each(block_, order_);
     std::vector<int> scalars = pressure_.scalars_before_each(block_, order_);
-    std::vector<bool> ahead(order_.size() + 1);  // where a vector is there early
+    std::vector<bool> ahead(order_.size() + 1);  // where a vector has been loaded early
     const bool even = broadcasts();
     const WeightLoads kind = weight_loads();
     const double ahead_of_vector = cycles_ahead(kind);
-    // Where values fill the registers, more than one load ahead would only be kept on the stack.
+    // Where values fill the registers, more than one load ahead of its use would only be spilled.
     const bool fits =
         *std::max_element(vectors.begin(), vectors.end()) + largest_load() <= target_.vector_registers;
-    size_t last = 0, previous = 0;  // places behind the last vector load, and behind the one before it
+    size_t last = 0, previous = 0;  // places after the last vector load, and after the one before it
     for (size_t i = 0; i < order_.size(); ++i) {
       if (!is_load(*order_[i])) continue;
       const Instruction* load = order_[i];
@@ -160,7 +162,7 @@ class BlockOrder : public StraightLine {
       std::vector<int>& live = is_scalar && !shares ? scalars : vectors;
       const int weight = is_scalar ? 1 : size;
       const double cycles_ahead = is_scalar ? kCyclesAhead : ahead_of_vector;
-      // Several sizes of groups do not fill the registers, nor do groups that live for different times.
+      // Groups of several sizes, or with different lifetimes, leave gaps between them.
       const auto most = [&](size_t at) {
         if (is_scalar && !shares) return kScalarsAhead;
         if (!fits) return target_.vector_registers;
@@ -168,7 +170,7 @@ class BlockOrder : public StraightLine {
         if (ahead[at] || !even) return target_.vector_registers - spare(size);
         return target_.vector_registers - free_beside_sums();
       };
-      // A chosen address ends a block of the machine's: LLVM makes a branch of it.
+      // LLVM makes a branch of the select of an address, which ends the basic block of machine code.
       if (llvm::isa<llvm::SelectInst>(load->getOperand(0))) continue;
       size_t least = std::max(free_from(i), earliest_operands(*load));
       if (!is_scalar && !fits) least = std::max(least, previous);
@@ -181,9 +183,10 @@ class BlockOrder : public StraightLine {
     }
   }
 
-  // Bytes that become numbers of 16 bits: a product would wait for them as for a load from the first cache.
+  // Moves the widening of bytes to 16 bits ahead of the products: they would wait for it as long as for a
+  // load from the first-level cache.
   void hoist_widening() {
-    constexpr double kWait = 6;  // cycles from one to the first product: the latency, and its own
+    constexpr double kWait = 6;  // cycles from one to the first product: its latency, and its own cycles
     for (size_t i = 0; i < order_.size(); ++i) {
       if (!llvm::isa<llvm::SExtInst, llvm::ZExtInst>(order_[i]) || !order_[i]->getType()->isVectorTy())
         continue;
@@ -201,7 +204,8 @@ class BlockOrder : public StraightLine {
     }
   }
 
-  // The place from which on nothing stands in the way of the memory access at `i`.
+  // The earliest place to which the memory access at `i` can move without passing one that it conflicts
+  // with.
   size_t free_from(size_t i) const {
     if (order_[i]->hasMetadata(llvm::LLVMContext::MD_invariant_load)) return 0;
     size_t result = i;
@@ -211,10 +215,11 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
-  // Many sums to each of which something else is added would wait with all that is loaded for it, and fill
-  // the registers for so long that LLVM finds no place for some.
+  // Moves stores ahead by raise_stores(), but undoes that where values then do not fit the registers. Where
+  // each of many sums is added to a loaded value of its own, these values would fill the registers for so
+  // long that LLVM finds no place for some.
   void raise_stores_that_fit() {
-    int own = 0, largest = 1;  // loads for one sum
+    int own = 0, largest = 1;  // loads that serve one sum alone
     for (const Instruction* each : order_) {
       const int registers = pressure_.registers(*each);
       largest = std::max(largest, registers);
@@ -232,7 +237,8 @@ class BlockOrder : public StraightLine {
     if (most(raised) > room && (room < target_.vector_registers || most(order_) <= room)) keys_ = before;
   }
 
-  // What is made of a sum behind it comes as soon as the sum is there, so that its store waits for nothing.
+  // Moves the operations between a sum and its store to right after the sum, so that the store waits for
+  // nothing.
   void raise_stores() {
     for (size_t i = 0; i < order_.size(); ++i) {
       const auto* store = llvm::dyn_cast<llvm::StoreInst>(order_[i]);
@@ -249,7 +255,8 @@ class BlockOrder : public StraightLine {
     }
   }
 
-  // A call is a multiply-add of a sum, mostly, but where it makes bytes of an integer's sum.
+  // Whether the call is an operation that converts an integer sum to bytes; most other calls are
+  // multiply-adds of a sum.
   static bool makes_bytes(const llvm::CallBase& call) {
     if (changes_kind(call)) return true;
     switch (call.getIntrinsicID()) {
@@ -261,7 +268,8 @@ class BlockOrder : public StraightLine {
       default: return call.getType()->getScalarSizeInBits() == 16;
     }
   }
-  // The upper halves of joined vectors stay where they are: all at the beginning, they would take twice the
+  // Whether the instruction is one of the operations between a sum and its store. The upper halves of joined
+  // vectors are not, so that they stay where they are: all at the beginning, they would take twice the
   // registers.
   bool finishes(const Instruction& made) const {
     if (is_upper_part(made)) return false;
@@ -269,7 +277,7 @@ class BlockOrder : public StraightLine {
     return place_.contains(&made) && (call == nullptr || makes_bytes(*call)) && !made.mayReadOrWriteMemory();
   }
 
-  // What makes the value behind sums and loads.
+  // Collects the operations that compute the value from sums and loads.
   void collect_finish(const Value* value, llvm::SmallPtrSetImpl<const Instruction*>& found) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
     if (made == nullptr || !finishes(*made) || found.size() > kLongFinish) return;
@@ -277,7 +285,8 @@ class BlockOrder : public StraightLine {
     for (const llvm::Use& use : made->operands()) collect_finish(use.get(), found);
   }
 
-  // Moves what makes the value behind its operands; returns the place where it is there.
+  // Moves the operations that compute the value to right after their operands; returns the place at which
+  // the value is available.
   double place_finishing(const Value* value, llvm::DenseMap<const Value*, double>& known) {
     const auto found = place_.find(llvm::dyn_cast<Instruction>(value));
     if (found == place_.end()) return 0;
@@ -298,7 +307,7 @@ class BlockOrder : public StraightLine {
     return ready;
   }
 
-  // The place by which what is computed at `place` is there.
+  // The place at which the result of what is computed at `place` is available.
   double behind(double place) const {
     auto at = static_cast<size_t>(std::max(0.0, place));
     const double start = time_[std::min(at, order_.size())];
@@ -306,7 +315,7 @@ class BlockOrder : public StraightLine {
     return static_cast<double>(at);
   }
 
-  // Addresses move along; what they are made of in other ways does not.
+  // Address computations move together with their access; other operands do not.
   static bool is_address(const Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
     return llvm::isa<llvm::GetElementPtrInst>(instruction) ||
@@ -338,8 +347,8 @@ class BlockOrder : public StraightLine {
       if (is_prefetch_load(*order_[i])) prefetches.push_back(i);
     }
     if (time_.back() == 0) return;
-    // Of a window's rows the last is the one that no other tile has brought near; stores come at the block's
-    // end.
+    // Of a window's rows only the last has not been prefetched by an earlier tile, and stores come at the
+    // block's end: the prefetches are placed in reverse.
     std::reverse(prefetches.begin(), prefetches.end());
     size_t place = 0;
     for (size_t k = 0; k < prefetches.size(); ++k) {
@@ -368,8 +377,9 @@ class BlockOrder : public StraightLine {
       delay_prefetches();
   }
 
-  // A load of four long registers takes the memory port for so long that an element's load behind it would
-  // hold back the next product: it comes right before that one, behind the elements.
+  // Moves each load of four long registers after the loads of elements that follow it, to right before the
+  // next product. It occupies the memory port for so long that the load of an element after it would delay
+  // that product.
   void delay_wide_loads(std::vector<size_t>& sorted) const {
     constexpr int kWide = 4, kLongBits = 256;
     if (target_.vector_bits < kLongBits) return;
@@ -399,9 +409,9 @@ class BlockOrder : public StraightLine {
            id == llvm::Intrinsic::masked_scatter || id == llvm::Intrinsic::experimental_vp_strided_store;
   }
 
-  // A strided access takes the memory port for as many cycles as it has elements, and a prefetching load
-  // behind it, which waits for the port, would hold back the arithmetic behind itself: prefetches come right
-  // before the next one. Their addresses, each made of the one before, come with them.
+  // Moves prefetches to right before the next strided access, with their addresses, each of which is
+  // computed from the one before. A strided access occupies the memory port for as many cycles as it has
+  // elements; a prefetch after it would wait for the port and delay the arithmetic that follows.
   void delay_prefetches() {
     std::vector<Instruction*> order, waiting, prefetches;
     for (Instruction& each : block_) order.push_back(&each);
@@ -424,7 +434,7 @@ class BlockOrder : public StraightLine {
     }
   }
 
-  std::vector<double> keys_;  // of each instruction: places in the order, between which others go
+  std::vector<double> keys_;  // of each instruction: its place, or a fraction between two places
 };
 
 }  // namespace
@@ -446,15 +456,15 @@ void order_for_core(llvm::Function& function, const Target& target,
   function.addFnAttr(kOrdered);
   const bool waits = std::any_of(blocks.begin(), blocks.end(),
                                  [](const BlockOrder& each) { return each.waits_for_loads(); });
-  // Behind register allocation LLVM's scheduler takes the table of another core, `rescheduled_for`, in place
-  // of `scheduled_for`. Not so where loads decide: such a table has loads that hit the first cache, and
-  // brings them back to right before their use (a row times AlexNet's largest matrix took 50.7 for 34.1 M
-  // cycles).
+  // After register allocation LLVM's scheduler uses the scheduling model of another core, `rescheduled_for`,
+  // in place of that of `scheduled_for`. Not where loads decide the time: that model assumes loads that hit
+  // the first-level cache, and moves them back to right before their use (a row times AlexNet's largest
+  // matrix took 50.7 instead of 34.1 M cycles).
   if (waits || target.rescheduled_for.empty()) return;
   function.addFnAttr("tune-cpu", target.rescheduled_for);
   if (!target.is_riscv()) return;
-  // But no register for each constant that an operation takes as a scalar, and no branches in place of
-  // choices, which that core alone joins.
+  // Two features of that core are off: it would take a register for each constant that an operation can take
+  // as a scalar, and branches in place of selects, which only that core fuses.
   const std::string features = function.getFnAttribute("target-features").getValueAsString().str();
   function.addFnAttr("target-features", features + (features.empty() ? "" : ",") +
                                             "-optimized-zero-stride-load,-short-forward-branch-opt");

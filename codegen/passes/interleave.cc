@@ -17,9 +17,9 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-// Operations of a chain for each load in it, at least: sums of products have one.
+// The least operations that a chain has for each of its loads; sums of products have one.
 constexpr size_t kLong = 6;
-// Chains that are brought in turns, at least; the class of cores that a target stands for has some with wider
+// The least number of chains that take turns: a target stands for a class of cores, some of which have wider
 // units than its table says.
 constexpr int kLeastChains = 2;
 
@@ -27,7 +27,7 @@ class Chains : public StraightLine {
  public:
   using StraightLine::StraightLine;
 
-  // Whether the order is another one now.
+  // Returns whether it changed the order.
   bool run() {
     find_chains();
     if (chains_.size() < kLeastChains) return false;
@@ -53,8 +53,8 @@ class Chains : public StraightLine {
            !is_splat(instruction);
   }
 
-  // By stores of vectors: what each needs that none before it did. One that is short ends the search: the
-  // order of such blocks is made elsewhere.
+  // Finds a chain for each store of a vector: the instructions that it needs and no earlier store does.
+  // Where one chain is short, there are none: other passes order such blocks.
   void find_chains() {
     std::vector<bool> taken(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -88,7 +88,7 @@ class Chains : public StraightLine {
     }
   }
 
-  // Chains that hide the latency of the vector unit.
+  // The number of chains that hides the latency of the vector unit.
   int wanted() const {
     int registers = 1;
     for (const Instruction* each : order_) registers = std::max(registers, pressure_.registers(*each));
@@ -96,7 +96,7 @@ class Chains : public StraightLine {
                     static_cast<int>(std::ceil(target_.latency * target_.multiply_adds / registers)));
   }
 
-  // Registers of constants that no operation takes as a scalar: those to which a product is added.
+  // Registers of the constants to which a product is added: no operation takes those as scalars.
   int constant_registers() const {
     llvm::DenseSet<const Value*> constants;
     int result = 0;
@@ -110,8 +110,8 @@ class Chains : public StraightLine {
     return result;
   }
 
-  // The places of instructions in the new order: of at most `count` chains an operation each in turns, then
-  // of the next ones, and the rest.
+  // The places of instructions in the new order: one operation of each of at most `count` chains in turn,
+  // then likewise for the next chains, and the rest at the end.
   std::vector<size_t> in_turns(size_t count) const {
     std::vector<bool> done(order_.size());
     std::vector<size_t> result;
@@ -121,7 +121,7 @@ class Chains : public StraightLine {
       for (const size_t need : needs_[at]) self(self, need);
       result.push_back(at);
     };
-    // Rather two and two of four than three and one.
+    // Groups are equally large: four chains become two and two rather than three and one.
     const size_t groups = (chains_.size() + count - 1) / count, size = (chains_.size() + groups - 1) / groups;
     for (size_t first = 0; first < chains_.size(); first += size) {
       const size_t end = std::min(first + size, chains_.size());

@@ -1,4 +1,4 @@
-// Chains of operations that wait for one another, made to run beside each other.
+// Interleaves chains of dependent operations.
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -8,10 +8,10 @@
 
 namespace tc {
 
-// On a core that runs in order, an operation whose operand the one before it computes waits for as long as
-// the unit takes; long functions of vectors, such as an exponential, are chains of such operations. Where a
-// block stores several of them one behind the other, brings so many in turns that none waits, at least two,
-// as far as vector registers allow. Returns the blocks that it changed.
+// On an in-order core an operation that uses the result of the one before it waits for that one's latency.
+// Long functions of vectors, such as an exponential, are chains of such operations. Where a block computes
+// and stores several chains one after the other, their operations take turns: of as many chains as it takes
+// for none to wait, at least two, as far as vector registers allow. Returns the blocks that it changed.
 llvm::SmallPtrSet<const llvm::BasicBlock*, 4> interleave_chains(llvm::Function& function,
                                                                 const Target& target);
 

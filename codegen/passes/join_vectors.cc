@@ -26,7 +26,7 @@ using llvm::LoadInst;
 using llvm::PHINode;
 using llvm::Value;
 
-// Products of a function from which on joining pays for taking the sums apart.
+// The number of products in a function from which joining pays for separating the sums at the end.
 constexpr size_t kFewProducts = 64;
 
 // weights * element + sum, or weights * element where a sum begins.
@@ -67,7 +67,7 @@ class Joiner {
   }
 
  private:
-  // How far `second` lies behind `first`; nothing where that is not known.
+  // Bytes from the address of `first` to that of `second`; nothing where that is not known.
   std::optional<int64_t> distance(const LoadInst& first, const LoadInst& second) const {
     const llvm::DataLayout& layout = function_.getParent()->getDataLayout();
     llvm::APInt a(64, 0), b(64, 0);
@@ -84,7 +84,7 @@ class Joiner {
            static_cast<int>(vector->getNumElements()) * 32 <= 2 * target_.vector_bits;
   }
 
-  // Whether one load in the place of the later one has what both have.
+  // Whether one load at the place of the later one reads what both read: nothing writes it in between.
   static bool may_load_together(const LoadInst& a, const LoadInst& b) {
     const LoadInst &first = a.comesBefore(&b) ? a : b, &last = &first == &a ? b : a;
     for (const Instruction* each = &first; each != &last; each = each->getNextNode()) {
@@ -93,7 +93,7 @@ class Joiner {
     return true;
   }
 
-  // Products of neighbouring weights by one element.
+  // Pairs the products of adjacent vectors of weights with the same element.
   void pair_products(llvm::BasicBlock& block) {
     llvm::MapVector<Value*, std::vector<std::pair<Instruction*, Product>>> by_element;
     for (Instruction& each : block) {
@@ -128,7 +128,7 @@ class Joiner {
     first_[&second] = &first;
   }
 
-  // What loops carry of sums that are pairs, of inner loops and of those around them.
+  // Pairs the phi nodes that carry paired sums, of inner loops and of those around them.
   void pair_phis() {
     std::vector<std::pair<Value*, Value*>> sums;
     for (const auto& [first, second] : second_)
@@ -146,14 +146,14 @@ class Joiner {
     }
   }
 
-  // Whether both values are there joined: as a pair, or as a constant that all lanes share.
+  // Whether both values exist as one joined value: they are a pair, or the same constant.
   bool is_joined(Value* a, Value* b) const {
     const auto found = second_.find(llvm::dyn_cast<Instruction>(a));
     if (found != second_.end()) return found->second == b;
     return a == b && llvm::isa<llvm::Constant>(a);
   }
 
-  // Users of a half that come before the joined value does.
+  // Whether a user of the half comes before the place of the joined value.
   bool is_needed_early(Instruction& half, const Instruction& place) const {
     return std::any_of(half.user_begin(), half.user_end(), [&](const llvm::User* user) {
       const auto* each = llvm::cast<Instruction>(user);
@@ -179,7 +179,7 @@ class Joiner {
     return is_needed_early(first, place) || is_needed_early(second, place);
   }
 
-  // Drops pairs of which an operand is no pair; whether there was one.
+  // Drops pairs whose operands are no pair; returns whether there were any.
   bool drop_alone() {
     std::vector<Instruction*> alone;
     for (const auto& [first, second] : second_) {
@@ -192,7 +192,7 @@ class Joiner {
     return !alone.empty();
   }
 
-  // Whether the sums of a block, joined, leave room for the weights of one step and of the next.
+  // Whether the joined sums of each block leave registers for the weights of one step and of the next.
   bool fits() const {
     llvm::DenseMap<const llvm::BasicBlock*, int> sums;
     int most = 0, registers = 1;
@@ -207,10 +207,10 @@ class Joiner {
     return (most + 2) * registers <= target_.vector_registers;
   }
 
-  // Whether a block would have both joined vectors and others: instructions on vectors of two lengths take
-  // turns then, and each turn sets the length.
+  // Whether some block would contain joined and single vectors: its instructions would alternate between two
+  // vector lengths, and each change takes an instruction that sets the length.
   bool joins_in_part() const {
-    llvm::DenseSet<const llvm::BasicBlock*> apart;  // that have products which are no pair
+    llvm::DenseSet<const llvm::BasicBlock*> apart;  // blocks with products that are in no pair
     for (Instruction& each : llvm::instructions(function_)) {
       const auto product = is_half(*each.getType()) ? product_of(each) : std::nullopt;
       if (product && product->sum != nullptr && !second_.contains(&each) && !first_.contains(&each))
@@ -249,7 +249,7 @@ class Joiner {
     for (Instruction& each : llvm::instructions(function_)) {
       const auto found = second_.find(&each);
       if (found != second_.end() && llvm::isa<PHINode>(each)) phis.push_back(&each);
-      // In the order of the places where the joined ones come.
+      // Products are ordered by the places of the joined ones.
       const auto other = first_.find(&each);
       if (llvm::isa<PHINode>(each)) continue;
       if (found != second_.end() && found->second->getParent() == each.getParent() &&
@@ -261,8 +261,8 @@ class Joiner {
       auto* phi = llvm::cast<PHINode>(each);
       joined_[phi] = llvm::IRBuilder<>(phi).CreatePHI(joined_type(*phi), phi->getNumIncomingValues());
     }
-    // Blocks come in any order; a sum that goes on from another block's does so through a phi node or from a
-    // block that dominates.
+    // Blocks are listed in any order; a sum that continues one of another block gets it through a phi node
+    // or from a block that dominates.
     std::stable_sort(products.begin(), products.end(), [&](Instruction* a, Instruction* b) {
       return a->getParent() != b->getParent() && dominators_.dominates(a->getParent(), b->getParent());
     });
@@ -288,7 +288,7 @@ class Joiner {
     delete_halves();
   }
 
-  // Gives the halves to those who use them and are no pair.
+  // Extracts the halves for those of their users that are in no pair.
   void take_apart(Instruction& first) {
     auto* wide = llvm::cast<Instruction>(joined_[&first]);
     const auto lanes = static_cast<int>(joined_type(first)->getNumElements() / 2);
@@ -301,7 +301,7 @@ class Joiner {
       }
       llvm::SmallVector<int, 64> mask;
       for (int i = 0; i < lanes; ++i) mask.push_back(i + (upper ? lanes : 0));
-      // Right before the first user of each block, so that few halves live at a time.
+      // Right before the first user in each block, so that few halves are live at a time.
       llvm::MapVector<llvm::BasicBlock*, Instruction*> places;
       for (const llvm::Use* use : uses) {
         auto* user = llvm::cast<Instruction>(use->getUser());
@@ -336,7 +336,7 @@ class Joiner {
   llvm::Function& function_;
   const Target& target_;
   llvm::DominatorTree dominators_;
-  llvm::MapVector<Instruction*, Instruction*> second_;  // of a pair, by its first
+  llvm::MapVector<Instruction*, Instruction*> second_;  // of each pair, by its first
   llvm::DenseMap<Instruction*, Instruction*> first_;    // and the other way round
   llvm::DenseMap<Value*, Value*> joined_;               // by the first of the pair
 };

@@ -28,7 +28,8 @@ using llvm::Register;
 
 enum RegisterKind : size_t { kInteger, kFloat, kVector, kKinds };
 
-// Registers that values take at most at one place of each block, by kind. Vectors count as their groups.
+// The most registers that live values take at one place of each block, by kind. A vector counts as the
+// registers of its group.
 class BlockPressure {
  public:
   BlockPressure(const MachineFunction& function)
@@ -62,7 +63,8 @@ class BlockPressure {
     for (const MachineBasicBlock* block : loop.blocks()) result = std::max(result, most(*block, kind));
     return result;
   }
-  // A value that lives everywhere in the loop from now on; where it did before, it is counted twice.
+  // Counts a value that is live everywhere in the loop from now on; where it was live before, it counts
+  // twice.
   void add(const MachineLoop& loop, Register value) {
     for (const MachineBasicBlock* block : loop.blocks()) most_[index(*block)][kind(value)] += weight(value);
   }
@@ -72,7 +74,7 @@ class BlockPressure {
 
   static size_t index(const MachineBasicBlock& block) { return static_cast<size_t>(block.getNumber()); }
 
-  // Backwards over one instruction.
+  // Steps backwards over one instruction.
   template <class Define, class Use>
   static void step(const MachineInstr& instruction, const Define& define, const Use& use) {
     for (const MachineOperand& each : instruction.operands()) {
@@ -181,9 +183,9 @@ class LoopInvariants : public llvm::MachineFunctionPass {
   }
 
  private:
-  // Scalars that may live in a loop. Integers are offsets mostly. More of them than there are registers is
-  // what measures best in the core model: with 60, a row times a matrix is 2.8 times as fast as with 27; why
-  // was not found out.
+  // The most scalars that may be live in a loop. Integers are mostly offsets. More of them than there are
+  // registers measured best in the core model: with 60, a row times a matrix is 2.8 times as fast as with
+  // 27; why was not found out.
   static constexpr int kIntegers = 60;
   static constexpr int kFloats = 28;
 
@@ -196,11 +198,11 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     return result;
   }
 
-  // One group stays free: groups of several lifetimes do not lie side by side without gaps. Masks take the
-  // first one.
+  // One group stays free, since groups with different lifetimes leave gaps between them. Where there are
+  // masks, they take the first group.
   int room_for_vectors() const { return vector_registers_ - (masks_ ? 2 : 1) * largest_group_; }
 
-  // A vector that is made of scalars alone.
+  // Whether the instruction makes a vector of scalars alone.
   bool is_splat(const MachineInstr& instruction) const {
     if (instruction.isPHI() || instruction.isCopy() || instruction.isImplicitDef() ||
         instruction.isInlineAsm() || instruction.mayLoadOrStore() || instruction.hasUnmodeledSideEffects() ||
@@ -224,12 +226,12 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     return results == 1;
   }
 
-  // Makes a block's splats anew for each use where registers are full, which a loop's can leave as one again:
-  // in this block, or in one behind it that runs no more often, where LLVM has found that a block in front of
-  // it makes the same.
+  // Computes a block's splats anew for each use where registers are full; a loop's splats can still leave
+  // the loop as one. The use may also be in a later block that runs no more often, where LLVM had found that
+  // the earlier block computes the same.
   bool split_splats(MachineBasicBlock& block, const llvm::MachineLoopInfo& loops) {
     bool changed = false;
-    // Those that are there now: of two before one use, the new ones would be found again and again.
+    // Only those that exist now: the new copies would be found again and again.
     llvm::SmallVector<MachineInstr*, 32> splats;
     for (MachineInstr& each : block) {
       if (is_splat(each)) splats.push_back(&each);
@@ -311,7 +313,8 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     return results == 1;
   }
 
-  // LLVM copies a constant for each of the sums that begin with it.
+  // Whether a sum begins with the value, directly or through a copy: LLVM copies a constant for each such
+  // sum.
   bool begins_a_phi(Register value) const {
     return llvm::any_of(registers_->use_nodbg_instructions(value), [&](const MachineInstr& each) {
       if (each.isPHI()) return true;
@@ -342,7 +345,8 @@ class LoopInvariants : public llvm::MachineFunctionPass {
     return true;
   }
 
-  // Tries it: where the value lived already is known exactly then.
+  // Moves the value, measures, and moves it back where it does not fit: where it was live already, only a
+  // new measurement tells.
   bool take_out_vector(MachineInstr& instruction, const MachineLoop& loop, MachineBasicBlock& before) {
     const int room = room_for_vectors();
     if (pressure_->most(loop, kVector) > room) return false;

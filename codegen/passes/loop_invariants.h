@@ -1,15 +1,15 @@
-// Loop-invariant code on machine instructions, for processors that execute them in order.
+// Moves loop-invariant machine instructions out of loops, for in-order processors.
 #pragma once
 
 #include <llvm/Pass.h>
 
 namespace tc {
 
-// A pass that takes computations of the same value out of loops, in the place of LLVM's `early-machinelicm`.
-// It differs in that it counts registers: a vector leaves a loop only where all vectors that live in it, in
-// groups (LMUL), fit the target's `vector_registers` with it, and a value that a sum begins with stays where
-// the sum begins, since each sum needs a copy of it. LLVM's takes every splat out and then keeps it on the
-// stack.
+// A pass that moves loop-invariant computations out of loops, in the place of LLVM's `early-machinelicm`. It
+// differs in that it counts registers: a vector leaves a loop only where it and all vectors that are live in
+// the loop, counted in groups (LMUL), fit the target's `vector_registers`. A value with which a sum begins
+// stays where the sum begins, since each sum needs a copy of it. LLVM's pass takes every splat out of its
+// loop and then spills it.
 llvm::Pass* create_loop_invariants(int vector_registers);
 
 }  // namespace tc

@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned kRegisterBits = 256;
 
-// The constant that the mask's lanes are at most; null where none is known.
+// A constant mask that has all lanes which the mask can have; null where none is known.
 llvm::Constant* bound_of(llvm::Value* mask) {
   using namespace llvm::PatternMatch;
   llvm::Constant* known = nullptr;
@@ -68,12 +68,12 @@ class MaskedAccess {
     return builder_.CreateShuffleVector(vector, lanes);
   }
 
-  // What a register without lanes gives; null of a store.
+  // The value of a register that is not loaded; null for a store.
   llvm::Value* unread(unsigned first) {
     return is_load_ ? lanes_from(access_.getArgOperand(3), first) : nullptr;
   }
 
-  // The load of one register, or null behind its store.
+  // Emits the access of one register; returns the loaded value, null for a store.
   llvm::Value* access(llvm::Value* mask, unsigned first) {
     const llvm::Align all(
         llvm::cast<llvm::ConstantInt>(access_.getArgOperand(is_load_ ? 1 : 2))->getZExtValue());

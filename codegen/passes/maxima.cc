@@ -14,8 +14,8 @@ namespace {
 using llvm::IntrinsicInst;
 using llvm::Value;
 
-// Links of a chain from which on the sum of squares, whose test and selection come once, takes fewer
-// instructions.
+// The length of a chain from which the sum of squares takes fewer instructions: its test and selection come
+// once per chain.
 constexpr size_t kLongChain = 3;
 
 IntrinsicInst* maximum_of(Value* value) {
@@ -23,7 +23,7 @@ IntrinsicInst* maximum_of(Value* value) {
   return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::maximum ? call : nullptr;
 }
 
-// The maximum that this one goes on from: its second operand, if nothing else uses that.
+// The maximum that this one continues: its second operand, if nothing else uses that.
 IntrinsicInst* link_before(IntrinsicInst& maximum) {
   IntrinsicInst* before = maximum_of(maximum.getArgOperand(1));
   return before != nullptr && before->hasOneUse() && before->getParent() == maximum.getParent() ? before
@@ -43,7 +43,7 @@ Value* select_larger(IntrinsicInst& maximum) {
   return builder.CreateSelect(builder.CreateFCmpUNO(a, a), a, best);
 }
 
-// In the place of a chain, from its first link on.
+// The value that replaces a chain, given from its first link on.
 Value* carry_squares(const std::vector<IntrinsicInst*>& chain) {
   Value* largest = chain.front()->getArgOperand(1);
   Value* squares = nullptr;

@@ -20,9 +20,9 @@
 namespace tc {
 namespace {
 
-// Products of a tile, all steps together: with more, what follows is a small part.
+// The least and the most products of a tile, all steps together: with more, the epilogue is a small part.
 constexpr size_t kFewest = 16, kMost = 336;
-// A tile's accumulators: those of two tiles, and what both parts need besides, fit 32 registers.
+// The most accumulators of a tile: those of two tiles, and what else both parts need, fit 32 registers.
 constexpr size_t kMostSums = 12;
 
 using Instructions = std::vector<llvm::Instruction*>;
@@ -53,8 +53,8 @@ std::optional<Tiles> tiles_around(llvm::BasicBlock* sum) {
   return std::nullopt;
 }
 
-// Copies the loop over the sum to the end of `begin`, trip after trip, where that is a few trips whose number
-// is known; `end` follows then.
+// Unrolls the loop over the sum into the end of `begin`, where it has few trips and their number is known;
+// then merges `end` into `begin`.
 bool unroll(const Tiles& tiles) {
   const size_t products =
       static_cast<size_t>(std::count_if(tiles.sum->begin(), tiles.sum->end(), is_product));
@@ -108,12 +108,12 @@ bool unroll(const Tiles& tiles) {
   return false;
 }
 
-// The instructions of a loop of one block: what the sums and the loop itself need, and all that follows the
-// sums.
+// The instructions of a loop of one block: what the sums and the loop itself need (`sums`), and all others,
+// the epilogue (`rest`).
 struct Parts {
   llvm::PHINode* variable = nullptr;
   Instructions sums, rest;
-  std::vector<llvm::Instruction*> results;  // sums that the rest reads
+  std::vector<llvm::Instruction*> results;  // sums that `rest` reads
 };
 
 void collect(llvm::Value* value, const llvm::BasicBlock* block,
@@ -190,7 +190,7 @@ std::optional<Parts> parts_of(llvm::BasicBlock* block) {
   return fits && are_apart(parts) ? std::optional(std::move(parts)) : std::nullopt;
 }
 
-// Takes addresses that are the same for all tiles out of the loop: what follows it reads them, too.
+// Moves addresses that are the same for all tiles out of the loop: the code after the loop uses them, too.
 void hoist_addresses(llvm::BasicBlock* block) {
   llvm::BasicBlock* before = nullptr;
   for (llvm::BasicBlock* each : llvm::predecessors(block)) before = each != block ? each : before;
@@ -206,9 +206,8 @@ void hoist_addresses(llvm::BasicBlock* block) {
   }
 }
 
-// Writes copies of instructions with operands from `values`, which then has the copies. Of the sums'
-// instructions those that the rest needs beside the sums themselves (addresses) are copied when they are
-// first needed.
+// Copies instructions, with operands from `values`, and adds the copies there. Instructions of the sums that
+// the epilogue needs in addition to the sums themselves (addresses) are copied when they are first needed.
 class Copier {
  public:
   Copier(const llvm::BasicBlock* from, llvm::ValueToValueMapTy& values) : from_(from), values_(values) {}
@@ -229,7 +228,7 @@ class Copier {
   llvm::ValueToValueMapTy& values_;
 };
 
-// The loop over tiles as it is told in the header.
+// Rewrites the loop over tiles as overlap_sums.h describes.
 void rotate(llvm::BasicBlock* block, const Parts& parts) {
   llvm::Function* function = block->getParent();
   auto* branch = llvm::cast<llvm::BranchInst>(block->getTerminator());
@@ -254,7 +253,7 @@ void rotate(llvm::BasicBlock* block, const Parts& parts) {
   for (llvm::Instruction* each : parts.sums) Copier(block, one).copy(each, builder);
   branch_on(builder, one);
 
-  // Of the tile whose sums are made, and of the one before.
+  // The values of the tile whose sums are computed, of the tile before it, and of the last tile.
   llvm::ValueToValueMapTy made, kept, ending;
   builder.SetInsertPoint(both);
   std::vector<llvm::PHINode*> carried;
@@ -307,7 +306,7 @@ void rotate(llvm::BasicBlock* block, const Parts& parts) {
 }  // namespace
 
 void overlap_sums(llvm::Function& function) {
-  std::vector<llvm::WeakVH> blocks;  // a block whose products end a sum goes with the loop before it
+  std::vector<llvm::WeakVH> blocks;  // weak: unrolling a loop deletes the block after it, too
   for (llvm::BasicBlock& block : function) {
     if (std::any_of(block.begin(), block.end(), is_product)) blocks.emplace_back(&block);
   }

@@ -16,16 +16,16 @@ namespace tc {
 // What the passes over one function share.
 struct PassContext {
   const Target& target;  // with as many vector registers as the passes may use
-  // Blocks in which chains of operations are interleaved: a store, and what leads to it, keeps its place
-  // there.
+  // Blocks in which chains of operations are interleaved. There a store, and the operations that lead to it,
+  // keep their places.
   llvm::SmallPtrSet<const llvm::BasicBlock*, 4> interleaved = {};
 };
 
 struct CodePass {
   enum class Stage : uint8_t {
     First,    // over LLVM IR as the emitter wrote it; LLVM's own simplifications follow
-    Last,     // over LLVM IR behind these
-    Machine,  // over machine instructions, before they are given registers
+    Last,     // over LLVM IR after these simplifications
+    Machine,  // over machine instructions, before register allocation
   };
   const char* name;
   const char* doc;   // one sentence
@@ -33,15 +33,15 @@ struct CodePass {
   bool (*runs)(const Target& target);
   Stage stage;
   void (*run)(llvm::Function& function, PassContext& context) = nullptr;  // of LLVM IR
-  // Of machine instructions: the pass, the pass of LLVM's that it follows, and the one in whose place it
-  // runs, or null.
+  // For Stage::Machine: makes the pass; the pass of LLVM after which it runs; and the one that it replaces,
+  // or null.
   llvm::Pass* (*create)(const Target& target) = nullptr;
   const void* follows = nullptr;
   const void* replaces = nullptr;
 };
 
 const std::vector<CodePass>& code_pass_table();
-// A Model error that lists the passes for an unknown name.
+// The pass of this name; a Model error that lists the passes where there is none.
 const CodePass& code_pass(const std::string& name);
 
 }  // namespace tc

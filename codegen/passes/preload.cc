@@ -33,7 +33,8 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-// The attribute of functions whose sums take turns in registers from trip to trip.
+// The attribute of functions with a loop that this pass has changed, so that registers of weights alternate
+// from trip to trip.
 constexpr const char* kPreloaded = "tc-preloaded";
 
 class Preload : public StraightLine {
@@ -74,7 +75,7 @@ class Preload : public StraightLine {
  private:
   struct Load {
     llvm::LoadInst* load;
-    Instruction* root;  // what each trip computes of the address
+    Instruction* root;  // the part of the address that each trip computes
     int64_t offset;     // bytes from it
   };
   // A pointer in this trip, and in the next one.
@@ -83,7 +84,8 @@ class Preload : public StraightLine {
     Value* next;
   };
 
-  // The address as what the loop moves by a constant, and a constant; nothing where it is not made so.
+  // The load's address as a pointer that each trip moves by a constant, plus an offset; nothing where it has
+  // another form.
   std::optional<Load> moving(llvm::LoadInst& load) const {
     llvm::APInt offset(64, 0);
     auto* root = llvm::dyn_cast<Instruction>(load.getPointerOperand()->stripAndAccumulateConstantOffsets(
@@ -99,8 +101,8 @@ class Preload : public StraightLine {
     return llvm::dyn_cast<llvm::SCEVConstant>(recurrence->getStepRecurrence(evolution_));
   }
 
-  // LLVM says so of volatile loads, such as those that bring a line near, and of code that hides what a
-  // pointer is.
+  // mayWriteToMemory() holds for volatile loads, such as prefetches, and for the inline assembly that hides
+  // what a pointer is, too.
   static bool writes(const Instruction& instruction) {
     const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
     const auto* code = call == nullptr ? nullptr : llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand());
@@ -112,8 +114,8 @@ class Preload : public StraightLine {
                        [&](const Instruction* each) { return writes(*each) && conflict(*each, load); });
   }
 
-  // A load's immediate offset spans a page around a pointer; for each further one a trip would compute an
-  // address once more.
+  // The page around the pointer in which the load's offset lies: an immediate offset spans one page, and for
+  // each further page a trip would compute another address.
   static int64_t page_of(const Load& load) {
     constexpr double kPage = 4096;
     return static_cast<int64_t>(std::floor(static_cast<double>(load.offset) / kPage + 0.5));
@@ -122,7 +124,8 @@ class Preload : public StraightLine {
     return pages_.insert({load.root, page_of(load)}).first->second == page_of(load);
   }
 
-  // Rows far apart: their addresses fill the integer registers, and those of the next trip would be more.
+  // Whether rows are so far apart that their addresses fill the integer registers: those of the next trip
+  // would be even more.
   bool has_far_rows() const {
     constexpr size_t kMostPages = 3;
     std::map<const Instruction*, std::set<int64_t>> pages;
@@ -135,14 +138,14 @@ class Preload : public StraightLine {
                        [](const auto& each) { return each.second.size() > kMostPages; });
   }
 
-  // What is used so early that a load in its own trip would be waited for.
+  // Chooses the loads whose values a trip uses so early that it would wait for them.
   void choose() {
     const std::vector<int> vectors = pressure_.before_each(block_, order_),
                            scalars = pressure_.scalars_before_each(block_, order_);
     int largest = 0;
     for (const Instruction* each : order_) largest = std::max(largest, pressure_.registers(*each));
-    // A group stays free: where all are full, LLVM finds no place for each in which it could stay from trip
-    // to trip.
+    // One group stays free: where all are full, LLVM does not find for each a place in which it can stay
+    // from trip to trip.
     int vector_room =
         target_.vector_registers - largest - free_beside_sums() - std::max(vectors.front(), vectors.back());
     int scalar_room = kScalarsAhead - std::max(scalars.front(), scalars.back());
@@ -161,7 +164,7 @@ class Preload : public StraightLine {
     }
   }
 
-  // Of a vector and an element.
+  // The number of multiply-adds of vectors in a trip.
   size_t products() const {
     return static_cast<size_t>(std::count_if(order_.begin(), order_.end(), [](const Instruction* each) {
       const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(each);
@@ -171,15 +174,16 @@ class Preload : public StraightLine {
     }));
   }
 
-  // Instructions of a trip that may stand in the code once more, for the last trip alone.
+  // The most instructions of a trip whose code may be duplicated for the last trip.
   static constexpr size_t kLongestTwice = 1600;
-  // Of more trips the last one's loads for a next one are too few to be worth the code.
+  // The most trips of a loop whose last one is peeled off: of more, the last one's needless loads are too
+  // small a part to be worth the code.
   static constexpr unsigned kFewTrips = 6;
-  // Instructions where there may be no other trip: elements of windows that wait for a late use in both would
-  // be saved.
+  // The most instructions where the number of trips is not known, so that there may be only one: elements of
+  // windows that wait for a late use in both copies would be spilled.
   static constexpr size_t kLongestGuarded = 800;
 
-  // No other loop around this one carries the sums on.
+  // Whether the sums begin in this loop: no loop around it carries them.
   bool begins_sums() const {
     return llvm::all_of(block_.phis(), [&](const llvm::PHINode& phi) {
       return pressure_.registers(phi) == 0 ||
@@ -187,7 +191,7 @@ class Preload : public StraightLine {
     });
   }
 
-  // Whether what ends the loop is computed from its trip's number alone.
+  // Whether the value (the loop's exit condition) is computed from the trip's number alone.
   bool counts(const Value& value) const {
     const auto* made = llvm::dyn_cast<Instruction>(&value);
     if (made == nullptr || made->getParent() != &block_ || llvm::isa<llvm::PHINode>(made)) return true;
@@ -195,9 +199,9 @@ class Preload : public StraightLine {
            llvm::all_of(made->operands(), [&](const llvm::Use& use) { return counts(*use.get()); });
   }
 
-  // Makes the last trip code behind the loop: it loads nothing for a next one.
+  // Peels the last trip off, as code after the loop that loads nothing for a next trip.
   void divide() {
-    // Else there is one trip and the last one.
+    // Of two trips no loop is left: one trip, and the last one after it.
     const bool is_loop = evolution_.getSmallConstantTripCount(&loop_) != 2;
     Value* condition = end_->getCondition();
     Value* is_longer = is_loop ? in_trip(*condition, *before_, *before_->getTerminator()) : nullptr;
@@ -242,7 +246,7 @@ class Preload : public StraightLine {
     llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(dead_);
     if (!is_loop) llvm::MergeBlockIntoPredecessor(last);
   }
-  // Where there is but one trip it is the last one.
+  // Branches to the last trip at once where it is the only one.
   void branch_on(Value& is_longer, BasicBlock& last) {
     llvm::ReplaceInstWithInst(before_->getTerminator(),
                               llvm::BranchInst::Create(loops_if_true() ? &block_ : &last,
@@ -250,7 +254,8 @@ class Preload : public StraightLine {
   }
   bool loops_if_true() const { return end_->getSuccessor(0) == &block_; }
 
-  // All ones but in the last trip. It is made so early that no load of the next trip waits for it.
+  // A mask of all ones, but of zeros in the last trip. It is computed so early that no load of the next trip
+  // waits for it.
   Value* goes_on() {
     if (goes_on_ != nullptr) return goes_on_;
     size_t at = order_.size();
@@ -263,7 +268,7 @@ class Preload : public StraightLine {
     goes_on_ = builder.CreateSExt(more, builder.getInt64Ty());
     return goes_on_;
   }
-  // Moves what makes a number in front of the place, with its operands.
+  // Moves the instruction in front of the place, together with its operands.
   void raise(Instruction& made, Instruction& place) {
     if (made.getParent() != &block_ || llvm::isa<llvm::PHINode>(made) || made.comesBefore(&place)) return;
     for (const llvm::Use& use : made.operands()) {
@@ -272,7 +277,8 @@ class Preload : public StraightLine {
     made.moveBefore(&place);
   }
 
-  // Makes the address a pointer that moves by an addition.
+  // Makes the address a pointer that moves by an addition; with `stays_inside` it does not move in the last
+  // trip, unless that one is peeled off.
   Pointer& move_pointer(Instruction& root, bool stays_inside) {
     const auto [found, is_new] = pointers_.insert({&root, {}});
     Pointer& pointer = found->second;
@@ -296,8 +302,7 @@ class Preload : public StraightLine {
     return pointer;
   }
 
-  // What a number or an address is in the trip that comes from the block: in the first one, or in the next
-  // one.
+  // The value in the trip that is entered from the block `from`: the first one, or the next one.
   Value* in_trip(Value& value, BasicBlock& from, Instruction& place) const {
     auto* made = llvm::dyn_cast<Instruction>(&value);
     if (made == nullptr || made->getParent() != &block_) return &value;
@@ -329,7 +334,7 @@ class Preload : public StraightLine {
     return builder.Insert(copy);
   }
 
-  // Those whose lines are only brought near.
+  // Moves the pointers of prefetches, too.
   void move_other_pointers() {
     for (Instruction* each : order_) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
@@ -342,17 +347,18 @@ class Preload : public StraightLine {
   llvm::ScalarEvolution& evolution_;
   BasicBlock* before_ = nullptr;
   llvm::BranchInst* end_ = nullptr;
-  bool goes_on_always_ = false;  // the last trip is no trip of the loop
+  bool goes_on_always_ = false;  // the last trip is peeled off
   Value* goes_on_ = nullptr;
   std::vector<Load> chosen_;
   llvm::DenseMap<const Instruction*, int64_t> pages_;  // of each root
-  llvm::MapVector<Instruction*, Pointer> pointers_;    // by what a trip computed
+  llvm::MapVector<Instruction*, Pointer> pointers_;    // by the roots of addresses
   llvm::SmallVector<llvm::WeakTrackingVH, 64> dead_;
 };
 
 }  // namespace
 
-// A loop of one block. What is known of others may not hold after it has changed.
+// Changes one loop, of one block. The analyses are made anew for each loop, since they may not hold after a
+// change.
 static void preload_sum(llvm::Function& function, const Target& target, BasicBlock& header) {
   llvm::TargetLibraryInfoImpl library{llvm::Triple(function.getParent()->getTargetTriple())};
   library.disableAllFunctions();

@@ -41,7 +41,7 @@ bool is_prefetch(const Instruction& instruction) {
 
 }  // namespace
 
-// A splat is an operand of vector instructions, no vector of its own.
+// The insertion of the scalar, which the splat's shuffle uses, counts as a splat, too.
 bool is_splat(const Value& value) {
   if (const auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&value)) {
     return shuffle->isZeroEltSplat() && llvm::isa<llvm::InsertElementInst>(shuffle->getOperand(0));
@@ -90,7 +90,8 @@ bool conflict(const Instruction& a, const Instruction& b) {
   if (first == nullptr || second == nullptr) return true;
   first = llvm::getUnderlyingObject(first, /*MaxLookup=*/0);
   second = llvm::getUnderlyingObject(second, /*MaxLookup=*/0);
-  // Of two arguments or objects one has to be known to be apart from all others: scratch memory is not.
+  // Two different objects conflict unless one of them is known to overlap no other, as scratch memory is
+  // not.
   const auto known = [](const Value* object) {
     return llvm::isIdentifiedObject(object) || llvm::isa<llvm::Argument>(object);
   };

@@ -1,4 +1,4 @@
-// Registers that values of a function take, as far as LLVM's IR tells.
+// Estimates the registers that the values of a function take, from LLVM IR.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -15,25 +15,29 @@
 
 namespace tc {
 
-// Cycles until what the second cache holds is there; a load of an element waits for the first cache or for
-// that one.
+// Cycles from a load to its value where the second-level cache holds it; the load of an element waits for
+// the first-level cache or for that one.
 constexpr double kCyclesAhead = 14;
-// Products of a block from which on it is a sum.
+// The number of products from which a block counts as a sum.
 constexpr size_t kFewProducts = 8;
-// Scalar floating-point registers that hold elements which are loaded early.
+// Scalar floating-point registers for elements that are loaded early.
 constexpr int kScalarsAhead = 22;
 
-// A splat is an operand of vector instructions, no vector of its own.
+// Whether the value is the splat of a scalar: vector instructions take the scalar as an operand, so that the
+// splat takes no vector register.
 bool is_splat(const llvm::Value& value);
-// A product of short numbers whose one operand is the same for all lanes: a scalar register.
+// Whether the value is a multiply-add of short integers, one factor of which all lanes share: a scalar
+// register.
 bool multiplies_scalar(const llvm::Value& value);
-// A multiply-add of floats whose one factor is the same for all lanes: a step of a sum.
+// Whether it is a multiply-add of floats, one factor of which all lanes share: a step of a sum.
 bool multiplies_broadcast(const llvm::Instruction& instruction);
-// The upper part of a vector: an instruction moves it down in registers for all of the vector.
+// Whether the value is the upper part of a vector: the instruction that moves it down takes registers for
+// the whole vector.
 bool is_upper_part(const llvm::Value& value);
-// Takes no instruction: the lanes of a vector of one kind as one of the other.
+// Whether the value only converts between a scalable vector and one of fixed length, which takes no
+// instruction.
 bool changes_kind(const llvm::Value& value);
-// Whether the instruction only brings a line near: a prefetch, or a load into no register.
+// Whether the instruction only prefetches a cache line: a prefetch, or a load whose result nothing uses.
 bool is_prefetch_load(const llvm::Instruction& instruction);
 // Whether the two may not change places: one writes what the other may access. Buffers of kernels do not
 // overlap.
@@ -50,7 +54,7 @@ class Pressure {
     find_live_ends(function);
   }
 
-  // Of a value in vector registers; 0 of others.
+  // The vector registers that the value takes; 0 where it is no vector.
   int registers(const llvm::Value& value) const {
     const auto* type = llvm::dyn_cast<llvm::VectorType>(value.getType());
     if (type == nullptr || is_splat(value)) return 0;
@@ -64,8 +68,8 @@ class Pressure {
     return result;
   }
 
-  // Vector registers that live values take, with scalar floats where these are in vector registers, before
-  // each of the block's instructions, and at its end.
+  // Vector registers that live values take before each of the block's instructions, in this order, and at
+  // its end. Scalar floats count where the target keeps them in vector registers.
   std::vector<int> before_each(const llvm::BasicBlock& block,
                                const std::vector<llvm::Instruction*>& order) const {
     return walk(block, order, [&](const llvm::Value& value) {
@@ -73,7 +77,7 @@ class Pressure {
       return shares ? 1 : registers(value);
     });
   }
-  // Vectors that live at the block's end.
+  // Vectors that are live at the block's end.
   std::vector<const llvm::Value*> live_at_end(const llvm::BasicBlock& block) const {
     const Set& live = live_out_.find(&block)->second;
     std::vector<const llvm::Value*> result;
@@ -82,7 +86,7 @@ class Pressure {
     }
     return result;
   }
-  // The same of scalars.
+  // As before_each(), for scalar floats.
   std::vector<int> scalars_before_each(const llvm::BasicBlock& block,
                                        const std::vector<llvm::Instruction*>& order) const {
     return walk(block, order,
@@ -103,7 +107,7 @@ class Pressure {
     return found == number_.end() ? -1 : static_cast<int64_t>(found->second);
   }
 
-  // A splat lives as the scalar that it spreads.
+  // Visits the operands that take registers. A splat takes none: the scalar that it broadcasts does.
   template <class Visit>
   void for_each_operand(const llvm::Instruction& instruction, const Visit& visit) const {
     for (const llvm::Use& use : instruction.operands()) {
@@ -177,12 +181,13 @@ class StraightLine {
     }
   }
 
-  // Whether the vectors that live at each place leave so many registers free.
+  // Whether the vectors that are live leave so many registers free at each place.
   bool leaves_free(int registers) const {
     const std::vector<int> vectors = pressure_.before_each(block_, order_);
     return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers - registers;
   }
-  // A tile of sums with broadcasts is even: groups of one size that live throughout fill the registers.
+  // Whether the block multiplies by broadcast scalars. Such a tile of sums fills the registers evenly: its
+  // groups have one size and live throughout.
   bool broadcasts() const {
     return std::any_of(order_.begin(), order_.end(), [](const llvm::Instruction* each) {
       return is_splat(*each) || multiplies_scalar(*each);
@@ -190,8 +195,8 @@ class StraightLine {
   }
 
  protected:
-  // What has to come before each instruction, by places in the block: what makes its operands, and the
-  // earlier ones that it may not pass.
+  // For each instruction, the places in the block of what has to come before it: its operands, and earlier
+  // memory accesses that it may not pass.
   template <class MayPass>
   std::vector<std::vector<size_t>> needs(const MayPass& may_pass) const {
     std::vector<std::vector<size_t>> result(order_.size());
@@ -209,7 +214,8 @@ class StraightLine {
     return result;
   }
 
-  // Cycles of the unit for vector arithmetic, on a core that takes a register at a time.
+  // Cycles that the instruction takes in the vector arithmetic unit, on a core that processes one register
+  // per cycle.
   double cycles(const llvm::Instruction& instruction) const {
     if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) || is_splat(instruction) ||
         changes_kind(instruction))
@@ -222,7 +228,8 @@ class StraightLine {
     for (size_t i = 0; i < order_.size(); ++i) time_[i + 1] = time_[i] + cycles(*order_[i]);
   }
 
-  // The first instruction of the block that needs the value as such; the block's end where there is none.
+  // The place of the block's first instruction that uses the value itself or its splat; the block's end
+  // where there is none.
   size_t first_use(const llvm::Value& value) const {
     size_t result = order_.size();
     for (const llvm::User* user : value.users()) {
@@ -234,9 +241,9 @@ class StraightLine {
   }
 
   bool block_is_one_register() const { return target_.block * 32 <= target_.vector_bits; }
-  // Registers that stay free where weights are loaded ahead of a sum's products. In groups the weights of two
-  // steps alternate and need none; single registers hold those of several steps, and LLVM's allocator needs
-  // two more to place them.
+  // Registers that stay free where weights are loaded ahead of a sum's products. Where weights take groups
+  // of registers, those of two steps alternate and none stays free; where they take single registers, those
+  // of several steps are live, and LLVM's allocator needs two more to place them.
   int free_beside_sums() const { return block_is_one_register() ? 2 : 0; }
 
   llvm::BasicBlock& block_;

@@ -20,17 +20,17 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-// Operations of an epilogue whose values need registers of their own, at least.
+// The least operations of a long epilogue, whose values need registers of their own.
 constexpr size_t kLong = 8;
-// A sum is loaded again so many operations before the end of the epilogue in front of its own.
+// How many operations before the end of the previous epilogue a sum is loaded again.
 constexpr size_t kAhead = 4;
 
-// What lies between a sum and the store of what is made of it.
+// The operations between a sum and the store of its result.
 struct Epilogue {
   Instruction* store = nullptr;                    // of all lanes, or of those of a mask
-  Instruction* sum = nullptr;                      // with all that is loaded added, where that comes first
-  std::vector<Instruction*> leading;               // from the sum's last product to there, with their loads
-  llvm::SmallVector<Instruction*, 64> operations;  // behind the sum, in their order
+  Instruction* sum = nullptr;                      // plus loaded values (a bias), if those are added first
+  std::vector<Instruction*> leading;               // these additions after the last product, with their loads
+  llvm::SmallVector<Instruction*, 64> operations;  // after the sum, in their order
 };
 
 class Block : public StraightLine {
@@ -38,7 +38,7 @@ class Block : public StraightLine {
   using StraightLine::StraightLine;
 
   void run() {
-    llvm::SmallPtrSet<const Value*, 32> used;  // sums and places of those that are found
+    llvm::SmallPtrSet<const Value*, 32> used;  // sums and addresses of the epilogues found so far
     for (Instruction* each : order_) {
       if (!is_store(*each) || pressure_.registers(*each->getOperand(0)) == 0) continue;
       Epilogue found;
@@ -54,8 +54,8 @@ class Block : public StraightLine {
   }
 
  private:
-  // Whether registers are left for a constant, which is a value where it is added to a product, and for what
-  // masks take.
+  // Whether registers are left for a constant, which takes registers where a product is added to it, and for
+  // masks.
   bool fits() const {
     int largest = 1;
     for (const Instruction* each : order_) largest = std::max(largest, pressure_.registers(*each));
@@ -74,14 +74,14 @@ class Block : public StraightLine {
 
   bool in_this_block(const Value* value) const { return place_.contains(llvm::dyn_cast<Instruction>(value)); }
 
-  // What an epilogue is made of: arithmetic of this block that is no step of a sum.
+  // Whether the value is an operation of an epilogue: arithmetic of this block that is no step of a sum.
   bool computes(const Value* value) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
     return in_this_block(value) && made->getType()->isVectorTy() && !made->mayReadOrWriteMemory() &&
            !multiplies_broadcast(*made) && !is_upper_part(*made);
   }
 
-  // Finds the one sum that the stored value is made of.
+  // Finds the one sum from which the stored value is computed.
   bool find_epilogue(Instruction& store, Epilogue& result) const {
     result.store = &store;
     llvm::SmallPtrSet<const Value*, 32> seen;
@@ -96,7 +96,7 @@ class Block : public StraightLine {
         waiting.append(made->op_begin(), made->op_end());
       } else if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
                  load != nullptr && conflict(store, *load)) {
-        return false;  // it may be of the place where the sum would wait
+        return false;  // it may read the address where the sum would wait
       } else if (pressure_.registers(*each) > 0 && !llvm::isa<llvm::Constant, llvm::LoadInst>(each)) {
         auto* made = llvm::dyn_cast<Instruction>(each);
         if (made == nullptr || (in_this_block(made) && !multiplies_broadcast(*made))) return false;
@@ -109,11 +109,11 @@ class Block : public StraightLine {
     result.sum = *sums.begin();
     if (result.sum->getType() != store.getOperand(0)->getType()) return false;
     add_loaded(result);
-    // Lanes that a mask leaves out are not stored, and so hold nothing when the sum is loaded: nothing else
-    // may use them. So it is where the address is chosen by a mask: several stores may then go to the same
-    // place (codegen/passes/choose_addresses.h).
+    // Lanes that a mask leaves out are not stored, so that they are undefined when the sum is loaded again:
+    // nothing else may use them. The same holds where the address is chosen by a mask: several stores may
+    // then go to the same address (codegen/passes/choose_addresses.h).
     if ((masked(store) != nullptr || is_chosen(store)) && !is_used_alone(result)) return false;
-    // A loop that the sum comes from hands it to its next trip, too.
+    // A sum that comes from a loop is also used by that loop's next trip.
     return std::all_of(result.sum->user_begin(), result.sum->user_end(), [&](const llvm::User* user) {
       return llvm::is_contained(result.operations, user) ||
              (!in_this_block(result.sum) && in_same_block(*result.sum, *user));
@@ -144,8 +144,8 @@ class Block : public StraightLine {
     });
   }
 
-  // Whether nothing else reads or writes the result's place between the sum and the store. Results of a tile
-  // have places of their own.
+  // Whether nothing else reads or writes the result's address between the sum and the store. The results of
+  // a tile have different addresses.
   bool is_free(const Epilogue& epilogue, const Instruction& from) const {
     return llvm::none_of(order_, [&](const Instruction* each) {
       if (is_prefetch_load(*each) || each->comesBefore(&from) || !each->comesBefore(epilogue.store))
@@ -161,7 +161,8 @@ class Block : public StraightLine {
     return llvm::cast<Instruction>(user).getParent() == value.getParent();
   }
 
-  // Goes on behind additions of what is loaded, so that a bias need not stay for all sums.
+  // Counts additions of loaded values as part of the sum, so that a bias need not stay in registers for all
+  // sums.
   void add_loaded(Epilogue& epilogue) const {
     while (Instruction* user = only_user(*epilogue.sum)) {
       if (!llvm::is_contained(epilogue.operations, user) || user->getType() != epilogue.sum->getType() ||
@@ -175,7 +176,7 @@ class Block : public StraightLine {
       epilogue.sum = user;
     }
   }
-  // Of this block; null where there are several.
+  // The value's only user in this block; null where there is none, or several.
   Instruction* only_user(const Instruction& value) const {
     Instruction* result = nullptr;
     for (const llvm::Use& use : value.uses()) {
@@ -201,7 +202,7 @@ class Block : public StraightLine {
     for (llvm::Use& use : made->operands()) raise(use.get(), place);
     made->moveBefore(&place);
   }
-  // Whether it can: only operations that touch no memory.
+  // Whether raise() can move the value: only operations that touch no memory.
   bool can_raise(const Value* value) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
     if (made == nullptr || !place_.contains(made)) return true;
@@ -210,9 +211,9 @@ class Block : public StraightLine {
                        [&](const llvm::Use& use) { return can_raise(use.get()); });
   }
 
-  // The block's begin, or what was stored there.
+  // The place at the block's beginning, after the sums that were stored there already.
   Instruction* next_place_at_begin() const {
-    return parked_at_begin_ != nullptr ? parked_at_begin_->getNextNode() : &*block_.getFirstInsertionPt();
+    return spilled_at_begin_ != nullptr ? spilled_at_begin_->getNextNode() : &*block_.getFirstInsertionPt();
   }
 
   void spill_early(Epilogue& epilogue, const Epilogue& previous) {
@@ -222,18 +223,19 @@ class Block : public StraightLine {
     for (const Instruction* each : epilogue.leading) {
       if (llvm::isa<llvm::LoadInst>(each) && !can_raise(each->getOperand(0))) return;
     }
-    // Right behind the sum's last product, if it is of this block.
+    // Right after the sum's last product, if that is in this block, else at its beginning.
     Instruction* last =
         epilogue.leading.empty() ? epilogue.sum : llvm::cast<Instruction>(sum_before_additions(epilogue));
-    // All of it comes in front of a mark, since the instruction that stands there may be one that moves.
+    // Everything is inserted in front of a marker, since the instruction at this place may be one that
+    // moves.
     Instruction* next = in_this_block(last) ? last->getNextNode() : next_place_at_begin();
     if (!is_free(epilogue, *next)) return;
     auto* place = llvm::BinaryOperator::CreateAdd(
         llvm::ConstantInt::get(llvm::Type::getInt32Ty(block_.getContext()), 0),
         llvm::ConstantInt::get(llvm::Type::getInt32Ty(block_.getContext()), 0), "", next);
-    parked_at_begin_ = in_this_block(last) ? parked_at_begin_ : place;
+    spilled_at_begin_ = in_this_block(last) ? spilled_at_begin_ : place;
     marks_.push_back(place);
-    // An addition of the epilogues before may stand there already.
+    // An addition of an earlier epilogue may already be there.
     for (Instruction* each : epilogue.leading) {
       if (llvm::isa<llvm::LoadInst>(each) && in_this_block(each)) raise(each, *place);
       if (!llvm::isa<llvm::LoadInst>(each)) raise(each, *place);
@@ -245,7 +247,7 @@ class Block : public StraightLine {
     reload(epilogue, previous, *place);
   }
 
-  // The sum of products in front of what is loaded.
+  // The sum of products before loaded values are added.
   static Value* sum_before_additions(const Epilogue& epilogue) {
     const Instruction& first = *epilogue.leading[1];
     return first.getOperand(first.getOperand(0) == epilogue.leading[0] ? 1 : 0);
@@ -263,7 +265,7 @@ class Block : public StraightLine {
     TC_CHECK(first != nullptr);
     if (place->comesBefore(&stored) || !place->comesBefore(first)) place = first;
     llvm::IRBuilder<> builder(place);
-    // LLVM would take the stored value, if it saw that the address is the same.
+    // LLVM would reuse the stored value, if it saw that the address is the same.
     Value* pointer = epilogue.store->getOperand(1);
     Value* hidden = builder.CreateCall(hidden_identity(pointer->getType()), {pointer});
     const auto* lanes = masked(*epilogue.store);
@@ -283,7 +285,7 @@ class Block : public StraightLine {
 
   std::vector<Epilogue> epilogues_;
   std::vector<Instruction*> marks_;
-  Instruction* parked_at_begin_ = nullptr;
+  Instruction* spilled_at_begin_ = nullptr;
 };
 
 }  // namespace

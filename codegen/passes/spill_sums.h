@@ -1,5 +1,4 @@
-// Sums that wait in memory while others go through a long epilogue, for processors that execute instructions
-// in order.
+// Keeps sums in memory while others go through a long epilogue, for in-order processors.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -8,9 +7,10 @@
 
 namespace tc {
 
-// Where an epilogue is a function of several operations, such as GELU, and the sums of a tile leave no
-// registers for its values, stores each sum but the first where its result goes, and loads it when the
-// results before it are there. Nothing else in the block may read or write that place in between.
+// Where an epilogue has many operations, as that of GELU, and the sums of a tile leave no registers for its
+// values, stores each sum but the first at the address where its result will be stored, and loads it again
+// shortly before the epilogue of the sum before it ends. Nothing else in the block may read or write that
+// address in between.
 void spill_sums(llvm::Function& function, const Target& target);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// Multiply-adds on machine instructions of RISC-V's vectors.
+// Chooses which operand RISC-V's vector multiply-adds overwrite.
 #pragma once
 
 #include <llvm/Pass.h>

@@ -1,4 +1,4 @@
-// Code that runs into one limit of a machine.
+// Code that is limited by one property of a machine.
 #include "codegen/probe/probe.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
@@ -13,7 +13,7 @@
 namespace tc {
 namespace {
 
-// More than latency times issue width asks for, and few enough for 16 registers.
+// More than the latency times the issue width, and few enough for 16 registers.
 constexpr int kAccumulators = 12;
 constexpr int kRounds = 4;  // of all accumulators, per trip
 
@@ -28,7 +28,7 @@ class Function {
     builder.SetInsertPoint(llvm::BasicBlock::Create(unit.context(), "entry", function));
   }
 
-  // Values that LLVM knows nothing of: one of the type for each number, all different.
+  // A value that LLVM knows nothing of; each number gives another one.
   llvm::Value* unknown(llvm::Type* type, int number) {
     auto* memory = new llvm::GlobalVariable(unit_.module(), type, false, llvm::GlobalValue::InternalLinkage,
                                             llvm::ConstantAggregateZero::get(type), text("unknown", number));
@@ -46,7 +46,7 @@ class Function {
   using Values = std::vector<llvm::Value*>;
   using Body = std::function<Values(llvm::Value* counter, const Values& carried)>;
 
-  // Runs the body for counter = 0, step, … below `end`, at least once; the carried values at its end.
+  // Runs the body for counter = 0, step, … below `end`, at least once; returns the carried values after it.
   Values loop(llvm::Value* end, int64_t step, const Values& start, const Body& body) {
     llvm::BasicBlock* before = builder.GetInsertBlock();
     auto* head = llvm::BasicBlock::Create(unit_.context(), "loop", function);
@@ -164,7 +164,7 @@ class Maker {
     }
   }
 
-  // Sums of products of narrower operands.
+  // Probes of instructions that add up products of narrower operands.
   void x86_dots() {
     const auto f32 = [](llvm::LLVMContext& context, int width) {
       return widen(llvm::Type::getFloatTy(context), width / 32);

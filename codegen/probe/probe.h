@@ -1,4 +1,4 @@
-// Code that runs into one limit of a machine, to measure the limit: multiply-adds on registers, and
+// Code that is limited by one property of a machine, to measure that limit: multiply-adds on registers, and
 // streams of loads and stores. No LLVM type here.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Probes {
   std::vector<Bytes> objects;    // to be linked together
 };
 
-// `void SYMBOL(uint8* data, int64 bytes, int64 repeats)`: reads, or fills, all bytes that often.
+// `void SYMBOL(uint8* data, int64 bytes, int64 repeats)`: reads, or fills, all bytes `repeats` times.
 inline constexpr const char* kReadProbe = "tc_probe_read";
 inline constexpr const char* kWriteProbe = "tc_probe_write";
 // `bytes` has to be a multiple of this.

@@ -1,4 +1,4 @@
-// Products of NEON's vectors (`sdot`, `bfdot`) and of small matrices in them (`smmla`, `bfmmla`).
+// Products on NEON's vectors (`sdot`, `bfdot`), and of small matrices in them (`smmla`, `bfmmla`).
 #include <array>
 
 #include "codegen/units/matrix_unit.h"
@@ -16,7 +16,7 @@ llvm::Value* numbers_of(Builder& builder, DType dtype, llvm::Value* value) {
       value, llvm::FixedVectorType::get(type, kRegisterBytes / static_cast<unsigned>(size_of(dtype))));
 }
 
-// One row, each lane with a group of its column's numbers.
+// Products of one row: each lane has a group of its column's numbers.
 class Dots : public VectorInstructions {
  public:
   using VectorInstructions::VectorInstructions;
@@ -26,9 +26,9 @@ class Dots : public VectorInstructions {
   }
 };
 
-// Two rows of four columns: a register of sums has two columns of both rows, a register of an operand eight
-// bytes of each of two rows or columns. An accumulator is one value of two registers, and so is a group of
-// the columns.
+// Products of two rows and four columns. A register of sums has two columns of both rows; a register of an
+// operand has eight bytes of each of two rows or columns. An accumulator is one value of two registers, and
+// so is a group of the columns.
 class Matrices : public VectorInstructions {
  public:
   Matrices(Builder& builder, const MultiplyAdd& row, int columns)

@@ -1,4 +1,5 @@
-// Chooses who emits products on a target's matrix unit, and what vectors of one row have in common.
+// Chooses the class that emits products on a target's matrix unit, and has the methods that instructions on
+// vectors of one row share.
 #include "codegen/units/matrix_unit.h"
 
 #include "ir/error.h"

@@ -1,5 +1,5 @@
-// What a file per instruction set emits for products on its matrix unit: all that `tile_matrix.cc` needs to
-// know of it.
+// The instructions of matrix units behind one interface, which a file per instruction set implements: all
+// that `tile_matrix.cc` needs to know of a unit.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tc {
 
-// Instructions of a unit of tiles, whose registers have numbers that we give out.
+// Instructions of a unit with tile registers, whose numbers tc assigns.
 class TileInstructions {
  public:
   explicit TileInstructions(KernelContext& context) : context_(context), builder_(context.builder) {}
@@ -20,7 +20,8 @@ class TileInstructions {
   TileInstructions(const TileInstructions&) = delete;
   TileInstructions& operator=(const TileInstructions&) = delete;
 
-  // Tells the unit what its registers hold from here on; and that it is not needed any more.
+  // configure() tells the unit the shapes of its registers from here on; release() that it is not needed any
+  // more.
   virtual void configure(const TileShapes& shapes) = 0;
   virtual void release() = 0;
   virtual void zero(int number) = 0;
@@ -40,9 +41,9 @@ struct MemoryRows {
   int count = 1;
 };
 
-// Instructions of a unit whose sums and operands are vectors, which LLVM gives registers: an accumulator of
-// so many columns is one value. What it does not say otherwise is for instructions of one row that reads four
-// bytes for each lane.
+// Instructions of a unit whose sums and operands are vectors, whose registers LLVM allocates. An accumulator
+// of `columns` columns is one value. The methods that are not abstract are for instructions of one row that
+// read four bytes for each lane.
 class VectorInstructions {
  public:
   VectorInstructions(Builder& builder, const MultiplyAdd& row, int columns)
@@ -51,14 +52,14 @@ class VectorInstructions {
   VectorInstructions(const VectorInstructions&) = delete;
   VectorInstructions& operator=(const VectorInstructions&) = delete;
 
-  // Sums in the instruction's type; in memory they may be of another, in rows.
+  // Sums have the instruction's type; in memory they are rows and may have another type.
   virtual llvm::Value* no_sums();
   virtual llvm::Value* load_sums(const MemoryRows& rows, DType dtype);
   virtual void store_sums(const MemoryRows& rows, llvm::Value* sums);
-  // A group of each row, and of each column, which are next to each other.
+  // Load one group of each row, or of each column; the columns' groups are adjacent in memory.
   virtual llvm::Value* load_a(const MemoryRows& rows);
   virtual llvm::Value* load_b(llvm::Value* place);
-  // The sums with another group's products.
+  // The sums plus the products of another group.
   virtual llvm::Value* multiply_add(llvm::Value* sums, llvm::Value* a, llvm::Value* b) = 0;
 
  protected:

@@ -8,8 +8,8 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kRegisterPart = 64;  // bits of what LLVM counts scalable vectors in
-constexpr int kLeaveTail = 3;          // what lies behind the lanes may become anything
+constexpr int64_t kRegisterPart = 64;  // bits of the unit in which LLVM counts scalable vectors
+constexpr int kLeaveTail = 3;          // elements after the lanes may become anything
 
 // LLVM's scalable vector that has the lanes of a fixed one in its first elements.
 llvm::Type* scalable(const Target& target, llvm::Type* element, int lanes) {
@@ -28,7 +28,7 @@ llvm::Value* to_fixed(Builder& builder, llvm::Value* value, int lanes) {
       builder.getInt64(0));
 }
 
-// The floats as integers of half as many bits, rounded to nearest even and cut at the integers' ends.
+// The floats as integers of half as many bits, rounded to nearest even and clamped to the integers' range.
 llvm::Value* to_short(Builder& builder, const Target& target, llvm::Value* numbers, bool has_sign) {
   constexpr int kCurrentRounding = 7;
   const int lanes = lanes_of(numbers);
@@ -42,12 +42,12 @@ llvm::Value* to_short(Builder& builder, const Target& target, llvm::Value* numbe
   return to_fixed(builder, made, lanes);
 }
 
-// Integers of 16 bits as bytes, cut at the bytes' ends.
+// Integers of 16 bits as bytes, clamped to the bytes' range.
 llvm::Value* to_bytes(Builder& builder, const Target& target, llvm::Value* numbers, bool has_sign) {
   const int lanes = lanes_of(numbers);
   llvm::Value* from = to_scalable(builder, target, numbers);
   llvm::Type *type = scalable(target, builder.getInt8Ty(), lanes), *word = builder.getInt64Ty();
-  llvm::Value* zero = builder.getInt64(0);  // bits that are shifted out, and how those are rounded
+  llvm::Value* zero = builder.getInt64(0);  // number of bits that are shifted out, and their rounding
   llvm::Value* made = builder.CreateIntrinsic(
       has_sign ? llvm::Intrinsic::riscv_vnclip : llvm::Intrinsic::riscv_vnclipu,
       {type, from->getType(), word, word},
@@ -57,8 +57,8 @@ llvm::Value* to_bytes(Builder& builder, const Target& target, llvm::Value* numbe
 
 }  // namespace
 
-// With addresses of 32 bits the intrinsics' lengths would have another type: there LLVM's own operations
-// serve.
+// Not for 32-bit addresses, where the intrinsics' lengths would have another type: there LLVM's generic
+// operations are used.
 bool has_riscv_vectors(const Target& target, int lanes) {
   constexpr int kWord = 32, kLargestGroup = 8;
   return target.arch == Arch::RiscV64 && target.vector_bits > 0 && lanes > 1 && (lanes & (lanes - 1)) == 0 &&
@@ -71,7 +71,7 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Va
   const int lanes = lanes_of(sums);
   const auto* before = llvm::dyn_cast<llvm::Constant>(sums);
   if (before != nullptr && before->isNullValue()) {
-    // Zero need not be put in a register to begin with.
+    // A sum that begins with zero needs no register for the zero.
     llvm::Value* first =
         a->getType()->isVectorTy() ? a : builder.CreateVectorSplat(static_cast<unsigned>(lanes), a);
     return builder.CreateMul(builder.CreateSExt(first, sums->getType()),
@@ -99,8 +99,8 @@ llvm::Value* round_to_bytes(Builder& builder, const Target& target, const Rounde
                             llvm::Value* numbers) {
   const bool is_unsigned = how.type == DType::U8;
   const int lanes = lanes_of(numbers);
-  // Bytes without a sign and without an addition are cut at zero by the first conversion already. Others are
-  // cut as bytes with one.
+  // Unsigned bytes to which nothing is added are clamped at zero by the first conversion already. Others are
+  // clamped as signed bytes.
   const bool direct = is_unsigned && how.added == 0;
   const int64_t moved = is_unsigned && !direct ? 128 : 0;
   const int64_t least = direct ? 0 : std::numeric_limits<int8_t>::min();
@@ -125,7 +125,8 @@ llvm::Value* round_to_bytes(Builder& builder, const Target& target, const Rounde
   return builder.CreateSelect(builder.CreateFCmpUNO(numbers, numbers), of_nan, bytes);
 }
 
-// A number so large that the sum has no bits behind the point; the sign is that of a zero too.
+// Adds and subtracts a number so large that the sum has no fractional bits; the sign is copied, so that a
+// zero keeps it, too.
 llvm::Value* round_bounded(Builder& builder, llvm::Value* numbers) {
   constexpr double kWhole = 0x1.8p23;
   llvm::Constant* whole = llvm::ConstantFP::get(numbers->getType(), kWhole);

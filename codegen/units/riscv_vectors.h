@@ -1,5 +1,5 @@
-// Instructions of the RISC-V vector extension that LLVM's own operations do not give: sums of short products,
-// and floats rounded to bytes.
+// Instructions of the RISC-V vector extension that LLVM's generic operations do not express: sums of short
+// products, and floats rounded to bytes.
 #pragma once
 
 #include "codegen/emit/context.h"
@@ -19,11 +19,11 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Va
 llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* sum, llvm::Value* value,
                           llvm::Value* factor);
 
-// What the expression is, of its number.
+// The bytes that the expression `how` makes of these numbers.
 llvm::Value* round_to_bytes(Builder& builder, const Target& target, const RoundedByte& how,
                             llvm::Value* numbers);
 
-// Rounds f32 whose magnitudes are those of `is_bounded_float`.
+// Rounds f32 whose magnitude is bounded (`is_bounded_float`).
 llvm::Value* round_bounded(Builder& builder, llvm::Value* numbers);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// Products of AMX's tiles. LLVM is told the registers' numbers, so that none is spilled.
+// Products on AMX's tiles. tc gives LLVM the numbers of the tile registers, so that none is spilled.
 #include <array>
 
 #include "codegen/units/matrix_unit.h"

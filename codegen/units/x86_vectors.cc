@@ -4,8 +4,8 @@
 namespace tc {
 namespace {
 
-// The instructions take the columns' operand first. In LLVM whole numbers come as the lanes that they are
-// part of.
+// The instructions take the columns' operand first. LLVM's intrinsics take short integers as vectors of the
+// 32-bit lanes that contain them.
 class X86Vectors : public VectorInstructions {
  public:
   using VectorInstructions::VectorInstructions;

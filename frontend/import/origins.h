@@ -7,8 +7,8 @@
 
 namespace tc {
 
-// The values that the graph is given (its inputs and captures) from which the content of `value` is computed.
-// What follows from shapes is computed from nothing.
+// The inputs and captures of the graph from which the content of `value` is computed. Content that follows
+// from shapes alone depends on none of them.
 std::set<ValueId> given_values_of(const Graph& graph, ValueId value);
 
 }  // namespace tc

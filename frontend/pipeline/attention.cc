@@ -1,4 +1,4 @@
-// Attentions whose products and row program become one kernel, and the kernels of groups.
+// Attentions whose two products and row program become one kernel, and the kernels of groups.
 #include "frontend/pipeline/attention.h"
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 namespace tc {
 namespace {
 
-// Scores that are larger than the second cache by less than this factor are mostly found there by the row
-// program: three kernels took 4 % less time at 1.5 times the cache, and bands 6 % less at 1.8 times (measured
-// on x86-64).
+// Where the scores are less than so many times as large as the second-level cache, the row program still
+// finds most of them there. Three kernels took 4 % less time than one kernel at 1.5 times the cache, and one
+// kernel in bands of rows 6 % less at 1.8 times (measured on x86-64).
 constexpr double kLeastOfCache = 1.75;
 
 KernelPart lowered(const Graph& graph, const Group& group) {
@@ -29,7 +29,7 @@ KernelPart lowered(const Graph& graph, const GroupsOfAttention& groups) {
   return join_kernels(parts);
 }
 
-// Whether what the group reads and writes lies as the graph has it, and has sizes that are numbers.
+// Whether all that the group reads and writes has a plain (not blocked) layout and sizes that are numbers.
 bool is_plain(const Graph& graph, const Group& group, const std::map<ValueId, int>& layouts) {
   const auto plain = [&](ValueId id) {
     return id == kNoValue ||
@@ -52,7 +52,7 @@ KernelPart AttentionJoiner::kernel_of(const Graph& graph, const Group& group) co
   return part;
 }
 
-// Whether the scores are too large for the second cache.
+// Whether the scores are too large for the second-level cache.
 bool AttentionJoiner::leaves_cache(const Graph& graph, const GroupsOfAttention& parts) const {
   const Value& scores = graph[parts[0].outputs[0]];
   const Dim bytes = element_count(*scores.shape) * Dim(size_of(scores.dtype));
@@ -79,7 +79,7 @@ std::vector<Group> AttentionJoiner::join(const Graph& graph, const std::vector<G
     if (fresh) found->second = has_bands(kernel);
     return found->second;
   };
-  // Another graph may have been where this one is now.
+  // The keys are addresses: an earlier graph may have been at the address of this one.
   std::erase_if(parts_, [&](const auto& each) { return each.first.first == &graph; });
   return join_products(graph, groups, wanted, [&](const Group& group, const GroupsOfAttention& parts) {
     parts_[{&graph, group.outputs[0]}] = parts;

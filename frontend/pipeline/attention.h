@@ -1,4 +1,4 @@
-// Attentions whose products and row program become one kernel, and the kernels of groups.
+// Attentions whose two products and row program become one kernel, and the kernels of groups.
 #pragma once
 
 #include <functional>
@@ -18,29 +18,30 @@ struct KernelPart {
   std::vector<ValueId> arguments;
 };
 
-// All statements in the order of the parts, whose sizes are numbers. What earlier parts store becomes
-// private; the results are those of the last part. Arguments with the same value become one.
+// One kernel with the statements of all parts, in their order. All sizes have to be numbers. Results of
+// earlier parts become the kernel's own intermediate results, its results are those of the last part, and
+// arguments with the same value become one.
 KernelPart join_kernels(const std::vector<KernelPart>& parts);
 
 // A product of matrices, the row program that alone reads it, and the product that alone reads that.
 using GroupsOfAttention = std::vector<Group>;
 
-// Makes one group of each three for which `wanted` says so: what lies between them need not be stored.
-// `joined` is told the parts of each such group.
+// Makes one group of the three groups of an attention where `wanted` says so, so that the values between them
+// need not be stored. `joined` is called with each such group and its parts.
 std::vector<Group> join_products(const Graph& graph, const std::vector<Group>& groups,
                                  const std::function<bool(const GroupsOfAttention&)>& wanted,
                                  const std::function<void(const Group&, const GroupsOfAttention&)>& joined);
 
-// Joins them where their scores would not stay in the second cache, and the scheduler has bands of rows for
-// the kernel.
+// Joins attentions whose scores would not stay in the second-level cache, where the scheduler can compute the
+// joined kernel in bands of rows.
 class AttentionJoiner {
  public:
   explicit AttentionJoiner(const BuildOptions& options) : options_(options) {}
 
-  // `layouts`: of values whose channels lie in blocks.
+  // `layouts`: the block sizes of values whose channels are stored in blocks.
   std::vector<Group> join(const Graph& graph, const std::vector<Group>& groups,
                           const std::map<ValueId, int>& layouts);
-  // The kernel of a group as lowered, with its name and its buffers' as the plan has them. Of joined groups
+  // The kernel that the group is lowered to, named as in the plan, and so are its buffers. For a joined group
   // each part is lowered by itself.
   KernelPart kernel_of(const Graph& graph, const Group& group) const;
 

@@ -12,12 +12,12 @@
 namespace tc {
 namespace {
 
-// Of a product whose operand has one, two or three digits: relative to its largest result, of normal numbers.
-// A number of a group errs by 2^-8, 2^-16 or 2^-24 of the group's largest at most, and errors of a sum add up
-// as its terms do at random.
+// The error of a product whose operand has one, two or three digits, relative to the product's largest
+// result, for normally distributed numbers. A number is off by at most 2^-8, 2^-16 or 2^-24 of the largest of
+// its group, and the errors of a sum's terms add up as random ones do.
 constexpr double kErrorOfDigits[] = {6e-3, 2.5e-5, 1e-7};
 
-// So many digits as the tolerance asks for; 0 where none do.
+// How many digits the tolerance asks for; 0 where no number of digits is accurate enough.
 int64_t digits_for(double tolerance) {
   for (size_t i = 0; i < std::size(kErrorOfDigits); ++i) {
     if (tolerance >= kErrorOfDigits[i] * kLayers) return static_cast<int64_t>(i) + 1;

@@ -1,4 +1,4 @@
-// Products by packed weights as sums of products of whole numbers, where the tolerance allows them.
+// Products with packed weights, computed as sums of products of integers where the tolerance allows it.
 #pragma once
 
 #include "ir/graph.h"
@@ -6,10 +6,10 @@
 
 namespace tc {
 
-// Replaces products of floats by weights in blocks (BlockMatMul) by a quantisation of the operand, group by
-// group, and a product of whole numbers (BlockQuantize, BlockDot). Products of one operand share its
-// quantisation. Nothing changes where the target has no sums of products of bytes or the tolerance is too
-// small.
+// Replaces each product of floats with weights in blocks (BlockMatMul) by a quantisation of the operand,
+// group by group, and a product of integers (BlockQuantize, BlockDot). Products with the same operand share
+// its quantisation. Nothing changes where the target has no instruction that sums products of bytes or the
+// tolerance is too small.
 void multiply_codes(Graph& graph, const Target& target, double tolerance);
 
 }  // namespace tc

@@ -23,41 +23,41 @@ class RecordStore;
 
 struct CompileOptions {
   std::string target = "native";
-  // Shapes of inputs by name; -1 leaves a dimension as it is.
+  // Shapes of inputs by their names; -1 leaves a dimension as it is.
   std::map<std::string, std::vector<int64_t>> input_shapes;
   std::map<std::string, int64_t> symbols;
-  // Numbers of open symbols for which the plan has steps of their own; a run takes those of the first that it
-  // has (frontend/pipeline/size_versions.h).
+  // Sizes for which the plan has separate steps, each as numbers of open symbols. A run takes the steps of
+  // the first entry whose sizes it has (frontend/pipeline/size_versions.h).
   std::vector<std::map<std::string, int64_t>> size_versions;
   // Inputs that are constants of the compiled model.
   std::map<std::string, TensorPtr> values;
-  // Of inputs that are sequences or optionals (ImportOptions::forms).
+  // How many tensors inputs have that are sequences or optionals, and their shapes (ImportOptions::forms).
   std::map<std::string, InputForm> forms;
-  // ImportOptions has them too.
+  // See ImportOptions, which has both of these too.
   std::set<std::string> open_initializers;
   std::vector<std::string> data_folders;
-  int threads = 0;        // of the compiled model's default; 0: all cores
-  int build_threads = 0;  // of the compiler; 0: all cores
+  int threads = 0;        // that the compiled model runs on by default; 0: all cores
+  int build_threads = 0;  // that the compiler runs on; 0: all cores
   double tolerance = 1e-4;
   int64_t max_ram = 0;  // bytes that the model may use; 0: half of this machine's memory
-  // Bytes of read-only memory of their own for constants and code; 0: constants are part of max_ram.
+  // Bytes of separate read-only memory for constants and code; 0: constants count as part of max_ram.
   int64_t max_flash = 0;
   int64_t max_nodes = kDefaultMaxNodes;  // ImportOptions has it too
   double compile_time_limit = 0;         // seconds from the model's bytes to its code; 0: any
-  // "exact": quantised networks compute what their unfused evaluation in floats gives; "fast": their sums are
-  // scaled in fixed point, at most one step from that.
+  // "exact": quantised networks give what evaluating each of their nodes in floats gives. "fast": their sums
+  // are scaled in fixed point, and results may differ from that by one step.
   std::string quantised = "exact";
-  // Of float16 and bfloat16: "stored" rounds what is stored and what the model casts, "each" the result of
-  // every operator.
+  // When values of float16 and bfloat16 are rounded: "stored" rounds what is stored and what the model casts,
+  // "each" the result of every operator.
   std::string rounding = "stored";
   uint64_t seed = 0;
-  // The kind of artefact whose back end makes code of the plan. Others can be exported too if they need no
-  // code of it.
+  // The kind of artefact whose back end makes code of the plan. Artefacts of another kind can be exported too
+  // if they need none of this code.
   std::string kind = "shared";
   // A store of measured schedules (tuner/record_store.h) to take from; null: none.
   std::shared_ptr<const RecordStore> log;
-  std::string build;  // of this compiler, as the log's records name it
-  // In place of the log: traces to try for a workload, best first.
+  std::string build;  // which build of the compiler this is, as the log's records name it
+  // If set, used instead of the log: the traces to try for a workload, best first.
   std::function<std::vector<std::vector<std::string>>(const std::string& workload)> traces;
   // Name of a graph pass, or "all": its result is appended to `CompiledModel::dump`.
   std::string dump;
@@ -68,16 +68,16 @@ struct CompiledModel {
   Plan plan;
   std::vector<KernelReport> reports;
   const Backend* backend = nullptr;
-  ModelObjects objects;  // of the back end; the plan's constants are released: their bytes are here
+  ModelObjects objects;  // of the back end; also the constants' bytes, which the plan has released
   std::string dump;
-  int tuned_kernels = 0;  // that run a schedule of the log
-  // In sentences: what was changed in reading the model, records that were refused, and why.
+  int tuned_kernels = 0;  // how many kernels have a schedule of the log
+  // Sentences about what was changed in reading the model, and which records were refused and why.
   std::vector<std::string> notes;
   std::string quantised;  // of the options
   int64_t max_flash = 0;  // of the options
-  // Of a quantised network: how each node is computed, and why some stayed floats.
+  // How each node of a quantised network is computed, and why some stayed in floats.
   std::vector<ArithmeticNote> arithmetic;
-  // Where an output is a sequence or an optional: what each of the model's outputs has of the plan's, in
+  // Where an output is a sequence or an optional: which of the plan's outputs make up each of the model's, in
   // order.
   std::vector<OutputForm> output_forms;
   std::map<std::string, TensorPtr> defaults;  // of inputs that are initializers of the file
@@ -85,43 +85,44 @@ struct CompiledModel {
   std::vector<std::pair<std::string, double>> phases;
 };
 
-// Threads for a wish of 0: all cores.
+// The number of threads to use where `wanted` are asked for: 0 stands for all cores.
 int worker_count(int wanted);
 
-// What plans are made for: the options' target, limits of memory and threads, and what the options' back end
-// has code for.
+// How plans are built for these options: target, limits of memory, threads, and what the back end of the
+// options' kind has code for.
 BuildOptions build_options(const CompileOptions& options);
 
-// What the import takes of the options.
+// The part of the options that the import needs.
 ImportOptions import_options(const CompileOptions& options);
 
-// Whether the options ask for the meaning "fast"; an error that names both where they ask for another.
+// Whether `quantised` is "fast"; an error that names both choices where it is neither.
 bool wants_fast(const CompileOptions& options);
-// Likewise whether they ask to round the result of every operator.
+// Likewise whether `rounding` asks to round the result of every operator.
 bool rounds_each(const CompileOptions& options);
 
 // Calls work() within the options' compile_time_limit, of which earlier parts of the same compilation have
-// spent so many seconds; an Unsupported error that names the model's file where it is over.
+// already spent `spent` seconds. An Unsupported error that names the model's file where the time is over.
 void within_time(const CompileOptions& options, const std::string& name, const std::function<void()>& work,
                  double spent = 0);
 
-// Imports and simplifies: the graph that compile works on. Errors name file and node. Here and below the
-// model's bytes are let go as soon as they are parsed, where the caller moves them in.
-// `model` gets what the import tells beside the graph: forms of outputs, notes, defaults.
+// Imports and simplifies the model: the graph that is compiled. Errors name file and node. Here and below the
+// model's bytes are freed as soon as they are parsed if the caller moves them in. `model` receives what the
+// import finds in addition to the graph: forms of outputs, notes, defaults.
 Graph import_and_simplify(Source source, const CompileOptions& options, std::string* dump,
                           CompiledModel* model = nullptr);
 
-// A model of any format that frontend/import knows. Everything but code is decided by build_plan; the result
-// depends only on the arguments, never on time, folder or thread count.
+// Compiles a model of any format that frontend/import knows. build_plan decides everything but the code; the
+// result depends only on the arguments, never on time, folder or the number of build threads.
 CompiledModel compile_model(Source source, const CompileOptions& options);
 // The same without code: plan and reports.
 CompiledModel plan_model(Source source, const CompileOptions& options);
 CompiledModel compile_graph(Graph graph, const CompileOptions& options);
 
-// Writes the artefact, of a kind of codegen/backend/table.h. What it declares is called after the file
-// (codegen/backend/artefact_names.h). `library_folder` holds the runtime and C library per architecture, for
-// static and executable. Unknown kinds, those that the target or the model's back end does not have, and
-// folders that cannot be written are errors that say so, and leave no file. The sizes are of kind "bare".
+// Writes the artefact; `kind` is one of codegen/backend/table.h. The names that it declares are made from the
+// name of the file (codegen/backend/artefact_names.h). `library_folder` holds the runtime and the C library
+// for each architecture, which the kinds "static" and "executable" need. Unknown kinds, kinds that the target
+// or the model's back end does not have, and folders that cannot be written are errors that say so, and leave
+// no file. Only the kind "bare" returns sizes.
 std::optional<ExportedSizes> export_model(const CompiledModel& model, const std::string& kind,
                                           const std::string& path, const std::string& library_folder);
 

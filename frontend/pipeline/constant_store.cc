@@ -8,9 +8,9 @@
 namespace tc {
 namespace {
 
-// Tensors of up to so many bytes are packed at once and compared with all others. What is made of larger ones
-// is told apart by how it is made, since it is packed when it is written, by all threads and little of it at
-// a time.
+// Tensors of up to so many bytes are packed here and compared with all others byte by byte. Forms of larger
+// ones are told apart by how they are made, since they are packed only when they are written, by all threads
+// and a small part at a time.
 constexpr int64_t kSmall = 64 << 10;
 
 }  // namespace
@@ -38,7 +38,7 @@ int ConstantStore::index_of(const TensorPtr& tensor, const Packing& packing, con
   return known->second = stored(content_of(tensor), from, [&] { return packed; });
 }
 
-// The number of the tensor's bytes among all that were asked for; equal ones have one.
+// The position in contents_ of a tensor with the same bytes; the tensor is added where there is none.
 int ConstantStore::content_of(const TensorPtr& tensor) {
   std::vector<int>& alike = by_hash_[std::hash<std::string_view>()(
       std::string_view(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size()))];

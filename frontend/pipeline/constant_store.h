@@ -13,13 +13,13 @@
 
 namespace tc {
 
-// Numbers what kernels read of constant tensors, and keeps what is needed to make it. Nothing large is
-// packed.
+// Gives a number to each form of a constant tensor that kernels read, and keeps what is needed to make that
+// form. Large tensors are not packed here.
 class ConstantStore {
  public:
-  // The number of the tensor as it is.
+  // The number of the unpacked tensor.
   int index_of(const TensorPtr& tensor);
-  // The number of what the kernel's buffer holds of the tensor after its packing.
+  // The number of the tensor packed as `packing` says, in the form that the kernel's buffer holds.
   int index_of(const TensorPtr& tensor, const Packing& packing, const Kernel& kernel);
 
   const PlanConstant& operator[](int index) const { return constants_.at(static_cast<size_t>(index)); }
@@ -33,9 +33,9 @@ class ConstantStore {
   std::vector<PlanConstant> constants_;
   std::map<std::pair<const Tensor*, std::string>, int> known_;  // numbers by tensor and recipe
   std::vector<TensorPtr> kept_;                                 // keeps the keys of known_ alive
-  std::vector<TensorPtr> contents_;                             // one of all tensors with equal bytes
+  std::vector<TensorPtr> contents_;                             // one tensor for all that have equal bytes
   std::map<size_t, std::vector<int>> by_hash_;                  // positions in contents_
-  std::map<std::pair<int, std::string>, int> stored_;           // numbers by content and what is made of it
+  std::map<std::pair<int, std::string>, int> stored_;           // numbers by position in contents_ and recipe
 };
 
 }  // namespace tc

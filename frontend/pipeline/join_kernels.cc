@@ -57,7 +57,8 @@ class Join {
     });
   }
 
-  // Behind all arguments; also finds the place of each buffer of the part.
+  // Adds the part's intermediate results, after the arguments of all parts, and finds where each buffer of
+  // the part is in the joined kernel.
   void add_private(size_t part) {
     const Kernel& kernel = parts_[part].kernel;
     size_t number = 0;
@@ -106,8 +107,8 @@ class Join {
 
   const std::vector<KernelPart>& parts_;
   KernelPart result_;
-  std::vector<std::vector<int>> places_;          // of each part's buffers in the result
-  std::map<ValueId, int> arguments_, passed_on_;  // buffers of the result
+  std::vector<std::vector<int>> places_;          // positions of each part's buffers in the result
+  std::map<ValueId, int> arguments_, passed_on_;  // positions in the result
 };
 
 }  // namespace

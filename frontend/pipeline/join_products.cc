@@ -42,7 +42,7 @@ class Joiner {
       joined.outputs = groups_[*second].outputs;
       told(joined, parts);
       taken.insert({first, *rows, *second});
-      // Where the last of them was, all operands are there.
+      // The joined group takes the position of the last part, where all operands are computed.
       result[first].reset();
       result[*rows].reset();
       result[*second] = std::move(joined);
@@ -66,7 +66,8 @@ class Joiner {
                          [&](int node) { return kind(graph_.nodes[static_cast<size_t>(node)]); }) == 1;
   }
 
-  // Results have the shape of what is read, and rows are independent of each other.
+  // Whether the row program runs along the last axis and its result has the shape of what it reads: rows are
+  // then independent.
   bool along_last_axis(const Group& group) const {
     const ValueId result = group.outputs[0];
     for (int index : group.nodes) {
@@ -83,7 +84,7 @@ class Joiner {
     return true;
   }
 
-  // The group that alone reads the one result, a matrix of float32.
+  // The only group that reads this group's result, where that is a matrix of float32.
   std::optional<size_t> only_reader(size_t group) const {
     const ValueId id = groups_[group].outputs.at(0);
     if (readers_[id].size() != 1 || *readers_[id].begin() == groups_.size()) return std::nullopt;
@@ -95,7 +96,7 @@ class Joiner {
   const Graph& graph_;
   const std::vector<Group>& groups_;
   std::vector<std::set<size_t>>
-      readers_;  // of each value, the groups but its own; one past all of them: who runs the graph
+      readers_;  // by value: the other groups that read it; groups_.size() stands for the graph's caller
 };
 
 }  // namespace

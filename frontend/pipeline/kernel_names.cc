@@ -11,7 +11,7 @@ namespace tc {
 
 std::string label_of(const Graph& graph, const Group& group) {
   std::string label;
-  std::set<std::string> named;  // a node of the model may stand for many here, as those of a GRU's step
+  std::set<std::string> named;  // many nodes here may come from one node of the model, such as a GRU
   for (int node : group.nodes) {
     const Node& n = graph.nodes[node];
     if (!n.origin.node.empty() && !named.insert(n.origin.node).second) continue;

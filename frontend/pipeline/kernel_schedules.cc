@@ -16,15 +16,17 @@
 namespace tc {
 namespace {
 
-// A kernel whose work is below this is not worth dividing: the others wait for the slowest.
+// A kernel that takes fewer cycles than this is not divided among threads: waiting for the slowest thread
+// would cost more.
 constexpr double kSingleThreadCycles = 20e3;
-// What symbolic sizes are taken for then.
+// The number that stands for a symbolic size in that comparison.
 constexpr int64_t kLikelySize = 64;
-constexpr int64_t kLeastLimit = 4096;  // on a size that is not known
-// What records may cost a build, so that a log can't make it slow. Of a kernel: isl's operations of all
-// replays, lines of a record, and splits, whose number isl's time grows with as a cube (32: 0.5 s, measured
-// on x86-64), and operations that code is written for. Of a build: the cubes of all records together (12 of
-// the longest), and records that were refused.
+constexpr int64_t kLeastLimit = 4096;  // the lowest limit of a size that is not known
+// What records of a log may cost a build, so that a log cannot make it slow. Limits for one kernel: isl's
+// operations in all replays, the lines of a record, its splits (isl's time grows as the cube of their number:
+// 0.5 s for 32, measured on x86-64), and the operations for which code is written. Limits for one build: the
+// sum of the cubes of all records' splits (as much as 12 of the longest records), and the number of refused
+// records.
 constexpr unsigned long kReplayOperations = 20'000'000;
 constexpr size_t kMostLines = 512, kMostSplits = 32, kMostRefused = 64;
 constexpr double kMostReplayWork = 12.0 * kMostSplits * kMostSplits * kMostSplits;
@@ -35,8 +37,7 @@ size_t split_count(const std::vector<std::string>& trace) {
       trace.begin(), trace.end(), [](const std::string& line) { return line.rfind("split ", 0) == 0; }));
 }
 
-// Products that sums of products add up, as networks' authors count them: with those that meet
-// padding.
+// The multiply-adds of the kernel as authors of networks count them: products with padding count as well.
 double multiply_add_count(const Kernel& kernel, const std::map<std::string, int64_t>& parameters) {
   double total = 0;
   for (const Statement& statement : kernel.statements) {
@@ -54,7 +55,7 @@ double multiply_add_count(const Kernel& kernel, const std::map<std::string, int6
   return total;
 }
 
-// The kernel's sizes that are not known, in the shapes of what is in scratch memory.
+// Those sizes of the kernel that are not known and occur in the shapes of what is in scratch memory.
 std::vector<Parameter*> sizes_of_scratch(Kernel& kernel) {
   std::vector<Parameter*> result;
   for (Parameter& parameter : kernel.parameters) {
@@ -69,8 +70,8 @@ std::vector<Parameter*> sizes_of_scratch(Kernel& kernel) {
   return result;
 }
 
-// Makes the kernel's sizes that are not known smaller until its intermediate results fit the scratch memory,
-// or as small as they may be.
+// Lowers the largest values of the kernel's unknown sizes until its intermediate results fit the scratch
+// memory, or the lowest limit is reached.
 void limit_sizes(ScheduledKernel& kernel) {
   const std::vector<Parameter*> held = sizes_of_scratch(kernel.kernel);
   while (!held.empty() && scratch_bytes(kernel) > kManyScratchBytes) {
@@ -82,7 +83,8 @@ void limit_sizes(ScheduledKernel& kernel) {
   }
 }
 
-// Why a recorded schedule is not taken: with it the model would run for fewer sizes than with the default.
+// Refuses a recorded schedule with which the model would run for fewer sizes than with the default. Returns
+// why, or nothing.
 std::optional<std::string> refuse_scratch(ScheduledKernel recorded,
                                           const std::function<ScheduledKernel()>& default_kernel) {
   const int64_t bytes = scratch_bytes(recorded);
@@ -101,8 +103,8 @@ std::optional<std::string> refuse_scratch(ScheduledKernel recorded,
   return text("it needs ", bytes, " bytes of scratch memory per thread, more than the default");
 }
 
-// The trace with each panel of several vectors packed as panels of one: `pack c : f_ot k f_on f_i` as `f_ot
-// f_on k f_i`.
+// The trace with each panel of several vectors packed as several panels of one vector: `pack c : f_ot k f_on
+// f_i` becomes `f_ot f_on k f_i`.
 std::vector<std::string> with_narrow_panels(std::vector<std::string> trace) {
   for (std::string& line : trace) {
     if (line.rfind("pack ", 0) != 0) continue;
@@ -121,8 +123,8 @@ std::vector<std::string> with_narrow_panels(std::vector<std::string> trace) {
   return trace;
 }
 
-// Whether two versions of one kernel can be called alike: the same buffers, packed into the same bytes, for
-// the same sizes.
+// Whether two versions of one kernel can be called with the same arguments: the same buffers, packed into the
+// same bytes, for the same sizes.
 bool takes_same_arguments(const Kernel& a, const Kernel& b) {
   std::vector<const Buffer*> of_a, of_b;
   for_each_argument(a, [&](const Buffer& buffer, size_t) { of_a.push_back(&buffer); });
@@ -144,7 +146,7 @@ bool takes_same_arguments(const Kernel& a, const Kernel& b) {
   return true;
 }
 
-// For a kernel that a loop of the plan runs again and again.
+// Lets the schedule alternate, where that applies. For kernels that a loop of the plan repeats.
 void alternate(Schedule& schedule) {
   const auto line = alternation(schedule);
   if (!line) return;
@@ -180,7 +182,7 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel,
     return default_schedule(kernel, options_.target, options_.threads, layout_lines, tolerance).finish();
   };
   if (auto refused = refuse_scratch(finished, by_default)) return refused;
-  // Where no code can be written for it, the build must not end in that.
+  // Throws where no code can be written for it: that refuses the record and must not end the build.
   if (options_.check_kernel) options_.check_kernel(finished);
   return std::nullopt;
 }
@@ -235,8 +237,9 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   if (use.equal_weights) key += "\nequal weights";
   Entry entry;
   entry.workload = key;
-  // Of three features in words two have 21 bits and one 22, so that equal ones would differ; results of 1e19
-  // differ by enough for a softmax.
+  // When three features share one 64-bit word, two have 21 bits and one has 22, so that equal features would
+  // be rounded differently. Where results are as large as 1e19, that difference is large enough to change a
+  // softmax.
   entry.tolerance = use.equal_weights ? std::min(options_.tolerance, kWithoutWords) : options_.tolerance;
   if (use.repeated) key += "\nrepeated";
   auto found = scheduled_.find(key);
@@ -272,17 +275,18 @@ void KernelSchedules::add_versions(const Kernel& kernel, const std::vector<std::
                                    const Entry& entry, bool repeated) {
   for (const std::string& name : options_.target.wider_targets) {
     const Target target = parse_target(name);
-    Target one_of_several = target;  // whose schedule packs constants as those of other lengths do
+    Target one_of_several = target;  // its schedules pack constants as those of the other vector lengths do
     one_of_several.wider_targets = options_.target.wider_targets;
     Schedule by_default =
         default_schedule(kernel, one_of_several, options_.threads, layout_lines, entry.tolerance);
-    // Where its panels are wider than those of shorter vectors, the parts of a panel can lie apart as they do
-    // there; else the kernel's own schedule takes fewer registers of longer vectors.
+    // Tried in turn: the default schedule; where its panels are wider than those of shorter vectors, the same
+    // with panels of one vector; and the kernel's own schedule, which fills fewer registers when vectors are
+    // longer.
     for (const std::vector<std::string>& trace :
          {by_default.trace(), with_narrow_panels(by_default.trace()), entry.trace}) {
       Schedule schedule(kernel, target);
       if (schedule.replay(trace) || schedule.check()) continue;
-      // The call passes the number of the run where the kernel itself takes it.
+      // Only where the entry's kernel alternates does the call pass the number of the iteration.
       if (repeated && alternates(result_.plan.kernels.at(static_cast<size_t>(entry.index))))
         alternate(schedule);
       ScheduledKernel finished = schedule.finish();

@@ -22,46 +22,48 @@ class KernelSchedules {
     bool tuned = false;
     std::vector<std::string> trace;
     double seconds = 0;
-    bool single_thread = false;  // too small to divide
+    bool single_thread = false;  // too small to divide among threads
     double tolerance = 0;        // the model's, or less
   };
-  // What the schedule of a kernel depends on beside its statements.
+  // What the schedule of a kernel depends on in addition to its statements.
   struct Use {
-    // Before the run begins, so that it can have the scratch memory that they need; else much of it limits
-    // the sizes.
+    // The kernel's sizes are known before the run begins, so that the run can provide the scratch memory that
+    // they need. Otherwise sizes that would need much scratch memory are limited.
     bool sizes_known = false;
-    bool repeated = false;  // a loop of the plan runs it, so that it may alternate
-    // All elements of a matrix that it multiplies by are equal: it must not be stored in words.
+    bool repeated = false;  // a loop of the plan runs it, so that its schedule may alternate
+    // A matrix that it multiplies with has equal elements only, and must not be stored in words.
     bool equal_weights = false;
   };
-  // Of the kernel with these layout lines; its buffers have names by role.
+  // The entry of the kernel with these layout lines, scheduled when it is asked for the first time. The
+  // kernel's buffers are named by role (rename_buffers).
   const Entry& schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Use& use);
-  // Of one call.
+  // Adds a report for one call of the kernel.
   void report(const Kernel& kernel, const Entry& entry, const std::vector<std::string>& layout_lines);
 
  private:
-  // Replays the trace on `schedule`; why it is not taken, if so. Throws what replaying it and
-  // options.check_kernel throw.
+  // Replays the trace on `schedule`. Returns why the trace is refused, or nothing where it can be taken.
+  // Throws what the replay and options.check_kernel throw.
   std::optional<std::string> refuse_trace(const Kernel& kernel, const std::vector<std::string>& layout_lines,
                                           const std::vector<std::string>& trace, double tolerance,
                                           Schedule& schedule) const;
-  // The first of the given traces that this kernel allows; what the others cost is bounded, and is noted.
+  // The schedule of the first recorded trace that this kernel allows. The time for traces that are refused is
+  // bounded, and each is noted.
   std::optional<Schedule> recorded_schedule(const Kernel& kernel,
                                             const std::vector<std::string>& layout_lines, const Entry& entry);
-  // That one, else the default.
+  // The recorded schedule if there is one, else the default.
   Schedule choose_schedule(const Kernel& kernel, const std::vector<std::string>& layout_lines, Entry& entry);
-  // Versions of the entry's kernel for the target's longer vectors: those that take the same arguments.
+  // Adds versions of the entry's kernel for the target's longer vectors, where they take the same arguments.
   void add_versions(const Kernel& kernel, const std::vector<std::string>& layout_lines, const Entry& entry,
                     bool repeated);
 
   const BuildOptions& options_;
   BuiltPlan& result_;
-  // By workload, which has the layout lines, whether a loop repeats the kernel, and whether sizes are limited
-  // where others' are not.
+  // By workload, to which are added the layout lines, whether a loop repeats the kernel, and whether its
+  // sizes are limited where those of an equal kernel are not.
   std::map<std::string, Entry> scheduled_;
-  size_t refused_ = 0;      // recorded schedules
-  double replay_work_ = 0;  // of those that were tried
-  bool stopped_ = false;    // no more are tried
+  size_t refused_ = 0;      // number of recorded schedules that were refused
+  double replay_work_ = 0;  // what the recorded schedules that were tried have cost
+  bool stopped_ = false;    // no more recorded schedules are tried
 };
 
 }  // namespace tc

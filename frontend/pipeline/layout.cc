@@ -1,4 +1,4 @@
-// Layout of activations by the whole graph: which values have blocked channels.
+// Chooses the layout of activations over the whole graph: which values have blocked channels.
 #include "frontend/pipeline/layout.h"
 
 #include <algorithm>
@@ -11,13 +11,14 @@ namespace {
 
 using Contraction = OpTraits::Contraction;
 
-// Channels of bytes that a block of their own is made of, where there are no more.
+// A map of bytes with at most so many channels has blocks of this size.
 constexpr int kFewBytes = 4;
-// Of so many columns a depthwise convolution's window has few sums in registers beside it where its blocks
-// are of several registers, and more where they are single ones (for 5 columns 3 and 19, for 13 both have 3).
-// By them 5x5 and 7x7 took 43 % fewer cycles, 3x3 up to 40 % more.
+// Widths of depthwise windows for which a block should be a single register. If a block takes several
+// registers, such a window leaves room for few accumulators; with single registers there is room for more
+// (for 5 columns 3 and 19, for 13 both have 3). Single registers took 43 % fewer cycles for windows of 5x5
+// and 7x7, and up to 40 % more for 3x3.
 constexpr int64_t kLeastWideWindow = 5, kMostWideWindow = 11;
-// Of a feature map: a batch, channels and one spatial axis or more.
+// A feature map has at least a batch, channels and one spatial axis.
 constexpr size_t kLeastRank = 3;
 
 class LayoutChooser {
@@ -43,8 +44,8 @@ class LayoutChooser {
   }
 
  private:
-  // A feature map: [batch, channels, spatial axes]. Of how many axes makes no difference: blocks divide the
-  // channels alone.
+  // A feature map: [batch, channels, spatial axes]. The number of spatial axes makes no difference, since
+  // blocks divide only the channels.
   bool is_map(ValueId id) const {
     return id != kNoValue && graph_[id].shape && rank(id) >= kLeastRank &&
            (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 ||
@@ -52,7 +53,7 @@ class LayoutChooser {
   }
   size_t rank(ValueId id) const { return graph_[id].shape->size(); }
   bool is_byte(ValueId id) const { return graph_[id].dtype == DType::I8 || graph_[id].dtype == DType::U8; }
-  // Whether the products of all channels are summed up together.
+  // Whether one instruction sums the products of all channels.
   bool is_few_bytes(ValueId id) const {
     return is_byte(id) && channels(id) > 1 && channels(id) <= kFewBytes &&
            byte_products(target_) == kFewBytes;
@@ -63,7 +64,7 @@ class LayoutChooser {
   }
   bool worth(ValueId id) const { return is_map(id) && (channels(id) * 2 >= block_ || is_few_bytes(id)); }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
-  // Values of as many channels have the same.
+  // The block size; the same for all values with this number of channels, but for those of a few bytes.
   int block_of(ValueId id) const {
     if (is_few_bytes(id)) return kFewBytes;
     return static_cast<int>(single_registers_.count(channels(id)) > 0
@@ -75,8 +76,8 @@ class LayoutChooser {
     return groups > 1 && groups == channels(node.inputs[0]) && groups == channels(node.outputs[0]);
   }
 
-  // Finds the numbers of channels whose blocks are single registers on a core that executes in order: those
-  // whose depthwise convolutions do more multiply-adds in wide windows than in others.
+  // Finds the numbers of channels for which a block is a single register on an in-order core: those whose
+  // depthwise convolutions do more multiply-adds in wide windows than in others.
   void find_single_registers() {
     const bool in_pairs = target_.scalable && 2 * target_.lanes(DType::F32) == block_;
     if (!in_pairs || !target_.wider_targets.empty()) return;
@@ -100,8 +101,8 @@ class LayoutChooser {
     }
     while (part_from_joins()) {}
   }
-  // Takes away what a concatenation of channels would mix with other blocks, which it could not join; returns
-  // whether it did.
+  // Removes numbers of channels that a concatenation would mix with blocks of another size, which it could
+  // not join. Returns whether it removed any.
   bool part_from_joins() {
     bool changed = false;
     for (const Node& node : graph_.nodes) {
@@ -123,8 +124,9 @@ class LayoutChooser {
     return groups > 1 && filters > 1 && filters < block && block % filters == 0;
   }
 
-  // A convolution computes blocked channels where groups do not cut a block. Where a block holds several
-  // groups, each lane reads the channels of its own; the plain layout is as good if the input has it.
+  // A convolution can compute blocked channels where no block contains a part of a group. Where a block holds
+  // several whole groups, each lane reads the channels of its own group; if the input has the plain layout,
+  // that is as good.
   bool convolution_fits(const Node& node) const {
     const int64_t groups = int_attribute(node, "group");
     const int64_t in = channels(node.inputs[0]), out = channels(node.outputs[0]);
@@ -135,7 +137,8 @@ class LayoutChooser {
     if ((out / groups) % block_of(node.outputs[0]) != 0) return false;
     return !groups_cut_input(node) || !blocked(node.inputs[0]);
   }
-  // Whether a block of the input's channels would belong to two groups, which then read it plain.
+  // Whether a block of the input's channels would belong to two groups. The convolution then reads the plain
+  // layout.
   bool groups_cut_input(const Node& node) const {
     const int64_t groups = int_attribute(node, "group"), in = channels(node.inputs[0]);
     if (groups == 1 || is_depthwise(node) || blocks_hold_groups(node)) return false;
@@ -146,8 +149,8 @@ class LayoutChooser {
     return int_attribute(node, "group") == 1 && graph_[node.inputs[1]].constant;
   }
 
-  // What reads fine against blocked channels: one element, or one for each channel of a map of this rank ([1,
-  // c, 1, 1] or [c, 1, 1] for a map of two spatial axes).
+  // Whether the value can be broadcast to blocked channels: it has one element, or one for each channel of a
+  // map of this rank ([1, c, 1, 1] or [c, 1, 1] for a map of two spatial axes).
   bool broadcasts(ValueId id) const {
     if (!graph_[id].shape) return false;
     const Shape& shape = *graph_[id].shape;
@@ -174,7 +177,7 @@ class LayoutChooser {
     return any && (whole_blocks(out) || node.op->traits.finite_at_zero);
   }
 
-  // Whether the node can compute its output in blocks, and is the better for it.
+  // Whether the node can compute its output in blocks, and gains by it.
   bool fits_blocks(const Node& node) const {
     const OpTraits& traits = node.op->traits;
     const ValueId out = node.outputs[0];
@@ -185,7 +188,7 @@ class LayoutChooser {
       return blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
     }
     if (traits.blocks == OpTraits::Blocks::Neighbours) return blocked(node.inputs[0]) && whole_blocks(out);
-    // Around what quantised convolutions read.
+    // Padding of what quantised convolutions read.
     if (traits.movement == OpTraits::Movement::Pad) {
       return is_byte(out) && blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out) &&
              whole_blocks(out);
@@ -199,8 +202,9 @@ class LayoutChooser {
     return node.op->elementwise && elementwise_fits(node);
   }
 
-  // An elementwise node in front of an output of the graph whose operands are all in blocks: it is computed
-  // in blocks, by the kernel that makes them, and its result is reordered then instead of an operand before.
+  // Whether this is an elementwise node whose operands are all in blocks and whose result is an output of the
+  // graph. Such a node is computed in blocks, by the kernel that makes its operands, and its result is
+  // reordered afterwards instead of an operand before.
   bool fits_before_output(const Node& node) const {
     if (!node.op->elementwise || !fits_blocks(node)) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
@@ -224,7 +228,7 @@ class LayoutChooser {
     }
   }
 
-  // True where the node reads this input in the layout `blocked_input`.
+  // Whether the node reads this input with blocked channels.
   bool wants_blocked(const Node& node, ValueId input) const {
     const OpTraits& traits = node.op->traits;
     const bool out_blocked = node.outputs.size() == 1 && blocked(node.outputs[0]);
@@ -283,11 +287,11 @@ class LayoutChooser {
 
   Graph& graph_;
   const Target& target_;
-  int block_;      // of the target; block_of() of a value
-  bool shuffles_;  // lanes can cheaply read each another one's element
+  int block_;      // the target's block size; block_of() tells a value's
+  bool shuffles_;  // a cheap instruction moves elements between lanes
   std::set<ValueId> fixed_;
   std::set<int64_t> single_registers_;  // numbers of channels whose blocks are single registers
-  // Of outputs that are computed in blocks: the values before the reorder.
+  // For each output that is computed in blocks: the value before the reorder.
   std::map<ValueId, ValueId> inside_;
   Layouts layouts_;
 };

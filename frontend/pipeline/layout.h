@@ -1,4 +1,4 @@
-// Layout of activations by the whole graph: which values have blocked channels.
+// Chooses the layout of activations over the whole graph: which values have blocked channels.
 #pragma once
 
 #include <map>

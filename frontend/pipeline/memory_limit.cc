@@ -78,7 +78,7 @@ std::string first_user(const Plan& plan, const std::set<int>& blocks) {
 
 // "; most is in use in step 'b': 'a' (4000 bytes), …"
 std::string busiest_step(const Plan& plan) {
-  // By the number of a step at which a block's life begins: there is the most.
+  // Bytes in use at each step at which the life of a block begins: the most is in use at one of these.
   std::map<int, __int128> in_use;
   for (const ArenaBlock& block : plan.blocks) in_use[block.first] = 0;
   const auto lives_at = [](const ArenaBlock& block, int step) {

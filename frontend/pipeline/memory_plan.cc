@@ -13,16 +13,16 @@ namespace tc {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-// Comparing each block with all others takes 0.1 s for so many; more are placed in the order of their lives,
-// which wastes a little memory.
+// Comparing each block with all others takes 0.1 s for so many blocks. Where there are more, they are placed
+// in the order in which their lives begin, which wastes a little memory.
 constexpr size_t kMostCompared = 4096;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 bool meet(const LiveBlock& a, const LiveBlock& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Offset of the smallest gap that holds `bytes` between the placed blocks that live together with
-// `block`; the end of the last one where no gap does.
+// Offset of the smallest gap that holds `bytes` between those placed blocks that are in use at the same time
+// as `block`; the end of the last one where no gap does.
 int64_t best_offset(const LiveBlock& block, int64_t bytes, const std::vector<LiveBlock*>& placed) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const LiveBlock* other : placed) {
@@ -44,13 +44,13 @@ int64_t best_offset(const LiveBlock& block, int64_t bytes, const std::vector<Liv
   return best >= 0 ? best : end;
 }
 
-// Free memory between blocks, of which the smallest part that is large enough is taken.
+// Free memory between blocks. take() gives the smallest free part that is large enough.
 class FreeParts {
  public:
   int64_t take(int64_t bytes) {
     const auto fits = by_size_.lower_bound({bytes, 0});
     if (fits == by_size_.end()) {
-      // What is free at the end grows.
+      // Extends the free part at the end, if there is one.
       int64_t begin = end_;
       if (!by_offset_.empty() && std::prev(by_offset_.end())->second == end_) {
         begin = std::prev(by_offset_.end())->first;
@@ -95,11 +95,12 @@ class FreeParts {
 
   int64_t end_ = 0;
   std::map<int64_t, int64_t> by_offset_;
-  std::set<std::pair<int64_t, int64_t>> by_size_;  // with offsets
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // (size, offset)
 };
 
-// Calls begin(block) for each in the order in which they begin to live, the largest of those that begin
-// together first, and finish(block) before the first that begins after its end.
+// Calls begin(block) for each block in the order in which their lives begin (where several begin at the same
+// step, the largest first), and finish(block) before begin() of the first block whose life begins after this
+// one's end.
 void in_order_of_lives(std::vector<LiveBlock*> blocks, const std::function<int64_t(const LiveBlock&)>& size,
                        const std::function<void(LiveBlock&)>& begin,
                        const std::function<void(LiveBlock&)>& finish) {
@@ -129,8 +130,8 @@ int64_t place_by_lives(const std::vector<LiveBlock*>& blocks) {
   return parts.end();
 }
 
-// The same of many blocks of symbolic size, from `begin` on: those of one size take the place of one that is
-// dead.
+// The same for many blocks of symbolic size, from `begin` on: a block takes the place of one of equal size
+// that is no longer in use.
 Dim place_symbolic_by_lives(const std::vector<LiveBlock*>& blocks, Dim begin) {
   std::map<std::string, std::vector<Dim>> dead;  // offsets, by size
   in_order_of_lives(
@@ -149,7 +150,8 @@ Dim place_symbolic_by_lives(const std::vector<LiveBlock*>& blocks, Dim begin) {
   return begin;
 }
 
-// Largest first, each where it fits best beside all that are placed; returns where they end.
+// Places the blocks, largest first, each where it fits best among those placed already; returns where they
+// end.
 int64_t place_by_size(std::vector<LiveBlock*> blocks) {
   std::stable_sort(blocks.begin(), blocks.end(), [](const LiveBlock* a, const LiveBlock* b) {
     return a->scratch != b->scratch ? b->scratch : a->bytes.constant() > b->bytes.constant();
@@ -166,7 +168,8 @@ int64_t place_by_size(std::vector<LiveBlock*> blocks) {
   return end;
 }
 
-// Those of symbolic size, from `begin` on, in slots that each hold one at a time; returns where they end.
+// Places the blocks of symbolic size, from `begin` on, in slots that hold one block at a time; returns where
+// they end.
 Dim place_in_slots(const std::vector<LiveBlock*>& blocks, int64_t begin) {
   struct Slot {
     Dim bytes;

@@ -26,15 +26,15 @@ namespace {
 
 using Movement = OpTraits::Movement;
 
-// What is given up for less memory; each has what stands before it.
+// What is given up for less memory; each value includes those above it.
 enum class MemorySaving : uint8_t {
   None,
   Order,      // steps in the order in which the fewest bytes are in use at once, not in the model's
   Constants,  // no algorithm that stores more than the weights
-  Layouts,    // maps as the model has them: nothing fills the last block of channels
+  Layouts,    // maps have the model's channels alone: the last block is not filled up
 };
 
-// The product of the dimensions before `axis` is 1, so that parts along it are contiguous.
+// Whether the product of the dimensions before `axis` is 1, so that parts along it are contiguous.
 bool outermost(const Shape& shape, int64_t axis) {
   for (int64_t i = 0; i < axis; ++i) {
     if (shape[i] != Dim(1)) return false;
@@ -42,7 +42,7 @@ bool outermost(const Shape& shape, int64_t axis) {
   return true;
 }
 
-// A matrix of float32 whose elements are all equal; dimensions of 1 do not count.
+// Whether it is a matrix of float32 whose elements are all equal; dimensions of 1 do not count.
 bool is_even_matrix(const TensorPtr& constant) {
   if (constant == nullptr || constant->dtype != DType::F32 || constant->count() < 2) return false;
   if (std::count_if(constant->shape.begin(), constant->shape.end(), [](int64_t size) { return size > 1; }) >
@@ -121,7 +121,7 @@ class PlanBuilder final : public ControlSteps {
     return element_count(shape) * Dim(size_of(value.dtype));
   }
 
-  // The memory of constant `index`; `name` is of the value that it was made from.
+  // The memory of constant `index`; `name` is the name of the value that it was made from.
   Place constant_place(int index, const std::string& name) {
     auto [found, fresh] = constant_storages_.try_emplace(index, -1);
     if (fresh) {
@@ -145,7 +145,8 @@ class PlanBuilder final : public ControlSteps {
     return *(place = Place{sizes_.allocate(value.name, stored_bytes(frame, id)), 0});
   }
 
-  // Gives the producers of model outputs the caller's memory, through views where they lie between.
+  // Lets producers of model outputs write into the caller's memory, also where views are between producer and
+  // output.
   void assign_outputs(Frame& frame, const std::vector<Group>& groups) {
     const Graph& graph = *frame.graph;
     std::vector<int> group_of_value(graph.values.size(), -1);
@@ -172,7 +173,7 @@ class PlanBuilder final : public ControlSteps {
     const ValueId id = graph.outputs[index];
     const Place from = place_of(frame, id);
     if (unbounded_outputs_.count(index)) {
-      // Nobody could have given it memory.
+      // The caller could not provide memory for it, since its size was not known before the run.
       result_.plan.outputs[index].data = storages_.locate(from);
       return;
     }
@@ -181,7 +182,8 @@ class PlanBuilder final : public ControlSteps {
     steps.push_back(storages_.copy_step(to, from, bytes_of(graph[id]), "copy " + graph[id].name));
   }
 
-  // Bytes of one step along the axis; 0 where a blocked layout does not allow parts there.
+  // The distance in bytes between neighbours along the axis; 0 where a blocked layout cannot be divided
+  // there.
   Dim stride_bytes(const Frame& frame, ValueId id, int64_t axis) const {
     const Value& value = (*frame.graph)[id];
     Dim stride = size_of(value.dtype);
@@ -190,7 +192,7 @@ class PlanBuilder final : public ControlSteps {
     return stride;
   }
 
-  // Inputs of a concat that are computed straight into their part of its memory.
+  // Finds the inputs of concats that can be computed directly in their part of the result.
   void alias_concats(Frame& frame, const std::vector<Group>& groups) {
     const Graph& graph = *frame.graph;
     std::vector<bool> computed(graph.values.size(), false);
@@ -213,7 +215,7 @@ class PlanBuilder final : public ControlSteps {
         const Dim here = offset;
         offset = offset + (*graph[part].shape)[axis] * stride;
         const bool same_layout = frame.layouts.count(part) == frame.layouts.count(whole);
-        // Where a part lies has to be known when it is computed.
+        // The offset of a part has to be known when the part is computed.
         if (here != sizes_.reserved(here) || sizes_.is_unbounded((*graph[whole].shape)[axis] * stride))
           continue;
         if (!computed[part] || outputs.count(part) || frame.aliases.count(part) || !same_layout) continue;
@@ -227,7 +229,7 @@ class PlanBuilder final : public ControlSteps {
     return build_steps(frame, false, finish);
   }
 
-  // With the sizes that the graph computes.
+  // The steps of a graph, in the scope of the sizes that it computes.
   PlanSteps build_steps(Frame& frame, bool top, const std::function<void(PlanSteps&)>& finish) {
     PlanSteps steps;
     const RunSizes::Scope outside = sizes_.enter(*frame.graph, steps);
@@ -243,7 +245,7 @@ class PlanBuilder final : public ControlSteps {
 
   void build_plain_steps(Frame& frame, bool top, PlanSteps& steps) {
     std::vector<Group> groups = attention_.join(*frame.graph, fuse_groups(*frame.graph), frame.layouts);
-    // Sizes that a run computes are known from some step on.
+    // Only without sizes that a run computes: they are known from a certain step on.
     if (saving_ >= MemorySaving::Order && frame.graph->data_symbols.empty() &&
         frame.graph->relations.empty()) {
       groups = order_for_memory(*frame.graph, groups, [&](ValueId id) {
@@ -270,7 +272,8 @@ class PlanBuilder final : public ControlSteps {
     }
   }
 
-  // True where the node's elements are where its readers look for them, by copies or without any.
+  // Whether the node needs no kernel: its elements are where its readers expect them, or copies put them
+  // there.
   bool in_place(Frame& frame, const Node& node, PlanSteps& steps) {
     switch (node.op->traits.movement) {
       case Movement::Join: return concat_in_place(frame, node, steps);
@@ -283,7 +286,7 @@ class PlanBuilder final : public ControlSteps {
   bool view(Frame& frame, const Node& node) {
     const ValueId in = node.inputs[0], out = node.outputs[0];
     if (frame.places[out] || frame.aliases.count(out)) {
-      // Memory was promised to the output: only where the source already lies there is it a view.
+      // The output already has memory: it is a view only where the source has the same.
       return frame.places[in] && frame.places[out] && frame.places[in]->storage == frame.places[out]->storage;
     }
     frame.places[out] = place_of(frame, in);
@@ -331,8 +334,8 @@ class PlanBuilder final : public ControlSteps {
     int64_t axis = int_attribute(node, "axis");
     if (axis < 0) axis += static_cast<int64_t>(graph[whole].shape->size());
     if (!outermost(*graph[whole].shape, axis) || frame.layouts.count(whole)) return false;
-    // Everything that makes a kernel necessary is asked before the first part gets its place: a kernel writes
-    // its outputs, which must not lie in the operand.
+    // All reasons for a kernel are checked before the first part gets its place: a kernel writes its outputs,
+    // which must not be in the operand's memory.
     for (ValueId part : node.outputs) {
       if (part == kNoValue) return false;
       if (frame.places[part] || frame.aliases.count(part) || frame.layouts.count(part)) return false;
@@ -349,11 +352,11 @@ class PlanBuilder final : public ControlSteps {
 
   // --- kernels ---------------------------------------------------------------------------------
 
-  // A kernel's scratch memory holds its intermediate results up to this size, so the model takes no larger
-  // one.
+  // A kernel's scratch memory holds intermediate results up to this size, so the model accepts no larger
+  // size.
   void limit_size(const Dim& size, int64_t most, const std::string& kernel) {
     if (size.is_symbol() && !result_.plan.symbols.count(size.str())) {
-      // A run that computes more of it ends with an error.
+      // A run that computes a larger size ends with an error.
       if (!sizes_.limit(size.str(), most)) return;
       result_.notes.push_back(text("'", size.str(), "' may be at most ", most,
                                    ", for the intermediate results of kernel '", kernel, "'"));
@@ -375,7 +378,7 @@ class PlanBuilder final : public ControlSteps {
                                  ", for the intermediate results of kernel '", kernel, "'"));
   }
 
-  // Whether the sizes of the model's inputs tell those of the kernel, or what they are at most.
+  // Whether the kernel's sizes, or their bounds, follow from the sizes of the model's inputs.
   bool sizes_known(const Kernel& kernel) const {
     return std::all_of(kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& parameter) {
       std::set<std::string> names;
@@ -385,8 +388,8 @@ class PlanBuilder final : public ControlSteps {
     });
   }
 
-  // Scratch memory for a call. The first thread's lies in the arena, where values that are dead then leave
-  // room, unless only the sizes of a run tell how much it is.
+  // Scratch memory for a call. That of the first thread is in the arena, in memory of values not in use at
+  // this step, unless its size is known only in a run.
   void reserve_scratch(PlanStep& step) {
     Plan& plan = result_.plan;
     std::vector<const ScheduledKernel*> kernels = {&plan.kernels.at(static_cast<size_t>(step.kernel))};
@@ -395,7 +398,7 @@ class PlanBuilder final : public ControlSteps {
       for (const VectorVersion& version : versions->second) kernels.push_back(&version.kernel);
     }
     Dim wanted = 0;
-    int64_t most = 0;  // for the largest sizes
+    int64_t most = 0;  // bytes for the largest sizes
     for (const ScheduledKernel* kernel : kernels) {
       const Dim bytes = sizes_.reserved(sized_scratch(kernel->kernel, step.parameters));
       const int64_t largest = scratch_bytes(*kernel);
@@ -413,14 +416,14 @@ class PlanBuilder final : public ControlSteps {
     }
   }
 
-  // The input of the model that the group makes an output of by changing parts, or kNoValue.
+  // The input of the model of which the group changes parts to make its output, or kNoValue.
   ValueId changed_input(const Frame& frame, const Group& group) const {
     const Graph& graph = *frame.graph;
     if (group.kind != Group::Kind::Compute || group.nodes.size() != 1 || group.outputs.size() != 1)
       return kNoValue;
     const std::vector<ValueId>& inputs = graph.nodes[static_cast<size_t>(group.nodes[0])].inputs;
     const Value& result = graph[group.outputs[0]];
-    // Few are lowered only to look at them.
+    // Lowering every group to look at its first statement would cost too much: this rules out most.
     const bool may_be = std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
       if (id == kNoValue || graph[id].constant) return false;
       return graph[id].dtype == result.dtype && *graph[id].shape == *result.shape &&
@@ -429,8 +432,9 @@ class PlanBuilder final : public ControlSteps {
     return may_be ? first_copy(attention_.kernel_of(graph, group)).from : kNoValue;
   }
 
-  // An output of the model that is an input of which a kernel changes parts: the copy of all of it is a step
-  // of its own, which a run leaves out where the caller gives one memory for both (inputs_in_place).
+  // Where a kernel makes an output of the model by changing parts of an input, the copy of the whole input
+  // becomes a separate step, which a run leaves out if the caller gives the same memory for both
+  // (inputs_in_place).
   void update_in_place(Frame& frame, KernelPart& part, PlanSteps& steps) {
     const auto [from, to] = first_copy(part);
     if (to == kNoValue || !frame.places[to] || !frame.places[from] || frame.layouts.count(from) ||
@@ -487,7 +491,7 @@ class PlanBuilder final : public ControlSteps {
     schedules_.report(kernel, entry, layout_lines);
   }
 
-  // The kernel's sizes, and behind them the products of them that its schedule has added.
+  // Passes the kernel's sizes, followed by the products of sizes that its schedule has added.
   void pass_parameters(const Kernel& kernel, const Kernel& final_kernel, PlanStep& step) {
     std::map<std::string, Dim> values;
     std::map<std::string, double> largest;
@@ -533,7 +537,7 @@ class PlanBuilder final : public ControlSteps {
 }  // namespace
 
 BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
-  // What the machine has is no wish of the user's to save any of it.
+  // Speed is given up only for limits that the user gave, not for the machine's own.
   const bool given = options.segment_limit > 0 || options.constants_limit > 0;
   BuildOptions plain = options;
   plain.tolerance = 0;

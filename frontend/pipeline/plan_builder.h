@@ -25,7 +25,7 @@ struct KernelReport {
   std::string algorithm;           // "winograd F(4, 3)"; empty for the statements themselves
   bool tuned = false;              // the trace is not the analytic default's
   bool single_thread = false;      // too small to divide
-  double tolerance = 0;    // what its schedules may spend: the model's, or less where all weights are equal
+  double tolerance = 0;    // that its schedules may use: the model's, or less if all weights are equal
   std::string statements;  // the kernel before scheduling
   double flops = 0;
   double predicted_seconds = 0;
@@ -35,34 +35,34 @@ struct KernelReport {
 struct BuildOptions {
   Target target;
   int threads = 1;
-  double tolerance = 0;                         // of the outputs' errors: what default schedules may spend
+  double tolerance = 0;                         // error of the outputs that default schedules may cause
   int64_t memory_limit = machine_memory() / 2;  // bytes that the model may use
-  // Bytes of memory of their own for constants, which are no part of memory_limit then; 0: they have none.
+  // Bytes of a separate memory for constants, which then do not count for memory_limit; 0: there is none.
   int64_t constants_limit = 0;
   int64_t segment_limit =
-      0;  // the same where it is no machine's, for memory that a run asks for; 0: the machine's
+      0;  // bytes that a run may allocate, where the user set memory_limit; 0: the running machine's limit
   // Traces to try for a workload, best first (layout lines included); the first legal one is taken,
   // the default where there is none.
   std::function<std::vector<std::vector<std::string>>(const std::string& workload)> traces;
-  // Of a kernel that such a trace schedules: an error where no code can be written for it. Null: there always
-  // can.
+  // Called with a kernel that such a trace has scheduled; throws where no code can be written for it. Null:
+  // code can always be written.
   std::function<void(const ScheduledKernel&)> check_kernel;
-  // The constants of another plan of the same artefact: the plan has them too, with the same numbers, and its
-  // own behind them. Null: there is none.
+  // The constants of another plan of the same artefact. The new plan has them too, with the same numbers, and
+  // its own after them. Null: there is no other plan.
   const ConstantStore* known_constants = nullptr;
 };
 
 struct BuiltPlan {
   Plan plan;
   std::vector<KernelReport> reports;        // one per call, in plan order
-  std::vector<std::string> notes;           // in sentences: traces that were refused, and why
+  std::vector<std::string> notes;           // sentences about traces that were refused, and why
   ConstantStore constants;                  // of the plan
-  std::vector<std::string> constant_names;  // of the same; empty for those that no step reads
+  std::vector<std::string> constant_names;  // of these constants; empty for those that no step reads
 };
 
-// The graph is simplified, shapes are inferred. Where the memory that the user gives is not enough, the model
-// gives up speed for it as far as it has to, and a note tells what; where nothing helps an Unsupported error
-// lists what does not fit.
+// The graph has to be simplified and its shapes inferred. Where the memory that the user allows is not
+// enough, the plan gives up as much speed as is needed to fit, and a note says what it gave up. Where nothing
+// helps, an Unsupported error lists what does not fit.
 BuiltPlan build_plan(Graph graph, const BuildOptions& options);
 
 }  // namespace tc

@@ -48,7 +48,7 @@ void ControlSteps::control(PlanFrame& frame, const Node& node, PlanSteps& steps)
 Place ControlSteps::grown(const std::string& name, const Dim& bytes, PlanSteps& steps) {
   const int storage = sizes_.add_segment(name);
   own_segments_.insert(storage);
-  // Something lies there even where that is nothing.
+  // At least one byte, so that the segment exists even where `bytes` is 0.
   steps.push_back(sizes_.grow_step(storage, bytes == Dim(0) ? Dim(1) : bytes, name));
   return {storage, 0};
 }
@@ -72,22 +72,23 @@ void ControlSteps::branch(PlanFrame& frame, const Node& node, PlanSteps& steps) 
       const Place from = place_of(inner, body->outputs[i]);
       const Dim bytes = bytes_of((*body)[body->outputs[i]]);
       const Place to = result_place(frame, node, i);
-      // What the branch gives has its size here, and only then outside.
+      // The size of the branch's result is known here, inside of the branch; outside it is known only
+      // afterwards.
       if (is_grown(to))
         inside.push_back(sizes_.grow_step(to.storage, bytes, text("the result of ", node.origin.str())));
       inside.push_back(storages_.copy_step(to, from, bytes, "if"));
     }
     (std::string(name) == "then_branch" ? step.body : step.otherwise) = std::move(inside);
   }
-  // No barrier stands between a thread's look at the condition and the first step of the branch: what that
-  // writes must not lie there.
+  // There is no barrier between a thread's reading of the condition and the first step of the branch, so what
+  // that step writes must not overlap the condition.
   storages_.touch(condition.storage);
   storages_.extend_over_loop(begin);
   storages_.next_step();
   steps.push_back(std::move(step));
 }
 
-// Where a result lies that subgraphs give: in a segment of its own where its size has no bound.
+// The place of a result that subgraphs compute: a segment of its own where its size has no bound.
 Place ControlSteps::result_place(PlanFrame& frame, const Node& node, size_t output) {
   const ValueId id = node.outputs[output];
   if (!frame.places[id] && sizes_.is_unbounded(bytes_of((*frame.graph)[id]))) {
@@ -98,7 +99,7 @@ Place ControlSteps::result_place(PlanFrame& frame, const Node& node, size_t outp
   return place_of(frame, id);
 }
 
-// The sizes that the node's outputs hold.
+// Adds the steps that bind the sizes which the node's outputs hold.
 void ControlSteps::bind_sizes(PlanFrame& frame, const Node& node, PlanSteps& steps) {
   for (const auto& [name, symbol] : frame.graph->data_symbols) {
     const bool here =
@@ -107,7 +108,7 @@ void ControlSteps::bind_sizes(PlanFrame& frame, const Node& node, PlanSteps& ste
   }
 }
 
-// Initial states are copied to where they live.
+// Copies the initial states to the places that the states have during the loop.
 void ControlSteps::enter_states(PlanFrame& frame, PlanLoop& loop, PlanSteps& steps) {
   for (size_t i = 0; i < loop.states; ++i) {
     const Value& inner = loop.value_of(loop.body->inputs[i]);
@@ -124,7 +125,7 @@ void ControlSteps::enter_states(PlanFrame& frame, PlanLoop& loop, PlanSteps& ste
   loop.step.locations = {storages_.locate(loop.condition_at)};
 }
 
-// Whether the node itself gives a size of its result that has no bound.
+// Whether a size of the result has no bound and is an output of the same node.
 bool ControlSteps::has_own_sizes(const Graph& graph, const Node& node, const Value& result) {
   std::set<std::string> names;
   for (const Dim& size : *result.shape) size.collect_symbols(names);
@@ -135,8 +136,8 @@ bool ControlSteps::has_own_sizes(const Graph& graph, const Node& node, const Val
   });
 }
 
-// What is scanned and what is collected is in use from before the loop. What is collected grows where only
-// the loop gives its size.
+// Memory of what is scanned and of what is collected is in use from before the loop. Where only the loop
+// tells the size of what is collected, it is in a segment that grows.
 void ControlSteps::enter_collected(PlanFrame& frame, const Node& node, PlanLoop& loop, PlanSteps& steps) {
   for (size_t i = 0; i < loop.scans; ++i) {
     const Place whole = place_of(frame, loop.initial[loop.states + i]);
@@ -155,8 +156,8 @@ void ControlSteps::enter_collected(PlanFrame& frame, const Node& node, PlanLoop&
   storages_.next_step();
 }
 
-// What is collected is written straight into its slice where a kernel of the body makes it and the slice has
-// its place.
+// A collected value is written directly into its slice where a kernel of the body computes it and its memory
+// does not grow.
 void ControlSteps::place_collected(PlanFrame& frame, const PlanLoop& loop, PlanFrame& inner) {
   const std::vector<int> makers = loop.body->producers();
   for (size_t i = loop.states; i < loop.collected_end(); ++i) {
@@ -169,7 +170,7 @@ void ControlSteps::place_collected(PlanFrame& frame, const PlanLoop& loop, PlanF
   }
 }
 
-// The others are copied there.
+// The other collected values are copied into their slices.
 void ControlSteps::copy_collected(PlanFrame& frame, PlanLoop& loop, PlanFrame& inner, PlanSteps& steps) {
   for (size_t i = loop.states; i < loop.collected_end(); ++i) {
     if (!loop.wants(i)) continue;
@@ -186,8 +187,8 @@ void ControlSteps::copy_collected(PlanFrame& frame, PlanLoop& loop, PlanFrame& i
   }
 }
 
-// The next states go where the states live; one that takes another state's value, or another part of its own,
-// reads it before that is overwritten.
+// Copies the next states to the places of the states. A next state that is the value of another state, or
+// another part of its own, is read before that is overwritten.
 void ControlSteps::copy_states(PlanLoop& loop, PlanFrame& inner, PlanSteps& steps) {
   std::vector<Place> next_states;
   for (size_t i = 0; i < loop.states; ++i) {
@@ -217,7 +218,7 @@ void ControlSteps::copy_states(PlanLoop& loop, PlanFrame& inner, PlanSteps& step
   for (const Place& place : loop.states_at) storages_.touch(place.storage);
 }
 
-// Results are where the states live, or copies where they have a place already.
+// The results are the states' memory itself, or copies of it where they already have a place.
 void ControlSteps::leave_states(PlanFrame& frame, const PlanLoop& loop, PlanSteps& steps) {
   for (size_t i = 0; i < loop.states; ++i) {
     if (!loop.wants(i)) continue;
@@ -229,7 +230,7 @@ void ControlSteps::leave_states(PlanFrame& frame, const PlanLoop& loop, PlanStep
   }
 }
 
-// States live in one block each, copied back at the end of an iteration.
+// Each state has one block; the next state is copied to it at the end of an iteration.
 void ControlSteps::loop(PlanFrame& frame, const Node& node, PlanLoop& loop, PlanSteps& steps) {
   ++loops_;
   enter_states(frame, loop, steps);

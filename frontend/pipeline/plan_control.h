@@ -20,7 +20,7 @@ struct PlanFrame {
   Graph* graph = nullptr;
   Layouts layouts;
   std::vector<std::optional<Place>> places;
-  std::map<ValueId, std::pair<ValueId, Dim>> aliases;  // part of a concat: whole value, byte offset
+  std::map<ValueId, std::pair<ValueId, Dim>> aliases;  // of a concat's part: the whole, byte offset
   bool repeated = false;                               // a loop of the plan is around its steps
 };
 
@@ -35,7 +35,8 @@ class ControlSteps {
 
   // The memory of a value, allocated on first use.
   virtual Place place_of(PlanFrame& frame, ValueId id) = 0;
-  // The steps of a subgraph; `finish` adds further ones while the sizes that it computes are known.
+  // The steps of a subgraph. `finish` adds further steps at the end, where the sizes that the subgraph
+  // computes are still known.
   virtual PlanSteps body_steps(PlanFrame& frame, const std::function<void(PlanSteps&)>& finish) = 0;
 
   Storages storages_;
@@ -56,7 +57,7 @@ class ControlSteps {
   void copy_collected(PlanFrame& frame, PlanLoop& loop, PlanFrame& inner, PlanSteps& steps);
   void copy_states(PlanLoop& loop, PlanFrame& inner, PlanSteps& steps);
   void leave_states(PlanFrame& frame, const PlanLoop& loop, PlanSteps& steps);
-  // A block in memory of its own, which steps grow; the first gives it room.
+  // A block in a segment of its own, which steps grow. The first such step, added here, gives it `bytes`.
   Place grown(const std::string& name, const Dim& bytes, PlanSteps& steps);
   bool is_grown(const Place& place) const { return own_segments_.count(place.storage) > 0; }
 

@@ -78,7 +78,7 @@ PlanLoop plain_loop(Graph& graph, const Node& node, const std::string& symbol) {
   loop.states = body.inputs.size() - 1;
   loop.first_capture = body.inputs.size();
   loop.conditional = has_condition(graph, node, body);
-  // The number of the iteration is carried along; the condition holds in all of them.
+  // The number of the iteration becomes a state; the condition is true in every iteration.
   body[body.inputs[1]].constant = scalar(DType::Bool, 1);
   NodeBuilder build(body, node);
   const ValueId next = build.add("Add", {body.inputs[0], build.integer(DType::I64, 1)});

@@ -1,4 +1,4 @@
-// The sizes that a run computes, while a plan is built.
+// While a plan is built: the sizes that its run will compute.
 #include "frontend/pipeline/run_sizes.h"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ PlanStep RunSizes::grow_step(int storage, const Dim& bytes, const std::string& l
   return step;
 }
 
-// Those whose sizes all have their values.
+// Adds checks of those relations whose sizes are all known.
 void RunSizes::add_checks(PlanSteps& steps) {
   auto has_values = [&](const SizeRelation& relation) {
     std::set<std::string> names = symbols_of(relation.left);
@@ -124,7 +124,7 @@ bool RunSizes::limit(const std::string& size, int64_t most) {
   return true;
 }
 
-// Sizes that a run computes may be no larger than kernels take.
+// Makes the steps that bind sizes check that these are no larger than kernels accept.
 void RunSizes::apply_limits(PlanSteps& steps, const std::map<std::string, int64_t>& limits) {
   for (PlanStep& step : steps) {
     const auto limit = step.kind == PlanStep::Kind::Bind ? limits.find(step.symbol) : limits.end();

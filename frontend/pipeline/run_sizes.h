@@ -1,4 +1,5 @@
-// The sizes that a run computes, while a plan is built: their bounds, and the memory of what has none.
+// While a plan is built: the sizes that its run will compute, their bounds, and memory for tensors whose
+// sizes have none.
 #pragma once
 
 #include <map>
@@ -17,40 +18,40 @@ class RunSizes {
  public:
   explicit RunSizes(Storages& storages) : storages_(storages) {}
 
-  // What a graph's steps know of sizes, from here to the end of them.
+  // What is known of sizes while the steps of one graph are built.
   struct Scope {
     std::map<std::string, Dim> bounds;
     std::map<std::string, int> segments;
     std::set<std::string> known;
     std::vector<SizeRelation> relations;
   };
-  // The scope of a graph inside of the one that is there; gives that one back, for leave(). Relations of
+  // Begins the scope of a graph inside of the current scope, which it returns for leave(). Relations between
   // sizes that are known already become steps.
   Scope enter(const Graph& graph, PlanSteps& steps);
   void leave(Scope outside) { scope_ = std::move(outside); }
 
-  // What the bytes are at most for all sizes that have a bound: memory is planned for that, and touched as
-  // far as it is used.
+  // The bytes with every bounded size at its bound. Memory is planned for that; pages that a run does not use
+  // are never touched.
   Dim reserved(const Dim& bytes) const {
     return scope_.bounds.empty() ? bytes : largest(bytes, scope_.bounds);
   }
   // Whether the size has no bound.
   bool is_unbounded(const Dim& size) const;
-  // Memory for so many bytes: in the arena, or in the segment that the last of the sizes without a bound
-  // grows.
+  // Memory for so many bytes: in the arena, or, where they depend on sizes without a bound, in the segment
+  // that grows when the last of these is bound.
   int allocate(const std::string& name, const Dim& bytes);
 
-  // From here on the size that is at `holder` has its value.
+  // Adds the step that reads the size from `holder`; from that step on the size is known.
   void bind(const Graph& graph, const std::string& size, const Place& holder, const Origin& origin,
             PlanSteps& steps);
-  // Memory of its own, which steps grow.
+  // A new segment for one block, which steps grow.
   int add_segment(const std::string& name);
   PlanStep grow_step(int storage, const Dim& bytes, const std::string& label);
 
-  // Kernels take no more of a size that a run computes; false where it is none, or they take this much
-  // already.
+  // Notes that kernels accept a size that a run computes only up to `most`; false where a limit at least as
+  // low is known already.
   bool limit(const std::string& size, int64_t most);
-  // Gives the plan what is known of the sizes of its outputs, and the steps the limits.
+  // Gives the plan what is known of its outputs' sizes, and gives its steps the limits.
   void finish(const Graph& graph, Plan& plan) const;
 
  private:
@@ -59,7 +60,7 @@ class RunSizes {
 
   Storages& storages_;
   Scope scope_;
-  std::map<std::string, int64_t> limits_;  // of sizes, by kernels that take no more
+  std::map<std::string, int64_t> limits_;  // the most of each size that kernels accept
 };
 
 }  // namespace tc

@@ -11,7 +11,7 @@
 namespace tc {
 namespace {
 
-// An artefact has the kernels of all.
+// Limited, because an artefact contains the kernels of all versions.
 constexpr size_t kMostVersions = 16;
 
 std::map<std::string, Dim> as_dims(const Sizes& sizes) {
@@ -49,7 +49,8 @@ void check_size(const std::string& name, int64_t size,
        " ", why, "; leave this version out");
 }
 
-// Runs bind the sizes of inputs before they choose a version, and outputs get their memory then.
+// A run binds the sizes of inputs and gets memory for outputs before it chooses a version, so versions must
+// agree on these.
 void check_ports(const Plan& general, const Plan& version, const Sizes& sizes) {
   for (const Plan* plan : {&general, &version}) {
     if (plan->data_symbols.empty() && plan->unbounded.empty()) continue;
@@ -82,7 +83,7 @@ std::string kernel_text(const Plan& plan, int kernel) {
   return result;
 }
 
-// Puts plans into one.
+// Merges the versions' plans into the general plan.
 class Merger {
  public:
   explicit Merger(BuiltPlan general) : result_(std::move(general)) {
@@ -90,7 +91,7 @@ class Merger {
       kernels_.try_emplace(kernel_text(plan(), static_cast<int>(i)), static_cast<int>(i));
   }
 
-  // The version's steps stand before those that are there.
+  // Adds the version in front of what was merged before: a run checks its sizes first.
   void add(const Sizes& sizes, BuiltPlan version) {
     check_ports(plan(), version.plan, sizes);
     PlanStep choice;
@@ -110,7 +111,7 @@ class Merger {
       result_.notes.push_back(text("for ", text_of(sizes), ": ", note));
   }
 
-  // Of the plan that was made last: it has the constants of all.
+  // Takes the constants of the plan that was made last: it has those of all plans.
   void set_constants(const BuiltPlan& last) {
     result_.constants = last.constants;
     plan().constants = last.plan.constants;
@@ -127,7 +128,7 @@ class Merger {
  private:
   Plan& plan() { return result_.plan; }
 
-  // Kernels that the version shares with others are there already.
+  // Adds the version's kernels, but for those that are equal to a kernel of another version.
   void add_kernels(Plan& version) {
     numbers_.clear();
     for (size_t i = 0; i < version.kernels.size(); ++i) {
@@ -156,7 +157,8 @@ class Merger {
     }
   }
 
-  // Blocks of different versions never live in one run: they lie on each other, and their lives are apart.
+  // Blocks of different versions are never used in the same run, so they may overlap in memory; their lives
+  // get different numbers of steps.
   void add_blocks(const Plan& version) {
     int steps = static_cast<int>(all_steps(version).size());
     for (const ArenaBlock& block : version.blocks) steps = std::max(steps, block.last + 1);
@@ -171,7 +173,7 @@ class Merger {
     }
   }
 
-  // Memory for whichever runs.
+  // Makes the plan's memory large enough for the version too.
   void add_needs(const Plan& version) {
     Plan& all = plan();
     all.arena_bytes = max(all.arena_bytes, version.arena_bytes);

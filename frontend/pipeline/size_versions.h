@@ -1,5 +1,5 @@
-// Plans with versions by size: one plan whose run takes the steps that were planned for the sizes that it
-// has.
+// Plans with versions by size: one plan with separate steps for certain sizes; a run takes the steps for its
+// sizes.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ using Sizes = std::map<std::string, int64_t>;
 // "tokens = 1, batch = 2"
 std::string text_of(const Sizes& sizes);
 
-// Shape error for versions that a model whose open sizes have these ranges cannot have: a size that is not
-// open or out of its range, a version that never runs because an earlier one takes its sizes, or too many.
-// `model` is what the error calls it.
+// Shape error for versions that do not fit a model whose open sizes have these ranges: a size that is not
+// open or out of its range, a version that never runs because an earlier one covers its sizes, or too many
+// versions. `model` is the name of the model in the error.
 void check_size_versions(const std::vector<Sizes>& versions,
                          const std::map<std::string, std::pair<int64_t, int64_t>>& open,
                          const std::string& model);
@@ -33,7 +33,7 @@ struct SizedGraph {
   Graph graph;
 };
 
-// Gives constants of graphs that are equal one tensor.
+// Replaces equal constants of several graphs by one tensor.
 class SharedTensors {
  public:
   void share(Graph& graph);
@@ -41,14 +41,14 @@ class SharedTensors {
  private:
   TensorPtr shared(const TensorPtr& tensor);
 
-  std::set<const Tensor*> known_;  // those that are kept
+  std::set<const Tensor*> known_;  // tensors that stand for all that equal them
   std::map<size_t, std::vector<TensorPtr>> by_hash_;
 };
 
-// The plan of `graph`, and in it the steps of each version where a run has its sizes: those of the first that
-// does. Kernels and constants that several use are there once, and the arena and the segments are those of
-// the larger one. Unsupported error where the versions' outputs have sizes that only a run tells, or other
-// sizes than the general plan's.
+// The plan of `graph` with the steps of each version in it; a run takes those of the first version whose
+// sizes it has. Kernels and constants that several versions use exist once, and arena and segments are as
+// large as the largest version's. Unsupported error where outputs of a version have sizes that only a run
+// tells, or other sizes than those of the general plan.
 BuiltPlan build_plan_with_versions(Graph graph, std::vector<SizedGraph> versions,
                                    const BuildOptions& options);
 

@@ -1,4 +1,4 @@
-// An order of a graph's groups in which less memory is in use at once than in the model's own.
+// An order of a graph's groups with a lower peak of memory in use than the model's own order.
 #include "frontend/pipeline/step_order.h"
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace tc {
 namespace {
 
-// So many beginnings of orders are followed at once. Networks have few branches at a time, and few of their
-// orders matter.
+// The width of the beam search: how many beginnings of orders it keeps. Networks have few branches at a time,
+// and few of their orders matter.
 constexpr size_t kWidth = 48;
-// Beyond that many groups the search would take seconds.
+// With more groups the search would take seconds.
 constexpr size_t kMostGroups = 600;
 
-// What each group makes and reads, by blocks of memory: values that lie in the same one count once.
+// The blocks of memory that each group writes and reads; values in the same block count once.
 struct Uses {
   std::vector<std::vector<int>> makes, reads;  // by group: blocks
   std::vector<std::vector<int>> waits_for;     // by group: groups
@@ -86,11 +86,11 @@ class UsesFinder {
   std::vector<int> block_of_;
 };
 
-// The begin of an order, and what is in use at its end.
+// The beginning of an order, and what is in use at its end.
 struct Begin {
   std::vector<int> order;
   std::vector<bool> done;
-  std::vector<int> open;   // by block: groups to come that use it
+  std::vector<int> open;   // by block: how many groups still to come use it
   std::vector<bool> live;  // by block
   int64_t bytes = 0, peak = 0;
 
@@ -122,7 +122,8 @@ bool is_ready(const Begin& begin, const Uses& uses, int group) {
          std::all_of(before.begin(), before.end(), [&](int other) { return begin.done[other]; });
 }
 
-// The best of the beginnings that are one group longer; of those that have done the same groups only one.
+// The best beginnings that are one group longer than these; for the same set of groups only the best one is
+// kept.
 std::vector<Begin> longer(const std::vector<Begin>& begins, const Uses& uses, int groups) {
   std::map<std::vector<bool>, Begin> best;
   for (const Begin& begin : begins) {

@@ -1,4 +1,4 @@
-// An order of a graph's groups in which less memory is in use at once than in the model's own.
+// An order of a graph's groups with a lower peak of memory in use than the model's own order.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace tc {
 
-// The groups, each behind those whose values it reads, in the best order that a search of bounded width
-// finds; the given one where none is better. `bytes` tells the memory of a value. Inputs, constants and the
-// model's outputs lie elsewhere and count nothing; views, and parts that are computed into their
-// concatenation, lie in another value's memory.
+// The groups, each after those whose values it reads, in the best order that a beam search finds, or in the
+// given order where none is better. `bytes` tells the memory of a value. Inputs, constants and the model's
+// outputs are not in the arena and do not count; views, and parts that are computed directly into their
+// concatenation, share the memory of another value.
 std::vector<Group> order_for_memory(const Graph& graph, const std::vector<Group>& groups,
                                     const std::function<int64_t(ValueId)>& bytes);
 

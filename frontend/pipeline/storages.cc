@@ -58,7 +58,7 @@ int Storages::planned_segment() {
 void Storages::resolve(Location& location) const {
   const Storage& storage = storages_[location.index];
   location.offset = location.offset + storage.offset;
-  location.index = storage.index;  // of arena blocks: finish() has numbered them
+  location.index = storage.index;  // finish() has numbered the blocks of the arena
 }
 
 void Storages::resolve(PlanSteps& steps) const {
@@ -73,7 +73,7 @@ void Storages::resolve(PlanSteps& steps) const {
   steps.erase(std::remove_if(steps.begin(), steps.end(),
                              [](const PlanStep& step) {
                                return step.kind == PlanStep::Kind::Grow &&
-                                      step.bytes == Dim(0);  // nothing lies there
+                                      step.bytes == Dim(0);  // the segment is empty
                              }),
               steps.end());
 }

@@ -18,9 +18,11 @@ struct Place {
 // All blocks that values lie in.
 class Storages {
  public:
-  // A new block; in the arena or the segment where `kind` says so, else number `index` of its kind.
+  // A new block. `index` is the segment's number where `kind` is Segment, is ignored for the arena, and is
+  // otherwise the block's number among its kind (inputs, outputs, constants).
   int add(Location::Kind kind, int index, const std::string& name, const Dim& bytes);
-  // A new segment: the blocks in it are planned, or it is one block, which steps grow.
+  // A new segment: planned_segment() for several blocks that are placed as in the arena, own_segment() for a
+  // single block, which steps grow.
   int planned_segment();
   int own_segment() { return segments_++; }
   const std::string& name(int storage) const { return storages_[static_cast<size_t>(storage)].name; }
@@ -29,17 +31,19 @@ class Storages {
   // Whether the place is in the memory of that output of the model.
   bool is_output(const Place& place, int index) const;
 
-  // Steps are counted in the order in which they are made; what the current one uses lives in it.
+  // Steps are numbered in the order in which they are made; a block that the current step uses is alive in
+  // it.
   int step() const { return step_; }
   void next_step() { ++step_; }
   void touch(int storage);
-  // Location with the storage's number in place of its address until finish().
+  // The place as a location, which has the storage's number instead of an address until finish().
   Location locate(const Place& place);
-  // Scratch memory for the current step, in the arena, as locate() gives it.
+  // Scratch memory for the current step, in the arena; a location like those of locate().
   Location scratch(const std::string& name, int64_t bytes);
-  // A step of its own.
+  // A copy, as a step of its own.
   PlanStep copy_step(const Place& to, const Place& from, const Dim& bytes, const std::string& label);
-  // Everything that lived before the loop that began at step `begin` and is used in it lives until its end.
+  // Every block that was alive before step `begin`, at which a loop began, and is used in the loop stays
+  // alive until its end.
   void extend_over_loop(int begin);
 
   // Places the blocks of the arena and of the segments, and gives the plan's steps their addresses.

@@ -1,4 +1,4 @@
-// Tuning a model for devices.
+// Tuning a model on devices.
 #include "frontend/pipeline/tune.h"
 
 #include <fcntl.h>
@@ -33,10 +33,11 @@ namespace {
 constexpr double kAgentStartSeconds = 10, kAgentStopSeconds = 1;
 constexpr double kFirstDeviceSeconds = 30;
 constexpr int kMostAcquires = 5;
-// Of a whole model, whose kernels were verified; simulators are slow.
+// The limit for one run of a whole model, whose kernels were verified before. It is long because simulators
+// are slow.
 constexpr double kModelTimeoutSeconds = 300;
 
-// Runs of each kernel in one run of the model: calls in loops count with the loops' trips.
+// Counts how often one run of the model runs each kernel: a call in a loop counts once per iteration.
 void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& calls) {
   for (const PlanStep& step : steps) {
     switch (step.kind) {
@@ -88,7 +89,7 @@ class OwnAgent {
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    int input[2];  // ends with this process, and the agent with it
+    int input[2];  // closed when this process ends, which ends the agent
     if (pipe2(input, O_CLOEXEC) != 0)
       fail(ErrorKind::Device, "cannot make a pipe for ", program, ": ", strerror(errno));
     input_ = input[1];
@@ -134,7 +135,7 @@ class OwnAgent {
   }
 
  private:
-  // A password between two processes of one user, not a number that results depend on.
+  // A password between two processes of one user; no result depends on this random number.
   static std::string random_token() {
     std::random_device device;
     std::ostringstream out;
@@ -159,7 +160,7 @@ OpenDevice device_opener(const TuneRequest& request, const Target& target) {
           ErrorKind::Target, "code for ", target.name, " does not run on this machine (", why,
           "): to tune for it, start a tracker and an agent on a board and give tracker=\"host:port\" (docs/tuning.md)");
     auto agent = std::make_shared<OwnAgent>(request.programs + "/tc-agent", request.work_folder);
-    // One device: this machine measures one batch at a time.
+    // There is one device: this machine measures one batch at a time.
     return [agent](bool first) { return first ? agent->connect() : std::unique_ptr<LeasedDevice>(); };
   }
   DeviceRequest wanted;
@@ -170,7 +171,7 @@ OpenDevice device_opener(const TuneRequest& request, const Target& target) {
   auto key = std::make_shared<std::string>();
   return [tracker, wanted, key](bool first) -> std::unique_ptr<LeasedDevice> {
     DeviceRequest like_first = wanted;
-    like_first.device_key = *key;  // times are compared with those of the first
+    like_first.device_key = *key;  // only times of the same kind of device as the first are compared
     like_first.wait_seconds = first ? kFirstDeviceSeconds : 0;
     for (int attempt = 0;; ++attempt) {
       try {
@@ -257,7 +258,7 @@ TuneResult tune_model(const Source& source, const TuneRequest& request, RecordSt
   ProgramSet programs;
   programs.threads = threads;
   programs.timeout_seconds = kModelTimeoutSeconds;
-  std::map<Choices, RemoteFile> built;  // models that are measured several times are built once
+  std::map<Choices, RemoteFile> built;  // a model that is measured several times is built once
   if (has_symbols(model.plan.inputs) || has_symbols(model.plan.outputs)) {
     notes.push_back("the model's shapes are symbolic: kernels were not ranked again in the whole model");
   } else {

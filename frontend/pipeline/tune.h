@@ -1,4 +1,4 @@
-// Tuning a model for devices: its kernels as tasks, whole models for the last ranking.
+// Tuning a model on devices: each kernel is a task, and whole models are measured for the final ranking.
 #pragma once
 
 #include <functional>
@@ -18,18 +18,18 @@ struct TuneRequest {
   std::string tracker;
   std::string credentials;  // folder
   std::string programs;     // folder of tc-agent
-  std::string libraries;    // as in export_model
-  std::string work_folder;  // for candidates; the caller's to remove
+  std::string libraries;    // library_folder of export_model
+  std::string work_folder;  // for candidates; the caller removes it
   double sample_seconds = 0.01;
 };
 
-// The kernels of a plan that can be tuned within the tolerance, each workload once with the number of its
-// calls in a run; `notes` gets a sentence on those that cannot.
+// The kernels of a plan that can be tuned within the tolerance: each workload once, with the number of its
+// calls in a run. `notes` gets a sentence about kernels that cannot be tuned.
 std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, double tolerance,
                                      std::vector<std::string>* notes);
 
-// Fills the log, which is open for writing, with what the builder's candidates take. Afterwards a compile
-// with that log uses what was found. Errors: those of compiling, of the log, and Device errors where no
+// Writes to the log, which is open for writing, the times that the builder's candidates took. A later
+// compilation with that log uses the best. Errors: those of compiling, of the log, and Device errors where no
 // device of the target answers.
 TuneResult tune_model(const Source& source, const TuneRequest& request, RecordStore& log,
                       CandidateBuilder& builder, const std::function<bool(const TuneProgress&)>& progress);

@@ -1,4 +1,4 @@
-// Kernels that change parts of a tensor: without the copy of all of it that they begin with.
+// Kernels that change parts of a tensor, and how to drop the copy of the whole tensor with which they begin.
 #include "frontend/pipeline/updates.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace tc {
 namespace {
 
-// Whether the instances of the statement store each element of its buffer once, where they load it from.
+// Whether the statement copies a whole input to an output of the same shape, each element once and to the
+// same index.
 bool copies_all(const Kernel& kernel, const Statement& statement) {
   if (statement.reduction != Reduction::None || !statement.constraints.empty() ||
       statement.value->kind != Expr::Kind::Load)
@@ -48,7 +49,7 @@ bool mentions(const Statement& statement, int buffer) {
   return found;
 }
 
-// The value of an argument's buffer.
+// The value that the kernel's buffer is an argument for, or kNoValue.
 ValueId argument_of(const KernelPart& part, int buffer) {
   ValueId value = kNoValue;
   for_each_argument(part.kernel, [&](const Buffer& each, size_t number) {
@@ -57,7 +58,7 @@ ValueId argument_of(const KernelPart& part, int buffer) {
   return value;
 }
 
-// What each group has to come behind.
+// Which groups each group has to come after.
 class Dependences {
  public:
   Dependences(const Graph& graph, const std::vector<Group>& groups)
@@ -83,11 +84,11 @@ class Dependences {
     }
   }
 
-  // The value whose memory a view of it has.
+  // The value whose memory this one has: the operand of a view, else the value itself.
   ValueId root(ValueId id) const { return root_[static_cast<size_t>(id)]; }
 
-  // Has group `later` come behind all others that read the value, but for those that need what it makes.
-  // Whether that changes the order.
+  // Makes group `later` come after all others that read the value, except for those that need its own result.
+  // Returns whether that changes the order.
   bool read_before(ValueId value, size_t later) {
     bool changed = false;
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -99,7 +100,8 @@ class Dependences {
     return changed;
   }
 
-  // Each as soon as those before it have come, the first of the given order first.
+  // The groups in an order that keeps these dependences; among groups that are ready, the one that comes
+  // first in the given order.
   std::vector<Group> ordered() const {
     std::vector<Group> result;
     std::vector<size_t> waiting(groups_.size());
@@ -123,7 +125,7 @@ class Dependences {
   }
 
  private:
-  // What the nodes read, and what tells the sizes that they mention.
+  // Visits what the group's nodes read, and the values that hold the sizes which they mention.
   template <class Visit>
   void for_each_need(const Group& group, const Visit& visit) const {
     for (int index : group.nodes) {
@@ -147,7 +149,7 @@ class Dependences {
     });
   }
 
-  // Whether a group comes behind another through those in between.
+  // Whether the group has to come after the other, directly or through groups in between.
   bool needs(size_t group, size_t other) const {
     std::set<size_t> seen;
     std::vector<size_t> open = {group};

@@ -1,4 +1,4 @@
-// Kernels that change parts of a tensor: without the copy of all of it that they begin with.
+// Kernels that change parts of a tensor, and how to drop the copy of the whole tensor with which they begin.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@ struct WholeCopy {
   ValueId from = kNoValue, to = kNoValue;
 };
 
-// What the kernel's first statement copies, where further statements follow that write to the same output;
-// kNoValue where that is not how it begins.
+// What the kernel's first statement copies, where further statements write to the same output; kNoValue where
+// the kernel does not begin so.
 WholeCopy first_copy(const KernelPart& part);
 // Drops that statement: the output holds the copy when the kernel begins.
 void drop_first_copy(KernelPart& part);
 
-// The groups in an order in which, where dependences allow it, all others that read an input of the model
-// come before the one that makes an output of it by changing parts. `copied(group)` tells which input that
-// is, or kNoValue.
+// Reorders the groups: before a group that makes an output by changing parts of an input of the model come
+// all other groups that read that input, where dependences allow it. `copied(group)` tells which input the
+// group changes, or kNoValue.
 std::vector<Group> readers_first(const Graph& graph, const std::vector<Group>& groups,
                                  const std::function<ValueId(const Group&)>& copied);
 

@@ -66,8 +66,8 @@ class Library {
   void* handle_ = nullptr;
 };
 
-// Calls work(thread, round) at once in that many threads for each round; the seconds of the slowest
-// thread in every round, short ones first.
+// In each round calls work(thread, round) in all threads at the same time. Returns how many seconds the
+// slowest thread of each round took, shortest round first.
 std::vector<double> round_times(int threads, int rounds, const std::function<void(int, int)>& work) {
   std::vector<double> times(static_cast<size_t>(threads) * static_cast<size_t>(rounds));
   std::barrier together(threads);
@@ -94,7 +94,7 @@ constexpr double kRoundSeconds = 1e-3;
 constexpr int kRounds = 16;
 constexpr int64_t kSegment = 4 << 20;
 
-// Repeats of `work(repeats)` that take about a round's time.
+// The number of repeats with which `work(repeats)` takes about as long as a round should.
 int64_t calibrated(const std::function<void(int64_t)>& work) {
   int64_t repeats = 1;
   while (true) {
@@ -137,8 +137,8 @@ int64_t available_memory() {
   return pages > 0 && page > 0 ? pages * page : int64_t{1} << 30;
 }
 
-// Levels 1 and 2 belong to a core, those above to all. A large shared cache is asked at several
-// sizes: virtual machines have a part of it that nobody tells.
+// Cache levels 1 and 2 belong to one core, higher levels are shared by all. A large shared cache is measured
+// at several sizes, because a virtual machine may have only a part of it and does not say how much.
 std::vector<StreamSize> stream_sizes(const Target& target, int threads) {
   const std::map<int, int64_t> caches = cache_sizes(target);
   const int64_t largest_memory = std::max<int64_t>(available_memory() / 4, 16 << 20);
@@ -201,12 +201,12 @@ void measure_streams(const Library& library, const Target& target, MachineLimits
   const std::vector<StreamSize> sizes = stream_sizes(target, limits.threads);
   Memory memory(sizes.back().bytes);
   for (const StreamSize& size : sizes) {
-    // Large data are read in segments, one a round, so that rounds are short enough to fall between
-    // what else the machine does; all others are read before a segment's turn comes again.
+    // Large data are read in segments, one per round, so that some rounds are short enough not to be
+    // interrupted by other work of the machine. All other segments are read before one is read again.
     const int64_t part = size.bytes / limits.threads;
     const int64_t segment = std::min(part, kSegment), segments = part / segment;
     MachineLimits::Bandwidth found{size.level, size.bytes, 0, 0};
-    // Writes come first: they make the pages.
+    // Writes come first, because they make the system allocate the pages.
     for (const auto& [run, rate] : {std::pair{write, &found.write}, std::pair{read, &found.read}}) {
       const auto stream = [&](int thread, int64_t round, int64_t repeats) {
         run(memory.data() + part * thread + round % segments * segment, segment, repeats);
@@ -217,7 +217,7 @@ void measure_streams(const Library& library, const Target& target, MachineLimits
       const int rounds = std::max(kRounds, static_cast<int>(segments));
       const std::vector<double> times =
           round_times(limits.threads, rounds, [&](int thread, int round) { stream(thread, round, repeats); });
-      // Of many segments a few may still be in a cache.
+      // With many segments a few may still be in a cache: the very fastest rounds do not count.
       const double seconds = times[segments > 1 ? times.size() / 10 : 0];
       *rate = static_cast<double>(segment) * limits.threads * static_cast<double>(repeats) / seconds;
     }
@@ -280,7 +280,7 @@ MachineLimits measure_limits(const Target& target, int threads) {
   measure_streams(library, target, limits);
   limits.call = median_call(1, 200, {});
   limits.awake = threads > 1 ? median_call(threads, 200, {}) : limits.call;
-  // Longer than workers poll (tc_set_spin_time).
+  // The pause is longer than workers poll (tc_set_spin_time), so that they are asleep.
   limits.asleep = threads > 1 ? median_call(threads, 30, std::chrono::microseconds(1000)) : limits.call;
   return limits;
 }

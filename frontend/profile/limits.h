@@ -9,14 +9,14 @@
 
 namespace tc {
 
-// Of all threads together.
+// Rates are those of all threads together.
 struct MachineLimits {
   struct Peak {
     std::string instructions, types;  // as codegen/probe/probe.h names them
     int vector_bits = 0;
     double multiply_adds = 0;  // per second
   };
-  // Streams over `bytes` in all, which level `level` of the memory holds.
+  // Reading and writing `bytes` bytes in total, which memory level `level` holds.
   struct Bandwidth {
     std::string level;  // "L1", "L2", "L3", "memory"
     int64_t bytes = 0;
@@ -25,13 +25,13 @@ struct MachineLimits {
   int threads = 1;
   std::vector<Peak> peaks;
   std::vector<Bandwidth> bandwidths;  // small ones first
-  // Seconds that a call of a model that does nothing takes: with one thread; with all threads whose
-  // workers still poll; with all after they went to sleep. Medians.
+  // Median seconds of a call of a model that does nothing: `call` with one thread, `awake` with all threads
+  // while their workers still poll, `asleep` with all threads after they went to sleep.
   double call = 0, awake = 0, asleep = 0;
 };
 
-// Measures with that many threads, for about a second on an idle machine, the target's features that
-// this machine has. A Target error where the target's code does not run here.
+// Measures with so many threads what those features of the target can do that this machine has, which takes
+// about a second on an idle machine. A Target error where the target's code does not run here.
 MachineLimits measure_limits(const Target& target, int threads);
 
 }  // namespace tc

@@ -26,15 +26,16 @@ std::set<std::string> iterators_in(const Access& access) {
   return names;
 }
 
-// The windows of a statement: pairs of an output's iterator and a reduction's in one subscript.
+// The window that a load reads through: subscripts that add an iterator of the reduction to one of the
+// output.
 struct Window {
   std::string size;  // "3x3"
   int64_t stride = 1;
   std::set<std::string> taps;  // the reduction's iterators
 };
 
-// The filter's taps of a load, empty where it has none. `inside` are the iterators of the output that
-// place the window.
+// The window of a load; it has no taps where the load reads through none. `inside` are the iterators of the
+// output that say where the window is.
 Window window_of(const Access& load, const std::set<std::string>& inside, const Statement& statement) {
   Window window;
   std::map<std::string, std::string> extents;
@@ -75,7 +76,7 @@ std::string product_class(const Kernel& kernel, const Statement& statement) {
     return kernel.buffers[static_cast<size_t>(access.buffer)].scope;
   };
   for (const Access& load : loads) {
-    // What the other operand has too is a group or a channel.
+    // An iterator that the other operand has as well is a group or a channel.
     std::set<std::string> placing = inside;
     for (const Access& other : loads) {
       if (&other == &load) continue;
@@ -96,7 +97,7 @@ std::string product_class(const Kernel& kernel, const Statement& statement) {
     return strided((grouped ? "grouped conv " : "conv ") + window.size, window.stride);
   }
   for (const Access& load : loads) {
-    // Weights of a convolution without a window keep the rank of their images.
+    // The weights of a convolution with a window of 1 have as many dimensions as its images.
     if (scope(load) != Scope::Constant || load.index.size() < 3 || loads.size() != 2) continue;
     const Access& other = &load == &loads[0] ? loads[1] : loads[0];
     if (other.index.size() != load.index.size()) continue;
@@ -108,7 +109,7 @@ std::string product_class(const Kernel& kernel, const Statement& statement) {
     }
     return strided(load.index.size() == 4 ? "conv 1x1" : "conv 1", stride);
   }
-  // One row: every iterator of the output goes along with one operand alone.
+  // A matrix x vector: one of the operands has no iterator of the output.
   bool row = false;
   for (const Access& load : loads) {
     const std::set<std::string> names = iterators_in(load);
@@ -180,7 +181,7 @@ class Walker {
           break;
         case PlanStep::Kind::If: work.kind = "branch"; break;
         case PlanStep::Kind::Bind:
-          // As much as there may be, if that is known.
+          // The work of the largest size, where there is a bound.
           work.kind = "size";
           symbols_[step.symbol] = step.bound ? step.bound->evaluate(symbols_) : 1;
           break;
@@ -198,7 +199,7 @@ class Walker {
     }
   }
 
-  // Whether the run has the sizes for which the step's body was planned.
+  // Whether the symbols have the sizes for which the step's body was planned.
   bool has_sizes(const PlanStep& step) const {
     return std::all_of(step.sizes.begin(), step.sizes.end(), [&](const auto& each) {
       return each.first.evaluate(symbols_) == each.second.evaluate(symbols_);

@@ -13,7 +13,7 @@ namespace tc {
 
 // One step of the plan, done once.
 struct StepWork {
-  std::string kind;  // "kernel", "copy", "loop", "branch"
+  std::string kind;  // "kernel", "copy", "loop", "branch", …
   std::string label;
   int report = -1;           // kernel: index into CompiledModel::reports
   std::string what;          // kernel: its class, as kernel_class() names it; else the kind
@@ -22,16 +22,16 @@ struct StepWork {
   Traffic traffic;
   double predicted_seconds = 0;  // on one thread
   bool single_thread = false;    // however many threads run the model
-  bool runs = true;              // not: it is of another version by size than the run takes
+  bool runs = true;              // false: the step is of a version by size that these symbols do not take
 };
 
-// All steps by number (ir/plan_steps.h) with the model's symbols bound; symbols of loops take their
-// middle. An Internal error for a symbol that is not there.
+// All steps by number (ir/plan_steps.h) with the model's symbols bound; the counter of a loop is taken to be
+// at its middle. An Internal error where `symbols` lacks one of the model's.
 std::vector<StepWork> work_of(const CompiledModel& model, const std::map<std::string, int64_t>& symbols);
 
-// In a few words, by structure alone: "conv 3x3", "conv 7x7/2", "depthwise 3x3", "grouped conv 3x3",
-// "product", "matrix x vector", "pool 2x2/2", "rows" (reductions such as softmax), "elementwise",
-// "move" (no arithmetic).
+// What kind of computation the kernel is, in a few words and by structure alone: "conv 3x3", "conv 7x7/2",
+// "depthwise 3x3", "grouped conv 3x3", "product", "matrix x vector", "pool 2x2/2", "rows" (reductions such as
+// softmax), "elementwise", "move" (no arithmetic).
 std::string kernel_class(const Kernel& kernel);
 
 }  // namespace tc

@@ -45,8 +45,8 @@ void add_description(py::module_& module) {
               const std::vector<int64_t>& shape, const py::buffer& data) {
              model.add_constant(name, std::make_shared<Tensor>(tensor_of(dtype, shape, data)));
            })
-      // The planes of a matrix [rows, columns] that a file stores in blocks of this format, as constants
-      // `NAME.PLANE`: their names.
+      // Adds the planes of a matrix [rows, columns], which a file stores in blocks of this format, as
+      // constants `NAME.PLANE`. Returns their names.
       .def("blocks",
            [](ModelDescription& model, const std::string& name, const std::string& format,
               const py::buffer& data, int64_t rows, int64_t columns) {

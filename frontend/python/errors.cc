@@ -37,16 +37,16 @@ const char* class_name(ErrorKind kind) {
 }
 
 void raise(const Error& error) {
-  // Native code that was left because a signal's handler raised: its error is Python's already.
+  // Native code ended because a signal handler raised: Python's error is set already.
   if (PyErr_Occurred() != nullptr) return;
   const py::object type = py::module_::import("tc.errors").attr(class_name(error.kind()));
   // Error(text, shown=True): an Error's text is fit to be seen.
   PyErr_SetObject(type.ptr(), py::make_tuple(python_text(error.what()), true).ptr());
 }
 
-// The boundary of an extension module: nothing but classes of tc.errors leaves native code, besides what
-// Python's own rules ask for (TypeError for a call with wrong arguments, StopIteration). What a function of
-// the caller raised does not come here: pybind11 hands it on.
+// The boundary of an extension module: native code raises only classes of tc.errors, except for what Python's
+// own rules ask for (TypeError for a call with wrong arguments, StopIteration). Exceptions that a function of
+// the caller raised do not come here: pybind11 passes them on.
 void translate_error(std::exception_ptr pointer) {
   if (!pointer) return;
   try {
@@ -62,7 +62,7 @@ void translate_error(std::exception_ptr pointer) {
 
 }  // namespace
 
-// Of this module alone: other libraries' exceptions are theirs.
+// Registered for this module alone, so that exceptions of other libraries are left to them.
 void add_errors() { py::register_local_exception_translator(&translate_error); }
 
 void raise_current_exception() {

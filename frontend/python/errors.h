@@ -8,15 +8,15 @@
 
 namespace tc {
 
-// Text of ours as a Python string: names out of files need not be UTF-8.
+// One of tc's texts as a Python string. Names from files in it need not be UTF-8.
 pybind11::str python_text(const std::string& words);
 pybind11::list python_texts(const std::vector<std::string>& lines);
 
-// Makes whatever native code of the module being defined throws the class of its kind in tc.errors.
+// Turns what native code of the module being defined throws into the class of tc.errors for its kind.
 void add_errors();
 
-// Of a function that Python calls without pybind11: in a catch clause, makes the exception that is handled
-// Python's.
+// For functions that Python calls without pybind11: called in a catch clause, sets the exception being
+// handled as Python's error.
 void raise_current_exception();
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// What the Python package asks of trackers.
+// Questions of the Python package to trackers.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -39,20 +39,21 @@ Tensor converted(const Tensor& tensor, DType dtype) {
   return result;
 }
 
-// Float types whose values a wide graph keeps in float64. Floats of fewer bits are what a model makes of a
-// value on purpose, and stay.
+// Float types that become float64 in a widened graph. Floats with fewer bits stay: a model rounds to these on
+// purpose.
 bool is_widened(DType dtype) { return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16; }
 
 void widen_attributes(Node& node);
 
-// Whether the model rounds on purpose: what such a cast leaves is no rounding error.
+// Whether the node is a cast by which the model rounds on purpose: its effect is not a rounding error.
 bool is_narrowing(const Graph& graph, const Node& node) {
   if (node.op != find_op("Cast") && node.op != find_op("CastLike")) return false;
   const DType from = graph[node.inputs[0]].dtype, to = graph[node.outputs[0]].dtype;
   return is_widened(to) && (to != DType::F32 || from == DType::F64);
 }
 
-// `back`, but where it is infinite `x`: what leaves a type is found by comparing with what does not.
+// Nodes that compute `back`, but `x` where `back` is infinite: values that overflow the type stay finite in
+// this reference, so that comparing with it shows the overflow.
 std::vector<Node> unless_infinite(Graph& graph, const Node& cast, ValueId x, ValueId back, ValueId result) {
   const ValueId infinite =
       graph.fresh_value(graph[result].name + "_infinite", DType::Bool, graph[result].shape);
@@ -67,8 +68,8 @@ std::vector<Node> unless_infinite(Graph& graph, const Node& cast, ValueId x, Val
   return {test, choice};
 }
 
-// Casts that round give a value of their type, which is cast to what their readers take. The values of the
-// former.
+// Lets each cast that rounds keep its type, and casts its result back to the type that its readers take.
+// Returns the rounded values.
 std::set<ValueId> keep_roundings(Graph& graph) {
   std::set<ValueId> rounded;
   std::vector<Node> nodes;
@@ -99,8 +100,8 @@ std::set<ValueId> keep_roundings(Graph& graph) {
   return rounded;
 }
 
-// Makes every float of a graph and of its subgraphs a float64, so that evaluation rounds nothing on the way
-// but what the model casts. Types and shapes have to be inferred again.
+// Makes every float of a graph and of its subgraphs a float64, so that evaluation rounds only where the model
+// casts. Types and shapes have to be inferred again.
 void widen(Graph& graph) {
   const std::set<ValueId> rounded = keep_roundings(graph);
   for (size_t i = 0; i < graph.values.size(); ++i) {
@@ -132,15 +133,15 @@ void widen_attributes(Node& node) {
   }
 }
 
-// A graph, and how its model is compiled from here.
+// A graph at some stage of the compilation, and the options to compile it from there.
 struct Stage {
   Graph graph;
   CompileOptions options;
-  std::string file;    // the model's, as errors name it
-  double seconds = 0;  // that it took to come here: compile_time_limit counts them
+  std::string file;    // the model's file, as errors name it
+  double seconds = 0;  // spent up to this stage: they count for compile_time_limit
 };
 
-// Calls work() within the limit that the stage's compilation has, and adds its time to the stage's.
+// Calls work() within the compile_time_limit of the stage's compilation, and adds its time to the stage's.
 void timed(Stage& stage, const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   within_time(stage.options, stage.file, work, stage.seconds);
@@ -166,7 +167,8 @@ Stage after_pass(const Stage& stage, const std::string& name) {
   fail(ErrorKind::Model, "there is no pass '", name, "'; docs/passes.md lists them");
 }
 
-// The graph of the text. Constants that the text does not spell out are those of this graph by their names.
+// The graph that the text describes. Constants that the text does not spell out are taken, by name, from this
+// graph.
 Stage edited(const Stage& stage, const std::string& words) {
   Stage result{parse_graph(words), stage.options, stage.file, stage.seconds};
   for (Value& value : result.graph.values) {
@@ -180,7 +182,7 @@ Stage edited(const Stage& stage, const std::string& words) {
   return result;
 }
 
-// The graph with these values as further outputs.
+// The graph with these values as additional outputs.
 Stage giving(const Stage& stage, const std::vector<std::string>& names) {
   Stage result = stage;
   for (const std::string& name : names) {
@@ -212,7 +214,7 @@ py::list nodes_of(const Stage& stage) {
   return result;
 }
 
-// {value: element type} of what nodes make.
+// {value: element type} of all results of nodes.
 py::dict made_by_nodes(const Stage& stage) {
   py::dict result;
   for (const Node& node : stage.graph.nodes) {
@@ -223,7 +225,7 @@ py::dict made_by_nodes(const Stage& stage) {
   return result;
 }
 
-// The values of these names, by the interpreter; in float64 throughout where `wide`.
+// The values with these names, computed by the interpreter; throughout in float64 where `wide`.
 py::dict evaluated(const Stage& stage, const std::vector<Given>& given,
                    const std::vector<std::string>& wanted, bool wide) {
   std::map<std::string, Tensor> inputs, results;
@@ -251,7 +253,7 @@ py::dict evaluated(const Stage& stage, const std::vector<Given>& given,
   return result;
 }
 
-// Schedules for some workloads, in place of the log's.
+// Schedules by workload, used instead of those of the log.
 using Traces = std::map<std::string, std::vector<std::string>>;
 
 CompiledModel compiled(const Stage& stage, const Traces& traces) {
@@ -283,8 +285,8 @@ void add_graph(py::module_& module) {
       .def("giving", &giving)
       .def("evaluate", &evaluated)
       .def("compile", &compiled);
-  // (name, what it does) of the graph passes, in their order; with those that only the meaning "fast" has, or
-  // rounding of each result.
+  // (name, what it does) of the graph passes, in their order. The arguments add the passes that only
+  // quantised="fast" or rounding="each" have.
   module.def(
       "passes",
       [](bool fast, bool rounding_each) {
@@ -298,7 +300,7 @@ void add_graph(py::module_& module) {
         return rows;
       },
       py::arg("fast") = false, py::arg("rounding_each") = false);
-  // A tensor's bytes in another element type, each number rounded once.
+  // The bytes of a tensor converted to another element type, each number rounded once.
   module.def("stored", [](const std::string& from, const std::vector<int64_t>& shape, const py::buffer& bytes,
                           const std::string& to) {
     const Tensor tensor = converted(tensor_of(from, shape, bytes), dtype_from_name(to));

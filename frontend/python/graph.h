@@ -1,4 +1,4 @@
-// Graphs between the import and the plan, for tools that take the pipeline apart.
+// Graphs between the import and the plan, for tools that run the pipeline stage by stage.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// The compiler's long work as Python's users see it.
+// Interruption and progress of the compiler's long work, for Python's users.
 #include "frontend/python/interruption.h"
 
 #include "frontend/python/signals.h"
@@ -9,10 +9,10 @@ namespace py = pybind11;
 namespace tc {
 namespace {
 
-// Of this thread; a plain pointer, since a thread may end without the interpreter's lock.
+// One per thread. A plain pointer, since a thread may end without the interpreter's lock.
 thread_local PyObject* progress_callback = nullptr;
 
-// Whether Python's error is set now.
+// Whether Python's error is set after signal handlers and the progress callback have run.
 bool is_interrupted() {
   if (has_raised_signal()) return true;
   if (progress_callback == nullptr) return false;

@@ -12,12 +12,12 @@ namespace tc {
 
 class Model {
  public:
-  // As tc_model_open_with(): whether the file's checksum is compared, and whether the file may be whatever it
-  // likes.
+  // See tc_model_open_with(). `check`: compare the file's checksum. `trusted`: also open files that tc's
+  // linker did not make.
   explicit Model(const std::string& path, bool check = true, bool trusted = true);
 
   tc_model* handle() const { return state_->handle.get(); }
-  // What users call the model, in the place of the name that its file of ONNX gives the graph.
+  // The user's name for the model, used instead of the name that its ONNX file gives the graph.
   const std::string& name() const { return state_->name; }
   void rename(const std::string& name) { state_->name = name; }
 
@@ -29,7 +29,8 @@ class Model {
   // (name, element type, sizes) of each; a size is a number, a symbol's name, or None.
   pybind11::list ports(bool inputs) const;
 
-  // Throws what the runtime's last call on this thread said of the model, with the name that users know.
+  // Throws the error of the runtime's last call on this thread, with the user's name for the model in its
+  // text.
   void check(tc_status status) const;
 
  private:
@@ -37,7 +38,7 @@ class Model {
     std::shared_ptr<tc_model> handle;
     std::string own_name, name;
   };
-  std::shared_ptr<State> state_ = std::make_shared<State>();  // all copies are one model
+  std::shared_ptr<State> state_ = std::make_shared<State>();  // copies share one model
 };
 
 void add_loaded_model(pybind11::module_& module);

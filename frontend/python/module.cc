@@ -1,5 +1,5 @@
-// The extension module tc._tc: what Python sees of the compiler. The package's Python files make the user's
-// interface of it and of tc._runtime, which runs models.
+// The extension module tc._tc: the compiler as Python sees it. The package's Python files build the user's
+// interface on it and on tc._runtime, which runs models.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -44,7 +44,7 @@ namespace py = pybind11;
 namespace tc {
 namespace {
 
-constexpr int64_t kMaxModelBytes = (int64_t{1} << 31) - 1;  // of protobuf
+constexpr int64_t kMaxModelBytes = (int64_t{1} << 31) - 1;  // protobuf's limit
 
 Source read_source(const std::string& path, const std::string& known_files) {
   Source source;
@@ -53,7 +53,7 @@ Source read_source(const std::string& path, const std::string& known_files) {
   source.folder = std::filesystem::path(path).parent_path().string();
   if (source.folder.empty()) source.folder = ".";
   std::error_code code;
-  // Before it is opened: a pipe that nobody writes to would be waited for.
+  // Checked before it is opened, since opening a pipe would wait for a writer.
   if (std::filesystem::exists(path, code) && !std::filesystem::is_regular_file(path, code))
     fail(ErrorKind::Model, path, ": cannot be read: it is no regular file");
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
@@ -106,7 +106,8 @@ void set_value(CompileOptions& options, const std::string& input, const std::str
   options.values[input] = tensor;
 }
 
-// What a sequence or an optional has: the shapes of its tensors; `present` is of an optional.
+// Sets the shapes of the tensors in a sequence or an optional; `present` tells whether an optional has a
+// value.
 void set_form(CompileOptions& options, const std::string& input, bool present,
               const std::vector<std::vector<int64_t>>& shapes) {
   options.forms[input] = {present, shapes};
@@ -123,7 +124,7 @@ py::dict defaults(const CompiledModel& model) {
   return result;
 }
 
-// (name, kind, present, number of tensors) of each output, where one is no tensor; else nothing.
+// (name, kind, present, number of tensors) of each output, if at least one is no tensor; else an empty list.
 py::list output_forms(const CompiledModel& model) {
   py::list result;
   for (const OutputForm& form : model.output_forms) {
@@ -132,7 +133,7 @@ py::list output_forms(const CompiledModel& model) {
   return result;
 }
 
-// How each node of a quantised network is computed; the lines are what people read of it.
+// How each node of a quantised network is computed.
 py::list arithmetic_rows(const std::vector<ArithmeticNote>& notes) {
   py::list result;
   for (const ArithmeticNote& note : notes) {
@@ -272,7 +273,7 @@ void add_schedule(py::module_& module) {
       .def("predicted_seconds",
            [](const Schedule& s, int threads) { return predicted_seconds(s.finish(), s.target(), threads); })
       .def("default_trace", [](const Schedule& s, int threads) { return default_trace(s, threads); })
-      // The report as text, and a dict for each strategy.
+      // The report as text, and one dict per strategy.
       .def("default_report",
            [](const Schedule& s, int threads, double tolerance) {
              const std::vector<StrategyReport> report = default_report(s, threads, tolerance);
@@ -305,7 +306,7 @@ CompiledModel plan_of(Source& source, const CompileOptions& options) {
   return plan_model(std::move(source), options);
 }
 
-// The graph that compile works on, within the time that the options allow.
+// The simplified graph that is compiled, made within the time that the options allow.
 Graph simplified(Source& source, const CompileOptions& options, std::string* dump) {
   py::gil_scoped_release release;
   Graph graph;
@@ -321,8 +322,8 @@ void raise_unsupported(const Error& error, const char* attribute, const py::obje
   PyErr_SetObject(py::type::of(raised).ptr(), raised.ptr());
 }
 
-// UnsupportedErrors that say what would make the model compilable: the values of some inputs, or a program of
-// the host.
+// Translates those Unsupported errors that say how the model could be compiled: with the values of some
+// inputs, or with a part of it running on the host.
 void translate_unsupported(std::exception_ptr pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
@@ -409,8 +410,8 @@ py::list kind_list(const std::vector<KindOfBackend>& kinds) {
 }
 
 void add_backends(py::module_& module) {
-  // (name, what makes it, for which targets, over what a pass runs where it is the code behind one) of the
-  // texts of kernels' code.
+  // The texts of a kernel's code that can be printed: (name, what makes it, for which targets, and, for code
+  // after a pass, what that pass runs over).
   module.def("code_texts", [] {
     py::list rows;
     for (const Backend* backend : backends()) {
@@ -420,7 +421,7 @@ void add_backends(py::module_& module) {
     return rows;
   });
   module.def("kinds", [] { return kind_list(all_kinds()); });
-  // Those that there are for the target.
+  // The kinds of artefacts that exist for the target.
   module.def("kinds_for", [](const std::string& name) {
     const Target target = parse_target(name);
     std::vector<KindOfBackend> found;
@@ -429,8 +430,8 @@ void add_backends(py::module_& module) {
     }
     return kind_list(found);
   });
-  // Whether a plan for artefacts of that kind may differ from the one that the model has: another back end
-  // makes code of it, which does not use all of the target.
+  // Whether an artefact of that kind needs another plan than the model has, because another back end makes
+  // its code and may not use all features of the target.
   module.def("needs_own_plan", [](const CompiledModel& model, const std::string& kind) {
     const KindOfBackend wanted = artefact_kind(kind);
     return wanted.backend != model.backend && !uses_all(*wanted.backend, model.target);
@@ -472,7 +473,7 @@ void add_compile(py::module_& module) {
     }
     py::list result;
     for (const ImportProblem& problem : problems) {
-      // Some texts begin with the node themselves.
+      // Some texts already begin with the node.
       const bool named = problem.op_type.empty() || problem.reason.rfind("node '", 0) == 0;
       py::dict row;
       row["node"] = python_text(problem.node);
@@ -500,7 +501,7 @@ void add_compile(py::module_& module) {
     const Target parsed = parse_target(target);
     std::string why;
     const bool runs = runs_here(parsed, &why);
-    // Multiply-adds of all lanes in one cycle: what peak speeds are made of.
+    // Multiply-adds of all lanes in one cycle, from which peak speed is computed.
     return py::make_tuple(parsed.name, runs, why, parsed.multiply_adds * parsed.lanes(DType::F32));
   });
 }

@@ -8,7 +8,7 @@ namespace py = pybind11;
 namespace tc {
 namespace {
 
-// Of NumPy's table of functions (numpy/core/code_generators/numpy_api.py): places never change.
+// Indices in NumPy's table of functions (numpy/core/code_generators/numpy_api.py), which never change.
 constexpr int kArrayType = 2;
 constexpr int kEmpty = 184;
 
@@ -43,7 +43,8 @@ const NumpyArray* NumpyInterface::dense_array(PyObject* object, const py::object
 
 py::object NumpyInterface::empty(int rank, const int64_t* sizes, const py::object& type) const {
   static_assert(std::is_same_v<Py_ssize_t, int64_t>, "NumPy counts elements as tc does");
-  PyObject* const array = empty_(rank, sizes, type.inc_ref().ptr(), 0);  // it takes one reference of the type
+  PyObject* const array =
+      empty_(rank, sizes, type.inc_ref().ptr(), 0);  // takes over one reference to the type
   if (array != nullptr) return py::reinterpret_steal<py::object>(array);
   if (PyErr_ExceptionMatches(PyExc_MemoryError) == 0) throw py::error_already_set();
   PyErr_Clear();

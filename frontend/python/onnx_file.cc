@@ -62,7 +62,7 @@ py::bytes part_of(const OnnxFile& file, const std::optional<std::set<int>>& node
   return py::bytes(file.part(part));
 }
 
-// A described model as the bytes of an ONNX file; of a file its own bytes.
+// A described model as the bytes of an ONNX file; for a model that is a file, its own bytes.
 py::bytes onnx_of(const Source& source) {
   if (!source.description) return py::bytes(source.bytes);
   tc_onnx::ModelProto model = source.description->proto();

@@ -77,7 +77,7 @@ void add_roof(py::module_& module) {
     for (const StepWork& work : work_of(model, symbols)) rows.append(work_dict(work));
     return rows;
   });
-  // Width of the vectors that the target's kernels use, in bits; 0 for scalar ones.
+  // Width in bits of the vectors that the target's kernels use; 0 where they use none.
   module.def("vector_bits", [](const std::string& target) { return parse_target(target).vector_bits; });
 }
 

@@ -5,7 +5,7 @@
 
 namespace tc {
 
-// Adds measure_limits and step_work to the extension module.
+// Adds measure_limits, step_work and vector_bits to the extension module.
 void add_roof(pybind11::module_& module);
 
 }  // namespace tc

@@ -25,7 +25,7 @@ namespace py = pybind11;
 namespace tc {
 namespace {
 
-// One array's memory while a run uses it.
+// The memory of one array while a run uses it.
 class View {
  public:
   View() = default;
@@ -71,7 +71,7 @@ bool has_type(const Py_buffer& buffer, int32_t dtype) {
     case TC_I16:
     case TC_I32:
     case TC_I64: accepted = "bhilqn"; break;
-    // What NumPy has not itself (bfloat16, floats of 8 and integers of 4 bits …) comes as bits.
+    // Types that NumPy lacks (bfloat16, floats of 8 and integers of 4 bits …) come as their bits.
     default: accepted = "BHILQN"; break;
   }
   return std::strchr(accepted, format[0]) != nullptr;
@@ -89,12 +89,12 @@ struct Sizes {
   }
 };
 
-// One run in progress: a context, and what it needs of Python to convert and make arrays.
+// A context of the runtime, for one run at a time, and the Python objects that convert and make its arrays.
 class Context : public std::enable_shared_from_this<Context> {
  public:
   // `convert(index, object)` returns an array that is dense, aligned and of input `index`'s type, or raises.
-  // `types` are NumPy's of the inputs and of the outputs; `filled(array, shape)` is the part of an output
-  // that a run has filled, where that is smaller.
+  // `types` are NumPy's types of the inputs and of the outputs; `filled(array, shape)` returns the part of an
+  // output that a run has filled, where that is smaller than the array.
   Context(const Model& model, int threads, const std::pair<py::list, py::list>& types, py::object convert,
           py::object filled)
       : model_(model), convert_(std::move(convert)), filled_(std::move(filled)) {
@@ -107,17 +107,16 @@ class Context : public std::enable_shared_from_this<Context> {
       outputs_.push_back({types.second[static_cast<size_t>(i)], tc_model_output_in_place(model.handle(), i)});
   }
 
-  // Runs with one array per input; a tuple of new arrays or, where `in_place`, of inputs that outputs may lie
-  // in. Such a run is not left: its caller would go on with arrays that it writes.
+  // Runs with one array per input; returns a tuple of new arrays or, where `in_place`, of inputs that outputs
+  // may share. Such a run cannot be interrupted: it would go on writing to its caller's arrays.
   py::tuple run(const py::sequence& arrays, bool in_place) {
     return with_buffers(arrays, {!in_place, in_place}, [this](const Buffers& inputs, const Results& outputs) {
       model_.check(timed_run(inputs, outputs));
     });
   }
 
-  // Runs with one array per input for that many seconds, but at least `least` times and at most
-  // kMostRuns, and twice before that. Steps' times are by the monotonic clock or, where `own`, of the
-  // calling thread's processor time. Returns seconds:
+  // Runs twice to warm up, then for so many seconds, but at least `least` times and at most kMostRuns. Steps
+  // are timed by the monotonic clock or, where `own`, by the calling thread's processor time. Gives seconds:
   // {"runs": of each run, "steps": [(times in a run, seconds in a run: least, median, in the fastest
   // run)] by number of the step, "timeline": [(step, begin, end)] of the fastest run}.
   py::dict profile(const py::sequence& arrays, double seconds, int least, bool own) {
@@ -149,7 +148,7 @@ class Context : public std::enable_shared_from_this<Context> {
     return profile.result();
   }
 
-  // `interruptible` lets the caller leave a long run where it is interrupted (signals.h).
+  // `interruptible`: the caller may leave a long run when a signal arrives (signals.h).
   struct Manner {
     bool interruptible = false, in_place = false;
   };
@@ -171,7 +170,7 @@ class Context : public std::enable_shared_from_this<Context> {
     py::tuple results(outputs_.size());
     Results outputs(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      // A size without a bound: the run has the memory.
+      // A size has no bound: the runtime provides the memory.
       if (!outputs_[i].is_bounded) continue;
       const int in = manner.in_place ? outputs_[i].lies_in : -1;
       py::object array = in < 0 ? empty(i, outputs_[i].sizes) : writable(in, arrays[in], given);
@@ -194,7 +193,7 @@ class Context : public std::enable_shared_from_this<Context> {
     return results;
   }
 
-  // A new array with what the last run has made of output i.
+  // A new array with the last run's result for output i.
   py::object copied(size_t i, const Sizes& sizes, uint64_t bytes) const {
     const void* data = nullptr;
     model_.check(tc_context_result_data(handle_.get(), static_cast<int32_t>(i), &data));
@@ -214,16 +213,16 @@ class Context : public std::enable_shared_from_this<Context> {
     return result;
   }
 
-  // Whether a caller has left a run, which goes on: nobody else may use the context.
+  // Whether a caller has left a run that still goes on: the context must not be used for another.
   bool is_left() const { return left_; }
 
   int threads_used() const { return tc_context_threads_used(handle_.get()); }
 
  private:
-  // An array that a run was given, and its memory.
+  // An array given to a run, and its memory.
   struct Given {
     py::object array;
-    View view;  // of what is no array of NumPy's
+    View view;  // for objects that are not NumPy arrays
     void* data = nullptr;
     uint64_t bytes = 0;
     int rank = 0;
@@ -235,7 +234,7 @@ class Context : public std::enable_shared_from_this<Context> {
     tc_port_info info;
     py::object type;
   };
-  // An output under the shapes that are bound: the sizes that its array is made with.
+  // An output with the shapes that are bound now: its array is made with these sizes.
   struct Output {
     py::object type;
     int lies_in = -1;  // the input that it may share memory with
@@ -259,7 +258,7 @@ class Context : public std::enable_shared_from_this<Context> {
     return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
   }
 
-  // What the runtime tells of a context's runs while it is asked.
+  // Times that the runtime reports of a context's runs while profiling is on.
   struct Profile {
     struct Step {
       uint64_t elapsed = 0;  // in the run so far, nanoseconds
@@ -278,7 +277,7 @@ class Context : public std::enable_shared_from_this<Context> {
     clockid_t clock = CLOCK_MONOTONIC;
     uint64_t next_look = 0;
 
-    // Now and then.
+    // True at most every 20 ms.
     bool looks_for_signals() {
       const uint64_t now = nanoseconds();
       if (now < next_look) return false;
@@ -328,7 +327,7 @@ class Context : public std::enable_shared_from_this<Context> {
     }
   };
 
-  // All that a run uses: it goes on by itself where its caller was interrupted.
+  // Everything that a run uses, kept alive because the run goes on after its caller was interrupted.
   struct InterruptibleRun {
     std::shared_ptr<Context> context;
     std::vector<Given> given;
@@ -352,8 +351,8 @@ class Context : public std::enable_shared_from_this<Context> {
     left_ = false;
   }
 
-  // Whether a run may take longer than somebody who has pressed Ctrl-C waits: by the run before, and always
-  // for the first.
+  // Whether the run may take so long that Ctrl-C has to be able to interrupt it: judged by the run before,
+  // and always true for the first.
   bool may_take_long() const { return run_nanoseconds_ >= kLongRun; }
 
   tc_status timed_run(const Buffers& inputs, const Results& outputs) {
@@ -370,7 +369,7 @@ class Context : public std::enable_shared_from_this<Context> {
                           static_cast<int32_t>(outputs.size()));
   }
 
-  // Takes the array's memory as it is where that is possible; false where it has to be converted.
+  // Uses the array's memory directly where that is possible; false where the array has to be converted.
   bool take(size_t index, Given& given) const {
     const tc_port_info& info = inputs_[index].info;
     if (const NumpyArray* array = numpy_.dense_array(given.array.ptr(), inputs_[index].type)) {
@@ -395,8 +394,8 @@ class Context : public std::enable_shared_from_this<Context> {
     return false;
   }
 
-  // Takes what `convert_` makes of the arrays that could not be taken as they are. Converting may copy, so
-  // that shapes which the model refuses are refused before.
+  // Converts the arrays whose memory could not be used directly. Converting may copy, so shapes that the
+  // model refuses are refused before that.
   void convert_rest(std::vector<Given>& given) {
     std::vector<Given> shapes(given.size());
     bool known = true;
@@ -410,7 +409,7 @@ class Context : public std::enable_shared_from_this<Context> {
     }
   }
 
-  // The shape alone, by the array's attribute where it was not taken yet; false where it has none.
+  // Gets the shape alone: the array's attribute where its memory was not taken yet; false where it has none.
   static bool shape_of(const Given& given, Given& shape) {
     shape.rank = given.rank;
     shape.sizes = given.sizes;
@@ -426,7 +425,7 @@ class Context : public std::enable_shared_from_this<Context> {
     return true;
   }
 
-  // Whether the arrays have the shapes of the run before.
+  // Whether the arrays have the same shapes as in the run before.
   bool is_bound(const std::vector<Given>& given) const {
     if (!bound_) return false;
     const int64_t* dims = dims_.data();
@@ -459,14 +458,14 @@ class Context : public std::enable_shared_from_this<Context> {
       output.is_bounded = std::find<const int64_t*>(output.sizes.dims, end, -1) == end;
     }
     bound_ = true;
-    // How long the run before took tells nothing of one of far larger inputs.
+    // The time of the run before says nothing about a run with far larger inputs.
     const uint64_t bytes = std::accumulate(given.begin(), given.end(), uint64_t{0},
                                            [](uint64_t sum, const Given& each) { return sum + each.bytes; });
     if (bytes / 4 > bound_bytes_) run_nanoseconds_ = kLongRun;
     bound_bytes_ = bytes;
   }
 
-  // The array of an input that the run is to write to: one of NumPy's that was taken as it is.
+  // The array of an input that the run writes an output to: a NumPy array whose memory is used directly.
   py::object writable(int number, const py::object& array, const std::vector<Given>& given) const {
     const auto input = static_cast<size_t>(number);
     const NumpyArray* own = numpy_.dense_array(array.ptr(), inputs_[input].type);
@@ -506,7 +505,7 @@ class Context : public std::enable_shared_from_this<Context> {
   bool left_ = false;
 };
 
-// The contexts of one module: as many as threads of the program have been in it at once.
+// The contexts of one module: one for each thread of the program that has run it at the same time as others.
 class Runner : public std::enable_shared_from_this<Runner> {
  public:
   // See Context.
@@ -526,7 +525,7 @@ class Runner : public std::enable_shared_from_this<Runner> {
   }
   void give_back(std::shared_ptr<Context> context) { idle_.push_back(std::move(context)); }
 
-  // Of the last run, or None.
+  // The context of the last run, or None.
   const std::shared_ptr<Context>& last() const { return last_; }
   void set_last(std::shared_ptr<Context> context) { last_ = std::move(context); }
 
@@ -544,8 +543,8 @@ class Runner : public std::enable_shared_from_this<Runner> {
     return results;
   }
 
-  // A function of Python that runs with a tuple of arrays and returns the output, or a tuple of them where
-  // there are several. It is called without what pybind11 does for a call, which takes 150 ns.
+  // A Python function that runs with a tuple of arrays and returns the output, or a tuple of several outputs.
+  // It does not use pybind11's dispatch, which takes 150 ns per call.
   py::object function() {
     static PyMethodDef definition = {"run", &Runner::call, METH_O,
                                      "Runs the model with a tuple of one array per input."};

@@ -6,7 +6,7 @@
 
 namespace tc {
 
-// Adds the classes Model and Context to the extension module.
+// Adds the classes Model, Context and Runner, and functions of the runtime, to the extension module.
 void add_runner(pybind11::module_& module);
 
 }  // namespace tc

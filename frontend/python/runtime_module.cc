@@ -1,4 +1,4 @@
-// The extension module tc._runtime: what Python sees of compiled models. It has no part of the compiler.
+// The extension module tc._runtime: compiled models as Python sees them. It contains no part of the compiler.
 #include <pybind11/pybind11.h>
 
 #include "frontend/python/errors.h"

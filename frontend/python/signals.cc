@@ -15,7 +15,7 @@ namespace py = pybind11;
 namespace tc {
 namespace {
 
-// Between two looks for signals.
+// The time between two checks for signals.
 constexpr std::chrono::milliseconds kPause{20};
 
 bool is_finalizing() {
@@ -26,7 +26,7 @@ bool is_finalizing() {
 #endif
 }
 
-// Work on a thread, and who waits for it.
+// Work on a separate thread, shared by that thread and the one that waits for it.
 struct InterruptibleRun {
   std::mutex mutex;
   std::condition_variable changed;
@@ -48,7 +48,8 @@ struct InterruptibleRun {
     changed.notify_all();
     if (!abandoned) return;
     lock.unlock();
-    // At the interpreter's end nobody may have its lock any more; the process's end frees the memory.
+    // When the interpreter is ending, its lock can no longer be taken: `owned` is leaked until the process
+    // ends.
     if (Py_IsInitialized() == 0 || is_finalizing()) {
       new std::shared_ptr<void>(std::move(owned));
       return;
@@ -61,8 +62,8 @@ struct InterruptibleRun {
 
 }  // namespace
 
-// Not asked of Python, whose code may be interrupted itself. Where another thread of the process has made the
-// interpreter, no thread is.
+// Compares with the process's main thread instead of asking Python, whose own code may be interrupted. Where
+// another thread of the process started the interpreter, native work runs no signal handlers.
 bool is_signal_thread() { return gettid() == getpid(); }
 
 bool has_raised_signal() {
@@ -85,7 +86,7 @@ void run_interruptibly(const std::function<void()>& work, std::shared_ptr<void> 
   try {
     thread = std::thread([interruptible] { interruptible->run(); });
   } catch (const std::system_error&) {
-    return work();  // no more threads to be had
+    return work();  // no more threads can be started
   }
   bool raised = false;
   {
@@ -94,7 +95,7 @@ void run_interruptibly(const std::function<void()>& work, std::shared_ptr<void> 
       lock.unlock();
       raised = has_raised_signal();
       lock.lock();
-      // Done meanwhile: then it lets nothing go itself.
+      // Where the work is done already, its thread has ended without freeing `owned`.
       if (raised) interruptible->abandoned = true;
     }
   }

@@ -1,4 +1,4 @@
-// What the host runs of a model with strings.
+// The part of a model with strings that the host runs.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -10,7 +10,8 @@
 
 namespace tc {
 
-// A copy of a dense buffer in row-major order; the buffer's own idea of the element type is not asked.
+// A copy of a dense buffer in row-major order as a tensor of `dtype`, whatever element type the buffer
+// declares.
 Tensor tensor_of(const std::string& dtype, const std::vector<int64_t>& shape, const pybind11::buffer& data);
 
 }  // namespace tc

@@ -19,7 +19,7 @@ namespace py = pybind11;
 namespace tc {
 namespace {
 
-// Texts that many records have, each as one Python string.
+// Texts that occur in many records, each kept as one shared Python string.
 using SharedTexts = std::map<std::string, py::str>;
 
 py::dict record_dict(const Record& record, SharedTexts& texts) {
@@ -51,8 +51,7 @@ py::dict record_dict(const Record& record, SharedTexts& texts) {
   return row;
 }
 
-// A field of a row that a stranger may have written: a Log error where it is not there or of another
-// type.
+// A field of a row, which anybody may have written: a Log error where it is missing or of another type.
 template <class T>
 T field(const py::dict& row, const char* name) {
   try {
@@ -92,7 +91,7 @@ Record record_of(const py::dict& row) {
   return record;
 }
 
-// Counts by texts out of a log.
+// Counts by text, where the texts come from a log.
 py::dict counts_dict(const std::map<std::string, int64_t>& counts) {
   py::dict result;
   for (const auto& [words, count] : counts) result[python_text(words)] = count;
@@ -195,7 +194,7 @@ py::dict progress_dict(const TuneProgress& progress) {
 py::dict tune_source(const Source& source, const TuneRequest& request, RecordStore& log,
                      CandidateBuilder& builder, const py::object& callback) {
   TuneResult result;
-  std::exception_ptr raised;  // by the callback, or Ctrl-C
+  std::exception_ptr raised;  // by the callback or by Ctrl-C
   {
     py::gil_scoped_release release;
     result = tune_model(source, request, log, builder, [&](const TuneProgress& progress) {

@@ -26,7 +26,7 @@ py::list rows() {
   return result;
 }
 
-// (name, element type, shape, bytes) of each plane.
+// (name, element type, shape, bytes) of each plane of the matrix.
 py::list plane_rows(const std::string& name, const py::buffer& data, int64_t rows, int64_t columns) {
   const WeightFormat& format = weight_format(name);
   std::vector<Tensor> planes = planes_of(format, data, rows, columns);

@@ -9,8 +9,7 @@
 
 namespace tc {
 
-// The planes of a matrix [rows, columns] out of the bytes that Python hands over, as split_blocks() makes
-// them.
+// The planes of a matrix [rows, columns], made by split_blocks() from bytes that Python hands over.
 std::vector<Tensor> planes_of(const WeightFormat& format, const pybind11::buffer& data, int64_t rows,
                               int64_t columns);
 

@@ -28,7 +28,7 @@ __all__ = [
     "Verification", "check", "compile", "generate", "kernels", "load", "quantize", "targets", "tune", "verify",
 ]
 
-# What running a model does not need is imported when it is first asked for.
+# Names that running a model does not need: their modules are imported on first use.
 _LATER = {
     "generate": "language.generating",
     "Kernel": "kernel", "Schedule": "kernel", "Timing": "kernel", "kernels": "kernel", "Log": "log",

@@ -1,4 +1,4 @@
-"""The options of the calls, checked, and as the compiler takes them."""
+"""Checks the options of the calls and turns them into the compiler's own."""
 
 import dataclasses
 import itertools
@@ -13,14 +13,15 @@ from .ports import BIT_TYPES, NUMPY_NAMES
 from .sizes import size_option
 from .sources import source_of
 
-# What a quantised network computes: what its unfused evaluation in floats gives, or sums scaled in fixed point.
+# Meanings of a quantised network: what evaluating each node in floats gives ("exact"), or sums scaled in fixed
+# point ("fast").
 MEANINGS = ("exact", "fast")
 # Which numbers of float16 and bfloat16 are rounded to their type: those that are stored or cast, or the result of every operator.
 ROUNDINGS = ("stored", "each")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What tc.compile is told beside the model; what each may be, stands there."""
+    """The options of tc.compile; its docstring says what each may be."""
     target: str = "native"
     shapes: dict | None = None
     size_versions: dict | list | None = None
@@ -40,7 +41,7 @@ class Options:
 
 
 def options_of(options=Options()):
-    """The same as the compiler takes it, checked."""
+    """The options as the compiler takes them, checked."""
     result = compiler.Options()
     if not isinstance(options.target, str):
         raise Error(f"target is {options.target!r}; give a name of tc.targets(), or leave it out for this machine's processor")
@@ -78,7 +79,7 @@ def options_of(options=Options()):
 
 
 def _names(option, given):
-    """A list of names or paths, checked."""
+    """The option's list of names or paths, checked."""
     if given is None:
         return []
     if isinstance(given, (str, bytes, os.PathLike)) or not all(isinstance(each, (str, os.PathLike)) for each in given):
@@ -87,7 +88,7 @@ def _names(option, given):
 
 
 def shapes_option(shapes):
-    """The dictionary of shapes= of the calls."""
+    """The dictionary that a call was given as `shapes`, checked."""
     if shapes is not None and not isinstance(shapes, dict):
         raise ShapeError(f"shapes is {shapes!r}; give a dictionary: {{'batch': 1}} for a symbol, {{'input': (1, 3, 224, 224)}} for an input")
     return shapes or {}
@@ -109,7 +110,8 @@ def _is_number(value):
 
 
 def _sizes_of(shapes):
-    """{symbol: size} and {input: sizes} of what the user gave as `shapes`; -1 leaves a size open."""
+    """{symbol: size} and {input: sizes} from what the user gave as `shapes`; -1 leaves a size
+    open."""
     symbols, inputs = {}, {}
     for name, value in shapes.items():
         if isinstance(value, (int, np.integer)):
@@ -127,8 +129,8 @@ def _sizes_of(shapes):
 
 
 def size_versions_of(given):
-    """[{symbol: size}] of what the user gave as `size_versions`: one for each combination of the sizes of a dictionary, or a list of
-    such versions as it is."""
+    """[{symbol: size}] from what the user gave as `size_versions`: for a dictionary one for each combination of its sizes; a list is
+    returned as it is."""
     if isinstance(given, dict):
         sizes = [[size] if _is_whole(size) else size for size in given.values()]
         if any(isinstance(each, (str, bytes)) or not hasattr(each, "__iter__") for each in sizes):

@@ -1,4 +1,4 @@
-"""What a C compiler is told for programs that use artefacts: `python -m tc cflags`."""
+"""Options of a C compiler for programs that use artefacts: `python -m tc cflags`."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ import platform
 from .errors import TargetError
 from .native import LIBRARY_FOLDER
 
-# What the runtime itself is linked with.
+# The system's libraries that the runtime needs.
 _SYSTEM_LIBRARIES = ("-lpthread", "-ldl", "-lm")
 _MACHINES = {"x86_64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64", "riscv64": "riscv64"}
 
@@ -17,8 +17,8 @@ def c_flags():
 
 
 def c_libraries(machine=None):
-    """What a program that opens artefacts is linked with behind its own objects, on the machine ("aarch64") or this one. A static artefact has
-    the runtime in it and takes the system's libraries alone, which are the last three."""
+    """What to link a program that opens artefacts with, after its own objects, on `machine` ("aarch64") or this one. A static artefact
+    contains the runtime and needs only the system's libraries, which are the last three."""
     machine = machine or platform.machine()
     library = os.path.join(LIBRARY_FOLDER, _MACHINES.get(machine, machine), "libtc_runtime.a")
     if not os.path.isfile(library):

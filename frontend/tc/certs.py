@@ -1,12 +1,12 @@
 """python -m tc certs: a small certificate authority, and credentials with names for a fleet.
 
-Who holds a certificate stands in it as the URI tc://ROLE/NAME; an agent's also has the host name
-NAME.tc-agent, which TLS compares. The folder has, besides the credentials of this machine's own tracker,
-agent and client, a folder to copy for each other device (devices/NAME) and client (clients/NAME), a list
-of all that was issued (issued.txt: serial, role, name, last day) and one of what is revoked (revoked.txt).
+A certificate names its holder by the URI tc://ROLE/NAME; an agent's also has the host name NAME.tc-agent,
+which TLS compares. The folder has, besides the credentials of this machine's own tracker, agent and
+client, a folder to copy for each other device (devices/NAME) and client (clients/NAME), a list of all
+certificates issued (issued.txt: serial, role, name, last day) and one of those revoked (revoked.txt).
 
-The certificates are made by the openssl program: it is everywhere that TLS is, and making them with
-code of our own, or with a Python package that is one more thing to keep up to date, would be worse.
+The program openssl makes the certificates. It is installed wherever TLS is used; own code, or a
+Python package that has to be kept up to date, would be worse.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ from .errors import DeviceError, lines_text
 from .files import replaced
 from .interrupts import temporary
 
-# What each role may be: the extended key usage of its certificate.
+# The extended key usage of each role's certificate.
 _USES = {"tracker": "serverAuth", "agent": "serverAuth,clientAuth", "client": "clientAuth"}
 _AUTHORITY_DAYS = 3650
 _DAYS = 1095
 WARN_DAYS = 30
-# Where the credentials of others than this machine lie.
+# Folders with the credentials of other devices and clients than this machine's.
 _FOLDERS = {"agent": "devices", "client": "clients"}
 _ISSUED, _REVOKED = "issued.txt", "revoked.txt"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -98,7 +98,7 @@ def _is_ip(host):
 
 
 def check_name(name):
-    """The name, where it may stand in a certificate."""
+    """Returns the name if a certificate may contain it; an error otherwise."""
     if not _NAME.fullmatch(name):
         raise DeviceError(f"'{name}' is no name for a device or a client: it has 1 to 63 lower-case letters, digits "
                           "and the characters '._-', with a letter or digit in front")
@@ -106,7 +106,7 @@ def check_name(name):
 
 
 def _own_name(text, otherwise):
-    """A name that may stand in a certificate, from that of this machine or its user."""
+    """The name of this machine or its user, made fit for a certificate."""
     return re.sub(r"^[._-]+", "", re.sub(r"[^a-z0-9._-]", "-", text.lower()))[:63] or otherwise
 
 
@@ -127,7 +127,8 @@ def _own_hosts():
         hosts += [row[4][0].split("%")[0] for row in socket.getaddrinfo(socket.gethostname(), None)]
     except OSError:
         pass
-    # The address towards the rest of the world; connecting a datagram socket sends nothing.
+    # The address that this machine uses towards other networks; connecting a datagram socket sends
+    # nothing.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -138,7 +139,7 @@ def _own_hosts():
 
 
 def _known_hosts(folder):
-    """Those of the tracker's present certificate."""
+    """The names and addresses in the tracker's present certificate."""
     path = os.path.join(folder, "tracker.pem")
     if not os.path.exists(path):
         return []
@@ -147,7 +148,8 @@ def _known_hosts(folder):
 
 
 def _known_name(folder, role):
-    """That in the folder's present certificate of the role; None where there is none, or no name in it."""
+    """The name in the folder's present certificate of the role; None where there is no certificate, or no
+    name in it."""
     path = os.path.join(folder, role + ".pem")
     if not os.path.exists(path):
         return None
@@ -174,7 +176,7 @@ def _certificate(work, name, uses="", hosts="", authority=None, days=_DAYS):
     _openssl("req", "-new", "-config", paths["cnf"], "-newkey", "ec", "-pkeyopt",
              "ec_paramgen_curve:P-256", "-nodes", "-keyout", paths["key"], "-out", paths["csr"])
     now = datetime.datetime.now(datetime.timezone.utc)
-    # From yesterday on: the clocks of boards are not all right.
+    # Valid from yesterday on, because clocks of boards may be wrong.
     begin, end = now - datetime.timedelta(days=1), now + datetime.timedelta(days=days)
     signer = ["-selfsign", "-keyfile", paths["key"], "-extensions", "authority_extensions"]
     if authority:
@@ -188,7 +190,7 @@ def _certificate(work, name, uses="", hosts="", authority=None, days=_DAYS):
 
 
 class _Authority:
-    """The authority of a folder, which is made where there is none."""
+    """The certificate authority of a folder, created where there is none."""
 
     def __init__(self, folder, create=False):
         self.folder = os.path.abspath(folder or credentials_folder())
@@ -214,7 +216,8 @@ class _Authority:
         _write(self.folder, "ca.pem", certificate, 0o644)
 
     def issue(self, role, name, folder=None, hosts=(), days=_DAYS):
-        """Writes ROLE.pem and ROLE.key for that holder into the folder (None: this one's own)."""
+        """Writes ROLE.pem and ROLE.key for that holder into the folder (None: the authority's own
+        folder)."""
         names = [f"URI:tc://{role}/{name}", *hosts]
         if role == "agent":
             names.append(f"DNS:{name}.tc-agent")
@@ -223,7 +226,8 @@ class _Authority:
             path = os.path.join(work, "new.pem")
             serial = _openssl("x509", "-in", path, "-noout", "-serial").strip().partition("=")[2]
         end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=days)
-        # Written down before it can be used: what is not in the list cannot be revoked by its name.
+        # Listed before it can be used: a certificate that is not in the list cannot be revoked by
+        # name.
         _append(self.folder, _ISSUED, f"{serial} {role} {name} {end:%Y-%m-%d}\n")
         folder = folder or self.folder
         if folder != self.folder:
@@ -240,7 +244,8 @@ class _Authority:
                     _write(folder, name, file.read(), 0o644)
 
     def revoke(self, lines):
-        """Adds to the list of revoked certificates, here and in the folders of the others."""
+        """Adds lines to the list of revoked certificates, here and in the folders of devices and
+        clients."""
         _append(self.folder, _REVOKED, lines)
         for role in _FOLDERS:
             for name in self.known(role):
@@ -250,7 +255,7 @@ class _Authority:
         return os.path.join(self.folder, _FOLDERS[role], name)
 
     def known(self, role):
-        """Names of the others that have a folder here."""
+        """Names of the devices or clients that have a folder here."""
         place = os.path.join(self.folder, _FOLDERS[role])
         return sorted(name for name in (os.listdir(place) if os.path.isdir(place) else []) if _NAME.fullmatch(name))
 
@@ -275,7 +280,7 @@ def _lines(folder, name):
 
 
 def _append(folder, name, text):
-    """Adds lines to a list, in one step as _write()."""
+    """Adds lines to a list in one step, as _write() does."""
     path = os.path.join(folder, name)
     before = ""
     if os.path.exists(path):
@@ -312,7 +317,7 @@ def init(folder=None, hosts=(), devices=()):
             except DeviceError:
                 if host in hosts:
                     raise
-                continue  # an odd name of this machine's own
+                continue  # this machine's own name is unusual
             if line not in lines:
                 lines.append(line)
         agent = _known_name(folder, "agent") or _own_name(socket.gethostname(), "agent")
@@ -331,7 +336,7 @@ def init(folder=None, hosts=(), devices=()):
 
 
 def _user():
-    """Who is at work here, for the name of the client."""
+    """The user's name, for the name of the client."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -436,7 +441,7 @@ def run(arguments):
 
 
 def add_arguments(parser):
-    """The command's own."""
+    """Adds the arguments of this command."""
     parser.add_argument("action", choices=["init", "add", "revoke", "list"],
                         help="init: an authority and credentials, anew where there are some; add, revoke: of the "
                              "devices (or clients) NAME; list: what was issued")

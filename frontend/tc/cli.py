@@ -37,7 +37,7 @@ from .sources import described, source_of
 from .tuning import add_tuning_options, tune
 from .version import VERSION
 
-# The texts of a kernel, and which part of the compiler decides what each shows.
+# The texts of a kernel that --dump prints, and which part of the compiler decides what each shows.
 _KERNEL_TEXTS = {
     "statements": "fused by ir/passes/group.cc, lowered by the rows of ir/ops, in layouts of frontend/pipeline/layout.cc",
     "default": "the strategies that scheduler/default/strategy.cc weighs, with predicted cycles",
@@ -50,8 +50,8 @@ _ALL_TEXTS = [*_KERNEL_TEXTS, "assembly"]
 
 
 def _shapes(arguments):
-    """{name: number or tuple} of --shape NAME=1,3,224,224 and --shape SYMBOL=1; for inputs that are no tensors a list of
-    --shape NAME=2,3;4,3 and None of --shape NAME=none."""
+    """{name: number or tuple} from --shape NAME=1,3,224,224 and --shape SYMBOL=1; for inputs that are no tensors a list
+    from --shape NAME=2,3;4,3, and None from --shape NAME=none."""
     def of(sizes):
         return tuple(None if size == "?" else int(size) for size in sizes.removesuffix(",").split(","))
 
@@ -76,7 +76,7 @@ def _shapes(arguments):
 
 
 def _values(arguments):
-    """{input: numbers} of --value NAME=1,2."""
+    """{input: numbers} from --value NAME=1,2."""
     values = {}
     for text in arguments.value:
         name, equals, numbers = text.rpartition("=")
@@ -90,8 +90,8 @@ def _values(arguments):
 
 
 def _examples(arguments):
-    """Example inputs of a model of PyTorch: --input NAME=1,3,224,224:f32 is seeded data, NAME=FILE.npy what is in the file,
-    NAME=3 a number. None where there are none, or the model is another."""
+    """Example inputs of a model of PyTorch: --input NAME=1,3,224,224:f32 is seeded data, NAME=FILE.npy the array in the
+    file, NAME=3 a number. None where none are given or the model takes none."""
     given = getattr(arguments, "input", [])
     if not given or not takes_examples(arguments.model):
         return None
@@ -125,12 +125,13 @@ def _is_artefact(path):
 
 
 def _progress(arguments):
-    """The argument progress= of a command: a line on a terminal, and nothing beside JSON."""
+    """A command's value for progress=: None (a line on a terminal), or False where the command
+    prints JSON."""
     return False if arguments.json else None
 
 
 def _module(arguments):
-    """The artefact opened, or the model compiled."""
+    """The module of the command: the artefact loaded, or the model compiled."""
     if _is_artefact(arguments.model):
         return load(arguments.model, threads=arguments.threads)
     tuning = {"log": arguments.log or None}
@@ -142,7 +143,8 @@ def _module(arguments):
                      size_versions=size_versions(arguments), values=_values(arguments), threads=threads, tolerance=arguments.tolerance, seed=arguments.seed,
                      max_ram=getattr(arguments, "max_ram", None), max_flash=flash_limit(arguments), quantised=arguments.quantised,
                      rounding=arguments.rounding, **file_options(arguments), **{"progress": _progress(arguments), **tuning})
-    # Files hold tensors: what consists of several is taken and given as an artefact does, as "NAME[0]", ...
+    # Files hold tensors, so sequences are read and written as an artefact does it: as tensors "NAME[0]",
+    # ...
     return module.of_tensors()
 
 
@@ -162,7 +164,7 @@ def _row_text(row):
 
 
 def _file_name(name, taken):
-    """The same file names as the exported executable's."""
+    """The name that the exported executable would give this file."""
     kept = "".join(chr(byte) if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "_-" or
                                                          (chr(byte) == "." and position)) else "_"
                    for position, byte in enumerate(name.encode()[:_MOST_OF_FILE_NAME])) or "_"
@@ -170,7 +172,7 @@ def _file_name(name, taken):
 
 
 def _given_inputs(module, arguments):
-    """{input: array} of --input NAME=FILE.npy."""
+    """{input: array} from --input NAME=FILE.npy."""
     arrays = {}
     names = {port.name: port for port in module.inputs}
     for text in arguments.input:
@@ -187,7 +189,7 @@ def _given_inputs(module, arguments):
         arrays[name] = _array_in(name, path)
         bits = np.dtype(BIT_TYPES.get(names[name].dtype, object))
         if arrays[name].dtype.kind == "V" and arrays[name].dtype.itemsize == bits.itemsize and not bits.hasobject:
-            arrays[name] = arrays[name].view(bits)  # as ml_dtypes writes its types
+            arrays[name] = arrays[name].view(bits)  # ml_dtypes' types are written as raw bytes
     return arrays
 
 
@@ -313,7 +315,7 @@ def _check(arguments):
         try:
             arithmetic, lines = compiler.arithmetic(source_of(arguments.model), options_of(Options(shapes=_shapes(arguments), **file_options(arguments))))
         except UnsupportedError:
-            pass     # a version is compiled for each combination of values, and what each is depends on them
+            pass     # what is compiled depends on values of inputs, which only a run has
     result = {"model": arguments.model, "compiles": not problems, "problems": problems, "arithmetic": arithmetic}
     if problems:
         text = [*problems, f"{len(problems)} in all; docs/operators.md says what each operator takes: export the model in another form or opset, or "
@@ -342,7 +344,8 @@ def _verify(arguments):
 
 
 def _peak_share(kernel, timing):
-    """Share of one core's peak multiply-add speed at the clock that the system tells, or None."""
+    """The share of one core's peak multiply-add speed, at the clock frequency that the system
+    reports; or None."""
     per_cycle = compiler.resolve_target(kernel.target)[3]
     try:
         with open("/proc/cpuinfo") as file:
@@ -353,7 +356,8 @@ def _peak_share(kernel, timing):
 
 
 def _chosen_kernel(arguments):
-    """The kernel that --kernel names: its number, or a part of its label that only it has."""
+    """The kernel that --kernel names, by its number or by a part of its label that no other kernel
+    has."""
     found = kernels(arguments.model, arguments.target, shapes=_shapes(arguments), tolerance=arguments.tolerance,
                     threads=arguments.threads or 1, inputs=_examples(arguments), quantised=arguments.quantised,
                     rounding=arguments.rounding, **bounds(arguments))
@@ -568,12 +572,12 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     arguments = None
     for stream in (sys.stdout, sys.stderr):
-        # Names may hold what a terminal's encoding lacks.
+        # Names may contain characters that the terminal's encoding lacks.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
         if argv and argv[0] in fleet.PROGRAMS:
-            fleet.start(argv[0], argv[1:])  # returns where it was only asked for a path
+            fleet.start(argv[0], argv[1:])  # returns only after `--program`, which prints a path
             return 0
         arguments = _parser().parse_args(argv)
         if cpu := getattr(arguments, "cpu", ""):
@@ -591,6 +595,6 @@ def main(argv=None):
         print(json.dumps(result) if arguments.json else printable_lines(text))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone (`| head`); nobody is left to tell.
+        # The reader of the output has ended (as in `| head`), so there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code[0] if code else 0

@@ -11,16 +11,18 @@ from .ports import BIT_TYPES, NUMPY_NAMES, TC_NAMES
 FLOATS = {"f64": (52, -1022, 1.7976931348623157e308), "f32": (23, -126, 3.4028234663852886e38), "f16": (10, -14, 65504.0),
           "bf16": (7, -126, 3.3895313892515355e38), "f8e4m3fn": (3, -6, 448.0), "f8e4m3fnuz": (3, -7, 240.0),
           "f8e5m2": (2, -14, 57344.0), "f8e5m2fnuz": (2, -15, 57344.0), "f8e8m0": (0, -127, 2.0 ** 127), "f4e2m1": (1, 0, 6.0)}
-# Types of quantised numbers: where they are computed from floats, a number half-way between two of them may become either.
+# Types of quantised numbers. A float half-way between two of their numbers may be rounded to either.
 QUANTISED = {"i8", "u8", "i16", "u16", "i4", "u4", "i2", "u2"}
-_MOST_HALFWAY = 0.01      # share of the elements
-# Rounding of what is stored, in units in the last place of the largest number, that no budget forbids.
+_MOST_HALFWAY = 0.01      # the largest share of elements that may differ for that reason
+# An error from rounding stored values that every budget allows, in units in the last place of the
+# largest number.
 ROUNDING = 4
 
 
 class Difference(typing.NamedTuple):
-    """A value against its reference. `absolute` and `ulp` are at the element that is farthest away, `relative` is
-    `absolute` over the reference's largest magnitude; all are None where both agree or cannot be compared."""
+    """A value compared with its reference. `absolute` and `ulp` are those of the element that is farthest from
+    it, `relative` is `absolute` over the reference's largest magnitude; all are None where both agree or cannot
+    be compared."""
     name: str
     dtype: str
     shape: tuple
@@ -32,8 +34,8 @@ class Difference(typing.NamedTuple):
     reference: typing.Optional[float]
     budget: float
     within: bool
-    why: str = ""     # what is wrong beside the distance
-    # Of integers: how many elements are others than the reference's, and how many of these lie one step beside.
+    why: str = ""     # what is wrong apart from the distance
+    # For integers: how many elements differ from the reference, and how many of these by one step.
     unlike: int = 0
     beside: int = 0
 
@@ -52,7 +54,7 @@ def tc_type(array):
 
 
 def numbers(array, dtype):
-    """The elements as float64, or as the integers that they are."""
+    """The elements as float64; integers stay integers."""
     if dtype not in FLOATS:
         bits = BIT_TYPES.get(NUMPY_NAMES[dtype])
         if bits is None:
@@ -64,7 +66,8 @@ def numbers(array, dtype):
 
 
 def stored(array, dtype):
-    """The numbers of an array in an element type, as arrays of modules are."""
+    """The numbers of an array converted to an element type, in the form that arrays of modules
+    have."""
     wanted = np.dtype(BIT_TYPES.get(NUMPY_NAMES[dtype], NUMPY_NAMES[dtype]))
     data = compiler.stored(tc_type(array), list(array.shape), array.tobytes(), dtype)
     return np.frombuffer(data, wanted).reshape(array.shape)
@@ -78,8 +81,8 @@ def ulp_of(number, dtype):
 
 
 def compared(name, dtype, actual, reference, budget, from_floats=False):
-    """The difference of two arrays of numbers (of `numbers`); `dtype` is what the value is stored in, `from_floats` says
-    that its node reads floats."""
+    """The difference of two arrays as `numbers` returns them; `dtype` is the type in which the value is stored,
+    `from_floats` says that its node reads floats."""
     if dtype in FLOATS:
         budget = max(budget, ROUNDING * 2.0 ** -FLOATS[dtype][0])
 
@@ -105,7 +108,8 @@ def compared(name, dtype, actual, reference, budget, from_floats=False):
     if not np.isfinite(is_) and np.isfinite(wanted):
         over = abs(wanted) > FLOATS[dtype][2]
         why = f"{abs(wanted):.6g} is more than {dtype} holds, {FLOATS[dtype][2]:.6g}" if over else "not a finite number"
-    # Below the smallest normal number, units in the last place are no share of the number any more.
+    # A unit in the last place may be more than the budget's share of the number, below the smallest
+    # normal number above all.
     allowed = max(budget * scale, ROUNDING * ulp_of(scale, dtype))
     return result(worst <= allowed, why, absolute=worst, relative=worst / scale, ulp=worst / ulp_of(wanted, dtype),
                   index=tuple(int(i) for i in at), actual=is_, reference=wanted)
@@ -125,6 +129,6 @@ def _integers(result, actual, reference, quantised):
 
 
 def overflows(difference):
-    """Whether the value is wrong for having no room in its type."""
+    """Whether the value is wrong because the reference's number is too large for its type."""
     return difference.dtype in FLOATS and difference.reference is not None and np.isfinite(difference.reference) and (
         abs(difference.reference) > FLOATS[difference.dtype][2]) and not np.isfinite(difference.actual)

@@ -1,4 +1,4 @@
-"""Compiling models: the calls that make a module, and say what keeps a model from becoming one."""
+"""Compiling models: the calls that make a module, or say what prevents it."""
 
 import os
 
@@ -12,7 +12,7 @@ from .ports import ports_of
 from .progress import Progress
 from .sources import described, refuse_examples, source_of
 
-_MOST_SHOWN = 20     # nodes that an error tells of
+_MOST_SHOWN = 20     # nodes that an error lists
 
 
 def compile(model, target="native", *, inputs=None, shapes=None, size_versions=None, values=None, threads=None, tolerance=1e-4, seed=0,
@@ -29,13 +29,13 @@ def compile(model, target="native", *, inputs=None, shapes=None, size_versions=N
     target     "native" or one of tc.targets(), with "+feature,-feature" after it
     shapes     {"batch": 1} binds a symbolic dimension, {"batch": (1, 64)} keeps it open and gives its range, {"input": (1, 3, 224, 224)}
                binds an input's shape; with a model of PyTorch {"input": ("batch", 3, 224, 224), "batch": (1, 64)} names a size
-               Of a sequence {"input": [(3, 4), (3, 5)]} the shapes of its tensors, of an optional the
-               same or {"input": None}: an artefact takes each of them as an input ("input[0]", ...).
+               For a sequence, {"input": [(3, 4), (3, 5)]} has the shapes of its tensors; for an optional it is
+               the same or {"input": None}. An artefact takes each tensor as an input ("input[0]", ...).
                Where these are not given, a version is compiled for each form on first use
-    size_versions  {"tokens": [1]} compiles steps of their own for runs in which the open size `tokens` is 1, into the same module
-               and artefact: constants that both read are there once. {"batch": [1], "tokens": [1, 4]} has a version for each
-               combination; a list [{"batch": 1, "tokens": 1}, {"tokens": 1}] names the versions, of which the first whose
-               sizes a run has is taken (docs/frontend.md)
+    size_versions  {"tokens": [1]} compiles separate steps for runs in which the open size `tokens` is 1, into the same module
+               and artefact: constants that both versions read are stored once. {"batch": [1], "tokens": [1, 4]} has a version for each
+               combination; a list [{"batch": 1, "tokens": 1}, {"tokens": 1}] gives the versions themselves: a run takes the
+               first whose sizes it has (docs/frontend.md)
     values     {"axes": [1]} makes an input a constant of the model. Inputs whose values decide the
                structure (axes, shapes, counts) need not be given: the module then compiles a version
                for each combination of values, on first use; only export() asks for them
@@ -44,30 +44,30 @@ def compile(model, target="native", *, inputs=None, shapes=None, size_versions=N
                operations of the model in float32
     tune       search for schedules first, as tc.tune does with trials, time_limit, tracker,
                credentials, insecure, builders and progress
-    progress   a callable that gets a dict now and then ({"phase", "done", "total", "seconds"}), True or False; default: a line on a
+    progress   a callable that gets a dict from time to time ({"phase", "done", "total", "seconds"}), True or False; default: a line on a
                terminal from 2 seconds on, silent otherwise
     log        path or URL of tuning records (docs/tuning.md), or a tc.Log, read always; default $TC_LOG or the user's cache
                folder where it exists; False reads none
     build_threads  threads of the compiler; None takes all cores
     max_ram    bytes that the model may use, constants included; None takes half of this machine's memory. A model that needs more gives up
-               speed for it, and is refused where that is not enough and its sizes are known. A number, or one with a unit: "256KB"
+               speed, and is refused where that is not enough and its sizes are known. A number, or one with a unit: "256KB"
                (256,000 bytes), "256KiB" (262,144)
-    max_flash  likewise bytes of read-only memory, which constants and code take then and not max_ram: for kind "bare" (docs/bare.md)
-    specialise  with sizes that are left open: so many versions are kept for sizes of the inputs that recur. The second run at a
-               size compiles one, and is as fast as a model of that size from then on; 0 compiles none. None keeps 4, and none
+    max_flash  likewise bytes of read-only memory, which then holds constants and code instead of max_ram: for kind "bare" (docs/bare.md)
+    specialise  how many versions are kept for recurring sizes of inputs, where sizes are left open. The second run with a size
+               compiles a version, which is as fast as a model of that size; 0 compiles none. The default None keeps 4, but none
                with max_ram or size_versions
-    quantised  of networks of integers: "exact" computes what the unfused evaluation in floats gives, "fast" brings sums to their scale in
-               fixed point, as TensorFlow Lite does, at most one step from that. explain() tells what is computed in integers
-    rounding   of models in float16 and bfloat16: "stored" computes in float32 between operators, and rounds what is stored and what the
+    quantised  for quantised networks: "exact" computes what evaluating each node in floats gives, "fast" scales sums in fixed
+               point, as TensorFlow Lite does, with results at most one step from that. explain() tells what is computed in integers
+    rounding   for models in float16 and bfloat16: "stored" computes in float32 between operators, and rounds what is stored and what the
                model casts; "each" rounds the result of every operator, as ONNX's reference does
-    open_initializers  of an .onnx file: names of inputs that have an initializer too, which are constants otherwise. The module takes
-               them; where a run leaves one out, it is what the file has
-    data_folders  of an .onnx file: further folders into which symbolic links to its external data may lead (docs/frontend.md)
-    max_nodes  that the model may have where functions stand in the place of their calls; None: 2^18
-    compile_time_limit  seconds from the model's bytes to its code, then an UnsupportedError; None: any
-    trust_archive  of a file of PyTorch: opened in this process, where code in it runs; False: behind walls (docs/security.md)
+    open_initializers  for an .onnx file: names of inputs that also have an initializer and otherwise are constants. The module takes
+               them as inputs; where a run leaves one out, it has the file's value
+    data_folders  for an .onnx file: further folders into which symbolic links to its external data may lead (docs/frontend.md)
+    max_nodes  the most nodes that the model may have, with every call of a function replaced by its body; None: 2^18
+    compile_time_limit  seconds from the model's bytes to its code, after which UnsupportedError is raised; None: no limit
+    trust_archive  for a file of PyTorch: True opens it in this process, where code in it runs; False in a sandbox (docs/security.md)
     """
-    from .log import let_read     # loading a module needs no log
+    from .log import let_read     # imported here: loading a module needs no log
 
     model = archives.trusted(model) if trust_archive else model
     if not takes_examples(model):
@@ -97,7 +97,7 @@ def compile(model, target="native", *, inputs=None, shapes=None, size_versions=N
 
 
 def _versions_kept(specialise, has_limits):
-    """How many versions for recurring sizes a module keeps."""
+    """The number of versions for recurring sizes that a module keeps."""
     from .recurring import MOST_VERSIONS
 
     return specialise if specialise is not None else 0 if has_limits else MOST_VERSIONS
@@ -109,10 +109,10 @@ def _has_open_sizes(compiled):
 
 @bounded
 def _compiled(model, options, threads, specialise=0, make=Module):
-    """The module of a model, which `make` makes; `options` makes the compiler's options for each compilation, and `specialise` versions are kept where
+    """The module of a model, made by `make`. `options()` makes the compiler's options for each compilation; up to `specialise` versions are kept where
     sizes stay open."""
     source = source_of(model)
-    name = source.name     # the compiler takes the source
+    name = source.name     # read first, because compiling consumes the source
     try:
         made = options()
         compiled = compiler.compile(source, made)
@@ -138,7 +138,7 @@ def _compiled(model, options, threads, specialise=0, make=Module):
     module.name = name
     module.take_defaults(compiled.defaults)
     module.compile_kinds_by(_compiler_of_kinds(model, options, compiled))
-    # A shape may be that of an optional, or the range of a symbol.
+    # A given shape may belong to an optional, or be the range of a symbol.
     known = {port.name for port in module.inputs}.union(compiled.symbols)
     if made.forms or module.compiled_output_forms or not known.issuperset(made.input_shapes):
         module._divide(compiler.signature(source_of(model), made), made)
@@ -146,8 +146,8 @@ def _compiled(model, options, threads, specialise=0, make=Module):
 
 
 def _compiler_of_kinds(model, options, compiled):
-    """Compiles the model for a kind of artefact that cannot use all of the target, as C source cannot use a matrix unit; None where there is
-    no such kind, or where the model is a source that only the compiler holds, which is not kept for this."""
+    """A function that compiles the model again for a kind of artefact that cannot use all of the target, as C source cannot use a matrix
+    unit. None where there is no such kind, or where the model is a source that only the compiler holds and that is not kept."""
     if isinstance(model, compiler.Source) or not any(compiler.needs_own_plan(compiled, row["name"]) for row in compiler.kinds()):
         return None
     from .recurring import reader_of
@@ -163,14 +163,14 @@ def _compiler_of_kinds(model, options, compiled):
 
 
 def _of_file(module, model):
-    """The module, with the name of its file where the model is one."""
+    """The module, named after its file where the model is one."""
     if isinstance(model, (str, os.PathLike)):
         module.name = file_name(model)
     return module
 
 
 def _named(error, model):
-    """The error, with the name of the model's file where the model is one."""
+    """The error, with the name of the model's file in it where the model is one."""
     if "model '" not in str(error) or not isinstance(model, (str, os.PathLike)):
         return error
     try:
@@ -181,7 +181,7 @@ def _named(error, model):
 
 
 def _with_all(error, source, options):
-    """The error, or one that names everything else of the model that cannot be compiled too."""
+    """The error, or one that also names everything else in the model that cannot be compiled."""
     try:
         rows = compiler.unsupported(source, options)
     except Error:

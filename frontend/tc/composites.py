@@ -1,5 +1,5 @@
-"""Inputs and outputs that are sequences (lists of arrays) or optionals (None, or the value). A compiled model has tensors
-only: how many there are, and of which shapes, is the form of such an input."""
+"""Inputs and outputs that are sequences (lists of arrays) or optionals (None, or the value). A compiled model has only
+tensors. The form of such an input says how many there are and of which shapes."""
 
 import typing
 
@@ -10,7 +10,7 @@ from .ports import ports_of
 
 
 class Form(typing.NamedTuple):
-    """What an input has in one compiled model."""
+    """The tensors of an input in one compiled model."""
     present: bool
     shapes: tuple
 
@@ -22,7 +22,7 @@ class Form(typing.NamedTuple):
 
 
 def arrays_of(module, port, value):
-    """Whether an input's value is there, and the arrays of which it consists."""
+    """Whether an input has a value, and the arrays of which that consists."""
     who = f"input '{port.name}' of model '{module.name}'"
     if value is None and port.kind != "sequence":
         return False, []
@@ -36,13 +36,14 @@ def arrays_of(module, port, value):
 
 
 def form_of(arrays):
-    """The form of what arrays_of gives."""
+    """The form of a value, from the result of arrays_of."""
     present, parts = arrays
     return Form(present, tuple(part.shape for part in parts))
 
 
 class Division:
-    """How the inputs and outputs of a module are divided into the tensors of its compiled model."""
+    """Divides inputs and outputs of a module into the tensors of its compiled model, and joins them
+    again."""
 
     def __init__(self, module, declared, options):
         _, given, results = declared
@@ -82,7 +83,7 @@ class Division:
         return result
 
     def values(self, results):
-        """The values of outputs, of the arrays that the compiled model gives."""
+        """The values of outputs, joined from the arrays that the compiled model gives."""
         if not self._outputs:
             return results
         arrays, values = iter(results), []
@@ -96,7 +97,8 @@ class Division:
 
 
 def forms_in(shapes):
-    """(forms, the rest) of what tc.compile is given as `shapes`: {input: None or a list of shapes} are forms."""
+    """Divides tc.compile's `shapes` into (forms, the rest): entries {input: None or a list of shapes} are
+    forms."""
     forms, rest = {}, {}
     for name, value in shapes.items():
         if value is None:

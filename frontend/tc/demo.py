@@ -18,7 +18,7 @@ import numpy as np
 from . import interrupts
 from .files import replaced
 
-COPIES = 4   # of a module, where small differences of time are shown
+COPIES = 4   # of a module, where small differences in time matter
 
 
 def seeded_light_model(name, folder):
@@ -46,8 +46,8 @@ def seeded_light_model(name, folder):
         shape = [int(size) for size in known[node.input[0]]]
         op_type, position = roles.get(node.output[0], ("", 0))
         if op_type == "BatchNormalization":
-            # Scale, bias, mean, variance; such that what residual additions add up does not saturate
-            # the softmax at the end, which would hide errors.
+            # Scale, bias, mean and variance are chosen so that sums of residual additions do not
+            # saturate the softmax at the end, which would hide errors.
             centre = {1: 1.0, 2: 0.0, 3: 0.0, 4: 2.0}[position]
             weights = centre + 0.1 * random.standard_normal(shape)
             weights = np.abs(weights) if position == 4 else weights
@@ -65,7 +65,7 @@ def seeded_light_model(name, folder):
 
 
 def example_inputs(module):
-    """Seeded inputs for the module's ports; symbolic dimensions are not allowed here."""
+    """Seeded inputs for the module's ports, which must not have symbolic dimensions."""
     random = np.random.default_rng(0)
     arrays = {}
     for port in module.inputs:
@@ -169,8 +169,8 @@ def job(path, folder, shapes):
 
 
 def medians_by_turns(calls, inputs, seconds=6.0, least_rounds=20):
-    """Milliseconds of each name's calls, which take turns, as the names do: a slow moment of the machine
-    meets all of them."""
+    """Milliseconds of each name's calls. The names take turns, and so do the calls of a name, so that
+    slow moments of the machine affect all of them."""
     times = {name: [] for name in calls}
     for each in calls.values():
         for call in each:
@@ -188,7 +188,7 @@ def medians_by_turns(calls, inputs, seconds=6.0, least_rounds=20):
 
 def tune_job(path, folder, shapes, seconds):
     """Tunes the model for this machine and for the simulated board through a tracker, then compiles it
-    from the log, which measures nothing."""
+    from the log, without measuring again."""
     import tc
     from tc import fleet
 
@@ -204,7 +204,8 @@ def tune_job(path, folder, shapes, seconds):
             gain = ("the time did not last to measure the whole model" if found.model_gain is None else
                     f"the whole model is {found.model_gain:.3f} times as fast as untuned (in {found.unit})")
             print(f"  {target}: {found.trials} schedules tried in {found.seconds:.0f} s, {gain}")
-    # Where a copy lies in memory decides some percent of its time: several of each are met.
+    # The address at which a copy is loaded changes its time by a few percent, so several copies of
+    # each are timed.
     untuned = [tc.compile(path, shapes=shapes, threads=1, log=False) for _ in range(COPIES)]
     tuned = [tc.compile(path, shapes=shapes, threads=1, log=log) for _ in range(COPIES)]
     inputs = example_inputs(tuned[0])

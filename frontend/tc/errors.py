@@ -3,14 +3,15 @@
 import functools
 import re
 
-# How many characters are shown of a name, and of a line of other text; runtime/foreign_text.h has the same for native code.
+# The most characters that are shown of a name, and of a line of other text; runtime/foreign_text.h has the same numbers for
+# native code.
 MOST_OF_NAME = 200
 MOST_OF_LINE = 4000
 _MOST_OF_MESSAGE = 16_000
-_LONGEST_SHOWN = 10 * MOST_OF_NAME + 40     # of a name: an escape has at most ten letters
+_LONGEST_SHOWN = 10 * MOST_OF_NAME + 40     # characters of a shown name: an escape has at most ten
 
 
-# Letters that fill a place without being seen, and what chooses the form of the letter before.
+# Characters that take up space but are invisible, and variation selectors.
 _UNSEEN = re.compile("[\u115f\u1160\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
 
@@ -18,7 +19,7 @@ def _escaped(match):
     character = match[0]
     if character.isprintable() and not _UNSEEN.match(character):
         return character
-    if "\udc80" <= character <= "\udcff":      # a byte that is no UTF-8, as os.fsdecode has it
+    if "\udc80" <= character <= "\udcff":      # a byte that is not UTF-8, as os.fsdecode returns it
         return f"\\x{ord(character) - 0xdc00:02x}"
     return character.encode("unicode_escape").decode()
 
@@ -30,18 +31,18 @@ def _line(text, most):
 
 
 def printable(text, most=MOST_OF_NAME):
-    """Text of foreign origin as people see it: one line, whatever cannot be seen as an escape (\\n, \\x1b, \\u202e), and the middle of more
-    than `most` characters left out."""
+    """Foreign text made fit to be shown: one line, with invisible characters as escapes (\\n, \\x1b, \\u202e), and without its middle where
+    it has more than `most` characters."""
     return _line(str(text), most)
 
 
 def printable_lines(text):
-    """A text of several lines likewise: tabs and line ends are themselves, and lines have at most MOST_OF_LINE characters."""
+    """The same for a text of several lines: tabs and line ends stay, and lines have at most MOST_OF_LINE characters."""
     return "\n".join("\t".join(_line(part, MOST_OF_LINE) for part in _line_parts(line)) for line in str(text).split("\n"))
 
 
 def lines_text(lines):
-    """The lines of a report as one text: each is one line, whatever names are in it."""
+    """The lines of a report as one text. Each stays one line, whatever names are in it."""
     return "\n".join(printable(line, MOST_OF_LINE) for line in lines)
 
 
@@ -50,12 +51,13 @@ def _line_parts(line):
 
 
 def _name(text):
-    """What stands between quotes, which may be what `printable` made of a name."""
+    """A quoted name, made printable unless `printable` has done so already."""
     return text if len(text) <= _LONGEST_SHOWN and printable(text, _LONGEST_SHOWN) == text else printable(text)
 
 
 def message(text):
-    """A message as people see it, one line. What stands between single quotes is a name, which anybody may have chosen."""
+    """A message made fit to be shown, as one line. What is between single quotes is taken for a name, which anybody may
+    have chosen."""
     text, pieces, start, done = str(text), [], None, 0
     for quote in re.finditer("'", text):
         at = quote.start()
@@ -68,8 +70,8 @@ def message(text):
 
 
 class Error(Exception):
-    """Any failure of tc. One of the classes below, unless it is a bug in tc itself. `shown`: the names in the text are as `printable` has
-    them, which native code sees to."""
+    """Any failure of tc. One of the classes below, unless it is a bug in tc itself. `shown`: the text is fit to be shown already, as
+    texts from native code are."""
 
     def __init__(self, text="", shown=False):
         super().__init__(printable(text, _MOST_OF_MESSAGE) if shown else message(text))
@@ -113,8 +115,8 @@ class LogError(Error):
 
 
 def error_of(exception):
-    """What an exception is to users, whatever raised it: an Error as it is, a machine that has no room or
-    refuses something, or a bug."""
+    """The Error that users get for an exception: the Error itself, one that tells what the machine lacks
+    or refuses, or one that reports a bug."""
     if isinstance(exception, Error):
         return exception
     if isinstance(exception, MemoryError):
@@ -127,7 +129,7 @@ def error_of(exception):
 
 
 def renamed(error, own, name):
-    """The error with the name that users know a model by, in the place of the one that its graph has."""
+    """The error with the user's name for the model instead of the name that its graph has."""
     before, after = (f"model '{printable(each)}'" for each in (own, name))
     if not own or own == name or before not in str(error):
         return error
@@ -137,8 +139,8 @@ def renamed(error, own, name):
 
 
 def bounded(function):
-    """A function of the library's surface: what the machine refuses while it runs leaves it as an Error. What
-    a caller's own function raises goes through."""
+    """Decorates a public function: what the machine refuses while it runs is raised as an Error. Exceptions
+    of a caller's own function pass through."""
     @functools.wraps(function)
     def call(*arguments, **named):
         try:

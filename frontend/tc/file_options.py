@@ -1,4 +1,5 @@
-"""Options of the command line that say how a model's file is read, and how much it may ask for."""
+"""Options of the command line that say how a model's file is read, and that bound its nodes and
+compile time."""
 
 from .errors import ShapeError
 from .parser import number
@@ -14,7 +15,7 @@ def add_file_options(added):
 
 
 def add_bounds(added):
-    """Those of how much it may ask for alone."""
+    """Adds only the options that bound nodes and compile time."""
     added.add_argument("--max-nodes", type=number(int, 1, "a whole number"), metavar="COUNT",
                        help="nodes that the model may have where functions stand in the place of their calls; default: 262144")
     added.add_argument("--compile-time-limit", type=number(float, 0, "a number"), metavar="SECONDS",
@@ -29,7 +30,7 @@ def add_size_versions(added):
 
 
 def size_versions(arguments):
-    """[{symbol: size}] of --size-version batch=1,tokens=1, as tc.compile takes it."""
+    """[{symbol: size}] from --size-version batch=1,tokens=1, as tc.compile takes it."""
     versions = []
     for text in getattr(arguments, "size_version", []):
         pairs = [each.partition("=") for each in text.split(",")]
@@ -45,5 +46,5 @@ def file_options(arguments):
 
 
 def bounds(arguments):
-    """Those of add_bounds, as tc.compile, tc.tune, tc.verify and tc.kernels take them."""
+    """The options of add_bounds, as tc.compile, tc.tune, tc.verify and tc.kernels take them."""
     return {"max_nodes": arguments.max_nodes, "compile_time_limit": arguments.compile_time_limit}

@@ -1,4 +1,4 @@
-"""Writing files: whole under their names, or not at all."""
+"""Writing files so that a file either appears complete under its name, or not at all."""
 
 import contextlib
 import errno
@@ -13,16 +13,16 @@ import tempfile
 from .errors import DeviceError, Error
 from .interrupts import temporary
 
-_MOST_LINKS = 40     # as in the kernel
+_MOST_LINKS = 40     # symbolic links that are followed, as many as Linux follows
 _MOST_FOLDERS = 100
-_FOLDER_PART = re.compile(r"\.tc-[0-9a-f]{32}\.part")                      # of _work_folder
-_FILE_PART = re.compile(r"\.tc-([0-9a-f]+)-[0-9a-f]+-[0-9a-f]+\.part")      # of runtime/new_file.cc: the process and a number
+_FOLDER_PART = re.compile(r"\.tc-[0-9a-f]{32}\.part")                      # names that _work_folder makes
+_FILE_PART = re.compile(r"\.tc-([0-9a-f]+)-[0-9a-f]+-[0-9a-f]+\.part")      # of runtime/new_file.cc: process and number
 _DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
 _REFUSED = {stat.S_ISDIR: "a folder", stat.S_ISSOCK: "a socket", stat.S_ISBLK: "a device with blocks, whose contents would be lost"}
 
 
 def system_reason(error):
-    """What the system refused, and what helps, of an OSError."""
+    """What the system refused, according to an OSError, and what helps."""
     remedy = {errno.ENOSPC: "free some disk space", errno.EDQUOT: "free some disk space: the quota is used up",
               errno.EACCES: "choose a folder that can be written", errno.EPERM: "choose a folder that can be written",
               errno.EROFS: "choose a folder of a file system that can be written", errno.EFBIG: "the file system takes no file that large"}
@@ -35,8 +35,8 @@ def cannot_be_written(path, error):
 
 
 def place_of(path):
-    """Where a file of that absolute path lies, over links, the last of which may lead to nothing; and whether it is written in place: a
-    device, a pipe, or what an open descriptor leads to."""
+    """The path to which an absolute path leads through links, of which the last may lead to nothing; and whether the file there is
+    written in place: a device, a pipe, or what an open descriptor refers to."""
     place = path
     for _ in range(_MOST_LINKS):
         folder, name = os.path.split(place)
@@ -63,15 +63,15 @@ def place_of(path):
 
 
 def _copy_in_place(file, place, path):
-    """Writes what the file has to a device, a pipe or an open descriptor."""
+    """Writes the content of the file to a device, a pipe or an open descriptor."""
     folder, name = os.path.split(place)
     try:
         if folder == f"/proc/{os.getpid()}/fd":
-            with contextlib.suppress(AttributeError, ValueError):     # there is none, or it is closed
-                sys.stdout.flush()     # it may be the descriptor's
+            with contextlib.suppress(AttributeError, ValueError):     # there is no stdout, or it is closed
+                sys.stdout.flush()     # the descriptor may be that of stdout
             descriptor = os.dup(int(name))
         else:
-            # Without waiting for a program that reads the pipe: there may never be one.
+            # Does not wait for a program to open the pipe for reading: there may never be one.
             descriptor = os.open(place, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
             os.set_blocking(descriptor, True)
         with open(file, "rb") as source, open(descriptor, "wb") as target:
@@ -92,7 +92,8 @@ def _synced(path):
 
 
 def _move(file, place, path, durable):
-    """Puts a finished file in its place, which is another file system's where a link leads there."""
+    """Moves a finished file to its place. Where a link leads to another file system, the file is
+    written there instead."""
     try:
         if durable:
             _synced(file)
@@ -107,8 +108,8 @@ def _move(file, place, path, durable):
 
 
 def _lock(path):
-    """An open descriptor of the file or folder, which nobody else locks until it is closed. BlockingIOError where somebody does. The system
-    unlocks what a process had when that ends, however it does."""
+    """An open descriptor that locks the file or folder until it is closed; BlockingIOError where another process holds the lock. The system
+    releases a process's locks when the process ends, however it ends."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -131,14 +132,16 @@ def _is_running(process):
 
 
 def _remove_abandoned(folder):
-    """Removes what writers left there whose processes were killed: their locks are gone with them."""
+    """Removes files and folders of writers whose processes were killed, which ended their locks as
+    well."""
     try:
         names = [name for name in os.listdir(folder) if name.startswith(".tc-")]
     except OSError:
         return
     for name in names:
         path, is_folder, of_file = os.path.join(folder, name), _FOLDER_PART.fullmatch(name), _FILE_PART.fullmatch(name)
-        # A linker may have replaced a file, and its lock with it.
+        # For files the process is checked too: a linker may have replaced the file, and with it the
+        # lock.
         if not is_folder and (not of_file or _is_running(int(of_file.group(1), 16))):
             continue
         with contextlib.suppress(OSError):
@@ -153,7 +156,8 @@ def _remove_abandoned(folder):
 
 
 def _make_locked(work):
-    """Makes the folder; what closes its lock, or None where another writer took the folder for an abandoned one before it was locked."""
+    """Makes the folder and locks it. Returns what releases the lock, or None where another writer took the folder for an abandoned one
+    before it was locked."""
     os.mkdir(work, 0o700)
     lock = contextlib.ExitStack()
     try:
@@ -161,14 +165,14 @@ def _make_locked(work):
     except (BlockingIOError, FileNotFoundError):
         return None
     except OSError:
-        pass     # on a file system without locks nobody removes it
+        pass     # on a file system without locks no writer removes it
     return lock
 
 
 @contextlib.contextmanager
 def _work_folder(parent, path):
-    """A new folder for what is to become `path`, gone when the block ends, however it does. Where the process is killed before, the next
-    one that writes into `parent` removes it."""
+    """A new folder for the file that is to become `path`. It is removed when the block ends, however it ends; if the process is killed,
+    the next one that writes into `parent` removes it."""
     _remove_abandoned(parent)
     for _ in range(_MOST_FOLDERS):
         work = os.path.join(parent, f".tc-{os.urandom(16).hex()}.part")
@@ -188,11 +192,12 @@ def _work_folder(parent, path):
 
 
 def _copies_of_neighbours(path, suffixes, work):
-    """Copies the files that are called as `path` but for the suffix; returns what tells whether a copy was changed."""
+    """Copies files that differ from `path` only by one of the suffixes; returns the state of each copy, which tells
+    later whether it was changed."""
     copies = {}
     for suffix in suffixes:
         source = os.path.splitext(path)[0] + suffix
-        with contextlib.suppress(OSError):     # there is none, or it is just being replaced
+        with contextlib.suppress(OSError):     # there is no such file, or it is being replaced right now
             if stat.S_ISREG(os.stat(source).st_mode):
                 copy = shutil.copy(source, work)
                 copies[os.path.basename(copy)] = _state_of(copy)
@@ -206,10 +211,11 @@ def _state_of(path):
 
 @contextlib.contextmanager
 def replaced(path, beside=(), durable=False):
-    """A path to write the file to, in a new folder beside `path`, and others there that are named after it; all of them come to their
-    places when the block ends, and none where it does not end by itself. A regular file that is in use is replaced, never overwritten;
-    links are followed, and stay. Devices and pipes are given the bytes in place, of the file alone. Of the suffixes in `beside` the
-    writer finds the files that are there. What is `durable` is on the disk when the block has ended."""
+    """A path in a new folder next to `path`, to which the block writes the file, and others named after it. All are moved to their
+    places when the block ends normally, and none if it raises. A regular file that is in use is replaced, never overwritten; links are
+    followed, and stay. For devices and pipes the bytes of the one file are written in place. The new folder has copies of the existing
+    files that are called like `path` with the suffixes in `beside`. If `durable`, the files are on the disk when the block has
+    ended."""
     path = os.path.abspath(os.fsdecode(path))
     if "\0" in path:
         raise DeviceError(f"{path!r} cannot be written: no file's name has a zero in it")
@@ -224,7 +230,7 @@ def replaced(path, beside=(), durable=False):
             for each, (_, special) in others.items():
                 if special or in_place:
                     raise DeviceError(f"'{path}' cannot be written: '{each}' belongs beside it, where no file can be; give the name of a file")
-            # The file itself last: what is named after it is there when it is.
+            # The file itself is moved last, so that the files named after it exist when it does.
             for each, (other, _) in others.items():
                 _move(os.path.join(work, each), other, os.path.join(folder, each), durable)
             if in_place:
@@ -234,7 +240,7 @@ def replaced(path, beside=(), durable=False):
         except Error as error:
             if work not in str(error):
                 raise
-            raise type(error)(str(error).replace(work, folder)) from None     # as the user knows the file
+            raise type(error)(str(error).replace(work, folder)) from None     # the path that the user gave
 
 
 def write(path, data):
@@ -260,7 +266,8 @@ def write_array(path, array):
 
 
 class _Plain:
-    """What NumPy writes through Python: of files of its own writing it does not tell why they cannot be written."""
+    """A file that NumPy writes through Python. When NumPy writes a file directly, it does not tell why that
+    fails."""
 
     def __init__(self, file):
         self.write = file.write

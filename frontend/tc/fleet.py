@@ -17,8 +17,8 @@ _NO_TRACKER = "localhost:9190"
 
 
 def program(name, architecture=""):
-    """The path of the native program tc-NAME of this package, for this machine or for boards of
-    `architecture` ("riscv64", which the agent alone has)."""
+    """The path of this package's native program tc-NAME, for this machine or for boards of
+    `architecture` ("riscv64", for which only the agent exists)."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", architecture, "tc-" + name)
     if not os.access(path, os.X_OK):
         if architecture == "riscv64" and name == "agent":
@@ -31,16 +31,16 @@ def program(name, architecture=""):
 
 
 def counting_plugin(counts):
-    """What qemu-riscv64's option -plugin takes to count executed instructions by class into the file
-    `counts`, as one JSON object."""
+    """The value of qemu-riscv64's option -plugin that counts executed instructions by class and
+    writes them to the file `counts`, as one JSON object."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "libcount_plugin.so")
     # A comma separates the arguments; one inside of a value is written twice.
     return ",".join(part.replace(",", ",,") for part in (path, f"out={counts}"))
 
 
 def start(name, arguments):
-    """Becomes the native program; `agent --program ARCHITECTURE` prints where the one for such
-    boards lies instead."""
+    """Replaces this process by the native program; `agent --program ARCHITECTURE` prints the path
+    of the program for such boards instead."""
     if name == "agent" and arguments[:1] == ["--program"]:
         print(program(name, *arguments[1:2]))
         return
@@ -51,8 +51,8 @@ def start(name, arguments):
 
 
 class Local:
-    """A tracker and agents on loopback in plain text, ended with the block. Each agent is a list of
-    its options; `tracker` has those of the tracker."""
+    """A tracker and agents on loopback, without encryption, ended with the block. Each agent is a
+    list of its options; `tracker` is the list of the tracker's options."""
 
     def __init__(self, *agents, tracker=()):
         self.processes = []
@@ -66,7 +66,7 @@ class Local:
             raise
 
     def start_tracker(self, *options):
-        """Starts a tracker at this fleet's address; returns where it listens."""
+        """Starts a tracker at this fleet's address; returns the address at which it listens."""
         return self._start("tracker", "--listen", self.address, *options, until="listens").split()[4]
 
     def add_agent(self, *options):
@@ -94,7 +94,8 @@ class Local:
 
 
 def tracker_address(address=None, insecure=False):
-    """The address as the native side takes it: given, $TC_TRACKER, or this machine's."""
+    """The tracker's address as native code takes it: the given one, else $TC_TRACKER, else this
+    machine."""
     address = address or os.environ.get("TC_TRACKER") or _NO_TRACKER
     return address if not insecure or "://" in address else "insecure://" + address
 
@@ -105,7 +106,7 @@ def devices(tracker=None, credentials=None, insecure=False):
 
 
 def _warnings(rows, arguments):
-    """A line for each certificate that ends within a month: those of the devices, and one's own."""
+    """A line for each certificate that expires within a month: the devices' and the user's own."""
     now = time.time()
     lines = []
     for row in rows:
@@ -126,7 +127,8 @@ def _size(count):
 
 
 def _queue(row):
-    """Who waits for the device, and when its lease ends for that; no line where nobody does."""
+    """Lines on who waits for the device, and when its lease ends because of that; none where nobody
+    waits."""
     if not row["waiting"]:
         return []
     waiting = ", ".join(f"{printable(client['client']) or 'someone'} (since {client['seconds']:.0f} s, at most {client['seconds_left']:.0f} s more)"

@@ -1,4 +1,4 @@
-"""Files and objects that are no models for tc, and what to do with them."""
+"""Files and objects of other tools, which tc does not read as models, and what to do with them."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from .errors import ModelError, UnsupportedError
 from .given_files import begin_of
 
 _LFS = b"version https://git-lfs.github.com/spec/"
-# A file's suffix: what it is, and how to come to a model that tc reads.
+# By a file's suffix: what the file is, and how to get a model that tc reads from it.
 _SUFFIXES = {
     ".pb": ("a graph of TensorFlow", "write it as ONNX with tf2onnx, or as TensorFlow Lite"),
     ".h5": ("a model of Keras", "write it as ONNX with tf2onnx, or as TensorFlow Lite"),
@@ -31,8 +31,8 @@ _CONVERTERS = {
 
 
 def refuse_file(model, of_pickles=()):
-    """Refuses a path of what is known to be no model for tc; anything else is let through. Files with the suffixes `of_pickles`
-    have a reader that tells what a pickle is."""
+    """Refuses the path of a file that is known to be no model for tc; accepts everything else. Files with the suffixes
+    `of_pickles` have a reader that says itself what to do with a pickle."""
     try:
         path = os.fsdecode(os.fspath(model))
     except TypeError:
@@ -43,7 +43,7 @@ def refuse_file(model, of_pickles=()):
         size = re.search(rb"\nsize (\d+)", begin)
         large = f", which has {int(size[1])} bytes" if size else ""
         raise ModelError(f"{path}: this is a pointer of Git LFS, not the model{large}; fetch it with `git lfs pull` in its repository")
-    # Pickles of the second protocol and later.
+    # Pickles of protocol 2 and later.
     if suffix in _PICKLES or (begin[:1] == b"\x80" and begin[1:2] in b"\2\3\4\5" and suffix not in (*of_pickles, ".bin")):
         raise UnsupportedError(f"{path}: this is a pickle, and reading one would run what is in it; load it yourself and write the model as "
                                "ONNX (of scikit-learn: skl2onnx.to_onnx(model, X[:1])), or give tc.compile the torch.nn.Module with inputs=")
@@ -55,7 +55,8 @@ def refuse_file(model, of_pickles=()):
 
 
 def refuse_object(model):
-    """Refuses a model of another library by what brings it to ONNX; anything else is let through."""
+    """Refuses a model object of another library, naming what converts it to ONNX; accepts everything
+    else."""
     for each in type(model).__mro__:
         package = each.__module__.partition(".")[0]
         if package in _CONVERTERS:

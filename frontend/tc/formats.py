@@ -1,4 +1,4 @@
-"""The formats of models, a row each: what the compiler or a front end in Python reads."""
+"""The formats of models that the compiler or a front end in Python reads, one row each."""
 
 import dataclasses
 import functools
@@ -17,8 +17,8 @@ from .native import compiler
 
 class Read(typing.NamedTuple):
     """A model that has been read. `source` is what sources.source_of takes. `module` makes the
-    module: it is given compiled(source, make, sizes), which compiles the source, for sizes beside
-    those that the caller has bound, and calls `make` with the result."""
+    module. It is called with a function compiled(source, make, sizes), which compiles the source,
+    for `sizes` in addition to those that the caller has bound, and calls `make` with the result."""
 
     source: typing.Any
     shapes: typing.Any
@@ -27,17 +27,18 @@ class Read(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A format of models. Rows of what the compiler reads are frontend/import's, without `read`."""
+    """A format of models. Rows for what the compiler itself reads come from frontend/import and
+    have no `read`."""
 
-    name: str  # as people call it
-    suffixes: tuple  # of its files, in lower case
-    reader: str  # what reads it
+    name: str  # its usual name
+    suffixes: tuple  # of its files' names, in lower case
+    reader: str  # what reads it, in words
     offset: int = 0  # where its files have `begin`
-    begin: bytes = b""  # empty: how they begin does not tell
-    objects: str = ""  # what may be given in the place of a file
-    options: tuple = ()  # of tc.compile, that other formats do not have
+    begin: bytes = b""  # empty: files cannot be recognised by their beginning
+    objects: str = ""  # what may be given instead of a file
+    options: tuple = ()  # options of tc.compile that other formats do not have
     extra: str = (
-        ""  # of the package, with what reads it; the module that it installs has the same name
+        ""  # the package's extra that installs the reader; the reader's module has the same name
     )
     is_object: typing.Callable = lambda model: (
         False
@@ -56,7 +57,7 @@ class Format:
         )
 
     def is_installed(self):
-        """Whether what reads it is there."""
+        """Whether the package that reads it is installed."""
         return not self.extra or importlib.util.find_spec(self.extra) is not None
 
 
@@ -109,8 +110,8 @@ def _read_gguf(model, _, shapes):
     return Read(source, shapes, module)
 
 
-# A format that a Python library reads is added by a row. A file is of the first whose suffix or
-# beginning it has.
+# To add a format that a Python library reads, add a row. A file is of the first format whose suffix
+# or beginning it has.
 FRONT_ENDS = (
     Format(
         "PyTorch",
@@ -143,13 +144,13 @@ FRONT_ENDS = (
 )
 
 
-# Of the formats that the compiler reads: what Python makes bytes of.
+# For formats that the compiler reads: objects that Python turns into bytes of the format.
 _OBJECTS = {"ONNX": "an onnx.ModelProto"}
 
 
 @functools.cache
 def formats():
-    """All rows: the compiler's own first."""
+    """All formats, those that the compiler reads first."""
     own = [
         Format(
             name=row["name"],
@@ -167,7 +168,7 @@ def formats():
 
 def front_end_of(model):
     """The row whose front end in Python reads the model: a file, its bytes or an object in memory.
-    None for what the compiler reads itself. Nothing is imported for the question."""
+    None for what the compiler reads itself. Imports nothing."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return next((row for row in FRONT_ENDS if row.begins(model[:16])), None)
     if isinstance(model, (str, os.PathLike)):
@@ -182,15 +183,15 @@ def takes_examples(model):
 
 
 def refuse_foreign(model):
-    """Refuses a file of what is known to be no model for tc."""
-    # torch.save writes pickles, of which the reader of PyTorch's files tells.
+    """Refuses a file that is known to be no model for tc."""
+    # torch.save writes pickles, and the reader of PyTorch's files says what to do with those.
     refuse_file(
         model, [suffix for row in FRONT_ENDS if row.extra == "torch" for suffix in row.suffixes]
     )
 
 
 def read_model(model, inputs, shapes):
-    """The model, read by its front end; as it was given where the compiler reads it."""
+    """The model, read by its front end; returned unchanged where the compiler reads it."""
     row = front_end_of(model)
     if row is None:
         return Read(model, shapes, lambda compiled: compiled(model, Module))
@@ -204,7 +205,7 @@ def listed(words, last="and"):
 
 
 def known_files():
-    """What files tc reads, in a few words: "ONNX (.onnx), …"."""
+    """The files that tc reads, in a few words: "ONNX (.onnx), …"."""
     return listed(f"{row.name} ({', '.join(row.suffixes)})" for row in formats())
 
 

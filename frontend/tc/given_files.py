@@ -1,4 +1,5 @@
-"""Reading files that are given, whoever wrote them: nothing is waited for, and what is wrong with a file is said in a sentence."""
+"""Reading files that users give, whoever wrote them: never waits for a pipe or device, and says in a sentence what is wrong with a
+file."""
 
 import ast
 import io
@@ -14,17 +15,18 @@ from .errors import ModelError, printable
 from .files import system_reason
 
 _MAGIC = b"\x93NUMPY"
-_MOST_OF_HEADER = 10_000     # as NumPy has it: what parses a header has bounds of its own
+_MOST_OF_HEADER = 10_000     # NumPy's limit; the parser of headers has further bounds of its own
 _MOST_OF_SIZE = (1 << 63) - 1
 
 
 def open_regular(path):
-    """A regular file, opened for reading bytes. Pipes and devices, which may never answer or never end, are a ModelError without the path."""
+    """Opens a regular file for reading bytes. Pipes and devices, which may never answer or never end, raise a ModelError, whose text leaves
+    out the path."""
     try:
         file = open(path, "rb", opener=lambda each, flags: os.open(each, flags | os.O_NONBLOCK))
     except OSError as error:
         raise ModelError(system_reason(error)) from None
-    except ValueError as error:     # of the path
+    except ValueError as error:     # the path is not valid
         raise ModelError(str(error)) from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -33,7 +35,8 @@ def open_regular(path):
 
 
 def begin_of(path, count):
-    """The first bytes of a regular file, none of anything else: whoever reads it says what is wrong."""
+    """The first bytes of a regular file; none of anything else, since the function that reads it later
+    says what is wrong."""
     try:
         with open_regular(path) as file:
             return file.read(count)
@@ -42,9 +45,9 @@ def begin_of(path, count):
 
 
 def _parsed_header(text):
-    """(dtype, whether it is in Fortran's order, shape) of a header's text."""
+    """(dtype, whether it is in Fortran order, shape) from the text of a header."""
     try:
-        header = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin1")))     # as Python 2 wrote whole numbers
+        header = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin1")))     # the L of Python 2
         description, in_columns, shape = (header[key] for key in ("descr", "fortran_order", "shape"))
         dtype = np.lib.format.descr_to_dtype(description)
     except Exception:  # noqa: BLE001 - Python's parser and NumPy's types raise errors of many kinds
@@ -61,7 +64,7 @@ def _parsed_header(text):
 
 
 def _read_npy(stream, there):
-    """The array of a stream that holds so many bytes of .npy file."""
+    """Reads an array from a stream that holds `there` bytes of a .npy file."""
     begin = stream.read(12)
     if len(begin) < 10 or begin[:6] != _MAGIC:
         raise ModelError("it is no .npy file")
@@ -103,7 +106,7 @@ def _explained(path, read):
 
 
 def read_array(path):
-    """The array of a .npy file of any of NumPy's versions, of numbers or of text."""
+    """The array of a .npy file, of numbers or of text; in any version of the format."""
     return _explained(path, lambda file: _read_npy(file, os.fstat(file.fileno()).st_size))
 
 

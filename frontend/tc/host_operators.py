@@ -1,6 +1,7 @@
-"""Operators on strings, maps and files of images, which run on the host over NumPy arrays.
+"""Operators on strings, maps and encoded images, which run on the host on NumPy arrays.
 
-Each takes a node and its arrays (None for inputs that are left out), and gives a tuple of arrays."""
+Each function takes a node and its arrays (None for inputs that are left out) and returns a tuple of
+arrays."""
 
 import functools
 import io
@@ -11,14 +12,15 @@ import numpy as np
 from .errors import ModelError, ShapeError, UnsupportedError, error_of
 from .host_room import MOST_ELEMENTS
 
-# Of regular expressions.
+# The most characters of a regular expression.
 LONGEST_PATTERN = 1 << 16
-# Of the files that ImageDecoder takes, as Pillow names them.
+# Pillow's names of the formats that ImageDecoder takes.
 IMAGE_FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
 
 
 def run(node, values, room=None):
-    """Runs a node on the values of its inputs by name, and adds its outputs, for which there has to be room where one is given."""
+    """Runs a node on the values of its inputs, a dictionary by name, and adds its outputs to it. Where a `room` is given, the
+    outputs have to fit in it."""
     arrays = [values[name] if name else None for name in node.inputs]
     if room is not None:
         room.take(node, arrays)
@@ -33,7 +35,8 @@ def run(node, values, room=None):
 
 
 def objects(value):
-    """An array of Python's strings; also of one string, which NumPy gives where there are no dimensions."""
+    """An array of Python strings; also from a single string, which NumPy returns for arrays without
+    dimensions."""
     return np.asarray(value, object)
 
 
@@ -145,7 +148,7 @@ def _label_encoder(node, x):
         dtype, default = next((np.dtype(dtype), given.get(name, default)) for values_name, dtype, name, default in
                               (("values_strings", object, "default_string", "_Unused"), ("values_int64s", np.int64, "default_int64", -1),
                                ("values_floats", np.float32, "default_float", -0.0)) if values_name in given)
-    known = {_label(key): value for key, value in zip(keys, values)}     # of equal keys the last one counts
+    known = {_label(key): value for key, value in zip(keys, values)}     # where keys are equal, the last one counts
     found = [known.get(_label(each), default) for each in x.ravel().tolist()]
     return (from_list(found, x.shape) if dtype == object else np.array(found, dtype).reshape(x.shape),)
 
@@ -216,7 +219,8 @@ def _text(number):
 
 
 def _decode_image(node, stream):
-    """An array [height, width, channels] of bytes; of what is no image an empty one, as the operator's text has it."""
+    """An array [height, width, channels] of bytes; an empty one for what is not an image, as the operator's definition
+    says."""
     try:
         import PIL.Image
     except ImportError:

@@ -1,4 +1,5 @@
-"""How much memory operators on strings may take: each is asked how much it makes before it makes it."""
+"""Bounds the memory of operators on strings: the size of each result is estimated before the operator
+runs."""
 
 import math
 import os
@@ -8,28 +9,29 @@ import numpy as np
 
 from .errors import UnsupportedError
 
-# What is computed of constants alone while compiling.
+# Bytes for results that follow from constants alone, which are computed while compiling.
 OF_CONSTANTS = 128 << 20
-# Elements of one result: more is refused by the operator.
+# The most elements of one result; operators refuse more.
 MOST_ELEMENTS = 1 << 28
 _POINTER = 8
-# A string of one character, with the pointer to it.
+# Bytes of a string of one character, with the pointer to it.
 _STRING = 64
 
 
 def of_a_run(max_ram):
-    """Bytes of a run: max_ram where it is given (not 0), else half of this machine's memory."""
+    """Bytes that a run may take: max_ram where it is given (not 0), else half of this machine's
+    memory."""
     return max_ram or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 class Room:
-    """So many bytes for what operators make, one after the other."""
+    """A number of bytes that the results of operators may take together."""
 
     def __init__(self, most):
         self.most = self.left = most
 
     def fits(self, node, arrays):
-        """Whether the node may be run; its results are counted where it may."""
+        """Whether there is room for the node's results; if so, they are counted."""
         needed = _bytes_made(node, [each for each in arrays if each is not None])
         if needed > self.left:
             return False
@@ -48,7 +50,7 @@ def _bytes_made(node, arrays):
 
 
 def _together(*arrays):
-    """Elements of a broadcast result; 0 where the operator refuses it."""
+    """The number of elements of a broadcast result; 0 where the operator will refuse it."""
     try:
         count = math.prod(np.broadcast_shapes(*(each.shape for each in arrays)))
     except ValueError:

@@ -1,5 +1,5 @@
-"""Ctrl-C on the command line: one line, the exit status 130, within a second, whatever the command is doing, and no temporary
-file left. Python's own calls raise a KeyboardInterrupt instead."""
+"""Ctrl-C on the command line: whatever a command is doing, it ends within a second, with one line, the exit status 130 and no
+temporary file left. Calls of the Python package raise a KeyboardInterrupt instead."""
 
 import contextlib
 import os
@@ -9,32 +9,33 @@ import sys
 import tempfile
 import threading
 
-STATUS = 130      # as shells have it
-GRACE = 0.5       # seconds that a command has to leave by itself
+STATUS = 130      # as shells report it
+GRACE = 0.5       # seconds in which a command has to end by itself
 
-_temporaries = set()     # paths to remove where a command cannot leave by itself
-_before = []             # $TMPDIR as it was, where it is changed
+_temporaries = set()     # paths to remove where a command does not end by itself
+_before = []             # the old $TMPDIR, where it was changed
 _said = threading.Lock()
 
 
 def is_command():
-    """Whether this process runs tc's own command line, asked while the package is being imported."""
+    """Whether this process runs tc's own command line; works while the package is still being
+    imported."""
     asked = sys.orig_argv[1:]
     by_module = sys.argv[:1] == ["-m"] and "-m" in asked and asked[asked.index("-m") + 1:][:1] == ["tc"]
     return by_module or os.path.basename(sys.argv[0] if sys.argv else "") == "tcompile"
 
 
 def say():
-    """The one line, once."""
+    """Prints the one line, only once."""
     if _said.acquire(blocking=False):
-        # A display may have left the cursor hidden, in the midst of a line.
+        # A progress display may have left the cursor hidden and in the middle of a line.
         begin = "\r\x1b[K\x1b[?25h" if sys.stderr is not None and sys.stderr.isatty() else ""
         with contextlib.suppress(OSError):
             os.write(2, f"{begin}tc: interrupted\n".encode())
 
 
 def _leave(*_):
-    """Ends the process here and now."""
+    """Ends the process immediately."""
     say()
     for path in list(_temporaries):
         if os.path.isdir(path):
@@ -46,7 +47,8 @@ def _leave(*_):
 
 
 def hand_over():
-    """Before the process becomes another program: what is the command's own is put away."""
+    """Called before the process becomes another program: removes the command's temporary folder and
+    restores $TMPDIR."""
     if _before:
         shutil.rmtree(os.environ.pop("TMPDIR"), ignore_errors=True)
         if (before := _before.pop()) is not None:
@@ -54,18 +56,21 @@ def hand_over():
 
 
 def _is_ours():
-    """Whether Ctrl-C is for this process: not for one that runs in the background of a script, nor in a thread."""
+    """Whether Ctrl-C concerns this code: it does not in background processes of a script, nor in other threads
+    than the main one."""
     return threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
 
 
 def begin():
-    """While the package is imported nothing is to be removed: Ctrl-C ends the process."""
+    """While the package is being imported there is nothing to remove, so Ctrl-C simply ends the
+    process."""
     if _is_ours():
         signal.signal(signal.SIGINT, _leave)
 
 
 class temporary:
-    """Registers a path for as long as the block lasts: a command that is ended removes it."""
+    """Registers a path for the duration of the block: it is removed if the command is ended
+    meanwhile."""
 
     def __init__(self, path):
         self.path = path
@@ -79,8 +84,8 @@ class temporary:
 
 
 class Watch:
-    """Around a command: Ctrl-C raises a KeyboardInterrupt, and ends the process where that has not ended the command after GRACE
-    seconds, or at the second Ctrl-C. Native code's temporary files go to a folder of the command's own."""
+    """Context around a command. Ctrl-C raises a KeyboardInterrupt; the process is ended if the command still runs after GRACE
+    seconds, or at the second Ctrl-C. Temporary files of native code go to a separate folder of the command."""
 
     def __init__(self):
         self._ended = threading.Event()
@@ -93,7 +98,8 @@ class Watch:
             return self
         self._watches = True
         self._make_folder()
-        # The signal is written to a pipe wherever the main thread is; another thread reads it there.
+        # Python writes the signal's number to a pipe even while the main thread is in native code;
+        # another thread reads it.
         read, write = os.pipe()
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -102,11 +108,11 @@ class Watch:
         return self
 
     def _make_folder(self):
-        # Where native code would put them.
+        # In the folder that native code would use for temporary files.
         try:
             self._folder = tempfile.mkdtemp(prefix="tc-command-", dir=os.environ.get("TMPDIR") or "/tmp")
         except OSError:
-            return      # what needs one says so
+            return      # code that needs a temporary folder will report that
         _temporaries.add(self._folder)
         _before.append(os.environ.get("TMPDIR"))
         os.environ["TMPDIR"] = self._folder
@@ -121,7 +127,7 @@ class Watch:
         if self.interrupted:
             _leave()
         self.interrupted = True
-        # What an interrupted library says of its own state is of no use to people.
+        # Messages of interrupted libraries about their own state are of no use to users.
         sys.unraisablehook = threading.excepthook = lambda *_: None
         raise KeyboardInterrupt
 
@@ -129,7 +135,7 @@ class Watch:
         self.close()
 
     def close(self):
-        """The work is done, or left: nothing is to be interrupted any more."""
+        """Called when the work is done or was interrupted: Ctrl-C is ignored from now on."""
         if self._watches:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self._folder:
@@ -138,17 +144,17 @@ class Watch:
 
 
 def run(main):
-    """The process of a command, to its end: exits with what main() returns."""
+    """Runs a command and exits with the status that main() returns."""
     watch = Watch()
     try:
         with watch:
             status = main()
     except KeyboardInterrupt:
-        watch.close()     # where that came in the midst of its own end
+        watch.close()     # where Ctrl-C arrived while the watch was being closed
     if watch.interrupted:
         say()
         _flush()
-        os._exit(STATUS)       # threads that still work are not waited for
+        os._exit(STATUS)       # does not wait for threads that still work
     sys.exit(status)
 
 

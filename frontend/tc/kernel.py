@@ -29,7 +29,7 @@ class Schedule:
         self._native = native
 
     def apply(self, line):
-        """Applies one primitive in its text form, or several, one per line."""
+        """Applies primitives given as text, one per line."""
         copy = self._native.copy()
         for part in line.splitlines():
             if not part.strip():
@@ -53,8 +53,8 @@ class Schedule:
         return self._native.target
 
     def check(self):
-        """None where every dependence runs forwards and every parallel and vector mark holds, else
-        the violated pair of instances."""
+        """None where every dependence runs forwards and every parallel and vector mark is legal,
+        else a pair of instances for which that is violated."""
         return self._native.check()
 
     @property
@@ -81,14 +81,16 @@ class Schedule:
         return self._native.code_text("assembly")
 
     def after_pass(self, name):
-        """The code behind a pass of docs/code_passes.md, as LLVM IR or LLVM's machine instructions; empty where it does not run for the target."""
+        """The code after a pass of docs/code_passes.md, as LLVM IR or LLVM's machine instructions; empty where the pass does not run for the
+        target."""
         passes = [each for each, _, _, stage in compiler.code_texts() if stage]
         if name not in passes:
             raise ModelError(f"there is no pass over code that is called '{name}'; the passes are {', '.join(passes)}")
         return self._native.code_text(name)
 
     def code_text(self, name):
-        """One of the texts that back ends show of the kernel's code: llvm, assembly, c, or that behind a pass."""
+        """One of the texts of the kernel's code that back ends offer: llvm, assembly, c, or the code after a
+        pass."""
         return self._native.code_text(name)
 
     def __repr__(self):
@@ -104,8 +106,9 @@ def _flat(values):
 
 
 def line_of(row, arguments, named):
-    """The line that the arguments make of a primitive's row (a dict of compiler.primitives()). Those by position go to
-    the row's arguments in order; what is left over after each has its least goes to the first that takes more."""
+    """The text of a primitive with these arguments; `row` is its dict of compiler.primitives(). Positional arguments
+    go to the row's arguments in order. Each gets the least number that it needs, and the rest go to the first that
+    takes more."""
     places = {each["name"].lower(): each for each in row["arguments"] if each["kind"] != "keyword"}
     wrong = [name for name in named if name not in places]
     filled = {name: list(_flat([value])) for name, value in named.items() if name in places}
@@ -160,19 +163,19 @@ class Kernel:
         self.multiply_adds = report["multiply_adds"]
         self.flops = report["flops"]
         self.predicted_seconds = report["predicted_seconds"]
-        self.tolerance = report["tolerance"]   # what its schedules may spend: the model's, or less where all weights are equal
+        self.tolerance = report["tolerance"]   # error that schedules may cause; less than the model's where all weights are equal
         self.target = target
         self._threads = threads
 
     def schedule(self, trace=None):
-        """The schedule that the compiler chose, or that of another trace (a list of lines; an empty
-        one gives the loops as the statements stand)."""
+        """The schedule that the compiler chose, or that of another trace, a list of lines. An empty
+        trace leaves the loops in the order of the statements."""
         schedule = Schedule(compiler.Schedule(self.text, self.target))
         return schedule.apply("\n".join(self.trace if trace is None else trace))
 
     def default_report(self):
-        """What the analytic default makes of each strategy (predicted cycles, plan, why it is not taken), as text and
-        as a list of dicts. A tuned kernel has another schedule than the one that is taken here."""
+        """The analytic default's report on each strategy (predicted cycles, plan, why it is not taken), as text and
+        as a list of dicts. A tuned kernel has another schedule than the one that the report marks."""
         start = self.schedule(self.layout_lines)
         return start._native.default_report(self._threads, self.tolerance)
 
@@ -182,7 +185,7 @@ class Kernel:
         return Module(compiled=schedule._native.compile(threads), threads=threads)
 
     def time(self, schedule=None, threads=1, seconds=0.3):
-        """Runs the kernel on seeded data for about that long."""
+        """Runs the kernel on seeded data for about `seconds` seconds; the Timing."""
         module = self.compile(schedule, threads)
         random = np.random.default_rng(0)
         arrays = [seeded_array(random, port.dtype, port.shape) for port in module.inputs]

@@ -13,13 +13,15 @@ def kind_row(name):
 
 
 def runnable_kind(target):
-    """What a model for a foreign target is best written as, to run it there: a program where there are any."""
+    """The best kind of artefact to run a model on a foreign target: a program where the target has that
+    kind."""
     names = [row["name"] for row in compiler.kinds_for(target)]
     return "executable" if "executable" in names else names[0]
 
 
 class KindNames:
-    """The names as argparse's choices: asked for when an argument is given, so that other commands need no compiler."""
+    """The names as argparse's choices. They are looked up only when the argument is given, so that other commands do
+    not load the compiler."""
 
     def __iter__(self):
         return iter([row["name"] for row in compiler.kinds()])

@@ -13,13 +13,14 @@ from .files import write
 from .native import compiler
 from .version import VERSION
 
-_MAX_LINE = 4 << 20  # of an exported log
-_MAX_STATEMENT = 2000  # bytes of one that are looked at for people
+_MAX_LINE = 4 << 20  # characters of a line in an exported log
+_MAX_STATEMENT = 2000  # bytes of a statement that describe() looks at
 
 
 class Record(typing.NamedTuple):
-    """A measured schedule. Times are of one run, in `unit`; `ratio` is its time over the untuned
-    schedule's in the same interleaved run. Only records with the outcome "ok" have times."""
+    """A measured schedule. Times are those of one run, in `unit`; `ratio` is its time divided by
+    the untuned schedule's, measured in turns with it. Only records with the outcome "ok" have
+    times."""
     workload: str
     target: str
     device: str
@@ -51,8 +52,8 @@ def default_url():
 
 
 def url_of(log):
-    """How the compiler opens what was given as a log: a URL or a path, which is text; another path object, whose name is
-    none of a URL; or a Log."""
+    """The URL by which the compiler opens what was given as a log: a text (a URL or a path), another path object, which
+    is never taken for a URL, or a Log."""
     if isinstance(log, Log):
         return log.path
     if isinstance(log, str):
@@ -62,7 +63,8 @@ def url_of(log):
 
 
 def opened(log, write=False):
-    """The store of a log given by URL, path or Log. One to write is made where there is none, with its folder."""
+    """The store of a log given by URL, path or Log. With `write`, a log that does not exist is created, and so is
+    its folder."""
     if isinstance(log, Log) and not write:
         return log.store
     url = url_of(log)
@@ -83,7 +85,7 @@ def _make_folder(file):
 
 @functools.cache
 def build_id():
-    """This compiler's build: its version and what its code hashes to."""
+    """Identifies this build of the compiler: its version and a hash of its code."""
     digest = hashlib.sha256()
     with open(compiler.__file__, "rb") as file:
         while chunk := file.read(1 << 20):
@@ -93,7 +95,8 @@ def build_id():
 
 class Log:
     """A log, named by a path or by a URL (docs/tuning.md lists their forms); made by tc.tune and tc.compile(tune=True).
-    Reading needs no right to write. It may stand wherever a log is named, and is closed by `close` or at the end of `with`."""
+    Reading needs no right to write. It is accepted wherever a log can be named, and is closed by `close` or at the end of
+    `with`."""
 
     def __init__(self, path):
         self.path = url_of(path)
@@ -102,13 +105,13 @@ class Log:
 
     @property
     def store(self):
-        """The compiler's own object."""
+        """The compiler's object for the open log."""
         if self._store is None:
             raise LogError(f"{self.path}: the log is closed; open it again with tc.Log")
         return self._store
 
     def close(self):
-        """Lets go of the store; the log then has no use."""
+        """Closes the store; the log cannot be used afterwards."""
         self._store = None
 
     def __enter__(self):
@@ -118,8 +121,8 @@ class Log:
         self.close()
 
     def records(self, *, workload="", target="", device="", threads=0):
-        """The records that fit, per workload the chosen first, then the fastest. Rows that no tc
-        writes are left out; `problems` then has a sentence for each."""
+        """The records that match, for each workload the chosen one first, then by speed. Rows that
+        tc would never write are left out; `problems` has a sentence for each."""
         rows, self.problems = self.store.records(workload, target, device, threads)
         return [Record(**row) for row in rows]
 
@@ -137,7 +140,8 @@ class Log:
         return self.store.stats()
 
     def merge(self, other):
-        """Adds another log's records; of two of one schedule the newer stays. Returns how many came."""
+        """Adds another log's records; where both have one of the same schedule, the newer stays.
+        Returns how many were added."""
         other = other if isinstance(other, Log) else Log(other)
         count, self.problems = opened(self, write=True).merge(other.store)
         return count
@@ -274,7 +278,7 @@ def add_command(command):
 
 
 def let_read(options, log):
-    """Has the build read the log: the one given, else the default one where there is one."""
+    """Makes the build read a log: the given one, else the default one if it exists."""
     if log is False:
         return
     store = opened(log) if log else _opened_default()

@@ -34,20 +34,20 @@ class Module:
     """A compiled model. Made by tc.compile and tc.load; may be called from several threads."""
 
     _model = None
-    _cast = "x.astype('{}')"     # how users convert an input
-    _direct = None   # runs with a tuple of arrays, where nothing but that is to be done for a call
-    _defaults = {}   # of inputs that a run may leave out
-    _compile_kind = None  # compiles the model for another kind of artefact, where its plan would be another one
+    _cast = "x.astype('{}')"     # what an error suggests for converting an input
+    _direct = None   # runs with a tuple of arrays; set where a call needs nothing else
+    _defaults = {}   # values of inputs that a run may leave out
+    _compile_kind = None  # compiles the model for a kind of artefact that needs another plan
 
     def __init__(self, compiled=None, path=None, threads=None, loaded=None):
         self._compiled = compiled
         self._path = path
         self._threads = threads or 0
         self._model = None
-        self._runner = None     # where the module can run here
+        self._runner = None     # stays None where the module cannot run here
         self._last_profile = None
         self._why_not = ""
-        self._division = None   # of sequences and optionals into tensors (composites.py)
+        self._division = None   # divides sequences and optionals into tensors (composites.py)
         if compiled is None:
             self._model = loaded     # from the file at `path`
             info = self._model.info()
@@ -69,19 +69,21 @@ class Module:
 
     def _make_runner(self):
         types = tuple([np.dtype(BIT_TYPES.get(port.dtype, port.dtype)) for port in ports] for ports in (self.inputs, self.outputs))
-        # The runner is no object that Python's garbage collector looks into: a reference to the module would keep both for ever.
+        # Python's garbage collector does not look into the runner: a strong reference to the module would keep both alive for
+        # ever.
         this = weakref.ref(self)
         self._runner = runtime.Runner(self._model, self._threads, types, lambda index, value: this()._convert(index, value), self._filled)
         if type(self)._run is Module._run and not self._gives_bits:
             self._direct = self._runner.function()
 
     def _divide(self, declared, options):
-        """Has the module take and give what the model declares, where that is not tensors alone."""
+        """Makes the module's inputs and outputs those that the model declares, where some are
+        sequences or optionals."""
         self._division, self._direct = Division(self, declared, options), None
 
     def of_tensors(self):
-        """The module as an artefact has it: with the tensors of sequences and optionals as its inputs and outputs. For the
-        command line."""
+        """The module with the inputs and outputs of an artefact: the tensors of sequences and optionals. For the command
+        line."""
         self._division, self.inputs, self.outputs = None, self._tensor_inputs, self._tensor_outputs
         return self
 
@@ -95,12 +97,13 @@ class Module:
         self._compile_kind = compile_kind
 
     def as_artefact(self):
-        """The module whose inputs and outputs an artefact has: but for models of PyTorch with state this one."""
+        """The module with the inputs and outputs of an artefact: this one, except for models of PyTorch with
+        state."""
         return self
 
     @property
     def name(self):
-        """What messages call the model: its file's name, where it has one."""
+        """The name of the model in messages: that of its file, where it has one."""
         return self._name
 
     @name.setter
@@ -114,11 +117,11 @@ class Module:
         return self._compiled.output_forms
 
     def _load(self):
-        """Links the compiled code and loads it; the file is gone when this returns."""
+        """Links the compiled code and loads it; the temporary file is removed when this returns."""
         with tempfile.TemporaryDirectory(prefix="tc-") as folder, temporary(folder):
             path = os.path.join(folder, "model.so")
             self._write("shared", path)
-            self._model = runtime.Model(os.fsencode(path), check=False)     # nobody else has had the file
+            self._model = runtime.Model(os.fsencode(path), check=False)     # no other process had access to the file
             self._model.rename(self.name)
 
     def __call__(self, *arrays, **named):
@@ -138,15 +141,15 @@ class Module:
 
     @property
     def in_place(self):
-        """{output: input} of the outputs that run_in_place writes into an input's array: those that are an input with
-        some elements changed, such as the keys and values of attention."""
+        """{output: input} for the outputs that run_in_place writes into an input's array: outputs that equal the
+        input but for some changed elements, such as caches of keys and values."""
         if self._model is None or self._division:
             return {}
         return {port.name: self.inputs[index].name for port, index in zip(self.outputs, self._model.in_place()) if index >= 0}
 
     def run_in_place(self, *arrays):
-        """Runs the model with its inputs in order; returns a tuple of its outputs. Those that `in_place` has are the arrays
-        of their inputs, in which the run writes what changes; the others are new ones."""
+        """Runs the model with its inputs in order; returns a tuple of its outputs. Outputs that `in_place` lists are the
+        arrays of their inputs, in which the run changes elements; the others are new arrays."""
         if not self.in_place:
             raise ShapeError(f"model '{self.name}' has no output that lies in an input's array; call it")
         self._check_count(arrays)
@@ -203,15 +206,16 @@ class Module:
 
     @staticmethod
     def _filled(array, shape):
-        """The begin of an output that was reserved for the largest size, as what the run made of it."""
+        """The filled part, of this shape, of an output array that was allocated for the largest
+        size."""
         count = int(np.prod(shape, dtype=np.int64))
         part = array.reshape(-1)[:count].reshape(shape)
-        # A small part does not keep the whole alive.
+        # Copies a small part, so that it does not keep the whole array alive.
         return part if 2 * count >= array.size else part.copy()
 
     def _convert(self, index, value):
-        """A dense, aligned array of the input's type; converts values that state no type (Python
-        numbers and lists), and refuses arrays of another one."""
+        """A dense, aligned array of the input's type. Converts values that have no element type
+        (Python numbers and lists), and refuses arrays of another type."""
         return self._as_array(self._tensor_inputs[index], value)
 
     def _as_array(self, port, value):
@@ -232,7 +236,7 @@ class Module:
             array = array.view(wanted)
         elif array.dtype.newbyteorder("=") != wanted:
             raise self._wrong_type(port, array.dtype, value)
-        # Contiguous and aligned in the machine's byte order; a copy only where it is not.
+        # Contiguous, aligned and in the machine's byte order; copies only where it is not.
         try:
             return np.require(array, wanted, ["C", "A"])
         except MemoryError as error:
@@ -287,7 +291,7 @@ class Module:
 
         Returns what a "bare" one takes of memory, {"constants", "code", "arena", "zeros", "stack"} in bytes; else {}."""
         path = os.fsdecode(path)
-        if kind != "shared":      # which loaded modules can be written as without the compiler
+        if kind != "shared":      # "shared" needs no compiler
             kind_row(kind)
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
@@ -297,7 +301,7 @@ class Module:
         if self._compiled is None and kind != "shared":
             raise DeviceError(f"'{self._path}' was loaded, and a loaded module can be written as "
                               f"\"shared\" only; compile the model again for \"{kind}\"")
-        with replaced(path, beside=(".h",)) as place:     # which may be another artefact's
+        with replaced(path, beside=(".h",)) as place:     # the .h may belong to another artefact
             if self._compiled is not None:
                 return self._write(kind, place)
             try:
@@ -307,7 +311,7 @@ class Module:
         return {}
 
     def _write(self, kind, path):
-        # As bytes: the name of a folder need not be text.
+        # Passed as bytes, since the name of a folder need not be valid text.
         compiled = self._compiled
         try:
             if self._compile_kind is not None and compiler.needs_own_plan(compiled, kind):
@@ -399,5 +403,5 @@ class Module:
 
 
 def arithmetic_text(meaning, lines):
-    """What a report says of a quantised network, in lines."""
+    """The lines of a report on a quantised network."""
     return [f"quantised: {meaning}", *(f"  {line}" for line in lines)]

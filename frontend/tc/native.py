@@ -1,5 +1,5 @@
-"""The native halves of tc: the runtime, which loads and runs compiled models, and the compiler, which is loaded by the
-first call that needs it (LLVM alone takes some 50 MB)."""
+"""The two native parts of tc: the runtime, which loads and runs compiled models, and the compiler, which is loaded by
+the first call that needs it (LLVM alone takes some 50 MB)."""
 
 import importlib
 import os
@@ -12,7 +12,7 @@ LIBRARY_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 
 
 class _Compiler:
-    """The extension module tc._tc, as soon as it is asked for something."""
+    """Stands for the extension module tc._tc, and loads it when an attribute is first used."""
 
     def __getattr__(self, name):
         try:

@@ -1,4 +1,4 @@
-"""The graph of an ONNX file taken apart: which nodes it has, and files that hold some of them."""
+"""The nodes of an ONNX file's graph, and how to write files with some of them."""
 
 import dataclasses
 
@@ -7,7 +7,8 @@ from .native import compiler
 
 @dataclasses.dataclass(frozen=True)
 class FileNode:
-    """A node of the file's graph. `reads` has its inputs and what its subgraphs read from around them, each name once."""
+    """A node of the file's graph. `reads` has its inputs and the names of the outer graph that its subgraphs read, each
+    once."""
     name: str
     op_type: str
     domain: str
@@ -21,7 +22,7 @@ class FileNode:
 
 
 class OnnxFile:
-    """`data` is the file's bytes, `name` what errors call it; `folder` is where its external data lies."""
+    """`data` is the file's bytes, `name` its name in errors, `folder` the folder of its external data."""
 
     def __init__(self, data, name="model.onnx", folder=None):
         self.name = name
@@ -30,20 +31,21 @@ class OnnxFile:
         self.inputs, self.outputs, self.maker = self._file.inputs, self._file.outputs, self._file.makers
 
     def data(self, nodes=None, inputs=None, outputs=None, constants=None):
-        """The bytes of a model. `nodes` are the numbers of those that it has (all); `outputs` are its outputs {name: element
-        type, or None as the file declares it}; `inputs` declares {name: (element type, sizes)}, also of what left nodes make;
-        `constants` are {name: (element type, sizes, bytes)}, in place of inputs."""
+        """The bytes of a model with the nodes of these numbers (None: all). `outputs` are {name: element type, or None for
+        the one that the file declares}; `inputs` declares {name: (element type, sizes)}, also for results of nodes that are
+        left out; `constants` are {name: (element type, sizes, bytes)}, which replace inputs."""
         return self._file.part(None if nodes is None else set(nodes), inputs or {}, None if outputs is None else list(outputs.items()),
                                constants or {})
 
     def needed(self, outputs, given=()):
-        """Numbers of the nodes from which these values are computed, where those of `given` are known."""
+        """Numbers of the nodes that are needed to compute `outputs` where the values `given` are
+        known."""
         return self._file.needed(list(outputs), set(given))
 
     def node_bytes(self, number):
-        """A node as the file has it."""
+        """The bytes of a node, as in the file."""
         return self._file.node(number)
 
     def initializer(self, name):
-        """The bytes of a constant of the file; None where it has none of this name."""
+        """The bytes of the file's constant of this name; None where there is none."""
         return self._file.initializer(name)

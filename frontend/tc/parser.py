@@ -1,4 +1,4 @@
-"""The command line's own words: arguments that are wrong are told in sentences."""
+"""The parser of the command line, which says in sentences which arguments are wrong."""
 
 import argparse
 import difflib
@@ -7,12 +7,12 @@ import sys
 
 from .errors import message as shown
 
-# What argparse calls an argument, where the user knows it by another name.
+# argparse's name of an argument, and the name by which users know it.
 _NAMES = {"COMMAND": "the command"}
 
 
 def number(kind, minimum, what):
-    """A function of a text for argparse's `type=`: a number of at least `minimum`."""
+    """A function for argparse's `type=` that turns a text into a number of at least `minimum`."""
     def parse(text):
         try:
             value = kind(text)
@@ -31,7 +31,7 @@ def nearest(text, known):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose refusals are one sentence each: what is wrong, and what to give."""
+    """A parser that refuses arguments in one sentence: what is wrong, and what to give instead."""
 
     def parse_args(self, args=None, namespace=None):
         given = sys.argv[1:] if args is None else args
@@ -51,7 +51,8 @@ class Parser(argparse.ArgumentParser):
         return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
 
     def refuse_rest(self, rest, given=()):
-        """Says which argument is one too many, or no option of this command."""
+        """Refuses with a sentence that names the argument that is one too many, or that is no
+        option of this command."""
         wrong = next((each for each in rest if each.startswith("-")), rest[0])
         if wrong.startswith("-"):
             name = wrong.partition("=")[0]
@@ -64,7 +65,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _sentence(message):
-    """One of argparse's messages in our words."""
+    """One of argparse's messages, reworded."""
     if found := re.fullmatch(r"argument (\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", message, re.DOTALL):
         name, given, choices = found.groups()
         choices = [each.strip("' ") for each in choices.split(",")]

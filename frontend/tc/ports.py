@@ -15,8 +15,8 @@ NUMPY_NAMES = {
 }
 TC_NAMES = {name: kind for kind, name in NUMPY_NAMES.items()}
 
-# Types of the package ml_dtypes that NumPy has not itself, and the type of their bits: arrays of both are
-# taken, and results are bits where the package is missing.
+# Types that NumPy itself lacks and the package ml_dtypes has, and the type of their bits. Arrays of both
+# are accepted; where the package is missing, results are arrays of bits.
 BIT_TYPES = {name: np.uint16 if name == "bfloat16" else np.uint8
              for kind, name in NUMPY_NAMES.items() if name == "bfloat16" or kind[:2] in ("f8", "f4", "i4", "u4", "i2", "u2")}
 
@@ -33,7 +33,8 @@ class Port(typing.NamedTuple):
 
 
 def ports_of(tuples):
-    """Ports of the compiler's (name, element type, sizes or None), perhaps with the kind."""
+    """Ports from the compiler's tuples (name, element type, sizes or None), to which the kind may
+    be added."""
     return tuple(Port(name, NUMPY_NAMES[dtype], None if shape is None else tuple(shape), *kind)
                  for name, dtype, shape, *kind in tuples)
 

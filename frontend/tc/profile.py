@@ -1,8 +1,9 @@
-"""Where a run's time goes, kernel by kernel, and how far each is from what the machine could do.
+"""Where a run's time goes, kernel by kernel, and how far each kernel is from the machine's limits.
 
-The roof of a kernel is the least time that the machine's measured limits allow: the longest of its
-operations at the peak of its type, its constants at the bandwidth of the memory that holds all the
-model's data, and what it reads and writes in all at the bandwidth of the memory that holds that.
+The roof of a kernel is the least time that the machine's measured limits allow. It is the longest
+of three times: its operations at the peak speed of its type, its constants at the bandwidth of the
+smallest memory that holds all of the model's data, and everything that it reads and writes at the
+bandwidth of the smallest memory that holds these data.
 """
 
 import json
@@ -32,7 +33,8 @@ def limits(target="native", threads=None):
 
 
 def bandwidth(measured, size, direction="read"):
-    """Bytes per second of a stream over `size` bytes: between the measured sizes by their logarithm."""
+    """Bytes per second of a stream over `size` bytes, interpolated between the measured sizes by their
+    logarithms."""
     rows = measured["bandwidths"]
     sizes = [math.log(row["bytes"]) for row in rows]
     rates = [math.log(row[f"{direction}_bytes_per_second"]) for row in rows]
@@ -40,7 +42,7 @@ def bandwidth(measured, size, direction="read"):
 
 
 def level(measured, size):
-    """The smallest level of the memory that was measured with that many bytes or more."""
+    """The smallest level of the memory that was measured with at least `size` bytes."""
     rows = measured["bandwidths"]
     return next((row["level"] for row in rows if row["bytes"] >= size), rows[-1]["level"])
 
@@ -48,7 +50,7 @@ def level(measured, size):
 class Row(typing.NamedTuple):
     """One step of a run. Seconds are of a whole run, in which the step is done `calls` times: the
     least and the median of all profiled runs, on one thread of its processor time, else by the clock.
-    What a loaded artefact does not tell is None."""
+    Fields that a loaded artefact does not know are None."""
     step: int
     label: str
     kind: str
@@ -60,12 +62,12 @@ class Row(typing.NamedTuple):
     bytes: typing.Optional[float]
     roof: typing.Optional[str]  # "compute", or the level of the memory that bounds it
     roof_seconds: typing.Optional[float]
-    share: typing.Optional[float]  # of the roof: 1 is the machine's limit
+    share: typing.Optional[float]  # roof_seconds divided by the time: 1 is the machine's limit
     predicted_seconds: typing.Optional[float]
 
 
 def _peak(measured, target, dtype):
-    """Floating-point operations per second of the target's widest vectors."""
+    """Peak floating-point operations per second with the target's widest vectors."""
     rows = [row for row in measured["peaks"] if row["types"] == dtype]
     width = compiler.vector_bits(target)
     fitting = [row for row in rows if row["vector_bits"] == width] or rows
@@ -73,9 +75,10 @@ def _peak(measured, target, dtype):
 
 
 def _roof(measured, target, work, calls, all_bytes):
-    """Name and seconds of the roof of a step that is done once."""
+    """(seconds, name) of the roof, for one execution of a step."""
     own = work["read"] + work["constants"] + work["written"]
-    # What is done several times in a run finds its constants where its own data lie.
+    # A step that runs several times per run finds its constants in the memory that holds its own
+    # data.
     held = own if calls > 1 else max(all_bytes, own)
     # A multiply-add is one instruction, and so is any other operation.
     operations = work["flops"] - work["multiply_adds"]
@@ -88,14 +91,14 @@ def _roof(measured, target, work, calls, all_bytes):
 
 
 class Machine(typing.NamedTuple):
-    """Where a profile was taken: limits are those that were measured there, or None."""
+    """The machine on which a profile was taken; `limits` are those measured there, or None."""
     target: str
     threads: int
     limits: object
 
 
 class Plan(typing.NamedTuple):
-    """The steps of a model: what each is called, and its work (None for a loaded artefact)."""
+    """The steps of a model: their labels, and their work (None for a loaded artefact)."""
     labels: list
     work: list
     all_bytes: int
@@ -129,7 +132,7 @@ class Profile:
             return Row(step, self.labels[step], "step", calls, least, median, *[None] * 7)
         seconds, roof = _roof(self.limits, self.target, work, calls, plan.all_bytes)
         flops = work["flops"] * calls
-        # A loop's and a branch's own work is that of the steps in it.
+        # Loops and branches have no work of their own, only that of the steps in them.
         has_roof = work["kind"] in ("kernel", "copy")
         return Row(step, self.labels[step], work["class"], calls, least, median, flops,
                    1e-9 * flops / least,
@@ -171,7 +174,7 @@ class Profile:
                 if known else None}
 
     def to_dict(self):
-        """Everything as values that JSON has."""
+        """Everything as values that JSON can represent."""
         return self.summary() | {"threads": self.threads, "classes": self.classes,
                                  "rows": [row._asdict() for row in self.rows]}
 
@@ -251,7 +254,8 @@ def profile(module, arrays, seconds, repeat=None):
         raise ShapeError(f"model '{module.name}' takes {len(module._tensor_inputs)} inputs, not {len(ordered)}")
     context = module._runner.take()
     try:
-        # One thread's processor time leaves out what other programs take of a busy machine.
+        # On one thread, processor time is used: it leaves out the time that other programs take on
+        # a busy machine.
         alone = (module._threads or runtime.core_count()) == 1
         raw = context.profile(ordered, 0.0 if repeat else seconds, repeat or 3, alone)
         module._runner.last = context

@@ -1,17 +1,19 @@
-"""How far a long call has come: a callable's, a line on a terminal, or nothing."""
+"""How far a long call has come: told to a callable, shown as a line on a terminal, or not at
+all."""
 
 import sys
 import time
 
 from .native import compiler
 
-# Seconds of work before a line is shown, and between two of them.
+# Seconds of work before a line is shown, and between two updates of it.
 PATIENCE = 2.0
 PAUSE = 0.1
 
 
 class _Line:
-    """One line on a terminal, written anew in its place and gone at the end; of another stream a line now and then."""
+    """One line on a terminal, updated in place and removed at the end; on another stream a new line from time to
+    time."""
 
     def __init__(self, stream, patience):
         self._stream, self._next, self._shown = stream, time.monotonic() + patience, False
@@ -34,9 +36,9 @@ class _Line:
 
 
 class Progress:
-    """While its block runs, what the compiler and the block's own calls do is told to a callable, as {"phase": text, "done": parts, "total":
-    of so many or 0, "seconds": since the begin}, or shown on a terminal. `wanted` is the argument progress= of the calls: a callable, True,
-    False, or None, which shows a line where stderr is a terminal."""
+    """While its block runs, the progress of the compiler and of the block's own calls is told to a callable, as {"phase": text, "done":
+    parts done, "total": number of parts or 0, "seconds": since the start}, or shown on a terminal. `wanted` is the argument progress= of the
+    calls: a callable, True, False, or None, which shows a line where stderr is a terminal."""
 
     def __init__(self, wanted, patience=PATIENCE):
         self._begin = time.monotonic()

@@ -8,7 +8,7 @@ import numpy as np
 from .errors import ModelError, printable
 from .given_files import begin_of, read_array, read_arrays
 
-METHODS = ("minmax", "percentile", "entropy")     # as ranges.py has them, which needs the package onnx
+METHODS = ("minmax", "percentile", "entropy")     # as in ranges.py, which needs the package onnx
 
 
 def _array(path):
@@ -17,8 +17,8 @@ def _array(path):
 
 
 def _data(path):
-    """Samples of a .npy file (an array of them), a .npz file (arrays by input, along whose first axis the samples are) or a folder of either,
-    a file for each sample."""
+    """Samples from a .npy file (an array whose first axis is the samples), a .npz file (one such array for each input), or a folder of such
+    files, one for each sample."""
     if os.path.isdir(path):
         files = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith((".npy", ".npz")))
         return [_array(path) for path in files]

@@ -1,5 +1,5 @@
-"""Models of sizes that are not known: a version for the sizes of the inputs that recur, which is as fast as one that was compiled
-for them."""
+"""Models with open sizes: a version is compiled for sizes of the inputs that recur, which is as fast as a model with these
+sizes."""
 
 import collections
 import glob
@@ -15,29 +15,31 @@ from .sources import source_of
 
 # Versions that tc.compile keeps by default.
 MOST_VERSIONS = 4
-# Sizes of which a module knows how many runs had them.
+# The most sizes for which a module counts how many runs had them.
 MOST_SEEN = 1024
-# A version that goes before so many runs took it was not worth its compilation.
+# A version that is dropped before so many runs took it was not worth its compilation.
 WORTH_RUNS = 8
 # Versions take at most this share of the machine's memory.
 SHARE_OF_MEMORY = 1 / 4
 
 
 class RecurringModule(Module):
-    """A model of unknown sizes. The second run at a size compiles a version for it, which runs from then on; the ones that were used
-    last are kept. Where versions go before they were worth it, because there are more sizes than versions, each doubles the runs that a
-    size must have had before the next is compiled. Made by tc.compile(specialise=...)."""
+    """A model with open sizes. The second run with the same sizes compiles a version for them, which is used from then on; the versions
+    used most recently are kept. Where there are more sizes than versions, some are dropped before they were worth their compilation.
+    Each of these doubles the number of runs that a size must have had before the next version is compiled. Made by
+    tc.compile(specialise=...)."""
 
     def __init__(self, compiled, threads, compile_for, most):
-        """`compile_for` makes the module for shapes of the inputs by name; `most` are kept."""
+        """`compile_for` makes the module for shapes of the inputs by name; at most `most` versions
+        are kept."""
         super().__init__(compiled=compiled, threads=threads)
         self._compile_for, self._most = compile_for, most
         self._most_bytes = int(SHARE_OF_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         self._lock = threading.Lock()
-        self._runs_before = 1    # that a size must have had
-        self._seen = collections.OrderedDict()       # shapes of the inputs to the runs that had them, without a version
-        self._versions = collections.OrderedDict()   # to [module, its bytes, its runs]
-        self._without = set()    # shapes for which none can be made, or is being made
+        self._runs_before = 1    # runs that a size must have had before its version is compiled
+        self._seen = collections.OrderedDict()       # {shapes of the inputs: runs that had them}, for those without a version
+        self._versions = collections.OrderedDict()   # {shapes: [module, its bytes, its runs]}
+        self._without = set()    # shapes for which a version cannot be made, or is being made
 
     def _run(self, arrays):
         if self._division:
@@ -49,7 +51,7 @@ class RecurringModule(Module):
             return module._run(arrays)
         results = super()._run(arrays)
         with self._lock:
-            # Only sizes that the model takes.
+            # Counted after the run, so that only sizes are counted that the model accepts.
             if shapes not in self._without:
                 self._seen[shapes] = self._seen.pop(shapes, 0) + 1
                 while len(self._seen) > MOST_SEEN:
@@ -57,7 +59,8 @@ class RecurringModule(Module):
         return results
 
     def _version(self, shapes):
-        """The version for these shapes, or None where there is none. Other threads go on with the open model while one is compiled."""
+        """The version for these shapes, or None where there is none. While one is being compiled, other threads go on with the model
+        of open sizes."""
         with self._lock:
             if shapes in self._versions:
                 self._versions.move_to_end(shapes)
@@ -73,7 +76,8 @@ class RecurringModule(Module):
             module = self._compile_for({port.name: shape for port, shape in zip(self.inputs, shapes)})
             size = module.memory.constants + (module.memory.arena or 0)
         except Error:
-            # The file is gone, or compiling for these sizes takes more memory; no bound size makes the model wrong.
+            # The file has gone, or the version would need too much memory. The model with open sizes is still right
+            # for these.
             return None
         with self._lock:
             if size > self._most_bytes:
@@ -91,7 +95,8 @@ class RecurringModule(Module):
 
     @property
     def versions(self):
-        """The shapes of the inputs for which there are versions, the one used last at the end."""
+        """The shapes of the inputs for which there are versions; the one used most recently is
+        last."""
         with self._lock:
             return list(self._versions)
 
@@ -110,8 +115,8 @@ class RecurringModule(Module):
 
 
 def reader_of(model):
-    """Makes the model's source whenever a version is compiled. A file is read again, so that it is not kept in memory, as long as it and
-    the files beside it that begin with its name are what they were."""
+    """A function that makes the model's source whenever a version is compiled. A file is not kept in memory but read again, provided
+    that it and the files next to it whose names begin with its own have not changed."""
     if not isinstance(model, (str, os.PathLike)):
         source = source_of(model)
         return source.copy
@@ -127,7 +132,7 @@ def reader_of(model):
 
 
 def _state_of(path):
-    """What changes when a model's file or its external data do."""
+    """A value that changes when the model's file or its external data change."""
     try:
         found = [(each.name, each.stat()) for each in sorted(path.parent.glob(f"{glob.escape(path.stem)}*"))]
     except OSError:

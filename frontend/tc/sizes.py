@@ -1,4 +1,4 @@
-"""Sizes in bytes, as users write them and as they are told."""
+"""Sizes in bytes: reading what users write, and texts for reports."""
 
 import re
 
@@ -7,19 +7,19 @@ import numpy as np
 from .errors import Error
 from .kinds import kind_row
 
-# As SI and IEC have them: 256KB are 256,000 bytes, 256KiB are 262,144.
+# Units of SI and IEC: 256KB are 256,000 bytes, 256KiB are 262,144.
 _UNITS = {"": 1, "b": 1, **{f"{prefix}b": 1000 ** power for power, prefix in enumerate("kmgt", 1)},
           **{f"{prefix}ib": 1024 ** power for power, prefix in enumerate("kmgt", 1)}}
 _MOST = (1 << 63) - 1
 # More than any memory has.
 UNLIMITED = 1 << 62
-# How an error says what is taken.
+# What an error says is expected.
 EXPECTED = "a number of bytes, alone or with a unit (256KB, 1MiB)"
 
 
 def bytes_of(value):
     """The number of bytes that `value` means: 262144, "262144", "256KiB", "0.25 MB" (units in any case). None where it is no
-    size, or not one of 1 to 2^63 - 1 bytes; a part of a byte is left out."""
+    size, or not from 1 to 2^63 - 1 bytes; fractions of a byte are dropped."""
     number = None
     if isinstance(value, str):
         found = re.fullmatch(r"\s*(\d+)(\.\d+)?\s*([a-z]*)\s*", value.lower(), re.ASCII)
@@ -45,19 +45,20 @@ def size_argument(text):
     """The same for argparse's `type=`."""
     number = bytes_of(text)
     if number is None:
-        import argparse     # the command line has it
+        import argparse     # only the command line needs it
 
         raise argparse.ArgumentTypeError(f"'{text}' is not {EXPECTED}")
     return number
 
 
 def kilobytes(count):
-    """"91.5 KB" of a number of bytes: units of 1000 bytes."""
+    """A number of bytes as "91.5 KB", in units of 1000 bytes."""
     return f"{count / 1000:.1f} KB"
 
 
 def flash_limit(arguments):
-    """max_flash of a command's arguments: a bare artefact has its constants in flash, however large that is."""
+    """max_flash from a command's arguments. A bare artefact has its constants in flash even where the size of
+    that is not given."""
     given = getattr(arguments, "max_flash", None)
     kind = getattr(arguments, "kind", None)
     apart = arguments.max_ram and kind and kind_row(kind)["constants_in_flash"]
@@ -65,7 +66,8 @@ def flash_limit(arguments):
 
 
 def board_rows(sizes):
-    """What `compile --json` tells of a bare artefact, in bytes; {} of others. `sizes` are what Module.export returned."""
+    """What `compile --json` prints on a bare artefact, in bytes; {} for others. `sizes` are what Module.export
+    returned."""
     if not sizes:
         return {}
     parts = {"flash": {"constants": sizes["constants"], "code": sizes["code"]}, "ram": {"arena": sizes["arena"], "zeros": sizes["zeros"]}}

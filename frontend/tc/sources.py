@@ -1,4 +1,5 @@
-"""What the user calls a model, as the compiler takes it: a file, its bytes, an object in memory."""
+"""Turns what a user gives as a model (a file, its bytes, an object in memory) into what the
+compiler takes."""
 
 import os
 
@@ -18,8 +19,8 @@ from .native import compiler
 
 
 def described(model, inputs, shapes):
-    """(model, shapes): a model that takes example inputs has become a source, and shapes are those
-    that the compiler is to bind."""
+    """(model, shapes): a model that takes example inputs is turned into a source; the shapes are
+    those that the compiler is to bind."""
     if takes_examples(model):
         read = read_model(model, inputs, shapes)
         return read.source, read.shapes
@@ -28,7 +29,7 @@ def described(model, inputs, shapes):
 
 
 def refuse_examples(inputs):
-    """Example inputs of a model that takes none are an error."""
+    """Raises an error where example inputs are given for a model that takes none."""
     if inputs is not None:
         names = listed(row.name for row in formats() if "inputs" in row.options)
         raise ShapeError(
@@ -39,7 +40,7 @@ def refuse_examples(inputs):
 
 def source_of(model):
     """The model as a source: a file that needs no example inputs, its bytes or an onnx.ModelProto.
-    A source, as front ends make it, is taken as it is."""
+    A source that a front end made is returned as it is."""
     if isinstance(model, compiler.Source):
         return model.copy()
     refuse_foreign(model)

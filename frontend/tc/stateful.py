@@ -8,11 +8,11 @@ from .module import Module
 
 
 class StatefulModule(Module):
-    """A module whose artefact takes what each state holds before a run as an input, and gives what it holds behind it as an output: the module keeps these
-    from call to call. Calls run one after the other."""
+    """A module whose artefact takes the value of each state before a run as an input and gives the value after it as an output; the module keeps these
+    values from call to call. Calls run one after the other."""
 
     def __init__(self, states, **arguments):
-        """`states` are (name, input, output, what it holds at first)."""
+        """`states` are (name, input, output, initial value)."""
         super().__init__(**arguments)
         self._lock = threading.Lock()
         self._states, self._held = states, {}
@@ -23,12 +23,12 @@ class StatefulModule(Module):
 
     @property
     def state(self):
-        """{name: array}: what each state holds."""
+        """{name: array}: the present value of each state."""
         with self._lock:
             return dict(self._held)
 
     def reset_state(self):
-        """Makes the states what they are before the first call."""
+        """Gives the states the values that they have before the first call."""
         with self._lock:
             self._held = {name: np.array(initial) for name, _, _, initial in self._states}
 
@@ -37,7 +37,7 @@ class StatefulModule(Module):
         return super().of_tensors()
 
     def _with_states(self, arrays):
-        """The artefact's inputs in order."""
+        """The artefact's inputs in order, the states included."""
         names = {before: name for name, before, _, _ in self._states}
         given = iter(arrays)
         return tuple(self._held[names[port.name]] if port.name in names else next(given) for port in self._tensor_inputs)

@@ -1,4 +1,5 @@
-"""Models with strings or maps: operators on these run on the host (host_operators.py), before and after what is compiled."""
+"""Models with strings or maps: operators on these run on the host (host_operators.py), before and after the compiled
+part."""
 
 import typing
 
@@ -18,16 +19,16 @@ class HostNode(typing.NamedTuple):
     inputs: tuple
     outputs: tuple
     attributes: dict
-    result_type: object   # of Cast; None: strings
+    result_type: object   # the type to which a Cast converts; None: strings
 
 
 class StringModule(Module):
-    """A model with strings. They are arrays of Python's strings (dtype object); what NumPy has of strings is taken too. A sequence of
-    maps is a list of dicts.
-    Made by tc.compile; there is no artefact of it, since no compiled code works on strings."""
+    """A model with strings. They are arrays of Python strings (dtype object); NumPy's own string types are accepted too. A sequence
+    of maps is a list of dicts. Made by tc.compile; there is no artefact of it, since no compiled code works on strings."""
 
     def __init__(self, source, options, threads, compiled):
-        """`options` makes the compiler's options; `compiled` makes the module of what has no strings."""
+        """`options` makes the compiler's options; `compiled` makes the module of the part without
+        strings."""
         program = compiler.split_strings(source, options())
         self._program = program
         self.inputs, self.outputs = _ports(program["inputs"]), _ports(program["outputs"])
@@ -43,7 +44,7 @@ class StringModule(Module):
             self._rest = compiled(program["rest"], self._options_of_rest(options), threads)
 
     def _fold(self):
-        """Computes what depends on constants alone."""
+        """Runs the operators that depend on constants alone."""
         left, room = [], host_room.Room(host_room.OF_CONSTANTS)
         for node in self._before:
             known = all(not name or name in self._constants for name in node.inputs)
@@ -54,7 +55,8 @@ class StringModule(Module):
         self._before = left
 
     def _options_of_rest(self, options):
-        """The same without what is said of inputs that only the program reads, and with what it knows already."""
+        """The options for the compiled part: without those about inputs that only the host's program reads, and
+        with values that this has computed already."""
         program = self._program
         kept = {name for name, _, _, _ in compiler.signature(program["rest"].copy(), compiler.Options())[1]}
 
@@ -146,7 +148,7 @@ def _port(name, dtype, shape):
 
 
 def _value(value):
-    """An array of what the compiler gives: (element type or None for strings, sizes, bytes or texts)."""
+    """An array from the compiler's tuple (element type or None for strings, sizes, bytes or texts)."""
     dtype, shape, data = value
     if dtype is None:
         return host_operators.from_list(data, shape)

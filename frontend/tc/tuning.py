@@ -20,13 +20,13 @@ from .parser import number
 from .sources import described, source_of
 
 PROGRAM_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
-# Without trials or a time limit: candidates per model.
+# Candidates per model where neither trials nor a time limit is given.
 DEFAULT_TRIALS = 1000
 
 
 class KernelResult(typing.NamedTuple):
-    """What tuning did for one kernel: times of one call in the unit of the result, how many schedules
-    were tried, and how many failed by outcome, with an example."""
+    """What tuning did for one kernel: times of one call, in the result's unit; how many schedules
+    were tried; and how many failed, by outcome and with an example."""
     label: str
     calls: int
     untuned: float
@@ -42,8 +42,9 @@ class KernelResult(typing.NamedTuple):
 
 
 class TuneResult(typing.NamedTuple):
-    """`measured` counts the candidates that ran now, `trials` those of the log too. `model_gain` is
-    untuned over tuned time of the whole model in interleaved runs, None where it was not measured."""
+    """`measured` counts the candidates that were run in this call, `trials` also those of the log.
+    `model_gain` is untuned over tuned time of the whole model in interleaved runs, None where it was
+    not measured."""
     kernels: list
     unit: str
     trials: int
@@ -55,7 +56,7 @@ class TuneResult(typing.NamedTuple):
     log: str
 
     def summary(self):
-        """The table that people read at the end."""
+        """The table that is shown at the end."""
         lines = [*_table(self.kernels, self.unit)]
         failures = {}
         for kernel in self.kernels:
@@ -81,7 +82,8 @@ def _amount(value, unit):
 
 
 def _table(kernels, unit, most=None):
-    """The kernels with most time first: share of the model's time, untuned, best, roof, trials."""
+    """A table of the kernels, longest first: share of the model's time, untuned and best time,
+    roof, trials."""
     total = sum(kernel.untuned * kernel.calls for kernel in kernels) or math.inf
     ordered = sorted(kernels, key=lambda kernel: -kernel.untuned * kernel.calls)
     yield (f"{'share':>6} {'untuned':>12} {'best':>12} {'gain':>6} {'of roof':>7} {'tried':>6} "
@@ -101,7 +103,7 @@ def _progress_of(raw):
 
 
 class _LiveDisplay:
-    """A table that is redrawn in place, on terminals."""
+    """A table on a terminal that is redrawn in place."""
 
     def __init__(self):
         from rich.live import Live
@@ -123,7 +125,7 @@ class _LiveDisplay:
 
 
 class _PlainLines:
-    """A line now and then, where there is no terminal."""
+    """A line from time to time, where there is no terminal."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -155,8 +157,8 @@ def _display(progress):
 
 @contextlib.contextmanager
 def _work_folder():
-    """A folder for candidates, removed at the end; what killed tuners left goes at the next one's start.
-    A tuner holds the lock of its folder for as long as it lives."""
+    """A folder for candidates, removed at the end. Folders of tuners that were killed are removed when
+    the next one starts: a tuner locks its folder for as long as it runs."""
     with os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
@@ -179,18 +181,18 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
          max_nodes=None, compile_time_limit=None, _from_random=False, _sample_seconds=None):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
 
-    trials      candidates at most, those that the log knows included; default 1000 where no time
+    trials      the most candidates, including those in the log already; default 1000 where no time
                 limit is given
-    time_limit  seconds at most, earlier sessions with this log included
+    time_limit  the most seconds, including earlier sessions with this log
     log         path or URL of the log, or a tc.Log; default $TC_LOG or the user's cache folder
     tracker     "host:port"; None tunes on this machine
     builders    what builds the candidates: "processes", one on each core of this machine, or "processes:4"
-    progress    a callable that gets a dict now and then, True or False; default: a live table on a
+    progress    a callable that gets a dict from time to time, True or False; default: a live table on a
                 terminal, silent otherwise
     compile_time_limit  seconds that each compilation of the whole model may take, of which the first finds the kernels; max_nodes and the
                 other options are those of tc.compile
 
-    May be interrupted at any moment: the next call with the same log goes on where it was.
+    May be interrupted at any moment: the next call with the same log continues from there.
     """
     if trials is not None and not (isinstance(trials, int) and trials >= 1):
         raise Error(f"trials is {trials!r}; give a whole number of at least 1")
@@ -200,7 +202,7 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
     log = url_of(log) if log else default_url()
     if log is None:
         raise Error("tuning needs a log: give log=\"FILE\"")
-    store = opened(log, write=True)     # what is wrong with it is told before the work
+    store = opened(log, write=True)     # opened first, so that an error comes before the work
     request = compiler.TuneRequest()
     request.compile = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance,
                                          seed=seed, quantised=quantised, rounding=rounding,

@@ -1,5 +1,6 @@
-"""Whether a compiled model computes what its file says: every value beside the project's interpreter in float64 and, where
-it is installed, ONNX Runtime; and where it does not, which node and which part of the compiler are to blame."""
+"""Checks whether a compiled model computes what its file says: compares every value with the project's interpreter in
+float64 and, where it is installed, with ONNX Runtime. Where they differ, finds which node and which part of the compiler
+are to blame."""
 
 import dataclasses
 import json
@@ -27,8 +28,8 @@ from .verifying_report import report_text, rows_of
 @dataclasses.dataclass
 class Verification:
     """What tc.verify found. `right` is whether the outputs of the compiled model are within the budget and no node is wrong
-    by itself; `outputs` and `values` are Differences, of the build as it is and of one that gives every value; `culprit`
-    is None or has `node`, `part` ("pass", "schedule", "fusion", …), `name`, `detail` and `confirmed`."""
+    by itself; `outputs` are Differences of the build as it is, `values` of a build that has every value as an output;
+    `culprit` is None or has `node`, `part` ("pass", "schedule", "fusion", …), `name`, `detail` and `confirmed`."""
     model: str
     target: str
     budget: float
@@ -90,7 +91,7 @@ def _file_of(model, inputs, shapes):
 
 
 def _typed(port, array, name):
-    """(element type, array) of what is given for an input."""
+    """(element type, array) of the array that is given for an input."""
     dtype = TC_NAMES[port.dtype]
     wanted = np.dtype(BIT_TYPES.get(port.dtype, port.dtype))
     array = np.asarray(array)
@@ -102,7 +103,7 @@ def _typed(port, array, name):
 
 
 def _values(file, name, pipeline, given, shapes):
-    """{input: (element type, array)}: what is given, else seeded data."""
+    """{input: (element type, array)}: the given arrays, and seeded data for the other inputs."""
     try:
         signature = compiler.signature(compiler.Source(file.data(), name), pipeline.options())
     except UnsupportedError as error:
@@ -134,8 +135,8 @@ def _values(file, name, pipeline, given, shapes):
 
 
 def _bound(file, values, shapes, pipeline):
-    """The file with the inputs that decide its structure made constants, and with the sizes of the inputs where the user
-    binds any; and the values that are left."""
+    """(the file, the remaining values): inputs that decide the structure are made constants, and inputs get the sizes
+    that the user binds."""
     values, constants = dict(values), {}
     while True:
         declared = {name: (dtype, array.shape) for name, (dtype, array) in values.items()} if shapes else {}
@@ -144,7 +145,7 @@ def _bound(file, values, shapes, pipeline):
             pipeline.imported(data)
             return OnnxFile(data, file.name), values
         except UnsupportedError as error:
-            # A constant more each time, until none is left.
+            # Each time there is one more constant, until no input decides the structure.
             names = [name for name in error.inputs if name in values]
             if not names:
                 raise
@@ -155,7 +156,7 @@ def _bound(file, values, shapes, pipeline):
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What verify is asked beside the model and how it is compiled; see there."""
+    """The options of verify that do not concern compiling; see its docstring."""
     shapes: dict | None = None
     examples: object = None
     against: object = None
@@ -183,7 +184,7 @@ def verify(model, target="native", inputs=None, *, budget=None, **options):
 
 @bounded
 def verify_by(pipeline, model, inputs=None, question=Question()):
-    """verify, of what a pipeline makes of the model."""
+    """Like verify, with a given pipeline."""
     with Progress(question.progress) as progress:
         return _verify(pipeline, model, inputs, question, progress)
 
@@ -227,7 +228,7 @@ def _verified(subject, name):
 
 
 def _judge(subject, result, culprit, where, wrong, drifted):
-    """Makes the verdict of what was found."""
+    """Fills in the verdict from what was found."""
     if culprit and culprit.overflow and not wrong and not subject.compares_models:
         result.warnings.append(f"{culprit.difference.why}: {_node_text(culprit.node)} overflows as '{culprit.value}' is stored. The compiled "
                                "model's outputs are right, for it keeps the value in float32; others may not")
@@ -261,7 +262,8 @@ def _judge(subject, result, culprit, where, wrong, drifted):
 
 
 def _confirmed(subject, diagnosis, culprit, wrong):
-    """A sentence on the whole model as tc.compile builds it."""
+    """A sentence on whether the whole model, as tc.compile builds it, is right without the
+    culprit."""
     if not wrong:
         return "the outputs of the model as it is compiled are within the budget on these inputs: what is wrong there is hidden"
     if not diagnosis.without:
@@ -278,7 +280,7 @@ def _confirmed(subject, diagnosis, culprit, wrong):
 
 
 def _unlike(subject, culprit):
-    """What differs between the nodes of two models that make a value."""
+    """How the two models' nodes that make the value differ."""
     number, twin = subject.file.maker[culprit.value], subject.against.maker[culprit.value]
     mine, other = subject.file.nodes[number], subject.against.nodes[twin]
     if (mine.op_type, mine.domain) != (other.op_type, other.domain):
@@ -302,13 +304,14 @@ def _node_text(node):
 
 
 def _ask_peer(subject, result, every, types):
-    """ONNX Runtime's values, where it runs the model; puts into the result how far its outputs are from the reference."""
+    """ONNX Runtime's values, where it can run the model. Adds to the result how far its outputs are from the
+    reference."""
     if subject.compares_models:
         return None
     peer = Peer()
     found = peer.run(every, subject.values, list(types))
     if found is None:
-        # It may refuse a value as an output that it takes inside.
+        # It may refuse some values as outputs of the model.
         found = peer.run(subject.file.data(), subject.values, subject.file.outputs)
     result.peer = {"runs": found is not None, "why_not": "" if found is not None else peer.why_not}
     if found is None:
@@ -325,7 +328,8 @@ def _against_peer(subject, name, array):
 
 
 def _judge_reference(subject, result, peer):
-    """Where tc agrees with its own interpreter and ONNX Runtime with neither, the operator's definition is in question."""
+    """For the case that tc agrees with its own interpreter but ONNX Runtime with neither: then the definition of an
+    operator is in question."""
     if all(_against_peer(subject, name, peer[name]).within for name in subject.file.outputs):
         return
     for name in subject.made:

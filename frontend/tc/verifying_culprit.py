@@ -1,5 +1,5 @@
-"""Where a compiled model goes wrong: the first node that leaves the budget by its own doing, or the fewest nodes that do
-together, as a small model that still fails."""
+"""Where a compiled model goes wrong: the first node that by itself exceeds the error budget, or the fewest nodes that do
+so together, as a small model that still fails."""
 
 import dataclasses
 import functools
@@ -8,20 +8,20 @@ from .comparing import FLOATS, compared, numbers, overflows
 from .errors import Error
 from .verifying_pipeline import as_input, evaluate
 
-# Models that a search compiles at most; what it has by then is the answer.
+# The most models that a search compiles; it then answers with the best found so far.
 MOST_BUILDS = 250
-# How many times as far as the interpreter a compiled model may be from float64, for both to round alike.
+# The error of a compiled model counts as rounding if it is at most so many times the interpreter's.
 MOST_ROUNDING = 10
 
 
 @dataclasses.dataclass
 class Case:
-    """A part of a model with the values that it is given."""
-    nodes: frozenset      # numbers of nodes of the whole model
+    """A part of a model and the values of its inputs."""
+    nodes: frozenset      # the part's nodes, by their numbers in the whole model
     data: bytes
     values: dict          # {input: (element type, array)}
     outputs: list
-    reference: bytes      # the model to which it is compared
+    reference: bytes      # the model with which it is compared
 
 
 class Subject:
@@ -30,7 +30,7 @@ class Subject:
 
     def __init__(self, pipeline, file, values, budget, against=None):
         self.pipeline, self.file, self.budget = pipeline, file, budget
-        self.progress = lambda *_: None     # told (phase, done, total)
+        self.progress = lambda *_: None     # called with (phase, done, total)
         self.values, self.against = values, against or file
         self.compares_models = against is not None
         graph = pipeline.imported(file.data())
@@ -38,7 +38,7 @@ class Subject:
         if self.compares_models:
             known = pipeline.imported(against.data()).made
             made = {name: dtype for name, dtype in made.items() if name in known}
-        # Values that nodes of the file's own graph make, in the order of the nodes.
+        # Values made by nodes of the file's main graph, in the order of the nodes.
         self.made = {name: made[name] for node in file.nodes for name in node.outputs if name in made}
         self.types = {name: dtype for name, (dtype, _) in values.items()} | self.made
         self.reference, self.wide = self._references(self.against.data(), values, [*self.made, *file.outputs])
@@ -64,13 +64,15 @@ class Subject:
         return compared(name, dtype, numbers(array, dtype), reference, self.budget, self.reads_floats(name))
 
     def differences(self, found, reference=None):
-        """In the order of the nodes, for {name: (element type, array)} of a build."""
+        """Differences, in the order of the nodes, of a build's results {name: (element type,
+        array)}."""
         reference = self.reference if reference is None else reference
         names = [*(name for name in self.made if name in found), *(name for name in found if name not in self.made)]
         return [self.difference(name, found[name], reference[name]) for name in names]
 
     def case(self, nodes, known, outputs):
-        """These nodes alone, given what others make of `known`; where that is nothing, with the nodes that make it."""
+        """A Case of these nodes. Their operands are given where `known` has them; otherwise the nodes that make them
+        are added."""
         nodes, waiting = set(nodes), list(nodes)
         while waiting:
             for name in self.file.nodes[waiting.pop()].reads:
@@ -94,7 +96,8 @@ class Subject:
         return self._references(case.reference, case.values, case.outputs)[0]
 
     def judge(self, case, **options):
-        """The differences of a case's outputs, or None where it cannot be compiled on its own."""
+        """The differences of a case's outputs, or None where the case cannot be compiled by
+        itself."""
         self._builds += 1
         try:
             found = self.pipeline.build(case.data, **options).run(case.values)
@@ -111,8 +114,8 @@ class Subject:
         return self._builds >= MOST_BUILDS
 
     def local(self, name, found):
-        """How far a node's value is from what the reference makes of the values that the node was given; None where that
-        cannot be told."""
+        """How far a node's value is from what the reference computes for the node's actual operands; None where that
+        cannot be computed."""
         try:
             case = self.case([self.file.maker[name]], found | self.values, [name])
             return self.difference(name, found[name], self.expected(case)[name])
@@ -120,7 +123,7 @@ class Subject:
             return None
 
     def explains(self, name, typed):
-        """Whether outputs leave the budget where everything is right but for this value."""
+        """Whether outputs exceed the budget where every value but this one is right."""
         if name in self.file.outputs:
             return True
         rest = self.against.needed(self.file.outputs, [name])
@@ -136,19 +139,20 @@ class Subject:
 
 
 class Found:
-    """A culprit: the value that is wrong and the nodes that make it so."""
+    """A culprit: the value that is wrong and the nodes that cause it."""
 
     def __init__(self, subject, case, difference):
         self.case, self.difference, self.file = case, difference, subject.file
         self.value = difference.name
         self.nodes = [subject.file.nodes[number] for number in sorted(case.nodes) if not subject.file.nodes[number].is_constant]
-        # The node that makes the value.
+        # The node that computes the value.
         self.node = subject.file.nodes[subject.file.maker[self.value]]
         self.overflow = overflows(difference)
 
 
 def find_first(subject, found, differences, wrong_outputs):
-    """(the first node that is wrong by itself, or None; values that left the budget though their nodes are right).
+    """(the first node that is wrong by itself, or None; values that exceed the budget though their nodes are
+    right).
 
     `found` are all values of one build, `wrong_outputs` those of the build without further outputs."""
     drifted = []
@@ -157,7 +161,7 @@ def find_first(subject, found, differences, wrong_outputs):
         if difference.within or difference.name not in subject.made:
             continue
         local = subject.local(difference.name, found)
-        # Models that are compared may have other nodes behind a value of the same name.
+        # When two models are compared, other nodes may compute the value of the same name.
         if local.within if local is not None else not subject.compares_models:
             drifted.append(difference)
             continue
@@ -170,7 +174,8 @@ def find_first(subject, found, differences, wrong_outputs):
 
 
 def _failing_prefix(subject, output):
-    """The earliest value, by halving, whose nodes fail when the model is cut behind it, and that model."""
+    """The earliest value, found by bisection, such that the model cut off after it fails; and that
+    model."""
     names = {}
     for number in sorted(subject.file.needed([output])):
         for name in subject.file.nodes[number].outputs:
@@ -206,7 +211,8 @@ def _by_distance(file, name):
 
 
 def shrink(subject, name, case):
-    """The fewest nodes found that still make the value wrong, given what the reference makes of the others."""
+    """The fewest nodes found with which the value is still wrong, when the other values are taken from the
+    reference."""
     order = _by_distance(subject.file, name)
     size, best = 1, case
     while size < len(order) and not subject.exhausted:
@@ -225,8 +231,8 @@ def shrink(subject, name, case):
 
 
 def find_together(subject, wrong_output):
-    """The fewest nodes that are wrong only together (as passes and fusion make one of them), on builds that have no other
-    outputs than the model; None where the model is wrong only as a whole."""
+    """The fewest nodes that are wrong only together (because passes or fusion combine them), found with builds that have
+    only the model's outputs; None where the model is wrong only as a whole."""
     name, case = _failing_prefix(subject, wrong_output)
     if case is None:
         return None
@@ -237,20 +243,21 @@ def find_together(subject, wrong_output):
 
 
 def is_rounding(subject, case, differences):
-    """Whether the interpreter, when it stores each value in its type, comes about as far from float64 as these outputs."""
+    """Whether the interpreter, if it stores each value in its type, differs from float64 about as much as these
+    outputs."""
     if not subject.wide:
         return False
     stored, _ = evaluate(subject.pipeline.imported(case.data), case.values, case.outputs, wide=False)
     expected = subject.expected(case)
     for each in differences:
         rounded = compared(each.name, each.dtype, stored[each.name], expected[each.name], subject.budget)
-        # Nothing to compare where a value has another shape or is an integer.
+        # A value of another shape, or an integer, cannot be compared so.
         if not each.within and (each.ulp is None or rounded.relative is None or each.relative > MOST_ROUNDING * rounded.relative):
             return False
     return True
 
 
 def whole_case(subject):
-    """The model itself."""
+    """The whole model as a Case."""
     return Case(frozenset(range(len(subject.file.nodes))), subject.file.data(), subject.values, list(subject.file.outputs),
                 subject.against.data())

@@ -1,5 +1,5 @@
-"""Which part of the compiler makes a small model wrong: a pass, a recorded or default schedule, fusion, or an operator's
-own code. Each is taken away in turn."""
+"""Finds which part of the compiler makes a small model wrong: a pass, a recorded or default schedule, fusion, or an
+operator's own code. Each is left out in turn."""
 
 import dataclasses
 import difflib
@@ -9,25 +9,25 @@ from .comparing import compared
 from .errors import Error
 from .verifying_pipeline import evaluate, traces_of, traces_without_schedule
 
-_MOST_LINES = 12     # of what a pass changed, in a report
+_MOST_LINES = 12     # that a report shows of what a pass changed
 
 
 @dataclasses.dataclass
 class Diagnosis:
     """`part` is "pass", "recorded schedule", "schedule", "fusion", "operator", "overflow" or "model"; `name` says which one,
-    `detail` in sentences what was seen. `trials` are (what was changed, whether the model is right then; None where it
-    cannot be compiled so)."""
+    `detail` says in sentences what was observed. `trials` are (what was changed, whether the model is right then; None where
+    it cannot be compiled that way)."""
     part: str
     name: str = ""
     detail: list = dataclasses.field(default_factory=list)
     trials: list = dataclasses.field(default_factory=list)
-    line: typing.Optional[str] = None      # of a schedule
+    line: typing.Optional[str] = None      # the line of a schedule that makes it wrong
     kernel: typing.Optional[str] = None
     without: typing.Optional[object] = None     # builds a whole model without the culprit: (subject, case) -> Build
 
 
 def _right(subject, case, build):
-    """Whether a build of the case is right; None where there is none."""
+    """Whether a build of the case is right; None where it cannot be built or run."""
     try:
         built = build()
         found = built.run(case.values) if built else None
@@ -40,7 +40,7 @@ def _right(subject, case, build):
 
 
 def _wrong_pass(subject, case):
-    """(name, what it changed) of the first pass behind which the interpreter's results leave the budget."""
+    """(name, what it changed) of the first pass after which the interpreter's results exceed the budget."""
     pipeline, expected = subject.pipeline, subject.expected(case)
     graph = pipeline.imported(case.data)
     before = graph.text
@@ -63,7 +63,8 @@ def _wrong_pass(subject, case):
 
 
 def _wrong_kernel(subject, case, graph, kernels):
-    """The kernel whose schedule alone makes the difference, and the line of its trace from which on it does."""
+    """The kernel without whose schedule the case is right, and the first line of its trace that makes it
+    wrong."""
     pipeline, chosen = subject.pipeline, traces_of(kernels)
     plain = traces_without_schedule(kernels)
     for kernel in kernels:
@@ -85,7 +86,7 @@ def _wrong_kernel(subject, case, graph, kernels):
 
 
 def _kept_value(subject, case, graph, names):
-    """The value that has only to be stored for the results to be right."""
+    """A value such that the results are right if it is stored (that is, not fused away)."""
     for name in names:
         if _right(subject, case, lambda: subject.pipeline.compiled(graph.giving([name]))):
             return name
@@ -93,7 +94,8 @@ def _kept_value(subject, case, graph, names):
 
 
 def diagnose(subject, case):
-    """What of the compiler makes a case wrong, which is wrong as tc.compile has it."""
+    """The part of the compiler that makes a case wrong. The case is wrong as tc.compile builds
+    it."""
     pipeline = subject.pipeline
     graph = pipeline.imported(case.data)
     wrong_pass, changed = _wrong_pass(subject, case)

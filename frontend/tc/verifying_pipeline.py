@@ -1,4 +1,5 @@
-"""The compiler as verify takes it apart: import, passes one by one, schedules, code; and the references beside it."""
+"""The stages of the compiler as verify runs them: import, passes one by one, schedules, code; and the references for
+comparison."""
 
 import functools
 
@@ -12,12 +13,13 @@ from .module import Module
 from .native import compiler
 from .ports import NUMPY_NAMES, TC_NAMES
 
-# Operators whose numbers depend on the type in which they are made: they have no float64 form.
+# Operators whose random numbers depend on the element type, so that they cannot be evaluated in
+# float64.
 _RANDOM = {"RandomNormal", "RandomUniform", "Bernoulli", "Multinomial"}
 
 
 class Build:
-    """A model that was compiled, and what of each kernel was decided."""
+    """A compiled model, and what the compiler decided for each kernel."""
 
     def __init__(self, compiled, threads):
         self.kernels, self.notes = list(compiled.reports), list(compiled.notes)
@@ -25,21 +27,22 @@ class Build:
         self.quantised = compiled.quantised if compiled.arithmetic else ""
 
     def run(self, values):
-        """{output: (element type, array as modules give it)} for inputs of the same form."""
+        """{output: (element type, array as modules give it)} for inputs {name: (element type,
+        array)}."""
         results = self.module._run([values[port.name][1] for port in self.module.inputs])
         return {port.name: (TC_NAMES[port.dtype], np.asarray(array)) for port, array in zip(self.module.outputs, results)}
 
 
 class Pipeline:
-    """Import, passes, schedules and code, each on its own. Models are the bytes of ONNX files."""
+    """Import, passes, schedules and code as separate steps. Models are the bytes of ONNX files."""
 
     def __init__(self, log=None, **options):
-        """The options as tc.compile takes them."""
+        """`options` are those of tc.compile."""
         self._options, self.log = Options(**options), log
-        self.model = "model.onnx"     # as errors name it
+        self.model = "model.onnx"     # its name in errors
         self.target, self.threads = self._options.target, self._options.threads
         self.tolerance, self.seed = self._options.tolerance, self._options.seed
-        # What each pass makes of a graph, by its name and in their order.
+        # (name, function that runs the pass on a graph), in the order of the passes.
         wanted = compiler.passes(self._options.quantised == "fast", self._options.rounding == "each")
         self.passes = [(name, functools.partial(_after, name=name)) for name, _ in wanted]
 
@@ -60,11 +63,12 @@ class Pipeline:
         return graph
 
     def compiled(self, graph, traces=None):
-        """A simplified graph as a build; `traces` gives schedules {workload: lines} in the place of the log's and the default."""
+        """The Build of a simplified graph; `traces` gives schedules {workload: lines} that replace the log's and the default
+        ones."""
         return Build(graph.compile(traces or {}), self.threads)
 
     def build(self, data, traces=None, tolerance=None, log=None):
-        """The model compiled as tc.compile does it."""
+        """The Build of the model, as tc.compile makes it."""
         return self.compiled(self.simplified(self.imported(data, tolerance, log)), traces)
 
 
@@ -73,7 +77,7 @@ def _after(graph, name):
 
 
 def traces_without_schedule(kernels):
-    """Traces under which the loops of kernels stand as their statements do."""
+    """Traces that leave the loops of all kernels in the order of their statements."""
     return {kernel["workload"]: list(kernel["layout_lines"]) for kernel in kernels}
 
 
@@ -86,15 +90,16 @@ def _given(values):
 
 
 def evaluate(graph, values, names, wide=True):
-    """The values of these names by the interpreter, as float64 or integers, for inputs {name: (element type, array)}. `wide`
-    computes and keeps all floats in float64; without it each is stored in its own type. Also whether it was wide."""
+    """(the values of these names, whether `wide` was possible), computed by the interpreter for inputs {name: (element type,
+    array)}, as float64 or integers. `wide` computes and keeps all floats in float64; otherwise each is stored in its own
+    type."""
     wide = wide and not any(node["op"] in _RANDOM for node in graph.nodes)
     try:
         found = graph.evaluate(_given(values), list(names), wide)
     except Error:
         if not wide:
             raise
-        # Some operators take no float64.
+        # Some operators do not accept float64.
         return evaluate(graph, values, names, wide=False)
     result = {}
     for name, (dtype, shape, data) in found.items():
@@ -105,7 +110,7 @@ def evaluate(graph, values, names, wide=True):
 
 
 class Peer:
-    """ONNX Runtime, where it is installed and takes the model."""
+    """ONNX Runtime, where it is installed and accepts the model."""
 
     def __init__(self):
         try:
@@ -116,7 +121,7 @@ class Peer:
         self.why_not = "" if onnxruntime else "it is not installed"
 
     def run(self, data, values, names):
-        """{name: numbers}, or None and `why_not` says why."""
+        """{name: numbers}; or None, and `why_not` says why."""
         if self._library is None:
             return None
         try:
@@ -126,13 +131,13 @@ class Peer:
             known = {port.name for port in session.get_inputs()}
             results = session.run(list(names), {name: array for name, (_, array) in values.items() if name in known})
             return {name: numbers(result, tc_type(result)) for name, result in zip(names, results)}
-        except Exception as error:   # whatever the library raises
+        except Exception as error:   # the library may raise anything
             self.why_not = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
             return None
 
 
 def as_input(found, dtype):
-    """Numbers of a reference as an input (element type, array) of that type."""
+    """Numbers of a reference, converted to an input (element type, array) of that type."""
     if found.dtype.name == NUMPY_NAMES[dtype]:
         return dtype, found
     return dtype, stored(found, dtype)

@@ -1,4 +1,4 @@
-"""What verify found, as people read it."""
+"""The text of verify's findings."""
 
 import math
 
@@ -22,12 +22,12 @@ _TRIALS = {True: "right", False: "wrong", None: "cannot be compiled so"}
 
 
 def _number(value):
-    """A float of a report; JSON has no infinities."""
+    """A float for JSON; infinities and NaN, which JSON lacks, become texts."""
     return value if value is None or value == value and abs(value) != float("inf") else str(value)
 
 
 def rows_of(differences):
-    """Differences as JSON has them."""
+    """Differences as values that JSON can represent."""
     return [{key: _number(value) if isinstance(value, float) else list(value) if isinstance(value, tuple) else value
              for key, value in each._asdict().items()} for each in differences]
 
@@ -55,7 +55,7 @@ def _worst(rows):
 
 
 def _integer_lines(found):
-    """How many elements of quantised numbers are those of the reference."""
+    """Lines on how many elements of quantised values equal the reference's."""
     rows = [row for row in (*found.values, *found.outputs) if row.dtype in QUANTISED and row.shape is not None]
     if not found.quantised or not rows:
         return []

@@ -13,26 +13,30 @@ from .module import Memory, Module
 from .native import compiler
 from .ports import ports_of, shape_text
 
-# Of an input that decides a structure.
+# The most numbers of an input that decides a structure.
 MOST_NUMBERS = 1024
-# Versions that a module keeps; the one that was used longest ago goes first.
+# The most versions that a module keeps; the least recently used one is dropped first.
 MOST_VERSIONS = 64
-# Versions, and values of which only the names of further inputs that decide are known.
+# The most entries: versions, and values for which only the names of further deciding inputs are
+# known.
 MOST_ENTRIES = 1024
-# So many compilations without a use of an older version tell that the values are data.
+# After so many compilations without a reuse of a version, a warning says that the values may be
+# data.
 MANY_COMPILATIONS = 16
 
 
 class VersionedModule(Module):
-    """A model that is compiled for each combination of values of the inputs that decide its structure, when a run first
-    has them. Made by tc.compile; export() needs the values before, as tc.compile(values={...})."""
+    """A model that is compiled for each combination of values of the inputs that decide its structure, when a run has
+    them for the first time. Made by tc.compile; export() needs a model with known values: tc.compile(values={...})."""
 
     def __init__(self, source, options, inputs, threads=None):
-        """`source` is the model, `options` makes the compiler's options, `inputs` are those that decide."""
+        """`source` is the model, `options` makes the compiler's options, `inputs` are the names of inputs
+        that decide the structure."""
         self._source, self._options, self._first = source, options, tuple(inputs)
         self._threads = threads or 0
         self._lock = threading.Lock()
-        # (names of inputs, their values) to a module, or to the names of all inputs that decide then.
+        # {(names of inputs, their values): a module, or the names of all inputs that decide with
+        # these values}.
         self._versions = collections.OrderedDict()
         self._last = None
         self._compiled_since_reuse = 0
@@ -54,7 +58,7 @@ class VersionedModule(Module):
         return module._run(rest)
 
     def _version(self, arrays):
-        """The version for these inputs, and the inputs that it takes."""
+        """The version for these inputs, and the arrays that it takes."""
         place = {port.name: number for number, port in enumerate(self.inputs)}
         names = self._first
         with self._lock:
@@ -76,7 +80,8 @@ class VersionedModule(Module):
         return known, [arrays[place[port.name]] for port in known.inputs]
 
     def _value(self, port, value):
-        """What of an input's value decides."""
+        """The part of an input's value that decides: the array, or the form of a sequence or
+        optional."""
         return self._as_array(port, value) if port.kind == "tensor" else form_of(arrays_of(self, port, value))
 
     def _check_size(self, values):
@@ -86,7 +91,8 @@ class VersionedModule(Module):
                                        f"numbers; at most {MOST_NUMBERS} may: what is larger is data")
 
     def _compile(self, values):
-        """The version for these values, or the names of all inputs that decide with them."""
+        """The version for these values, or, where they do not suffice, the names of all inputs that
+        decide."""
         options = self._options()
         set_forms(options, {name: value for name, value in values.items() if isinstance(value, Form)})
         for name, value in values.items():

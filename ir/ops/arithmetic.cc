@@ -8,7 +8,7 @@
 namespace tc {
 namespace {
 
-// What an integer op does to known shape elements, with broadcasting of one element.
+// Computes known shape elements through an integer op; an operand of one element is broadcast.
 void propagate(InferContext& context, const std::function<Dim(const Dim&, const Dim&)>& combine) {
   auto a = context.elements(0), b = context.elements(1);
   if (!a || !b || is_float(context.dtype(0))) return;
@@ -31,7 +31,7 @@ OpRow with_elements(OpRow row, std::function<Dim(const Dim&, const Dim&)> combin
   return row;
 }
 
-// Integer division as the loop IR has it: truncated.
+// Truncating integer division, as in the loop IR.
 Dim divided(const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) {
     if (b.constant() == 0 || (b.constant() == -1 && a.constant() == INT64_MIN)) return 0;
@@ -40,8 +40,8 @@ Dim divided(const Dim& a, const Dim& b) {
   return floor_div(a, b);
 }
 
-// The remainder with the sign of the dividend, and that with the sign of the divisor; a dividend that is not
-// known is not negative.
+// The remainder with the sign of the dividend, and the one with the sign of the divisor; a symbolic dividend
+// is never negative.
 Dim rest_of_dividend(const Dim& a, const Dim& b) {
   if (b == Dim(0) || b == Dim(-1)) return 0;
   return a.is_constant() && b.is_constant() ? Dim(a.constant() % b.constant()) : mod(a, b);
@@ -92,7 +92,7 @@ OpRow mod_row() {
   return row;
 }
 
-// The power 1/2: the root, but for -0, whose power is 0, and -infinity, whose power is infinity.
+// The power 1/2: the square root, except that it is 0 for -0 and infinity for -infinity.
 ExprPtr power_of_half(const ExprPtr& base) {
   const double infinity = std::numeric_limits<double>::infinity();
   const ExprPtr root = unary(UnaryOp::Sqrt, binary(BinaryOp::Add, base, constant(base->dtype, 0)));
@@ -114,8 +114,9 @@ ExprPtr power_of_constant(const ExprPtr& base, const ExprPtr& exponent) {
   return nullptr;
 }
 
-// Powers of integers are exact where the exponent is whole; else truncated, where what the float power
-// of 64 bits may lack of an integer (4 to the power 0.5) is made good first.
+// Powers of integers are exact where the exponent is a whole number. Else they are computed in f64 and
+// truncated, after a correction for results that should be whole (4 to the power 0.5) but are rounded to
+// slightly less.
 ExprPtr power(const ExprPtr& base, const ExprPtr& exponent) {
   if (ExprPtr simple = power_of_constant(base, exponent)) return simple;
   if (is_float(base->dtype)) {
@@ -184,7 +185,7 @@ OpRow clip_row() {
   return row;
 }
 
-// Whether the amounts of a shift are constants, none negative or of all bits or more.
+// Whether the amounts of a shift are constants and all are at least 0 and less than the type's bits.
 bool shifts_within(const Value& amounts) {
   if (!amounts.constant) return false;
   const int64_t width = bits_of(amounts.dtype);
@@ -194,8 +195,8 @@ bool shifts_within(const Value& amounts) {
   return true;
 }
 
-// The loop IR's shifts by more than all bits give 0; of a negative number to the right the operator's text
-// wants -1, as a shift by all bits but one gives.
+// In the loop IR, shifts by all bits or more give 0. The operator's specification wants -1 for a negative
+// number shifted right, which a shift by all bits but one gives.
 OpRow shift_row() {
   OpRow row =
       elementwise({"BitShift", 11, "shl(a, b)", 2,
@@ -244,8 +245,8 @@ OpRow wide_product_row() {
   return row;
 }
 
-// Whether it leaves every element as it is: of floats only -0 does in a sum, for -0 + 0 is 0, and only 0 in a
-// difference.
+// Whether the operation with this constant leaves every element as it is. For floats only -0 does so in a
+// sum, since -0 + 0 is 0, and only 0 in a difference.
 bool is_neutral(BinaryOp op, const Tensor& number) {
   const double value = number.as_double(0);
   if (op == BinaryOp::Mul || op == BinaryOp::Div) return value == 1;

@@ -1,4 +1,4 @@
-// Attention over keys and values, and rotary positions, made of matrix products and a softmax.
+// Attention over keys and values, and rotary positions, expanded to matrix products and a softmax.
 #include <cmath>
 
 #include "ir/ops/selection.h"
@@ -14,20 +14,20 @@ using Ints = std::vector<int64_t>;
 // Inputs: Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen.
 enum Input { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLengths };
 
-// A window of more positions than any tensor has, so that positions may be computed in 32 bits, is no bound.
+// A larger window is unbounded: no tensor has more positions, which can be computed in 32 bits.
 constexpr int64_t kLargestWindow = int64_t{1} << 30;
 constexpr int64_t kUnbounded = -1;
 
-// What the shapes of an attention's operands say.
+// The sizes of an attention, from its operands' shapes.
 struct Heads {
   int64_t groups = 1;             // query heads per head of the keys
-  Dim batch, query_heads, heads;  // the latter of keys and values
+  Dim batch, query_heads, heads;  // `heads`: of keys and values
   Dim queries, keys, past;        // `keys`: new ones; `past`: those before them
   Dim size, value_size;           // of a head
   Dim total() const { return past + keys; }
 };
 
-// The size of one of `heads` heads that lie side by side in `hidden` elements.
+// The size of each of `heads` heads that are concatenated in `hidden` elements.
 Dim head_size(const Node& node, const Dim& hidden, int64_t heads) {
   if (heads < 1 || (hidden.is_constant() && hidden.constant() % heads != 0)) {
     fail(ErrorKind::Shape, node.origin.str(), ": ", hidden.str(), " elements do not divide into ", heads,
@@ -36,7 +36,7 @@ Dim head_size(const Node& node, const Dim& hidden, int64_t heads) {
   return floor_div(hidden, Dim(heads));
 }
 
-// The sizes that operands of ranks 3 and 4 have alike; `shapes` are those of Q, K, V and of past_key or null.
+// The sizes from the shapes of Q, K, V and past_key (or null), whose ranks may be 3 or 4.
 Heads heads_of(const Node& node, const Shape& q, const Shape& k, const Shape& v, const Shape* past_key) {
   Heads heads;
   heads.batch = q[0];
@@ -77,7 +77,7 @@ void check_attention_types(InferContext& context) {
                     is_float(same) ? name_of(same) : "a float type", " is needed");
     }
   }
-  // Numbers of any type are added to the scores.
+  // A mask of any number type is added to the scores.
   if (context.has_input(kMask) && bits_of(context.dtype(kMask)) < (is_float(context.dtype(kMask)) ? 16 : 8)) {
     context.error("input 3 has type ", name_of(context.dtype(kMask)),
                   "; bool, integers of 8 bits or more and floats of 16 or more are possible");
@@ -88,7 +88,7 @@ void check_attention_types(InferContext& context) {
   }
 }
 
-// How many elements the mask lacks at the end of its last axis.
+// By how many elements the mask's last axis is shorter than the number of keys.
 Dim missing(const Shape& mask, const Heads& heads) { return heads.total() - mask.back(); }
 
 void check_mask(InferContext& context, const Heads& heads) {
@@ -121,7 +121,7 @@ void infer_attention(InferContext& context) {
   if (past && context.rank(kPastKey) != 4)
     context.error("past_key has shape ", str(context.shape(kPastKey)), "; rank 4 is needed");
   const Dim &query_heads = context.shape(kQuery)[1], &key_heads = context.shape(kKey)[1];
-  // Whether heads that nobody counted are shared, nothing tells.
+  // With symbolic numbers of heads it is not known whether heads are shared.
   if (rank == 4 && !(query_heads.is_constant() && key_heads.is_constant())) {
     need_equal(
         context, query_heads, key_heads,
@@ -204,7 +204,7 @@ class AttentionBuilder {
     return transpose(reshape(value, {shape[0], shape[1], heads, size}), {0, 2, 1, 3});
   }
 
-  // Keys or values behind those of the past, which are an output, too.
+  // Appends keys or values to those of the past; the result is also an output.
   ValueId with_past(ValueId value, int past, size_t output) {
     if (input_given(node_, past))
       value = build_.add("Concat", {node_.inputs[past], value}, {{"axis", int64_t{2}}});
@@ -212,7 +212,7 @@ class AttentionBuilder {
     return value;
   }
 
-  // Attention is over as many keys as the longest sequence has, which the run tells: all others are padding.
+  // Limits attention to the keys of the longest sequence, known only at run time: others are padding.
   void bind_length() {
     const bool one = only_sequence_ = heads_.batch == Dim(1);
     ValueId length = build_.cast(node_.inputs[kLengths], DType::I64);
@@ -222,7 +222,7 @@ class AttentionBuilder {
     length = build_.add("Max", {build_.add("Min", {length, total}), none});
     heads_.keys = build_.size(length, heads_.total());
     if (!one) return;
-    heads_.past = heads_.keys - heads_.queries;  // its queries stand behind all other keys
+    heads_.past = heads_.keys - heads_.queries;  // its queries are at the last keys' positions
     heads_.keys = heads_.queries;
   }
 
@@ -231,7 +231,7 @@ class AttentionBuilder {
     return build_.add("Slice", {value}, {{"starts", begin}, {"ends", end}, {"axes", Ints{2}}});
   }
 
-  // The heads of queries that share a head of keys are rows of one matrix; and the opposite.
+  // Makes the query heads that share a key head rows of one matrix; `unshared` is the inverse.
   ValueId shared(ValueId value, const Dim& size) {
     if (heads_.groups == 1) return value;
     return reshape(value, {heads_.batch, heads_.heads, Dim(heads_.groups) * heads_.queries, size});
@@ -256,7 +256,7 @@ class AttentionBuilder {
     return unshared(build_.add("Mul", {scores, build_.number(type_, scale)}), heads_.total());
   }
 
-  // The scores as they are at one of the steps are an output where that step is asked for.
+  // Makes the scores at this step an output, if the node asks for the scores at this step.
   void give(int64_t step, ValueId scores) {
     if (!output_wanted(node_, 3) || int_attribute(node_, "qk_matmul_output_mode") != step) return;
     build_.give(3, build_.cast(scores, type_));
@@ -274,15 +274,15 @@ class AttentionBuilder {
     return a == kNoValue ? b : b == kNoValue ? a : build_.add("And", {a, b});
   }
 
-  // How many positions on one side of its own a query sees keys at; kUnbounded where there is no bound.
+  // How many positions before or after its own a query sees; kUnbounded if there is no bound.
   int64_t window(const char* name) const {
     const int64_t size = int_attribute(node_, name);
     return size > kLargestWindow ? kUnbounded : size;
   }
 
-  // True where a key lies in the window of a query, which ends at the query where the attention is causal;
-  // kNoValue where all do. A query stands behind the keys of the past; with lengths, the last query stands at
-  // the last key that is no padding, so that both positions are compared with the number of queries added.
+  // True where a key is in the window of a query, which ends at the query itself if the attention is causal;
+  // kNoValue where all keys are. Queries follow the keys of the past. With lengths, the last query is at the
+  // last key that is not padding, and the number of queries is added to both positions.
   ValueId in_window(ValueId lengths) {
     const int64_t before = window("left_window_size");
     int64_t after = int_attribute(node_, "is_causal") != 0 ? 0 : window("right_window_size");
@@ -303,7 +303,7 @@ class AttentionBuilder {
     return inside;
   }
 
-  // The given mask in full length.
+  // The given mask, padded to the number of keys.
   ValueId given_mask() {
     if (!input_given(node_, kMask)) return kNoValue;
     const bool boolean = build_.dtype(node_.inputs[kMask]) == DType::Bool;
@@ -316,7 +316,7 @@ class AttentionBuilder {
     return build_.add("Pad", {mask, boolean ? build_.number(DType::Bool, 0) : infinity()}, {{"pads", pads}});
   }
 
-  // The scores drawn into (-softcap, softcap).
+  // The scores squashed into (-softcap, softcap).
   ValueId capped(ValueId scores) {
     const double softcap = float_attribute(node_, "softcap");
     if (!(softcap > 0)) return scores;
@@ -325,7 +325,7 @@ class AttentionBuilder {
   }
 
   // The capped scores with the mask, and -inf for keys that a query does not see. The order is that of the
-  // standard's corrected text: the first versions of it had the softcap behind the mask.
+  // standard's corrected text: its first versions applied the softcap after the mask.
   ValueId masked(ValueId scores) {
     give(0, scores);
     scores = capped(scores);
@@ -346,7 +346,7 @@ class AttentionBuilder {
     return scores;
   }
 
-  // A precision below that of the operands is taken for theirs.
+  // A precision below that of the operands is raised to theirs.
   ValueId softmax(ValueId scores) {
     const std::string precision = string_attribute(node_, "softmax_precision");
     if (precision == "f64") scores = build_.cast(scores, DType::F64);
@@ -368,7 +368,7 @@ class AttentionBuilder {
   Heads heads_;
   DType type_;
   bool empty_rows_ = false;     // a query may see no key at all: its result is 0
-  bool only_sequence_ = false;  // the batch is of one, whose keys end where the attention does
+  bool only_sequence_ = false;  // the batch is 1: its keys end where the attention ends
 };
 
 OpRow attention_row() {
@@ -403,10 +403,10 @@ OpRow attention_row() {
 struct Rotation {
   bool flat = false;  // [batch, positions, heads * size], else [batch, heads, positions, size]
   Dim batch, positions, heads, size;
-  int64_t half = 0;  // elements of a head that are turned, in pairs
+  int64_t half = 0;  // how many pairs of a head's elements are rotated
 };
 
-// `heads` 0: as many as the caches' width makes.
+// Where the attribute num_heads is 0, the caches' width gives the number of heads.
 Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
   Rotation rotation;
   const int64_t heads = int_attribute(node, "num_heads"),
@@ -437,7 +437,7 @@ Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
   return rotation;
 }
 
-// Twice the width of the caches is what is turned of a head.
+// So many elements of a head are rotated: twice the width of the caches.
 void agree_on_rotation(InferContext& context) {
   const Shape &x = context.shape(0), &cache = context.shape(1);
   const int64_t heads = int_attribute(context.node(), "num_heads"),
@@ -479,7 +479,7 @@ void infer_rotary(InferContext& context) {
   infer_same(context);
 }
 
-// The turned pairs of one node.
+// The expansion of one node.
 class RotaryBuilder {
  public:
   RotaryBuilder(Graph& graph, const Node& node)
@@ -524,7 +524,7 @@ class RotaryBuilder {
                        {"steps", Ints{step}}});
   }
 
-  // The two by turns along the last axis.
+  // The two operands interleaved along the last axis.
   ValueId woven(ValueId a, ValueId b) {
     const std::map<std::string, Attribute> behind = {{"axes", Ints{4}}};
     const ValueId pairs =
@@ -542,7 +542,7 @@ class RotaryBuilder {
     return build_.add("Unsqueeze", {value}, {{"axes", Ints{rotation_.flat ? 2 : 1}}});
   }
 
-  // One number is where the first of all sequences begin.
+  // A single number is the position at which all sequences begin.
   ValueId positions() {
     const ValueId ids = node_.inputs[3];
     if (build_.shape(ids).size() == 2) return ids;

@@ -1,4 +1,4 @@
-// BatchNormalization as training has it.
+// BatchNormalization in training mode.
 #include "ir/ops/rows.h"
 
 namespace tc {

@@ -1,6 +1,6 @@
-// The operators of ONNX Runtime's own domain on weights of few bits with a scale for each block: the product
-// MatMulNBits and the embedding GatherBlockQuantized. Both read the blocks as the file has them, by
-// BlockMatMul and BlockGather.
+// The operators of ONNX Runtime's own domain on weights of few bits that have a scale for each block: the
+// product MatMulNBits and the embedding GatherBlockQuantized. They become BlockMatMul and BlockGather, which
+// read blocks as the file stores them.
 #include <algorithm>
 
 #include "ir/ops/quantised_rows.h"
@@ -63,7 +63,8 @@ void infer_blocks(InferContext& context) {
   context.set_output(0, context.dtype(0), shape);
 }
 
-// Zero points that lie one behind the other, lowest bits first, in whole bytes for each row: a byte for each.
+// Unpacks zero points to one byte each. They are packed with the lowest bits first, and each row begins with
+// a new byte.
 TensorPtr zero_bytes(const Tensor& packed, const Blocks& blocks) {
   const int64_t per_byte = 8 / blocks.bits, row_bytes = (blocks.count() + per_byte - 1) / per_byte;
   auto zeros = std::make_shared<Tensor>(DType::U8, std::vector<int64_t>{blocks.n, blocks.count(), 1});
@@ -77,8 +78,8 @@ TensorPtr zero_bytes(const Tensor& packed, const Blocks& blocks) {
   return zeros;
 }
 
-// The codes of each block in the order that CodeBlocks has: those that share a byte lie a part of the block
-// apart.
+// Reorders the codes of each block as CodeBlocks requires: weights whose codes share a byte are not
+// neighbours, but a fraction of the block away from each other.
 TensorPtr reordered_codes(const TensorPtr& bytes, const Blocks& blocks) {
   const int64_t per_byte = 8 / blocks.bits, mask = (int64_t{1} << blocks.bits) - 1,
                 apart = blocks.size / per_byte;
@@ -95,7 +96,7 @@ TensorPtr reordered_codes(const TensorPtr& bytes, const Blocks& blocks) {
   return result;
 }
 
-// A product by the blocks as they are.
+// A product by the blocks, without decoding them to a matrix.
 std::vector<Node> expand_blocks(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const Blocks blocks = blocks_of(node);
@@ -124,7 +125,8 @@ std::vector<Node> expand_blocks(Graph& graph, const Node& node) {
 
 // --- GatherBlockQuantized -----------------------------------------------------------------------------
 
-// Of the matrix [rows, columns] whose rows are taken. Bytes hold 8 / bits codes, those of i4 and u4 one.
+// The blocks of the matrix [rows, columns] from which rows are gathered. A byte tensor holds 8 / bits codes
+// per byte; a tensor of i4 or u4 one per element.
 Blocks blocks_of_rows(const Node& node, const Graph& graph) {
   const Value& data = graph[node.inputs[0]];
   const int64_t bits = data.dtype == DType::U8 ? int_attribute(node, "bits") : 4;
@@ -164,8 +166,8 @@ void infer_rows_of_blocks(InferContext& context) {
   context.set_output(0, context.dtype(2), shape);
 }
 
-// Codes of 4 bits in a byte each, of rows of so many, as bytes of two, the first in the low half. Those of i4
-// are counted from -8.
+// Packs 4-bit codes, one per element, two to a byte, the first in the low half; each row begins with a new
+// byte. i4 codes are offset by 8.
 TensorPtr packed_codes(const Tensor& each, int64_t rows, int64_t columns) {
   const int64_t row_bytes = (columns + 1) / 2;
   const int bias = each.dtype == DType::I4 ? 8 : 0;
@@ -180,8 +182,8 @@ TensorPtr packed_codes(const Tensor& each, int64_t rows, int64_t columns) {
   return result;
 }
 
-// The matrix with rows of whole blocks: [rows, blocks, bytes of a block]. What the last block has too much
-// is 0 and nobody reads it.
+// The matrix with rows padded to whole blocks: [rows, blocks, bytes of a block]. The padding in the last
+// block is 0 and is never read.
 TensorPtr whole_blocks(const Tensor& bytes, const Blocks& blocks) {
   const int64_t row_bytes = bytes.shape[1], whole = blocks.count() * blocks.bytes();
   auto result =
@@ -205,7 +207,7 @@ std::vector<Node> expand_rows_of_blocks(Graph& graph, const Node& node) {
                                  build.constant(reordered_codes(whole_blocks(*data, blocks), blocks)),
                                  build.constant(scales)};
   if (format.has_zero) {
-    // Codes of u4 have zero point 0 where the file gives none.
+    // u4 codes have zero point 0 if the file gives none.
     auto zeros = std::make_shared<Tensor>(
         DType::U8, std::vector<int64_t>{blocks.n, (blocks.count() * blocks.bits + 7) / 8});
     if (input_given(node, 3)) {

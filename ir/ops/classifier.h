@@ -1,4 +1,4 @@
-// What the classifiers and regressors of ai.onnx.ml share: labels, and what becomes of their scores.
+// What the classifiers and regressors of ai.onnx.ml share: labels, and transforms of their scores.
 #pragma once
 
 #include <string>
@@ -18,23 +18,23 @@ OpRow ml_row(const std::string& name, const std::string& doc, void (*infer)(Infe
 
 extern const std::vector<std::string> kPostTransforms;
 
-// Adds `classlabels_int64s` (and its old name) and `classlabels_strings` to the row.
+// Adds the attributes `classlabels_int64s` (and its older name) and `classlabels_strings` to the row.
 void add_label_attributes(OpRow& row);
-// The numbers of the classes; Model error naming the node where there are none. Names are no longer in a
-// graph.
+// The integer labels of the classes; Model error naming the node where there are none. String labels have
+// been replaced before a graph exists.
 std::vector<int64_t> class_labels(const Node& node);
 
-// Scores [samples, classes] by NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO (a softmax of the scores that are not 0)
-// or PROBIT.
+// Scores [samples, classes] transformed by NONE, SOFTMAX, LOGISTIC or SOFTMAX_ZERO (a softmax of the scores
+// that are not 0).
 ValueId post_transformed(NodeBuilder& build, ValueId scores, const std::string& transform);
 
 // Makes the label of the largest of `raw` the first output of the node, and `scores` the second.
 void give_classes(NodeBuilder& build, const Node& node, ValueId raw, ValueId scores);
 
-// How one score for the second of two classes is read.
+// How a single score, that of the second of two classes, is interpreted.
 struct TwoClasses {
-  bool probability = false;  // the label is the second one from over 0.5, else over 0, on
-  bool complement = false;   // the scores are 1 - s and s, else -s and s
+  bool probability = false;  // the second label is given where the score is over 0.5, else where it is over 0
+  bool complement = false;   // the two classes' scores are 1 - s and s, else -s and s
   std::string transform = "NONE";
 };
 // The same for `raw` [samples, 1].

@@ -47,7 +47,7 @@ std::optional<bool> known_result(const std::string& op, const Dim& a, const Dim&
   return known_logic(op, a, b);
 }
 
-// Adds what is known of the elements: exporters choose branches by comparing shapes.
+// Lets inference compute known elements: exporters choose branches by comparing shapes.
 OpRow with_known_elements(OpRow row) {
   auto infer = row.infer;
   const std::string op = row.name;
@@ -141,7 +141,7 @@ void lower_cast(LowerContext& context) {
   auto space = context.space("i", *context.output_value(0).shape);
   ExprPtr value = context.read(0, space.position);
   const DType to = context.output_value(0).dtype;
-  // Through the stored type: a local buffer of f16 keeps f32.
+  // The value must be rounded to the stored type first, because a local buffer of f16 keeps f32.
   if (value->dtype != to) value = cast_to(to, value, rules_of(context.node()));
   if (LowerContext::compute_type(to) != to) value = cast(LowerContext::compute_type(to), value);
   context.assign("e", space.iterators, context.output(0), space.position, value);
@@ -173,11 +173,11 @@ OpRow cast_like_row() {
   return row;
 }
 
-// Signed integers of less than a byte lie sign-extended in theirs.
+// False for signed integers of less than 8 bits, which are stored sign-extended in a byte.
 bool fills_byte(DType type) { return bits_of(type) >= 8 || !is_integer(type) || !is_signed(type); }
 
-// Between integers a cast keeps the bits; other types of less than a byte go through unsigned integers of as
-// many bits.
+// A cast between integers of equal width keeps the bits. Between a float and a signed integer of 4 bits the
+// bits go through u4.
 std::vector<Node> expand_bit_cast(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const DType from = build.dtype(node.inputs[0]), to = graph[node.outputs[0]].dtype;
@@ -250,7 +250,7 @@ ExprPtr cast_to(DType type, ExprPtr value, const CastRules& rules) {
   if (bits_of(type) < 8 && !is_float(type) && is_float(value->dtype))
     return cast(type, cast(DType::I32, value));
   if (!is_narrow_float(type)) return cast(type, value);
-  // Integers that a float rounds are beyond the largest number.
+  // Integers that f32 does not represent exactly are larger than the type's largest number anyway.
   if (!is_float(value->dtype)) value = cast(DType::F32, value);
   if (type == DType::F8E8M0) return cast_to_exponent(value, rules);
   if (rules.saturate) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostRank = 16;
 constexpr int64_t kLargestWindow = int64_t{1} << 31;
-// Of a list or a text, in errors.
+// Errors show at most so much of a list or a text.
 constexpr size_t kMostShown = 16, kLongestShown = 80;
 
 bool is_index(DType type) { return type == DType::I32 || type == DType::I64; }
@@ -39,7 +39,7 @@ void check_outputs(const Node& node) {
   }
 }
 
-// Every attribute is one of the row's and of its kind; what the row needs is there.
+// Checks that every attribute is one of the row's and has its kind, and that required ones are present.
 void check_kinds(const Node& node) {
   for (const auto& [name, value] : node.attributes) {
     const AttributeRow* row = node.op->attribute(name);
@@ -61,7 +61,7 @@ void check_kinds(const Node& node) {
 
 // --- attributes ----------------------------------------------------------------------------------
 
-// The numbers of an attribute that is one or several; of dimensions those that are known.
+// The numbers of an attribute that is a number or a list; of dimensions only the known ones.
 struct Numbers {
   std::vector<int64_t> all;
   bool list = false;
@@ -127,7 +127,7 @@ void check_attribute(const InferContext& context, const AttributeRow& row) {
   const Numbers numbers = numbers_of(value);
   if (rule.kind == Kind::Permutation) return check_permutation(context, row, numbers);
   if (rule.kind == Kind::Range) {
-    // A fallback may stand for "not given".
+    // A default may be outside the range, meaning "not given".
     if (given != context.node().attributes.end())
       check_range(context, row, numbers, rule.least, rule.most, "");
     return;
@@ -140,8 +140,8 @@ void check_attribute(const InferContext& context, const AttributeRow& row) {
 
 // --- results -------------------------------------------------------------------------------------
 
-// The number of elements, symbols at the least values that they may have, is within what sizes are computed
-// with.
+// Checks that the number of elements, with symbols at their least values, is not too large for the arithmetic
+// of sizes.
 void check_size(const InferContext& context, const Shape& shape) {
   constexpr int64_t kMostElements = int64_t{1} << 40;
   int64_t count = 1;

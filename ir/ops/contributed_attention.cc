@@ -1,5 +1,5 @@
-// The attentions of ONNX Runtime's own domain, brought to the one of the standard: Attention (with the
-// projections of its input) and MultiHeadAttention.
+// The attention operators of ONNX Runtime's own domain, expressed by the standard's Attention: Attention
+// (with the projections of its input) and MultiHeadAttention.
 #include "ir/ops/contributed_attention.h"
 
 namespace tc {
@@ -191,7 +191,7 @@ enum MultiHead {
   kIndirection
 };
 
-// The sizes of [batch, heads, positions, size] operands, of whichever forms they come in.
+// The sizes of the operands as [batch, heads, positions, size], whatever their form in the node.
 struct Sizes {
   Dim batch, queries, keys, size, value_size;
 };
@@ -282,10 +282,10 @@ class MultiHeadBuilder : public Pieces {
   }
 
  private:
-  // [batch, positions, heads, several, size]: the one with the number `which`.
+  // From [batch, positions, heads, several, size], the operand with number `which`.
   ValueId unpack(int packed, int64_t which) { return transpose(pick(input(packed), 3, which), {0, 2, 1, 3}); }
 
-  // An operand with its part of the bias, which begins at `first`.
+  // An operand plus its part of the bias, which begins at `first`.
   ValueId biased(int operand, const Dim& first) {
     ValueId value = input(operand);
     if (build_.shape(value).size() == 4) return value;

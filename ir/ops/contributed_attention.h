@@ -1,5 +1,5 @@
-// What the attentions of ONNX Runtime's own domain share: checks of their operands and attributes, and the
-// pieces of which their expansions are made.
+// What the attention operators of ONNX Runtime's own domain share: checks of their operands and attributes,
+// and helpers for their expansions.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace tc {
 
 using Ints = std::vector<int64_t>;
 
-// Operands that no row takes, by their numbers and names.
+// Operands that are not supported, by their numbers and names.
 struct Refused {
   int input;
   const char* name;
@@ -22,14 +22,14 @@ struct Refused {
 
 void refuse_inputs(InferContext& context, const std::vector<Refused>& refused);
 void refuse_attributes(InferContext& context, const std::vector<const char*>& names);
-// The attribute, 1 or more.
+// The value of the attribute; an error where it is less than 1.
 int64_t heads_attribute(InferContext& context, const char* name);
 void need_rank(InferContext& context, int input, int rank);
-// Floats of one type, and for the inputs in `integers` i32 or i64.
+// Checks that the inputs are floats of one type, except those in `integers`, which must be i32 or i64.
 void need_types(InferContext& context, const std::vector<int>& integers);
-// What is added to the scores broadcasts to them.
+// Checks that an input that is added to the scores broadcasts to them.
 void need_scores(InferContext& context, int input, const Shape& scores);
-// Elements of one of `heads` heads, which divide `hidden`.
+// The number of elements of a head: `hidden` divided by `heads`; an error where it is not divisible.
 Dim part_of(InferContext& context, const Dim& hidden, int64_t heads);
 // Shape errors where a mask has none of the forms that `added_mask` takes.
 void need_mask(InferContext& context, int input, const Dim& batch, const Dim& queries, const Dim& keys);
@@ -62,7 +62,7 @@ class Pieces {
         "Slice", {value},
         {{"starts", std::vector<Dim>{first}}, {"ends", std::vector<Dim>{end}}, {"axes", Ints{axis}}});
   }
-  // One of the things that lie side by side along an axis.
+  // The element with number `which` of an axis, without that axis.
   ValueId pick(ValueId value, int64_t axis, int64_t which) {
     return squeeze(slice(value, axis, which, which + 1), axis);
   }
@@ -83,7 +83,7 @@ class Pieces {
   }
 
   // A mask in one of its forms ([batch] or [2 * batch]: ends, starts; [batch, keys]; [batch, queries, keys])
-  // as numbers to be added to scores.
+  // converted to numbers that are added to the scores.
   ValueId added_mask(ValueId mask, const Dim& batch, const Dim& keys) {
     const Shape shape = build_.shape(mask);
     ValueId seen;
@@ -104,7 +104,8 @@ class Pieces {
     return build_.add("Where", {seen, build_.number(type(), 0), filter});
   }
 
-  // Attention of [batch, heads, positions, size] operands, whose keys and values follow those of the past.
+  // Attention of operands of shape [batch, heads, positions, size]; keys and values are appended to the past
+  // ones.
   struct Operands {
     ValueId q, k, v, mask = kNoValue, past_key = kNoValue, past_value = kNoValue;
   };
@@ -126,7 +127,7 @@ class Pieces {
   NodeBuilder build_;
 };
 
-// A row of an attention of that domain, without its functions.
+// A row of an attention operator of that domain, without its functions.
 OpRow contributed(const std::string& name, const OnnxName& onnx, const std::string& doc,
                   const InputCount& inputs, int outputs, std::vector<AttributeRow> attributes);
 

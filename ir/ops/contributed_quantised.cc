@@ -1,6 +1,6 @@
-// Operators of ONNX Runtime's own domain on quantised tensors: each is what it is between DequantizeLinear
-// and QuantizeLinear, of which graph passes make integers; products of operands whose scales a run computes
-// are sums of integers that are scaled.
+// Operators of ONNX Runtime's own domain on quantised tensors: each becomes its float operator between
+// DequantizeLinear and QuantizeLinear, which graph passes turn into integer arithmetic. Products of operands
+// whose scales are computed at run time become scaled sums of integers.
 #include <algorithm>
 #include <cmath>
 
@@ -24,8 +24,8 @@ OpRow contributed(const std::string& name, std::vector<int> scales, const std::s
 
 // --- between DequantizeLinear and QuantizeLinear ------------------------------------------------------
 
-// Of a tensor, its scale and its zero point, which follow each other from `first` on; the zero point may be
-// left out.
+// Dequantises the inputs `first` (a tensor), `first` + 1 (its scale) and `first` + 2 (its zero point, which
+// may be left out).
 ValueId dequantised(NodeBuilder& build, const Node& node, int first, const Attributes& attributes = {}) {
   std::vector<ValueId> inputs = {node.inputs[static_cast<size_t>(first)],
                                  node.inputs[static_cast<size_t>(first + 1)]};
@@ -33,8 +33,8 @@ ValueId dequantised(NodeBuilder& build, const Node& node, int first, const Attri
   return build.add("DequantizeLinear", inputs, attributes);
 }
 
-// The node's result, by its scale and its zero point, inputs `scale` and behind it; of the type of `like`
-// where that is left out.
+// Quantises the node's result by the scale, input `scale`, and the zero point, the next input. If the zero
+// point is left out, the result has the type of `like`.
 std::vector<Node> quantised(NodeBuilder& build, const Node& node, ValueId real, int scale, ValueId like) {
   const ValueId zero = optional_input(node, scale + 1);
   build.add_to("QuantizeLinear",
@@ -53,9 +53,8 @@ Attributes attributes_for(const Node& node, const std::string& of) {
   return result;
 }
 
-// That inputs which are scales or zero points hold one number, and that scales and zero points that belong
-// together are of their types: `tensors` are the inputs that a scale and a zero point follow, `result` is the
-// scale of the result.
+// Checks that scales and zero points hold one number, and that a zero point has the type of its tensor. Each
+// input in `tensors` is followed by its scale and its zero point; `result` is the scale of the result.
 void check_units(InferContext& context, const std::vector<int>& tensors, int result) {
   auto need_one = [&](int scale, DType of) {
     if (!context.has_input(scale))
@@ -103,7 +102,7 @@ OpRow of_one(const OpTable& table, const std::string& name, const std::string& a
   return row;
 }
 
-// Of two operands, each with a scale and a zero point behind it, then the result's.
+// A row of two operands, each followed by its scale and zero point, then the result's scale and zero point.
 OpRow of_two(const std::string& name, const std::string& as, const std::string& doc) {
   return contributed(
       name, {1, 4, 6}, doc, {7, 8},
@@ -147,7 +146,7 @@ std::vector<Node> expand_joined(Graph& graph, const Node& node) {
 
 // --- products -----------------------------------------------------------------------------------------
 
-// An input as f32 [1] or a vector becomes what broadcasts along the last axis.
+// Makes a scale, f32 [1] or a vector, broadcast along the last axis.
 ValueId along_columns(NodeBuilder& build, ValueId scale) {
   return build.shape(scale) == Shape{Dim(1)}
              ? build.add("Squeeze", {scale}, {{"axes", std::vector<int64_t>{0}}})
@@ -215,7 +214,7 @@ OpRow dynamic_product() {
 }
 
 // Inputs: a, its scale and zero point; b, its scale and zero point; the bias, i32 in units of the product;
-// the result's scale and zero point, without which it is floats.
+// the result's scale and zero point, without which the result is floats.
 void infer_gemm(InferContext& context) {
   for (const int matrix : {0, 3}) {
     if (context.rank(matrix) != 2)
@@ -243,7 +242,7 @@ ValueId times(NodeBuilder& build, const Tensor& numbers, double factor) {
       number_tensor(DType::F32, numbers.count() == 1 ? std::vector<int64_t>() : numbers.shape, result));
 }
 
-// With constant scales, weights and bias: the layer as networks in floats have it.
+// With constant scales, weights and bias it becomes a float Gemm.
 ValueId gemm_of_floats(NodeBuilder& build, const Node& node) {
   const Graph& graph = build.graph();
   const double alpha = float_attribute(node, "alpha");
@@ -271,7 +270,7 @@ std::vector<Node> expand_gemm(Graph& graph, const Node& node) {
     constant = constant && (!input_given(node, i) || graph[node.inputs[i]].constant);
   const int64_t columns_axis = int_attribute(node, "transB") ? 0 : 1;
   const Dim columns = build.shape(node.inputs[3])[columns_axis];
-  // A bias of another form than one number for each column is added to the sums.
+  // A bias that is not one number for each column is added to the sums separately.
   if (constant && input_given(node, 6))
     constant =
         build.dtype(node.inputs[6]) == DType::I32 && element_count(build.shape(node.inputs[6])) == columns;
@@ -299,8 +298,8 @@ std::vector<Node> expand_gemm(Graph& graph, const Node& node) {
 
 // --- attention ----------------------------------------------------------------------------------------
 
-// Inputs: input, weights, bias, the scales of both, a mask, the zero points of both, the past. As attention
-// of dequantised tensors.
+// Inputs: input, weights, bias, the scales of both, a mask, the zero points of both, the past. It becomes
+// attention of dequantised tensors.
 Node as_attention(InferContext& context) {
   Node node = context.node();
   node.op = find_op("ProjectedAttention");
@@ -369,7 +368,7 @@ void register_contributed_quantised_ops(OpTable& table) {
   softmax.attributes.push_back({"opset", int64_t{13}});
   softmax.infer = [infer = softmax.infer](InferContext& context) {
     const int64_t rank = context.rank(0), axis = context.axis(int_attribute(context.node(), "axis"), rank);
-    // Before, the axes from `axis` on were one.
+    // Before opset 13, softmax treated the axes from `axis` on as one.
     if (int_attribute(context.node(), "opset") < 13 && axis != rank - 1) {
       context.unsupported("a softmax of opset ", int_attribute(context.node(), "opset"), " along axis ", axis,
                           " of ", rank, " is not supported; the last axis is");

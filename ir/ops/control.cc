@@ -19,13 +19,13 @@ void check_single(InferContext& context, int input, const char* what) {
   need_one_element(context, input, what);
 }
 
-// A body, and the bounds of the sizes that it computes.
+// A branch's body, and the bounds of the sizes that it computes.
 struct Sizes {
   const Graph& body;
   const std::map<std::string, Dim>& bounds;
 };
 
-// Whether the size is the same before the branch as in it.
+// Whether the size depends only on symbols defined outside the body.
 bool is_outside(const Dim& size, const Graph& body) {
   std::set<std::string> names;
   size.collect_symbols(names);
@@ -33,7 +33,7 @@ bool is_outside(const Dim& size, const Graph& body) {
                       [&](const std::string& name) { return body.data_symbols.count(name) > 0; });
 }
 
-// What two sizes are at most, if that is known outside of the bodies that compute them.
+// An upper bound of two sizes, if it depends only on symbols defined outside the bodies.
 std::optional<Dim> larger_bound(const Dim& x, const Sizes& inside_x, const Dim& y, const Sizes& inside_y) {
   const Dim a = largest(x, inside_x.bounds), b = largest(y, inside_y.bounds);
   if (!is_outside(a, inside_x.body) || !is_outside(b, inside_y.body)) return std::nullopt;
@@ -47,12 +47,12 @@ void give_size(Graph& body, const Node& node, const Dim& size) {
   for (Node& made : build.take()) body.nodes.push_back(std::move(made));
 }
 
-// A size of a result that depends on the branch that is taken becomes one that the node computes: an output
-// behind the others holds it.
+// A size of a result that depends on which branch is taken becomes a data symbol of the node: an additional
+// last output holds it.
 void normalize_branches(Graph& graph, Node& node) {
   Graph& then_body = *graph_attribute(node, "then_branch");
   Graph& else_body = *graph_attribute(node, "else_branch");
-  for (const char* ours : {"shapes", "sizes"}) node.attributes.erase(ours);  // no file's
+  for (const char* ours : {"shapes", "sizes"}) node.attributes.erase(ours);  // tc's own, not a file's
   const size_t outputs = then_body.outputs.size();
   if (outputs != else_body.outputs.size() || outputs != node.outputs.size()) return;
   const std::map<std::string, Dim> then_sizes = size_bounds(then_body), else_sizes = size_bounds(else_body);
@@ -91,8 +91,8 @@ void normalize_branches(Graph& graph, Node& node) {
   node.attributes["sizes"] = sizes;
 }
 
-// Results whose sizes depend on the branch: their shapes one after the other, and outputs that hold the
-// sizes.
+// Results whose sizes depend on the branch: `shapes` holds the shapes of all results, concatenated; the last
+// outputs hold the sizes.
 void infer_sized_branches(InferContext& context, const Graph& body) {
   const std::vector<Dim> shapes = dims_attribute(context.node(), "shapes");
   const auto& sizes = unchecked_attribute<std::vector<std::string>>(context.node(), "sizes");
@@ -113,8 +113,8 @@ void infer_sized_branches(InferContext& context, const Graph& body) {
   }
 }
 
-// What an operand inside of the body decides is no question to whoever holds the node: the operand is a value
-// of the body's graph, not of his.
+// DependsOnData names an operand in the body's graph, which means nothing in the graph that holds the node,
+// so it becomes a plain error here.
 void infer_body(Graph& body) {
   try {
     infer_shapes(body);
@@ -123,7 +123,7 @@ void infer_body(Graph& body) {
   }
 }
 
-// The slices that iterations give are of one size, known before the loop.
+// The slices that iterations give must have one size that is known before the loop.
 void check_slice(const InferContext& context, const Graph& body, const Shape& shape, size_t output) {
   for (const Dim& size : shape) {
     if (is_outside(size, body)) continue;
@@ -162,7 +162,8 @@ void infer_branches(InferContext& context) {
   }
 }
 
-// States of the same shape before and after, then slices of axis 0 in and out.
+// States keep their shape from iteration to iteration; after them come slices along axis 0, as inputs and
+// outputs.
 void infer_scan(InferContext& context) {
   const Node& node = context.node();
   const GraphPtr body = graph_attribute(node, "body");
@@ -224,7 +225,7 @@ bool is_true(const Value& value) {
   return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0;
 }
 
-// The source of a value of one element through views.
+// The value from which a value of one element comes, looking through views.
 ValueId source_of(const Graph& graph, ValueId id) {
   const std::vector<int> producers = graph.producers();
   while (producers[static_cast<size_t>(id)] >= 0) {
@@ -235,28 +236,28 @@ ValueId source_of(const Graph& graph, ValueId id) {
   return id;
 }
 
-// The condition holds at first, and an iteration hands it on or sets it.
+// Whether the condition is true at first and each iteration returns it unchanged or returns true.
 bool always_goes_on(const Graph& graph, const Node& node, const Graph& body) {
   if (node.inputs[1] != kNoValue && !is_true(graph[source_of(graph, node.inputs[1])])) return false;
   const ValueId next = source_of(body, body.outputs[0]);
   return next == body.inputs[1] || is_true(body[next]);
 }
 
-// A Loop in the form of a file, and what it becomes.
+// Brings a Loop from the form in the file to the form of its row.
 class LoopForm {
  public:
   LoopForm(Graph& graph, Node& node) : graph_(graph), node_(node), build_(graph, node) {
-    node.attributes.erase("sizes");  // no file's
+    node.attributes.erase("sizes");  // tc's own, not a file's
     body_ = std::make_shared<Graph>(*graph_attribute(node, "body"));
     captures_ = body_->captures.size();
   }
 
-  // The trip count is a known size; sizes of states that an iteration changes, and the number of iterations
-  // where a condition decides it, are states behind the others.
+  // Makes the trip count a known size. Sizes of states that change in an iteration, and the number of
+  // iterations if a condition decides it, become additional states after the others.
   void carry_sizes() {
     if (node_.inputs.size() < 2 + captures_) return;
     states_ = node_.inputs.size() - 2 - captures_;
-    // Inference tells what does not fit.
+    // Inference reports the mismatch.
     if (body_->inputs.size() < 2 + states_ || body_->outputs.size() < 1 + states_ ||
         node_.outputs.size() + 1 > body_->outputs.size())
       return;
@@ -301,7 +302,7 @@ class LoopForm {
     return trip;
   }
 
-  // A further state and its first value; the outer graph has the last one as a size.
+  // Adds a state with its first value; its last value is a size in the outer graph.
   void carry(const Dim& first, const std::optional<Dim>& bound) {
     const std::string name = fresh_symbol(graph_, node_);
     const auto at = static_cast<std::ptrdiff_t>(states_ + names_.size());
@@ -334,8 +335,8 @@ class LoopForm {
     }
   }
 
-  // The sizes of what one output collects that an iteration computes: those of the first iteration, which a
-  // view has in the others, so that a run checks it.
+  // An output may collect parts whose sizes each iteration computes. All must have the sizes of the first
+  // iteration: a view gives them these, so a run checks it.
   void carry_part(size_t output) {
     const ValueId part = body_->outputs[output];
     Shape shape = *(*body_)[part].shape;
@@ -361,7 +362,7 @@ class LoopForm {
 
   // How many iterations there are.
   void carry_count(const std::optional<Dim>& trip) {
-    // Parts of results for which memory is reserved before it is known.
+    // The most parts for which memory is reserved before their number is known.
     constexpr int64_t kMostReserved = 1 << 16;
     const bool reserved =
         trip && !mentions_data(*trip, graph_) && !(trip->is_constant() && trip->constant() > kMostReserved);
@@ -386,7 +387,7 @@ class LoopForm {
 
 void normalize_loop(Graph& graph, Node& node) { LoopForm(graph, node).carry_sizes(); }
 
-// The sizes that a loop carries along, in the order of its results.
+// The sizes that a loop carries as states, in the order of its results.
 class CarriedSizes {
  public:
   CarriedSizes(InferContext& context, const Graph& body) : body_(body) {
@@ -396,7 +397,7 @@ class CarriedSizes {
 
   const std::vector<std::string>& names() const { return names_; }
   bool changes(const Dim& size) const { return !is_outside(size, body_); }
-  // Puts the next ones in the place of those that change.
+  // Replaces each size that changes by the next carried size.
   Shape outside(const InferContext& context, Shape shape) {
     for (Dim& size : shape) {
       if (!changes(size)) continue;
@@ -405,7 +406,8 @@ class CarriedSizes {
     }
     return shape;
   }
-  // Of the iterations, where there is one more than others; they are as many as the trip count says else.
+  // The carried number of iterations, which is present if there is one more name than changing sizes; else
+  // the trip count is the number of iterations.
   std::optional<Dim> iterations(size_t states) const {
     size_t others = 0;
     auto add = [&](const Shape& shape) {
@@ -429,8 +431,7 @@ class CarriedSizes {
                       name_of(after.dtype), str(*after.shape), " in an iteration");
 }
 
-// Where an iteration is known to give a state another type or rank, or another size than the body takes, it
-// is refused.
+// Refuses a state to which an iteration gives another type, rank or (unless it is carried) size.
 void check_state(InferContext& context, const CarriedSizes& sizes, const Value& before, const Value& after,
                  int64_t state) {
   if (before.dtype != after.dtype || before.shape->size() != after.shape->size())
@@ -441,7 +442,8 @@ void check_state(InferContext& context, const CarriedSizes& sizes, const Value& 
   }
 }
 
-// Gives the body's inputs the types and shapes of the node's; what changes stays as the body has it.
+// Gives the body's inputs the types and shapes of the node's inputs; sizes that change stay as the body
+// declares them.
 void give_states(InferContext& context, Graph& body, int64_t states) {
   body[body.inputs[0]].dtype = DType::I64;
   body[body.inputs[0]].shape = Shape{};
@@ -502,7 +504,7 @@ void infer_loop(InferContext& context) {
   }
 }
 
-// The operand is the size.
+// The operand is the value of the size.
 void infer_data_size(InferContext& context) {
   check_single(context, 0, "the size");
   if (context.dtype(0) != DType::I64)

@@ -37,7 +37,7 @@ std::vector<int64_t> kernel_in(const Shape& weights) {
   return constant_shape({weights.begin() + 2, weights.end()});
 }
 
-// What a sum of products may be of: floats, and the i32 that convolutions of quantised numbers become.
+// The types that may be convolved: floats, and i32, which convolutions of quantised numbers use.
 bool is_convolved(DType dtype) { return is_float(dtype) || dtype == DType::I32; }
 
 void check_ranks(InferContext& context, int input, int weights) {
@@ -123,7 +123,7 @@ void lower_convolution(LowerContext& context) {
   if (context.has_input(2)) store_with_bias(context, sum, 2);
 }
 
-// Sizes of a transposed convolution: padding is what is cut from the full result.
+// Sizes of a transposed convolution, where padding means what is cut from the full result.
 Window transposed_window(const Node& node, const Shape& input, const std::vector<int64_t>& kernel) {
   const size_t rank = kernel.size();
   Window window;
@@ -158,7 +158,8 @@ Window transposed_window(const Node& node, const Shape& input, const std::vector
             node, text("output_shape needs a fixed input size, which depends on '", input[2 + i].str(), "'"),
             {input[2 + i]});
       }
-      // Below zero the result is larger than the full one: zeros are added, on the sides that would be cut.
+      // A negative total means that the result is larger than the full one: zeros are added on the sides that
+      // would otherwise be cut.
       const int64_t cut = sized ? std::max<int64_t>(total.constant(), 0) : total.constant();
       const int64_t half = cut >> 1;  // rounded down, below zero too
       before = mode == "SAME_UPPER" ? half : cut - half;
@@ -196,7 +197,7 @@ void infer_transposed_of(InferContext& context, DType result) {
 
 void infer_transposed(InferContext& context) { infer_transposed_of(context, context.dtype(0)); }
 
-// The loops of a transposed convolution as they are built, one dimension after the other.
+// The loops of a transposed convolution, which are built one dimension at a time.
 struct TransposedLoops {
   std::vector<Iterator> outer, inner;
   std::vector<Affine> out, in, taps;  // subscripts of the result, the input and the weights
@@ -210,7 +211,7 @@ struct TransposedLoops {
     return Affine::variable(name);
   }
 
-  // Constraints that always hold go.
+  // Drops constraints that always hold.
   static std::vector<Affine> useful(std::vector<Affine> constraints) {
     constraints.erase(std::remove_if(constraints.begin(), constraints.end(),
                                      [](const Affine& constraint) {
@@ -221,8 +222,8 @@ struct TransposedLoops {
   }
 };
 
-// Dimension `i` of the map, without dilation: each output gathers its taps, which are those of its residue by
-// the stride.
+// Dimension `i` of the map, without dilation: each output gathers the taps that have its residue modulo the
+// stride.
 void gather_taps(LowerContext& context, const Window& window, size_t i, TransposedLoops& loops) {
   const size_t place = 3 - window.kernel.size() + i;
   const std::string o = kOutput[place], k = kKernel[place];
@@ -263,22 +264,23 @@ void scatter_taps(LowerContext& context, const Window& window, size_t i, Transpo
   loops.taps.push_back(tap);
 }
 
-// Sums of a map of one axis whose residues are apart, [n, filters, residues, rows], and how they are put
-// beside each other.
+// A buffer of sums for a map of one axis, stored separately by residue as [n, filters, residues, rows], and
+// how the result interleaves them.
 struct Interleaving {
   int sum = -1;
   std::vector<Affine> out;          // subscripts of the result
   std::vector<Affine> constraints;  // of its elements
 };
 
-// With one axis, results are neighbours by their residue, which is too short for the lanes of a vector; rows
-// of one residue are as long as the input and read neighbours of it. Has the loops write these; nothing where
-// there are no residues.
+// With one axis, neighbouring results differ in their residue modulo the stride, and there are too few
+// residues to fill a vector's lanes. Rows of one residue, however, are as long as the input and read
+// neighbouring elements of it. So the loops are changed to write such rows into a buffer. Nothing where there
+// are no residues.
 std::optional<Interleaving> interleave(LowerContext& context, const Window& window, DType type,
                                        TransposedLoops& loops) {
   if (window.kernel.size() != 1 || window.strides[0] == 1 || loops.outer.size() < 2) return std::nullopt;
   const Iterator &row = loops.outer[loops.outer.size() - 2], &residue = loops.outer.back();
-  if (row.name != kOutput[2] || residue.name != kKernel[2]) return std::nullopt;  // of one row
+  if (row.name != kOutput[2] || residue.name != kKernel[2]) return std::nullopt;  // there is only one row
   const int64_t stride = window.strides[0], rest = ((window.before[0] % stride) + stride) % stride;
   const Shape& output = *context.output_value(0).shape;
   Interleaving result;

@@ -1,5 +1,5 @@
-// What is thrown where the content of an operand decides a structure (a shape, axes, a number of outputs or
-// of iterations) and a run computes it.
+// Errors for operands whose content decides a structure (a shape, axes, a number of outputs or of iterations)
+// but is known only at run time.
 #pragma once
 
 #include <string>
@@ -10,23 +10,23 @@
 
 namespace tc {
 
-// An Unsupported error for most who catch it. Whoever has the values of the model's `inputs` can bind them to
-// constants (ImportOptions::constants) and import again.
+// Most code that catches it treats it as an Unsupported error. Code that has the values of the model's
+// `inputs` can bind them to constants (ImportOptions::constants) and import again.
 class DependsOnData : public Error {
  public:
-  // `operand` is a value of the graph that holds `node`; `what` says what its content decides.
+  // `operand` is a value of the graph that holds `node`; `what` describes what its content decides.
   DependsOnData(const Node& node, const Graph& graph, ValueId operand, const std::string& what);
-  // The same error with the model's inputs from which the operand is computed.
+  // The same error, with the names of the model's inputs from which the operand is computed.
   DependsOnData(const DependsOnData& error, std::vector<std::string> inputs);
 
-  // The same error of an operand that decides sizes alone, so that a run may compute them
+  // The same error, marked as one of an operand that decides only sizes, which a run may compute
   // (Graph::data_symbols).
   DependsOnData sizes() const;
 
   ValueId operand() const { return operand_; }
   bool decides_sizes() const { return decides_sizes_; }
-  // Inputs of the model by name; empty before the importer has looked for them, and where it found others
-  // too: what an iteration computes has another value in each.
+  // Names of inputs of the model. Empty before the importer has looked for them, and where the operand does
+  // not depend on inputs alone: a value that an iteration computes differs in each iteration.
   const std::vector<std::string>& inputs() const { return inputs_; }
 
  private:
@@ -35,9 +35,9 @@ class DependsOnData : public Error {
   std::vector<std::string> inputs_;
 };
 
-// Sizes of a node's operands that have to be equal, where nothing tells whether they are. A Shape error for
-// most who catch it. Whoever adds the node can give the operands one size by views, whose relation a run
-// checks.
+// Sizes of a node's operands must be equal, but nothing proves that they are. Most code that catches it
+// treats it as a Shape error. The code that adds the node can give the operands the same size by views; a run
+// then checks that the sizes are equal.
 class UnprovedSizes : public Error {
  public:
   UnprovedSizes(const std::string& message, Dim left, Dim right)

@@ -1,4 +1,4 @@
-// Determinants, by elimination with pivots: a Scan whose every step takes one column off the matrices.
+// Determinants, by elimination with pivots: a Scan in which every step eliminates one column of the matrices.
 #include <memory>
 
 #include "ir/ops/rows.h"
@@ -23,8 +23,8 @@ void infer_det(InferContext& context) {
 }
 
 // One step on matrices [b, n, n] and the product [b] of the pivots so far. The first column's largest element
-// is the pivot; the rest of its column is eliminated, and what is left moves up and to the left, with zeros
-// behind it.
+// is the pivot; the rest of its column is eliminated, and the remaining matrix moves up and to the left and
+// is padded with zeros.
 class Elimination {
  public:
   Elimination(Graph& outer, const Node& node, const Dim& batch, int64_t order, DType type)
@@ -52,7 +52,7 @@ class Elimination {
     const ValueId factor =
         build_->add("Squeeze", {build_->add("Mul", {pivot, sign})}, {{"axes", std::vector<int64_t>{1, 2}}});
     const ValueId next_product = build_->add("Mul", {product_, factor});
-    // The row of the pivot takes the first row, which is used up otherwise.
+    // The pivot's row is replaced by the first row, which would otherwise be lost.
     const ValueId swapped = build_->add("Where", {is_pivot, part(matrices_, 1, 0, 1), matrices_});
     const ValueId lower = part(swapped, 1, 1, order_);
     const ValueId is_zero = build_->add("Equal", {pivot, number(0)});

@@ -11,16 +11,17 @@
 namespace tc {
 namespace {
 
-// A letter's name: itself, or b0, b1, … for the axes of an ellipsis, counted from the first of the longest.
+// A letter's name: the letter itself, or b0, b1, … for the axes of an ellipsis, numbered from the first axis
+// of the longest one.
 using Letters = std::vector<std::string>;
 
-// An equation of which every ellipsis is resolved.
+// An equation in which every ellipsis is resolved.
 struct Einsum {
   std::vector<Letters> operands;
   Letters output;
 };
 
-// One side of a comma: letters, with `...` in front of letter `before` where there is one.
+// The letters of one operand, with `...` before letter `before` if there is an ellipsis.
 struct Term {
   Letters letters;
   std::optional<size_t> ellipsis;
@@ -30,7 +31,7 @@ class EinsumParser {
  public:
   explicit EinsumParser(const Node& node) : node_(node), given_(string_attribute(node, "equation")) {}
 
-  // With the ranks of the operands.
+  // Resolves each ellipsis by the ranks of the operands.
   Einsum parse(const std::vector<const Shape*>& shapes) {
     split();
     if (terms_.size() != shapes.size()) {
@@ -150,14 +151,14 @@ class EinsumParser {
   std::optional<Term> output_;
 };
 
-// The equation with what the operands' shapes say of it.
+// The equation with the extents from the operands' shapes.
 struct Bound {
   Einsum einsum;
   std::vector<const Shape*> shapes;
   LetterExtents extents;
 };
 
-// As errors name it.
+// The letter as errors show it.
 std::string quoted(const std::string& letter) {
   return letter.size() == 1 ? "`" + letter + "`" : text("axis ", letter.substr(1), " of `...`");
 }
@@ -169,7 +170,7 @@ Bound bind(const Node& node, std::vector<const Shape*> shapes) {
       throw UnprovedSizes(text(node.origin.str(), ": ", message), before, now);
     fail(ErrorKind::Shape, node.origin.str(), ": ", message);
   };
-  // A letter that stands twice at one operand walks along its diagonal.
+  // A letter that occurs twice in one operand runs along the operand's diagonal.
   for (size_t i = 0; i < bound.shapes.size(); ++i) {
     LetterExtents diagonals;
     for (size_t axis = 0; axis < bound.shapes[i]->size(); ++axis) {
@@ -238,7 +239,7 @@ using LetterSet = std::bitset<128>;
 
 // More operands than this are multiplied from the left.
 constexpr size_t kMostOrdered = 10;
-// The extent of a letter that is known at run time only, for the choice of an order.
+// The extent assumed for a letter that is known only at run time, to choose an order.
 constexpr double kLikelyExtent = 128;
 
 // Writes an einsum as a tree of einsums of one or two operands.
@@ -253,7 +254,7 @@ class PairwiseExpansion {
     output_ = set_of(bound_.einsum.output);
   }
 
-  // Nothing where the node is one product, or the sum of one operand, already.
+  // Returns no nodes where the node already is a product of two operands or a sum of one.
   std::vector<Node> run() {
     const size_t count = operands_.size();
     bool alone = count <= 2;
@@ -289,7 +290,7 @@ class PairwiseExpansion {
     return result;
   }
 
-  // The letters of some operands' product that something outside of it still asks for.
+  // The letters of the members' product that are still needed outside of it.
   LetterSet kept_of(const std::vector<size_t>& members) const {
     LetterSet inside, outside = output_;
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -298,19 +299,20 @@ class PairwiseExpansion {
     return inside & outside;
   }
 
-  // The part of the members to multiply first with the least work in all; the rest is its partner.
+  // The members of the left side of the last multiplication, chosen for the least work in all; the other
+  // members are its right side.
   std::vector<size_t> first_part(const std::vector<size_t>& members) {
     if (members.size() > kMostOrdered) return {members.begin(), members.end() - 1};
     return best(members).second;
   }
 
-  // The work of the members' product, and the part of them that is one side of its last multiplication.
+  // The least work of the members' product, and the members of one side of its last multiplication.
   std::pair<double, std::vector<size_t>> best(const std::vector<size_t>& members) {
     if (members.size() < 2) return {0, {}};
     auto [found, fresh] = orders_.try_emplace(members);
     if (!fresh) return found->second;
     std::pair<double, std::vector<size_t>> least{std::numeric_limits<double>::infinity(), {members[0]}};
-    // Every split into two parts once: the first member is in the first.
+    // Every split into two parts occurs once, with the first member in the first part.
     for (size_t mask = 1; mask + 1 < size_t{1} << members.size(); mask += 2) {
       std::vector<size_t> part, rest;
       for (size_t i = 0; i < members.size(); ++i) (mask >> i & 1 ? part : rest).push_back(members[i]);
@@ -320,7 +322,8 @@ class PairwiseExpansion {
     return orders_[members] = least;
   }
 
-  // A letter of the new equations: those of the old, and others for the axes of an ellipsis.
+  // The letters as the new equations spell them: those of the old equation, and fresh ones for the axes of an
+  // ellipsis.
   std::string spelled(const Letters& letters) const {
     std::string result;
     for (const std::string& letter : letters) {
@@ -345,7 +348,7 @@ class PairwiseExpansion {
     return {node_.outputs[0], letters};
   }
 
-  // Of an operand, or of the product of several.
+  // Contracts an operand, or multiplies several.
   Operand contract(const std::vector<size_t>& members, bool last) {
     const LetterSet kept = kept_of(members);
     if (members.size() == 1) {
@@ -359,7 +362,7 @@ class PairwiseExpansion {
       if (!std::count(part.begin(), part.end(), i)) rest.push_back(i);
     }
     const Operand left = contract(part, false), right = contract(rest, false);
-    // As of matrices: what both have, then what one has.
+    // The order for matrix products: letters of both operands first, then those of one.
     const LetterSet in_left = set_of(left.letters), in_right = set_of(right.letters);
     Letters letters = chosen(left.letters, kept & in_right);
     for (const std::string& letter : chosen(left.letters, kept & ~in_right)) letters.push_back(letter);
@@ -367,7 +370,7 @@ class PairwiseExpansion {
     return add({left, right}, letters, last);
   }
 
-  // The letters that the set has, each once.
+  // Those of the letters that are in the set, each once.
   Letters chosen(const Letters& letters, const LetterSet& set) const {
     Letters result;
     for (const std::string& letter : letters) {

@@ -1,4 +1,4 @@
-// Index equations and scalar formulas: the text in a row that says what an operator computes.
+// Index equations and scalar formulas: the text in a row that defines what an operator computes.
 #include "ir/ops/equation.h"
 
 #include <algorithm>
@@ -277,8 +277,8 @@ class EquationLowering {
     }
   }
 
-  // The smallest value with every iterator at its end that makes it smallest; parameters that do
-  // not cancel make it unknown.
+  // Whether the constraint's smallest value over the iterators' ranges is >= 0; false where parameters do not
+  // cancel, so that the value is unknown.
   bool holds(const Affine& constraint) const {
     Affine least = constraint.constant();
     for (const auto& [name, coefficient] : constraint.terms()) {
@@ -316,7 +316,7 @@ std::string str(const Formula& access) {
   return access.name + "[" + result + "]";
 }
 
-// What an equation's letters are, found from the shapes of its operands.
+// The extents of an equation's letters, found from the shapes of its operands.
 class EquationBinding {
  public:
   // `shapes`: of the operands by name; `error` throws.
@@ -351,7 +351,7 @@ class EquationBinding {
   }
 
  private:
-  // Of ranks.
+  // Reports an error about ranks.
   void error(const std::string& message) const { error_(message, Dim(0), Dim(1)); }
   static std::string batch_axis(size_t i) { return text("batch axis ", i); }
 
@@ -461,7 +461,8 @@ Equation parse_equation(const std::string& text) { return FormulaParser(text).eq
 
 namespace {
 
-// The same of one that this thread has parsed lately: shapes are inferred behind each pass.
+// Like parse_equation, but keeps the equations that this thread has parsed recently, because shapes are
+// inferred after each pass.
 std::shared_ptr<const Equation> parsed_once(const std::string& text) {
   constexpr size_t kMostKept = 256;
   thread_local std::unordered_map<std::string, std::shared_ptr<const Equation>> kept;

@@ -7,7 +7,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostNumbers = int64_t{1} << 28;  // of one table
+constexpr int64_t kMostNumbers = int64_t{1} << 28;  // in one table
 
 }  // namespace
 

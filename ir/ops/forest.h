@@ -26,28 +26,29 @@ struct TreeTest {
   std::vector<std::pair<int64_t, double>> votes = {};  // of a leaf: target and number
 };
 
-// The upper part of each tree, which is evaluated without walking: every test is made, and one that fails
-// takes its first subtree's exits out of a set of bits, of which the lowest that is left is where a sample
-// goes.
+// The upper part of each tree is evaluated without walking down it. Its exits, the places where it is left,
+// are a set of bits. Every test is evaluated, and a test that fails removes the exits of its first subtree.
+// The lowest bit that remains is the exit that the sample takes.
 constexpr int64_t kExits = 32;
 constexpr int64_t kTestsTogether = 8;  // each tree's row of tests has a multiple of them
-// A bit times this factor has a number of its own in its upper bits: a sequence of de Bruijn's.
+// The upper bits of this factor times a power of two are different for each power: a de Bruijn sequence.
 constexpr uint32_t kExitFactor = 0x077CB531;
 constexpr int kExitShift = 27;
 int64_t exit_slot(int64_t bit);
 struct ForestTops {
-  // By tree and test of it; what fills a row holds for each sample and takes nothing away. Where NaN goes to
-  // the first child the feature is that of a second copy of all that the forest reads, behind the first one.
+  // By tree and test. Padding tests at a row's end are true for every sample and remove nothing. Where NaN
+  // goes to the first child, the feature is in a second copy of all features that the forest reads, which
+  // follows the first copy.
   TensorPtr features;  // i32
   TensorPtr thresholds;
-  TensorPtr kept;     // i32: the exits that are left where the test fails
-  TensorPtr exits;    // i32 [trees, kExits]: places; that of bit b at the number that exit_slot has for it
+  TensorPtr kept;     // i32: the bits of the exits that remain where the test fails
+  TensorPtr exits;    // i32 [trees, kExits]: places; the place of bit b is at index exit_slot(b)
   int64_t depth = 0;  // steps from an exit to the deepest leaf
 };
 
-// All trees in common tables. Of a node at `place`, `first` is at children[place] and `second` right behind
-// it. A leaf's child is a pair of copies of the leaf, whose child is that pair, so that a walk that has come
-// to a leaf stays there.
+// All trees in common tables. The `first` child of a node at `place` is at children[place], and `second`
+// directly after it. A leaf's children are two copies of the leaf, whose children are these two copies again,
+// so that a walk that has reached a leaf stays there.
 class Forest {
  public:
   // Model errors, which begin with `who`, for circular and very deep trees.
@@ -61,24 +62,24 @@ class Forest {
   bool has_negative_vote() const;
   int64_t largest_feature() const;
 
-  // By place.
+  // Tables by place.
   TensorPtr features() const;              // i32; -1 - feature where NaN goes to the first child
-  TensorPtr thresholds(DType type) const;  // of `<=`: x < v is x <= the number before v
+  TensorPtr thresholds(DType type) const;  // for `<=`: x < v becomes x <= the largest number below v
   TensorPtr children() const;              // i32
   // By place and target; `absent` where a leaf has no vote. Several votes for one target are summed up where
-  // `absent` is 0, else the extreme one counts.
+  // `absent` is 0, else the largest or least one counts.
   TensorPtr votes(DType type, double absent) const;
   ForestTops tops(DType type) const;
 
  private:
   friend class TreeTop;
   struct Place {
-    int64_t test = -1;  // -1: sends on to `child`, whatever is compared
+    int64_t test = -1;  // -1: no test, both results lead to `child`
     int64_t child = 0;
   };
 
   int64_t new_pair();
-  // Puts a test at the place, or sends on from there to where it is already.
+  // Puts a test at the place or, if the test has a place already, makes the place lead there.
   void lay_out(int64_t place, int64_t test);
   // Steps from the place to the deepest leaf; `above` is how many lead to the place.
   int64_t steps_from(int64_t place, int64_t above, std::vector<int64_t>& known) const;
@@ -91,16 +92,16 @@ class Forest {
   std::vector<TreeTest> tests_;
   int64_t targets_, depth_ = 0;
   std::vector<Place> places_;
-  std::vector<int64_t> roots_, unfinished_;  // unfinished: places whose children are still to be laid out
+  std::vector<int64_t> roots_, unfinished_;  // unfinished: places whose children have no places yet
   std::map<int64_t, int64_t> place_of_;
 };
 
-// What the attributes of a node say; Model errors naming node and attribute where these do not fit each
-// other.
+// The forest that a node's attributes describe; Model errors naming node and attribute where they contradict
+// each other.
 Forest forest_of_regressor(const Node& node);
-Forest forest_of_classifier(const Node& node, int64_t targets);  // one target: all votes are for that
+Forest forest_of_classifier(const Node& node, int64_t targets);  // one target: all votes are for it
 Forest forest_of_ensemble(const Node& node);
-// The samples are [samples, features] with as many features as the trees ask for.
+// Checks that the samples are [samples, features] with as many features as the trees read.
 void check_samples(InferContext& context, const Forest& forest);
 
 }  // namespace tc

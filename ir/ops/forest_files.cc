@@ -1,4 +1,4 @@
-// Decision trees as the attributes of ONNX nodes have them.
+// Reads decision trees from the attributes of ONNX nodes.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -22,7 +22,7 @@ Mode mode_of(const Node& node, const std::string& word) {
   return found->second;
 }
 
-// Reads the attributes of one node, and tells what is wrong with them.
+// Reads the attributes of one node and reports what is wrong with them.
 class Attributes {
  public:
   explicit Attributes(const Node& node) : node_(node) {}
@@ -40,7 +40,7 @@ class Attributes {
     check_count(name, result.size(), count);
     return result;
   }
-  // Of the attribute, or of the tensor `name`_as_tensor.
+  // The numbers of the attribute `name`, or of the tensor `name`_as_tensor.
   std::vector<double> numbers(const std::string& name, size_t count) const {
     const std::string tensor = name + "_as_tensor";
     std::vector<double> result = has_attribute(node_, tensor) ? elements(tensor) : std::vector<double>();
@@ -70,15 +70,15 @@ class Attributes {
   const Node& node_;
 };
 
-// The tests of a forest as they are made: comparisons of files become tests of `<=` and `<`.
+// Builds the tests of a forest: all comparisons of files become `<=` and `<`.
 class Tests {
  public:
   int64_t add(TreeTest test) {
     tests_.push_back(std::move(test));
     return static_cast<int64_t>(tests_.size()) - 1;
   }
-  // Makes the test at `at`, which is there for it, a comparison that goes on at `when_true` or `when_false`.
-  // NaN makes it true where `missing` is set, and where it is no number's equal.
+  // Turns the test at `at`, which must exist, into a comparison that leads to `when_true` or `when_false`.
+  // For NaN it is true where `missing` is set, and where the comparison is "not equal".
   void compare(int64_t at, Mode mode, const TreeTest& what, int64_t when_true, int64_t when_false) {
     TreeTest test = what;
     test.strict = mode == Mode::Less || mode == Mode::GreaterEqual;
@@ -117,12 +117,12 @@ class Tests {
   std::vector<TreeTest> tests_;
 };
 
-// What votes are called in the attributes of the operator.
+// The names of the operator's attributes that describe votes.
 struct VoteNames {
   const char *trees, *nodes, *targets, *weights;
 };
 
-// Nodes have numbers of their own in each tree; the first node of a tree is its root.
+// Nodes are numbered separately in each tree; the first node of a tree is its root.
 Forest forest_of(const Node& node, const VoteNames& names, int64_t targets, bool one_target) {
   const Attributes given(node);
   const std::vector<int64_t> trees = ints_attribute(node, "nodes_treeids");
@@ -173,7 +173,7 @@ Forest forest_of(const Node& node, const VoteNames& names, int64_t targets, bool
   return Forest(node.origin.str(), tests.take(), roots, targets);
 }
 
-// Numbers of nodes, then of leaves, of a TreeEnsemble.
+// Reads a TreeEnsemble, whose tests are numbered nodes first, then leaves.
 class Ensemble {
  public:
   explicit Ensemble(const Node& node) : given_(node) {}
@@ -216,7 +216,8 @@ class Ensemble {
  private:
   static constexpr int64_t kMember = 6;
 
-  // Sets of values, one after the other, each ended by NaN; for the nodes of that mode in order.
+  // Reads the sets of values of the membership tests: the sets are concatenated, each ended by NaN, in the
+  // order of the nodes of that mode.
   void read_members() {
     if (!has_attribute(given_.node(), "membership_values")) return;
     sets_.emplace_back();

@@ -6,8 +6,8 @@
 
 namespace tc {
 
-// The tests of one tree from the root on, and what is behind them. Those below which the tree is deepest are
-// taken first.
+// The upper tests of one tree, from the root on, and the exits below them. Tests below which the tree is
+// deepest are taken first.
 class TreeTop {
  public:
   TreeTop(const Forest& forest, int64_t root, std::vector<int64_t>& steps) : forest_(forest), steps_(steps) {
@@ -29,24 +29,24 @@ class TreeTop {
   const std::vector<int64_t>& exits() const { return exits_; }  // places, from the first to the last
   struct Test {
     const TreeTest* test = nullptr;
-    int64_t begin = 0, end = 0;  // exits of its first subtree
+    int64_t begin = 0, end = 0;  // range of the exits in its first subtree
   };
   const std::vector<Test>& tests() const { return tests_; }
 
  private:
   struct Part {
     int64_t place = 0;
-    int64_t first = -1;  // the part below; the second one is behind it; -1: an exit
+    int64_t first = -1;  // first part below, directly followed by the second; -1: an exit
   };
 
   const Forest::Place& place(int64_t at) const { return forest_.places_[static_cast<size_t>(at)]; }
   int64_t steps(int64_t at) const { return forest_.steps_from(at, 0, steps_); }
-  // The place with a test that a walk comes to from there whatever it compares.
+  // The next place with a test that every walk from `at` reaches.
   int64_t settled(int64_t at) const {
     while (!forest_.test_at(place(at))) at = place(at).child;
     return at;
   }
-  // The exit with the longest way on, or the number of parts where all are leaves.
+  // The exit below which the tree is deepest, or the number of parts if all exits are leaves.
   size_t deepest() const {
     size_t best = parts_.size();
     for (size_t i = 0; i < parts_.size(); ++i) {

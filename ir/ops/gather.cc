@@ -78,7 +78,7 @@ void lower_gather(LowerContext& context) {
 
 // --- GatherElements, GatherND ----------------------------------------------------------------------
 
-// Along the other axes the indices do not reach over the data.
+// Checks that along the other axes the indices are not longer than the data.
 void check_inside(InferContext& context) {
   const Shape& data = context.shape(0);
   const Shape& indices = context.shape(1);
@@ -140,7 +140,7 @@ void infer_gather_nd(InferContext& context) {
   context.set_output(0, context.dtype(0), shape);
 }
 
-// Subscripts of `data` for the index tuple that lies at `where` of input 1.
+// Subscripts of `data` for the index tuple at position `where` of input 1.
 std::vector<Subscript> tuple_index(LowerContext& context, const Shape& data, std::vector<Affine> where,
                                    int64_t batch, int64_t tuple, const std::vector<Affine>& rest) {
   std::vector<Subscript> index;
@@ -169,7 +169,7 @@ void lower_gather_nd(LowerContext& context) {
 
 // --- scatter ---------------------------------------------------------------------------------------
 
-// What is stored where an update meets the old value.
+// The value to store for an update, by the node's reduction.
 ExprPtr combined(const Node& node, ExprPtr old_value, ExprPtr update) {
   const std::string how = string_attribute(node, "reduction");
   if (how == "none") return update;
@@ -178,13 +178,13 @@ ExprPtr combined(const Node& node, ExprPtr old_value, ExprPtr update) {
   return binary(how == "max" ? BinaryOp::Max : BinaryOp::Min, old_value, update);
 }
 
-// The first statement of a scatter: the result is input 0.
+// The first statement of a scatter, which copies input 0 to the result.
 void copy_data(LowerContext& context) {
   auto space = context.space("o", context.shape(0));
   context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, space.position));
 }
 
-// Stores a value of each instance, in their order.
+// Adds a statement that stores one value for each instance, in the order of instances.
 void store(LowerContext& context, std::vector<Iterator> iterators, std::vector<Subscript> index,
            const ExprPtr& value) {
   const int out = context.output(0);
@@ -301,7 +301,7 @@ void infer_reverse_sequence(InferContext& context) {
   infer_same(context);
 }
 
-// The first `lengths[b]` elements of each row backwards.
+// Reverses the first `lengths[b]` elements of each row.
 void lower_reverse_sequence(LowerContext& context) {
   const int64_t time = int_attribute(context.node(), "time_axis"),
                 batch = int_attribute(context.node(), "batch_axis");
@@ -341,8 +341,8 @@ void infer_tensor_scatter(InferContext& context) {
   infer_same(context);
 }
 
-// Copies the data, then stores the update at its places. One that would reach over the end of the data ends
-// with it.
+// Copies the data, then stores the update at its places. An update that would go beyond the end of the data
+// is shifted to end there.
 void lower_tensor_scatter(LowerContext& context) {
   const Shape& past = context.shape(0);
   const Shape& update = context.shape(1);
@@ -377,7 +377,7 @@ OpRow gather_row(const OnnxName& name, const std::string& doc, int inputs,
   row.onnx = {name};
   row.minimum_inputs = row.maximum_inputs = inputs;
   row.attributes = std::move(attributes);
-  // The data, the indices, and what is stored there.
+  // Inputs: the data, the indices, and the updates.
   row.types = {{kIndices, {1}}};
   if (inputs > 2) row.types.push_back({kAnyType, {0, 2}});
   row.infer = std::move(infer);

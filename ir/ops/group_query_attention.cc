@@ -1,4 +1,4 @@
-// GroupQueryAttention of ONNX Runtime's own domain, brought to the attention of the standard.
+// GroupQueryAttention of ONNX Runtime's own domain, expressed by the standard's Attention.
 #include "ir/ops/contributed_attention.h"
 
 namespace tc {
@@ -25,7 +25,8 @@ enum Grouped {
   kQueryLengths
 };
 
-// The length of the caches that a node gives: of those that it reads, or of all keys where these are more.
+// The length of the caches that a node returns: that of the caches that it reads, or the number of all keys
+// if that is larger.
 Dim cache_length(const Node& node, const Graph& graph) {
   const Shape& query = *graph[node.inputs[kGroupQuery]].shape;
   if (!input_given(node, kKeyCache)) return query[1];
@@ -115,7 +116,7 @@ class GroupedBuilder : public Pieces {
   std::vector<Node> run() {
     lengths_ = build_.add(
         "Add", {build_.cast(reshape(input(kLastKeys), {batch_}), DType::I64), build_.integer(DType::I64, 1)});
-    // Where the queries stand behind the keys of the past; a first prompt that is padded begins at 0.
+    // The position of the first query, after the keys of the past; 0 for a first prompt that is padded.
     const ValueId count = build_.add("Size", {range(queries_, DType::I32)});
     first_ = build_.add("Max", {build_.add("Sub", {lengths_, count}), build_.integer(DType::I64, 0)});
     const ValueId places = build_.add("Add", {unsqueeze(first_, {1}), range(queries_, DType::I64)});
@@ -154,7 +155,7 @@ class GroupedBuilder : public Pieces {
                        {"interleaved", int_attribute(node_, "rotary_interleaved")}});
   }
 
-  // The cache with the new keys or values, an output.
+  // Puts the new keys or values into the cache, which is also an output.
   ValueId cached(ValueId value, int cache, size_t output) {
     if (given(cache)) {
       const std::vector<Dim> pads = {0, 0, 0, 0, 0, 0, total_ - shape(cache)[2], 0};

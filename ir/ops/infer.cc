@@ -1,4 +1,4 @@
-// Shape inference: what rows may ask, and the walk over a graph.
+// Shape inference: the context that rows use, and the walk over a graph.
 #include "ir/interrupt.h"
 #include "ir/ops/depends_on_data.h"
 #include "ir/ops/rows.h"
@@ -7,7 +7,7 @@
 namespace tc {
 namespace {
 
-// Null where it is of another kind.
+// Null where the attribute is of another kind.
 template <class T>
 const T* attribute_as(const Node& node, const std::string& name) {
   auto found = node.attributes.find(name);
@@ -26,7 +26,7 @@ const T* attribute_as(const Node& node, const std::string& name) {
 
 bool excludes(const Interval& range, int64_t value) { return range.low > value || range.high < value; }
 
-// Gives the values inside the subgraph that stand for captured ones their types and shapes.
+// Gives the subgraph's values that represent captured ones their types and shapes.
 void infer_captures(Graph& outer, const Node& node, Graph& body, size_t first) {
   for (size_t i = 0; i < body.captures.size(); ++i) {
     const Value& from = outer[node.inputs.at(first + i)];
@@ -105,7 +105,7 @@ Shape InferContext::broadcast(const std::vector<Shape>& shapes) const {
       const size_t axis = rank - shape.size() + i;
       if (shape[i] == Dim(1) || shape[i] == result[axis]) continue;
       if (result[axis] != Dim(1)) {
-        // A size that a run computes, and which can only broadcast, is 1.
+        // A size computed at run time that cannot be equal to the other one must be 1, so that it broadcasts.
         const bool never = excludes(dim_range(result[axis] - shape[i], graph_), 0);
         for (const Dim& size : {result[axis], shape[i]}) {
           if (!never || !mentions_data(size, graph_) || excludes(dim_range(size, graph_), 1)) continue;
@@ -149,7 +149,8 @@ void InferContext::require_at_most(const Dim& left, const Dim& right, const std:
   const Interval range = dim_range(right - left, graph_);
   if (range.low >= 0) return;
   if (range.high < 0) fail_at(ErrorKind::Shape, message);
-  // The least of the second and others, and what a run computes that is bound to be at most the second.
+  // Holds where `left` is a minimum of which `right` is an operand, or a data symbol whose bound is at most
+  // `right`.
   if (min(left, right) == left) return;
   for (const auto& [name, symbol] : graph_.data_symbols) {
     if (left == Dim::symbol(name) && symbol.bound == right) return;
@@ -173,7 +174,7 @@ int64_t InferContext::axis(int64_t axis, int64_t rank) const {
 
 namespace {
 
-// Gives the node's subgraphs the values that they capture.
+// Gives the values that the node's subgraphs capture their types and shapes.
 void infer_bodies(Graph& graph, const Node& node) {
   size_t captured = node.inputs.size();
   std::vector<GraphPtr> bodies;
@@ -199,7 +200,7 @@ void infer_node(Graph& graph, const Node& node) {
     node.op->infer(context);
     check_results(context);
   } catch (const Error& error) {
-    // The arithmetic of sizes does not know where it is used.
+    // Errors from the arithmetic of sizes do not name the node, so it is added here.
     const std::string what = error.what();
     if (error.kind() == ErrorKind::Internal || what.rfind("node '", 0) == 0) throw;
     throw Error(error.kind(), node.origin.str() + ": " + what);
@@ -212,7 +213,7 @@ void infer_node(Graph& graph, const Node& node) {
 }
 
 void infer_shapes(Graph& graph) {
-  graph.relations.clear();  // those of nodes that are gone
+  graph.relations.clear();  // drops those of nodes that no longer exist
   for (const Node& node : graph.nodes) {
     interruption_point();
     infer_node(graph, node);

@@ -10,7 +10,7 @@
 namespace tc {
 namespace {
 
-// An expression of at most this weight is cheaper to repeat than to keep.
+// An expression of at most this weight is cheaper to recompute than to store.
 constexpr int kCheap = 2;
 // Expressions do not grow past this many nodes.
 constexpr size_t kLargestExpression = 400;
@@ -181,7 +181,7 @@ class Inliner {
     return true;
   }
 
-  // True where something that the statement reads is written between it and its last reader.
+  // True where a buffer that the statement reads is written between the statement and its last reader.
   bool overwritten(const Statement& source, int from, int to) const {
     for (int s = from + 1; s <= to; ++s) {
       if (reads(source, kernel_.statements[s].write.buffer)) return true;
@@ -203,7 +203,8 @@ class Inliner {
         if (subscript.dynamic) repeated = repeated || reader.iterators.size() > load.access.index.size();
         for (const auto& [name, coefficient] : subscript.affine.terms()) used.insert(name);
         if (subscript.affine.terms().size() > 1) {
-          // A sum of iterators visits elements again, unless the others are parameters.
+          // A subscript that is the sum of several iterators visits elements more than once; parameters do no
+          // harm.
           int moving = 0;
           for (const auto& [name, coefficient] : subscript.affine.terms())
             moving += is_iterator(reader, name);
@@ -295,7 +296,7 @@ class Inliner {
     }
   }
 
-  // Locals stand after the arguments, so that dropping them renumbers only locals.
+  // Locals come after the arguments, so dropping some renumbers only locals.
   void drop_locals() {
     std::vector<bool> kept(kernel_.buffers.size(), true);
     for (int i = 0; i < static_cast<int>(kernel_.buffers.size()); ++i) {

@@ -1,4 +1,4 @@
-// Dropping buffers of a kernel.
+// Removes buffers of a kernel.
 #include "ir/ops/keep_buffers.h"
 
 #include <functional>

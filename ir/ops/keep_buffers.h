@@ -1,4 +1,4 @@
-// Dropping buffers of a kernel.
+// Removes buffers of a kernel.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace tc {
 
-// Drops the buffers for which `kept` is false, which no statement accesses, and numbers the others anew in
-// all statements.
+// Drops the buffers for which `kept` is false, which no statement may access, and renumbers the others in all
+// statements.
 void keep_buffers(Kernel& kernel, const std::vector<bool>& kept);
 
 }  // namespace tc

@@ -11,10 +11,10 @@ namespace tc {
 namespace {
 
 constexpr int64_t kMostLabels = 1 << 20;
-constexpr int64_t kLargestTable = 1 << 22;  // of values at the places of integers
-constexpr int64_t kMostCompared = 1 << 14;  // keys that an element is compared with
+constexpr int64_t kLargestTable = 1 << 22;  // largest table indexed by integer keys
+constexpr int64_t kMostCompared = 1 << 14;  // most keys that an element is compared with
 
-// A number as it is, without rounding: integers of 64 bits are no doubles.
+// A number without rounding: doubles cannot represent all 64-bit integers.
 struct Label {
   bool whole = false;
   int64_t integer = 0;
@@ -50,7 +50,7 @@ DType result_type(const Node& node) {
 }
 
 struct Encoding {
-  std::vector<Label> keys, values;  // of equal keys the last one counts
+  std::vector<Label> keys, values;  // the last of equal keys counts
   Label otherwise;
   DType type = DType::I64;
 };
@@ -88,8 +88,7 @@ void infer_encoder(InferContext& context) {
   context.set_output(0, encoding.type, context.shape(0));
 }
 
-// A table of the values at the places that integers from the least to the largest key have, and the default
-// behind them.
+// Looks values up in a table that is indexed by the key minus the least key; the default comes last.
 ValueId by_table(NodeBuilder& build, ValueId input, const Encoding& encoding, int64_t least, int64_t count) {
   std::vector<Label> table(static_cast<size_t>(count) + 1, encoding.otherwise);
   for (size_t i = 0; i < encoding.keys.size(); ++i)
@@ -110,7 +109,7 @@ ValueId by_comparing(NodeBuilder& build, ValueId input, const Encoding& encoding
   std::vector<Label> keys, values;
   Label of_nan = encoding.otherwise;
   bool has_nan = false;
-  // From the end, so that the first place found is that of the last of equal keys.
+  // From the end, so that the last of equal keys is found first.
   for (size_t i = encoding.keys.size(); i-- > 0;) {
     if (std::isnan(encoding.keys[i].number)) {
       if (!has_nan) of_nan = encoding.values[i];

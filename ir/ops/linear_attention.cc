@@ -1,5 +1,5 @@
-// What language models have in the place of attention: a state that each position updates, and convolutions
-// that continue.
+// Operators that language models use instead of attention: a state that each position updates, and
+// convolutions that carry their last inputs on.
 #include <cmath>
 #include <memory>
 
@@ -26,7 +26,7 @@ bool corrects(const Node& node) {
 // Sizes of the operands; a state is a matrix [key_size, value_size] per head of the keys.
 struct States {
   Dim batch, steps;
-  int64_t heads = 1, groups = 1;  // of keys; and heads of queries that share one of them
+  int64_t heads = 1, groups = 1;  // `heads`: of keys; `groups`: query heads that share a key head
   Dim key_size, value_size;
   Shape shape() const { return {batch, Dim(heads), key_size, value_size}; }
 };
@@ -61,7 +61,7 @@ ValueId with_shape(NodeBuilder& build, ValueId value, const Shape& shape) {
   return build.add("Reshape", {value}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
 }
 
-// Of decay and beta, which some rules have: [batch, positions, one of these].
+// Checks decay or beta, which only some update rules have: [batch, positions, one of `sizes`].
 void check_rates(InferContext& context, int input, const char* what, bool wanted,
                  const std::vector<Dim>& sizes) {
   const std::string rule = string_attribute(context.node(), "update_rule");
@@ -96,9 +96,9 @@ void infer_linear_attention(InferContext& context) {
   context.set_output(1, context.has_input(kPast) ? context.dtype(kPast) : type, states.shape());
 }
 
-// The expansion of one node. The state is kept in f32 whatever its type, and each position takes three steps
-// of a few products: state = exp(decay) * state + key x update, where the update is the value, or beta *
-// (value - key * state); result = scale * query * state. One position alone needs no loop.
+// The expansion of one node. The state is kept in f32 whatever its type. Each position computes state =
+// exp(decay) * state + key x update, where the update is the value or beta * (value - key * state), and then
+// result = scale * query * state. A single position needs no loop.
 class LinearAttentionBuilder {
  public:
   LinearAttentionBuilder(Graph& graph, const Node& node)
@@ -109,7 +109,7 @@ class LinearAttentionBuilder {
                           build_.shape(node.inputs[kValue]))) {}
 
   std::vector<Node> run() {
-    // Sizes of other names that a run finds equal become the states' own.
+    // The past state's sizes, which a run checks to be equal, get the names of the states' sizes.
     const ValueId past =
         input_given(node_, kPast)
             ? with_shape(build_, build_.cast(node_.inputs[kPast], DType::F32), states_.shape())
@@ -127,9 +127,9 @@ class LinearAttentionBuilder {
   }
 
  private:
-  // What a position, or all of them along a further axis 0, has: queries [batch, heads, groups, key_size],
-  // keys [batch, heads, key_size, 1], values [batch, heads, 1, value_size], factors of the state [batch,
-  // heads, key_size or 1, 1] and beta [batch, heads or 1, 1, 1].
+  // The operands of one position, or of all positions along an additional axis 0: queries [batch, heads,
+  // groups, key_size], keys [batch, heads, key_size, 1], values [batch, heads, 1, value_size], factors of the
+  // state [batch, heads, key_size or 1, 1] and beta [batch, heads or 1, 1, 1].
   struct Position {
     ValueId query = kNoValue, key = kNoValue, value = kNoValue, factor = kNoValue, beta = kNoValue;
     std::vector<ValueId*> given() {
@@ -179,7 +179,7 @@ class LinearAttentionBuilder {
     return all;
   }
 
-  // One position, with the nodes of `build`.
+  // Emits one position's update with `build`.
   static Result step(NodeBuilder& build, const Position& at, ValueId state) {
     if (at.factor != kNoValue) state = build.add("Mul", {state, at.factor});
     ValueId update = at.value;
@@ -263,7 +263,8 @@ void infer_causal_convolution(InferContext& context) {
   context.set_output(1, context.dtype(0), state);
 }
 
-// A depthwise convolution of the input behind the state, whose end is the next state.
+// A depthwise convolution of the past state followed by the input; the end of that sequence is the next
+// state.
 std::vector<Node> expand_causal_convolution(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const int64_t taps = taps_of(node, build.shape(node.inputs[1])),
@@ -276,7 +277,7 @@ std::vector<Node> expand_causal_convolution(Graph& graph, const Node& node) {
         with_shape(build, node.inputs[3], {build.shape(padded)[0], Dim(channels), Dim(taps - 1)});
     padded = build.add("Concat", {past, padded}, {{"axis", int64_t{2}}});
   }
-  // Zeros in front are the convolution's own padding; the next state alone needs them in memory.
+  // Leading zeros are the convolution's own padding; only the next state needs them in memory.
   std::vector<ValueId> operands = {padded, node.inputs[1]};
   if (input_given(node, 2)) operands.push_back(node.inputs[2]);
   const Ints pads = {continues ? 0 : taps - 1, 0};

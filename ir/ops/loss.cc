@@ -43,7 +43,7 @@ std::vector<Node> expand_log_likelihood(Graph& graph, const Node& node) {
   const DType type = build.dtype(node.inputs[0]);
   ValueId ignored = kNoValue, safe = classes;
   if (has_attribute(node, "ignore_index")) {
-    // What is ignored need not be a class.
+    // The label of an ignored sample need not be a valid class.
     ignored = build.add("Equal", {classes, build.integer(DType::I64, int_attribute(node, "ignore_index"))});
     safe = build.add("Where", {ignored, build.integer(DType::I64, 0), classes});
   }
@@ -53,14 +53,14 @@ std::vector<Node> expand_log_likelihood(Graph& graph, const Node& node) {
   ValueId loss = build.add("Neg", {build.add("Squeeze", {chosen}, axis)});
   const ValueId weights = sample_weights(build, node, ignored, safe);
   if (weights != kNoValue) loss = build.add("Mul", {weights, loss});
-  // The logarithm of an ignored sample may be infinite.
+  // The loss of an ignored sample may be infinite, so it is replaced, not multiplied by 0.
   if (ignored != kNoValue) loss = build.add("Where", {ignored, build.number(type, 0), loss});
   const std::string reduction = string_attribute(node, "reduction");
   const std::map<std::string, Attribute> all = {{"keepdims", int64_t{0}}};
   if (reduction == "sum") loss = build.add("ReduceSum", {loss}, all);
   if (reduction == "mean" && weights == kNoValue) loss = build.add("ReduceMean", {loss}, all);
   if (reduction == "mean" && weights != kNoValue) {
-    // The weights have a number per sample, whose sum divides.
+    // `weights` has a number per sample; the loss is divided by their sum.
     loss = build.add("Div", {build.add("ReduceSum", {loss}, all), build.add("ReduceSum", {weights}, all)});
   }
   build.give(0, loss);

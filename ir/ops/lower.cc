@@ -37,7 +37,7 @@ Interval range_of_atom(const Dim::Atom& atom, const Graph& graph) {
     case Dim::AtomKind::Max: return {std::max(a.low, b.low), std::max(a.high, b.high)};
     case Dim::AtomKind::Mod: return {0, std::max<int64_t>(b.high - 1, 0)};
     default: {
-      // A size that divides is at least 1 wherever the division means something.
+      // A divisor is at least 1 wherever the division is defined.
       const int64_t least = std::max<int64_t>(b.low, 1), most = std::max<int64_t>(b.high, 1);
       return {floor_quotient(a.low, a.low < 0 ? least : most),
               floor_quotient(a.high, a.high < 0 ? most : least)};
@@ -93,8 +93,9 @@ void drop_unused_buffers(Kernel& kernel, std::vector<ValueId>& arguments) {
 
 namespace {
 
-// c * floor(a / c) is a less 0 to c - 1: where the sum has multiples of it, it is written so, which tells
-// more where the rest of the sum has the symbols of a. `less` gets what is to be subtracted at most.
+// c * floor(a / c) lies between a - (c - 1) and a. Replaces multiples of it in the sum by multiples of a,
+// which gives tighter ranges where symbols of a then cancel. `less` becomes the most that the true value may
+// be below the result.
 Dim without_rounding(const Dim& dim, int64_t& less) {
   Dim result = dim;
   for (const Dim::Term& term : dim.terms()) {

@@ -1,5 +1,5 @@
-// Operators of the domain ai.onnx.ml, as exporters of scikit-learn write them; trees, support vectors and
-// labels have files of their own.
+// Operators of the domain ai.onnx.ml, which exporters of scikit-learn write; trees, support vectors and
+// labels are in files of their own.
 #include <algorithm>
 #include <cmath>
 
@@ -72,7 +72,7 @@ std::vector<Node> expand_normalizer(Graph& graph, const Node& node) {
   const std::string reduce = norm == "MAX" ? "ReduceMax" : norm == "L1" ? "ReduceL1" : "ReduceL2";
   const ValueId size =
       build.add(reduce, {value}, {{"axes", std::vector<int64_t>{-1}}, {"keepdims", int64_t{1}}});
-  // A row of zeros stays one.
+  // A row of zeros stays zero.
   const ValueId zero = build.number(DType::F32, 0);
   const ValueId divisor =
       build.add("Where", {build.add("Equal", {size, zero}), build.number(DType::F32, 1), size});
@@ -128,7 +128,8 @@ std::vector<Node> expand_extractor(Graph& graph, const Node& node) {
   return build.take();
 }
 
-// Inputs [samples, features] one beside the other; of one axis only: a sample each.
+// Concatenates inputs [samples, features] along the features; an input with only one axis has one feature per
+// sample.
 void infer_vectorizer(InferContext& context) {
   const std::vector<int64_t> declared = ints_attribute(context.node(), "inputdimensions");
   Dim features;
@@ -242,7 +243,8 @@ std::vector<Node> expand_linear_regressor(Graph& graph, const Node& node) {
   return build.take();
 }
 
-// As many targets as intercepts, or as labels; one for two labels is the score of the second.
+// There are as many targets as intercepts, or else as labels; a single target for two labels is the score of
+// the second label.
 Linear linear_classifier_of(const Node& node) {
   const auto labels = static_cast<int64_t>(class_labels(node).size()),
              intercepts = static_cast<int64_t>(floats_or_none(node, "intercepts").size());

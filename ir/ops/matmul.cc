@@ -6,7 +6,7 @@
 namespace tc {
 namespace {
 
-// A vector is a row on the left and a column on the right, and the result has no such axis.
+// A vector is a row on the left and a column on the right, and the result lacks the corresponding axis.
 std::string matmul_equation(bool left_vector, bool right_vector) {
   return text("C[...", left_vector ? "" : ",m", right_vector ? "" : ",n", "] += A[",
               left_vector ? "k" : "...,m,k", "] * B[", right_vector ? "k" : "...,k,n", "]");
@@ -46,7 +46,7 @@ void infer_gemm(InferContext& context) {
   }
 }
 
-// Where the bias is scaled, scaling the product alone would not do.
+// If the bias is scaled (beta), scaling only the weights would not scale the result.
 std::optional<OutputChannels> gemm_channels(const Node& node) {
   if (float_attribute(node, "beta") != 1 && node.inputs.size() > 2) return std::nullopt;
   return OutputChannels{int_attribute(node, "transB") ? size_t{0} : size_t{1}, 1};

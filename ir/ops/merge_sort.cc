@@ -1,5 +1,5 @@
-// Sorting rows of any length: blocks by counting, then runs merged two by two, in a Scan over the lengths of
-// runs.
+// Sorts rows of any length: blocks are sorted by counting, then runs are merged in pairs, in a Scan over the
+// lengths of runs.
 #include <cmath>
 
 #include "ir/ops/selection.h"
@@ -7,14 +7,14 @@
 namespace tc {
 namespace {
 
-// Blocks are sorted by counting, which vectorises; rows that are not longer than kShortRow altogether.
+// Blocks are sorted by counting, which vectorises; rows of up to kShortRow elements are sorted so as a whole.
 constexpr int64_t kBlockBits = 6, kBlock = int64_t{1} << kBlockBits;
 constexpr int64_t kShortRow = 256;
-// Lengths of runs that rows of 2^40 elements have.
+// Stages of merging for rows of 2^40 elements.
 constexpr int64_t kMostStages = 34;
 
-// Where output `o` of a row lies: in a pair of runs of `width` elements, of which the right one may be cut
-// short.
+// The pair of runs that output `o` of a row belongs to: runs of `width` elements, of which the right one may
+// be shorter.
 struct Pair {
   ExprPtr width, place, base, left_length, right_length;
 };
@@ -35,8 +35,8 @@ Pair pair_of(LowerContext& context, const Affine& output) {
   return pair;
 }
 
-// Whether the next element of the pair comes from the left run, of which `left` elements are taken already,
-// as are `right` of the right one. Of equal ones the left one comes first.
+// Whether the next element of the pair comes from the left run, after `left` elements of the left run and
+// `right` elements of the right one have been taken. Of equal elements the left one comes first.
 ExprPtr takes_left(LowerContext& context, const Pair& pair, const Affine& row, const ExprPtr& left,
                    const ExprPtr& right) {
   ExprPtr last = index_value(context.dim(context.shape(0)[1]) - Affine(1));
@@ -70,13 +70,13 @@ void lower_merge_path(LowerContext& context) {
   const Pair pair = pair_of(context, o);
   ExprPtr left = context.read_buffer(context.output(0), {r, o - Affine(1)});
   ExprPtr right = binary(BinaryOp::Sub, binary(BinaryOp::Sub, pair.place, number(1)), left);
-  // The pair of the output before, which is the same but at its begin.
+  // Unless the output begins a pair, the previous output belongs to the same pair.
   ExprPtr next = binary(BinaryOp::Add, left, cast(DType::I64, takes_left(context, pair, r, left, right)));
   context.assign("next", all, context.output(0), {r, o},
                  select(binary(BinaryOp::Eq, pair.place, number(0)), number(0), next), {o - Affine(1)});
 }
 
-// Where the element of each output lies.
+// The source position of each output's element.
 void lower_merge_source(LowerContext& context) {
   const Affine r = Affine::variable("r"), o = Affine::variable("o");
   const std::vector<Iterator> all = {{"r", context.dim(context.shape(0)[0])},
@@ -89,7 +89,7 @@ void lower_merge_source(LowerContext& context) {
   context.assign("source", all, context.output(0), {r, o}, binary(BinaryOp::Add, pair.base, at));
 }
 
-// What comes last in the order.
+// A key that comes last in the order.
 TensorPtr last_key(DType type, bool largest) {
   if (is_float(type)) return number_tensor(type, {}, {largest ? -INFINITY : INFINITY});
   auto key = std::make_shared<Tensor>(type, std::vector<int64_t>());
@@ -121,7 +121,7 @@ Dim stages_of(NodeBuilder& build, const Dim& length) {
   return build.size(count, Dim(kMostStages));
 }
 
-// The keys and their places after merging runs of kBlock, two by two.
+// Merges sorted runs of kBlock keys in pairs until one is left; returns the places in that order.
 ValueId merged(NodeBuilder& build, ValueId keys, ValueId places, bool largest) {
   const Dim stages = stages_of(build, build.shape(keys)[1]);
   if (stages == Dim(0)) return places;

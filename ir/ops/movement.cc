@@ -1,4 +1,4 @@
-// Data movement: each result element is one element of the operand, or what it is padded with.
+// Data movement: each result element is an element of the operand, or padding.
 #include <algorithm>
 #include <numeric>
 
@@ -86,7 +86,7 @@ void lower_tile(LowerContext& context) {
   context.assign("copy", iterators, context.output(0), out, context.read(0, space.position));
 }
 
-// Where a repeated axis has no fixed size the repetitions are an axis of their own.
+// If a repeated axis has no fixed size, the repetitions get an axis of their own.
 std::vector<Node> expand_tile(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const Shape shape = build.shape(node.inputs[0]);

@@ -1,4 +1,4 @@
-// Counts of n-grams among whole numbers: TfIdfVectorizer.
+// Counts of n-grams in sequences of whole numbers: TfIdfVectorizer.
 #include <algorithm>
 
 #include "ir/ops/rows.h"
@@ -10,15 +10,15 @@ constexpr int64_t kLongestGram = 64;
 constexpr int64_t kMostSkips = 4096;
 constexpr int64_t kMostColumns = 1 << 20;
 
-// The n-grams of one length: their numbers, one gram after the other, and where each counts in the result.
+// The n-grams of one length: their numbers, concatenated, and the result's column that each gram counts in.
 struct Grams {
   int64_t length = 1;
-  size_t first = 0;  // of the weights of all grams
+  size_t first = 0;  // index of their first weight among those of all grams
   std::vector<int64_t> numbers, columns;
 };
 
 struct Vocabulary {
-  std::vector<Grams> grams;  // of the lengths that count
+  std::vector<Grams> grams;  // of the lengths that are counted
   int64_t columns = 0;       // of the result
 };
 
@@ -85,13 +85,13 @@ void infer_vectorizer(InferContext& context) {
   context.set_output(0, DType::F32, shape);
 }
 
-// For each column of the result a gram that counts there, and with which weight: 0 where there is none.
+// For each column of the result a gram that counts there, and its weight, which is 0 where there is no gram.
 struct Choice {
   std::vector<int64_t> grams;
   std::vector<double> weights;
 };
 
-// As many choices as the column with the most grams has.
+// One choice after another until all grams are covered: as many as the column with the most grams needs.
 std::vector<Choice> choices_of(const Node& node, const Vocabulary& vocabulary) {
   const std::vector<double> weights =
       string_attribute(node, "mode") == "TF" ? std::vector<double>() : floats_attribute(node, "weights");
@@ -111,7 +111,7 @@ std::vector<Choice> choices_of(const Node& node, const Vocabulary& vocabulary) {
   return choices;
 }
 
-// The counts of all grams, one after the other, as the columns of the result; grams of one column add up.
+// Turns the counts of all grams into the columns of the result; grams of one column add up.
 ValueId in_columns(NodeBuilder& build, ValueId counts, const Node& node, const Vocabulary& vocabulary) {
   const int64_t axis = static_cast<int64_t>(build.shape(counts).size()) - 1;
   ValueId sum = kNoValue;
@@ -150,8 +150,8 @@ std::vector<Node> expand_vectorizer(Graph& graph, const Node& node) {
   return build.take();
 }
 
-// How often each gram of input 1 is in each row of input 0, with its numbers next to each other or further
-// apart.
+// How often each gram of input 1 occurs in each row of input 0, with its numbers adjacent or with skips
+// between them.
 void infer_counts(InferContext& context) {
   Shape shape = context.shape(0);
   shape.back() = context.shape(1)[0];

@@ -46,17 +46,17 @@ ExprPtr divided(LowerContext& context, ExprPtr value, const Dim& count) {
   return binary(BinaryOp::Div, value, cast(type, index_value(context.dim(count))));
 }
 
-// Buffers of each row's mean, of 1 / sqrt(variance + epsilon), and of what is left of the mean times that
-// (-1: nothing).
+// Buffers of each row's mean, of 1 / sqrt(variance + epsilon), and of the mean's error times the latter (-1:
+// no such buffer).
 struct Moments {
   int mean, scale, shift = -1;
 };
 
-// From so many elements on, the error of a float32 mean is too large beside the deviations of rows that lie
-// far from zero.
+// In rows at least as long as this the error of a float32 mean may be too large compared with the deviations,
+// if the elements are far from zero.
 constexpr int64_t kLongRow = 16384;
 
-// The position of the row's first element, where `input` is that of each.
+// The position of the row's first element, given that of each element.
 std::vector<Affine> first_of(const Rows& rows, std::vector<Affine> input) {
   std::map<std::string, Affine> start;
   for (const Iterator& inner : rows.inner) start[inner.name] = Affine(0);
@@ -64,14 +64,14 @@ std::vector<Affine> first_of(const Rows& rows, std::vector<Affine> input) {
   return input;
 }
 
-// The mean is the first element and what all are away from it on average: the sum of large and nearly equal
-// elements would be rounded by more than they differ, which 1 / sqrt(epsilon) magnifies. A row of unknown
-// length may have no first element.
+// The mean is computed as the first element plus the average difference from it: the sum of large and nearly
+// equal elements would be rounded by more than they differ, which 1 / sqrt(epsilon) magnifies. A row of
+// unknown length may have no first element.
 //
-// The mean of a long row is off by the roundings of its sum and of itself. What the elements are away from it
-// on average is small and therefore exact: it corrects the variance, and `normalized` subtracts it where the
-// row is scaled anyway ("corrected two-pass algorithm": Chan, Golub and LeVeque, "Algorithms for computing
-// the sample variance", 1983).
+// The mean of a long row has an error from rounding its sum and itself. The elements' average difference from
+// that mean is this error; being small, it is computed precisely. It corrects the variance, and `normalized`
+// subtracts it when it scales the row ("corrected two-pass algorithm": Chan, Golub and LeVeque, "Algorithms
+// for computing the sample variance", 1983).
 Moments moments(LowerContext& context, const Rows& rows, const std::vector<Affine>& input, double epsilon) {
   const DType type = LowerContext::compute_type(context.dtype(0));
   const int sum = context.local("sum", type, rows.statistics_shape);
@@ -110,7 +110,7 @@ Moments moments(LowerContext& context, const Rows& rows, const std::vector<Affin
   return result;
 }
 
-// (x - mean) * scale of the row's moments.
+// (x - mean) * scale, with the row's moments.
 ExprPtr normalized(LowerContext& context, const Rows& rows, const Moments& moments,
                    const std::vector<Affine>& input) {
   ExprPtr away =
@@ -130,10 +130,10 @@ std::set<int64_t> softmax_axes(const Node& node, int64_t rank) {
   return axes;
 }
 
-// The maximum leaves NaN out, which takes one instruction where carrying it takes three: an element that is
-// NaN makes its own power NaN whatever the maximum is, with it the row's sum, and with that each element of
-// the row. So does a row of NaN alone, whose maximum is -inf; a maximum that is infinite has the same value
-// as one that carries NaN, in rows without NaN.
+// The maximum ignores NaN, which takes one instruction instead of three. The result is the same: an element
+// that is NaN makes its own power NaN whatever the maximum is, hence the row's sum, hence every element of
+// the row. The same holds in a row of only NaN, whose maximum is -inf. In rows without NaN both kinds of
+// maximum agree.
 void lower_softmax(LowerContext& context, bool logarithm) {
   const Shape& shape = context.shape(0);
   const DType type = LowerContext::compute_type(context.dtype(0));
@@ -146,7 +146,7 @@ void lower_softmax(LowerContext& context, bool logarithm) {
   int shift = largest;
   const bool masked = int_attribute(context.node(), "masked") != 0;
   if (masked) {
-    // The largest of a row without anything to choose is -inf, which would make the difference no number.
+    // The largest element of a fully masked row is -inf, which would make the differences NaN.
     shift = context.local("shift", type, rows.statistics_shape);
     ExprPtr most = context.read_buffer(largest, rows.statistics);
     context.assign("shift", rows.outer, shift, rows.statistics,
@@ -168,10 +168,10 @@ void lower_softmax(LowerContext& context, bool logarithm) {
   context.assign("power", rows.all, power, rows.position, unary(UnaryOp::Exp, away));
   context.reduce("total", {rows.outer, rows.inner}, sum, rows.statistics, Reduction::Sum,
                  context.read_buffer(power, rows.position));
-  // One division of a row: those of vectors take 16 cycles each.
+  // One division for each row: vector divisions take 16 cycles each.
   const int scale = context.local("scale", type, rows.statistics_shape);
   ExprPtr total = context.read_buffer(sum, rows.statistics);
-  // The largest element of other rows alone gives 1.
+  // In any other row the largest element alone contributes 1 to the sum.
   if (masked) total = select(binary(BinaryOp::Eq, total, constant(type, 0)), constant(type, 1), total);
   context.assign("scale", rows.outer, scale, rows.statistics,
                  binary(BinaryOp::Div, constant(type, 1), total));
@@ -180,7 +180,7 @@ void lower_softmax(LowerContext& context, bool logarithm) {
                         context.read_buffer(scale, rows.statistics)));
 }
 
-// Before opset 13 a softmax runs over all axes from `axis` (1 by default).
+// Before opset 13 softmax runs over all axes from `axis` (1 by default) on.
 void old_softmax(Graph& graph, Node& node) {
   const int64_t axis = has_attribute(node, "axis") ? int_attribute(node, "axis") : 1;
   const Value& input = graph[node.inputs.at(0)];
@@ -226,7 +226,7 @@ void lower_hardmax(LowerContext& context) {
   }
   ExprPtr found =
       binary(BinaryOp::Eq, context.read(0, rows.position), context.read_buffer(largest, rows.statistics));
-  // As in ArgMax: the largest of numbers among which is a NaN is a NaN, which equals none.
+  // As in ArgMax: the largest of numbers with a NaN among them is NaN, which is equal to no element.
   if (is_float(type))
     found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, context.read(0, rows.position)));
   context.reduce("where", {rows.outer, rows.inner}, first, rows.statistics, Reduction::Min,
@@ -265,7 +265,7 @@ void lower_batch_normalization(LowerContext& context) {
                  binary(BinaryOp::Add, value, number(2)));
 }
 
-// Older files may hold outputs that only training gives; inference leaves them out.
+// Older files may have outputs that exist only in training; inference drops them.
 void old_batch_normalization(Graph&, Node& node) {
   if (has_attribute(node, "spatial") && int_attribute(node, "spatial") == 0) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": spatial 0 (statistics per element) is not supported");
@@ -274,7 +274,7 @@ void old_batch_normalization(Graph&, Node& node) {
   if (node.outputs.size() > 1) node.outputs.resize(1);
 }
 
-// A node in training is one of another row.
+// A node in training mode is switched to another row.
 void training_form(Graph&, Node& node) {
   if (!has_attribute(node, "training_mode") || int_attribute(node, "training_mode") == 0) return;
   node.attributes.erase("training_mode");
@@ -409,7 +409,7 @@ void lower_local_response(LowerContext& context) {
                bias = float_attribute(node, "bias");
   auto space = context.space("i", shape);
   const int sum = context.local("sum", type, shape);
-  // The window reaches over size - 1 channels besides its own, and never further than there are channels.
+  // The window covers size - 1 channels in addition to its own, and never more than there are.
   int64_t before = (size - 1) / 2, after = size - 1 - before;
   if (shape[1].is_constant()) {
     const int64_t furthest = std::max<int64_t>(shape[1].constant() - 1, 0);
@@ -456,7 +456,7 @@ void lower_lp_normalization(LowerContext& context) {
   ExprPtr length = context.read_buffer(sum, rows.statistics);
   if (!absolute) length = unary(UnaryOp::Sqrt, length);
   context.assign("norm", rows.outer, norm, rows.statistics, length);
-  // A row of zeros stays one.
+  // A row of zeros stays zero.
   ExprPtr divisor = context.read_buffer(norm, rows.statistics);
   ExprPtr zero = constant(type, 0);
   context.assign("store", rows.all, context.output(0), rows.position,

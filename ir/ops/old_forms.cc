@@ -1,4 +1,4 @@
-// Operators and forms of ONNX's first opsets (1 to 6), brought to those of today.
+// Operators and forms of ONNX's first opsets (1 to 6), converted to today's.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,12 +9,12 @@
 namespace tc {
 namespace {
 
-// Puts nodes that a form needs in front of the node itself.
+// Puts the additional nodes that a form needs before the node itself.
 void put_before(Graph& graph, NodeBuilder& build) {
   for (Node& node : build.take()) graph.nodes.push_back(std::move(node));
 }
 
-// Input `input` with `count` further axes of extent 1 behind its own.
+// Appends `count` axes of extent 1 to input `input`.
 void add_axes(Graph& graph, Node& node, size_t input, size_t count) {
   if (count == 0) return;
   const Value& value = graph[node.inputs[input]];
@@ -48,7 +48,7 @@ int64_t taken_int(Node& node, const char* name, int64_t fallback) {
   return result;
 }
 
-// The only element of an operand that has to be known.
+// The only element of an operand, which must be known while compiling.
 int64_t known_number(const Graph& graph, const Node& node, size_t input) {
   shape_of_input(graph, node, input);
   const Value& value = graph[node.inputs[input]];
@@ -62,7 +62,7 @@ int64_t known_number(const Graph& graph, const Node& node, size_t input) {
   return static_cast<int64_t>(number);
 }
 
-// Operand 1 broadcast along `axis` where `broadcast` is 1.
+// Operand 1 is broadcast, aligned at `axis`, where `broadcast` is 1.
 void old_broadcast(Graph& graph, Node& node) {
   const bool wanted = taken_int(node, "broadcast", 0) != 0, placed = has_attribute(node, "axis");
   int64_t axis = taken_int(node, "axis", 0);
@@ -84,7 +84,7 @@ void old_slope(Graph& graph, Node& node) {
   if (rank > 2 && slope.size() == 1 && slope[0] != Dim(1)) add_axes(graph, node, 1, rank - 2);
 }
 
-// The type by its name.
+// The attribute gave the type's name instead of its number.
 void old_cast(Graph& graph, Node& node) {
   static const std::map<std::string, int64_t> numbers = {
       {"FLOAT", 1}, {"UINT8", 2}, {"INT8", 3},     {"UINT16", 4},  {"INT16", 5},   {"INT32", 6},
@@ -102,7 +102,7 @@ void old_cast(Graph& graph, Node& node) {
   dtype_attribute("to")(graph, node);
 }
 
-// Copies along one axis.
+// The first Tile copies along one axis only.
 void old_tile(Graph& graph, Node& node) {
   const int64_t rank = static_cast<int64_t>(shape_of_input(graph, node, 0).size());
   const int64_t tiles = known_number(graph, node, 1), axis = known_number(graph, node, 2);
@@ -116,7 +116,7 @@ void old_tile(Graph& graph, Node& node) {
   node.inputs.resize(1);
 }
 
-// The order of the norm as a float.
+// The order of the norm was a float.
 void old_norm_order(Graph&, Node& node) {
   auto found = node.attributes.find("p");
   if (found == node.attributes.end() || !std::holds_alternative<double>(found->second)) return;
@@ -126,7 +126,7 @@ void old_norm_order(Graph&, Node& node) {
   found->second = static_cast<int64_t>(p);
 }
 
-// The constants of the first opset, of fewer digits.
+// The first opset's constants have fewer digits.
 void old_selu(Graph&, Node& node) {
   node.attributes.emplace("alpha", 1.673200011253357);
   node.attributes.emplace("gamma", 1.0506999492645264);
@@ -134,7 +134,8 @@ void old_selu(Graph&, Node& node) {
 
 // --- operators that ONNX tried and dropped -----------------------------------------------------------------
 
-// `border`: what is cut at the left, top, right and bottom; with `scale`, the height and width that stay.
+// `border`: how much is cut at the left, top, right and bottom; with `scale`, it gives the height and width
+// that are kept.
 std::vector<Dim> crop_bounds(const Node& node, const Shape& shape) {
   const std::vector<int64_t> border = ints_attribute(node, "border"), scale = ints_attribute(node, "scale");
   if (shape.size() != 4 || border.size() != 4 || (!scale.empty() && scale.size() != 2)) {
@@ -214,7 +215,7 @@ OpRow image_scaler_row() {
   return row;
 }
 
-// The first Upsample has the two scales of a map, each an attribute.
+// The first Upsample has one attribute for each of a map's two scales.
 Normalize old_upsample(const Normalize& next) {
   return [next](Graph& graph, Node& node) {
     std::vector<double> scales = {1, 1};
@@ -236,7 +237,7 @@ Normalize old_upsample(const Normalize& next) {
   };
 }
 
-// The row of an operator gets a form of the first opsets beside its own, which begins at `since`.
+// Adds a form of the first opsets to the row of an operator, whose own form begins at `since`.
 void add_old_form(OpTable& table, const char* name, int since, Normalize normalize) {
   OpRow& row = table.rows.at(name);
   for (OnnxName& form : row.onnx) {

@@ -75,7 +75,7 @@ std::string unknown_version(const std::string& domain, const std::string& type, 
     if (known.name != asked || opset <= known.newest) continue;
     const auto found = std::find_if(known.operators.begin(), known.operators.end(),
                                     [&](const OnnxVersion& each) { return each.name == type; });
-    if (found == known.operators.end()) return "";  // of no version
+    if (found == known.operators.end()) return "";  // not an operator with versions
     return text("version ", found->version, " of ", type, " is the newest that is known, as of operator set ",
                 known.newest, ", and the model asks for the one of ", opset,
                 ", which may have changed; convert the model to operator set ", known.newest,

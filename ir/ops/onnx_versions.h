@@ -1,5 +1,5 @@
-// The versions of ONNX's operators that are known here: what a newer operator set means by one of them nobody
-// can tell.
+// The versions of ONNX's operators that tc knows. A newer operator set may have changed an operator's
+// meaning.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace tc {
 
 // An operator and the newest operator set that changed it. All versions up to that one are known: forms of
-// rows (ir/ops/op.h) and the importer's own operators have their meanings, or the operator has neither and is
-// refused at every version.
+// rows (ir/ops/op.h) or the importer's own operators implement them, or else the operator is refused at every
+// version.
 struct OnnxVersion {
   std::string name;
   int version = 1;
@@ -25,8 +25,8 @@ struct OnnxDomain {
 
 const std::vector<OnnxDomain>& onnx_domains();
 
-// Why an operator of this operator set is refused, where that is newer than those that are known; else
-// nothing. Operators of other domains have no versions.
+// Why an operator of this operator set is refused, if the set is newer than the known ones; else empty.
+// Operators of other domains have no versions.
 std::string unknown_version(const std::string& domain, const std::string& type, int opset);
 
 }  // namespace tc

@@ -18,15 +18,15 @@
 
 namespace tc {
 
-// An operator name of the ONNX file format and the first opset version whose form this row takes.
-// A later version with another form is a further entry with its own `normalize`.
+// An operator name of the ONNX file format, and the first opset version whose form this entry accepts. A
+// later version with another form is a further entry with its own `normalize`.
 struct OnnxName {
   std::string name;
   int since = 1;
   // Brings a node of this version to the row's canonical form (attributes that became inputs, defaults that
   // changed, removed attributes); null where the forms agree. It may replace inputs by attributes where they
   // are constant or have known `elements`, add constants and nodes to the graph (which come before the node),
-  // and choose another row where an attribute makes the node another operator.
+  // and switch to another row where an attribute changes which operator the node is.
   std::function<void(Graph&, Node&)> normalize = nullptr;
   std::string domain = "";  // "" is the default domain
 };
@@ -36,10 +36,10 @@ struct AttributeRow {
   Attribute fallback;
   bool required = false;
   std::string doc = "";
-  AttributeRule rule = {};  // what its value may be
+  AttributeRule rule = {};  // the allowed values
 };
 
-// What shape inference may ask and must answer.
+// What a row's shape inference may ask about a node, and how it reports the results.
 class InferContext {
  public:
   InferContext(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
@@ -47,13 +47,13 @@ class InferContext {
   Graph& graph() const { return graph_; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
   bool has_input(int i) const;
-  const Value& input(int i) const;  // Internal error where left out
+  const Value& input(int i) const;  // Internal error where the input is left out
   const Shape& shape(int i) const;
   DType dtype(int i) const { return input(i).dtype; }
   int rank(int i) const { return static_cast<int>(shape(i).size()); }
   // The known content of a small integer input, if any.
   std::optional<std::vector<Dim>> elements(int i) const;
-  // The known content as plain integers; Unsupported error naming the input where it depends on data.
+  // The known content as numbers; Unsupported error naming the input where it depends on data.
   std::vector<int64_t> constant_ints(int i, const char* what) const;
   void set_output(int i, DType dtype, Shape shape);
   void set_elements(int i, std::vector<Dim> elements);
@@ -69,15 +69,15 @@ class InferContext {
   [[noreturn]] void fail_at(ErrorKind kind, const std::string& message) const;
   // Shape after numpy broadcasting; a Shape error names both operands and the axis.
   Shape broadcast(const std::vector<Shape>& shapes) const;
-  // An axis brought into 0 <= axis < rank, or a Shape error.
+  // The axis, which may be negative, as one in 0 <= axis < rank; else a Shape error.
   int64_t axis(int64_t axis, int64_t rank) const;
-  // Sizes that have to be equal, or the first at most the second: a Shape error of this message where they
-  // never are, a relation that the run checks where nothing proves it.
+  // The sizes have to be equal, or the first at most the second. Throws a Shape error with this message where
+  // that never holds; where it cannot be proved, it adds a relation that the run checks.
   void require_equal(const Dim& left, const Dim& right, const std::string& message) const;
   void require_at_most(const Dim& left, const Dim& right, const std::string& message) const;
-  // For sizes of operands that have to be equal and are not known to be: UnprovedSizes
-  // (ir/ops/depends_on_data.h), so that whoever adds the node can give the operands one size; a Shape error
-  // where they never are.
+  // For sizes of operands that have to be equal and are not known to be. Throws UnprovedSizes
+  // (ir/ops/depends_on_data.h), so that the code that adds the node can give the operands the same size, or a
+  // Shape error where the sizes are never equal.
   [[noreturn]] void differ(const Dim& left, const Dim& right, const std::string& message) const;
 
  private:
@@ -101,7 +101,8 @@ class LowerContext {
   const Value& output_value(int i) const;
   const Shape& shape(int i) const;  // of input i
   DType dtype(int i) const;
-  // A dimension as an affine expression: a number, or a parameter of the kernel made on first use.
+  // A dimension as an affine expression: a number, or a parameter of the kernel, which is created on first
+  // use.
   Affine dim(const Dim& dim);
   // A private buffer.
   int local(const std::string& base, DType dtype, const Shape& shape);
@@ -109,7 +110,8 @@ class LowerContext {
   std::string fresh(const std::string& base);
   // Iterators i0..ik over a shape, with the given name stem.
   std::vector<Iterator> iterators(const std::string& stem, const Shape& shape);
-  // The same without iterators for dimensions of extent 1, and the position that they span (0 there).
+  // The same without iterators for dimensions of extent 1, and the position in the shape that the iterators
+  // give (0 in those dimensions).
   struct Space {
     std::vector<Iterator> iterators;
     std::vector<Affine> position;
@@ -117,7 +119,7 @@ class LowerContext {
   Space space(const std::string& stem, const Shape& shape);
   // Subscripts of operand `i` read at the output position `position` under numpy broadcasting.
   std::vector<Affine> broadcast_index(const Shape& shape, const std::vector<Affine>& position) const;
-  // Loads input i at the subscripts; storage types come cast to the type that they are computed in.
+  // Loads input i at the subscripts; storage types are cast to the type that they are computed in.
   ExprPtr read(int i, const std::vector<Affine>& index) const;
   ExprPtr read(int i, std::vector<Subscript> index) const;
   ExprPtr read_buffer(int buffer, const std::vector<Affine>& index) const;
@@ -155,26 +157,26 @@ struct OpRow {
   Kind kind = Kind::Compute;
   std::string category;  // the heading in docs/operators.md; nothing else asks for it
   std::string doc;       // one line
-  std::string equation;  // index equation (ir/ops/equation.h), where one says it
+  std::string equation;  // index equation (ir/ops/equation.h), if it can be written as one
   std::vector<OnnxName> onnx;
   int minimum_inputs = 1, maximum_inputs = 1;  // maximum -1: any number
   int outputs = 1;                             // maximum number of outputs; -1: any number
   std::vector<AttributeRow> attributes;
   std::vector<TypeRule> types;  // of the inputs; inputs that no rule names may have any type
-  // The constraints above and of the attributes hold when it is called.
+  // Called only if the constraints above and those of the attributes hold.
   std::function<void(InferContext&)> infer;
-  std::function<void(LowerContext&)> lower;  // Compute and View (the copy, where aliasing fails)
-  // Expand: replaces the node; the returned nodes define its outputs. A Compute row may have one too,
-  // which returns none where the node is to stay.
+  std::function<void(LowerContext&)> lower;  // Compute; View: the copy, where memory cannot be shared
+  // Expand: replaces the node; the returned nodes define its outputs. A Compute row may have one too; it
+  // returns no nodes where the node is to stay.
   std::function<std::vector<Node>(Graph&, const Node&)> expand;
   // True for ops that are one scalar function of same-position elements (fusable as a chain).
   bool elementwise = false;
   OpTraits traits;
   // The input that the node's only output equals (a product by 1, a transpose that moves nothing), or
-  // kNoValue. Null: none, but for views whose shape stays.
+  // kNoValue. Null: there is none, except for views that keep the shape.
   std::function<ValueId(const Graph&, const Node&)> forwards;
-  // The output channels in the weights of this node, or nothing where scaling the weights and adding to
-  // the bias would not scale and shift the result. Null: nothing.
+  // Where the output channels are in this node's weights; nothing where scaling the weights and adding to the
+  // bias would not scale and shift the result. A null function means nothing.
   std::function<std::optional<OutputChannels>(const Node&)> output_channels;
 
   const AttributeRow* attribute(const std::string& name) const;
@@ -197,11 +199,10 @@ class OpTable {
 
 // Infers types, shapes and elements of every value in order; errors name the node.
 void infer_shapes(Graph& graph);
-// The same for one node of the graph; the values that it reads are inferred already.
+// The same for one node of the graph, whose inputs must have been inferred.
 void infer_node(Graph& graph, const Node& node);
 
-// Attributes of further kinds, as in graph.h. Integers given where dimensions are asked for are
-// dimensions.
+// Attributes of further kinds, as in graph.h. dims_attribute also accepts integers.
 std::vector<Dim> dims_attribute(const Node& node, const std::string& name);
 std::vector<double> floats_attribute(const Node& node, const std::string& name);
 GraphPtr graph_attribute(const Node& node, const std::string& name);
@@ -214,8 +215,8 @@ Kernel lower_group(const Graph& graph, const std::vector<int>& nodes, const std:
                    std::vector<ValueId>* argument_values);
 
 // Substitutes Local buffers that are written once, elementwise, by a plain statement into their
-// readers, where that repeats no work worth keeping (one reader, or a cheap expression), and drops
-// buffers and statements that nothing reads.
+// readers, where that repeats no expensive work (one reader, or a cheap expression), and drops buffers and
+// statements that nothing reads.
 void inline_locals(Kernel& kernel);
 
 }  // namespace tc

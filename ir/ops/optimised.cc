@@ -1,5 +1,5 @@
-// Operators that ONNX Runtime's optimiser makes of those of a file and writes with them: a convolution or a
-// product with the sum and the activation behind it, and quantised operators whose channels come last.
+// Operators that ONNX Runtime's optimiser produces and may save to files: a convolution or a product fused
+// with the sum and the activation after it, and quantised operators whose channels come last.
 #include <algorithm>
 #include <map>
 
@@ -35,7 +35,7 @@ Attributes attributes_of(const Node& node, const std::string& of) {
 
 // --- FusedConv ----------------------------------------------------------------------------------------
 
-// Of a convolution's activation, its numbers in the order of `activation_params`.
+// An activation that can be fused into a convolution; its parameters are in the order of `activation_params`.
 struct Activation {
   const char* name;
   std::vector<const char*> numbers;
@@ -134,8 +134,7 @@ OpRow fused_product(const OpTable& table) {
 
 // --- channels last ------------------------------------------------------------------------------------
 
-// A row whose input 0 and result have their channels last, as the row `as` of tensors with the channels in
-// front.
+// A row like the row `as`, but with the channels of input 0 and of the result last.
 OpRow with_channels_last(const OpTable& table, const OnnxName& name, const std::string& as,
                          const std::string& doc) {
   const OpRow& plain = table.rows.at(as);

@@ -1,5 +1,5 @@
-// Products by matrices that are stored in few bits (ir/ops/weight_formats.h), and rows of them. A weight is
-// decoded where it is multiplied: no decoded copy of the matrix exists.
+// Products by matrices that are stored in few bits (ir/ops/weight_formats.h), and gathering of their rows. A
+// weight is decoded where it is multiplied: no decoded copy of the matrix exists.
 #include <algorithm>
 
 #include "ir/ops/rows.h"
@@ -43,7 +43,7 @@ Matrix checked_matrix(InferContext& context, int first_plane) {
   return matrix;
 }
 
-// Reads the planes, inputs from `first_plane` on, of a row, which `row` subscripts, and a block.
+// Reads elements of the planes, which are the inputs from `first_plane` on, in the given row and block.
 ReadPlane plane_reader(const LowerContext& context, int first_plane, const Subscript& row,
                        const Affine& block) {
   return [&context, first_plane, row, block](size_t plane, const Affine& element) {
@@ -53,7 +53,7 @@ ReadPlane plane_reader(const LowerContext& context, int first_plane, const Subsc
   };
 }
 
-// The loops over the weights of a row: blocks, and what is in one. Of loops that run once nothing is left.
+// The loops over the weights of a row: over blocks, and within a block. Loops that run once are left out.
 struct RowLoops {
   std::vector<Iterator> loops;
   Affine block, column;
@@ -114,7 +114,7 @@ void lower_rows(LowerContext& context) {
   RowLoops row = loops_of(matrix);
   ExprPtr chosen = context.read(0, space.position);
   if (chosen->dtype != DType::I64) chosen = cast(DType::I64, chosen);
-  // As Gather: counted from the end where negative, and clamped.
+  // As in Gather, negative indices count from the end, and indices are clamped.
   const ExprPtr zero = int_constant(DType::I64, 0), rows = int_constant(DType::I64, matrix.rows);
   chosen = select(binary(BinaryOp::Lt, chosen, zero), binary(BinaryOp::Add, chosen, rows), chosen);
   chosen =
@@ -130,7 +130,8 @@ void lower_rows(LowerContext& context) {
 
 // --- BlockQuantize -------------------------------------------------------------------------------------
 
-// Less than what digits can tell from 0, and far from what overflows as the scale's inverse.
+// Scales are computed from at least this magnitude, so that their inverses do not overflow; much smaller
+// numbers become 0.
 constexpr double kLeastPeak = 1e-30;
 
 struct Groups {
@@ -152,7 +153,8 @@ void infer_quantised(InferContext& context) {
   context.set_output(0, DType::I8, shape);
 }
 
-// Each number of a group is a whole number of so many digits to base 256 in units of the group's scale.
+// Converts each number of a group to a whole number with a fixed number of digits to base 256, in units of
+// the group's scale.
 void lower_quantised(LowerContext& context) {
   const Groups groups = groups_of(context.node());
   const double largest = largest_of_digits(groups.digits);
@@ -180,7 +182,7 @@ void lower_quantised(LowerContext& context) {
   for (int64_t digit = 0; digit < groups.digits; ++digit) {
     ExprPtr whole = cast(DType::I32, rounded);
     const int64_t below = groups.digits - 1 - digit;
-    int64_t half = 0;  // what rounds the digits below away
+    int64_t half = 0;  // added to round the lower digits away
     for (int64_t i = 0; i < below; ++i) half = 256 * half + 128;
     if (below > 0) {
       whole = binary(BinaryOp::Shr, binary(BinaryOp::Add, whole, int_constant(DType::I32, half)),
@@ -198,7 +200,7 @@ void lower_quantised(LowerContext& context) {
 
 // --- BlockDot ------------------------------------------------------------------------------------------
 
-// Inputs of BlockDot: what BlockQuantize makes of the operand, then the planes.
+// Inputs of BlockDot: the results of BlockQuantize for the operand, then the planes.
 enum { kCodes, kScales, kSums, kPlanesOfDot };
 
 void infer_dot(InferContext& context) {
@@ -219,8 +221,8 @@ void infer_dot(InferContext& context) {
   context.set_output(0, DType::F32, shape);
 }
 
-// Of each group the sums of products of codes, one for each digit of the operand, which are scaled and added
-// to the result.
+// Computes for each group the sums of products of codes, one sum for each digit of the operand, scales them
+// and adds them to the result.
 void lower_dot(LowerContext& context) {
   const Matrix matrix = matrix_of(context.node());
   const WeightFormat& format = *matrix.format;
@@ -230,7 +232,7 @@ void lower_dot(LowerContext& context) {
   const size_t inner = format.group_loops;
   const std::vector<Iterator> inside(row.loops.end() - static_cast<int64_t>(inner), row.loops.end());
   const std::vector<Iterator> outside(row.loops.begin(), row.loops.end() - static_cast<int64_t>(inner));
-  // The group's number, and the place in it.
+  // The group's number, and the weight's place in the group.
   Affine number = row.block * (format.block / format.group()), place;
   for (const auto& [name, coefficient] : format.place.terms()) {
     const bool is_inside = std::any_of(inside.begin(), inside.end(),
@@ -260,7 +262,7 @@ void lower_dot(LowerContext& context) {
   const Affine digit = digits > 1 ? Affine::variable("d") : Affine(0);
   code.insert(code.end(), {digit, place});
   at.push_back(digit);
-  // Results are 0 before the first group, whose loop the statements from here on may share.
+  // Results start at 0 before the loop over groups, which the following statements may share.
   context.assign("start", space.iterators, context.output(0), space.position, constant(DType::F32, 0));
   context.reduce("dot", {each_digit, inside}, dots, at, Reduction::Sum,
                  binary(BinaryOp::Mul, cast(DType::I32, context.read(kCodes, code)), weight.code));

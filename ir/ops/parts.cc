@@ -1,4 +1,4 @@
-// Operands put together along an axis, and parts of one: concat, split, slice.
+// Concatenation, and parts of an operand: concat, split, slice.
 #include <algorithm>
 #include <numeric>
 
@@ -69,7 +69,7 @@ std::vector<Dim> split_sizes(const Node& node, const Dim& extent, size_t parts) 
     throw NeedsNumbers(
         node, text("an axis of size '", extent.str(), "' may not divide into ", parts, " parts"), {extent});
   }
-  // With num_outputs that does not divide the extent the last part is smaller.
+  // Where num_outputs does not divide the extent, the last part is smaller.
   const Dim each = ceil_div(extent, Dim(static_cast<int64_t>(parts)));
   Dim left = extent;
   for (size_t i = 0; i + 1 < parts; ++i) {
@@ -141,24 +141,24 @@ struct Range {
   int64_t step = 1;
 };
 
-// A position given by the model, brought between low and high.
+// A position given by the model, clamped to low .. high.
 Dim clamped(const Dim& position, const Dim& extent, const Dim& low, const Dim& high, const Graph& graph) {
-  // What exporters write for "to the end".
+  // Exporters write larger numbers for "to the end".
   constexpr int64_t kFar = int64_t{1} << 30;
   if (position.is_constant() && position.constant() >= kFar) return high;
   if (position.is_constant() && position.constant() <= -kFar) return low;
   const Dim at = position.is_constant() && position.constant() < 0 ? extent + position : position;
   auto at_least = [&](const Dim& a, const Dim& b) {
     if (dim_range(a - b, graph).low >= 0) return true;
-    // A size that nodes compute is at most its bound, which may be this very extent.
+    // A size that a node computes is at most its bound, which may be equal to the other operand.
     return mentions_data(b, graph) && dim_range(a - largest(b, size_bounds(graph)), graph).low >= 0;
   };
   const Dim bounded = at_least(high, at) ? at : at_least(at, high) ? high : min(at, high);
   return at_least(bounded, low) ? bounded : max(bounded - low, Dim(0)) + low;
 }
 
-// The range of one axis as the text of Slice has it: backwards a start lies in [0, extent - 1] and an end in
-// [-1, extent - 1], forwards both in [0, extent].
+// Start and end along one axis, clamped as Slice is specified: with a negative step the start to [0, extent -
+// 1] and the end to [-1, extent - 1], with a positive step both to [0, extent].
 std::pair<Dim, Dim> ends_of(const Dim& start, const Dim& end, const Dim& extent, bool backwards,
                             const Graph& graph) {
   const Dim high = backwards ? extent - Dim(1) : extent, none = backwards ? Dim(-1) : Dim(0);
@@ -196,7 +196,7 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
     const int64_t size = step < 0 ? (step == INT64_MIN ? INT64_MAX : -step) : step;
     Dim length = ceil_div(distance, Dim(size));
     if (length.is_constant() && length.constant() < 0) length = 0;
-    // Backwards an empty axis has no place for the start, which lies at 0 at least.
+    // With a negative step the start is clamped to at least 0, which an empty axis does not have.
     if (step < 0 && !shape[axis].is_constant() && dim_range(shape[axis], graph).low < 1)
       length = min(length, shape[axis]);
     if (!length.is_constant()) {
@@ -210,8 +210,8 @@ std::vector<Range> slice_ranges(const Node& node, const Shape& shape, const Grap
   return ranges;
 }
 
-// Places along the axes that nodes compute: one counted from the end, or beyond it, is brought to 0 ..
-// extent.
+// Positions along the axes that a node computes: negative ones count from the end, and all are clamped to 0
+// .. extent.
 std::vector<Dim> computed_places(NodeBuilder& build, ValueId places, const std::vector<Dim>& extents) {
   std::vector<Dim> result;
   const ValueId numbers = build.cast(places, DType::I64);
@@ -226,7 +226,7 @@ std::vector<Dim> computed_places(NodeBuilder& build, ValueId places, const std::
   return result;
 }
 
-// Starts and ends that nodes compute are sizes, at most those of their axes.
+// Starts and ends that a node computes become data symbols, bounded by the extents of their axes.
 void computed_slice(Graph& graph, Node& node) {
   if (!input_given(node, 1) || !input_given(node, 2)) return;
   const Shape shape = *graph[node.inputs[0]].shape;
@@ -297,7 +297,8 @@ void lower_slice(LowerContext& context) {
   context.assign("copy", space.iterators, context.output(0), space.position, context.read(0, in));
 }
 
-// The operand of a slice that takes all of it; the same shape backwards is another tensor.
+// The operand of a slice that takes all of it. With a negative step the shape may be the same, but the
+// elements are reversed.
 ValueId forwards_unsliced(const Graph& graph, const Node& node) {
   const ValueId same = forwards_same_shape(graph, node);
   if (same == kNoValue || !has_attribute(node, "steps")) return same;
@@ -307,7 +308,7 @@ ValueId forwards_unsliced(const Graph& graph, const Node& node) {
 
 // --- CenterCropPad -------------------------------------------------------------------------------
 
-// The shape of the result: that of the operand, but along `axes` (all where left out) the sizes given.
+// The shape of the result: that of the operand, with the given sizes along `axes` (all axes if left out).
 Shape centred_shape(InferContext& context) {
   const std::vector<Dim> sizes = dims_attribute(context.node(), "shape");
   std::vector<int64_t> axes = ints_attribute(context.node(), "axes");

@@ -36,8 +36,8 @@ void infer_pooling(InferContext& context) {
   context.set_output(1, DType::I64, shape);
 }
 
-// A pooling of windows over so many spatial axes: `sign` combines the elements, each within `before` and
-// `after`.
+// The equation of a pooling over windows with `axes` spatial axes: `sign` combines the elements, each written
+// between `before` and `after`.
 std::string pooling_equation(size_t axes, const std::string& sign, const std::string& before = "",
                              const std::string& after = "") {
   const WindowSubscripts window = window_subscripts(axes);
@@ -87,7 +87,7 @@ WindowLoops window_loops(LowerContext& context, const Window& window) {
   return loops;
 }
 
-// The flat index of the first largest element, among all of the input.
+// The flat index, in the whole input, of the first largest element.
 void lower_indices(LowerContext& context, const Window& window) {
   const Shape& input = context.shape(0);
   WindowLoops loops = window_loops(context, window);
@@ -123,7 +123,7 @@ ExprPtr covered(LowerContext& context, const Window& window, size_t axis, const 
   const Affine start = position * window.strides[axis] - Affine(window.before[axis]);
   const int64_t low = count_padding ? -window.before[axis] : 0;
   const Dim high = count_padding ? extent + Dim(window.after[axis]) : extent;
-  // Whole windows at both ends need no count.
+  // Where the windows at both ends are full, nothing has to be counted.
   const Dim last = (window.output[axis] - Dim(1)) * Dim(window.strides[axis]) +
                    Dim((kernel - 1) * dilation - window.before[axis]);
   const Dim room = high - Dim(1) - last;
@@ -171,7 +171,7 @@ void lower_average_pool(LowerContext& context) {
   context.assign("average", space.iterators, context.output(0), space.position, value);
 }
 
-// |value| to the power p, and the opposite for a sum of such.
+// |value| to the power p, and the inverse for a sum of such powers.
 ExprPtr powered(ExprPtr value, int64_t p) {
   if (p == 2) return binary(BinaryOp::Mul, value, value);
   value = unary(UnaryOp::Abs, value);
@@ -264,7 +264,7 @@ OpRow pooling_row(const std::string& name, const std::string& doc, const std::st
   return row;
 }
 
-// A row that makes one element of each map.
+// A row that reduces each map to one element.
 OpRow global_row(const std::string& name, const std::string& doc, const std::string& equation) {
   OpRow row;
   row.name = name;
@@ -277,7 +277,7 @@ OpRow global_row(const std::string& name, const std::string& doc, const std::str
   return row;
 }
 
-// Rows of sums of bytes, which the compiler makes of means; their results are i32.
+// Rows of sums of bytes, which passes make from means; their results are i32.
 void register_sums_of_bytes(OpTable& table) {
   OpRow windows = pooling_row(
       "IntegerPool",

@@ -1,4 +1,4 @@
-// What rows of quantised operators share.
+// Helpers that rows of quantised operators share.
 #pragma once
 
 #include <functional>
@@ -9,27 +9,29 @@
 
 namespace tc {
 
-// By rows of convolution, products, pooling and quantisation.
+// Copies rows of convolution, products, pooling and quantisation, which must be registered before.
 void register_optimised_ops(OpTable& table);
 
-// For OnnxName::normalize: refuses scales of the file, the given inputs, that are not finite and over 0.
+// For OnnxName::normalize: refuses a file's scales, which are the given inputs, that are not finite and
+// positive.
 Normalize checked_scales(std::vector<int> inputs);
 void refuse_scale(const Graph& graph, const Node& node, size_t input);
 
-// The inputs have one number each; or where an extent is given, also a vector with one for each of what
-// `along` calls its elements.
+// Checks that the inputs have one number each or, where an extent is given, a vector with one number per
+// element of it; errors call these elements `along`.
 void check_scale_count(InferContext& context, const std::vector<int>& inputs, const Dim& extent = Dim(1),
                        const char* along = "");
 
-// The bias, an input that may be left out, has one number for each of so many columns.
+// Checks that the bias, an input that may be left out, has one number for each of `columns` columns.
 void check_bias(InferContext& context, int bias, const Dim& columns);
 
-// The orders of axes that bring the channels from the end to the second place, and back.
+// The permutations that move the channels from the last axis to the second, and back.
 std::vector<int64_t> channels_to_front(int64_t rank);
 std::vector<int64_t> channels_to_back(int64_t rank);
 
-// The shape that the row `as` infers, with the attributes of the context's node, of these inputs of it, taken
-// as `stand_in`. `channels_last`: so are the channels of the first of them and of the result.
+// The shape that the row `as` infers from these inputs of the context's node, with the node's attributes, as
+// if the inputs were of type `stand_in`. `channels_last`: the first input and the result have their channels
+// last.
 Shape shape_as(InferContext& context, const std::string& as, const std::vector<int>& inputs, DType stand_in,
                bool channels_last = false);
 

@@ -8,7 +8,8 @@
 namespace tc {
 namespace {
 
-// Whether quantisation may give the type: integers up to 32 bits but u32, and floats of less but f8e8m0.
+// Whether quantisation may give the type: integers of up to 32 bits except u32, and narrow floats except
+// f8e8m0.
 bool is_quantised(DType type) {
   if (is_narrow_float(type)) return type != DType::F8E8M0;
   return is_integer(type) && bits_of(type) <= 32 && type != DType::U32;
@@ -22,8 +23,8 @@ std::pair<double, double> ends_of(DType type) {
   return is_signed(type) ? std::pair(-size / 2, size / 2 - 1) : std::pair(0.0, size - 1);
 }
 
-// Of a scale or zero point of shape [] , [1], [extent of the axis], or with a number per block along the
-// axis, the element for a position.
+// The element for a position of a scale or zero point, whose shape is [], [1], [extent of the axis], or has a
+// number per block along the axis.
 ExprPtr scale_at(LowerContext& context, int input, const std::vector<Affine>& position) {
   const Shape& shape = context.shape(input);
   if (element_count(shape) == Dim(1))
@@ -53,9 +54,9 @@ void check_blocks(InferContext& context, int input, int64_t block) {
 
 }  // namespace
 
-// Scales of the file divide, and their sign decides about none of the numbers: each is finite and over 0.
-// Scales that a run or a pass computes are what they are; so are those of blocks, which some tools choose
-// below 0 where the largest number of the block is.
+// A file's scales are divisors and must be finite and positive. Scales that a run or a pass computes are not
+// checked; nor are scales of blocks, which some tools make negative where the block's number of largest
+// magnitude is.
 void refuse_scale(const Graph& graph, const Node& node, size_t input) {
   const auto block = node.attributes.find("block_size");
   if (block != node.attributes.end() && block->second != Attribute(int64_t{0})) return;
@@ -96,8 +97,8 @@ void check_scale_count(InferContext& context, const std::vector<int>& inputs, co
 
 namespace {
 
-// Of products: inputs with a number, or one for each row of the first or column of the second operand; those
-// of higher rank broadcast.
+// Checks the scales and zero points of products: one number, or one for each row of the first or each column
+// of the second operand; those of higher rank broadcast.
 void check_product_scales(InferContext& context, int operand, const std::vector<int>& inputs, bool rows) {
   const Shape& shape = context.shape(operand);
   const bool vector = shape.size() < 2;
@@ -108,7 +109,7 @@ void check_product_scales(InferContext& context, int operand, const std::vector<
   }
 }
 
-// The scale and the zero point are one number, or one per element or block of the axis.
+// Checks that the scale and the zero point are one number, or one per element or block of the axis.
 void check_scales(InferContext& context) {
   const int64_t block = int_attribute(context.node(), "block_size");
   if (block < 0) context.error("block_size is ", block, "; it must not be negative");
@@ -147,7 +148,7 @@ bool is_one(const Value& value) {
   return value.constant && value.constant->count() == 1 && value.constant->as_double(0) == 1;
 }
 
-// Of numbers in units of 1, with a zero point that is known: saturated first, so that few steps are left.
+// Lowers quantisation with scale 1 and a known zero point: saturating first leaves few steps.
 bool lower_units(LowerContext& context, const LowerContext::Space& space) {
   const DType out = context.output_value(0).dtype;
   const bool known = !context.has_input(2) ||
@@ -218,8 +219,7 @@ void lower_dequantize(LowerContext& context) {
 
 // --- products, by expansion ------------------------------------------------------------------------
 
-// value - zero point as i32; `columns`: a vector of zero points belongs to the last axis (else to the
-// axis before it, or for convolutions to the first).
+// value - zero point as i32; a vector of zero points has one for each element of `axis`.
 ValueId centred(NodeBuilder& build, ValueId value, ValueId zero, int64_t axis) {
   const std::map<std::string, Attribute> to = {{"to", std::string("i32")}};
   value = build.add("Cast", {value}, to);
@@ -238,7 +238,8 @@ ValueId centred(NodeBuilder& build, ValueId value, ValueId zero, int64_t axis) {
   return build.add("Sub", {value, zero});
 }
 
-// Weights less their zero point, a constant, where these are 8-bit integers with a sign; else null.
+// Constant weights with their constant zero point subtracted, if the results are signed 8-bit integers; else
+// null.
 TensorPtr signed_weights(const Graph& graph, const Node& node, int weights, int zero) {
   const Value& from = graph[node.inputs[weights]];
   const ValueId zeros = optional_input(node, zero);
@@ -255,11 +256,12 @@ TensorPtr signed_weights(const Graph& graph, const Node& node, int weights, int 
   return result;
 }
 
-constexpr int64_t kMostTerms = int64_t{1} << 15;  // of bytes, whose sums stay within 32 bits
+constexpr int64_t kMostTerms = int64_t{1} << 15;  // products of bytes whose sum stays within 32 bits
 
 std::vector<Node> expand_conv_integer(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
-  // By constant weights, of numbers whose zero point is 0, which padding adds: sums of the bytes as they are.
+  // With constant weights, and numbers whose zero point is 0 (so that padding with 0 is right), the bytes are
+  // summed up as they are.
   const TensorPtr weights = signed_weights(graph, node, 1, 3);
   const ValueId zero = optional_input(node, 2);
   const bool centre = zero == kNoValue || (graph[zero].constant && graph[zero].constant->count() == 1 &&
@@ -275,7 +277,7 @@ std::vector<Node> expand_conv_integer(Graph& graph, const Node& node) {
   return build.take();
 }
 
-// By a constant matrix: the products of the numbers as they are, less the zero point times the columns' sums.
+// With a constant matrix: products of the numbers as they are, minus the zero point times the columns' sums.
 bool expand_by_constant(NodeBuilder& build, const Node& node) {
   const TensorPtr weights = signed_weights(build.graph(), node, 1, 3);
   const ValueId zero = optional_input(node, 2);
@@ -310,7 +312,7 @@ std::vector<Node> expand_matmul_integer(Graph& graph, const Node& node) {
   return build.take();
 }
 
-// A vector of scales as [C, 1, …] in front of the spatial axes, or for products as the last axis.
+// A vector of scales, reshaped to be followed by `trailing` axes of extent 1.
 ValueId placed(NodeBuilder& build, ValueId scale, int64_t trailing) {
   const Shape shape = build.shape(scale);
   if (shape.size() != 1) return scale;
@@ -320,8 +322,8 @@ ValueId placed(NodeBuilder& build, ValueId scale, int64_t trailing) {
   return axes.empty() ? scale : build.add("Unsqueeze", {scale}, {{"axes", axes}});
 }
 
-// With constant weights, scales and zero points: as quantised networks in float32 have it, of which a graph
-// pass makes sums of integers again.
+// With constant weights, scales and zero points: the float32 operator between DequantizeLinear and
+// QuantizeLinear, which a graph pass turns into sums of integers again.
 bool expand_to_floats(NodeBuilder& build, const Node& node, bool convolution) {
   Graph& graph = build.graph();
   for (const int i : {1, 2, 4, 5, 6, 7}) {
@@ -375,7 +377,7 @@ std::vector<Node> expand_quantised(Graph& graph, const Node& node, bool convolut
   };
   const int64_t trailing = convolution ? rank - 2 : 0;
   const int64_t rows = convolution ? 0 : 1;
-  // A per-row scale of a product stands before the columns.
+  // Per-row scales of a product are followed by the axis of columns.
   const ValueId a_scale = placed(build, as_float(node.inputs[1]), convolution ? 0 : rows);
   const ValueId b_scale = placed(build, as_float(node.inputs[4]), trailing);
   const ValueId scale = build.add("Mul", {a_scale, b_scale});
@@ -406,8 +408,7 @@ std::vector<Node> expand_dynamic(Graph& graph, const Node& node) {
   return build.take();
 }
 
-// Infers by the row `as` with the node's inputs `a` and `b` taken as its first two; the products will be of
-// i32.
+// Inference by the row `as` with the node's inputs `a` and `b` as its first two; their products will be i32.
 std::function<void(InferContext&)> infer_as(const std::string& as, int a, int b,
                                             std::function<DType(InferContext&)> type) {
   return [=](InferContext& context) {
@@ -416,7 +417,7 @@ std::function<void(InferContext&)> infer_as(const std::string& as, int a, int b,
   };
 }
 
-// Infers, and then checks.
+// Inference followed by checks.
 std::function<void(InferContext&)> checked(std::function<void(InferContext&)> check,
                                            std::function<void(InferContext&)> infer) {
   return [=](InferContext& context) {
@@ -431,7 +432,7 @@ void register_conversions(OpTable& table) {
   quantize.category = "quantisation";
   quantize.doc = "round(x / scale) + zero point, saturated.";
   quantize.equation = "saturate(round(a / b) + c)";
-  // The number 0 stands for an attribute that is left out.
+  // The number 0 means that the attribute is left out.
   const Normalize types = [](Graph& graph, Node& node) {
     for (const char* name : {"output_dtype", "precision"}) {
       auto found = node.attributes.find(name);

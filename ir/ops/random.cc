@@ -1,5 +1,5 @@
-// Random numbers that depend on a seed and a position alone: element i of a tensor comes from the i-th
-// output of SplitMix64 started at the seed, so every run, machine and number of threads gives the same.
+// Random numbers that depend only on a seed and a position: element i of a tensor comes from the i-th output
+// of SplitMix64 started at the seed, so every run, machine and number of threads gives the same.
 #include <cmath>
 #include <cstring>
 
@@ -9,8 +9,8 @@
 namespace tc {
 namespace {
 
-// The number that a node's stream starts at: the given seed (of a fraction its bits), or what the node's name
-// makes (FNV-1a), so that nodes without a seed differ.
+// Sets the seed of a node's stream: the given seed (if it is a fraction, its bits), or a hash of the node's
+// name (FNV-1a), so that nodes without a seed differ.
 void settle_seed(Node& node) {
   auto found = node.attributes.find("seed");
   if (found == node.attributes.end()) {
@@ -41,14 +41,14 @@ ExprPtr random_bits(const ExprPtr& element, uint64_t seed, uint64_t stream, uint
   return mix(31);
 }
 
-// As many of the bits as the type's significand holds, as a number in [0, 1).
+// A number in [0, 1) from as many of the bits as the type's significand holds.
 ExprPtr fraction(const ExprPtr& bits, DType type) {
   const int64_t kept = type == DType::F64 ? 53 : 24;
   ExprPtr whole = cast(DType::I64, binary(BinaryOp::Shr, bits, int_constant(DType::U64, 64 - kept)));
   return binary(BinaryOp::Mul, cast(type, whole), constant(type, std::ldexp(1.0, static_cast<int>(-kept))));
 }
 
-// The statement that fills output 0 with what `make` makes of the element's number.
+// Adds the statement that fills output 0; `make` computes an element from its number.
 void lower_random(LowerContext& context,
                   const std::function<ExprPtr(const ExprPtr&, uint64_t, DType)>& make) {
   const Shape& shape = *context.output_value(0).shape;
@@ -77,7 +77,7 @@ void lower_normal(LowerContext& context) {
   const double mean = float_attribute(context.node(), "mean"),
                scale = float_attribute(context.node(), "scale");
   lower_random(context, [&](const ExprPtr& element, uint64_t seed, DType type) {
-    // 1 - u is over 0, so that the logarithm is finite.
+    // 1 - u is positive, so its logarithm is finite.
     ExprPtr length =
         binary(BinaryOp::Sub, constant(type, 1), fraction(random_bits(element, seed, 0, 2), type));
     length = unary(UnaryOp::Sqrt, binary(BinaryOp::Mul, unary(UnaryOp::Log, length), constant(type, -2)));
@@ -94,7 +94,7 @@ void infer_random(InferContext& context) {
   context.set_output(0, type, dims_attribute(context.node(), "shape"));
 }
 
-// The form with an operand takes its shape from it, and its type where none is given.
+// The form with an operand takes the operand's shape, and its type if none is given.
 Normalize random_form(bool like) {
   return [like](Graph& graph, Node& node) {
     settle_seed(node);
@@ -126,7 +126,7 @@ OpRow random_row(const std::string& name, const std::string& doc, std::vector<At
   return row;
 }
 
-// Uniform numbers in [0, 1) with the seed of the node that they are for.
+// Uniform numbers in [0, 1) with the seed of `node`.
 ValueId uniform(NodeBuilder& build, const Node& node, DType type, const Shape& shape) {
   return build.add(
       "RandomUniform", {},
@@ -179,7 +179,7 @@ void infer_multinomial(InferContext& context) {
   context.set_output(0, type, {shape[0], Dim(int_attribute(context.node(), "sample_size"))});
 }
 
-// The class in whose part of the running sum of probabilities a uniform number lies.
+// Draws the class whose interval of the running sum of probabilities contains a uniform number.
 std::vector<Node> expand_multinomial(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const Shape shape = build.shape(node.inputs[0]);
@@ -197,7 +197,7 @@ std::vector<Node> expand_multinomial(Graph& graph, const Node& node) {
   const ValueId sums = build.add("CumSum", {odds}, {{"axis", int64_t{1}}});
   const ValueId drawn = uniform(build, node, type, {shape[0], Dim(int_attribute(node, "sample_size"))});
   const ValueId at = build.add("Mul", {drawn, part(sums, shape[1] - Dim(1), shape[1])});
-  // The number of classes whose parts end at or before it; the last one's has no end.
+  // The number of classes whose intervals end at or before it; the last class's interval has no end.
   const ValueId behind =
       build.add("LessOrEqual", {unsqueeze(part(sums, 0, shape[1] - Dim(1)), 1), unsqueeze(at, 2)});
   const ValueId count = build.add("ReduceSum", {build.cast(behind, DType::I32)},
@@ -229,7 +229,7 @@ void dropout_form(Graph& graph, Node& node) {
   if (off && node.inputs.size() > 1) node.inputs.resize(1);
 }
 
-// Older forms are for inference: the exporter says so, or nothing does.
+// Older forms are read as inference, whether or not the exporter says so.
 void old_dropout(Graph&, Node& node) {
   for (const char* name : {"is_test", "consumed_inputs", "ratio", "seed"}) node.attributes.erase(name);
 }

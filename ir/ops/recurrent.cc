@@ -8,7 +8,7 @@
 namespace tc {
 namespace {
 
-// The three operators differ in gates, states and the step.
+// What differs between the three operators: gates, states and the step.
 struct Cell {
   const char* name;
   int64_t gates;
@@ -61,14 +61,14 @@ void infer_recurrent(InferContext& context, const Cell& cell) {
   context.set_output(2, context.dtype(0), state);
 }
 
-// One activation of a direction, with its parameters.
+// One activation function of a direction, with its parameters.
 struct Activation {
   const OpRow* row = nullptr;
   std::optional<double> alpha, beta;
 };
 
-// The elementwise operator that a cell names. Names of the standard's list are compared without case, as
-// older files write them.
+// The elementwise operator that a cell names. Names in the standard's list are compared without case, because
+// older files differ in it.
 const OpRow& activation_row(const Node& node, std::string name) {
   for (const std::string known : {"Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "HardSigmoid",
                                   "LeakyRelu", "Elu", "ThresholdedRelu", "Affine", "ScaledTanh"}) {
@@ -82,7 +82,7 @@ const OpRow& activation_row(const Node& node, std::string name) {
   fail(ErrorKind::Unsupported, node.origin.str(), ": activation '", name, "' is not supported");
 }
 
-// The numbers of an attribute, of which each function that takes one takes the next.
+// The numbers of an attribute: each function that has this parameter consumes the next one.
 class Parameters {
  public:
   Parameters(const Node& node, const char* name) : node_(node), name_(name) {
@@ -94,8 +94,8 @@ class Parameters {
     return taken_ < numbers_.size() ? std::optional(numbers_[taken_++]) : std::nullopt;
   }
 
-  // Where no function takes one, numbers decide nothing; more numbers than functions that take one could be
-  // one for every function.
+  // Refuses more numbers than functions with this parameter: they could be meant as one per function. Where
+  // no function has the parameter, numbers are ignored.
   void check() const {
     if (takers_ == 0 || numbers_.size() <= takers_) return;
     fail(ErrorKind::Shape, node_.origin.str(), ": ", name_, " has ", numbers_.size(), " values, but ",
@@ -110,7 +110,7 @@ class Parameters {
 };
 
 // The functions of a direction. Parameters are consumed in order, through both directions, by the functions
-// that take one.
+// that have them.
 std::vector<Activation> activations_of(const Node& node, const Cell& cell, int64_t direction) {
   const size_t each = cell.activations.size(), all = each * static_cast<size_t>(directions_of(node));
   std::vector<std::string> names;
@@ -175,7 +175,7 @@ class RecurrentBuilder {
     return output < node_.outputs.size() && node_.outputs[output] != kNoValue;
   }
 
-  // Adds the axis of directions to what each gives, joins them and names the result.
+  // Adds the axis of directions to each direction's result, joins them and makes that the output.
   void finish(size_t output, const std::vector<ValueId>& parts, int64_t axis,
               const std::vector<int64_t>& perm) {
     if (!wanted(output)) return;
@@ -206,8 +206,8 @@ class RecurrentBuilder {
     return build_.add("Squeeze", {value}, {{"axes", std::vector<int64_t>{axis}}});
   }
 
-  // Whether each step comes before the end of its sequence, [time, batch, 1]; nothing where all last as long
-  // as the input.
+  // Whether each step is before the end of its sequence, [time, batch, 1]; kNoValue where all sequences are
+  // as long as the input.
   ValueId alive(const Dim& time) {
     if (!input_given(node_, 4)) return kNoValue;
     const auto known = known_elements(graph_[node_.inputs[4]]);
@@ -227,16 +227,16 @@ class RecurrentBuilder {
     int64_t number = 0;
     bool backwards = false, batch_first = false;
     ValueId r = kNoValue;           // transposed weights of the state
-    ValueId projected = kNoValue;   // the products of all inputs, with what biases can be added at once
-    ValueId inner_bias = kNoValue;  // of the state, of a GRU's new gate
+    ValueId projected = kNoValue;   // products of all inputs, plus biases that need no state
+    ValueId inner_bias = kNoValue;  // the state's bias of a GRU's new gate
     std::shared_ptr<Graph> body;
     std::unique_ptr<NodeBuilder> inside;
     std::vector<Activation> activations;
-    std::vector<ValueId> captured;  // values outside that the body reads
-    // Of the body: this step's products, the states, and whether sequences have this step.
+    std::vector<ValueId> captured;  // outer values that the body reads
+    // In the body: this step's products, the states, and which sequences have this step.
     ValueId step = kNoValue, h = kNoValue, c = kNoValue, alive = kNoValue;
   };
-  // What each direction gives.
+  // The results of all directions.
   struct Results {
     std::vector<ValueId> all, finals, cells;
   };
@@ -297,7 +297,7 @@ class RecurrentBuilder {
     if (alive_ != kNoValue) direction.alive = formal("alive", {batch_, Dim(1)}, DType::Bool);
   }
 
-  // A value outside, as the body reads it.
+  // The value in the body that represents an outer value.
   ValueId capture(Direction& direction, ValueId outer, const char* name) {
     const ValueId id = direction.body->add_value(name, build_.dtype(outer), build_.shape(outer));
     (*direction.body)[id].constant = graph_[outer].constant;
@@ -382,7 +382,7 @@ class RecurrentBuilder {
     return inside.add("Add", {inside.add("Mul", {rest, fresh}), inside.add("Mul", {z, h})});
   }
 
-  // Behind its end a sequence keeps its states and gives zeros; what a step gives.
+  // After its end a sequence keeps its states and gives zeros. Returns the step's output.
   ValueId end_of_sequences(Direction& direction) {
     std::vector<ValueId>& next = direction.body->outputs;
     if (direction.alive == kNoValue) return next[0];

@@ -9,7 +9,7 @@
 namespace tc {
 namespace {
 
-// How a reduction row works: what is combined, and what becomes of the total.
+// A reduction row: what is combined, and what is computed from the total.
 struct ReductionRow {
   const char* name;
   Reduction reduction;
@@ -121,8 +121,8 @@ void lower_reduction(LowerContext& context, const ReductionRow& entry) {
   context.assign("result", loops.outer, context.output(0), loops.output, result);
 }
 
-// log(sum(exp(x))) with the largest element taken out first. The maximum leaves NaN out: an element that is
-// NaN makes the sum NaN.
+// log(sum(exp(x))) with the largest element subtracted first. The maximum may ignore NaN, because an element
+// that is NaN makes the sum NaN.
 void lower_log_sum_exp(LowerContext& context) {
   const Shape& shape = context.shape(0);
   const Node& node = context.node();
@@ -134,7 +134,7 @@ void lower_log_sum_exp(LowerContext& context) {
   ExprPtr x = context.read(0, loops.input);
   context.reduce("maximum", {loops.outer, loops.inner}, largest, loops.output, Reduction::MaxNumber, x);
   ExprPtr m = context.read_buffer(largest, loops.output);
-  // An infinite maximum would make the difference no number.
+  // An infinite maximum would make differences NaN.
   ExprPtr shift = select(unary(UnaryOp::IsInf, m), constant(type, 0), m);
   context.reduce("total", {loops.outer, loops.inner}, total, loops.output, Reduction::Sum,
                  unary(UnaryOp::Exp, binary(BinaryOp::Sub, x, shift)));
@@ -180,7 +180,7 @@ void lower_arg(LowerContext& context, Reduction reduction) {
   context.reduce("best", {loops.outer, loops.inner}, best, loops.output, reduction, x);
   const bool last = int_attribute(node, "select_last_index") != 0;
   ExprPtr found = binary(BinaryOp::Eq, x, context.read_buffer(best, loops.output));
-  // The best of numbers among which is a NaN is a NaN, which equals none.
+  // The extremum of numbers with a NaN among them is NaN, which is equal to no element.
   if (is_float(type)) found = binary(BinaryOp::Or, found, unary(UnaryOp::IsNan, x));
   ExprPtr index =
       select(found, index_value(loops.input[axis]), int_constant(DType::I64, last ? -1 : INT64_MAX));
@@ -201,7 +201,8 @@ void axis_to_attribute(Graph& graph, Node& node) {
   }
 }
 
-// Each element is the one before it and its own, or where it is exclusive the operand of the one before.
+// Each element combines the result before it with its own operand or, if exclusive, with the previous
+// operand.
 void lower_cumulative(LowerContext& context, Reduction reduction) {
   const Shape& shape = context.shape(0);
   const Node& node = context.node();
@@ -212,7 +213,7 @@ void lower_cumulative(LowerContext& context, Reduction reduction) {
   const int total = type == stored ? context.output(0) : context.local("total", type, shape);
   auto space = context.space("i", shape);
   const Affine step = space.position[axis];
-  // The place of the element that is `back` steps before this one.
+  // The position of the element that is `back` steps before this one.
   auto place = [&](int64_t back) {
     std::vector<Affine> at = space.position;
     at[axis] = reverse ? context.dim(shape[axis]) - Affine(1) - step + Affine(back) : step - Affine(back);
@@ -255,7 +256,7 @@ void infer_top_k(InferContext& context) {
   context.set_output(1, DType::I64, shape);
 }
 
-// A number that a node computes is a size, at most that of the axis.
+// A k that a node computes becomes a data symbol, bounded by the extent of the axis.
 void computed_k(Graph& graph, Node& node) {
   if (!input_given(node, 1) || known_elements(graph[node.inputs[1]]) || !is_computed(graph, node.inputs[1]))
     return;
@@ -272,7 +273,7 @@ void computed_k(Graph& graph, Node& node) {
   for (Node& made : build.take()) graph.nodes.push_back(std::move(made));
 }
 
-// Rows that are longer are sorted.
+// Longer rows are sorted.
 constexpr int64_t kLongestCounted = 1024;
 
 // Each element's rank is the number of elements before it in the order; the sorted row is scattered
@@ -316,7 +317,7 @@ void lower_top_k(LowerContext& context) {
     scatter.write.index[axis] = {Affine(0), place};
     scatter.value =
         i == 0 ? context.read_buffer(context.input(0), space.position) : index_value(space.position[axis]);
-    // Every place is written, but only the data says so.
+    // The scatter writes every place, but only the data guarantee it, so the buffer is initialised.
     context.assign("clear", space.iterators, sorted, space.position, constant(i == 0 ? type : DType::I64, 0));
     context.add(std::move(scatter));
     context.assign("store", result.iterators, context.output(i), result.position,
@@ -324,7 +325,7 @@ void lower_top_k(LowerContext& context) {
   }
 }
 
-// Long rows are sorted; in short ones it takes less to count for each element those before it.
+// Long rows are sorted; in short ones it is cheaper to count for each element those before it.
 std::vector<Node> expand_top_k(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const Shape shape = build.shape(node.inputs[0]);
@@ -345,8 +346,7 @@ std::vector<Node> expand_top_k(Graph& graph, const Node& node) {
                             {"axes", std::vector<int64_t>{rank - 1}}});
   Shape kept = build.shape(best);
   if (kept.back() != k) {
-    // A slice takes what is there: k elements have to be, which this node is to check where the other one
-    // did.
+    // A slice would accept fewer elements than k; TopK checks that there are k, so this view must.
     kept.back() = k;
     best = build.add("Reshape", {best}, {{"shape", std::vector<Dim>(kept)}, {"allowzero", int64_t{1}}});
   }

@@ -1,4 +1,4 @@
-// Regions of maps brought to one size: RoiAlign and MaxRoiPool.
+// Regions of maps resampled to a fixed size: RoiAlign and MaxRoiPool.
 #include <limits>
 
 #include "ir/ops/sizes.h"
@@ -8,7 +8,7 @@ namespace tc {
 namespace {
 
 constexpr int64_t kMostOutputs = 1 << 20;  // along an axis of a pooled region
-constexpr int64_t kMostSamples = 1 << 12;  // along an axis of a bin, where the model says how many
+constexpr int64_t kMostSamples = 1 << 12;  // along an axis of a bin, where the model gives their number
 
 ExprPtr add(const ExprPtr& a, const ExprPtr& b) { return binary(BinaryOp::Add, a, b); }
 ExprPtr sub(const ExprPtr& a, const ExprPtr& b) { return binary(BinaryOp::Sub, a, b); }
@@ -38,13 +38,13 @@ void set_regions(InferContext& context, int rois, int64_t height, int64_t width)
                      {context.shape(rois)[0], context.shape(0)[1], Dim(height), Dim(width)});
 }
 
-// The iterators of a result [region, channel, y, x], and spaces of parts of them.
+// The iterators of a result [region, channel, y, x], and spaces of some of them.
 struct RegionLoops {
   std::vector<Iterator> all;
   std::vector<Affine> position;
   Shape shape;
 
-  // The space of some axes, then of more iterators.
+  // The space of some of the axes.
   TableSpace part(const std::vector<size_t>& axes) const {
     TableSpace space;
     for (size_t axis : axes) {
@@ -104,7 +104,8 @@ void infer_roi_align(InferContext& context) {
   set_regions(context, 1, int_attribute(node, "output_height"), int_attribute(node, "output_width"));
 }
 
-// One axis (0: y, 1: x) of the regions: where their bins are sampled, and what of the map a sample meets.
+// One axis (0: y, 1: x) of the regions: where their bins are sampled, and which elements of the map each
+// sample reads.
 class AlignedAxis {
  public:
   AlignedAxis(LowerContext& context, const RegionLoops& loops, size_t axis)
@@ -116,20 +117,21 @@ class AlignedAxis {
     regions_ = loops.part({0});
     samples_ = loops.part({0, 2 + axis});
     measure();
-    // As many samples as a region of any size has on the map: they lie more than half an element apart.
+    // Enough samples for the part of any bin that is on the map: samples are more than half an element apart.
     sample_ = extend(context, samples_, axis == 0 ? "sy" : "sx",
                      given_ > 0 ? Dim(given_) : Dim(2) * size_ + Dim(8));
     tables();
   }
 
-  // How many samples a bin has along the axis, whether they meet the map or not.
+  // How many samples a bin has along the axis, on the map or outside of it.
   ExprPtr count() const {
     return given_ > 0 ? constant(type_, static_cast<double>(given_))
                       : context_.read_buffer(count_, regions_.position);
   }
-  // Whether the sample exists; null where each does.
+  // Whether the sample exists; null where all do.
   ExprPtr exists() const { return given_ > 0 ? nullptr : binary(BinaryOp::Lt, number(), count()); }
-  // 0 where a bin has samples beside the ones looked at, which miss the map; else the least number.
+  // 0 where a bin also has samples that are not looked at because they are outside of the map; else the least
+  // number.
   ExprPtr missed() const {
     const ExprPtr first = first_sample(),
                   beyond = add(first, float_extent(context_, samples_.shape.back(), type_));
@@ -138,7 +140,7 @@ class AlignedAxis {
     return select(some, constant(type_, 0), least(type_));
   }
   const SampledAxis& sampled() const { return sampled_; }
-  // The iterators behind region and bin: of the sample.
+  // The iterator over samples.
   std::vector<Iterator> sample_iterators() const {
     std::vector<Iterator> result;
     for (const Iterator& iterator : samples_.iterators) {
@@ -147,7 +149,7 @@ class AlignedAxis {
     return result;
   }
 
-  // The sum of the weights with which each element of the map's axis counts: [region, bin, element].
+  // The total weight of each element of the map's axis: [region, bin, element].
   int dense() {
     TableSpace elements = samples_;
     elements.iterators = samples_.iterators;
@@ -182,7 +184,7 @@ class AlignedAxis {
     return sub(mul(end, constant(type_, float_attribute(node, "spatial_scale"))), constant(type_, offset));
   }
 
-  // Tables of each region's start, of the size of its bins, and of the number of samples in them.
+  // Makes tables of each region's start, the size of its bins, and the number of samples in a bin.
   void measure() {
     const int64_t column = axis_ == 0 ? 1 : 0;
     const bool at_least_one =
@@ -207,7 +209,7 @@ class AlignedAxis {
                mul(bin, context_.read_buffer(bin_, regions_.position)));
   }
   ExprPtr distance() const { return divide(context_.read_buffer(bin_, regions_.position), count()); }
-  // The first sample of the bin that may lie on the map or beside it.
+  // The first sample of the bin that may be on the map or next to it.
   ExprPtr first_sample() const {
     if (given_ > 0) return constant(type_, 0);
     const ExprPtr before = divide(sub(constant(type_, -2), bin_start()), distance());
@@ -223,7 +225,7 @@ class AlignedAxis {
     const ExprPtr at = context_.read_buffer(place, samples_.position),
                   extent = float_extent(context_, size_, type_);
     const ExprPtr last = sub(extent, constant(type_, 1)), zero = constant(type_, 0);
-    // A sample further than one element from the map counts as 0; a nearer one as the map's edge.
+    // A sample more than one element outside of the map counts as 0; a nearer one counts as the map's edge.
     const ExprPtr misses =
         binary(BinaryOp::Or, binary(BinaryOp::Lt, at, constant(type_, -1)), binary(BinaryOp::Gt, at, extent));
     const ExprPtr inside = binary(BinaryOp::Min, binary(BinaryOp::Max, at, zero), last),
@@ -243,14 +245,14 @@ class AlignedAxis {
   size_t axis_;
   DType type_;
   Dim size_;
-  int64_t given_;  // samples per bin; 0: as many as the region's size asks for
+  int64_t given_;  // samples per bin; 0: depends on the region's size
   TableSpace regions_, samples_;
   Affine sample_;
   int start_ = -1, bin_ = -1, count_ = -1;
   SampledAxis sampled_;
 };
 
-// Adds the sums over the samples' four elements, or their largest product, to a local buffer.
+// Reduces the samples, each with four elements, to a local buffer: their sums, or the largest products.
 int reduce_samples(LowerContext& context, const RegionLoops& loops, const std::vector<Subscript>& leading,
                    const AlignedAxis& y, const AlignedAxis& x) {
   const DType type = LowerContext::compute_type(context.dtype(0));
@@ -272,7 +274,7 @@ int reduce_samples(LowerContext& context, const RegionLoops& loops, const std::v
   return result;
 }
 
-// The sums by the weights of rows and of columns, one after the other: the number of samples is known only at
+// Sums weighted by the dense weights of rows, then of columns, because the number of samples is known only at
 // run time.
 int sum_by_weights(LowerContext& context, const RegionLoops& loops, const std::vector<Subscript>& leading,
                    AlignedAxis& y, AlignedAxis& x) {
@@ -334,8 +336,7 @@ ExprPtr rounded_away(const ExprPtr& x) {
   return select(binary(BinaryOp::Lt, x, constant(x->dtype, 0)), down, up);
 }
 
-// Tables of the first element of each bin along an axis of the map, and of the one behind its last: [region,
-// bin].
+// Tables, [region, bin], of each bin's first element along an axis of the map, and of the one after its last.
 struct Bins {
   int first, end;
   std::vector<Affine> position;

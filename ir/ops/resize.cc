@@ -35,8 +35,8 @@ double source_position(const Sampling& sampling, double x, double scale, int64_t
   if (how == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
   if (how == "pytorch_half_pixel") return out == 1 ? -0.5 : (x + 0.5) / scale - 0.5;
   if (how == "half_pixel_symmetric") {
-    // The definition, size/2 * (1 - out/width) + (x + 0.5)/scale - 0.5, with equal terms taken together: the
-    // centres of both meet, and whole numbers come out exact.
+    // The definition, size/2 * (1 - out/width) + (x + 0.5)/scale - 0.5, with equal terms combined, so that
+    // the centres coincide and whole numbers are exact.
     return (size - 1) / 2 + (2 * x + 1 - static_cast<double>(out)) / (2 * scale);
   }
   if (how == "tf_crop_and_resize") {
@@ -78,7 +78,7 @@ AxisTable table_of(const Sampling& sampling, double scale, int64_t in, int64_t o
       table.weight.push_back(1);
       continue;
     }
-    // The ratio lies in (0, 1].
+    // The ratio is in (0, 1].
     const double base = std::ceil(at) - 1, ratio = at - base;
     double total = 0;
     std::vector<double> weights;
@@ -96,7 +96,7 @@ AxisTable table_of(const Sampling& sampling, double scale, int64_t in, int64_t o
   return table;
 }
 
-// An affine map of the table: a factor by which elements repeat, or a step and an offset.
+// A table that is an affine map: a factor by which elements repeat, or a step and an offset.
 struct AffineAxis {
   int64_t factor = 0, step = 0, offset = 0;
 };
@@ -150,7 +150,7 @@ Dim scaled_size(const Node& node, const Dim& in, double scale) {
                      {in});
 }
 
-// Of sizes whose quotient only a run knows.
+// Stands for the scale of sizes whose quotient is known only at run time.
 constexpr double kComputedScale = 0;
 
 double known_scale(const Node& node, const Dim& in, const Dim& out) {
@@ -198,7 +198,7 @@ void take_sizes(const Node& node, const Shape& in, const std::vector<int64_t>& a
   }
 }
 
-// Which inputs hold what (-1: none), and whether the rules of opset 10 and earlier hold.
+// Which inputs hold what (-1: none), and whether the rules of opset 10 and earlier apply.
 struct ResizeForm {
   int roi = -1, scales = -1, sizes = -1;
   bool old_rules = false;
@@ -272,7 +272,7 @@ Sampling sampling_of(const Node& node, bool old_rules) {
   return sampling;
 }
 
-// The parts of the axes that tf_crop_and_resize takes: starts, then ends; empty in other modes.
+// The ranges of the axes that tf_crop_and_resize reads: starts, then ends; empty in other modes.
 std::vector<double> crop_of(const Graph& graph, const Node& node, const Sampling& sampling, int input,
                             size_t axes) {
   if (sampling.coordinates != "tf_crop_and_resize") return {};
@@ -286,7 +286,7 @@ std::vector<double> crop_of(const Graph& graph, const Node& node, const Sampling
   return roi;
 }
 
-// The table of an axis; one that is symbolic follows the pattern of a fixed one.
+// The table of an axis; the table of a symbolic axis follows the pattern of a fixed one.
 struct AxisForm {
   AxisTable table;
   std::optional<AffineAxis> affine;
@@ -301,7 +301,7 @@ AxisForm form_of_axis(const Node& node, const Dim& in, const ResizedShape& targe
   const int64_t extent = symbolic ? kPattern : in.constant();
   const int64_t size =
       symbolic ? static_cast<int64_t>(std::floor(kPattern * scale + 1e-9)) : target.sizes[axis].constant();
-  // Elements of its table: one for each position and tap.
+  // The most entries of its table, which has one for each position and tap.
   constexpr double kMostEntries = 1 << 22;
   const double shrink = sampling.antialias ? std::min(scale, 1.0) : 1.0;
   if ((extent < 1 && size > 0) || size < 0 ||
@@ -313,7 +313,7 @@ AxisForm form_of_axis(const Node& node, const Dim& in, const ResizedShape& targe
   return form;
 }
 
-// Tables that nodes compute become inputs.
+// Adds the tables that nodes compute as inputs of the node.
 void add_computed(Graph& graph, Node& node, const ResizedShape& target, int64_t axis,
                   const Sampling& sampling, std::vector<ValueId>& inputs) {
   const Dim in = (*graph[node.inputs.at(0)].shape)[axis];
@@ -382,8 +382,8 @@ void normalize_resize(Graph& graph, Node& node, const ResizeForm& form) {
                      {"outside", outside}};
 }
 
-// The normalised form: an entry of each attribute per axis, and two tables for each axis that has no affine
-// map.
+// Inference of the normalised form, where each attribute has one entry per axis, and two inputs are tables
+// for each axis without an affine map.
 void infer_resize(InferContext& context) {
   const Node& node = context.node();
   const Shape sizes = dims_attribute(node, "sizes");
@@ -419,7 +419,7 @@ struct Taps {
 struct ResizeLoops {
   std::vector<Iterator> outer;
   std::vector<Affine> position;   // of the result
-  std::vector<Subscript> source;  // of the operand, but along the axes of tables
+  std::vector<Subscript> source;  // of the operand, except along axes with tables
   std::vector<Taps> tables;
 
   static Affine iterate(LowerContext& context, std::vector<Iterator>& list, const std::string& name,
@@ -457,8 +457,8 @@ ResizeLoops resize_loops(LowerContext& context) {
   return loops;
 }
 
-// The weighted element of one combination of taps; `outside`, if it is asked for, becomes the condition that
-// some index is outside of the operand.
+// The weighted element of one combination of taps; `outside`, if not null, becomes the condition that some
+// index is outside of the operand.
 ExprPtr sampled_element(LowerContext& context, const ResizeLoops& loops, const std::vector<Affine>& taps,
                         ExprPtr* outside) {
   const DType type = LowerContext::compute_type(context.dtype(0));
@@ -487,7 +487,7 @@ ExprPtr sampled_element(LowerContext& context, const ResizeLoops& loops, const s
 }
 
 void lower_resize(LowerContext& context) {
-  constexpr int64_t kMostInLine = 4;  // combinations of taps that are written out
+  constexpr int64_t kMostInLine = 4;  // the most combinations of taps that are unrolled
   const ResizeLoops loops = resize_loops(context);
   if (loops.tables.empty()) {
     context.assign("copy", loops.outer, context.output(0), loops.position, context.read(0, loops.source));
@@ -548,7 +548,7 @@ void register_resize_ops(OpTable& table) {
                     {"steps", std::vector<int64_t>()},
                     {"offsets", std::vector<int64_t>()},
                     {"outside", 0.0},
-                    // Of the file format only:
+                    // Only in the file format:
                     {"mode", std::string("nearest")},
                     {"scales", std::vector<double>()},
                     {"coordinate_transformation_mode", std::string("half_pixel")},

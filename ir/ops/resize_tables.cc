@@ -1,5 +1,5 @@
-// The tables of Resize for axes whose sizes only a run knows: nodes compute what otherwise is known while the
-// model is read.
+// The tables of Resize for axes whose sizes are known only at run time: nodes compute what is otherwise
+// computed while the model is read.
 #include "ir/ops/resize_tables.h"
 
 #include <cmath>
@@ -28,7 +28,7 @@ class Arithmetic {
   NodeBuilder& build_;
 };
 
-// Positions in the operand of the result's elements `x`, as source_position() of resize.cc has them.
+// Positions in the operand of the result's elements `x`, as in source_position() of resize.cc.
 ValueId positions(Arithmetic& on, const ResizedAxis& axis, ValueId x) {
   const ValueId in = on.size(axis.in), one = on.number(1), half = on.number(0.5);
   const ValueId out = on.size(axis.out);
@@ -37,7 +37,7 @@ ValueId positions(Arithmetic& on, const ResizedAxis& axis, ValueId x) {
   if (axis.coordinates == "asymmetric") return on.div(x, scale);
   if (axis.coordinates == "tf_half_pixel_for_nn") return on.div(on.add(x, half), scale);
   if (axis.coordinates == "align_corners") {
-    // With one element alone x is 0.
+    // With only one element, x is 0.
     return on.div(on.mul(x, on.sub(in, one)), on.max(on.sub(on.mul(scale, in), one), on.number(1e-9)));
   }
   if (axis.coordinates == "pytorch_half_pixel") {
@@ -60,7 +60,7 @@ ValueId nearest(Arithmetic& on, const std::string& how, ValueId at) {
                                     : on.unary("Ceil", on.sub(at, half));
 }
 
-// cubic_weight() of resize.cc.
+// As cubic_weight() of resize.cc.
 ValueId cubic(Arithmetic& on, NodeBuilder& build, ValueId distance, double a) {
   const ValueId d = on.unary("Abs", distance), one = on.number(1), two = on.number(2);
   const ValueId close =

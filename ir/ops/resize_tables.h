@@ -1,4 +1,4 @@
-// The tables of Resize for axes whose sizes only a run knows.
+// The tables of Resize for axes whose sizes are known only at run time.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace tc {
 
 struct ResizedAxis {
   Dim in, out;
-  std::optional<double> scale;  // that of the model; else the sizes' quotient
+  std::optional<double> scale;  // given by the model; else the quotient of the sizes
   std::string mode, coordinates, nearest;
   double cubic = -0.75;
   bool exclude_outside = false;

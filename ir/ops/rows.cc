@@ -17,13 +17,13 @@ namespace {
 const char* const kOutputLetters[] = {"z", "y", "x"};
 const char* const kKernelLetters[] = {"q", "r", "s"};
 
-// Contents longer than this are data, not shapes.
+// A tensor with more elements than this is data, not a shape.
 constexpr int64_t kMostElements = 1024;
 
-// Letters of a node's name that the names of its sizes begin with.
+// How many letters of a node's name the names of its sizes begin with, at most.
 constexpr size_t kLongestStem = 40;
 
-// `convert` gives nothing where the content is not known.
+// `convert` returns nothing where the content is not known.
 Normalize input_to(int input, std::string attribute,
                    std::function<std::optional<Attribute>(const Node&, const Value&)> convert,
                    bool sizes = false) {
@@ -40,7 +40,7 @@ Normalize input_to(int input, std::string attribute,
   };
 }
 
-// What a formula needs its operands to be.
+// Which types of operands a formula needs.
 struct FormulaTypes {
   bool floats = false, logic = false, arithmetic = false;
 };
@@ -77,7 +77,8 @@ std::string fresh_symbol(const Graph& graph, const Node& node) {
     else if (!base.empty() && base.back() != '_') base += '_';
   }
   if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "size_" + base;
-  // Those of the graphs around it have another end: the importer separates the names of graphs by slashes.
+  // Names in the enclosing graphs end differently: the importer separates the names of nested graphs by
+  // slashes.
   const auto depth = std::count(graph.name.begin(), graph.name.end(), '/');
   const std::string end = depth > 0 ? text("_in", depth) : "";
   std::string name = base + "_count" + end;
@@ -244,7 +245,7 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
   window.strides = per_axis(node, "strides", rank, 1);
   window.dilations = per_axis(node, "dilations", rank, 1);
   std::vector<int64_t> pads = per_axis(node, "pads", 2 * rank, 0);
-  // Windows of some operators have no such attribute.
+  // Some operators with windows have no such attribute.
   const std::string mode = node.op->attribute("auto_pad") ? string_attribute(node, "auto_pad") : "NOTSET";
   for (size_t i = 0; i < rank; ++i) {
     check_kernel_extent(node, kernel[i], i);
@@ -272,10 +273,10 @@ Window window_of(const Node& node, const std::vector<Dim>& spatial, const std::v
       // A window that would start in the padding after the input does not count.
       size = size - Dim(1);
     } else if (ceil_mode && !size.is_constant() && after + stride > reach) {
-      // Of open sizes likewise: as many as start before the padding.
+      // The same for symbolic sizes: as many windows as start before the padding.
       size = ceil_div(spatial[i] + Dim(before), Dim(stride));
     }
-    // Nothing of nothing: a window of one element fits an empty axis no times.
+    // An empty axis may give an empty result.
     const bool nothing = size == Dim(0) && spatial[i] == Dim(0);
     if (size.is_constant() && size.constant() < 1 && !nothing) {
       fail(ErrorKind::Shape, node.origin.str(), ": a window that reaches over ", reach,
@@ -356,8 +357,8 @@ TensorPtr int_tensor(const std::vector<int64_t>& shape, const std::vector<int64_
 
 namespace {
 
-// Dims of which a size is not negative exactly where they are not: m * floor(a/c) + k >= 0 is a >= c *
-// ceil(-k/m).
+// A Dim without floor that is negative exactly where the size is: m * floor(a/c) + k >= 0 if and only if a >=
+// c * ceil(-k/m).
 std::optional<Dim> without_floor(const Dim& size) {
   int64_t constant = 0;
   const Dim::Term* rounded = nullptr;
@@ -389,7 +390,7 @@ void require_not_negative(InferContext& context, const Dim& size, const std::str
       growing = &term;
     else
       return context.require_at_most(Dim(0), size,
-                                     text(what, " is too small"));  // no bound of one symbol: every run looks
+                                     text(what, " is too small"));  // not a bound of one symbol: runs check
   }
   const auto symbol =
       growing ? context.graph().symbols.find(growing->factors[0]->name) : context.graph().symbols.end();
@@ -443,7 +444,7 @@ OpRow elementwise(const ElementwiseRow& entry) {
   const ResultType result = entry.result;
   FormulaTypes types;
   collect_types(*formula, types);
-  // The formulas of logic are named by what they take: bools, or integers.
+  // Formulas of logic work on bools if the result is bool, else on integers.
   const TypeSet logic = result == ResultType::Bool ? kBools : kIntegers;
   row.types = {{types.floats ? kFloats : types.logic ? logic : types.arithmetic ? kNumbers : kAnyType}};
   row.infer = [result](InferContext& context) {

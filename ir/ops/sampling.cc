@@ -1,4 +1,4 @@
-// Maps sampled where the data say: grids of coordinates, and convolutions whose taps move.
+// Maps sampled at positions that are data: grids of coordinates, and deformable convolutions.
 #include <algorithm>
 
 #include "ir/ops/sizes.h"
@@ -35,7 +35,7 @@ void infer_grid_sample(InferContext& context) {
   context.set_output(0, context.dtype(0), shape);
 }
 
-// The ends between which positions count as inside: the outer pixels' centres, or their outer edges.
+// The limits between which positions are inside: the outer pixels' centres, or their outer edges.
 struct Borders {
   ExprPtr low, high;
 };
@@ -46,11 +46,12 @@ Borders borders_of(LowerContext& context, const Dim& size, bool centres, DType t
           binary(BinaryOp::Sub, extent, constant(type, centres ? 1 : 0.5))};
 }
 
-// The position mirrored at the ends until it lies between them.
+// The position, mirrored at the ends until it is between them.
 ExprPtr reflected(const ExprPtr& x, const Borders& borders) {
   const DType type = x->dtype;
   const ExprPtr zero = constant(type, 0), range = binary(BinaryOp::Sub, borders.high, borders.low);
-  // The distance from the low end, of either sign, to the triangle wave of twice the range.
+  // The distance from the low end, without its sign, is mapped to a triangle wave with a period of twice the
+  // range.
   const ExprPtr distance = unary(UnaryOp::Abs, binary(BinaryOp::Sub, x, borders.low));
   const ExprPtr turns = unary(UnaryOp::Floor, binary(BinaryOp::Div, distance, range));
   const ExprPtr rest = binary(BinaryOp::Sub, distance, binary(BinaryOp::Mul, turns, range));
@@ -120,7 +121,7 @@ class GridAxis {
   }
 
  private:
-  // From [-1, 1] to elements, brought inside as the padding says.
+  // A coordinate in [-1, 1] converted to elements and brought inside the map according to the padding.
   ExprPtr position() const {
     std::vector<Affine> where = space_.position;
     where.push_back(Affine(component_));
@@ -131,7 +132,7 @@ class GridAxis {
     if (!centres_)
       x = binary(BinaryOp::Mul, binary(BinaryOp::Sub, binary(BinaryOp::Mul, from_start, extent), one), half);
     if (mode_ == "nearest") x = unary(UnaryOp::Round, x);
-    // The taps of a cubic are brought inside one by one.
+    // With cubic interpolation each tap is brought inside separately.
     return mode_ == "cubic" && padding_ == "border" ? x : padded(x, borders_, padding_, last);
   }
 
@@ -144,7 +145,7 @@ class GridAxis {
       at = select(outside, reflected(at, borders_), at);
     }
     const ExprPtr whole = cast(DType::I64, at);
-    // A NaN lies nowhere; as an integer it would be 0.
+    // A NaN is outside of the map, but as an integer it would be 0.
     return padding_ == "zeros" ? select(unary(UnaryOp::IsNan, x), int_constant(DType::I64, -1), whole)
                                : whole;
   }
@@ -179,7 +180,7 @@ void lower_grid_sample(LowerContext& context) {
   lower_samples(context, loops, axes, context.output(0));
 }
 
-// Opset 16 names the modes after maps of two axes.
+// Opset 16 has the names of modes for two-dimensional maps.
 void old_modes(Graph&, Node& node) {
   auto mode = node.attributes.find("mode");
   if (mode == node.attributes.end() || !std::holds_alternative<std::string>(mode->second)) return;
@@ -204,7 +205,7 @@ void infer_affine_grid(InferContext& context) {
   context.set_output(0, context.dtype(0), shape);
 }
 
-// theta[n,k,·] times the position of each element in [-1, 1], x first, and 1.
+// theta[n,k,·] times the vector of each element's position in [-1, 1], x first, with 1 appended.
 void lower_affine_grid(LowerContext& context) {
   const Shape& out = *context.output_value(0).shape;
   const DType type = LowerContext::compute_type(context.dtype(0));
@@ -235,8 +236,8 @@ void lower_affine_grid(LowerContext& context) {
 
 // --- DeformConv ------------------------------------------------------------------------------------
 
-// What the shapes and attributes of a deformable convolution say. Inputs: X, W, offset, B, mask; of the
-// columns X, offset, mask.
+// The sizes of a deformable convolution, from shapes and attributes. Inputs: X, W, offset, B, mask; the row
+// for its columns has X, offset, mask.
 struct Deformed {
   Window window;
   int64_t groups = 1, offset_groups = 1, taps = 1;
@@ -269,7 +270,7 @@ Deformed deformed(const Node& node, const Shape& map, const std::vector<int64_t>
   return result;
 }
 
-// The shape of the offsets, or of the mask, with so many numbers per tap.
+// The shape of the offsets or of the mask, with the given count of numbers per tap.
 Shape per_tap(const Deformed& form, const Dim& batch, int64_t numbers) {
   const __int128 channels = static_cast<__int128>(form.offset_groups) * form.taps * numbers;
   Shape shape = {batch, Dim(static_cast<int64_t>(std::min<__int128>(channels, int64_t{1} << 60)))};
@@ -307,7 +308,7 @@ void infer_deform_conv(InferContext& context) {
   context.set_output(0, context.dtype(0), shape);
 }
 
-// The product of the weights with the columns that the taps meet.
+// The product of the weights and the columns, i.e. the sampled elements of all taps.
 std::vector<Node> expand_deform_conv(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const Shape weights = build.shape(node.inputs[1]), out = *graph[node.outputs[0]].shape;
@@ -345,7 +346,7 @@ void infer_deform_columns(InferContext& context) {
 
 // The loops over batch, group of offsets, channels of the group, taps and points.
 struct DeformLoops {
-  TableSpace table;  // without the channels
+  TableSpace table;  // the tables' space, without channels
   std::vector<Iterator> iterators;
   std::vector<Affine> position;  // of the result
   Affine batch, channel, group, tap;

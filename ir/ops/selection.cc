@@ -1,4 +1,4 @@
-// Elements that a condition chooses: how many there are is known once the condition is.
+// Elements that a condition chooses; their number depends on the condition's values.
 #include "ir/ops/selection.h"
 
 namespace tc {
@@ -48,7 +48,7 @@ void lower_unravel(LowerContext& context) {
 
 // --- Compress ------------------------------------------------------------------------------------
 
-// The extent that the condition chooses from: of an axis, or of all elements.
+// How many elements the condition chooses from: the extent of an axis, or the number of all elements.
 Dim chosen_extent(const Node& node, const Shape& shape) {
   if (!has_attribute(node, "axis")) return element_count(shape);
   const int64_t axis = int_attribute(node, "axis"), rank = static_cast<int64_t>(shape.size());
@@ -81,7 +81,7 @@ std::vector<Node> expand_compress(Graph& graph, const Node& node) {
   const Dim extent = chosen_extent(node, build.shape(node.inputs[0]));
   ValueId condition = node.inputs[1];
   if (build.shape(condition)[0] != extent) {
-    // What it says of places after the last element counts for nothing.
+    // The condition may be longer than the extent; the excess is ignored.
     condition = build.add("Slice", {condition},
                           {{"starts", std::vector<Dim>{Dim(0)}}, {"ends", std::vector<Dim>{extent}}});
   }

@@ -113,7 +113,7 @@ void lower_constant_of_shape(LowerContext& context) {
                  number_of(*fill_value(context.node())));
 }
 
-// A range of floats that a run computes: positions, scaled and moved. The number of them is computed in
+// A range of floats computed at run time: 0, 1, … scaled and shifted. The number of elements is computed in
 // float64.
 void normalize_computed_range(Graph& graph, Node& node) {
   const DType type = graph[node.inputs[0]].dtype, wide = type == DType::F64 ? DType::F64 : DType::F32;
@@ -139,7 +139,7 @@ void normalize_computed_range(Graph& graph, Node& node) {
   node.attributes = {{"to", std::string(name_of(type))}};
 }
 
-// Integers come as dimensions `start`, `limit`, `delta`; floats as numbers in a tensor `numbers`.
+// Ranges of integers become dimensions (start, limit, delta); ranges of floats become a tensor `numbers`.
 void normalize_range(Graph& graph, Node& node) {
   if (node.inputs.size() != 3) return;
   const DType type = graph[node.inputs[0]].dtype;

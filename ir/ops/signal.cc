@@ -9,19 +9,22 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kLongest = 1 << 20;        // of a transform
+constexpr int64_t kLongest = 1 << 20;        // longest transform
 constexpr int64_t kLargestMatrix = 1 << 24;  // elements of one constant
-// A transform up to this length is one product: two of a factor each have less to add, but smaller matrices.
+// A transform up to this length is one matrix product: two products, one per factor, have fewer additions,
+// but smaller matrices.
 constexpr int64_t kShort = 256;
-constexpr int64_t kLargestFactor = 32;  // of a longer one
+constexpr int64_t kLargestFactor = 32;  // largest factor of a longer transform
 
 // --- DFT -------------------------------------------------------------------------------------------
 
-// What a transform does, along axis `axis` of its operand, whose last axis has real parts or complex numbers.
+// A transform along axis `axis` of its operand, whose last axis holds real numbers or complex ones (real
+// part, imaginary part).
 struct Transform {
   int64_t axis = 0, length = 0, outputs = 0;
   bool inverse = false;
-  // Of the first half of the spectrum of real numbers, which it gives; else it gives complex ones.
+  // The operand is the first half of the spectrum of real numbers, which are the result; else the result is
+  // complex.
   bool of_half = false;
 };
 
@@ -83,7 +86,7 @@ class DftBuilder {
   DftBuilder(NodeBuilder& build, const Node& node, const Transform& transform, DType type)
       : build_(build), node_(node), transform_(transform), type_(type) {}
 
-  // Of [batch, n, 1 or 2] along n: [batch, outputs, 2], or of half a spectrum [batch, outputs, 1].
+  // From [batch, n, 1 or 2] along n to [batch, outputs, 2] or, from half a spectrum, to [batch, outputs, 1].
   ValueId run(ValueId signal) {
     if (transform_.of_half) return from_half(signal);
     const int64_t given = build_.shape(signal)[1].constant(), length = transform_.length;
@@ -104,7 +107,7 @@ class DftBuilder {
   }
 
   // The real numbers whose spectrum begins with `half`, [batch, n, 2]. The other half is its mirror image,
-  // conjugated, so that each number but the first and, of an even length, the one in the middle counts twice.
+  // conjugated, so each number counts twice, except the first and, if the length is even, the middle one.
   ValueId from_half(ValueId half) {
     const int64_t length = transform_.length, whole = length / 2 + 1;
     if (build_.shape(half)[1].constant() > whole) half = first(half, whole);
@@ -131,7 +134,7 @@ class DftBuilder {
 
   bool is_short(int64_t length) const { return length <= kShort || factor_of(length) == length; }
 
-  // The largest factor up to the limit, or else the least one.
+  // The largest factor up to the limit; if there is none, the least factor.
   static int64_t factor_of(int64_t length) {
     for (int64_t factor = kLargestFactor; factor > 1; --factor) {
       if (length % factor == 0) return factor;
@@ -142,20 +145,21 @@ class DftBuilder {
     return length;
   }
 
-  // e to the power 2 pi i turns / length, forward or inverse; the whole transform divides by its length once.
+  // e to the power 2 pi i turns / length, forward or inverse; only the whole transform divides by its length.
   std::pair<double, double> root(int64_t turns, int64_t length) const {
     const double angle =
         2 * std::numbers::pi * static_cast<double>(turns % length) / static_cast<double>(length);
     return {std::cos(angle), transform_.inverse ? std::sin(angle) : -std::sin(angle)};
   }
 
-  // Element (real or imaginary part `in`) to (part `out`) of the product with a complex number.
+  // The matrix element from part `in` (real or imaginary) to part `out` for multiplication by a complex
+  // number.
   static double part(const std::pair<double, double>& number, int64_t in, int64_t out) {
     if (in == out) return number.first;
     return in == 0 ? number.second : -number.second;
   }
 
-  // A constant of so many elements, filled through `value`.
+  // A constant of the given shape; `value` computes its elements.
   ValueId matrix(const std::vector<int64_t>& shape,
                  const std::function<double(const std::vector<int64_t>&)>& value) {
     int64_t count = 1;
@@ -192,8 +196,8 @@ class DftBuilder {
     return reshaped(result, {shape[0], Dim(outputs), Dim(2)});
   }
 
-  // With n = n1 * rest + n2 and k = k1 + factor * k2: transforms over n1 whose results are turned by n2 * k1,
-  // then transforms over n2.
+  // With n = n1 * rest + n2 and k = k1 + factor * k2: transforms over n1, whose results are rotated by n2 *
+  // k1, then transforms over n2.
   ValueId factored(ValueId signal, int64_t length) {
     if (is_short(length)) return product(signal, length, length);
     const Shape shape = build_.shape(signal);
@@ -216,7 +220,7 @@ class DftBuilder {
   const DType type_;
 };
 
-// A signal of any rank and type, brought to [batch, n, parts] and back.
+// Brings a signal of any rank and type to [batch, n, parts], transforms it and brings the result back.
 std::vector<Node> expand_dft(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   ValueId signal = node.inputs[0];
@@ -224,7 +228,7 @@ std::vector<Node> expand_dft(Graph& graph, const Node& node) {
   const Transform transform = transform_of(node, build.shape(signal));
   if (computed != type) signal = build.add("Cast", {signal}, {{"to", std::string(name_of(computed))}});
   const int64_t rank = static_cast<int64_t>(build.shape(signal).size());
-  // The permutation that moves the axis behind the others, and the one that moves it back.
+  // The permutation that moves the axis after the others, and its inverse.
   std::vector<int64_t> perm, back(static_cast<size_t>(rank));
   for (int64_t i = 0; i < rank - 1; ++i) {
     if (i != transform.axis) perm.push_back(i);
@@ -250,7 +254,7 @@ std::vector<Node> expand_dft(Graph& graph, const Node& node) {
   return build.take();
 }
 
-// The axis came as an attribute, later as an input.
+// The axis is an attribute in older versions, later an input.
 void normalize_axis(Graph& graph, Node& node) {
   if (input_given(node, 2)) {
     input_to_ints(2, "axis")(graph, node);
@@ -293,8 +297,8 @@ Frames frames_of(const Node& node, const Shape& signal) {
   return frames;
 }
 
-// Inputs: signal, frame_step, window, frame_length; the numbers become attributes. The frames are as long as
-// the window where their length is left out.
+// Inputs: signal, frame_step, window, frame_length; the numbers become attributes. If the frames' length is
+// left out, they are as long as the window.
 void normalize_stft(Graph& graph, Node& node) {
   const Value& signal = graph[node.inputs.at(0)];
   if (input_given(node, 3)) {
@@ -360,7 +364,7 @@ void infer_window(InferContext& context) {
   context.set_output(0, type, {size[0]});
 }
 
-// a0 - a1 cos(t) + a2 cos(2 t), where t goes once round over the elements.
+// a0 - a1 cos(t) + a2 cos(2 t), where t goes from 0 to 2 pi over the elements.
 struct CosineWindow {
   const char* name;
   double a0, a1, a2;
@@ -372,7 +376,7 @@ void lower_window(LowerContext& context, const CosineWindow& window) {
   const DType type = DType::F64;
   ExprPtr round = cast(type, index_value(context.dim(size)));
   if (int_attribute(context.node(), "periodic") == 0) {
-    // The last element is the first of the next round; a window of one element is its start.
+    // A symmetric window's last element equals its first; a window of one element is its start.
     round = binary(BinaryOp::Max, binary(BinaryOp::Sub, round, constant(type, 1)), constant(type, 1));
   }
   const ExprPtr turn = binary(BinaryOp::Div, cast(type, index_value(space.position[0])), round);
@@ -388,7 +392,7 @@ void lower_window(LowerContext& context, const CosineWindow& window) {
 
 // --- MelWeightMatrix -------------------------------------------------------------------------------
 
-// The numbers of a mel filter bank, each given as a list of one.
+// The numbers of a mel filter bank, each of which the node has as a list of one number.
 struct MelBank {
   int64_t bins, length, rate;
   double low, high;

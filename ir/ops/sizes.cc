@@ -21,7 +21,7 @@ void need_shape(const InferContext& context, int input, const Shape& needed, con
   const std::string message =
       text(name_of(input, what), " has shape ", str(has), "; ", str(needed), " is needed");
   if (has.size() != needed.size()) context.error(message);
-  // Sizes that never agree are told before those that may.
+  // Sizes that never agree are reported before those that may agree.
   for (size_t i = 0; i < has.size(); ++i) {
     if (has[i].is_constant() && needed[i].is_constant()) need_equal(context, has[i], needed[i], message);
   }

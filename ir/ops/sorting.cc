@@ -1,4 +1,4 @@
-// The order of elements, and what follows from it: the distinct ones.
+// The sorted order of elements, and the distinct elements that follow from it.
 #include <algorithm>
 #include <cmath>
 
@@ -38,7 +38,7 @@ void lower_ranks(LowerContext& context) {
                  space.position, Reduction::Sum, cast(DType::I64, before));
 }
 
-// The first place where two rows differ decides; equal rows keep their order.
+// The first position at which two rows differ decides; equal rows keep their order.
 void lower_row_ranks(LowerContext& context) {
   const Shape& shape = context.shape(0);
   const Affine length = context.dim(shape[1]);
@@ -78,7 +78,7 @@ void lower_run_starts(LowerContext& context) {
   auto element = [&](const Affine& row) { return context.read_buffer(context.input(0), {row, k}); };
   ExprPtr here = element(i), last = element(i - Affine(1));
   ExprPtr same = binary(BinaryOp::Eq, here, last);
-  // NaNs are one value.
+  // All NaNs count as equal.
   if (floats)
     same = binary(BinaryOp::Or, same,
                   binary(BinaryOp::And, unary(UnaryOp::IsNan, here), unary(UnaryOp::IsNan, last)));
@@ -129,7 +129,7 @@ void infer_unique(InferContext& context) {
   context.set_output(3, DType::I64, {size});
 }
 
-// Axis `axis` before all others, or back.
+// The permutation that moves axis `axis` before all others, or its inverse.
 std::vector<int64_t> to_front(size_t rank, size_t axis, bool back) {
   std::vector<int64_t> order = {static_cast<int64_t>(axis)};
   for (size_t i = 0; i < rank; ++i) {
@@ -141,8 +141,8 @@ std::vector<int64_t> to_front(size_t rank, size_t axis, bool back) {
   return inverse;
 }
 
-// Rows in order; where runs of equal ones begin, a result is. Equal rows keep their order, so that a run
-// begins with the first of them.
+// Sorts the rows; the beginning of each run of equal rows gives a result. Equal rows keep their order, so a
+// run begins with their first occurrence.
 std::vector<Node> expand_unique(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const Shape shape = build.shape(node.inputs[0]);
@@ -174,7 +174,7 @@ std::vector<Node> expand_unique(Graph& graph, const Node& node) {
   ValueId counts = build.add("ScatterElements", {zeros(build, {size}), run, ones},
                              {{"axis", int64_t{0}}, {"reduction", std::string("add")}});
   if (int_attribute(node, "sorted") == 0) {
-    // Runs in the order of their first rows.
+    // Sorts the runs by the positions of their first rows.
     const ValueId places = sorted_order(build, first, false);
     first = build.add("Gather", {first, places}, {{"axis", int64_t{0}}});
     counts = build.add("Gather", {counts, places}, {{"axis", int64_t{0}}});

@@ -10,8 +10,8 @@ namespace tc {
 namespace {
 
 const std::vector<std::string> kKernels = {"LINEAR", "POLY", "RBF", "SIGMOID"};
-constexpr int64_t kMostNumbers = int64_t{1} << 28;  // of a table that is made for the model
-constexpr int64_t kMostCoupledClasses = 128;        // whose probabilities are made of pairs'
+constexpr int64_t kMostNumbers = int64_t{1} << 28;  // in a table that is computed while compiling
+constexpr int64_t kMostCoupledClasses = 128;        // whose probabilities are computed from those of pairs
 
 std::vector<double> floats_or_none(const Node& node, const std::string& name) {
   return has_attribute(node, name) ? floats_attribute(node, name) : std::vector<double>();
@@ -40,13 +40,13 @@ Kernel kernel_of(const Node& node) {
   return kernel;
 }
 
-// The kernel of each sample [samples, features] and each of so many vectors: [samples, vectors].
+// The kernel function of each sample [samples, features] with each of `count` vectors: [samples, count].
 ValueId kernels(NodeBuilder& build, const Kernel& kernel, ValueId samples, const std::vector<double>& vectors,
                 int64_t count) {
   const auto features = static_cast<int64_t>(vectors.size()) / count;
   const auto number = [&](double value) { return build.number(DType::F32, value); };
   if (kernel.type == "RBF") {
-    // By differences, as the vectors' own distances are small beside their sizes.
+    // Computed from differences, because distances are small compared with the vectors' lengths.
     const ValueId apart =
         build.add("Sub", {build.add("Unsqueeze", {samples}, {{"axes", std::vector<int64_t>{1}}}),
                           build.constant(number_tensor(DType::F32, {1, count, features}, vectors))});
@@ -116,10 +116,10 @@ std::vector<Node> expand_regressor(Graph& graph, const Node& node) {
 
 // --- classification ----------------------------------------------------------------------------------
 
-// One score for each pair of classes, or without support vectors for each class.
+// One score for each pair of classes or, without support vectors, for each class.
 struct Machine {
   int64_t classes = 0, vectors = 0;
-  std::vector<int64_t> begins;  // of each class's vectors, and the end
+  std::vector<int64_t> begins;  // index of each class's first vector, and the end
   std::vector<double> coefficients, rho, prob_a, prob_b;
 
   int64_t pairs() const { return classes * (classes - 1) / 2; }
@@ -199,7 +199,8 @@ void infer_classifier(InferContext& context) {
   context.set_output(1, DType::F32, {samples, Dim(score_columns(machine))});
 }
 
-// For each pair of classes i < j what is done with each class or vector: columns of a table [rows, pairs].
+// A table [rows, pairs] with a column for each pair of classes i < j, which `fill` fills; rows are classes or
+// vectors.
 template <class Fill>
 TensorPtr pair_table(const Machine& machine, int64_t rows, Fill fill) {
   const int64_t pairs = machine.pairs();
@@ -213,7 +214,7 @@ TensorPtr pair_table(const Machine& machine, int64_t rows, Fill fill) {
   return number_tensor(DType::F32, {rows, pairs}, table);
 }
 
-// The score of each pair: over 0 it is the first class's.
+// The score of each pair; if it is over 0, the pair's first class wins.
 ValueId pair_scores(NodeBuilder& build, const Node& node, const Machine& machine, ValueId samples) {
   const ValueId values =
       kernels(build, kernel_of(node), samples, floats_attribute(node, "support_vectors"), machine.vectors);
@@ -232,7 +233,7 @@ ValueId pair_scores(NodeBuilder& build, const Node& node, const Machine& machine
                             build.constant(number_tensor(DType::F32, {machine.pairs()}, machine.rho))});
 }
 
-// Of each class in how many pairs it is the one: [samples, classes].
+// In how many pairs each class wins: [samples, classes].
 ValueId votes_of(NodeBuilder& build, const Machine& machine, ValueId scores) {
   const ValueId first = build.cast(build.add("Greater", {scores, build.number(DType::F32, 0)}), DType::F32);
   std::vector<double> against(static_cast<size_t>(machine.classes));
@@ -256,7 +257,7 @@ ValueId column(NodeBuilder& build, ValueId value, int64_t axis, int64_t place) {
                     {"axes", std::vector<int64_t>{axis}}});
 }
 
-// The matrices [samples, classes, classes] whose quadratic forms the probabilities make least.
+// The matrices [samples, classes, classes] whose quadratic forms the probabilities minimise.
 ValueId coupling(NodeBuilder& build, const Machine& machine, ValueId scores) {
   const int64_t classes = machine.classes, pairs = machine.pairs();
   const auto numbers = [&](const std::vector<double>& values) {
@@ -268,8 +269,8 @@ ValueId coupling(NodeBuilder& build, const Machine& machine, ValueId scores) {
   const ValueId sure =
       build.add("Clip", {build.add("Sub", {one, build.add("Sigmoid", {line})}),
                          build.number(DType::F32, 1e-7), build.number(DType::F32, 1 - 1e-7)});
-  // The pairs' probabilities, the other classes', and zeros for the diagonal; places [classes, classes] in
-  // them.
+  // Concatenates the pairs' probabilities, those of the opposite results, and zeros for the diagonal;
+  // `places` [classes, classes] are indices into that.
   const ValueId none = build.add("Mul", {column(build, sure, 1, 0), build.number(DType::F32, 0)});
   const ValueId all =
       build.add("Concat", {sure, build.add("Sub", {one, sure}), none}, {{"axis", int64_t{1}}});
@@ -296,7 +297,7 @@ ValueId coupling(NodeBuilder& build, const Machine& machine, ValueId scores) {
   return build.add("Sub", {squares, build.add("Mul", {wins, losses})});
 }
 
-// One round over the classes, for samples [samples, classes] that are not done.
+// One iteration over the classes for samples [samples, classes] that have not converged.
 GraphPtr coupling_round(const Graph& outer, const Node& node, const Dim& samples, int64_t classes) {
   auto body = std::make_shared<Graph>();
   body->name = "coupling";
@@ -373,8 +374,8 @@ std::vector<Node> expand_classifier(Graph& graph, const Node& node) {
     scores = pair_scores(build, node, machine, samples);
     ranking = votes_of(build, machine, scores);
   }
-  // As ONNX Runtime and the specification's own implementation read it: of two classes' scores without a
-  // negative coefficient, the second class is given from 0.5 on.
+  // As ONNX Runtime and the specification's own implementation read it: with two classes and no negative
+  // coefficient, the second class is given if the larger score is at least 0.5.
   if (machine.vectors == 0 && machine.rho.size() == 1 && machine.classes == 2 && machine.all_positive()) {
     const ValueId most =
         build.add("ReduceMax", {ranking}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}});

@@ -1,4 +1,4 @@
-// Boxes of which those that overlap better ones are left out.
+// Non-maximum suppression: drops boxes that overlap better ones.
 #include <cmath>
 
 #include "ir/ops/selection.h"
@@ -19,7 +19,7 @@ void infer_corners(InferContext& context) {
   context.set_output(0, context.dtype(0), {chosen[0], chosen[1], Dim(4), chosen[2]});
 }
 
-// The least y and x, then the largest, of the boxes chosen.
+// The least y and x, then the largest y and x, of the chosen boxes.
 void lower_corners(LowerContext& context) {
   const Shape& boxes = context.shape(0);
   const Shape& chosen = context.shape(1);
@@ -59,8 +59,8 @@ void infer_suppress(InferContext& context) {
   context.set_output(0, DType::Bool, {corners[0], corners[1], corners[3]});
 }
 
-// In the order of the boxes, each that is left takes those after it that it overlaps by more than the
-// threshold.
+// In the order of the boxes, each box that is still kept suppresses those after it that it overlaps by more
+// than the threshold.
 void lower_suppress(LowerContext& context) {
   const Shape& corners = context.shape(0);
   const DType type = LowerContext::compute_type(context.dtype(0));
@@ -86,7 +86,7 @@ void lower_suppress(LowerContext& context) {
   ExprPtr intersection = binary(BinaryOp::Mul, common(0), common(1));
   ExprPtr both = binary(BinaryOp::Sub, binary(BinaryOp::Add, area(i), area(j)), intersection);
   ExprPtr threshold = cast(type, context.read(2, std::vector<Affine>(context.shape(2).size(), Affine(0))));
-  // Boxes without an area overlap nothing.
+  // Boxes with no area overlap nothing.
   ExprPtr solid = binary(BinaryOp::And, binary(BinaryOp::Gt, area(i), constant(type, 0)),
                          binary(BinaryOp::Gt, area(j), constant(type, 0)));
   ExprPtr overlaps = binary(BinaryOp::And, solid,
@@ -130,8 +130,8 @@ ValueId scalar(NodeBuilder& build, ValueId value) {
   return build.add("Reshape", {value}, {{"shape", std::vector<Dim>{}}});
 }
 
-// The boxes whose scores pass the threshold, in each class those with the best first, without those that
-// better ones suppress; of the rest as many as are asked for.
+// The boxes whose scores pass the threshold, sorted by score in each class, without those that better ones
+// suppress, limited to the requested number.
 std::vector<Node> expand_suppression(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
   const ValueId scores = node.inputs[1];
@@ -143,7 +143,7 @@ std::vector<Node> expand_suppression(Graph& graph, const Node& node) {
   } else {
     passes = build.add("Equal", {scores, scores});  // all but NaN
   }
-  // Those of each class to the front, in rows as long as the longest has to be.
+  // Moves the passing boxes of each class to the front, in rows as long as the longest one needs.
   const ValueId flags = build.cast(passes, DType::I64);
   const ValueId counts =
       build.add("ReduceSum", {flags}, {{"axes", std::vector<int64_t>{2}}, {"keepdims", int64_t{0}}});
@@ -160,7 +160,7 @@ std::vector<Node> expand_suppression(Graph& graph, const Node& node) {
                                        {{"starts", std::vector<Dim>{Dim(0)}},
                                         {"ends", std::vector<Dim>{length}},
                                         {"axes", std::vector<int64_t>{2}}});
-  // The best first; what fills up the rows comes last.
+  // The best come first; the rows' padding comes last.
   const ValueId limits =
       build.add("Reshape", {counts},
                 {{"shape", std::vector<Dim>{shape[0], shape[1], Dim(1)}}, {"allowzero", int64_t{1}}});

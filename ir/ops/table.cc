@@ -52,7 +52,7 @@ std::map<std::string, OpRow> make_table() {
   register_signal_ops(table);
   register_unpooling_ops(table);
   register_view_ops(table);
-  register_contributed_quantised_ops(table);  // by rows above
+  register_contributed_quantised_ops(table);  // copies rows registered above
   register_block_weight_ops(table);
   register_optimised_ops(table);
   register_old_forms(table);

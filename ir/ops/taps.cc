@@ -4,7 +4,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostInLine = 8;  // combinations of taps that are written out
+constexpr int64_t kMostInLine = 8;  // the most combinations of taps that are unrolled
 
 std::vector<Affine> entry(const TableSpace& space, int64_t tap) {
   std::vector<Affine> result = {Affine(tap)};
@@ -18,7 +18,7 @@ int table_of(LowerContext& context, const TableSpace& space, const char* name, i
   return context.local(name, type, shape);
 }
 
-// Every combination of taps, written out.
+// The sum over all combinations of taps, unrolled.
 ExprPtr sum_in_line(LowerContext& context, const std::vector<Subscript>& leading,
                     const std::vector<SampledAxis>& axes, int64_t combinations) {
   ExprPtr sum;
@@ -76,7 +76,7 @@ SampledAxis linear_axis(LowerContext& context, const TableSpace& space, int coor
   const ExprPtr below = unary(UnaryOp::Floor, x), part = binary(BinaryOp::Sub, x, below);
   for (int64_t tap : {0, 1}) {
     const ExprPtr at = tap == 0 ? below : binary(BinaryOp::Add, below, constant(type, 1));
-    // A NaN lies nowhere; as an integer it would be 0.
+    // A NaN is outside of the map, but as an integer it would be 0.
     const ExprPtr whole =
         zeros ? select(unary(UnaryOp::IsNan, x), int_constant(DType::I64, -1), cast(DType::I64, at))
               : cast(DType::I64, at);

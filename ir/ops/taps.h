@@ -1,5 +1,5 @@
-// Maps sampled at positions that are data: the indices and weights of each axis are computed once into
-// tables, which all channels read.
+// Maps that are sampled at positions known only at run time: the indices and weights of each axis are
+// computed once into tables, which all channels read.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace tc {
 
-// One axis of the map while a result element is computed: the tables' shape is [taps, …].
+// One axis of the map, with its tables, whose shape is [taps, …].
 struct SampledAxis {
   int64_t taps = 1;
-  int index = -1;   // buffer of i64, inside the map; or -1 for what counts as 0, where `marked`
+  int index = -1;   // buffer of i64 indices inside the map; where `marked`, -1 means that the tap counts as 0
   int weight = -1;  // buffer of floats; -1 where there is one tap of weight 1
   bool marked = false;
-  std::vector<Affine> position;  // of the result element in the tables, behind the tap
+  std::vector<Affine> position;  // of the result element in the tables, following the tap's index
 };
 
-// The weighted element of input 0 of one combination of taps; `leading` are the subscripts before the sampled
-// axes.
+// The element of input 0 for one combination of taps, times its weights; `leading` are the subscripts before
+// the sampled axes.
 ExprPtr tap_value(LowerContext& context, std::vector<Subscript> leading, const std::vector<SampledAxis>& axes,
                   const std::vector<Affine>& taps);
 
@@ -34,8 +34,8 @@ struct SampleLoops {
 void lower_samples(LowerContext& context, const SampleLoops& loops, const std::vector<SampledAxis>& axes,
                    int target);
 
-// Tables of an axis for linear interpolation at the positions that a buffer of floats holds. What lies
-// outside of 0 … size-1 counts as 0 where `zeros`; else the index is clamped.
+// Tables of an axis for linear interpolation at the positions that a buffer of floats holds. Elements outside
+// of 0 … size-1 count as 0 if `zeros`; else the index is clamped.
 struct TableSpace {
   std::vector<Iterator> iterators;
   std::vector<Affine> position;
@@ -44,7 +44,7 @@ struct TableSpace {
 SampledAxis linear_axis(LowerContext& context, const TableSpace& space, int coordinates, const Dim& size,
                         bool zeros);
 
-// An axis with tables to be filled; the weights have the type given.
+// An axis whose tables have still to be filled; the weights have the given type.
 SampledAxis make_axis(LowerContext& context, const TableSpace& space, int64_t taps, DType type, bool zeros);
 // Stores the whole number `at` as the index of one tap: clamped to 0 … size-1, or -1 outside where the axis
 // is marked.

@@ -23,7 +23,7 @@ OpRow contributed(const std::string& name, const std::string& doc, const InputCo
 
 // --- normalisations of a sum --------------------------------------------------------------------------
 
-// That the inputs from `first` on, as far as given, are vectors of the last axis of `shape`.
+// Checks that the inputs `first` to `last`, if given, are vectors as long as the last axis of `shape`.
 void need_vectors(InferContext& context, int first, int last, const Shape& shape) {
   for (int i = first; i <= last; ++i) {
     need_shape(context, i, {shape.back()});
@@ -46,7 +46,7 @@ void infer_skip(InferContext& context) {
   context.set_output(3, context.dtype(0), shape);
 }
 
-// The sum, with `bias` where given, which is output 3.
+// The sum, including `bias` if given; it is also output 3.
 ValueId skip_sum(NodeBuilder& build, const Node& node, int bias) {
   ValueId sum = build.add("Add", {node.inputs[0], node.inputs[1]});
   if (input_given(node, bias)) sum = build.add("Add", {sum, node.inputs[bias]});
@@ -153,7 +153,7 @@ std::vector<Node> expand_embedding(Graph& graph, const Node& node) {
                           {{"starts", std::vector<Dim>{Dim(0)}},
                            {"ends", std::vector<Dim>{ids[1]}},
                            {"axes", std::vector<int64_t>{0}}});
-    // Of tables whose length is open, a run checks that they are long enough.
+    // A run checks that tables of symbolic length are long enough.
     const Shape shape = {ids[1], build.shape(positions)[1]};
     if (build.shape(positions) != shape)
       positions = build.add("Reshape", {positions}, {{"shape", shape}, {"allowzero", int64_t{1}}});
@@ -200,8 +200,9 @@ std::vector<Node> biased_gelu(Graph& graph, const Node& node, const char* approx
 
 // --- FusedMatMul ----------------------------------------------------------------------------------------
 
-// The order of an operand's axes that makes it one of MatMul's, or none where it is one already. The first of
-// the matrix's axes stands in front of the batches with `batch`, and the two are exchanged with `matrix`.
+// The permutation of an operand's axes that MatMul needs, or empty where none is needed. If the attribute
+// `batch` is set, the first axis of the matrix comes before the batches; if `matrix` is set, the matrix is
+// transposed.
 std::vector<int64_t> operand_order(const Node& node, const char* matrix, const char* batch, size_t rank) {
   const bool exchanged = int_attribute(node, matrix) != 0, moved = int_attribute(node, batch) != 0;
   std::vector<int64_t> order;

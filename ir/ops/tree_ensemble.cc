@@ -1,11 +1,11 @@
 // Ensembles of decision trees: ai.onnx.ml's TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier.
 //
-// The upper tests of a tree are all made (TreeTests, forest.h says how): vectors of samples, nothing but
-// comparisons. All trees lie in common tables of nodes. From where the tests end a walk takes as many steps
-// as the deepest tree has levels left, without branches: `place = child[place] + (x[feature[place]] <=
-// threshold[place] ? 0 : 1)`. So the two children of a node are next to each other, and a leaf is there
-// twice, each its own child: whatever is compared there, a walk stays. Lanes run along samples, so that a
-// vector of them reads one tree's tables, which the first cache holds.
+// All upper tests of a tree are evaluated (TreeTests; forest.h explains how): these are only comparisons, on
+// vectors of samples. All trees are in common tables of nodes. From the exit that the tests give, a walk
+// takes as many steps as the deepest tree has levels left, without branches: `place = child[place] +
+// (x[feature[place]] <= threshold[place] ? 0 : 1)`. So the two children of a node are adjacent, and a leaf
+// exists twice, both copies having these two as children: whatever is compared there, a walk stays. Lanes run
+// along samples, so that a vector of them reads one tree's tables, which fit the L1 cache.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,8 +18,8 @@ namespace {
 
 // --- the three steps -----------------------------------------------------------------------------
 
-// Inputs: features [features, n], then by tree and test the feature, the threshold, and the bits that are
-// left where the feature is over it. The result, [trees, n], has the bits that all tests leave.
+// Inputs: features [features, n], then by tree and test the feature, the threshold, and the bits that remain
+// where the feature is over the threshold. The result, [trees, n], has the bits that remain after all tests.
 void infer_tests(InferContext& context) {
   context.set_output(0, DType::I32, {context.shape(1)[0], context.shape(0)[1]});
 }
@@ -29,7 +29,8 @@ void lower_tests(LowerContext& context) {
   const Affine tree = Affine::variable(iterators[0].name), sample = Affine::variable(iterators[1].name);
   const std::vector<Affine> position = {tree, sample};
   const int64_t rounds = context.shape(1)[1].constant() / kTestsTogether;
-  // What so many tests from there on leave: no sum of tests, so that lanes are samples.
+  // The bits that remain after kTestsTogether tests. They are an unrolled expression, not a reduction over
+  // tests, so that lanes are samples.
   auto left = [&](const Affine& from) {
     ExprPtr all;
     for (int64_t i = 0; i < kTestsTogether; ++i) {
@@ -52,13 +53,13 @@ void lower_tests(LowerContext& context) {
 }
 
 // Inputs: samples [n, features], then by node the feature, threshold and first child, by tree the exits of
-// its top, and the bits of TreeTests. With `missing`, a feature below 0 is that of -1 - feature, and NaN goes
-// to the first child. The result is the leaf of each tree and sample.
+// its upper part, and the bits of TreeTests. With `missing`, a negative number f means feature -1 - f with
+// NaN going to the first child. The result is the leaf of each tree and sample.
 void infer_leaves(InferContext& context) {
   context.set_output(0, DType::I32, {context.shape(4)[0], context.shape(0)[0]});
 }
 
-// The number of the lowest bit, as exit_slot has it.
+// The number of the lowest bit that is set, as exit_slot numbers bits.
 ExprPtr lowest_slot(const ExprPtr& bits) {
   const ExprPtr lowest = cast(DType::U32, binary(BinaryOp::And, bits, unary(UnaryOp::Neg, bits)));
   const ExprPtr spread = binary(BinaryOp::Mul, lowest, int_constant(DType::U32, kExitFactor));
@@ -90,7 +91,7 @@ void lower_leaves(LowerContext& context) {
   context.assign("step", iterators, context.output(0), position, binary(BinaryOp::Add, at_place(3), other));
 }
 
-// Inputs: the leaves [trees, samples], and each node's numbers [nodes, targets]. The result, [samples,
+// Inputs: the leaves [trees, samples], and each node's votes [nodes, targets]. The result, [samples,
 // targets], is their sum, least or largest over the trees.
 void infer_votes(InferContext& context) {
   context.set_output(0, context.dtype(1), {context.shape(0)[1], context.shape(1)[1]});
@@ -117,7 +118,7 @@ TensorPtr minus_one() {
   return tensor;
 }
 
-// The bits that all tests of the trees' tops leave to each sample.
+// The bits that remain for each sample after all tests of the trees' upper parts.
 ValueId bits_of(NodeBuilder& build, ValueId samples, const Forest& forest, const ForestTops& tops) {
   const Dim count = build.shape(samples)[0];
   const DType type = build.dtype(samples);
@@ -132,13 +133,13 @@ ValueId bits_of(NodeBuilder& build, ValueId samples, const Forest& forest, const
                          {{"starts", std::vector<int64_t>{0}},
                           {"ends", std::vector<int64_t>{needed}},
                           {"axes", std::vector<int64_t>{0}}});
-    // Of samples whose number of features is open, a run checks that these are there.
+    // If the number of features is symbolic, a run checks that there are enough.
     if (build.shape(features)[0] != Dim(needed))
       features =
           build.add("Reshape", {features}, {{"shape", Shape{Dim(needed), count}}, {"allowzero", int64_t{1}}});
   }
   if (forest.has_missing()) {
-    // A copy for the tests that NaN passes.
+    // A copy of the features for tests that NaN passes.
     const ValueId passing =
         build.add("Where", {build.add("IsNaN", {features}), build.number(type, -INFINITY), features});
     features = build.add("Concat", {features, passing}, {{"axis", int64_t{0}}});
@@ -157,7 +158,7 @@ ValueId leaves_of(NodeBuilder& build, ValueId samples, const Forest& forest, DTy
       {{"depth", tops.depth}, {"missing", int64_t{forest.has_missing()}}});
 }
 
-// What the trees say of each sample, [samples, targets], with the base values.
+// The trees' votes for each sample, [samples, targets], with the base values.
 ValueId votes_of(NodeBuilder& build, const Node& node, const Forest& forest, const std::string& aggregate) {
   const DType type = type_of_thresholds(build.dtype(node.inputs[0]));
   const ValueId leaves = leaves_of(build, build.cast(node.inputs[0], type), forest, type);
@@ -168,7 +169,7 @@ ValueId votes_of(NodeBuilder& build, const Node& node, const Forest& forest, con
                                                        : largest ? "max"
                                                                  : "sum")}});
   if (least || largest) {
-    // A target for which no leaf votes.
+    // Targets for which no leaf votes get 0.
     votes = build.add("Where", {build.add("IsInf", {votes}), build.number(type, 0), votes});
   }
   if (aggregate == "AVERAGE")
@@ -176,7 +177,7 @@ ValueId votes_of(NodeBuilder& build, const Node& node, const Forest& forest, con
   return votes;
 }
 
-// Of the attribute, or of the tensor that holds doubles in its place.
+// The numbers of the attribute, or of the tensor that holds doubles instead.
 std::vector<double> base_values(const Node& node) {
   if (has_attribute(node, "base_values")) return floats_attribute(node, "base_values");
   std::vector<double> result;
@@ -256,7 +257,7 @@ std::vector<Node> expand_classifier(Graph& graph, const Node& node) {
     give_classes(build, node, votes, post_transformed(build, votes, transform));
     return build.take();
   }
-  // As ONNX Runtime reads the text: where all votes are positive they are a probability.
+  // ONNX Runtime's interpretation: if no vote is negative, votes are probabilities.
   const bool probability = !forest.has_negative_vote();
   give_two_classes(build, node, votes, {probability, probability, transform});
   return build.take();

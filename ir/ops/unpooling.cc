@@ -1,4 +1,4 @@
-// The opposite of windows and of pooling: Col2Im and MaxUnpool.
+// The inverse of windows and of pooling: Col2Im and MaxUnpool.
 #include <algorithm>
 
 #include "ir/ops/rows.h"
@@ -9,7 +9,7 @@ namespace {
 
 // --- Col2Im ----------------------------------------------------------------------------------------
 
-// The windows of the image, of which the operand has one column each.
+// The windows of the image; the operand has one column for each.
 Window image_window(const Node& node) {
   const std::vector<Dim> image = dims_attribute(node, "image_shape");
   const std::vector<int64_t> block = ints_attribute(node, "block_shape");
@@ -92,7 +92,7 @@ void lower_col2im(LowerContext& context) {
 
 // --- MaxUnpool -------------------------------------------------------------------------------------
 
-// The shape of the map before it was pooled, which the indices count in.
+// The shape of the map before it was pooled; the indices refer to it.
 Shape unpooled(const Node& node, const Shape& pooled) {
   const std::vector<int64_t> kernel = ints_attribute(node, "kernel_shape");
   if (pooled.size() < 3 || kernel.size() + 2 != pooled.size()) {

@@ -77,7 +77,7 @@ OpRow view(const std::string& name, const std::string& doc, std::function<Shape(
   row.onnx = {{name, 1}};
   row.infer = [shape](InferContext& context) {
     const Shape result = shape(context);
-    // Where one axis alone has another size, these two have to be equal.
+    // If the shapes differ in only one axis, the two sizes of that axis must be equal.
     const Shape& in = context.shape(0);
     std::vector<size_t> other;
     for (size_t i = 0; in.size() == result.size() && i < in.size(); ++i) {

@@ -1,5 +1,5 @@
 // Formats of weights. Those with names are ggml's (ggml-common.h and ggml-quants.c, where
-// `dequantize_row_NAME` says what a block means); MXFP4 is that of the Open Compute Project's Microscaling
+// `dequantize_row_NAME` defines what a block means); MXFP4 is that of the Open Compute Project's Microscaling
 // Formats, version 1.0.
 #include "ir/ops/weight_formats.h"
 
@@ -17,7 +17,7 @@ namespace {
 Affine var(const char* name, int64_t factor = 1) { return Affine::variable(name, factor); }
 ExprPtr number(int64_t value) { return int_constant(DType::I32, value); }
 
-// Bits of an i32 from `first` on, so many as the mask has.
+// The bits of an i32 from bit `first` on, as many as the mask has.
 ExprPtr bits_from(ExprPtr value, const Affine& first, int64_t mask) {
   if (!first.is_constant() || first.constant() != 0) {
     value = binary(BinaryOp::Shr, std::move(value), cast(DType::I32, index_value(first)));
@@ -25,7 +25,7 @@ ExprPtr bits_from(ExprPtr value, const Affine& first, int64_t mask) {
   return binary(BinaryOp::And, std::move(value), number(mask));
 }
 
-// The bits from `first` on of one plane above those of another.
+// The bits of `high`, shifted above those of `low`.
 ExprPtr above(ExprPtr low, ExprPtr high, int64_t shift) {
   return binary(BinaryOp::Or, std::move(low), binary(BinaryOp::Shl, std::move(high), number(shift)));
 }
@@ -33,7 +33,7 @@ ExprPtr above(ExprPtr low, ExprPtr high, int64_t shift) {
 ExprPtr product(ExprPtr a, ExprPtr b) { return binary(BinaryOp::Mul, std::move(a), std::move(b)); }
 ExprPtr as_float(ExprPtr code) { return cast(DType::F32, std::move(code)); }
 
-// table[code], as a tree of choices by the code's bits, which vectors compute without addresses.
+// table[code], as a tree of selects by the code's bits, which vectors compute without gathers.
 ExprPtr choice(const ExprPtr& code, const std::vector<int64_t>& table, size_t first, size_t count) {
   if (count == 1) return number(table[first]);
   const size_t half = count / 2;
@@ -52,11 +52,11 @@ std::function<void(const uint8_t*, const std::vector<uint8_t*>&)> copies(
   };
 }
 
-// A byte of two's complement, read as one without sign, as a code of bias 128.
+// A byte in two's complement that was read as unsigned, converted to a code with bias 128.
 ExprPtr from_signed(ExprPtr byte) { return binary(BinaryOp::Xor, std::move(byte), number(128)); }
 
-// The values of a table as codes of that bias. Sums of products with the bias are subtracted again: it is no
-// larger than it has to be.
+// The values of a table as codes with the given bias. Sums of products with the bias have to be subtracted
+// again, so the bias is no larger than needed.
 ExprPtr choice_of(const ExprPtr& number, std::vector<int64_t> table, int64_t bias) {
   for (int64_t& value : table) value += bias;
   return choice(number, table, 0, table.size());
@@ -121,7 +121,7 @@ ExprPtr fifth_bit(const ReadPlane& read, size_t low, size_t high) {
                bits_from(read(high, var("l")), var("h", 4) + var("t"), 1), 4);
 }
 
-// Files have the bit of weight j as bit j of 32.
+// Files store the bit of weight j as bit j of 32.
 void split_fifth_bits(const uint8_t* bits, uint8_t* plane) {
   std::fill_n(plane, 4, 0);
   for (size_t j = 0; j < 32; ++j)
@@ -181,7 +181,7 @@ WeightFormat q8_0() {
   return format;
 }
 
-// Codes that number the values of a table.
+// Codes are indices into a table of values.
 WeightFormat iq4_nl() {
   WeightFormat format =
       nibbles("iq4_nl", "4 bits that number 16 unevenly spaced values, and a scale for 32 weights");
@@ -265,8 +265,8 @@ WeightFormat q3_k() {
   return format;
 }
 
-// Eight scales and eight offsets of 6 bits in 12 bytes: those of the first four, of the first four, and what
-// is left.
+// Eight scales and eight offsets of 6 bits in 12 bytes: 4 bytes with the first four scales, 4 with the first
+// four offsets, and 4 with the rest.
 void split_pairs_of_6_bits(const uint8_t* packed, uint8_t* scales, uint8_t* offsets) {
   for (size_t i = 0; i < 4; ++i) {
     scales[i] = packed[i] & 63;
@@ -369,7 +369,7 @@ WeightFormat code_blocks(const CodeBlocks& blocks) {
   return format;
 }
 
-// The numbers of a name of code_blocks, or false.
+// Parses a name of code_blocks; false if it is not one.
 bool parse(const std::string& name, CodeBlocks& blocks) {
   std::vector<std::string> parts(1);
   for (const char c : name) {
@@ -449,7 +449,7 @@ const WeightFormat& weight_format(const std::string& name) {
          "u4:32:f32 and the like");
   }
   static std::mutex mutex;
-  static std::map<std::string, WeightFormat> made;  // nodes of a map stay where they are
+  static std::map<std::string, WeightFormat> made;  // a map's nodes do not move
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = made.find(name);
   return found != made.end() ? found->second : made.emplace(name, code_blocks(blocks)).first->second;

@@ -1,4 +1,5 @@
-// What became of each node of a quantised network: collected while a pass decides it, for the report.
+// How each node of a quantised network is computed, recorded for the report while the pass that decides it
+// runs.
 #include "ir/passes/arithmetic_notes.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ int ArithmeticNotes::root(int value) const {
   return value;
 }
 
-// All that the node reads and makes, but constants, is of one region.
+// All inputs and outputs of the node, except constants, belong to one region.
 void ArithmeticNotes::join(const Node& node) {
   int first = kNoValue;
   for (const std::vector<ValueId>* ids : {&node.inputs, &node.outputs}) {
@@ -64,13 +65,13 @@ void ArithmeticNotes::note(const Node& node, Kind kind, const std::string& reaso
   made.node = node.origin.node;
   made.op = node.origin.op_type;
   made.reason = reason;
-  // What an operator was expanded to: its sums and whole rows tell more than what its elements go through.
+  // An operator may have been expanded to several nodes: its sums and row programs tell more than its
+  // elementwise nodes.
   const int weight = 2 * static_cast<int>(!node.op->elementwise) + static_cast<int>(kind == Kind::Floats);
   entries_.push_back({made, node.outputs.empty() ? kNoValue : node.outputs[0], weight});
 }
 
-// Why a function of elements is not computed between integers that its kernel reads and writes; empty where
-// it is.
+// Why an elementwise node is not computed in a kernel that reads and writes integers; empty where it is.
 std::string ArithmeticNotes::why_not_bytes(const Node& node) const {
   for (const ValueId id : node.inputs) {
     if (id != kNoValue && !graph_[id].constant && !near_integers_.count(id)) return "its operands are floats";
@@ -111,7 +112,7 @@ void ArithmeticNotes::decide(const Node& node, bool made, const std::string& rea
   }
   if (!reason.empty()) return note(node, Kind::Floats, reason);
   if (node.op->elementwise) {
-    // Sums of integers on their way to their scale.
+    // The conversion of an integer sum to float, which is then scaled.
     const bool whole = node.inputs.size() == 1 && !is_float(graph_[node.inputs[0]].dtype);
     const std::string why = whole ? "" : why_not_bytes(node);
     return note(node, why.empty() ? Kind::Bytes : Kind::Floats, why);
@@ -124,7 +125,7 @@ std::vector<ArithmeticNote> ArithmeticNotes::take() const {
   std::vector<ArithmeticNote> result;
   if (!quantised_) return result;
   std::map<std::pair<std::string, std::string>, std::pair<size_t, int>>
-      places;  // by node and operator of the file, with weights
+      places;  // index and weight, by node and operator of the file
   std::map<int, int> regions;
   for (const Entry& entry : entries_) {
     ArithmeticNote note = entry.note;
@@ -160,7 +161,7 @@ std::vector<ArithmeticNote> all_arithmetic(const Graph& graph) {
 std::vector<std::string> arithmetic_lines(const std::vector<ArithmeticNote>& notes) {
   std::vector<std::string> lines;
   std::map<int, std::vector<const ArithmeticNote*>> regions;
-  std::map<std::string, std::vector<const ArithmeticNote*>> reasons;  // of what stayed floats
+  std::map<std::string, std::vector<const ArithmeticNote*>> reasons;  // nodes that stayed floats, by reason
   for (const ArithmeticNote& note : notes) {
     if (note.kind == Kind::Floats) reasons[note.reason].push_back(&note);
     else regions[note.region].push_back(&note);

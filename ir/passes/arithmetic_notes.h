@@ -1,4 +1,5 @@
-// What became of each node of a quantised network: collected while a pass decides it, for the report.
+// How each node of a quantised network is computed, recorded for the report while the pass that decides it
+// runs.
 #pragma once
 
 #include <map>
@@ -12,17 +13,17 @@ namespace tc {
 
 class ArithmeticNotes {
  public:
-  // `nodes` and `consumers` are those of the graph before the pass; `graph` has the values.
+  // `nodes` and `consumers` are those of the graph before the pass; `graph` holds the values.
   ArithmeticNotes(const Graph& graph, const std::vector<Node>& nodes,
                   const std::vector<std::vector<int>>& consumers)
       : graph_(graph), nodes_(nodes), consumers_(consumers) {}
 
-  // In the graph's order: the node was made one of integers, or stays; then `reason`, a clause, says why,
-  // where the pass knows it.
+  // Call it for the nodes in the graph's order. `made`: the node was rewritten to integers; otherwise it
+  // stays, and `reason`, a clause, says why if the pass knows it.
   void decide(const Node& node, bool made, const std::string& reason);
 
-  // One note for each node of the file, regions counted in their order; none where nothing of the graph is
-  // quantised.
+  // One note for each node of the file, with regions numbered in order of appearance; no notes where nothing
+  // in the graph is quantised.
   std::vector<ArithmeticNote> take() const;
 
  private:
@@ -41,12 +42,12 @@ class ArithmeticNotes {
   const std::vector<std::vector<int>>& consumers_;
   struct Entry {
     ArithmeticNote note;
-    ValueId value = kNoValue;  // by which its region is known
-    int weight = 0;            // of several for one node of the file the first of the largest weight is told
+    ValueId value = kNoValue;  // identifies its region
+    int weight = 0;            // of a node's entries the first with the largest weight is reported
   };
   std::vector<Entry> entries_;
-  std::set<ValueId> near_integers_;  // floats that a kernel makes of integers, and need not store
-  std::map<int, int> parents_;       // of values that integers connect, as a forest
+  std::set<ValueId> near_integers_;  // floats that a kernel computes from integers and need not store
+  std::map<int, int> parents_;       // union-find of values that integers connect
   bool quantised_ = false;
 };
 
@@ -54,7 +55,7 @@ class ArithmeticNotes {
 // which stayed floats, and why.
 std::vector<std::string> arithmetic_lines(const std::vector<ArithmeticNote>& notes);
 
-// The notes of a graph and of its subgraphs, whose regions are counted on.
+// The notes of a graph and of its subgraphs; the numbers of regions continue from one graph to the next.
 std::vector<ArithmeticNote> all_arithmetic(const Graph& graph);
 
 }  // namespace tc

@@ -11,8 +11,8 @@
 namespace tc {
 namespace {
 
-// A matrix [rows, columns] of blocks along the columns, as DequantizeLinear has it: `columns_first` where its
-// tensors are transposed.
+// A matrix [rows, columns] quantised in blocks of consecutive columns, as DequantizeLinear stores it.
+// `columns_first`: its tensors are transposed.
 struct BlockMatrix {
   TensorPtr codes, scales, zeros;  // zeros: null where there are none
   int64_t rows = 0, columns = 0, block = 0;
@@ -20,11 +20,11 @@ struct BlockMatrix {
 
   int64_t blocks() const { return (columns + block - 1) / block; }
   int64_t bits() const { return bits_of(codes->dtype); }
-  // The element of a tensor of [rows, width], or its transpose.
+  // Flat index of an element in a tensor of shape [rows, width], or in its transpose.
   int64_t at(int64_t row, int64_t column, int64_t width) const {
     return columns_first ? column * rows + row : row * width + column;
   }
-  // What makes the numbers unsigned.
+  // Added to the codes, it makes them unsigned.
   int64_t shift() const { return is_signed(codes->dtype) ? int64_t{1} << (bits() - 1) : 0; }
 };
 
@@ -63,7 +63,7 @@ class BlockWeights {
     return true;
   }
 
-  // The weights of a product's second operand, where they are such.
+  // The weights that a product's second operand holds, if they are quantised in such blocks.
   std::optional<BlockMatrix> matrix_of(ValueId operand) const {
     static const OpRow *const transpose = find_op("Transpose"), *const dequantize =
                                                                     find_op("DequantizeLinear");
@@ -91,7 +91,7 @@ class BlockWeights {
     return fits ? std::optional(matrix) : std::nullopt;
   }
 
-  // Adds the planes of the matrix that the value is, once; gives the format's name.
+  // Adds the planes of the matrix, once per value; returns the format's name.
   std::string planes_of(ValueId value, const BlockMatrix& matrix) {
     CodeBlocks format{matrix.bits(), matrix.block, matrix.scales->dtype,
                       matrix.zeros != nullptr || !is_signed(matrix.codes->dtype)};
@@ -114,7 +114,7 @@ class BlockWeights {
     return name_of(format);
   }
 
-  // Whether all are numbers of 16 bits.
+  // Whether all scales are exact in 16 bits.
   static bool fit_half(const Tensor& scales) {
     for (int64_t i = 0; i < scales.count(); ++i) {
       const double scale = scales.as_double(i);
@@ -139,7 +139,7 @@ class BlockWeights {
     return codes;
   }
 
-  // A number of each block, as a plane: scales, or zero points of unsigned codes.
+  // A plane with one number for each block: scales, or zero points of unsigned codes.
   static std::shared_ptr<Tensor> of_blocks(const BlockMatrix& matrix, const Tensor& numbers, DType type) {
     auto plane = std::make_shared<Tensor>(type, std::vector<int64_t>{matrix.rows, matrix.blocks(), 1});
     for (int64_t row = 0; row < matrix.rows; ++row) {

@@ -1,11 +1,11 @@
-// Makes Scans of loops whose number of iterations is known before they begin.
+// Turns loops whose number of iterations is known before they begin into Scans.
 #include "ir/ops/op.h"
 #include "ir/passes/passes.h"
 
 namespace tc {
 namespace {
 
-// The source of a value of one element through views.
+// The value from which a value of one element comes, looking through views.
 ValueId source_of(const Graph& graph, const std::vector<int>& producers, ValueId id) {
   while (producers[static_cast<size_t>(id)] >= 0) {
     const Node& node = graph.nodes[static_cast<size_t>(producers[static_cast<size_t>(id)])];
@@ -19,7 +19,7 @@ bool is_true(const Value& value) {
   return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0;
 }
 
-// The condition holds at first, and an iteration hands it on or sets it.
+// Whether the condition is true at first and each iteration returns it unchanged or returns true.
 bool always_goes_on(const Graph& graph, const Node& node, const Graph& body) {
   if (node.inputs[1] != kNoValue && !is_true(graph[source_of(graph, graph.producers(), node.inputs[1])]))
     return false;
@@ -50,7 +50,7 @@ void counted_loops(Graph& graph) {
       nodes.push_back(std::move(node));
       continue;
     }
-    // The iteration's number becomes what is scanned, behind the states; the condition a constant.
+    // The iteration's number becomes a scanned input, after the states; the condition becomes a constant.
     Node numbers;
     numbers.op = find_op("Range");
     numbers.outputs = {graph.fresh_value(node.origin.node + "_iterations", DType::I64)};

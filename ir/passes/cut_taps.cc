@@ -1,4 +1,4 @@
-// Drops what padding alone meets of a convolution's filter.
+// Drops the taps of a convolution's filter that only ever read padding.
 #include <cstring>
 #include <map>
 
@@ -9,7 +9,7 @@
 namespace tc {
 namespace {
 
-// The taps of a filter along one axis that are left.
+// The taps of a filter along one axis that are kept.
 struct Taps {
   int64_t first = 0, count = 1;
   bool operator<(const Taps& other) const {
@@ -17,14 +17,15 @@ struct Taps {
   }
 };
 
-// A tap at either end goes where no position of the window puts it inside of the map, if its padding can go
-// with it.
+// A tap at either end is dropped if it is outside the map at every position of the window, and if the padding
+// can shrink by as much.
 Taps taps_inside(const Window& window, size_t axis, int64_t size) {
   const int64_t step = window.dilations[axis],
                 last = (window.output[axis].constant() - 1) * window.strides[axis];
   int64_t before = window.before[axis], after = window.after[axis];
   Taps taps{0, window.kernel[axis]};
-  // Once the padding before the map has shrunk the first tap that is left begins the window, at -before.
+  // Once the padding before the map has shrunk, the window begins with the first tap that is kept, at
+  // -before.
   while (taps.count > 1 && last - before < 0 && before >= step) {
     before -= step;
     ++taps.first;
@@ -43,7 +44,7 @@ TensorPtr part_of(const Tensor& weights, const std::vector<Taps>& taps) {
   for (const Taps& each : taps) shape.push_back(each.count);
   auto part = std::make_shared<Tensor>(weights.dtype, shape);
   const int64_t element = size_of(weights.dtype), run = taps.back().count * element;
-  std::vector<int64_t> at(shape.size(), 0);  // of a row of taps
+  std::vector<int64_t> at(shape.size(), 0);  // index of a row of taps
   for (int64_t to = 0; to < static_cast<int64_t>(part->bytes.size()); to += run) {
     int64_t from = 0;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -55,7 +56,7 @@ TensorPtr part_of(const Tensor& weights, const std::vector<Taps>& taps) {
   return part;
 }
 
-// The taps that are left along each axis; nothing where all are, or where that is not known.
+// The taps that are kept along each axis; nothing where all are kept, or where that is not known.
 std::vector<Taps> taps_of(const Graph& graph, const Node& node, const Window& window) {
   const Shape& map = *graph[node.inputs[0]].shape;
   std::vector<Taps> taps;

@@ -9,8 +9,8 @@
 namespace tc {
 namespace {
 
-// Drops values that nothing mentions, so that their constants free their memory, and renumbers the others;
-// gives back the positions of the captures that are kept.
+// Drops values that nothing mentions, which frees the memory of constants, and renumbers the others; returns
+// the positions of the captures that are kept.
 std::vector<size_t> drop_values(Graph& graph, bool drop_captures) {
   std::vector<bool> mentioned(graph.values.size(), false);
   auto mention = [&](const std::vector<ValueId>& ids) {
@@ -58,11 +58,12 @@ std::vector<size_t> drop_values(Graph& graph, bool drop_captures) {
   return kept;
 }
 
-// Drops what no output needs, captures only where told to; gives back the positions of those kept.
+// Drops nodes and values that no output needs, and captures if `drop_captures`; returns the positions of the
+// captures that are kept.
 std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
   std::vector<bool> live(graph.values.size(), false);
   for (ValueId id : graph.outputs) live[id] = true;
-  // What gives a size lives as long as something mentions it.
+  // The source of a size is live as long as something mentions the size.
   auto keep_sizes = [&](const std::set<std::string>& mentioned) {
     for (const std::string& name : mentioned) {
       const auto symbol = graph.data_symbols.find(name);
@@ -93,7 +94,8 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
   }
   remove_nodes(graph, removed);
   for (Node& node : graph.nodes) {
-    // Optional outputs that nobody reads are not computed; control flow and splits keep their numbering.
+    // Optional outputs that nothing reads are not computed; control flow and splits keep the numbering of
+    // their outputs.
     const bool numbered =
         node.op->kind == OpRow::Kind::Control || node.op->traits.movement == OpTraits::Movement::Split;
     if (numbered || node.outputs.size() < 2) continue;
@@ -110,7 +112,7 @@ std::vector<size_t> keep_live(Graph& graph, bool drop_captures) {
 
 }  // namespace
 
-// The node that holds a subgraph drops its captures.
+// Captures of this graph stay: the node that holds a subgraph drops the subgraph's captures.
 void dead_code(Graph& graph) { keep_live(graph, false); }
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// Joins and adds up many tensors in several steps.
+// Divides joins and sums of many tensors into several steps.
 #include <algorithm>
 #include <memory>
 
@@ -9,14 +9,14 @@
 namespace tc {
 namespace {
 
-// Of one kernel: the time to schedule it grows with the square of its operands, to 0.1 s for so many.
+// Operands of one kernel: scheduling time grows with the square of their number and is 0.1 s for this many.
 constexpr size_t kMostJoined = 128;
 
-// Of one sum, or largest or smallest: each operand is a level of the kernel's expression, which is walked by
-// recursion.
+// Operands of one Sum, Max or Min: each is a level of the kernel's expression tree, which is walked
+// recursively.
 constexpr size_t kMostCombined = 64;
 
-// The operator that combines some of the node's operands from the left, as the node does with all of them;
+// The operator that combines some of the node's operands in the same way as the node combines all of them;
 // null where there is none.
 const OpRow* combining(const Node& node) {
   for (const char* name : {"Sum", "Max", "Min"}) {
@@ -25,8 +25,8 @@ const OpRow* combining(const Node& node) {
   return node.op == find_op("Mean") ? find_op("Sum") : nullptr;
 }
 
-// The node as several, each of which goes on with the result of the one before: the order of the operands
-// stays.
+// Splits the node into several, each of which has the previous one's result as its first operand, so that the
+// order of the operands stays.
 void divide_combination(Graph& graph, Node node, std::vector<Node>& nodes) {
   const ValueId result = node.outputs[0];
   const DType type = graph[result].dtype;
@@ -55,7 +55,7 @@ void divide_combination(Graph& graph, Node node, std::vector<Node>& nodes) {
 
 bool is_divided(const Graph& graph, const Node& node, int64_t axis) {
   if (node.op->traits.movement != OpTraits::Movement::Join || node.inputs.size() <= kMostJoined) return false;
-  // Parts that lie one behind the other need no kernel.
+  // Operands that are adjacent in memory need no kernel.
   const Shape& shape = *graph[node.outputs[0]].shape;
   return std::any_of(shape.begin(), shape.begin() + axis, [](const Dim& size) { return size != Dim(1); });
 }

@@ -12,7 +12,8 @@ namespace tc {
 // The subgraphs of a node in the order of their captures.
 std::vector<GraphPtr> subgraphs_of(const Node& node);
 
-// Values that are read in the place of others, so that a pass over all nodes replaces as many as it likes.
+// A map from values to the values that replace them, so that one walk over the nodes applies any number of
+// replacements.
 class Replacements {
  public:
   void replace(ValueId from, ValueId to) { found_[from] = to; }
@@ -26,9 +27,9 @@ class Replacements {
   std::unordered_map<ValueId, ValueId> found_;
 };
 
-// Has every reader of `from` that comes later read `to`, once `readers` is applied to it. A graph output
-// keeps its name: where `from` is one, `to` takes the name; false, and nothing is changed, where `to` cannot
-// (it is an input, a constant or an output itself).
+// Makes every later reader of `from` read `to` instead, once `readers` is applied to that reader. A graph
+// output keeps its name: where `from` is one, `to` takes the name; false, and nothing is changed, where `to`
+// cannot (it is an input, a constant or an output itself).
 bool bypass(Graph& graph, ValueId from, ValueId to, Replacements& readers);
 
 // The only node that reads the value, or -1 where there are none or several, or where the value is

@@ -1,10 +1,11 @@
-// Sums of quantised numbers brought to their result's scale without floats, as TensorFlow Lite's reference
-// kernels have it.
+// Brings sums of quantised numbers to their result's scale without floats, as in TensorFlow Lite's reference
+// kernels.
 //
-// With V the integer and r the number that it counts, V * r / scale is V * multiplier * 2^(exponent - 31),
-// with a multiplier of 31 bits: the product of 64 bits is rounded once, halves up, as TensorFlow Lite's fully
-// connected layers have it. What follows, an activation that only cuts, is the ends of the result.
-// frontend/tc/tflite/operators/quantised.py describes the same for files of TensorFlow Lite.
+// Let V be an integer and r its unit, so that it represents V * r. V * r / scale is computed as V *
+// multiplier * 2^(exponent - 31), with a multiplier of 31 bits: the product of 64 bits is rounded once, ties
+// upwards, as in TensorFlow Lite's fully connected layers. An activation that follows and only clamps narrows
+// the range of the result. frontend/tc/tflite/operators/quantised.py describes the same for files of
+// TensorFlow Lite.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -20,15 +21,15 @@ namespace tc {
 namespace {
 
 constexpr double kHalfRange = 2147483648.0;  // 2^31
-constexpr int kExtraBits = 20;               // of operands of an addition, against what rounding them loses
+constexpr int kExtraBits = 20;               // of an addition's operands, so that rounding them loses less
 
-// An i32 and what one of it stands for, a number or one for each channel.
+// An i32 value and its unit, the real number that 1 represents: one unit, or one for each channel.
 struct Whole {
   ValueId number = kNoValue;
   std::vector<double> units;
-  std::vector<int64_t> shape;  // of the units, as they broadcast
-  double most = 0;             // its largest magnitude
-  Origin by;                   // of the node that computes it in the file
+  std::vector<int64_t> shape;  // shape in which the units broadcast
+  double most = 0;             // upper bound of its magnitude
+  Origin by;                   // the node of the file that computes it
 };
 
 struct Multiplier {
@@ -36,7 +37,7 @@ struct Multiplier {
   int exponent = 0;  // real = integer * 2^(exponent - 31)
 };
 
-// Nothing where the number has no room.
+// Nothing where the number is out of range.
 std::optional<Multiplier> multiplier_of(double real) {
   int exponent = 0;
   auto integer = static_cast<int64_t>(std::floor(std::frexp(real, &exponent) * kHalfRange + 0.5));
@@ -56,7 +57,8 @@ TensorPtr integers(DType type, const std::vector<int64_t>& shape, const std::vec
   return tensor;
 }
 
-// i32: the whole number times real numbers, rounded once, halves up; nothing where these have no room.
+// An i32: the whole number times real numbers, rounded once, ties upwards; nothing where these are out of
+// range.
 std::optional<ValueId> rescaled(NodeBuilder& build, const Whole& whole, const std::vector<double>& reals) {
   if (std::all_of(reals.begin(), reals.end(), [](double real) { return real == 1; })) return whole.number;
   std::vector<int64_t> factors, halves, shifts;
@@ -75,7 +77,7 @@ std::optional<ValueId> rescaled(NodeBuilder& build, const Whole& whole, const st
   ValueId value = build.add("Mul", {build.cast(whole.number, DType::I64), constant(factors)});
   value = build.add("Add", {value, constant(halves)});
   value = build.add("BitShift", {value, constant(shifts)}, {{"direction", std::string("RIGHT")}});
-  // Far outside of all that is stored, where 32 bits do not hold it.
+  // Results that do not fit 32 bits are clamped to a value far outside the range of any stored type.
   constexpr int64_t kEnd = int64_t{1} << 30;
   if (largest >= static_cast<double>(kEnd) - 1) {
     value = build.add("Min", {build.add("Max", {value, build.integer(DType::I64, -kEnd)}),
@@ -107,15 +109,16 @@ class FixedPoint {
     const int node = id == kNoValue ? -1 : producers_[static_cast<size_t>(id)];
     return node < 0 ? nullptr : &old_[static_cast<size_t>(node)];
   }
-  // What makes the value, where nothing else reads it.
+  // The node that computes the value, if the value has only one reader; else null.
   const Node* own(ValueId id) const { return only_reader(graph_, consumers_, id) < 0 ? nullptr : maker(id); }
   const TensorPtr& constant_of(const Node& node, size_t input) const {
     return graph_[node.inputs[input]].constant;
   }
 
-  // The ends of what is stored, brought nearer by what only cuts; `id` becomes what is cut.
+  // The range of the stored integers, which cut() narrows if `id` is the result of a clamp; `id` then becomes
+  // the clamp's operand.
   struct Ends {
-    double low, high;  // steps, less the zero point
+    double low, high;  // in steps, without the zero point
   };
   bool cut(ValueId& id, const Dequantised& to, Ends& ends) const {
     const Node* node = own(id);
@@ -136,7 +139,7 @@ class FixedPoint {
     } else {
       return false;
     }
-    // Rounded as QuantizeLinear does it: cutting before rounding is cutting behind it.
+    // Rounded as by QuantizeLinear, so that clamping after rounding equals clamping before it.
     auto steps = [&](double number) {
       return std::nearbyint(static_cast<double>(static_cast<float>(number) / to.scale(0)));
     };
@@ -148,7 +151,7 @@ class FixedPoint {
 
   // --- what integers a float is made of ---
 
-  // A dequantised number: i32, less its zero point.
+  // A dequantised number as an i32, with its zero point subtracted.
   std::optional<Whole> number(NodeBuilder& build, ValueId id) const {
     const Node* node = maker(id);
     const auto from = node ? dequantised_by(graph_, *node) : std::nullopt;
@@ -158,13 +161,13 @@ class FixedPoint {
     return Whole{value, {static_cast<double>(from->scale(0))}, {}, 255, node->origin};
   }
 
-  // Of each result the bytes that were summed up.
+  // Upper bound of a sum of bytes that a mean divides, from the count of bytes in each result.
   double most_of_mean(const Node& node) const {
     double covered = 255;
     if (node.op->elementwise || node.inputs.size() != 1) return kHalfRange;
     const Node* before = maker(node.inputs[0]);
     const bool widened = before != nullptr && before->op->elementwise &&
-                         before->inputs.size() == 1;  // bytes, for a row of one type
+                         before->inputs.size() == 1;  // a cast of the bytes, where the row takes one type
     const DType of = graph_[widened ? before->inputs[0] : node.inputs[0]].dtype;
     if (of != DType::I8 && of != DType::U8) return kHalfRange;
     if (node.op->attribute("kernel_shape") != nullptr) {
@@ -180,7 +183,7 @@ class FixedPoint {
                     kHalfRange);
   }
 
-  // The largest magnitude of an i32 that a sum gives.
+  // An upper bound of the magnitude of an i32 sum.
   double most_of(ValueId id) const {
     const Node* node = maker(id);
     if (node == nullptr) return kHalfRange;
@@ -206,7 +209,8 @@ class FixedPoint {
                     kHalfRange);
   }
 
-  // A sum of integers times a constant, and a constant that is added, which becomes one of integers.
+  // An integer sum times a constant, to which another constant may be added, which is converted to an
+  // integer.
   std::optional<Whole> sum(NodeBuilder& build, ValueId id) const {
     const Node* node = own(id);
     TensorPtr added;
@@ -227,7 +231,7 @@ class FixedPoint {
                     [](double unit) { return !std::isfinite(unit) || unit <= 0; }))
       return std::nullopt;
     if (!added) return whole;
-    // In units of the sums: of much less than a step, so that rounding it is seen nowhere.
+    // The added constant is rounded in units of the sums, which are much smaller than a step of the result.
     const bool wide = added->count() > scale.count();
     if (added->count() != scale.count() && added->count() != 1 && scale.count() != 1) return std::nullopt;
     std::vector<int64_t> numbers;
@@ -320,7 +324,8 @@ class FixedPoint {
 
 void fixed_point(Graph& graph) {
   FixedPoint(graph).run();
-  // Dequantised values that nothing reads any more would count as readers.
+  // Dequantisations whose results are no longer read must go, because they would count as readers of the
+  // integers.
   dead_code(graph);
 }
 

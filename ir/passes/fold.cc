@@ -32,7 +32,8 @@ void fold_constants(Graph& graph) {
       kept.push_back(std::move(node));
       continue;
     }
-    // Of a chain of nodes one constant is held at a time, unless somebody may ask for the others.
+    // Where constants are counted (ir/held_constants.h), those that no node reads any more are freed at once;
+    // otherwise callers may still read them.
     for (ValueId id : node.inputs) {
       if (id != kNoValue && --readers[static_cast<size_t>(id)] == 0 && constants_are_counted())
         graph[id].constant.reset();

@@ -1,4 +1,5 @@
-// Scales, shifts and padding around convolutions and matrix products move into their constants.
+// Moves scales, shifts and padding around convolutions and matrix products into their constants and
+// attributes.
 #include <algorithm>
 #include <cmath>
 
@@ -20,8 +21,8 @@ bool all_finite(const std::vector<double>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
 }
 
-// The map, or nothing where a channel's factor or addend is no number: that of a deviation of 0 is infinite,
-// and 0 times it is not what the operators give.
+// The map, or nothing where a factor or addend of a channel is not finite: a deviation of 0 gives an infinite
+// factor, and 0 times infinity is not what the operators compute.
 std::optional<ChannelMap> finite_map(ChannelMap map) {
   if (!all_finite(map.scale) || !all_finite(map.shift)) return std::nullopt;
   return map;
@@ -50,7 +51,7 @@ std::optional<ChannelMap> map_of_normalization(const Graph& graph, const Node& n
   return finite_map(std::move(map));
 }
 
-// Weights are most of a model's bytes: those in f32 are scaled without asking for the type of each.
+// Weights are most of a model's bytes, so f32 elements are scaled without a look at the type of each.
 void scale_elements(Tensor& tensor, int64_t begin, int64_t end, double factor) {
   if (tensor.dtype == DType::F32) {
     for (float* each = tensor.data<float>() + begin; each != tensor.data<float>() + end; ++each) {
@@ -69,8 +70,8 @@ bool all_finite(const Tensor& tensor) {
   return all_finite(numbers_of(tensor));
 }
 
-// A constant that broadcasts as one number per element of axis `axis` (or as one number) against a
-// tensor of the given rank: its numbers per channel.
+// The numbers per channel of a constant that broadcasts as one number per element of axis `axis` (or as one
+// number for all) against a tensor of the given rank; else nothing.
 std::optional<std::vector<double>> per_channel(const Tensor& tensor, size_t rank, size_t axis,
                                                int64_t channels) {
   if (tensor.count() == 1) return std::vector<double>(static_cast<size_t>(channels), tensor.as_double(0));
@@ -100,7 +101,7 @@ std::optional<Channels> channels_of(const Graph& graph, const Node& node) {
   return Channels{shape.size(), 1, shape[1].constant(), *weights};
 }
 
-// What the node does to the channels of its input `from`, if it is a map with constants.
+// The map that the node applies to the channels of its input `from`, if its factors and addends are constant.
 std::optional<ChannelMap> map_of(const Graph& graph, const Node& node, ValueId from,
                                  const Channels& channels) {
   if (node.op->traits.channel_statistics) {
@@ -176,11 +177,11 @@ bool fold_reader(Graph& graph, Node& node, const std::vector<std::vector<int>>& 
   if (!map) return false;
   const bool scales = std::any_of(map->scale.begin(), map->scale.end(), [](double s) { return s != 1; });
   const TensorPtr bias = mapped_bias(graph, node, *map);
-  // Weights that leave their type are not those of the product, of which the factor is taken last.
+  // Scaled weights may overflow their type, while the model multiplies only the result by the factor.
   const TensorPtr weights = scales ? scaled_weights(graph, node, channels->weights, map->scale) : nullptr;
   if (weights && !all_finite(*weights)) return false;
   if (weights) {
-    // The compiler need not hold both.
+    // The original weights are freed, so that the compiler does not hold both.
     const ValueId before = node.inputs[1];
     const bool is_output =
         std::find(graph.outputs.begin(), graph.outputs.end(), before) != graph.outputs.end();
@@ -198,7 +199,7 @@ bool fold_reader(Graph& graph, Node& node, const std::vector<std::vector<int>>& 
   return true;
 }
 
-// A normalisation that no convolution takes becomes a product and a sum of constants.
+// A normalisation that cannot be folded becomes a product by a constant and a sum with one.
 void split_normalization(Graph& graph, const Node& node, std::vector<Node>& nodes) {
   const auto map = map_of_normalization(graph, node);
   const DType type = graph[node.inputs[0]].dtype;

@@ -13,15 +13,16 @@ namespace {
 
 // More than this many nodes in one kernel gain nothing and cost registers.
 constexpr size_t kLargestGroup = 24;
-// Where a fusion asks for more than so many nodes whether they depend on it, it is not made: the answers
-// would take longer than all else.
+// A fusion is given up where more than this many nodes have to be checked for a dependence on it: the checks
+// would take longer than the rest of the compilation.
 constexpr size_t kMostLookedAt = 1024;
-// So many steps of a sum of integers towards its scale count as one node.
+// This many steps that bring an integer sum to its scale count as one node.
 constexpr size_t kWholeSteps = 3;
 
 using Movement = OpTraits::Movement;
 
-// An operator that stands in front of others or alone; a change of layout is an anchor of its own.
+// Whether the operator moves elements. It is usually fused as a producer, or is a group of its own; a change
+// of layout counts as an anchor instead.
 bool is_movement_row(const OpRow& row) {
   return row.traits.movement != Movement::None && row.traits.movement != Movement::Layout;
 }
@@ -57,9 +58,9 @@ class Grouper {
   bool is_elementwise(int node) const { return is_compute(node) && row(node).elementwise; }
   bool is_movement(int node) const { return is_compute(node) && is_movement_row(row(node)); }
   bool is_anchor(int node) const { return is_compute(node) && !is_elementwise(node) && !is_movement(node); }
-  // What elementwise groups read in place, and so is left for them to take.
+  // A part (slice or broadcast), which elementwise groups read in place and therefore may take.
   bool is_part(int node) const { return row(node).traits.movement == Movement::Part; }
-  // A part that has whole rows: a kernel that reads vectors of them finds these in the operand as they are.
+  // A part that consists of whole rows: a kernel can read vectors along these rows directly from the operand.
   bool is_part_of_rows(int node) const {
     if (!is_part(node)) return false;
     const std::optional<Shape>& whole = graph_[graph_.nodes[node].inputs[0]].shape;
@@ -80,7 +81,7 @@ class Grouper {
     return id == kNoValue || !graph_[id].shape ? nullptr : &*graph_[id].shape;
   }
 
-  // The nodes that give the sizes that each node mentions.
+  // For each node the nodes that compute the sizes that it mentions.
   void find_sizes() {
     sizes_.resize(graph_.nodes.size());
     for (int node = 0; node < count(); ++node) {
@@ -93,7 +94,7 @@ class Grouper {
     }
   }
 
-  // The nodes that come before `node`: what makes its inputs, and the sizes that it mentions.
+  // The nodes that must come before `node`: those that compute its inputs and the sizes that it mentions.
   std::vector<int> before(int node) const {
     std::vector<int> result;
     for (ValueId id : graph_.nodes[node].inputs) {
@@ -103,7 +104,7 @@ class Grouper {
     return result;
   }
 
-  // Values that nodes of the set make and that something outside reads.
+  // Values that nodes of the set compute and that are read outside the set.
   std::vector<ValueId> outputs_of(const std::set<int>& set) const {
     std::vector<ValueId> result;
     for (int node : set) {
@@ -145,12 +146,13 @@ class Grouper {
     return sa && sb && *sa == *sb;
   }
 
-  // An elementwise step on integers of 32 or 64 bits, as sums are brought to their scale in fixed point.
+  // An elementwise step on integers of 32 or 64 bits, such as those that bring sums to their scale in fixed
+  // point.
   bool is_whole_step(int node) const {
     const DType type = graph_[graph_.nodes[node].outputs[0]].dtype;
     return is_elementwise(node) && (type == DType::I32 || type == DType::I64);
   }
-  // A float that one integer gives: its conversion, and few steps behind that whose other operands are
+  // A float computed from one integer: its conversion, followed by a few steps whose other operands are
   // constants.
   bool is_scaled_integer(int node) const {
     constexpr int kMostSteps = 4;
@@ -188,7 +190,7 @@ class Grouper {
     });
   }
 
-  // Takes consumers as long as the set comes back to one output; keeps the last such state.
+  // Adds consumers to the set; `set` becomes the largest state that has a single output.
   void take_epilogue(int anchor, std::set<int>& set) const {
     std::set<int> attempt = set;
     while (true) {
@@ -206,8 +208,8 @@ class Grouper {
     }
   }
 
-  // Takes producers that only the set reads: transposes in front of matrix products, these and parts and
-  // elementwise nodes in front of elementwise groups, elementwise nodes in front of row programs.
+  // Adds producers that only the set reads: transposes before matrix products; transposes, parts and
+  // elementwise nodes before elementwise groups; elementwise nodes before row programs.
   void take_prologue(int anchor, std::set<int>& set) const {
     bool grew = true;
     while (grew && size_of(set) < kLargestGroup) {
@@ -221,7 +223,7 @@ class Grouper {
           bool only_here = std::all_of(consumers_[id].begin(), consumers_[id].end(),
                                        [&](int reader) { return set.count(reader) > 0; });
           if (!only_here) continue;
-          // Of what it reads a quarter of the bytes.
+          // Fusing such producers saves traffic: they read fewer bytes than they write.
           const bool widens = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize ||
                               is_whole_step(maker) || is_scaled_integer(maker);
           bool wanted = widens && is_elementwise(node) && same_shape(maker, anchor);
@@ -245,7 +247,7 @@ class Grouper {
     }
   }
 
-  // True for the anchor itself and for what stands before it in the set.
+  // True for the anchor itself and for nodes of the set whose results lead to it.
   bool node_leads_to(int anchor, int node, const std::set<int>& set) const {
     if (node == anchor) return true;
     for (ValueId id : graph_.nodes[node].outputs) {
@@ -277,7 +279,7 @@ class Grouper {
     groups_.push_back(std::move(group));
   }
 
-  // Kahn's algorithm; among the ready groups the one whose last node is first in the graph.
+  // Kahn's algorithm; among the ready groups it takes the one whose last node comes first in the graph.
   std::vector<Group> ordered() {
     std::vector<std::set<int>> after(groups_.size());
     std::vector<int> waiting(groups_.size(), 0);

@@ -19,10 +19,10 @@ struct Group {
 
 // Partitions the nodes into groups in an order that respects all dependences:
 //   an anchor (an op that is neither elementwise nor movement) takes its elementwise consumers as
-//   epilogue, a trailing transpose where it is a matrix product, and elementwise or movement
+//   epilogue, and if it is a matrix product a transpose after it; it takes elementwise or movement
 //   producers that nothing else reads as prologue where they cost nothing there;
 //   elementwise chains become one group;
-//   everything else stands alone.
+//   every other node is a group of its own.
 // A group stores exactly one value unless one op has several outputs.
 std::vector<Group> fuse_groups(const Graph& graph);
 

@@ -1,4 +1,4 @@
-// Models of float16 and bfloat16: computed in float32, and where they are rounded.
+// Models of float16 and bfloat16 are computed in float32; these passes decide where values are rounded.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -37,21 +37,23 @@ bool is_cast(const Node& node) {
   return node.op == cast || node.op == like;
 }
 
-// Whether the node decodes weights, whose scales it takes in the type that the format says.
+// Whether the node decodes weights: it reads their scales in the type that the format prescribes.
 bool decodes_weights(const Node& node) {
   static const std::set<const OpRow*> rows = {find_op("BlockMatMul"), find_op("BlockGather"),
                                               find_op("BlockDot")};
   return rows.count(node.op) > 0;
 }
 
-// Whether the model asks for numbers of a half type here: the values that it casts may not be ones already.
+// Whether the node is a cast that rounds to a half type, because the values that it casts need not have that
+// type's precision already.
 bool is_rounding(const Graph& graph, const Node& node) {
   if (!is_cast(node) || !is_half(graph[node.outputs[0]].dtype)) return false;
   const DType from = graph[node.inputs[0]].dtype;
   return is_float(from) || bits_of(from) > 8;
 }
 
-// Attributes of a node that name the type of a result which is f32 from now on, or hold its value.
+// Updates attributes of a node that name the type of its result, which is now f32, or that hold the result's
+// value.
 void promote_attributes(Node& node, DType was) {
   for (auto& [name, attribute] : node.attributes) {
     if (auto* type = std::get_if<std::string>(&attribute); type && *type == name_of(was))
@@ -102,8 +104,8 @@ class Promotion {
     return graph_.fresh_value(graph_[id].name + "_f32", DType::F32, graph_[id].shape);
   }
 
-  // Subgraphs, whose own half types are at their borders already, take and give what this graph has in their
-  // place.
+  // Half types in subgraphs have already been moved to the subgraphs' inputs and outputs; these become f32 as
+  // the values of this graph did.
   void widen_bodies(Node& node) {
     for (const GraphPtr& body : subgraphs_of(node)) {
       for (ValueId id : body->inputs) {
@@ -119,8 +121,8 @@ class Promotion {
     }
   }
 
-  // Results of explicit casts, and of bits taken for a half type, keep their type, and other nodes read what
-  // they hold as float32: by casts, by the node that each of them stands behind.
+  // Results of explicit casts, and results that reinterpret bits as a half type, keep their type; other nodes
+  // read them through casts to float32. Returns these casts by the index of the node after which each goes.
   std::map<size_t, Node> keep_roundings() {
     std::map<size_t, Node> behind;
     const auto consumers = graph_.consumers();
@@ -130,7 +132,7 @@ class Promotion {
       widened.apply(node);
       const ValueId id = node.outputs[0];
       if (is_rounding(graph_, node)) {
-        // Of the operand that CastLike takes the type of, the type is going to be another one.
+        // The type of CastLike's second operand is about to change, so the cast names the type itself.
         node.op = find_op("Cast");
         node.inputs.resize(1);
         node.attributes["to"] = std::string(name_of(graph_[id].dtype));
@@ -165,8 +167,8 @@ class Promotion {
     }
   }
 
-  // What reads the bits of a half type reads numbers of that type: by casts, by the node that each of them
-  // stands before.
+  // Nodes that reinterpret the bits of a half type read values of that type, through casts where necessary.
+  // Returns these casts by the index of the node before which each goes.
   std::map<size_t, Node> keep_bits() {
     std::map<size_t, Node> before;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -185,7 +187,7 @@ class Promotion {
     return before;
   }
 
-  // Casts of results to the types that they had.
+  // Casts of the graph's outputs to their original types.
   std::vector<Node> narrow_outputs() {
     std::vector<Node> casts;
     for (ValueId& output : graph_.outputs) {
@@ -204,17 +206,17 @@ class Promotion {
   Graph& graph_;
   std::set<ValueId> stays_;  // inputs, results of explicit casts, stored weights
   std::map<ValueId, DType> was_;
-  std::map<ValueId, ValueId> narrow_;  // what stays, by the float32 value that other nodes read in its place
+  std::map<ValueId, ValueId> narrow_;  // half-type values, by the float32 values that others read instead
 };
 
-// Whether each element of the node's results is one of its operands, or rounded by the node itself.
+// Whether each element of the node's results is an element of an operand, or is rounded by the node itself.
 bool is_exact(const Node& node) {
   return node.op->kind == OpRow::Kind::View || node.op->kind == OpRow::Kind::Control ||
          node.op->traits.movement != OpTraits::Movement::None || node.op->traits.fill || is_cast(node);
 }
 
-// Whether the value only goes on to other parts of the operator that a front end described by several nodes:
-// such nodes have the operator's origin, which is of no operator set.
+// Whether only nodes that describe the same operator read the value. A front end may describe one operator by
+// several nodes, which share that operator's origin, whose opset is 0.
 bool stays_inside(const Graph& graph, const Node& maker, const std::vector<int>& readers, ValueId id) {
   if (maker.origin.opset != 0 || maker.origin.node.empty() || readers.empty() || is_output(graph, id))
     return false;

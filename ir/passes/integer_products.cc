@@ -1,4 +1,4 @@
-// Sums of products of quantised numbers: in integers, exactly, and scaled once.
+// Computes sums of products of quantised numbers exactly, in integers, and scales each sum once.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,9 +17,10 @@ namespace {
 
 using Contraction = OpTraits::Contraction;
 
-constexpr double kLargestSum = 2147483647.0;  // that 32 bits hold
+constexpr double kLargestSum = 2147483647.0;  // the largest in 32 bits
 
-// The weights less their zero points, with what the sums of products need to know of each output channel.
+// The weights, with their zero points subtracted, and for each output channel their sum and the sum of their
+// magnitudes.
 struct Weights {
   TensorPtr numbers;  // i8
   std::vector<double> sums, magnitudes;
@@ -59,7 +60,7 @@ class Products {
     return maker == makers_.end() ? std::nullopt : dequantised_by(graph_, graph_.nodes[maker->second]);
   }
 
-  // Nothing, and for the report the reason, as a clause.
+  // Returns nothing, and records the reason, a clause, for the report.
   std::nullopt_t kept(const std::string& reason) {
     reason_ = reason;
     return std::nullopt;
@@ -74,8 +75,8 @@ class Products {
     return std::nullopt;
   }
 
-  // What keeps a value from being taken as integers of at most 8 bits, or nothing. `what` is "its input",
-  // say.
+  // Why a value cannot be read as integers of at most 8 bits, or nothing where it can. `what` names the
+  // value, e.g. "its input".
   std::optional<std::string> why_no_bytes(ValueId id, const std::string& what) const {
     const auto from = dequantised(id);
     const auto maker = makers_.find(id);
@@ -86,7 +87,7 @@ class Products {
     if (!from) return what + " is not quantised";
     const DType type = graph_[from->number].dtype;
     const bool narrow = is_integer(type) && bits_of(type) < 8 &&
-                        graph_[from->number].constant;  // becomes bytes while compiling
+                        graph_[from->number].constant;  // is converted to bytes while compiling
     if (!from->is_byte(graph_) && !narrow)
       return text(what, " is ", name_of(type), ", and 8-bit integers are added up");
     return std::nullopt;
@@ -115,7 +116,7 @@ class Products {
     return behind(node, *first, numbers);
   }
 
-  // The node of the integers `numbers`, and behind it their dequantisation.
+  // The node applied to the integers `numbers`, followed by a dequantisation of its result.
   std::vector<Node> behind(const Node& node, const Dequantised& from, std::vector<ValueId> numbers) {
     const Node by = *from.node;
     const DType type = graph_[from.number].dtype;
@@ -133,7 +134,7 @@ class Products {
     return build.take();
   }
 
-  // Padding that an integer stands for exactly.
+  // Padding by a value that an integer represents exactly.
   std::optional<std::vector<Node>> padded(const Node& node) {
     const auto from = dequantised(node.inputs[0]);
     if (!from) return std::nullopt;
@@ -153,7 +154,7 @@ class Products {
                   {from->number, build.integer(graph_[from->number].dtype, static_cast<int64_t>(steps))});
   }
 
-  // Quantised again as it was.
+  // A value that is quantised again with the scale and zero point that it had.
   std::optional<std::vector<Node>> requantised(const Node& node) {
     const auto from = dequantised(node.inputs[0]);
     const auto to = quantisation_of(graph_, node);
@@ -167,7 +168,7 @@ class Products {
 
   // --- sums of products ---
 
-  // The axis of the weights that counts the output channels; nothing for forms that are left alone.
+  // The weights' axis of output channels; nothing for forms that stay as they are.
   std::optional<size_t> channel_axis(const Node& node) const {
     const Shape& weights = *graph_[node.inputs[1]].shape;
     if (node.op->traits.contraction == Contraction::Convolution) return 0;
@@ -204,7 +205,7 @@ class Products {
     return result;
   }
 
-  // Numbers of channels as a constant that is added to a result, or multiplies it.
+  // One number for each channel, as a constant that is added to a result or multiplies it.
   ValueId per_channel(NodeBuilder& build, const Node& node, DType type,
                       const std::vector<double>& numbers) const {
     std::vector<int64_t> shape;
@@ -216,7 +217,7 @@ class Products {
     return build.constant(number_tensor(type, shape, numbers));
   }
 
-  // Whether all sums, with so much added to them, stay within 32 bits.
+  // Whether all sums stay within 32 bits after `added` is added to them.
   static bool fit(const std::vector<double>& magnitudes, const std::vector<double>& added) {
     for (size_t i = 0; i < added.size(); ++i) {
       if (magnitudes[i] * 255 + std::abs(added[i]) > kLargestSum) return false;
@@ -224,8 +225,8 @@ class Products {
     return true;
   }
 
-  // What is added to the sums: as integers where the bias is in their units and they have room, else to the
-  // floats. False where it is of another kind.
+  // Finds the bias. It is added to the integer sums (`whole`) where it is in their units and does not
+  // overflow them, else to the floats (`real`). False where it cannot be used.
   bool find_bias(const Node& node, const Weights& weights, const std::vector<float>& scales,
                  std::vector<double>& whole, std::vector<double>& real) const {
     if (!input_given(node, 2)) return true;
@@ -305,7 +306,7 @@ class Products {
     return axes;
   }
 
-  // How many elements each mean is of, where all are of as many; else nothing.
+  // How many elements each mean averages, if all average equally many; else nothing.
   static std::optional<int64_t> elements_of_mean(const Node& node, const Shape& shape) {
     int64_t count = 1;
     for (const int64_t axis : axes_of_mean(node, static_cast<int64_t>(shape.size()))) {
@@ -316,7 +317,8 @@ class Products {
     return count;
   }
 
-  // The same of windows: none reaches beyond the map, or padding counts. `pads`: whether there is any.
+  // The same for windows, all of which must be within the map unless padding counts. `pads`: whether there is
+  // padding.
   static std::optional<int64_t> elements_of_window(const Node& node, const Shape& shape, bool& pads) {
     const std::vector<int64_t> kernel = ints_attribute(node, "kernel_shape");
     const Window window =
@@ -342,8 +344,8 @@ class Products {
       if (row.attribute(name) != nullptr) attributes[name] = value;
     }
     if (row.attribute("axes") == nullptr) return build.add(row.name, {number}, attributes);
-    // Of maps as those of GlobalAveragePool, which are read in blocks of channels. Other reductions have the
-    // type of their operand.
+    // Means over whole maps become those of GlobalAveragePool, which is read in blocks of channels. Other
+    // reductions have the type of their operand.
     const auto rank = static_cast<int64_t>(build.shape(number).size());
     std::vector<int64_t> spatial;
     for (int64_t axis = 2; axis < rank; ++axis) spatial.push_back(axis);
@@ -376,7 +378,7 @@ class Products {
     return build.take();
   }
 
-  // The scale of the integer that a result becomes, where it does; else 0.
+  // The scale with which a result is quantised afterwards; 0 where it is not.
   float step_of(ValueId id) const {
     constexpr int kDeepest = 8;
     for (int depth = 0; depth < kDeepest; ++depth) {
@@ -393,8 +395,9 @@ class Products {
     return 0;
   }
 
-  // Sums that floats hold exactly are scaled and added to in one step; but where both are so many steps of
-  // the result that their difference, rounded, would be another integer, they stay integers.
+  // Where floats hold the sums and the addend exactly, the addend moves to the floats, so that scaling and
+  // adding is one multiply-add. It stays an integer where it is such a large multiple of the result's step
+  // that rounding could change the resulting integer.
   static void add_in_floats(const Weights& weights, const std::vector<float>& scales, float step,
                             std::vector<double>& whole, std::vector<double>& real) {
     constexpr double kExact = 1 << 24, kMostSteps = 1 << 12;
@@ -412,7 +415,7 @@ class Products {
 
   struct Epilogue {
     std::vector<float> scales;
-    std::vector<double> whole, real;  // added to the sums, and to what they are scaled to; may be empty
+    std::vector<double> whole, real;  // added to the sums before and after scaling; may be empty
   };
 
   std::vector<Node> write(const Node& node, const Dequantised& input, const Weights& weights,
@@ -443,8 +446,8 @@ class Products {
     return build.take();
   }
 
-  // Padding of a convolution adds the number that stands for 0: itself, or where that is not 0, by elements
-  // around the map.
+  // A convolution must pad with the integer that represents 0. The convolution's own padding does where that
+  // is 0; else a Pad node adds the elements around the map.
   ValueId with_padding(NodeBuilder& build, const Node& node, const Dequantised& input,
                        std::map<std::string, Attribute>& attributes) {
     if (node.op->traits.contraction != Contraction::Convolution || input.zero(0) == 0) return input.number;
@@ -469,7 +472,7 @@ class Products {
   }
 
   Graph& graph_;
-  std::string reason_;  // why the node at hand stays
+  std::string reason_;  // why the current node stays as it is
   std::vector<Node> old_;
   std::vector<std::vector<int>> consumers_;
   std::map<ValueId, size_t> makers_;

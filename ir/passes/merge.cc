@@ -1,5 +1,5 @@
-// Makes one of what is there twice: chains of views and transposes, equal nodes, equal constants, two ways to
-// choose.
+// Merges what is there more than once: chains of views and transposes, equal nodes, equal constants; and the
+// two forms of gathering.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -65,8 +65,8 @@ std::string key_of(const Node& node) {
   return key;
 }
 
-// The places along one axis of what tuples of constant indices choose of axes of these sizes, or nothing
-// where they are not known or one lies outside.
+// Flat indices into axes of these sizes, merged into one, for constant tuples of indices; null where the
+// tuples are not constant or one is out of range.
 TensorPtr places_of(const Value& tuples, const std::vector<int64_t>& sizes) {
   if (!tuples.constant || tuples.constant->shape.empty()) return nullptr;
   std::vector<int64_t> shape = tuples.constant->shape;
@@ -101,7 +101,7 @@ void choose_by_place(Graph& graph) {
       nodes.push_back(std::move(node));
       continue;
     }
-    // One axis of all that is chosen of, and one of what comes along.
+    // One axis for all the indexed axes, and one for the remaining ones.
     const int64_t depth = graph[node.inputs[1]].constant->shape.back();
     Shape flat = {Dim(1), Dim(1)}, chosen = shape_of(places->shape);
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
@@ -162,10 +162,10 @@ void merge_views(Graph& graph) {
     const int source = producers[node.inputs[0]];
     if (source >= 0 && node.op->kind == OpRow::Kind::View &&
         graph.nodes[source].op->kind == OpRow::Kind::View) {
-      // Two that a run checks stay: [2, 3] has as many elements as [3, 2], and each says that one size is
-      // equal to another.
+      // Two views that are checked at run time stay: [2, 3] has as many elements as [3, 2], but each view
+      // asserts that one size equals another.
       if (is_checked(graph, node) && is_checked(graph, graph.nodes[source])) continue;
-      // The last shape of a chain of views is all that counts.
+      // Only the last shape of a chain of views matters.
       node.op = find_op("Reshape");
       node.inputs = {graph.nodes[source].inputs[0]};
       node.attributes = {{"shape", shape}, {"allowzero", int64_t{1}}};

@@ -56,14 +56,15 @@ const std::vector<Pass>& pass_table() {
        quantise_early},
       {"unsigned_numbers", "Keeps bytes with a sign that are multiplied as bytes without one.",
        unsigned_numbers},
-      // Before quantised weights become floats.
+      // Must precede fold_constants, which turns quantised weights into floats.
       {"integer_products", "Adds up products of quantised numbers as integers.", integer_products},
       {"fold_constants", "Computes nodes whose inputs are all constant.", fold_constants},
       {"bind_sizes", "Puts sizes that turned out to be known in the place of those that a run computes.",
        bind_sizes},
-      // Weights that become constant above are packed only where the subgraph knows them.
+      // Weights that became constant above can be packed only if they are constants of the subgraph itself.
       {"sink_constants", "Gives subgraphs the constants that they capture.", sink_constants},
-      // Before batch normalisation is folded: dropouts and identities hide the pairs.
+      // Must precede the folding of batch normalisation: dropouts and identities between two nodes hide the
+      // pair.
       {"eliminate", "Removes identities and whatever else gives back its operand.", eliminate},
       {"choose_by_place", "Chooses along one axis what constant tuples choose.", choose_by_place},
       {"narrow_sums", "Sums integers in their own type where the sum is cast back to it.", narrow_sums},

@@ -14,8 +14,7 @@ struct Pass {
   const char* name;
   const char* doc;      // one sentence
   void (*run)(Graph&);  // on one graph; the driver enters subgraphs
-  // Always; only where quantised networks are computed fast; only where the result of every operator is
-  // rounded.
+  // Fast: only where PassOptions::fast is set. RoundingEach: only where PassOptions::rounding_each is set.
   enum class When : uint8_t { Always, Fast, RoundingEach };
   When when = When::Always;
 };
@@ -28,15 +27,15 @@ struct PassOptions {
   // An unknown name throws a Model error that lists the passes.
   std::string dump;
   std::string* dump_text = nullptr;
-  // Sums of a quantised network are brought to the result's scale in fixed point, at most one step from the
-  // exact result.
+  // Sums of a quantised network are brought to the result's scale in fixed point, which may differ from the
+  // exact result by one step.
   bool fast = false;
-  // Results of operators of float16 and bfloat16 are rounded to their types, each of them.
+  // The result of every operator of float16 or bfloat16 is rounded to its type.
   bool rounding_each = false;
   std::vector<std::pair<std::string, double>>* seconds = nullptr;  // per pass
 };
 
-// Whether the pass is one of those that the options ask for.
+// Whether the options request the pass.
 bool is_wanted(const Pass& pass, const PassOptions& options);
 
 // Runs one pass on the graph's subgraphs, then on the graph, and infers shapes again.

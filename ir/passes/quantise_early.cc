@@ -1,4 +1,4 @@
-// Rounding that goes before what only joins, moves or chooses elements, so that those are of a byte each.
+// Moves quantisation before nodes that only join, move or choose elements, so that these work on bytes.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -17,11 +17,11 @@ class Early {
  public:
   explicit Early(Graph& graph) : graph_(graph) {}
 
-  // One step of each rounding towards its operands; false where there was none.
+  // Moves each quantisation one node towards the inputs; false where none moved.
   bool step() {
     consumers_ = graph_.consumers();
     producers_ = graph_.producers();
-    std::map<size_t, size_t> rounded;  // nodes that move elements, with those that quantise their result
+    std::map<size_t, size_t> rounded;  // nodes that move elements: what quantises their result
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const int reader =
           mover_of(graph_.nodes[i]) ? only_reader(graph_, consumers_, graph_.nodes[i].outputs[0]) : -1;
@@ -47,7 +47,7 @@ class Early {
   }
 
  private:
-  // Whether each element of the result is one of the operands' elements; padding is, too, where it is known.
+  // Whether each element of the result is an element of an operand, or padding by a known constant.
   bool mover_of(const Node& node) const {
     if (node.inputs.empty() || node.outputs.size() != 1 || graph_[node.outputs[0]].dtype != DType::F32)
       return false;
@@ -56,7 +56,8 @@ class Early {
     return moves_elements(graph_, node) && !is_part_of_integers(node);
   }
 
-  // A part of a dequantised map is taken of the integers as they are, which integer_products does.
+  // Whether the node takes a part of a dequantised value: integer_products takes such a part of the integers
+  // themselves.
   bool is_part_of_integers(const Node& node) const {
     if (node.op->traits.movement != Movement::Part) return false;
     const int maker = producers_[static_cast<size_t>(node.inputs[0])];
@@ -64,8 +65,8 @@ class Early {
                              OpTraits::Quantisation::Dequantize;
   }
 
-  // Whether the node makes bytes of all elements in the same way, and constants in front of the operands stay
-  // what they are.
+  // Whether the node quantises all elements to bytes in the same way, and constant operands of `mover` keep
+  // their values.
   bool rounds_alike(const Node& node, const Node& mover) const {
     const auto to = node.op->traits.quantisation == OpTraits::Quantisation::Quantize
                         ? quantisation_of(graph_, node)
@@ -101,7 +102,7 @@ class Early {
     return input_given(mover, 1) ? *scalar_of(graph_, mover.inputs[1]) : float_attribute(mover, "value");
   }
 
-  // As QuantizeLinear does it.
+  // Rounds as QuantizeLinear does.
   int64_t rounded(double number, const Node& rounding) const {
     const auto to = *quantisation_of(graph_, rounding);
     const bool with_sign = is_signed(graph_[rounding.outputs[0]].dtype);

@@ -39,7 +39,7 @@ std::optional<Dequantised> units_of(const Graph& graph, const Node& node) {
   return result;
 }
 
-// Multiplies what a value is made of, constants all of them, so that the value is multiplied.
+// Multiplies a value by a factor by multiplying the constants from which the value is computed.
 class Units {
  public:
   explicit Units(Graph& graph)
@@ -64,9 +64,9 @@ class Units {
   }
 
  private:
-  // The node that alone reads the integers and makes floats of them again, for an elementwise node that then
-  // is computed behind the sum that they come from: its other operands are stored as integers, as those of a
-  // sum that comes later are. Else -1.
+  // The node that alone reads the integers and dequantises them for an elementwise node, if that node will be
+  // fused after the sum that the integers come from; else -1. It will if its other operands are constants or
+  // stored as integers, as those that come from a later sum are.
   int reader_that_dequantises(size_t node) const {
     const ValueId number = graph_.nodes[node].outputs[0];
     const int reader = only_reader(graph_, consumers_, number);
@@ -86,18 +86,19 @@ class Units {
         return -1;
       const ValueId bytes = graph_.nodes[static_cast<size_t>(maker)].inputs[0];
       const bool is_stored = only_reader(graph_, consumers_, bytes) < 0;
-      // The elementwise node joins the first sum of all that it reads (ir/passes/group.cc).
+      // Of the sums whose results it reads, the elementwise node is fused with the first
+      // (ir/passes/group.cc).
       const int own_sum = first_sum(number, 0), other_sum = first_sum(bytes, 0);
       if (!is_stored && (own_sum < 0 || other_sum < 0 || own_sum >= other_sum)) return -1;
     }
     return reader;
   }
 
-  // The first sum of products, by its place in the graph, that the value is made of by elementwise nodes;
-  // else -1.
+  // Of the sums of products from which the value is computed by elementwise nodes, the one that comes first
+  // in the graph; else -1.
   int first_sum(ValueId id, int depth) const {
     constexpr int kDeepest = 8;
-    // Constants that this pass has added have no place among the producers.
+    // `producers_` does not cover the constants that this pass has added.
     if (id == kNoValue || static_cast<size_t>(id) >= producers_.size() || depth > kDeepest) return -1;
     const int maker = producers_[static_cast<size_t>(id)];
     if (maker < 0) return -1;
@@ -112,10 +113,10 @@ class Units {
     return first;
   }
 
-  // Integers that are floats again at once stay floats.
+  // Values that are quantised and then directly dequantised stay floats and are only rounded.
   void round_in_place() {
     if (quantised_then_dequantised_.empty()) return;
-    std::map<size_t, ValueId> whole;  // by the node that dequantises
+    std::map<size_t, ValueId> whole;  // by the index of the dequantising node
     std::vector<Node> old = std::move(graph_.nodes), nodes;
     graph_.nodes.clear();
     for (size_t i = 0; i < old.size(); ++i) {
@@ -145,7 +146,7 @@ class Units {
 
   bool is_constant(ValueId id) const { return graph_[id].constant && graph_[id].dtype == DType::F32; }
 
-  // Whether it is a whole number of 32 bits as a float.
+  // Whether the value is a 32-bit integer converted to float.
   bool is_whole(ValueId id) const {
     const int maker = producers_[static_cast<size_t>(id)];
     if (maker < 0) return false;
@@ -200,8 +201,8 @@ class Units {
   Graph& graph_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
-  std::map<size_t, size_t> quantised_then_dequantised_;  // nodes that quantise, with those that dequantise
-  std::vector<std::pair<int, int>> changes_;             // constants: of a node, which input
+  std::map<size_t, size_t> quantised_then_dequantised_;  // quantising nodes, with the nodes that dequantise
+  std::vector<std::pair<int, int>> changes_;             // constants to multiply: node and input
 };
 
 }  // namespace
@@ -229,8 +230,7 @@ bool moves_elements(const Graph& graph, const Node& node) {
   if (traits.movement == Movement::Split) return true;
   if (node.outputs.size() != 1) return false;
   if (node.op->name == "Resize") {
-    // Nearest: each of its tables, every second input, has one column, an index for each place, none of which
-    // is outside.
+    // Nearest neighbour: each table of indices (every second input) has one column, and no index is outside.
     for (size_t i = 1; i < node.inputs.size(); i += 2) {
       const TensorPtr table = graph[node.inputs[i]].constant;
       if (!table || table->shape.size() != 2 || table->shape[1] != 1) return false;

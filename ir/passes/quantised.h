@@ -26,13 +26,14 @@ struct Dequantised {
   }
 };
 
-// What a node that dequantises reads, where its result is f32 and scales are finite and over 0; else nothing.
+// The integers, scales and zero points that a dequantising node reads, where its result is f32 and the scales
+// are finite and positive; else nothing.
 std::optional<Dequantised> dequantised_by(const Graph& graph, const Node& node);
-// The same of a node that quantises: `number` is what it makes.
+// The same for a quantising node: `number` is its result.
 std::optional<Dequantised> quantisation_of(const Graph& graph, const Node& node);
 
-// Whether each element of each result is an element of input 0, or of an input where operands are joined;
-// what is padded has other elements too.
+// Whether each element of each result is an element of input 0 or, for a join, of any input. False for
+// padding, which adds other elements.
 bool moves_elements(const Graph& graph, const Node& node);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// Normalisations spelled out as primitive operators become one operator again.
+// Turns normalisations that are written as primitive operators into one operator.
 #include <algorithm>
 #include <map>
 
@@ -18,8 +18,8 @@ bool all_are(const Node& node, const char* name, int64_t value) {
   return std::all_of(given.begin(), given.end(), [&](int64_t each) { return each == value; });
 }
 
-// How many channels a pool takes the mean of, where it is one over the channels of a tensor of this shape
-// that became the third axis, as many zeros before as behind; else 0.
+// How many channels the pool averages, if it is a pool over the channels of a tensor of this shape, which
+// have been made the third axis and padded with equally many zeros before and after; else 0.
 int64_t channels_of_pool(const Graph& graph, const Node& pad, const Node& pool, const Shape& shape) {
   const Shape& padded = *graph[pad.inputs[0]].shape;
   const std::vector<int64_t> window = ints_attribute(pool, "kernel_shape");
@@ -101,12 +101,12 @@ class Matcher {
   const Node* maker(ValueId id) const {
     return id == kNoValue || producers_[id] < 0 ? nullptr : &graph_.nodes[producers_[id]];
   }
-  // The maker of a value that one node reads.
+  // The node that computes a value with only one reader; else null.
   const Node* only(ValueId id) const {
     return maker(id) && only_reader(graph_, consumers_, id) >= 0 ? maker(id) : nullptr;
   }
-  // Whether a vector is no longer than the rows of the input, which broadcast to it where they have one
-  // element.
+  // Whether a vector is no longer than the input's rows. A row of one element would broadcast to a longer
+  // vector.
   bool stays_inside(ValueId vector, ValueId input) const {
     const Dim& length = graph_[vector].shape->back();
     return length == Dim(1) || length == graph_[input].shape->back();
@@ -140,8 +140,8 @@ class Matcher {
     return false;
   }
 
-  // The operand and the constant of an operation with one, the constant second or, where that is the same,
-  // first.
+  // The operand and the constant of a binary operation: the constant is the second operand or, if the
+  // operation commutes, the first.
   std::optional<std::pair<ValueId, double>> with_constant(const Node* node, BinaryOp op) const {
     if (!node || !is(*node, op)) return std::nullopt;
     for (int i : {1, 0}) {

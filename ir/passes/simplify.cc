@@ -1,4 +1,4 @@
-// Small clean-up passes: composites, identities, sizes and constants that follow.
+// Small clean-up passes: composites, identities, and sizes and constants that follow from others.
 #include <algorithm>
 #include <set>
 
@@ -86,7 +86,7 @@ void fold_shapes(Graph& graph) {
 
 void bind_sizes(Graph& graph) {
   if (graph.data_symbols.empty()) return;
-  std::map<ValueId, std::string> first;  // the size of each operand
+  std::map<ValueId, std::string> first;  // the first size computed from each operand
   std::vector<bool> removed(graph.nodes.size(), false);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node node = graph.nodes[i];
@@ -117,7 +117,7 @@ void bind_sizes(Graph& graph) {
       removed[i] = true;
       continue;
     }
-    // What reads the size takes it from the same place as before.
+    // The node stays as a view, so that readers of the size's value find it where it was.
     graph.nodes[i].op = find_op("Reshape");
     graph.nodes[i].attributes = {{"shape", std::vector<Dim>{}}};
   }

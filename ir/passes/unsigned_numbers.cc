@@ -1,9 +1,9 @@
-// Bytes with a sign that sums of products read become bytes without one.
+// Signed bytes that sums of products read become unsigned bytes.
 //
-// Instructions that sum up products of bytes take numbers without a sign times numbers with one (`vpdpbusd`),
-// and weights have one. A number V is kept as V + 128, its zero point likewise. Where sums have no scales
-// yet, 128 times the sum of a channel's weights, a constant, is taken from them. Often the zero point becomes
-// 0, as behind an activation that cuts at 0: its padding then is no step.
+// Instructions that sum up products of bytes multiply unsigned bytes by signed ones (`vpdpbusd`), and weights
+// are signed. A number V is stored as V + 128, and its zero point likewise. 128 times the sum of a channel's
+// weights, a constant, is subtracted from that channel's sums before they are scaled. Often the zero point
+// becomes 0, as after an activation that clamps at 0; then padding needs no step of its own.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -35,7 +35,7 @@ bool is_cast(const Node& node, DType to) {
 
 bool joins(const Node& node) { return node.op->traits.movement == Movement::Join; }
 
-// How many of the inputs a movement takes elements of.
+// How many of its inputs a movement takes elements from.
 size_t operands(const Node& node) { return joins(node) ? node.inputs.size() : 1; }
 
 class Unsigned {
@@ -76,7 +76,8 @@ class Unsigned {
 
   // --- which values ---
 
-  // A movement whose operands and results have the same numbers; padding is one of these, or a constant.
+  // Whether the node is a movement: its results contain only elements of its operands and, if it pads, a
+  // known constant.
   bool moves(const Node& node) const {
     if (node.op->traits.movement == Movement::Pad) {
       return string_attribute(node, "mode") != "constant" ||
@@ -102,7 +103,7 @@ class Unsigned {
     }
   }
 
-  // Whether the node can make the value, or it comes from outside.
+  // Whether the value is an input of the graph, or the node that computes it can give it as unsigned bytes.
   bool can_make(ValueId id) const {
     const Node* node = maker(id);
     if (node == nullptr)
@@ -114,7 +115,7 @@ class Unsigned {
     if (is_table(*node)) return true;
     return is_candidate(node->inputs[0]) && moves(*node);
   }
-  // What is chosen from a constant, as functions of one element are.
+  // Whether the node looks elements up in a constant, as functions of one byte do.
   bool is_table(const Node& node) const {
     return node.op->name == "Gather" && graph_[node.inputs[0]].constant != nullptr;
   }
@@ -145,8 +146,8 @@ class Unsigned {
     return automatic == "VALID" || automatic == "NOTSET";
   }
 
-  // Whether floats of the bytes are multiplied by constant weights, which integer_products then does with the
-  // bytes.
+  // Whether the bytes are dequantised and then multiplied by weights, which integer_products turns into a
+  // product of the bytes.
   bool feeds_sums(const Node& node) const {
     if (node.op->traits.quantisation != Quantisation::Dequantize) return false;
     for (const int reader : consumers_[static_cast<size_t>(node.outputs[0])]) {
@@ -179,7 +180,7 @@ class Unsigned {
 
   // --- constants that are added before and behind ---
 
-  // The node that adds a constant to the value, or takes it away, and alone reads it; else -1.
+  // The only reader of the value, if it adds or subtracts a constant; else -1.
   int addition_behind(ValueId id) const {
     const int reader = only_reader(graph_, consumers_, id);
     if (reader < 0) return -1;
@@ -192,7 +193,8 @@ class Unsigned {
            graph_[node.inputs[1]].constant && graph_[node.inputs[1]].dtype == DType::I32;
   }
 
-  // Additions of one number just before a value becomes a byte, or just behind, take the offset.
+  // An addition just before a value becomes a byte, or just after it is widened again or summed up, absorbs
+  // the offset.
   void merge_additions() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
@@ -211,7 +213,7 @@ class Unsigned {
         else if (fits(node, added)) compensated_[static_cast<size_t>(behind)] = compensation(node);
       }
     }
-    // One that does both stays where it is.
+    // An addition that is both subtracts the compensation and is not replaced.
     for (const auto& [place, amounts] : compensated_) absorbed_.erase(place);
   }
 
@@ -219,7 +221,7 @@ class Unsigned {
     const std::vector<int64_t>& shape = graph_[node.inputs[1]].constant->shape;
     return node.op->traits.contraction == Contraction::Product ? shape[1] : shape[0];
   }
-  // What each channel's sums have to be lessened by: the offset times the sum of its weights.
+  // What has to be subtracted from each channel's sums: the offset times the sum of the channel's weights.
   std::vector<int64_t> compensation(const Node& node) const {
     const Tensor& weights = *graph_[node.inputs[1]].constant;
     const bool product = node.op->traits.contraction == Contraction::Product;
@@ -229,7 +231,7 @@ class Unsigned {
       result[static_cast<size_t>(product ? i % count : i / each)] += kOffset * weights.as_int(i);
     return result;
   }
-  // The shape in which numbers of channels broadcast to the result.
+  // The shape in which one number for each channel broadcasts to the result.
   std::vector<int64_t> shape_of_channels(const Node& node) const {
     std::vector<int64_t> shape = {channels(node)};
     if (node.op->traits.contraction == Contraction::Convolution)
@@ -251,7 +253,7 @@ class Unsigned {
     for (Node& each : build.take()) graph_.nodes.push_back(std::move(each));
   }
 
-  // The same byte with, or without, its sign.
+  // Converts bytes from signed to unsigned, or back.
   void convert(const Node& by, ValueId from, ValueId to, DType type) {
     NodeBuilder build(graph_, by);
     const ValueId sign = build.integer(DType::U8, kOffset);
@@ -277,7 +279,7 @@ class Unsigned {
     keep(build);
   }
 
-  // An addition of constants, less the compensation.
+  // Emits an addition of constants with the compensation subtracted from them.
   void compensate(NodeBuilder& build, const Node& node, const std::vector<int64_t>& amounts) {
     const bool subtracts = node.op->traits.binary == BinaryOp::Sub;
     auto added = std::make_shared<Tensor>(*graph_[node.inputs[1]].constant);
@@ -292,7 +294,7 @@ class Unsigned {
     else build.add_to(node.op->name, {node.inputs[0], build.constant(added)}, node.outputs, node.attributes);
   }
 
-  // A node that makes the bytes.
+  // Emits a node whose result is the bytes.
   void make(NodeBuilder& build, const Node& node) {
     std::vector<ValueId> inputs = node.inputs, outputs;
     for (const ValueId id : node.outputs) outputs.push_back(now(id));
@@ -326,7 +328,7 @@ class Unsigned {
     build.add_to(node.op->name, inputs, outputs, attributes);
   }
 
-  // A node that reads the bytes, and makes something else.
+  // Emits a node that reads the bytes and whose result is something else.
   void read(NodeBuilder& build, const Node& node) {
     std::vector<ValueId> inputs = node.inputs;
     inputs[0] = now(inputs[0]);
@@ -362,12 +364,12 @@ class Unsigned {
   std::vector<Node> old_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
-  std::map<ValueId, ValueId> parents_;  // of values that movements connect
+  std::map<ValueId, ValueId> parents_;  // union-find of values that movements connect
   std::set<ValueId> chosen_;
-  std::map<ValueId, ValueId> fresh_;  // without a sign
-  std::set<size_t> absorbed_;         // additions that the one of the offset replaces
+  std::map<ValueId, ValueId> fresh_;  // the unsigned values
+  std::set<size_t> absorbed_;         // additions that the addition of the offset replaces
   std::map<size_t, std::vector<int64_t>>
-      compensated_;  // additions that subtract the compensation, of each channel
+      compensated_;  // additions that also subtract the compensation of each channel
 };
 
 }  // namespace

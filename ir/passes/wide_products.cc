@@ -1,4 +1,5 @@
-// Products of 64 bits whose factors fit 32 bits, which most vectors have an instruction for.
+// Finds 64-bit products whose factors fit 32 bits: most vector instruction sets have an instruction for
+// these.
 #include <limits>
 
 #include "ir/ops/rows.h"

@@ -1,6 +1,7 @@
 // The 64-bit Arm target: NEON with 32 registers of 128 bits.
 //
-// A multiply-add takes a lane of a register as its scalar, but not memory. aarch64_cores.h has the cores.
+// A multiply-add can take its scalar operand from a lane of a register, but not from memory. aarch64_cores.h
+// has the cores.
 #include <string_view>
 
 #include "ir/target/aarch64_cores.h"

@@ -1,6 +1,6 @@
 // 64-bit Arm cores as a table.
 //
-// Sources, by the letters behind the rows' numbers. What has none is assumed.
+// Sources, by the letters in the rows' comments. Figures without a source are assumed.
 //   L  LLVM's scheduling models, llvm/lib/Target/AArch64: AArch64SchedA53.td, AArch64SchedA55.td,
 //      AArch64SchedNeoverseN1.td
 //   T  Arm's Technical Reference Manuals of the cores: paths to the first data cache, caches and their ways
@@ -53,8 +53,8 @@ inline constexpr CoreRow kArmCores[] = {
      .clock_ghz = 1.4,
      .scheduled_for = "cortex-a53",
      .rescheduled_for = "cortex-a53"},
-    // L: issue, latencies, misprediction, two pipes of 64 bits, both of which an operation on 128 bits takes;
-    // loads of 64 bits and stores of 128 a cycle. T: four ways. Cache sizes are configurable.
+    // L: issue, latencies, misprediction, two pipes of 64 bits, both of which an operation on 128 bits
+    // occupies; loads of 64 bits and stores of 128 a cycle. T: four ways. Cache sizes are configurable.
     {.name = "cortex-a55",
      .description = "Arm Cortex-A55: in order, two vector units of 64 bits",
      .features = "+dotprod,+fullfp16",

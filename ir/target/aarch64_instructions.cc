@@ -1,10 +1,11 @@
-// Multiply-accumulate instructions of 64-bit Arm: products of small matrices, else of vectors, in NEON's
-// registers.
+// Multiply-accumulate instructions of 64-bit Arm, on NEON's registers: products of small matrices where the
+// machine has them, else dot products.
 //
-// Cycles are of cores with two pipes for each (Cortex-A710, Neoverse V1 and later, by Arm's optimization
-// guides). An accumulator is as wide as a vector of f32: of matrices two rows in two registers, each of two
-// columns. Products of vectors are at once as often as makes a depth of 16 numbers; of matrices a depth is
-// that of one, so that its two rows are next to each other in memory.
+// Cycles are those of cores with two pipes for these instructions (Cortex-A710, Neoverse V1 and later, by
+// Arm's optimization guides). An accumulator is as wide as a vector of f32; with matrix instructions it has
+// two rows in two registers of two columns each. As many dot products are issued together as make up a depth
+// of 16 numbers. With matrix instructions a depth is that of one instruction, so that its two rows are
+// adjacent in memory.
 #include "ir/target/tables.h"
 
 namespace tc::targets {

@@ -1,15 +1,16 @@
-// Products of bytes that a target's vectors sum up several at once in each lane of 32 bits.
+// Sums of products of bytes: a target's vectors add several products to each lane of 32 bits in one step.
 #pragma once
 
 #include "ir/target/target.h"
 
 namespace tc {
 
-// How many: 4, or 0 where kernels had better multiply one at a time.
+// How many products of bytes kernels add up at a time: 4, or 0 where multiplying them one at a time is
+// better.
 int byte_products(const Target& target);
 
-// Whether one instruction multiplies and adds so many in vectors of so many lanes: of numbers with a sign
-// times others without.
+// Whether one instruction does so in vectors of `lanes` lanes: such instructions multiply signed bytes by
+// unsigned ones.
 bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// Rows of cores as what the compiler reads of them: costs of vectors of an instruction set's length.
+// Turns rows of cores into what the compiler reads: costs of vectors of an instruction set's length.
 #include <algorithm>
 #include <string_view>
 
@@ -10,9 +10,9 @@
 namespace tc::targets {
 namespace {
 
-constexpr int kShortestVector = 128;  // bits; of shorter vectors there is no code
+constexpr int kShortestVector = 128;  // bits; code generation has no shorter vectors
 
-// Whether half a block of channels takes half of its time.
+// Whether half a block of channels takes half the time of a block.
 bool halves_blocks(const Target& target) {
   constexpr int kFloatBits = 32;
   const int block_bits = target.block * kFloatBits;
@@ -50,14 +50,14 @@ void use_core(Target& target, const CoreRow& row) {
   core.core = row.name;
   core.scheduled_for = row.scheduled_for;
   core.rescheduled_for = row.rescheduled_for;
-  // A named target's LLVM CPU says the same.
+  // The target's own LLVM CPU is used anyway.
   if (core.scheduled_for == target.cpu) core.scheduled_for.clear();
   if (target.is_riscv() && target.vector_bits > 0) {
-    // LLVM has no latencies for its generic CPU; by this one's fewer sums leave the registers than by
-    // others'.
+    // LLVM has no latencies for its generic CPU. With those of this CPU fewer accumulators are spilled than
+    // with those of others.
     if (core.scheduled_for.empty()) core.scheduled_for = "sifive-p670";
-    // Takes turns between stores and arithmetic. By an out-of-order core's table LLVM puts stores side by
-    // side, and the arithmetic behind them waits.
+    // With this CPU's table LLVM alternates stores and arithmetic. With an out-of-order core's table it
+    // groups the stores, and the arithmetic after them waits.
     if (core.rescheduled_for.empty()) core.rescheduled_for = "sifive-x280";
   }
   core.window = row.window;

@@ -1,4 +1,4 @@
-// What the machine that tc runs on is and can do.
+// Detects the core, the features and the cache sizes of the machine that tc runs on.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
 #if defined(__x86_64__)
 constexpr Arch kHere = Arch::X86_64;
 
-// The core of x86_cores.h that this is, where it can be told: Zen 4 is models 10h to 1Fh and from 60h on of
-// AMD's family 19h, Zen 5 family 1Ah (Processor Programming Reference, CPUID Fn0000_0001).
+// The name in x86_cores.h of this machine's core, where it can be recognised: Zen 4 is models 10h to 1Fh and
+// from 60h on of AMD's family 19h, Zen 5 is family 1Ah (Processor Programming Reference, CPUID Fn0000_0001).
 std::string this_core() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || !__get_cpuid(1, &a, &b, &c, &d)) return "";
@@ -32,8 +32,8 @@ std::string this_core() {
   return family == 0x19 && (sixteen == 1 || sixteen >= 6) ? "znver4" : "";
 }
 
-// By CPUID, where the operating system also saves the registers. (The built-in function takes only
-// literals.)
+// The features by CPUID, provided that the operating system also saves the registers. (The built-in function
+// takes only literals, hence the macro.)
 std::vector<std::string> detect() {
   std::vector<std::string> found;
   __builtin_cpu_init();
@@ -101,7 +101,7 @@ std::string this_core() {
 #endif
 
 // The clock of the first core: the highest that the governor allows, else what the kernel measured at start;
-// 0 where neither is told.
+// 0 where neither is known.
 double clock_ghz() {
   std::ifstream highest("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   if (double kilohertz = 0; highest >> kilohertz) return kilohertz * 1e-6;
@@ -127,7 +127,7 @@ std::string core_of_cpuinfo(Arch arch, const std::string& text) {
     Arch arch;
     const char *key, *value, *core;
   };
-  // Of Arm the part numbers of MIDR_EL1, whose implementer Arm is; of RISC-V what device trees call the core.
+  // Arm: part numbers in MIDR_EL1 where the implementer is Arm. RISC-V: the core's name in device trees.
   constexpr Line kLines[] = {{Arch::AArch64, "CPU part", "0xd03", "cortex-a53"},
                              {Arch::AArch64, "CPU part", "0xd05", "cortex-a55"},
                              {Arch::AArch64, "CPU part", "0xd0c", "neoverse-n1"},
@@ -186,7 +186,7 @@ std::string native_name() {
 }
 
 void describe_this_machine(Target& target, bool find_core) {
-  // The name says what code runs here, not on which cores it is fast.
+  // The target's name tells which code can run here, not for which core to plan it.
   if (const CoreRow* row = find_core ? core_of(kHere, this_core()) : nullptr) use_core(target, *row);
   long l1 = 0, l2 = 0, l3 = 0;
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
@@ -197,7 +197,7 @@ void describe_this_machine(Target& target, bool find_core) {
   // Virtual machines and boards may report nothing, or nonsense.
   if (l1 >= 8 << 10 && l1 <= 1 << 20) target.l1_bytes = l1;
   if (l2 >= 64 << 10 && l2 <= 64 << 20) target.l2_bytes = l2;
-  // Virtual machines tell the whole host's: a larger one than the row's is not ours alone.
+  // Virtual machines report the whole host's cache: one that is larger than the row's is shared with others.
   if (l3 >= 1 << 20) target.l3_bytes = std::min<int64_t>(target.l3_bytes, l3);
   if (const double clock = clock_ghz(); clock >= 0.1 && clock <= 10) target.clock_ghz = clock;
   target.cores = std::max(1u, std::thread::hardware_concurrency());

@@ -13,7 +13,7 @@ bool contains(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The instruction, so many times that they make up an accumulator's columns and a depth of a kernel.
+// The format that uses the instruction as often as an accumulator's columns and a depth of a kernel need it.
 MatrixUnit::Format format_of(const MultiplyAdd& row, const MatrixUnit& unit, int depth_multiples) {
   const int instructions = depth_multiples * unit.columns / row.columns;
   const double conversion = row.kept == row.sum ? 0 : 1;

@@ -1,8 +1,8 @@
 // RISC-V cores with vectors as a table, which the compiler's targets (rvv.cc) and the simulated board
 // (runtime/qemu/cycle_model.h) both read.
 //
-// Sources, by the letters behind the rows' numbers. What has none is assumed: taken from the generic row, or
-// as the row says.
+// Sources, by the letters in the rows' comments. Figures without a source are assumed: they are the generic
+// row's unless the row's comment says otherwise.
 //   L  LLVM's scheduling models, llvm/lib/Target/RISCV: RISCVSchedSpacemitX60.td ("based on documentation of the C908 and experiments on
 //      real hardware"), RISCVSchedSiFiveP600.td, RISCVSchedSiFive7.td (the X280's)
 //   D  SpacemiT's data sheet of the K1
@@ -22,7 +22,7 @@
 namespace tc {
 
 inline constexpr CoreRow kRiscvCores[] = {
-    // A core of the project's own, of the class of the first boards with vectors: every figure is a choice.
+    // A made-up core in the class of the first boards with vectors: every figure is a choice of this project.
     {.name = "generic",
      .description = "in order, two issues: the simulated board's default",
      .features = "",
@@ -110,9 +110,9 @@ inline constexpr CoreRow kRiscvCores[] = {
      .reduction = {.busy = 35, .per_element = 6},
      .whole_segments = true,
      .clock_ghz = 1.8},
-    // C: two issues in order, nine stages (so many cycles a wrong branch costs). L, whose X60 is modelled on
-    // this core's manual: latencies. VLEN as K230's boards report it; DLEN, gathers and the second cache are
-    // assumed.
+    // C: two issues in order, nine stages (a mispredicted branch costs as many cycles). L, whose X60 is
+    // modelled on this core's manual: latencies. VLEN as K230's boards report it; DLEN, gathers and the
+    // second cache are assumed.
     {.name = "thead-c908",
      .description = "T-Head C908 (K230): vectors of 128 bits",
      .features = "+zba,+zbb,+zbc,+zbs,+zfh",

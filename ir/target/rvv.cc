@@ -1,12 +1,13 @@
-// The RISC-V targets: scalar, and the vector extension by its shortest vector length; with addresses of 64
-// bits, and of 32 for small systems.
+// The RISC-V targets: scalar ones, and ones with the vector extension for each minimum vector length; with
+// 64-bit addresses, and with 32-bit addresses for small systems.
 //
-// Blocks are of 16 channels at 128 and 256 bits (groups of 4 and 2 registers, LMUL) and of 32 at 512 and 1024
-// (2 and 1), and shorter for some numbers of channels (Target::width_for, frontend/pipeline/layout.cc). With
-// `+lengths` they are of 16 at every length (one register at 512 bits), so that one packed copy of the
-// constants serves all; there is no version for 1024 bits. A tile counts blocks. The 32 registers hold 7, 14
-// or 28 accumulators of one block and leave one group for the weights; `vfmacc.vf` takes the other operand
-// from a scalar register. Groups of 8 are never accumulators.
+// A block has 16 channels with vectors of 128 and 256 bits (register groups, LMUL, of 4 and 2) and 32 with
+// 512 and 1024 bits (groups of 2 and 1); blocks are shorter for some numbers of channels (Target::width_for,
+// frontend/pipeline/layout.cc). With `+lengths` a block has 16 channels at every length (one register at 512
+// bits), so that one packed copy of the constants serves all lengths; there is no version for 1024 bits. The
+// sizes of tiles count blocks. The 32 registers hold 7, 14 or 28 accumulators of one block and leave one
+// group for the weights; `vfmacc.vf` takes the other operand from a scalar register. Groups of 8 are never
+// accumulators.
 #include <string_view>
 
 #include "ir/target/riscv_cores.h"
@@ -15,8 +16,8 @@
 namespace tc::targets {
 namespace {
 
-// What targets without a core's name are planned for: costs of cores that start one register of a group per
-// cycle, in order of magnitude.
+// The cores that targets without a core's name are planned for. Their costs are, in order of magnitude, those
+// of cores that start one register of a group per cycle.
 constexpr CoreRow kScalar = {.name = "rv64gc",
                              .latency = {.vector = 5},
                              .strided_element = 1.5,
@@ -53,13 +54,13 @@ Target scalar() {
 
 using Tiles = std::vector<std::pair<int, int>>;
 
-// Tiles of blocks that are groups of two registers.
+// Tiles for blocks that are groups of two registers.
 Tiles tiles_of_pairs() {
   return {{1, 14}, {2, 7}, {1, 13}, {1, 12}, {2, 6}, {1, 10}, {1, 8}, {1, 7},
           {2, 5},  {2, 4}, {1, 6},  {1, 4},  {2, 2}, {1, 2},  {1, 1}};
 }
 
-// Tiles of blocks that are one register.
+// Tiles for blocks that are one register.
 Tiles tiles_of_single_registers() {
   return {{1, 28}, {2, 14}, {2, 13}, {2, 12}, {1, 24}, {3, 9}, {4, 6}, {1, 16}, {2, 8}};
 }
@@ -90,8 +91,9 @@ Target vector(int bits) {
       target.tiles = menu({tiles_of_pairs(), tiles_of_single_registers()});
       break;
     default: {
-      // Blocks of 32: m2 at 512 bits, m1 at 1024. At 512 bits blocks of 16 lanes are one register, as in
-      // versions of kernels whose layouts are those of shorter vectors: tiles of twice as many vectors fit.
+      // Blocks of 32: m2 at 512 bits, m1 at 1024. At 512 bits a block of 16 lanes (small_block, or a kernel
+      // version that keeps the layout of shorter vectors) is one register, so tiles with twice as many
+      // vectors fit.
       target.block = 32;
       target.small_block = 16;
       target.tiles = bits == 512 ? menu({tiles_of_pairs(), tiles_of_single_registers()})
@@ -103,8 +105,8 @@ Target vector(int bits) {
   return target;
 }
 
-// Microcontrollers, whose artefacts are of kind `bare`: single precision at most, since RV32IMFC has no
-// doubles and Zve32f no vectors of them.
+// The target for microcontrollers, whose artefacts are of kind `bare`. It has single precision at most:
+// RV32IMFC has no doubles, and Zve32f no vectors of doubles.
 Target with_short_addresses(Target target, const std::string& name, const std::string& vectors) {
   target.name = name;
   target.arch = Arch::RiscV32;
@@ -143,7 +145,7 @@ std::vector<Row> riscv_rows() {
                   "32-bit RISC-V with vectors of float32, of 128 bits or more, for systems without an OS",
                   {"zve32f", "zvl128b"},
                   {}});
-  // The generic core is what the targets above stand for.
+  // The targets above already represent the generic core.
   for (const CoreRow& core : kRiscvCores) {
     if (std::string_view(core.name) != "generic") rows.push_back(row_of(core));
   }

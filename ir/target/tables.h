@@ -12,9 +12,9 @@ namespace tc::targets {
 struct Row {
   Target target;
   std::string description;  // one line, for people
-  // Features of the row itself, by LLVM's names: what runs_here asks for.
+  // The row's own features, by LLVM's names; runs_here checks them.
   std::vector<std::string> required;
-  // Those of them that may be switched off all the same.
+  // Those of `required` that may nevertheless be switched off.
   std::vector<std::string> optional;
 };
 
@@ -22,12 +22,13 @@ std::vector<Row> x86_rows();
 std::vector<Row> riscv_rows();
 std::vector<Row> aarch64_rows();
 
-// The cores of an architecture, and the one of a name or null.
+// The cores of an architecture, and the core with a given name or null.
 std::vector<const CoreRow*> cores_of(Arch arch);
 const CoreRow* core_of(Arch arch, const std::string& name);
-// Makes the core that of the row, in costs of the target's vectors. The instruction set is filled in before.
+// Fills in the target's core from the row, as costs of the target's vectors. The target's instruction set
+// must have been filled in.
 void use_core(Target& target, const CoreRow& row);
-// The row of a target that is called as the core and requires the core's features, too.
+// A row for a target that has the core's name and also requires the core's features.
 Row named_core(Target target, const CoreRow& core, std::vector<std::string> required);
 // The names in a list as LLVM spells it: "+zba,+zbb".
 std::vector<std::string> names_of(const std::string& features);
@@ -38,38 +39,38 @@ std::vector<std::string> riscv_features();
 std::vector<std::string> riscv32_features();
 std::vector<std::string> aarch64_features();
 
-// Instructions of the same shape, of which a machine has those whose features it has.
+// A matrix unit: instructions of the same shape. A machine has those whose features it has.
 struct UnitRow {
   const char* feature;           // without it there is no such unit
-  bool vectors;                  // else of tiles: the system grants their registers to those who ask
-  int rows, columns, registers;  // of an accumulator, which may take several instructions; of the unit
+  bool vectors;                  // else tiles: a program must ask the operating system for their registers
+  int rows, columns, registers;  // of an accumulator, which may take several instructions; number in the unit
   std::vector<MultiplyAdd> instructions;
 };
 
-// The units of an architecture: a machine uses the first that it has. The rows stay where they are.
+// The units of an architecture: a machine uses the first that it has. Pointers to the rows stay valid.
 const std::vector<UnitRow>& x86_units();
 const std::vector<UnitRow>& aarch64_units();
 const std::vector<UnitRow>& units_of(Arch arch);
 
 // The matrix unit of a target with these features.
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features);
-// LLVM's features that only choose among equal instructions, for the unit: "+fast-dpwssd".
+// The LLVM features for the unit that only choose among equivalent instructions: "+fast-dpwssd".
 std::string tuning_features(const MatrixUnit& unit);
-// Whether code needs the feature only where it uses a unit of tiles, which the system grants.
+// Whether only code that uses tiles, which the operating system grants, needs the feature.
 bool is_of_tiles(Arch arch, const std::string& feature);
 
 // The features of `arch` that this machine has, by LLVM's names; empty where it is another machine.
 std::vector<std::string> detected_features(Arch arch);
 
-// The features of 64-bit Arm, by LLVM's names, that Linux states in the two words of the auxiliary vector.
+// The features of 64-bit Arm, by LLVM's names, that Linux reports in two words of the auxiliary vector.
 std::vector<std::string> arm_features(uint64_t hwcap, uint64_t hwcap2);
 
 bool is_this_machine(Arch arch);
 
 // The name of the row for this machine, with the detected extras after it.
 std::string native_name();
-// The core that Linux's /proc/cpuinfo states on Arm and RISC-V; empty where there is no row of it. Of
-// machines with several kinds it is the first that is listed with a row.
+// The core that Linux's /proc/cpuinfo names on Arm and RISC-V; empty where it has no row. On machines with
+// several kinds of cores it is the first listed core that has a row.
 std::string core_of_cpuinfo(Arch arch, const std::string& text);
 // This machine's core where it is known and `find_core` asks for it, and its cache sizes, clock and number of
 // cores, where the operating system tells them.

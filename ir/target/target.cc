@@ -59,7 +59,7 @@ std::string nearest(const std::string& wanted, std::vector<std::string> names) {
   return result;
 }
 
-// What is said of names that are no targets but well known; empty of others.
+// The message for well-known names that are not targets; empty for other names.
 std::string known_elsewhere(const std::string& name) {
   const auto begins = [&](std::initializer_list<const char*> words) {
     return std::any_of(words.begin(), words.end(),
@@ -117,7 +117,7 @@ std::vector<std::pair<char, std::string>> split_features(const std::string& text
 
 using Extras = std::vector<std::pair<char, std::string>>;
 
-// The features of a row with what a name adds and takes away.
+// The features of a row with those that a target's name adds and removes.
 std::vector<std::string> with_extras(std::vector<std::string> features, const Extras& extras) {
   for (const auto& [sign, feature] : extras) {
     features.erase(std::remove(features.begin(), features.end(), feature), features.end());
@@ -126,7 +126,7 @@ std::vector<std::string> with_extras(std::vector<std::string> features, const Ex
   return features;
 }
 
-// A wish in the place of a feature: versions for longer vectors.
+// Written like a feature, but a request for versions for longer vectors.
 constexpr const char* kLengths = "lengths";
 
 // A target's name in its parts: `NAME+feature,-feature@CORE`.
@@ -159,7 +159,7 @@ void choose_core(Target& target, const std::string& name, const std::string& tex
   target.name += "@" + name;
 }
 
-// Adds the targets of longer vectors to one of the row `name`, with the same features. Vectors that are
+// Adds to a target of row `name` the targets with longer vectors and the same features. Vectors that are
 // longer than a block of channels run the same tiles.
 void add_wider_targets(Target& target, const std::string& name, const std::string& core) {
   const std::string extras = target.name.substr(name.size());
@@ -178,7 +178,7 @@ void add_wider_targets(Target& target, const std::string& name, const std::strin
   target.name += (extras.empty() ? "+" : ",+") + std::string(kLengths);
 }
 
-// A row, and what a name adds to its features and takes away.
+// A row, and the features that a target's name adds to it and removes.
 struct Wanted {
   const Row* row;
   Extras extras;
@@ -202,7 +202,7 @@ Wanted read_features(const Name& name, const std::string& text) {
       fail(ErrorKind::Target, "target '", name.row, "' cannot do without '", feature,
            "'; choose a smaller target instead");
     }
-    // Vectors, and longer ones, are another row: its tiles differ.
+    // Adding vectors, or longer vectors, selects another row, because its tiles differ.
     if (sign == '+' && (feature == "v" || feature == "zve32f") && row->target.vector_bits == 0) {
       row = &row_of(feature == "v" ? "rv64gcv" : "rv32imfc_zve32f");
       continue;
@@ -223,7 +223,7 @@ Wanted read_features(const Name& name, const std::string& text) {
   return wanted;
 }
 
-// The target of a name without `native`.
+// The target of a name other than `native`.
 Target parse_resolved(const std::string& text) {
   const Name name = parts_of(text);
   const Wanted wanted = read_features(name, text);
@@ -249,14 +249,15 @@ Target parse_resolved(const std::string& text) {
 int64_t Target::width_for(int64_t size, int64_t width) const {
   constexpr double kLeastWaste = 0.02;  // part of all lanes
   if (size <= small_block) return std::min<int64_t>(width, small_block);
-  // Vectors of a whole register, where longer ones would lack a quarter of their lanes.
+  // One whole register, where the lanes of longer vectors would be a quarter unused.
   auto padded = [&](int64_t lanes) { return (size + lanes - 1) / lanes * lanes; };
   const bool fills = small_block > 0 && small_block < width && small_block >= lanes(DType::F32);
   if (fills && 4 * padded(small_block) <= 3 * padded(width)) return small_block;
   // All versions of a kernel share one layout, and half a block would be part of a longer register.
   if (!half_blocks || !wider_targets.empty()) return width;
-  // In order, twice as many instructions have to be issued: of 88 channels on 256 bits, where halves have a
-  // twelfth fewer lanes, a 1x1 took 2 % more cycles by them, of 72 channels, a tenth fewer, 5 to 8 % less.
+  // Halves issue twice as many instructions, which counts on in-order cores. Measured with 256 bits on 1x1
+  // convolutions: with 88 channels, where halves have a twelfth fewer lanes, they took 2 % more cycles; with
+  // 72 channels, where they have a tenth fewer lanes, 5 to 8 % less.
   if (counts_registers(*this)) return 10 * padded(width / 2) <= 9 * padded(width) ? width / 2 : width;
   const int64_t rest = size % width;
   const bool waste = rest > 0 && 2 * rest <= width &&

@@ -1,4 +1,4 @@
-// Targets as tables of plain data: what the analytic model, layout choice and codegen read.
+// Targets as plain data, which the analytic cost model, the choice of layouts and code generation read.
 #pragma once
 
 #include <array>
@@ -12,125 +12,130 @@ namespace tc {
 
 enum class Arch : uint8_t { X86_64, RiscV64, AArch64, RiscV32 };
 
-// Bytes of a line of the caches, of all targets alike.
+// Bytes of a cache line, the same for all targets.
 constexpr int64_t kLineBytes = 64;
 
-// Where the constants of a compiled model lie.
+// Where the constants of a compiled model are at run time.
 enum class ConstantMemory : uint8_t {
-  Host,  // in the memory that a run works in, too: one limit (max_ram) holds for both
-  Flash  // in read-only memory of its own, with a limit of its own (max_flash)
+  Host,  // in the memory that a run works in: one limit (max_ram) covers both
+  Flash  // in read-only memory, which has its own limit (max_flash)
 };
 
-// What runs the iterations of a parallel loop.
+// Who runs the iterations of a parallel loop.
 enum class ParallelLoops : uint8_t {
-  Threads,  // the runtime's threads, each a share
-  None      // nothing: kernels run on the thread that calls them
+  Threads,  // the runtime's threads, each its share
+  None      // only the thread that calls the kernel
 };
 
 // One multiply-accumulate instruction: sums[row, column] += a[row, n] * b[column, n], over all n of the
 // depth.
 struct MultiplyAdd {
   const char* name;       // as assemblers spell it
-  const char* intrinsic;  // as LLVM does
-  const char* feature;    // that a machine needs for it, by LLVM's name
-  DType a, b, sum;  // of rows, columns and sums. Kernels multiply numbers of a's type: b's may be unsigned
+  const char* intrinsic;  // as LLVM spells it
+  const char* feature;    // that a machine needs for it; LLVM's name
+  DType a, b, sum;        // of rows, columns, sums. Kernels multiply numbers of a's type; b may be unsigned
   int rows, columns, depth;
-  int pack;       // of the depth, next to each other in a column of b; the rest is a row of columns apart
-  double cycles;  // where others are in flight
-  DType kept;     // where kernels add up the sums of a depth: in floats where whole numbers would overflow
-  std::array<int, 3> depth_multiples;  // so many make up a depth of a kernel, the deepest first; 0 is none
-  const char* tuning = "";             // LLVM's feature without which it takes the instruction apart
+  int pack;       // how many consecutive n of a column of b are adjacent in memory, before the next column
+  double cycles;  // per instruction, when several are in flight
+  DType kept;     // the type in which kernels add up the sums: floats where integers would overflow
+  std::array<int, 3> depth_multiples;  // how many make up one depth of a kernel, deepest first; 0: unused
+  const char* tuning = "";             // LLVM feature without which LLVM splits the instruction
 };
 
-// A unit that multiplies small matrices held in registers of its own, or in vectors: none where `registers`
-// is 0.
+// A unit that multiplies small matrices held in registers of its own, or in vector registers. `registers` is
+// 0 where the target has no such unit.
 struct MatrixUnit {
-  // What kernels may multiply with it, and what they sum up in.
+  // A type of operands that kernels may multiply with it, and the type of the sums.
   struct Format {
     DType operand, accumulator;
-    int groups, pack;  // their product: the depth
-    double cycles;     // of a depth, where others are in flight
+    int groups, pack;  // the depth is groups * pack
+    double cycles;     // per depth, when several are in flight
     const MultiplyAdd* instruction = nullptr;
   };
   int rows = 0, columns = 0;  // of an accumulator
   int registers = 0;
   std::vector<Format> formats;
-  bool vectors = false;  // accumulators and groups of the columns are vector registers
-  int parts = 1;         // registers of each of these
+  bool vectors = false;  // accumulators and groups of the columns are held in vector registers
+  int parts = 1;         // how many registers each of these takes
 
-  // The deepest format of operands of this type, or null.
+  // The deepest format for operands of this type, or null.
   const Format* format(DType operand) const {
     for (const Format& each : formats) {
       if (each.operand == operand) return &each;
     }
     return nullptr;
   }
-  // Of those for operands of this type the one that takes the fewest cycles for a sum over so many numbers,
-  // or null.
+  // The format for operands of this type that takes the fewest cycles for a sum over `numbers` numbers, or
+  // null.
   const Format* format(DType operand, int64_t numbers) const;
 };
 
-// An instruction set as the compiler uses it: features, registers, instructions, ABI, and what follows from
-// the number and the length of its registers, blocks of channels and register tiles.
+// An instruction set as the compiler uses it: features, registers, instructions and ABI, and also the blocks
+// of channels and the register tiles, which follow from the number and the length of its registers.
 struct Isa {
   Arch arch = Arch::X86_64;
   std::string triple;         // LLVM triple
-  std::string cpu;            // LLVM CPU, which stands for features
+  std::string cpu;            // LLVM CPU, which implies features
   std::string features;       // LLVM feature string: "+avx2,+fma"
-  std::string tuning;         // LLVM features that only choose among equal instructions, in the same form
+  std::string tuning;         // LLVM features that only choose among equivalent instructions; the same form
   std::string abi;            // RISC-V: "lp64d", "ilp32f"
-  int word_bits = 64;         // of addresses and of general registers
+  int word_bits = 64;         // bits of addresses and of general-purpose registers
   int vector_bits = 0;        // native vector length, 0 for scalar targets; RVV: minimum VLEN
   int vector_registers = 16;  // architectural vector registers (RVV: of LMUL 1)
   bool floats_in_vectors = false;     // scalar floats live in the vector registers
-  bool scalable = false;              // RVV: fixed-size code runs on longer vectors too
+  bool scalable = false;              // RVV: code for vectors of fixed length also runs on longer vectors
   bool masked_memory = false;         // AVX-512, RVV: cheap masked loads and stores
   bool broadcast_operand = false;     // multiply-add takes a broadcast scalar (memory on AVX-512,
                                       // register on RVV)
-  bool prefetch_instruction = false;  // there is one that brings a line near
-  // i32 sums in the widest vectors that one instruction adds four products of bytes to; 0: none does.
+  bool prefetch_instruction = false;  // there is a prefetch instruction
+  // i32 lanes of the widest vector for which one instruction adds four products of bytes to each lane; 0:
+  // there is no such instruction.
   int byte_lanes = 0;
   MatrixUnit matrix;
   int block = 16;  // channel block of blocked layouts, in f32 elements
-  // Block of dimensions that have no more channels, where `block` takes several registers; 0: `block`.
+  // Block for dimensions that have no more channels than this, where `block` takes several registers; 0: they
+  // use `block`.
   int small_block = 0;
-  // Targets of longer vectors that an artefact has versions of its kernels for, shortest first (`+lengths`).
+  // Targets with longer vectors for which an artefact also has versions of its kernels, shortest first
+  // (`+lengths`).
   std::vector<std::string> wider_targets;
-  // Menu of register tiles: vectors x columns, best first.
+  // The register tiles to try: vectors x columns, best first.
   std::vector<std::pair<int, int>> tiles;
 
   bool is_riscv() const { return arch == Arch::RiscV64 || arch == Arch::RiscV32; }
   int lanes(DType dtype) const;  // of one native vector; 1 on scalar targets
 };
 
-// A core that executes the instructions, in costs of vectors of the instruction set's length (core_row.h has
-// cores as tables). Numbers are per cycle and core.
+// A core that executes the instructions. Its costs are of vectors of the instruction set's length, per cycle
+// and core (core_row.h has the cores as tables).
 struct Core {
   std::string core;  // the name of its row
-  // LLVM CPU by whose latencies and units instructions are ordered before registers are given; empty: that of
-  // Isa::cpu. After that, functions of cores that execute in order are ordered once more, by the core's own
-  // row (codegen/passes/in_order.cc).
+  // LLVM CPU whose latencies and units LLVM uses to schedule instructions before register allocation; empty:
+  // Isa::cpu. Functions for in-order cores are then scheduled once more, by the core's own row
+  // (codegen/passes/in_order.cc).
   std::string scheduled_for;
-  // LLVM CPU by whose table LLVM orders those functions again after registers are given; empty: none.
+  // LLVM CPU whose table LLVM uses to schedule those functions again after register allocation; empty: LLVM
+  // does not.
   std::string rescheduled_for;
   int window = 0;         // instructions in flight; 0: it executes in order
-  int datapath_bits = 0;  // of a vector unit; 0: as the vectors
-  // A load whose result nothing reads brings a line near: the core does not wait for it.
+  int datapath_bits = 0;  // width of a vector unit; 0: that of the vectors
+  // The core does not wait for a load whose result nothing reads, so such a load works as a prefetch.
   bool prefetch_by_loads = false;
   double multiply_adds = 2;      // vector multiply-adds issued per cycle
   double loads = 2, stores = 1;  // vector loads and stores per cycle
   int latency = 4;               // multiply-add latency, cycles
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
-  int64_t l3_bytes = 32 << 20;  // that one program can count on: shared by cores, and on servers by strangers
-  int64_t l1_way_bytes = 4 << 10;               // addresses so far apart share a set of the first cache
+  int64_t l3_bytes = 32 << 20;  // the part one program gets: cores, and on servers other programs, share it
+  int64_t l1_way_bytes = 4 << 10;               // addresses at this distance share a set of the L1 cache
   double l2_bandwidth = 32, l3_bandwidth = 10;  // bytes per cycle and core
   double memory_bandwidth = 8;                  // the same
-  double clock_ghz = 2.5;  // only turns predicted cycles into seconds for reports: it decides nothing
-  int tlb_entries = 64;    // of the first level: pages of 4 KiB whose addresses cost nothing
-  double gather_cost = 1.5, scatter_cost = 1.5;  // of one element, in loads or stores of a whole vector
+  double clock_ghz = 2.5;                       // only for reports, which turn predicted cycles into seconds
+  int tlb_entries = 64;  // of the first level, each for a page of 4 KiB: translations that cost nothing
+  double gather_cost = 1.5, scatter_cost = 1.5;  // per element, in loads or stores of a whole vector
 
-  // Whether instructions execute in any order that their operands allow. Code is then best in the order that
-  // needs the fewest registers; in order, a core waits at the first instruction whose operand is not there.
+  // Whether the core executes instructions in any order that their operands allow. For such a core the best
+  // order of code is the one that needs the fewest registers; an in-order core stalls at the first
+  // instruction whose operand is not ready.
   bool out_of_order() const { return window > 0; }
 };
 
@@ -138,21 +143,22 @@ struct Core {
 // them.
 struct Target : Isa, Core {
   std::string name;         // canonical: `x86-64-v4`, `rv64gcv_zvl256b`, `native` resolved
-  bool has_runtime = true;  // there is an operating system, and tc's runtime for it
+  bool has_runtime = true;  // there are an operating system and tc's runtime for it
   ConstantMemory constants = ConstantMemory::Host;
   ParallelLoops parallel = ParallelLoops::Threads;
   int cores = 1;
-  // Half a block takes half of its time: the block's vectors are of several registers (RVV), or a vector
-  // takes its unit twice.
+  // Half a block takes half the time of a block, because the block's vectors take several registers (RVV), or
+  // because a vector occupies its unit twice.
   bool half_blocks = false;
 
-  // Whether kernels bring lines near that they will read.
+  // Whether kernels prefetch lines that they will read.
   bool prefetches() const { return prefetch_instruction || prefetch_by_loads; }
-  // Lanes of the vectors of a dimension of `size`, of `width` or fewer. `small_block` where that holds all of
-  // it, or where vectors of `width` would have a third more lanes and `small_block` fills a register. Where
-  // `half_blocks` holds, half of the width: in order if that leaves out a tenth of all lanes, else if the
-  // last vector would have no more lanes than half, which makes up for reading other operands more often.
-  // Never half for a target with versions for longer vectors; else `width`.
+  // How many lanes, `width` or fewer, the vectors of a dimension of `size` elements should have.
+  // `small_block` if it holds the whole dimension, or if it fills a register and vectors of `width` would
+  // have a third more lanes in all. Half of the width where `half_blocks` holds, the target has no versions
+  // for longer vectors, and halves save enough lanes: a tenth of all lanes where registers are counted
+  // (counts_registers), elsewhere the half of a last vector that needs no more, which makes up for reading
+  // the other operands more often. Else `width`.
   int64_t width_for(int64_t size, int64_t width) const;
 };
 
@@ -163,7 +169,7 @@ struct Target : Isa, Core {
 Target parse_target(const std::string& text);
 // Canonical names with one line of description each, for `tc.targets()`.
 std::vector<std::pair<std::string, std::string>> known_targets();
-// True where this machine can run code for the target; else `why` says which feature lacks.
+// True where this machine can run code for the target; else `why` says which feature is missing.
 bool runs_here(const Target& target, std::string* why);
 
 }  // namespace tc

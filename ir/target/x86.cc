@@ -1,10 +1,10 @@
 // The x86-64 targets.
 //
-// Costs are of the cores that the names stand for (x86_cores.h). Tiles: ports want fewer loads than
-// multiply-adds, the latency wants at least 8 accumulators, and the epilogue's temporaries want spare
-// registers. The order of the AVX-512 menu is measured on direct convolutions (2x14 92 % of peak, 2x13, 2x12,
-// 3x9, 3x8 and 4x6 90 to 92 %, 1x28 75 %, 1x14 72 %); 4x7 fills all registers and spills its epilogue. The
-// AVX2 menu is the known one of 16-register kernels: 2x6 and 3x4 with 12 accumulators.
+// Costs are those of the cores that the names refer to (x86_cores.h). Tiles should have fewer loads than
+// multiply-adds (ports), at least 8 accumulators (latency), and should leave registers free for the
+// epilogue's temporaries. The order of the AVX-512 menu is measured on direct convolutions (2x14 92 % of
+// peak, 2x13, 2x12, 3x9, 3x8 and 4x6 90 to 92 %, 1x28 75 %, 1x14 72 %); 4x7 fills all registers and spills
+// its epilogue. The AVX2 menu is the known one of 16-register kernels: 2x6 and 3x4 with 12 accumulators.
 #include <algorithm>
 
 #include "ir/target/tables.h"
@@ -61,7 +61,7 @@ Target named(Target target, const std::string& name) {
 std::vector<Row> x86_rows() {
   std::vector<std::string> level4 = joined(kLevel3, kLevel4);
   const std::vector<std::string> products = {
-      "avx512vnni"};  // of vectors: the unit where there is none of tiles
+      "avx512vnni"};  // instructions on vectors, used where there are no tiles
   return {
       {named(avx2(), "x86-64-v3"), "x86-64 with AVX2 and FMA: Haswell, Zen and later", kLevel3, {}},
       {named(avx512(), "x86-64-v4"), "x86-64 with AVX-512: Skylake servers, Zen 4 and later", level4, {}},

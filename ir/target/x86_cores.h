@@ -1,7 +1,7 @@
 // x86-64 cores as a table.
 //
-// The levels' rows are of the cores that their names stand for: AVX2 of Haswell and Zen, AVX-512 of the
-// server cores with two 512-bit multiply-add ports. Sources, by the letters behind the rows' numbers:
+// The rows named after levels of x86-64 describe typical cores: AVX2 that of Haswell and Zen, AVX-512 that of
+// server cores with two 512-bit multiply-add ports. Sources, by the letters in the rows' comments:
 //   M  measured by the project on such a core
 //   G  AMD, "Software Optimization Guide for the AMD Zen4 Microarchitecture" (57647) and that for Zen 5 (58455)
 //   I  Intel 64 and IA-32 Architectures Optimization Reference Manual
@@ -11,7 +11,7 @@
 
 namespace tc {
 
-inline constexpr int64_t kServersShare = 32 << 20;  // of a third cache that many programs share
+inline constexpr int64_t kServersShare = 32 << 20;  // of an L3 cache that many programs share
 
 inline constexpr CoreRow kX86Cores[] = {
     // I: window, caches and ways of Haswell. M: bandwidths; of the second cache half of the 64 bytes that the

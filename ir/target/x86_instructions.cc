@@ -1,10 +1,10 @@
 // Multiply-accumulate instructions of x86-64: tiles of AMX, else vectors of AVX-512 or AVX-VNNI.
 //
-// Cycles of tiles are measured: products of 16 x 32 and 32 x 16 bfloat16 every 16 cycles with six sums in
-// flight, 2,965 GFLOP/s where float32 multiply-adds make 179; of i8 twice as many. Each product of vectors
-// takes as long as a vector's multiply-add in f32, of which two run a cycle; so many are at once that a depth
-// has as many numbers as a block of channels. Of i16 it is one, two or four blocks, as the sums of a depth
-// are converted to f32.
+// The cycles of tile instructions are measured: products of 16 x 32 and 32 x 16 bfloat16 every 16 cycles with
+// six sums in flight, 2,965 GFLOP/s where float32 multiply-adds make 179; i8 tiles do twice as many. A dot
+// product of vectors takes as long as a vector's multiply-add in f32, of which two run per cycle; a depth is
+// one block of channels, for which several are issued together. With i16 a depth is one, two or four blocks,
+// because the sums of each depth are converted to f32.
 #include "ir/target/tables.h"
 
 namespace tc::targets {
@@ -21,7 +21,7 @@ const std::vector<UnitRow>& x86_units() {
           {"vdpbf16ps", "llvm.x86.avx512bf16.dpbf16ps.512", "avx512bf16", BF16, BF16, F32, 1, 16, 2, 2, 0.5,
            F32, {8}},
           {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.512", "avx512vnni", I8, U8, I32, 1, 16, 4, 4, 0.5, I32, {4}},
-          // Without the feature LLVM makes a multiplication and an addition of each product.
+          // Without the feature LLVM splits each instruction into a multiplication and an addition.
           {"vpdpwssd", "llvm.x86.avx512.vpdpwssd.512", "avx512vnni", I16, I16, I32, 1, 16, 2, 2, 0.5, F32,
            {32, 16, 8},
            "+fast-dpwssd"}}},

@@ -12,10 +12,10 @@ namespace {
 using grpc::Status;
 using grpc::StatusCode;
 
-// Together far fewer than the threads of the server.
+// Calls without a token yet, and calls of each kind per lease: together far fewer than the server's threads.
 constexpr int kMostNewcomers = 16, kMostOfLease = 4;
-constexpr double kFirstSeconds = 5;  // until a call has shown its token
-constexpr double kCutSeconds = 2;    // for a call that is over to end by itself
+constexpr double kFirstSeconds = 5;  // in which a call has to show its token
+constexpr double kCutSeconds = 2;    // in which a call that is over may end by itself
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr int kTicksPerCheck = 10;
 
@@ -90,8 +90,8 @@ Status Calls::Call::why() const {
   return why_;
 }
 
-// An upload waits in the library for its client's next chunk: only cutting it off ends that. A
-// measurement looks whether it is over, and can still tell its client why.
+// An upload waits inside gRPC for its client's next chunk, so it can only be ended by cancelling the call. A
+// measurement checks is_over() itself, and can still tell its client why.
 void Calls::end(Call& call, const Status& why) {
   if (call.over_) return;
   call.over_ = true;
@@ -121,13 +121,13 @@ void Calls::end_late(double now) {
       end(*call, Status(StatusCode::DEADLINE_EXCEEDED,
                         call->token_.empty() ? "it sent nothing" : "its client sent nothing for too long"));
     if (!call->over_ || call->cut_ || now < call->over_since_ + kCutSeconds) continue;
-    // It hangs in a write that its client does not read.
+    // It is blocked in a write, since its client does not read.
     call->cut_ = true;
     call->context_.TryCancel();
   }
 }
 
-// Asking takes its time, so it is done without the lock.
+// Checking a lease may take long, so it is done without holding the lock.
 void Calls::end_without_lease() {
   std::set<std::pair<std::string, std::string>> holders;
   {

@@ -1,5 +1,5 @@
-// The calls of an agent that take long, uploads and measurements: how many there may be, and what ends
-// them. One whose client stalls, or whose lease is over, must not stand in the next one's way.
+// The long calls of an agent, uploads and measurements: limits their number, and ends them. A call whose
+// client stalls, or whose lease is over, must not block the next one.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace tc::agent {
 class Calls {
  public:
   enum class Kind { Upload, Measure };
-  // Whether a token is that of the present lease of this client; asked about once a second.
+  // Checks whether a token belongs to the present lease of this client; called about once a second.
   using Check = std::function<grpc::Status(const std::string& token, const std::string& client)>;
 
   explicit Calls(Check check);
@@ -28,12 +28,12 @@ class Calls {
   class Call {
    public:
     ~Call();
-    // The token that it showed and that was found good. Calls under others are over from now on. Not OK
-    // where its lease has too many of the kind.
+    // Sets the call's token, which has been checked. Calls with other tokens are over from now on. Not OK
+    // where the lease has too many calls of this kind already.
     grpc::Status hold(const std::string& token);
-    // It has to be at its end, or say so again, within this time.
+    // The call has to end, or call this again, within this time.
     void expect_within(double seconds);
-    // Whether it is to end now, and then why, as the status for its client.
+    // Whether the call has to end now, and why, as the status for its client.
     bool is_over() const;
     grpc::Status why() const;
 
@@ -47,14 +47,14 @@ class Calls {
     const std::string client_;
     grpc::ServerContext& context_;
     std::string token_;
-    double end_ = 0;  // of its time; 0: none
+    double end_ = 0;  // when its time ends; 0: no limit
     bool over_ = false, cut_ = false;
     double over_since_ = 0;
     grpc::Status why_;
   };
 
-  // `client` is the name in its certificate, or its address. Where many calls have shown no token yet, the
-  // first of them is ended.
+  // `client` is the name in the caller's certificate, or its address. Where too many calls have shown no
+  // token yet, the oldest of them is ended.
   std::unique_ptr<Call> begin(Kind kind, const std::string& client, grpc::ServerContext& context);
 
  private:
@@ -67,7 +67,7 @@ class Calls {
   mutable std::mutex mutex_;
   std::condition_variable stopping_;
   bool stop_ = false;
-  std::list<Call*> calls_;  // in order of their beginning
+  std::list<Call*> calls_;  // oldest first
   std::thread thread_;
 };
 

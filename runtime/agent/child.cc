@@ -21,11 +21,12 @@
 namespace tc::agent {
 namespace {
 
-constexpr int kMostFiles = 1024;  // descriptors of a candidate
-constexpr int kAway = 400;        // above those that a candidate gets
+constexpr int kMostFiles = 1024;  // most descriptors of a candidate
+constexpr int kAway = 400;        // descriptors are moved here first; above all those of a candidate
 constexpr int64_t kSlack = int64_t{64} << 20;
-constexpr int kCloseRange = 436;  // newer than some headers; alike on all processors
-// Waiting signals of a user: of one that is the candidate's alone, and far fewer than it needs.
+constexpr int kCloseRange = 436;  // newer than some headers; the same on all processors
+// Limit of pending signals, which the system counts per user; a candidate has a user of its own, and needs
+// far fewer.
 constexpr int64_t kSignals = 64;
 
 void tell(int descriptor, ChildStatus::Kind kind, int value, const char* what) {
@@ -50,8 +51,8 @@ void limit(int status, int resource, int64_t value, const char* what) {
   if (setrlimit(static_cast<__rlimit_resource>(resource), &limits) != 0) give_up(status, what);
 }
 
-// To the numbers that the candidate knows them by, out of the way of each other first. Returns that
-// of the status.
+// Gives the descriptors the numbers under which the candidate knows them. They are first moved to high
+// numbers, so that none overwrites another. Returns the new descriptor of the status pipe.
 int place_descriptors(ChildPlan& plan) {
   const Launch& launch = *plan.launch;
   const int status = fcntl(plan.status, F_DUPFD_CLOEXEC, kAway);
@@ -73,7 +74,7 @@ int place_descriptors(ChildPlan& plan) {
   place(executable, kExecutableDescriptor), place(report, kReportDescriptor);
   int next = runtime::kFirstDataDescriptor;
   for (const int descriptor : plan.descriptors) place(descriptor, next++);
-  // All others end with the exec, the parent's own included.
+  // All other descriptors, including the parent's, are closed by the exec.
   constexpr unsigned kCloexec = 4;
   if (syscall(kCloseRange, next, ~0u, kCloexec) != 0)
     for (int number = next; number < kMostFiles; ++number) fcntl(number, F_SETFD, FD_CLOEXEC);
@@ -88,10 +89,10 @@ void enter_walls(const ChildPlan& plan, int status) {
   if (walls.unshare_flags() != 0 && unshare(walls.unshare_flags()) != 0) give_up(status, "namespaces");
   if (walls.files) require(status, enter_root(plan.root));
   if (walls.user) require(status, become_user(plan.own_user));
-  // New credentials undo both.
+  // Set here, since changing the user resets both.
   prctl(PR_SET_DUMPABLE, 1);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have ended before: then no one reads.
+  // The parent may have ended before PR_SET_PDEATHSIG: then nobody reads the pipe, and poll reports an error.
   struct pollfd look = {status, 0, 0};
   if (poll(&look, 1, 0) > 0 && (look.revents & POLLERR) != 0) _exit(127);
 }
@@ -107,7 +108,7 @@ void set_limits(const ChildPlan& plan, int status) {
   limit(status, RLIMIT_NICE, 0, "priority limit");
   limit(status, RLIMIT_RTPRIO, 0, "priority limit");
   if (plan.walls.user) {
-    // Counted by user: that of this candidate alone.
+    // The system counts these per user, and this user is the candidate's alone.
     limit(status, RLIMIT_NPROC, launch.threads, "thread limit");
     limit(status, RLIMIT_SIGPENDING, kSignals, "signal limit");
   }
@@ -125,7 +126,7 @@ void install_filter(ChildPlan& plan, int status) {
   if (listener < 0) give_up(status, "system call filter");
   if (!plan.walls.notify) return;
   tell(status, ChildStatus::Filter, static_cast<int>(listener), "");
-  // The parent has taken it over once it says so.
+  // Waits until the parent has fetched the descriptor of the notifications.
   char go;
   if (read(0, &go, 1) != 1) _exit(127);
 }
@@ -139,8 +140,8 @@ void install_filter(ChildPlan& plan, int status) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int status = place_descriptors(plan);
   if (!launch.processors.empty()) sched_setaffinity(0, sizeof plan.processors, &plan.processors);
-  // Addresses decide how data meet in caches: the same each time. Not those of an emulator, which the
-  // candidate that it runs should not know.
+  // The addresses decide which data conflict in caches, so they have to be the same each time. An emulator
+  // keeps random addresses, since the candidate that it runs must not know them.
   if (launch.program.empty()) personality(ADDR_NO_RANDOMIZE);
   enter_walls(plan, status);
   set_limits(plan, status);

@@ -1,4 +1,4 @@
-// The child's life between its start and that of the candidate's program.
+// What the child process does between its start and the execution of the candidate's program.
 #pragma once
 
 #include <linux/filter.h>
@@ -14,14 +14,15 @@ namespace tc::agent {
 
 struct Launch;
 
-// What the child tells its parent before it is the candidate.
+// A message of the child to its parent before it executes the candidate.
 struct ChildStatus {
   enum Kind : int { Filter, Failed } kind;
-  int value;         // descriptor of the notifications or -1; errno
-  const char* what;  // a literal: parent and child have the same
+  int value;         // Filter: descriptor of the notifications, or -1; Failed: errno
+  const char* what;  // a string literal, at the same address in parent and child
 };
 
-// Everything that the child needs, made before it starts: it may only make system calls.
+// Everything that the child needs. It is made before the child starts, since the child may only make system
+// calls.
 struct ChildPlan {
   // `launch` outlives the plan; the descriptors are the child's ends of the pipes.
   explicit ChildPlan(const Launch& launch);
@@ -30,7 +31,7 @@ struct ChildPlan {
   Isolation walls;
   Root root;
   Filter filter;
-  uid_t own_user = 0;  // of the candidate alone; 0: the agent's
+  uid_t own_user = 0;  // a user id for this candidate alone; 0: the agent's
   uid_t agent_user;
   gid_t agent_group;
   std::vector<const char*> arguments;
@@ -40,7 +41,7 @@ struct ChildPlan {
   cpu_set_t processors;
 };
 
-// Starts the child; its process number here, negative where that fails.
+// Starts the child; returns its process id, negative on failure.
 pid_t start_child(ChildPlan& plan);
 
 }  // namespace tc::agent

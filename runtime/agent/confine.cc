@@ -18,11 +18,12 @@
 namespace tc::agent {
 namespace {
 
-// The id of the agent's user inside a user namespace: one that has no rights by being a number.
+// The id of the agent's user inside a user namespace: an id without special rights (`nobody`).
 constexpr unsigned kInside = 65534;
-// Every system has it and none of its files is shown to a candidate.
+// Where the candidate's root is mounted: a folder that every system has, and none of whose files a candidate
+// gets.
 constexpr char kPlace[] = "/proc";
-// Of landlock(7), newer than some headers; the numbers of the calls are alike on all processors.
+// System calls of landlock(7), which some headers lack; the numbers are the same on all processors.
 constexpr int kCreateRuleset = 444, kRestrictSelf = 446;
 
 struct LandlockRules {
@@ -68,7 +69,8 @@ bool show(const Root::Shown& what) {
     close(file);
   }
   if (mount(what.source.c_str(), target, nullptr, MS_BIND | MS_REC, nullptr) != 0) return false;
-  // In a user namespace a copy keeps what its file system forbids, and has to say so.
+  // In a user namespace, a bind mount inherits the restrictions of its file system, and a remount has to
+  // repeat them.
   struct statfs about;
   if (statfs(target, &about) != 0) return false;
   const unsigned long kept = static_cast<unsigned long>(about.f_flags) & (MS_NODEV | MS_NOEXEC);
@@ -99,7 +101,7 @@ Root make_root(const std::vector<std::string>& shown) {
 }
 
 const char* map_user(uid_t user, gid_t group) {
-  // Old kernels have no such file and need no such word.
+  // Old kernels neither have this file nor need it.
   if (!write_file("/proc/self/setgroups", "deny") && errno != ENOENT) return "user namespace";
   if (!write_map("/proc/self/uid_map", user) || !write_map("/proc/self/gid_map", group))
     return "user namespace";
@@ -113,14 +115,15 @@ const char* enter_root(const Root& root) {
            static_cast<long long>(root.program_bytes + (1 << 20)));
   if (mount("candidate", kPlace, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0 || chdir(kPlace) != 0)
     return "empty root";
-  // The agent's own mask would keep the candidate's user out of these folders.
+  // With the agent's umask, the candidate's user could not enter these folders.
   umask(0022);
   for (const std::string& folder : root.folders)
     if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return "folders of the root";
   for (const Root::Shown& what : root.shown)
     if (!show(what)) return "files of the root";
   if (root.program >= 0 && !copy_program(root.program, root.program_bytes)) return "the program's copy";
-  // The root of an early boot cannot be exchanged, only left: no descriptor leads back.
+  // An initramfs as root cannot be replaced by pivot_root, so chroot is used. It is safe here, since the
+  // child has no descriptor that leads back.
   if (syscall(SYS_pivot_root, ".", ".") == 0) {
     if (umount2(".", MNT_DETACH) != 0) return "leaving the old root";
   } else if (errno != EINVAL || chroot(".") != 0) {
@@ -134,7 +137,8 @@ const char* enter_root(const Root& root) {
 
 const char* become_user(uid_t user) {
   for (int capability = 0; capability < 64; ++capability) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
-  // The C library's own functions would ask the other threads, which this process has not.
+  // Raw system calls, since the C library's functions would synchronise with other threads, which this
+  // process does not have.
   if (syscall(SYS_setgroups, 0, nullptr) != 0) return "groups";
   if (syscall(SYS_setresgid, user, user, user) != 0) return "group id";
   if (syscall(SYS_setresuid, user, user, user) != 0) return "user id";
@@ -143,7 +147,7 @@ const char* become_user(uid_t user) {
 
 const char* forbid_files(int landlock_version, bool reads) {
   if (landlock_version == 0) return nullptr;
-  // Execute (bit 0) is the filter's affair; reading files and folders are bits 2 and 3.
+  // The system call filter handles execution (bit 0); bits 2 and 3 are reading files and folders.
   uint64_t files = 0x1ffe;
   if (landlock_version >= 2) files |= 1 << 13;
   if (landlock_version >= 3) files |= 1 << 14;

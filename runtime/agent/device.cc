@@ -23,7 +23,7 @@ std::string first_line_of(const std::string& path) {
   return line.substr(0, line.find('\0'));
 }
 
-// The value of the first line "KEY : VALUE" of /proc/cpuinfo; empty for none.
+// The value of the first line "KEY : VALUE" of /proc/cpuinfo; empty if there is none.
 std::string processor_field(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -61,8 +61,8 @@ int64_t cache_bytes(int level) {
 }
 
 #if defined(__x86_64__)
-// Measured: a virtual machine knows of no faster clock than the nominal one. A multiplication of whole
-// numbers waits three cycles for the one before on all cores with AVX2 (Agner Fog, instruction tables).
+// Measured, since a virtual machine only reports the nominal clock. On all cores with AVX2, an integer
+// multiplication has a latency of three cycles (Agner Fog, instruction tables).
 double clock_ghz() {
   constexpr int kMultiplications = 100'000, kRounds = 20;
   uint64_t least = UINT64_MAX;

@@ -1,4 +1,4 @@
-// What this machine is: found out, not configured.
+// Describes this machine, by what it finds out about it and not by configuration.
 #pragma once
 
 #include "runtime/agent/runner.h"
@@ -6,10 +6,11 @@
 
 namespace tc::agent {
 
-// Everything but the name and the address. A runner that simulates a device describes that one.
+// Everything about the device except its name and address. Where the runner simulates a device, that one is
+// described.
 rpc::DeviceInfo describe_device(const Runner& runner);
 
-// Fills in the part of a description that says with which devices this one's times compare.
+// Fills in the key: times of devices with the same key are comparable.
 void set_key(rpc::DeviceInfo& device);
 
 }  // namespace tc::agent

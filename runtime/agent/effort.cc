@@ -7,36 +7,40 @@
 namespace tc::agent {
 namespace {
 
-// A run of a sample takes at least this part of what a single one takes, less the overhead of waking and
-// stopping a process and of fetching new inputs and poisoned outputs into caches. Less is no time: it is made
-// that long.
+// A run within a sample takes at least this share of the time of a single run, after the single run's
+// overhead has been subtracted: waking and stopping the process, and fetching new inputs and poisoned outputs
+// into caches. A shorter time is not believed, and is raised to that share.
 constexpr double kLeastTime = 0.8;
-// From these on it is a verdict: far beyond the overhead, and for shorter runs. Kernels that branch on their
-// data take longer on new ones than on the same again and again, up to twice as long where all branches fit
-// into the predictor.
+// Below these shares the candidate is rejected: the first share is for runs far longer than the overhead, the
+// second for shorter ones. Kernels that branch on their data take longer on new data than on repeated data,
+// up to twice as long where the branch predictor remembers all branches.
 constexpr double kLeastEffort = 0.7, kLeastShortEffort = 0.3;
 constexpr double kFetchedBytesPerSecond = 4e9;
 
-// On one processor, the agent's time for the same wake and stop is twice the candidate's, whatever the
-// machine does. It is capped, in case a candidate finds a way to make the agent work.
+// Where both share a processor, the agent spends twice as much time as the candidate on waking and stopping
+// it, whatever the machine does. The estimate is capped, in case a candidate finds a way to make the agent
+// work.
 constexpr double kBesidePerAgentSecond = 0.5, kMostBeside = 30e-6;
-// Threads that wait for each other on one processor use it a while before they pass it on, more than where
-// each has its own. How often they do is theirs to decide, so it does not excuse everything. Behind their
-// last run they wait for more, until the agent stops them: at once, or when they sleep at last.
-constexpr int kOwnTurns = 2;  // of a thread that waits for none: its run; and its stop, behind the agent
+// Threads that wait for each other on one processor poll for a while before they yield it, which takes more
+// time than with a processor each. The candidate decides how often they do so, so the allowance for it is
+// limited. After their last run they wait for more work until the agent stops them: immediately where the
+// agent has priority, else once they sleep.
+// How often a thread that waits for no other is scheduled: for its run, and for its stop after the agent's.
+constexpr int kOwnTurns = 2;
 constexpr double kWaitPerTurn = 3e-6, kMostWait = 50e-6, kMostWaitShare = 0.3, kLastWait = 110e-6;
-constexpr double kBesidePerThread = 100e-6;  // beyond that, for a verdict
-constexpr double kShortBeside = 10e-6;       // a verdict on short runs leaves out this much
-// Single runs say little in which the agent needed more than this much of what it needs as a rule.
+constexpr double kBesidePerThread = 100e-6;  // further allowance before a candidate is rejected
+constexpr double kShortBeside = 10e-6;       // allowance before one with short runs is rejected
+// Single runs in which the agent needed more than this many times its median time are not used.
 constexpr double kUsualSingles = 2;
-// From one processor to another, it is 25 to 450 us on one virtual machine, as the second goes. The agent's
-// time rises and falls with it: the candidate's was more than twice as much in one of 600 single runs.
+// Where agent and candidate run on different processors, waking and stopping took 25 to 450 us on one virtual
+// machine, changing from one second to the next. The agent's time rises and falls with it: the candidate's
+// time was more than twice the agent's in one of 600 single runs.
 constexpr double kAwayPerThread = 150e-6, kAwayPerAgentSecond = 2, kMostAway = 1e-3;
 
-// Of a lone run: threads are woken one by one, each as the candidate's first was for a command of no run, or
-// slower.
+// For lone runs: threads are woken one by one, and each takes as long as the first one took in a command with
+// no run, or longer.
 constexpr double kWakes = 2, kLoneBeside = 10e-6;
-// Samples are faster than one thread where they take less than this part of the processor time of a run.
+// Samples are faster than one thread could be where they take less than this share of a run's processor time.
 constexpr double kSerial = 0.8;
 
 double median(std::vector<double> values) {
@@ -45,7 +49,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
-// Seconds of a single run that may have gone into waking and stopping the process.
+// The seconds of a single run that waking and stopping the process may have taken.
 double overhead_of(const SingleRun& single, int threads, bool is_generous) {
   if (!single.beside)
     return kAwayPerThread * threads + std::min(kAwayPerAgentSecond * single.agent, kMostAway);
@@ -53,14 +57,14 @@ double overhead_of(const SingleRun& single, int threads, bool is_generous) {
   return is_generous ? sure + kBesidePerThread * threads : sure;
 }
 
-// Seconds of a thread in a single run that may have gone into waiting for others.
+// The seconds that a thread may have spent in a single run waiting for other threads.
 double waits_of(const SingleRun& single) {
   const double between = kWaitPerTurn * std::max(single.turns - kOwnTurns, 0);
   const double most = std::max(kMostWait, kMostWaitShare * single.busiest);
   return std::min(between, most) + (single.goes_first ? 0 : kLastWait);
 }
 
-// Short ones with two digits behind the point: runs take fractions of a microsecond, too.
+// Short times get two decimal places, since runs may take fractions of a microsecond.
 std::string microseconds(double seconds) {
   const double hundredths = std::round(seconds * 1e8);
   const std::string text = std::to_string(hundredths / 100);
@@ -85,7 +89,8 @@ Effort::Work Effort::sure_work(bool is_generous) const {
   const double most = kUsualSingles * median(agents);
   Work least = {INFINITY, INFINITY};
   for (const SingleRun& single : singles_) {
-    // Nor those in which threads waited for each other, or were interrupted, more often than in others.
+    // Skips runs in which the agent needed unusually long, and those in which threads waited for each other,
+    // or were interrupted, more often than in others.
     if (single.beside && (single.agent > most || (threads_ > 1 && single.turns > turns))) continue;
     const double overhead = overhead_of(single, threads_, is_generous) + bytes_ / kFetchedBytesPerSecond;
     const double waits = threads_ > 1 && single.beside ? waits_of(single) : 0;
@@ -117,7 +122,7 @@ bool Effort::needs_lone() const {
   if (threads_ < 2 || seconds_.empty() || lones_.size() >= kMostLoneRuns) return false;
   double processor = singles_.empty() ? 0 : INFINITY;
   for (const SingleRun& single : singles_) processor = std::min(processor, single.processor);
-  // Whatever a run may be excused for, and what waking took: asking costs little.
+  // No overhead is subtracted here: another lone run costs little.
   return median(seconds_) < (lones_.empty() ? kSerial * processor : kLeastTime * sure_latency());
 }
 

@@ -39,11 +39,11 @@ void Descriptor::close() {
 SharedMemory::SharedMemory(const char* name, int64_t bytes)
     : descriptor_(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {
   if (descriptor_.get() < 0) fail("memory for a file");
-  // Allocated now: running out of memory later would be a signal.
+  // The memory is allocated now, since running out of it later would raise a signal.
   if (ftruncate(descriptor_.get(), bytes) != 0 ||
       (bytes > 0 && fallocate(descriptor_.get(), 0, 0, bytes) != 0 && errno != EOPNOTSUPP))
     fail("memory for a file of " + std::to_string(bytes) + " bytes");
-  // Who has it too cannot take pages from under the mapping here.
+  // Sealed, so that a process that also has the descriptor cannot shrink the file under this mapping.
   if (fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) fail("sealing a memory file");
   if (bytes == 0) return;
   void* memory = mmap(nullptr, static_cast<size_t>(mapped_bytes()), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -76,8 +76,8 @@ Descriptor SharedMemory::open_for_reading() const {
 void SharedMemory::make_read_only() {
   if (data_ != nullptr) munmap(data_, static_cast<size_t>(mapped_bytes()));
   data_ = nullptr;
-  // Busy while another process, forked before it executes another program, has the mapping too, or while the
-  // kernel moves a page.
+  // Sealing fails with EBUSY while a forked process that has not executed its program yet still has the
+  // mapping, or while the kernel moves a page.
   constexpr auto kLongest = std::chrono::seconds(5);
   constexpr auto kPause = std::chrono::milliseconds(10);
   const auto end = std::chrono::steady_clock::now() + kLongest;
@@ -96,14 +96,14 @@ void SharedMemory::make_read_only() {
   descriptor_.close();
 }
 
-// A file can only be executed where no one has it open for writing, and sealed where no one has it
-// mapped so.
+// A file can only be executed while nobody has it open for writing, and only be sealed while nobody has it
+// mapped for writing.
 File::File(SharedMemory&& memory) : memory_(std::move(memory)) {
   rpc::Sha256 hash;
   hash.add(memory_.data(), static_cast<size_t>(memory_.bytes()));
   sha256_ = hash.hex();
   reading_ = memory_.open_for_reading();
-  fchmod(memory_.descriptor(), 0555);  // who executes it is another user
+  fchmod(memory_.descriptor(), 0555);  // another user executes it
   memory_.make_read_only();
 }
 

@@ -1,4 +1,4 @@
-// A file's bytes in memory, unchangeable from when it is whole, mapped for reading and executable.
+// Files in memory: executable, mapped for reading, and immutable once they are complete.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tc::agent {
 
-// Owns a descriptor.
+// Owns a file descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) : value_(value) {}
@@ -22,11 +22,11 @@ class Descriptor {
   int value_;
 };
 
-// A memory file of a fixed size, mapped for writing; the size is at least 0. What lies between the
-// size and the end of the last page is there to be used as a guard.
+// A memory file of a fixed size (at least 0), mapped for writing. The bytes between the size and the end of
+// the last page can be used as a guard area.
 class SharedMemory {
  public:
-  // Throws std::runtime_error where there is no memory for it.
+  // Throws a std::runtime_error where there is no memory for it.
   explicit SharedMemory(const char* name, int64_t bytes);
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&&) = delete;
@@ -36,9 +36,9 @@ class SharedMemory {
   int64_t bytes() const { return bytes_; }
   int64_t mapped_bytes() const;
   int descriptor() const { return descriptor_.get(); }
-  // Another descriptor of the file, for reading only.
+  // Another descriptor of the file, which can only read.
   Descriptor open_for_reading() const;
-  // Maps the file for reading only, closes the descriptor and seals the file for ever.
+  // Maps the file for reading only, closes the descriptor that can write, and seals the file permanently.
   void make_read_only();
 
  private:
@@ -63,7 +63,7 @@ class File {
   std::string sha256_;
 };
 
-// A copy of bytes, or of a file of the file system (std::runtime_error where it cannot be read).
+// A copy of bytes, or of a file of the file system. Throws a std::runtime_error where that cannot be read.
 std::shared_ptr<const File> make_file(const void* data, int64_t bytes);
 std::shared_ptr<const File> read_file(const std::string& path);
 

@@ -44,33 +44,35 @@ constexpr int kAllowed[] = {
 };
 // clang-format on
 
-// Ask for a name in the file system. To a candidate it has none in it; a program that runs candidates
-// finds its libraries so.
+// Calls that look up a name in the file system. For a candidate no name exists; a program that runs
+// candidates needs them to find its libraries.
 constexpr int kNameCalls[] = {
     SYS_statfs, SYS_fstatfs, SYS_readlinkat, SYS_faccessat, SYS_getdents64, SYS_getcwd, 439 /* faccessat2 */,
 #if defined(__x86_64__)
     SYS_stat,   SYS_lstat,   SYS_readlink,   SYS_access,
 #endif
 };
-// C libraries and emulators ask these for themselves.
+// C libraries and emulators make these calls for their own use.
 constexpr int kProgramCalls[] = {SYS_membarrier, SYS_msync, SYS_get_robust_list};
 
-// Signals to the owner of a descriptor, leases, notices of changed folders and seals are fcntl's too.
+// The allowed commands of fcntl. Its others can send signals to a descriptor's owner, take leases, watch
+// folders and seal files.
 constexpr uint32_t kDescriptorCommands[] = {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC};
-// No poisoned pages, no holes in a file that the agent reads, no pages merged with those of others.
+// The allowed advice of madvise. Not allowed: poisoning pages, making holes in a file that the agent reads,
+// and merging pages with those of other processes.
 constexpr uint32_t kAdvice[] = {MADV_NORMAL,   MADV_RANDOM,   MADV_SEQUENTIAL, MADV_WILLNEED,
                                 MADV_DONTNEED, MADV_FREE,     MADV_HUGEPAGE,   MADV_NOHUGEPAGE,
                                 MADV_DONTFORK, MADV_DONTDUMP, MADV_DODUMP};
-// Pages that are all processes' and pages that never leave the memory are refused.
+// The allowed flags of mmap. Locked pages and huge-page pools, which all processes share, are refused.
 constexpr uint32_t kMapFlags = MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE |
                                MAP_STACK | MAP_DENYWRITE | MAP_EXECUTABLE | MAP_POPULATE |
                                0x100000 /* MAP_FIXED_NOREPLACE */;
-// What the C library makes a thread with.
+// The flags with which the C library makes a thread.
 constexpr uint32_t kThreadFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
                                   CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
                                   CLONE_CHILD_CLEARTID | CLONE_DETACHED;
 #if defined(__x86_64__)
-// Where thread-local memory is; the matrix registers.
+// Commands of arch_prctl that set the address of thread-local memory, or ask for the matrix registers.
 constexpr uint32_t kProcessorCommands[] = {0x1002, 0x1003, 0x1021, 0x1022, 0x1023};
 #endif
 
@@ -159,7 +161,7 @@ constexpr Name kNames[] = {
 #endif
 };
 
-// Writing, making and cutting files.
+// Flags of open that write, make or truncate files.
 constexpr uint32_t kOpenToWrite = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 
 class FilterBuilder {
@@ -170,7 +172,7 @@ class FilterBuilder {
   void load_low(int argument) { load(offset_of(argument)); }
   void load_high(int argument) { load(offset_of(argument) + 4); }
   void finish(uint32_t action) { add({BPF_RET | BPF_K, 0, 0, action}); }
-  // Does the next `count` instructions only where the loaded number is, or is not, `value`.
+  // Executes the next `count` instructions only if the loaded number is, or is not, `value`.
   void if_equal(uint32_t value, uint8_t count) { add({BPF_JMP | BPF_JEQ | BPF_K, 0, count, value}); }
   void if_not_equal(uint32_t value, uint8_t count) { add({BPF_JMP | BPF_JEQ | BPF_K, count, 0, value}); }
   void if_any_bit(uint32_t bits, uint8_t count) { add({BPF_JMP | BPF_JSET | BPF_K, 0, count, bits}); }
@@ -179,7 +181,7 @@ class FilterBuilder {
     if_equal(static_cast<uint32_t>(call), 1);
     finish(action);
   }
-  // One action where any of the bits is set in the argument, another where none is.
+  // The action `set` where any of the bits is set in the argument, `clear` where none is.
   void rule_bits(int call, int argument, uint32_t bits, uint32_t set, uint32_t clear) {
     if_equal(static_cast<uint32_t>(call), 4);
     load_low(argument);
@@ -187,7 +189,7 @@ class FilterBuilder {
     finish(set);
     finish(clear);
   }
-  // One action where the argument (of 32 bits) has one of the values, another where it has none.
+  // The action `in` where the (32-bit) argument has one of the values, `out` where it does not.
   void rule_values(int call, int argument, std::span<const uint32_t> values, uint32_t in, uint32_t out) {
     if_equal(static_cast<uint32_t>(call), static_cast<uint8_t>(2 * values.size() + 2));
     load_low(argument);
@@ -197,7 +199,8 @@ class FilterBuilder {
     }
     finish(out);
   }
-  // Refused where a bit outside of `allowed` is set, a question where one of `asked` is, else allowed.
+  // Refuses the call where a bit outside of `allowed` is set, asks the agent where one of `asked` is set,
+  // else allows it.
   void rule_flags(int call, int argument, uint32_t allowed, uint32_t asked) {
     if_equal(static_cast<uint32_t>(call), 6);
     load_low(argument);
@@ -220,7 +223,7 @@ class FilterBuilder {
 
 constexpr uint32_t failure(int number) { return SECCOMP_RET_ERRNO | static_cast<uint32_t>(number); }
 
-// Files: none to a candidate, some for reading to a program that runs it.
+// Rules for files: a candidate gets none; a program that runs it may read some.
 void add_file_rules(FilterBuilder& build, const FilterUse& use, uint32_t refusal, uint32_t question) {
   for (const int call : kNameCalls) build.rule(call, use.programs ? SECCOMP_RET_ALLOW : failure(ENOENT));
   const uint32_t reading = use.programs ? question : failure(EACCES);
@@ -234,12 +237,12 @@ void add_file_rules(FilterBuilder& build, const FilterUse& use, uint32_t refusal
   build.rule_values(SYS_fcntl, 1, kDescriptorCommands, SECCOMP_RET_ALLOW, refusal);
 }
 
-// Memory and threads: as many as fit.
+// Rules for memory and threads: the agent is asked, and allows what fits into the limits.
 void add_resource_rules(FilterBuilder& build, uint32_t refusal, uint32_t question) {
   build.rule_flags(SYS_mmap, 3, kMapFlags, MAP_ANONYMOUS);
   build.rule(SYS_mremap, question);
   build.rule_values(SYS_madvise, 2, kAdvice, SECCOMP_RET_ALLOW, refusal);
-  // Refused where it is no thread: all flags but those of one are as good as that.
+  // Refuses what does not make a thread: any other flag, or no CLONE_THREAD.
   build.if_equal(SYS_clone, 6);
   build.load_low(0);
   build.if_any_bit(~kThreadFlags & ~0xffu, 1);
@@ -247,7 +250,8 @@ void add_resource_rules(FilterBuilder& build, uint32_t refusal, uint32_t questio
   build.if_any_bit(CLONE_THREAD, 1);
   build.finish(question);
   build.finish(refusal);
-  // Its flags are in memory, where no filter sees them: the C library then takes clone.
+  // The flags of clone3 are in memory, which a filter cannot read. After ENOSYS the C library uses clone
+  // instead.
   build.rule(SYS_clone3, failure(ENOSYS));
 }
 
@@ -268,23 +272,23 @@ Filter make_filter(const FilterUse& use) {
   for (const int call : kProgramCalls) build.rule(call, use.programs ? SECCOMP_RET_ALLOW : failure(ENOSYS));
   add_file_rules(build, use, refusal, question);
   add_resource_rules(build, refusal, question);
-  // The agent lets the first go and no other. Without it, the descriptor that the call names is
-  // closed once it succeeded.
+  // The agent allows the first such call and no other. Without an agent that is asked, a second call fails,
+  // since the descriptor that it names is closed by the first.
   build.rule(SYS_execveat, question);
   if (use.notify) build.rule(SYS_execve, question);
   build.rule(SYS_ioctl, failure(ENOTTY));
-  // Libraries of emulators ask; none needs an answer.
+  // Libraries of emulators make these calls, but none needs them to succeed.
   build.rule(SYS_get_mempolicy, failure(ENOSYS));
   build.rule(SYS_sched_setaffinity, failure(EPERM));
   if (use.interpreter) {
-    // Its own limits, which it can only lower.
+    // The program's own limits, which it can only lower.
     build.if_equal(SYS_prlimit64, 4);
     build.load_low(0);
     build.if_equal(0, 1);
     build.finish(SECCOMP_RET_ALLOW);
     build.finish(refusal);
   }
-  // Reading a limit.
+  // Reading a limit is allowed: the pointer to new values has to be null.
   build.if_equal(SYS_prlimit64, 6);
   build.load_low(2);
   build.if_equal(0, 3);
@@ -297,8 +301,8 @@ Filter make_filter(const FilterUse& use) {
 #if defined(__x86_64__)
   build.rule_values(SYS_arch_prctl, 0, kProcessorCommands, SECCOMP_RET_ALLOW, failure(EINVAL));
 #endif
-  // Signals to itself: abort() is one. The agent hears of them: the first process of a namespace
-  // gets none that it does not handle.
+  // Signals to itself, for instance by abort(). The agent is asked, since the first process of a process
+  // namespace does not get signals that it has no handler for.
   for (const int call : {SYS_tgkill, SYS_kill}) {
     filter.process_places.push_back(build.program.size() + 2);
     constexpr uint32_t kOwnProcess[] = {0};

@@ -1,7 +1,8 @@
-// Which system calls a candidate may make: what a program that computes on memory it was given needs.
+// Which system calls a candidate may make: those that a program needs which computes on memory that it was
+// given.
 //
-// All else is refused by the kernel (seccomp). Where the kernel can tell the agent of it
-// (user notification, Linux 5.6), the agent knows the call and also sees every request for memory.
+// The kernel refuses all others (seccomp). Where it can notify the agent (user notification, Linux 5.6), the
+// agent can name the refused call, and also sees every request for memory.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,16 @@ namespace tc::agent {
 
 struct Filter {
   std::vector<sock_filter> program;
-  // Instructions whose constant is the candidate's process number, to be filled in.
+  // Indices of instructions whose constant has to be set to the candidate's process id.
   std::vector<size_t> process_places;
 };
 
-// With `notify`, the agent is asked about calls that are not allowed and about those for memory, threads,
-// signals to itself and new programs; else the former kill the process. `programs`: a program of the file
-// system runs the candidate and reads its libraries; else no file can be opened at all. `interpreter`: the
-// program reads files for as long as it runs and may lower its own limits; nobody is asked, and what is not
-// allowed fails with EPERM, as libraries expect it that try whether they may.
+// With `notify`, the agent is asked about calls that are not allowed, and about requests for memory, threads,
+// signals to the process itself and new programs; without it, calls that are not allowed kill the process.
+// With `programs`, a program of the file system runs the candidate and reads its libraries; without it, no
+// file can be opened at all. With `interpreter`, the program reads files as long as it runs and may lower its
+// own limits. Nobody is asked then, and calls that are not allowed fail with EPERM, which libraries expect
+// when they try something.
 struct FilterUse {
   bool notify = false;
   bool programs = false;
@@ -30,19 +32,19 @@ struct FilterUse {
 };
 Filter make_filter(const FilterUse& use);
 
-// "openat", "socket"; "system call 123" where we know no name.
+// "openat", "socket"; "number 123" for a call without a known name.
 std::string system_call_name(int number);
 
-// Whether it asks for memory, and the number of bytes asked for; whether it starts a program.
+// Whether the call asks for memory, and for how many bytes; whether it starts a program.
 bool asks_for_memory(int number, const uint64_t* arguments, uint64_t* bytes);
 bool starts_program(int number);
-// Whether it starts a thread; opens a file to read it.
+// Whether the call starts a thread; whether it opens a file for reading.
 bool starts_thread(int number, const uint64_t* arguments);
 bool reads_file(int number, const uint64_t* arguments);
-// The signal that it sends; 0 for none.
+// The signal that the call sends; 0 for none.
 int signal_of(int number, const uint64_t* arguments);
 
-// What a refused call wanted, for people: "opens a network connection"; may be empty.
+// What a refused call was meant to do, for messages: "uses the network"; may be empty.
 std::string intention(int number);
 
 }  // namespace tc::agent

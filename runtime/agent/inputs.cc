@@ -9,9 +9,10 @@
 namespace tc::agent {
 namespace {
 
-// More of an input is not changed at once: the one who runs has to fetch it anew, which costs time.
+// No more of an input is changed at a time: the candidate has to fetch the changed bytes into its caches,
+// which takes time.
 constexpr int64_t kMostChanged = int64_t{64} << 10;
-// What lies together in inputs that are put together from pieces.
+// Size of the pieces from which new inputs are assembled.
 constexpr int64_t kPiece = int64_t{16} << 10;
 
 }  // namespace
@@ -72,7 +73,8 @@ void Inputs::show_changed() {
   change();
 }
 
-// A data set turned by a secret number of elements: as good as another, and made in no time.
+// Draws the agent's own inputs: a data set rotated by a secret number of elements, which is as good as new
+// data and quick to make.
 void Inputs::draw_own() {
   const auto& values = values_[secret_bits() % values_.size()];
   for (size_t i = 0; i < batch_.inputs.size(); ++i) {
@@ -114,7 +116,7 @@ void Inputs::draw_spare() {
     const Port& port = batch_.inputs[i];
     spares_[i].swap(changes[i].values);
     if (spares_[i].size() == static_cast<size_t>(port.bytes)) continue;
-    // Pieces of the data sets, each from a secret place.
+    // The rest is assembled from pieces of the data sets, each from a secret place.
     const int64_t size = port.bytes / port.elements, piece = kPiece / size * size;
     spares_[i].resize(static_cast<size_t>(port.bytes));
     for (int64_t at = 0; at < port.bytes; at += piece) {

@@ -1,5 +1,5 @@
-// What candidates read: the data sets of who asked for the measurement, and inputs that the agent
-// draws for itself, which no one else knows.
+// The inputs of candidates: the data sets of the client that asked for the measurement, and the agent's own
+// inputs, which are drawn at random and which nobody else knows.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,36 @@
 
 namespace tc::agent {
 
-// Bits that nobody can foretell.
+// Random bits that nobody can predict.
 uint64_t secret_bits();
 
-// All candidates of a batch see the same memory. It is written while they are stopped, but for the
-// changes, which come while one runs.
+// All candidates of a batch see the same memory. It is written only while they are stopped, with the
+// exception of change(), which is called while one runs.
 class Inputs {
  public:
   explicit Inputs(const Batch& batch);
 
-  void hide();  // nothing that tells of what comes
+  void hide();  // clears the memory, so that nothing hints at later inputs
   void show_set(int data_set);
-  // The agent's own inputs: as they are before the next change, and after.
+  // Show the agent's own inputs, as they are before the next change, or after it.
   void show_own();
   void show_changed();
-  // Changes what is shown from the former to the latter, in a moment.
+  // Changes the memory from the former to the latter, in a very short time.
   void change();
-  // The change becomes part of the own inputs and another is drawn.
+  // Makes the change part of the agent's own inputs, and draws another one.
   void draw_change();
-  // Others again, in which no element is known to stay what it is: who keeps what it computed before gains
-  // nothing.
+  // Draws the spare inputs. No element can be expected to keep its value in them, so that a candidate gains
+  // nothing by keeping earlier results.
   void draw_spare();
   void show_spare();
-  // Whether that holds for the change, too.
+  // Whether the change replaces all elements, too.
   bool change_all() const;
 
   const std::vector<Descriptor>& descriptors() const { return reading_; }
   bool empty() const;
 
  private:
-  // New elements of one input, one behind the other.
+  // New elements for a contiguous part of one input.
   struct Change {
     int64_t offset = 0;  // in bytes
     std::vector<uint8_t> values;

@@ -26,10 +26,10 @@
 namespace tc::agent {
 namespace {
 
-// Newer than some C libraries' headers; alike on all processors.
+// System calls that some C libraries' headers lack; the numbers are the same on all processors.
 constexpr int kPidfdOpen = 434, kPidfdGetfd = 438, kCreateRuleset = 444;
 
-// In a process of its own, made with these flags of clone(2).
+// Whether `attempt` succeeds in a child process that is made with these flags of clone(2).
 bool child_succeeds(const std::function<bool()>& attempt, int flags = 0) {
   const auto child = static_cast<pid_t>(
       flags == 0 ? fork() : syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
@@ -48,7 +48,7 @@ bool try_memory() {
   return memory == MAP_FAILED;
 }
 
-// The filter holds where a call that it forbids kills.
+// Whether a seccomp filter works: a call that it forbids has to kill the process.
 bool try_filter() {
   sock_filter program[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, 0},
                            {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_socket},
@@ -60,8 +60,8 @@ bool try_filter() {
   return syscall(SYS_socket, 0, 0, 0) < 0 && errno == EDOM;
 }
 
-// Whether a parent gets at its child's notifications: the filter says so, and so do a process
-// descriptor and the right to take a descriptor out of a child.
+// Whether a parent can receive its child's seccomp notifications. This needs a filter that notifies, a
+// descriptor of the child process, and the right to copy a descriptor out of the child.
 bool try_notify() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -98,11 +98,11 @@ int landlock_version() {
   return holds ? static_cast<int>(version) : 0;
 }
 
-// Whether the namespaces of these flags can be had, alone or behind a user namespace.
+// Whether the namespaces of these flags can be made, either directly or inside a user namespace.
 bool has_namespace(int flags, bool behind_user) {
   const uid_t user = geteuid();
   const gid_t group = getegid();
-  // A process namespace is only of a child's children: it comes with the clone.
+  // A process namespace has to be made by clone, since unshare makes it only for later children.
   const int first = (behind_user ? CLONE_NEWUSER : 0) | (flags & CLONE_NEWPID);
   return child_succeeds(
       [=] {
@@ -145,7 +145,7 @@ std::set<unsigned long> users_of_passwd() {
   return users;
 }
 
-// The ids [first, last] that this user namespace knows, the most of one line.
+// The largest range [first, last] of user ids that this user namespace maps.
 void known_users(unsigned long& first, unsigned long& last) {
   first = 0, last = 0xfffffffeul;
   std::ifstream file("/proc/self/uid_map");
@@ -166,7 +166,7 @@ uid_t unused_user() {
   static std::atomic<unsigned long> count = 0;
   unsigned long first, last;
   known_users(first, last);
-  // Far from what systems give out; where a container knows few ids, its upper ones.
+  // Ids far above those that systems assign; in a container that maps few ids, its upper ones.
   constexpr unsigned long kFar = 0x70000000;
   const unsigned long turn = static_cast<unsigned long>(getpid()) % 4096 * 1024 + count++ % 1024;
   if (first <= kFar && kFar + (1 << 22) <= last) return static_cast<uid_t>(kFar + turn);

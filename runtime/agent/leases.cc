@@ -18,7 +18,7 @@ namespace {
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr double kAskAgain = 1;  // seconds for which an answer of the tracker is believed
+constexpr double kAskAgain = 1;  // seconds for which an answer of the tracker is reused
 constexpr double kCallSeconds = 5;
 constexpr int kRetryMs = 250, kMostRetryMs = 2000;
 
@@ -28,7 +28,7 @@ const Status& refused() {
   return status;
 }
 
-// In a time that does not depend on where they differ.
+// Compares in a time that does not depend on where the texts differ.
 bool equal(const std::string& left, const std::string& right) {
   if (left.size() != right.size()) return false;
   unsigned char difference = 0;
@@ -104,7 +104,7 @@ Status Membership::announce(bool leaving, int* heartbeat_ms) {
 }
 
 void Membership::announce_for_ever() {
-  bool known = false;  // to the tracker, as far as people were told
+  bool known = false;  // whether the last message on the terminal was that the tracker knows us
   std::string last_problem;
   int retry_ms = kRetryMs;
   for (;;) {
@@ -116,7 +116,7 @@ void Membership::announce_for_ever() {
       last_problem.clear();
       retry_ms = kRetryMs;
     } else {
-      // The text looks at the address anew, which takes its time: once for each kind of failure.
+      // explain() may connect to the address, which takes time, so it is not called for every failed attempt.
       const std::string kind = std::to_string(status.error_code()) + status.error_message();
       if (known || last_problem.empty())
         std::printf("tc-agent: %s; trying on\n",

@@ -1,4 +1,5 @@
-// Who may use this agent: the holder of the tracker's lease, or of a token given at the start.
+// Decides who may use this agent: the holder of the tracker's lease, or of a token that is given at the
+// start.
 #pragma once
 
 #include <atomic>
@@ -33,21 +34,22 @@ class FixedToken final : public Leases {
   const std::string token_;
 };
 
-// Announces the device from construction on, for ever, and asks the tracker about tokens. A tracker
-// that is away for a while (restarted, unreachable) finds the agent again; meanwhile the last lease
-// goes on for as long as it was known to. New credentials are used as soon as they are there.
+// Announces the device to the tracker again and again, from construction on, and asks the tracker about
+// tokens. When a tracker was away for a while (restarted, unreachable), the agent joins it again; meanwhile
+// the last lease stays valid until the end that is known of it. New credentials are used as soon as their
+// files change.
 class Membership final : public Leases {
  public:
   // The keyring outlives this.
   Membership(rpc::DeviceInfo device, const rpc::Address& tracker, rpc::Keyring& keyring);
-  ~Membership() override;  // tells the tracker
+  ~Membership() override;  // tells the tracker that the device leaves
   grpc::Status check(const std::string& token, const std::string& client) override;
   void count_measured(int64_t count) override { measured_ += count; }
 
  private:
   void announce_for_ever();
   grpc::Status announce(bool leaving, int* heartbeat_ms);
-  // With the present credentials.
+  // The tracker's stub, with the present credentials.
   std::shared_ptr<rpc::Tracker::Stub> tracker();
 
   const rpc::DeviceInfo device_;
@@ -55,12 +57,12 @@ class Membership final : public Leases {
   rpc::Keyring& keyring_;
   std::string session_;
   std::atomic<int64_t> measured_ = 0;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable stopping_;
   bool stop_ = false;
   std::shared_ptr<rpc::Tracker::Stub> tracker_;
-  int64_t generation_ = 0;      // of the credentials that the stub has
-  std::string token_, client_;  // the last that was valid, and who showed it
+  int64_t generation_ = 0;      // of the stub's credentials
+  std::string token_, client_;  // the last valid token, and the client that sent it
   double checked_ = 0, valid_until_ = 0;
   std::thread thread_;
 };

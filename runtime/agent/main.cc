@@ -1,4 +1,4 @@
-// tc-agent: offers this machine to tuners, by way of a tracker or alone.
+// tc-agent: offers this machine to tuners, through a tracker or directly.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -58,7 +58,7 @@ std::unique_ptr<agent::Runner> make_runner(const Options& options) {
   return agent::make_native_runner(std::move(launcher));
 }
 
-// This machine's address as the tracker's machine sees it; empty where there is no way there.
+// This machine's address as the tracker's machine sees it; empty where there is no route.
 std::string own_address(const rpc::Address& tracker) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
@@ -70,7 +70,7 @@ std::string own_address(const rpc::Address& tracker) {
     sockaddr_storage own = {};
     socklen_t size = sizeof own;
     char host[NI_MAXHOST];
-    // No packet leaves: it only chooses a route.
+    // Connecting a datagram socket sends no packet; it only chooses a route.
     if (connect(probe, entry->ai_addr, entry->ai_addrlen) == 0 &&
         getsockname(probe, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
         getnameinfo(reinterpret_cast<sockaddr*>(&own), size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) ==
@@ -128,8 +128,8 @@ void require_isolation(const rpc::DeviceInfo& device) {
       "for candidates that you trust");
 }
 
-// Ends this process, as SIGTERM does, when its standard input ends: with whoever holds the other end
-// of that pipe, however it ends.
+// Ends this process, as SIGTERM does, when its standard input ends, which happens when the process at the
+// other end of the pipe ends in any way.
 void end_with_input() {
   std::thread([] {
     char byte;
@@ -160,7 +160,7 @@ int serve_alone(const Options& options, agent::Runner& runner, rpc::DeviceInfo d
   rpc::Credentials plain;
   plain.insecure = true;
   rpc::Keyring keyring(plain);
-  umask(0077);  // the socket is for this user alone
+  umask(0077);  // only this user may connect to the socket
   agent::Server server(runner, keyring, server_options(options, options.standalone));
   device.set_address(options.standalone);
   server.open(device, leases);
@@ -170,7 +170,7 @@ int serve_alone(const Options& options, agent::Runner& runner, rpc::DeviceInfo d
   return 0;
 }
 
-// With certificates, a device has the name in its own.
+// With certificates, the device's name is the one in its certificate.
 std::string device_name(const Options& options, const rpc::Credentials& credentials) {
   if (credentials.insecure) return options.name.empty() ? host_name() : options.name;
   const std::string& name = credentials.own.name;
@@ -218,7 +218,7 @@ int serve(const Options& options) {
   agent::Membership leases(device, tracker, keyring);
   server->open(device, leases);
   rpc::wait_for_end(signals);
-  server.reset();  // before the leases that its calls ask for
+  server.reset();  // before the leases, which its calls use
   return 0;
 }
 

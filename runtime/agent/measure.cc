@@ -14,15 +14,15 @@ namespace tc::agent {
 namespace {
 
 constexpr uint32_t kMostRuns = 1000000;
-// Fewer runs than these are told one by one, each with inputs of its own.
+// Where a sample has fewer runs than this, they are commanded one by one, each with its own inputs.
 constexpr uint32_t kFewRuns = 3;
 constexpr int kSampleAttempts = 10;
-// Probes of one candidate whose outputs did not follow the inputs although the clocks say that there was
-// time, until it is a verdict: a candidate that skips runs comes to this at every change, an honest one once
-// in thousands.
+// A candidate is rejected after this many probes in which its outputs did not follow the changed inputs,
+// although by the clocks there was time. To a candidate that skips runs this happens at every change, to an
+// honest one once in thousands.
 constexpr int kSuspicions = 3;
-constexpr double kShortRun = 1e-3;      // one that has to be made warm, for waking to be short beside it
-constexpr double kLongestSamples = 20;  // what an attempt may take, in samples
+constexpr double kShortRun = 1e-3;      // shorter runs get a warm-up run: waking would take too large a part
+constexpr double kLongestSamples = 20;  // largest length of an attempt, in samples
 
 double bytes_of(const Batch& batch) {
   double bytes = 0;
@@ -31,7 +31,7 @@ double bytes_of(const Batch& batch) {
   return bytes;
 }
 
-// One candidate of the batch on its way through verification and sampling.
+// One candidate of the batch, which is verified and then sampled.
 class Candidate {
  public:
   Candidate(Bench& bench, const Batch& batch, int index, Inputs& inputs,
@@ -44,8 +44,9 @@ class Candidate {
     result_.candidate = index;
   }
 
-  // Starts it and checks its outputs on all data sets, then finds out how many runs fill a sample. Whether it
-  // is to be sampled: not where that is done, as a call takes longer than `too_slow`, in seconds.
+  // Starts the candidate, checks its outputs on all data sets, and finds out how many runs fill a sample.
+  // Returns whether it has to be sampled; false where it already has its only sample, because the device is a
+  // simulator or a call takes longer than `too_slow` seconds.
   bool verify(Trial& trial, double too_slow) {
     subject_.start();
     const int sets = static_cast<int>(batch_.data_sets.size());
@@ -57,7 +58,8 @@ class Candidate {
     if (bench_.is_exact()) return false;
     if (!trial.has_witness()) trial.take_witness(result_.candidate);
     if (is_slow(too_slow)) return false;
-    // The first runs are not like later ones: caches, clocks, page tables.
+    // The first runs are slower than later ones (caches, clocks, page tables), so the number is found in
+    // several steps.
     for (int attempt = 0; attempt < 8; ++attempt) {
       const double seconds = run_own(trial, attempt % 2 == 1, runs_) / runs_;
       seconds_per_run_ = std::min(seconds_per_run_, seconds);
@@ -82,7 +84,7 @@ class Candidate {
       result_.samples.push_back(seconds / runs);
       return;
     }
-    const bool has_spare = needs_spare();  // of this round: which it will need is another matter
+    const bool has_spare = needs_spare();  // before the probe, as are the round's inputs
     for (int attempt = 0; attempt < kSampleAttempts; ++attempt) {
       const Probe found = probe(subject_, inputs_, trial, runs_, seconds_per_run_);
       seconds_per_run_ = std::min(seconds_per_run_, found.seconds);
@@ -93,7 +95,7 @@ class Candidate {
             "not those of the new ones, " +
                 std::to_string(kSuspicions) + " times; it " + found.suspicion};
       if (!found.conclusive) {
-        // On a busy machine a short command is done before anyone comes to change its inputs.
+        // On a busy machine, a short command is done before the agent gets to change its inputs.
         if (found.processor_seconds * runs_ < kLongestSamples * batch_.sample_seconds)
           runs_ = std::min(4 * runs_, kMostRuns);
         continue;
@@ -109,16 +111,16 @@ class Candidate {
         "ends its runs before its inputs change, or whenever they do, so that its outputs never follow"};
   }
 
-  // Whether a round shows it other inputs than those before and after the change.
+  // Whether it needs spare inputs in a round, in addition to those before and after the change.
   bool needs_spare() const { return runs_ < kFewRuns || needs_single() || needs_lone(); }
-  // Whether single runs speak against it that may have been unlucky; then it makes another.
+  // Whether its single runs contradict its samples, which may be bad luck; then it makes another run.
   bool is_doubtful() const { return effort_.needs_more() || needs_lone(); }
   void doubt(const Trial& trial) {
     if (effort_.needs_more()) run_single(trial);
     else if (needs_lone()) run_lone(trial);
   }
 
-  // The result, with what there is to say of one that ran to the end.
+  // The result of a candidate that has all its samples. Throws Misbehaviour where they cannot be right.
   Result finish() {
     const std::string problem = effort_.problem(runs_);
     if (!problem.empty()) throw Misbehaviour{Outcome::WrongResult, problem};
@@ -150,13 +152,13 @@ class Candidate {
     return seconds;
   }
 
-  // Seconds of one run on inputs never seen before, or on others.
+  // Seconds of one run on new inputs: the spare ones, or those after the change.
   double run_new(const Trial& trial, bool on_spare) {
     on_spare ? inputs_.show_spare() : inputs_.show_changed();
     return run_shown(trial, on_spare ? trial.spare() : trial.after(), 1);
   }
 
-  // Seconds of so many runs on the agent's own inputs, before or after their change.
+  // Seconds of `runs` runs on the agent's own inputs, before or after their change.
   double run_own(const Trial& trial, bool changed, uint32_t runs) {
     changed ? inputs_.show_changed() : inputs_.show_own();
     return run_shown(trial, changed ? trial.after() : trial.before(), runs);
@@ -171,14 +173,14 @@ class Candidate {
     return seconds;
   }
 
-  // One more run on inputs never seen before: by now it has all else at hand that the runs of a sample have.
+  // One more run, on new inputs; apart from these, its conditions are by now those of the runs of a sample.
   void run_single(const Trial& trial) {
     run_spare(trial, [&](const std::function<void()>& show, const std::string& doing) {
       effort_.add_single(subject_.run_alone(seconds_per_run_ < kShortRun, show, doing));
     });
   }
 
-  // The same with all of its processors.
+  // The same on all of its processors.
   void run_lone(const Trial& trial) {
     run_spare(trial, [&](const std::function<void()>& show, const std::string& doing) {
       effort_.add_lone(subject_.run_lone(show, doing));
@@ -199,7 +201,7 @@ class Candidate {
     if (!problem.empty()) throw Misbehaviour{Outcome::WrongResult, problem};
   }
 
-  // Empty, or what is wrong with the outputs as those of that data set.
+  // Empty, or how the outputs differ from those expected for the data set.
   std::string compare_outputs(int set) {
     const Batch::DataSet& data = batch_.data_sets[static_cast<size_t>(set)];
     for (size_t i = 0; i < batch_.outputs.size(); ++i) {
@@ -213,8 +215,8 @@ class Candidate {
     return subject_.beyond_outputs(poison(set));
   }
 
-  // Takes the fastest run so far for its only sample where a call takes longer than that, and the runs long
-  // enough to tell: the first ones wait for their pages.
+  // Where a call takes longer than `too_slow`, takes the fastest run so far as the only sample. Decides only
+  // once the runs are long enough, since the first ones wait for their pages.
   bool is_slow(double too_slow) {
     if (seconds_per_call() <= too_slow || seconds_per_run_ * runs_ < 0.5 * batch_.sample_seconds)
       return false;
@@ -223,7 +225,7 @@ class Candidate {
   }
 
   uint32_t runs_to_fill() const {
-    // All samples have to fit into the time that is left.
+    // All samples have to fit into the candidate's remaining time.
     const double seconds =
         std::min(batch_.sample_seconds, 0.5 * std::max(subject_.seconds_left(), 0.0) / (batch_.rounds + 2));
     const double runs = std::ceil(seconds / std::max(seconds_per_run_, 1e-9));
@@ -235,13 +237,13 @@ class Candidate {
   Inputs& inputs_;
   Subject subject_;
   Result result_;
-  double seconds_per_run_ = 0;  // the least so far
+  double seconds_per_run_ = 0;  // the smallest so far
   uint32_t runs_ = 1;
   Effort effort_;
-  int suspicions_ = 0;  // probes whose outputs did not follow
+  int suspicions_ = 0;  // probes whose outputs did not follow the inputs
 };
 
-// Wakes this thread when it asks to be, not when it suits the system.
+// Sets the thread's timer slack low, so that it wakes exactly when it asks to.
 class ExactSleep {
  public:
   ExactSleep() : before_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) { prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); }
@@ -278,7 +280,7 @@ class Candidates {
   }
 
  private:
-  // Does a step of a candidate; whether it goes on.
+  // Runs one step of a candidate; returns whether the candidate goes on.
   bool step(Candidate& candidate, const std::function<void(Candidate&)>& action) {
     try {
       action(candidate);
@@ -339,7 +341,7 @@ void measure_batch(Bench& bench, const Batch& batch, const std::function<void(co
   try {
     Candidates(bench, batch, done, cancelled).measure();
   } catch (const Cancelled&) {
-    // Whoever asked is gone.
+    // The client that asked for the batch is gone.
   }
 }
 

@@ -1,4 +1,4 @@
-// What all runners share: verifying a batch's candidates and taking samples of them in turn.
+// The part that all runners share: verifies a batch's candidates, and takes samples of them in turn.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace tc::agent {
 
-// What differs between runners.
+// The part that differs between runners.
 class Bench {
  public:
   virtual ~Bench() = default;
-  // Fills in how to start that executable: program, arguments, report, extra_bytes, processors.
+  // Fills in how to start the executable: program, arguments, report, extra_bytes, processors.
   virtual void prepare(Launch& launch, const Batch& batch, const File& executable) = 0;
-  // Equal runs measure equal: one sample of one run, on the last data set, says it all.
+  // Whether equal runs always give equal measurements. Then one sample of one run, on the last data set, is
+  // enough.
   virtual bool is_exact() const = 0;
-  // What an exact bench measured of the command that was just answered. Throws Misbehaviour where
-  // there is no measurement.
+  // The measurement of the last command, for an exact bench. Throws Misbehaviour where there is none.
   virtual double last_measurement() { return 0; }
 };
 

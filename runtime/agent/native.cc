@@ -6,13 +6,13 @@
 namespace tc::agent {
 namespace {
 
-// Of an emulator's own.
+// Threads that an emulator starts for itself.
 constexpr int kLauncherThreads = 8;
 
 class NativeRunner : public Runner, public Bench {
  public:
   explicit NativeRunner(std::vector<std::string> launcher) : launcher_(std::move(launcher)) {
-    // The last processors are the candidates', where the agent still has one of its own.
+    // Candidates get the last of these processors, as long as one remains for the agent.
     processors_ = own_processors();
   }
 

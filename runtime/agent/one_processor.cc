@@ -9,7 +9,7 @@
 namespace tc::agent {
 namespace {
 
-// The system's sched_attr, in its first version, which the C library's headers lack.
+// The kernel's sched_attr in its first version, which the C library's headers lack.
 struct Attributes {
   uint32_t size = sizeof(Attributes), policy = 0;
   uint64_t flags = 0;
@@ -18,8 +18,8 @@ struct Attributes {
   uint64_t runtime = 0, deadline = 0, period = 0;  // nanoseconds
 };
 
-// From Linux 6.12 on anyone may ask for short turns: who has them is mostly put before others when it wakes.
-// Whether they are granted; 0 for those that all have.
+// From Linux 6.12 on, any thread may ask for short time slices, and then mostly runs before others when it
+// wakes. Returns whether they are granted; 0 asks for the default slice.
 bool take_turns_of(uint64_t nanoseconds) {
   Attributes attributes, found;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return false;

@@ -1,4 +1,4 @@
-// A process and the agent's own thread on one processor, so that the process's time can be told to a
+// Puts a process and the agent's own thread on one processor, so that the process's time can be measured to a
 // microsecond.
 #pragma once
 
@@ -8,10 +8,11 @@
 
 namespace tc::agent {
 
-// While there is one, a stopped process and the thread that made it share the last of the processors that the
-// process runs on. No other processor is interrupted then to wake and stop it, which takes a virtual machine
-// 20 to 450 us of the process's time. The agent's thread goes first there, where the system lets it: threads
-// of the process that wait for more work are stopped before they do so for long.
+// While this object exists, a stopped process and the thread that made the object share the last of the
+// process's processors. No other processor then has to be interrupted to wake and stop the process, which in
+// a virtual machine takes 20 to 450 us of the process's time. Where the system permits it, the agent's thread
+// has priority there, so that threads of the process that wait for more work are stopped before they wait
+// long.
 class OneProcessor {
  public:
   OneProcessor(Process& process, const std::vector<int>& processors);
@@ -20,7 +21,8 @@ class OneProcessor {
   OneProcessor& operator=(const OneProcessor&) = delete;
 
   bool is_shared() const { return is_shared_; }
-  // Always; short turns alone let it go first as a rule.
+  // Whether the agent's thread always has priority (real-time); with short time slices it only has it as a
+  // rule.
   bool goes_first() const { return turn_ == Turn::RealTime; }
 
  private:

@@ -30,7 +30,7 @@ namespace {
 
 constexpr size_t kMostErrorText = 2000;
 constexpr double kSlice = 0.1;  // seconds between looks at `cancelled`
-// Newer than some C libraries' headers; alike on all processors.
+// System calls that some C libraries' headers lack; the numbers are the same on all processors.
 constexpr int kPidfdOpen = 434, kPidfdGetfd = 438;
 
 void make_pipe(Descriptor& reading, Descriptor& writing) {
@@ -87,7 +87,7 @@ double now_seconds() {
 }
 
 Process::Process(const Launch& launch) : launch_(launch) {
-  signal(SIGPIPE, SIG_IGN);  // a candidate may be gone when it is spoken to
+  signal(SIGPIPE, SIG_IGN);  // a candidate may be gone when a command is written to it
   Descriptor input, output, errors, status;
   make_pipe(input, input_);
   make_pipe(output_, output);
@@ -108,7 +108,7 @@ Process::~Process() { kill_group(); }
 
 void Process::kill_group() {
   if (pid_ < 0 || reaped_) return;
-  // The group is the child's once it called setsid; before that there is the child alone.
+  // The child has its own group once it has called setsid; before that, only the child itself is killed.
   kill(-pid_, SIGKILL);
   kill(pid_, SIGKILL);
   while (waitpid(pid_, &wait_status_, 0) < 0 && errno == EINTR) {}
@@ -121,7 +121,8 @@ void Process::misbehave(Outcome outcome, const std::string& detail) {
 }
 
 void Process::send(const void* bytes, size_t count) {
-  // A few bytes into a pipe that is empty; one that is full or closed shows in what comes next.
+  // A few bytes always fit into an empty pipe. That the pipe is full or closed shows when the reply does not
+  // come.
   if (write(input_.get(), bytes, count) < 0) return;
 }
 
@@ -136,7 +137,7 @@ void Process::expect_silence(const std::string& doing) {
 
 void Process::read_errors() {
   char text[4096];
-  // A flood is thrown away, but not for longer than it takes to look at other things.
+  // A flood of text is discarded, but in limited portions, so that other events are handled in between.
   for (int i = 0; i < 16; ++i) {
     const ssize_t got = read(errors_.get(), text, sizeof text);
     if (got == 0) errors_.close();
@@ -192,7 +193,7 @@ void Process::answer_notification(const std::string& doing) {
                 "started more than " + std::to_string(launch_.threads) + " threads while " + doing);
     allowed = true;
   } else if (reads_file(number, arguments)) {
-    // Libraries are read at the start; what is there to read else is the candidate's.
+    // Programs read their libraries before the first reply; later requests come from the candidate itself.
     allowed = !launch_.program.empty() && !ready_;
   } else if (const int signal = signal_of(number, arguments); signal == SIGABRT) {
     explain_signal(signal, 0, doing);
@@ -212,7 +213,7 @@ std::string Process::said() const {
   return error_text_.empty() ? "" : "; it said: " + first_line(error_text_);
 }
 
-// Its standard output is closed: it ended, or is about to, or closed it and goes on.
+// Called when the process has closed its standard output: it has ended, or is ending, or runs on without it.
 void Process::explain_end(const std::string& doing) {
   const double deadline = now_seconds() + 1;
   struct rusage usage = {};
@@ -221,14 +222,14 @@ void Process::explain_end(const std::string& doing) {
       struct pollfd look = {notifications_.get(), POLLIN, 0};
       if (poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0) answer_notification(doing);
     }
-    if (reaped_) break;  // it ended while it was being stopped
+    if (reaped_) break;  // it ended when it was to be stopped
     const pid_t done = wait4(pid_, &wait_status_, WNOHANG, &usage);
     if (done == pid_) break;
     if (now_seconds() > deadline) misbehave(Outcome::Crash, "closed its standard output while " + doing);
     const struct timespec pause = {0, 1000000};
     nanosleep(&pause, nullptr);
   }
-  kill(-pid_, SIGKILL);  // what else is in its group
+  kill(-pid_, SIGKILL);  // the rest of its group
   reaped_ = true;
   if (errors_.get() >= 0) read_errors();
   if (WIFSIGNALED(wait_status_)) explain_signal(WTERMSIG(wait_status_), usage.ru_maxrss, doing);
@@ -245,13 +246,14 @@ void Process::explain_signal(int number, int64_t most_resident, const std::strin
     misbehave(Outcome::Timeout, "used more than " +
                                     std::to_string(std::lround(std::ceil(launch_.cpu_seconds))) +
                                     " s of processor time while " + doing);
-  // No one but the agent and a system without memory kills so.
+  // Only the agent and a system that is out of memory send SIGKILL.
   if (number == SIGKILL)
     misbehave(Outcome::OutOfMemory,
               "was killed by the system, which was out of memory, while " + doing + said());
   if (number == SIGSYS)
     misbehave(Outcome::Crash, "made a system call that candidates may not make while " + doing + said());
-  // Without word of what it asks for: one that held nearly all it may have likely asked for more.
+  // Without notifications, its requests for memory are unknown: a process that had nearly all the memory it
+  // may have probably asked for more.
   struct rusage own = {};
   getrusage(RUSAGE_SELF, &own);
   if (!launch_.walls.notify && most_resident > own.ru_maxrss &&
@@ -278,7 +280,8 @@ void Process::take_status() {
   }
   const std::string why = std::strerror(status.value);
   kill_group();
-  // A file that is no program is the candidate's fault; all before that is ours.
+  // Where the file cannot be executed, the candidate is at fault; everything before that is the agent's
+  // fault.
   if (std::strcmp(status.what, "execution") == 0 && launch_.program.empty()) {
     if (status.value == ENOMEM)
       throw Misbehaviour{Outcome::OutOfMemory, "is larger than the memory it may use"};
@@ -343,7 +346,7 @@ void Process::stop() {
   do done = waitpid(pid_, &status, WUNTRACED);
   while (done < 0 && errno == EINTR);
   if (done == pid_ && !WIFSTOPPED(status)) {
-    // It ended instead; what comes next says how.
+    // It ended instead; the next call finds out how.
     reaped_ = true;
     wait_status_ = status;
   }
@@ -371,7 +374,7 @@ std::map<int, Process::ThreadTime> Process::thread_times() const {
     const std::string path = folder + std::to_string(thread) + "/schedstat";
     const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.get() < 0 || read(file.get(), text, sizeof text - 1) <= 0) return {};
-    long long ran = 0, waited = 0, turns = 0;  // nanoseconds the first two
+    long long ran = 0, waited = 0, turns = 0;  // the first two in nanoseconds
     if (std::sscanf(text, "%lld %lld %lld", &ran, &waited, &turns) != 3) return {};
     times[thread] = {static_cast<double>(ran) * 1e-9, turns};
   }

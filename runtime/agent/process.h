@@ -1,4 +1,4 @@
-// One candidate's process, held by walls and limits: started, spoken to, watched and ended.
+// One candidate's process: starts it confined and with limits, sends it commands, watches it and ends it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,33 +16,33 @@ namespace tc::agent {
 
 // How to start a candidate.
 struct Launch {
-  // What is executed: the file itself, or, where there is one, a program of the file system, which
-  // then finds the file at program_path().
+  // The program of the file system that is executed, which finds the candidate's file at program_path().
+  // Where empty, the file itself is executed.
   std::string program;                 // empty: the file
   std::vector<std::string> shown;      // folders and files that the program needs
   std::vector<std::string> arguments;  // argv
   int executable = -1;
   int64_t executable_bytes = 0;
-  std::vector<int> descriptors;  // become 10, 11, …
+  std::vector<int> descriptors;  // they become 10, 11, …
   bool is_interpreter = false;   // reads files for as long as it runs (FilterUse)
-  int report = -1;               // becomes kReportDescriptor, where there is one
-  int64_t memory_bytes = 0;      // address space, beyond which a request ends the candidate
-  int64_t extra_bytes = 0;       // address space of the emulator; no limit where negative
+  int report = -1;               // becomes kReportDescriptor; -1: none
+  int64_t memory_bytes = 0;      // limit of the address space; a request beyond it ends the candidate
+  int64_t extra_bytes = 0;       // further address space for an emulator; negative: no limit
   double cpu_seconds = 10;
-  int threads = 64;               // most that it may start
-  std::vector<int> processors;    // where it may run; empty for anywhere
-  Isolation walls = isolation();  // all that this system has; tests leave some out
+  int threads = 64;               // the most that it may start
+  std::vector<int> processors;    // on which it may run; empty: on any
+  Isolation walls = isolation();  // all that this system supports; tests leave some out
 };
 constexpr int kExecutableDescriptor = 8;
 constexpr int kReportDescriptor = 9;
 
-// Where a program that runs the candidate finds its file.
+// The path at which a program that runs the candidate finds the candidate's file.
 std::string program_path();
 
-// Folders where programs find their libraries, for Launch::shown.
+// The folders in which programs find their libraries, for Launch::shown.
 std::vector<std::string> library_folders();
 
-// What a candidate did wrong. Thrown by Process, never out of the runners.
+// What a candidate did wrong. Thrown by Process and its users, but never out of a runner.
 struct Misbehaviour {
   Outcome outcome;
   std::string detail;
@@ -50,40 +50,41 @@ struct Misbehaviour {
 
 class Process {
  public:
-  // Starts it; throws std::runtime_error where this machine cannot.
+  // Starts the process; throws a std::runtime_error where this machine cannot.
   explicit Process(const Launch& launch);
   ~Process();  // kills the whole group and waits for it
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   void send(const void* bytes, size_t count);
-  // Waits for this byte from its standard output. `doing` is what it should do, for the detail.
-  // Returns the clock, in seconds, at which the byte was here.
+  // Waits for this byte on its standard output. `doing` is what the process is doing, for messages. Returns
+  // the time, in seconds of now_seconds(), at which the byte arrived.
   double expect(char letter, double seconds, const std::string& doing,
                 const std::function<bool()>& cancelled);
-  // The same until that clock and no longer; nothing where the byte was not here by then.
+  // The same until that time at most; returns nothing where the byte has not arrived by then.
   std::optional<double> expect_until(char letter, double clock, const std::string& doing,
                                      const std::function<bool()>& cancelled);
-  // Stops all of its threads, and has them go on. While it is stopped it changes nothing, learns nothing and
-  // takes no one's time.
+  // Stop all of its threads, and let them go on. A stopped process changes nothing, sees nothing and uses no
+  // processor time.
   void stop();
   void go_on();
-  // Seconds of processor time that it used so far; nothing where the system cannot say.
+  // The seconds of processor time that it has used; nothing where the system does not tell.
   std::optional<double> processor_seconds() const;
-  // Of each of its threads, by number, the processor time so far and how often it was given a processor:
-  // exact where it is stopped; none where the system cannot say.
+  // For each of its threads, by thread id: the processor time so far, and how often it was scheduled on a
+  // processor. Exact while the process is stopped; empty where the system does not tell.
   struct ThreadTime {
     double seconds = 0;
     int64_t turns = 0;
   };
   std::map<int, ThreadTime> thread_times() const;
-  // Where all of its threads run from now on; it is stopped. Whether the system did so.
+  // Sets the processors on which all of its threads run from now on; the process has to be stopped. Returns
+  // whether that succeeded.
   bool stay_on(const std::vector<int>& processors);
-  // Nothing may have come from its standard output that no one waited for.
+  // Checks that it has written nothing to its standard output that was not expected.
   void expect_silence(const std::string& doing);
-  // How often so far it had the agent do something for it: decide on a system call, read its standard error.
+  // How often the agent has done work for it so far: decided on a system call, or read its standard error.
   int64_t requests() const { return requests_; }
-  // Most memory that it had in use so far, in bytes.
+  // The most memory that it has used so far, in bytes.
   int64_t peak_bytes() const;
 
  private:
@@ -103,25 +104,25 @@ class Process {
   pid_t pid_ = -1;
   Descriptor input_, output_, errors_, notifications_, status_;
   std::string error_text_;
-  bool ready_ = false;     // it said its first letter
+  bool ready_ = false;     // it has sent its first reply
   bool programs_ = false;  // a program was started
-  int threads_ = 0;        // that it started
+  int threads_ = 0;        // how many it has started
   int64_t requests_ = 0;
   bool stopped_ = false;
   bool reaped_ = false;
   int wait_status_ = 0;
 };
 
-// Thrown by expect() where `cancelled` said so.
+// Thrown by expect() where `cancelled` returned true.
 struct Cancelled {};
 
-// Processor seconds of the thread that calls.
+// Processor seconds of the calling thread.
 double thread_seconds();
 // Seconds of the monotonic clock.
 double now_seconds();
-// Those where the calling thread may run.
+// The processors on which the calling thread may run.
 std::vector<int> own_processors();
-// Whether the calling thread runs there from now on, and nowhere else.
+// Makes the calling thread run on these processors only; returns whether that succeeded.
 bool run_on(const std::vector<int>& processors);
 
 }  // namespace tc::agent

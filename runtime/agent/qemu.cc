@@ -1,4 +1,4 @@
-// riscv64 candidates under qemu-user, timed by the plugin's model of a core.
+// Runs riscv64 candidates under qemu-user, timed by the plugin's model of a core.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,18 +17,18 @@
 namespace tc::agent {
 namespace {
 
-// Address space that qemu itself takes: its translated code, its libraries, the plugin's tables.
+// Address space for qemu itself: its translated code, its libraries, the plugin's tables.
 constexpr int64_t kQemuBytes = int64_t{512} << 20;
-// Of the guest's memory: its stack, and what its own C library takes.
+// Part of the guest's memory for its stack and its C library; and the unit to which that memory is rounded.
 constexpr int64_t kGuestBytes = int64_t{64} << 20, kGuestUnit = int64_t{1} << 20;
-// Threads of qemu's own.
+// Threads that qemu starts for itself.
 constexpr int kQemuThreads = 8;
-// A page of numbers (runtime/qemu/count_plugin.cc).
+// The plugin's report: a page of numbers (runtime/qemu/count_plugin.cc).
 constexpr int64_t kReportBytes = 4096;
 
 bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
-// The full path of a program, looked for on PATH where it is a bare name; empty for none.
+// The path of a program, which is searched on PATH where it is a bare name; empty where it is not found.
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
   const char* variable = std::getenv("PATH");
@@ -94,7 +94,7 @@ class QemuRunner : public Runner, public Bench {
       device.add_features(feature);
     for (const std::string& name : extensions()) {
       device.add_features(name);
-      if (name == "zfh") device.add_features("zfhmin");  // which it implies
+      if (name == "zfh") device.add_features("zfhmin");  // implied by zfh
     }
     for (int bits = 32; bits <= vector_bits_; bits *= 2)
       device.add_features("zvl" + std::to_string(bits) + "b");
@@ -125,10 +125,10 @@ class QemuRunner : public Runner, public Bench {
     report_.emplace("tc-report", kReportBytes);
     std::memset(report_->data(), 0, kReportBytes);
     const std::string bits = std::to_string(vector_bits_);
-    // All the memory that there is for the guest, reserved at the start: what lies beyond is qemu's.
+    // All of the guest's memory, reserved at the start; addresses beyond it belong to qemu.
     const int64_t guest = (launch.memory_bytes + kGuestBytes + kGuestUnit - 1) / kGuestUnit * kGuestUnit;
     std::string cpu = "rv64,v=true,vlen=" + bits + ",vext_spec=v1.0";
-    // As qemu spells them: Zfh, but zba.
+    // qemu writes Zfh with a capital, but zba without.
     for (const std::string& name : extensions()) cpu += "," + (name == "zfh" ? "Zfh" : name) + "=true";
     std::vector<std::string> arguments = {
         qemu_,
@@ -155,7 +155,8 @@ class QemuRunner : public Runner, public Bench {
 
   bool is_exact() const override { return true; }
 
-  // The cycles at the end of each command, since it was ready.
+  // The cycles of the last command. The report has the number of commands, and then the cycles from the
+  // candidate's first reply to the end of each command.
   double last_measurement() override {
     const auto* numbers = reinterpret_cast<const uint64_t*>(report_->data());
     if (numbers[0] != commands_)
@@ -163,7 +164,7 @@ class QemuRunner : public Runner, public Bench {
                          "answered in a way that the simulator does not see: by another system "
                          "call than write"};
     const auto cycles = static_cast<double>(numbers[commands_] - numbers[commands_ - 1]);
-    // A store of one vector in each cycle.
+    // No core stores more than one vector per cycle.
     const double least =
         static_cast<double>(output_bytes_) / std::max(vector_bits_ / 8, core_->datapath_bits / 8);
     if (!(cycles >= std::max(least, 1.0) && cycles < 1e18))
@@ -185,7 +186,7 @@ class QemuRunner : public Runner, public Bench {
            " KiB caches";
   }
 
-  // The core's features, by LLVM's names.
+  // The core's features under LLVM's names.
   std::vector<std::string> extensions() const {
     std::vector<std::string> names;
     std::stringstream list(core_->features);

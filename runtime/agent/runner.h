@@ -1,9 +1,9 @@
-// Measuring candidates: what an agent does with a batch of executables.
+// Measuring candidates: how an agent measures a batch of executables.
 //
-// Every candidate is verified before a time counts: at its start on all data sets, into outputs that
-// hold poison, and again after each sample, each on other inputs than the last. After its last sample
-// the inputs change while it runs, so that one that runs less often than told is found out. The clock
-// is the agent's; a candidate knows none.
+// Every candidate is verified before its times count: at its start on all data sets, with outputs that are
+// filled with poison, and again after each sample, which has other inputs than the last one. During each
+// sample of several runs the inputs change while the candidate runs, which exposes one that runs less often
+// than it is told. Times are taken by the agent's clock; a candidate reports none.
 #pragma once
 
 #include <cstdint>
@@ -32,32 +32,32 @@ enum class Outcome : int {
 
 using FilePtr = std::shared_ptr<const File>;
 
-// What to measure. Whoever fills this in checks it: sizes of files against ports, numbers against
+// What to measure. The code that fills this in has to check it: sizes of files against ports, numbers against
 // sensible bounds.
 struct Batch {
   std::vector<FilePtr> executables;
   std::vector<Port> inputs, outputs;
   struct DataSet {
     uint64_t seed = 0;
-    std::vector<FilePtr> expected;  // of each output
+    std::vector<FilePtr> expected;  // one for each output
   };
-  std::vector<DataSet> data_sets;  // two at least
-  double tolerance = 0;            // of an output's worst error relative to its largest magnitude
+  std::vector<DataSet> data_sets;  // at least two
+  double tolerance = 0;            // largest error allowed, relative to an output's largest magnitude
   int threads = 1;
   int rounds = 1;
   double sample_seconds = 0.01;
-  double timeout_seconds = 10;     // of one candidate, all in all
-  int64_t memory_bytes = 1 << 30;  // of one candidate, beyond its file and its tensors
-  double slow_ratio = 0;   // of a call's time to the first candidate's, beyond which one sample does; 0: none
-  std::vector<int> calls;  // in one run, by executable; empty: one in each
-  bool judges_effort = true;  // what single runs take is held against samples; tests leave it out
+  double timeout_seconds = 10;     // of one candidate in all
+  int64_t memory_bytes = 1 << 30;  // of one candidate, in addition to its file and its tensors
+  double slow_ratio = 0;      // slower calls, relative to the first candidate's, get one sample; 0: no limit
+  std::vector<int> calls;     // calls in one run, by executable; empty: one each
+  bool judges_effort = true;  // compares samples with single runs; tests leave it out
 };
 
 struct Result {
   int candidate = 0;  // index into executables
   Outcome outcome = Outcome::Ok;
   std::string detail;           // a sentence; empty where the outcome is Ok
-  std::vector<double> samples;  // one run each, in the runner's unit; none unless Ok
+  std::vector<double> samples;  // time of one run each, in the runner's unit; empty unless Ok
   double worst_error = 0;
   int64_t runs_per_sample = 0;
   int64_t peak_bytes = 0;
@@ -68,29 +68,29 @@ class Runner {
   virtual ~Runner() = default;
   virtual std::string name() const = 0;  // "native", "qemu"
   virtual std::string unit() const = 0;  // "seconds", "simulated cycles"
-  // What holds a candidate here, for people and logs: "seccomp", "memory limit", …
+  // What confines a candidate here, for people and logs: "seccomp", "memory limit", …
   virtual std::vector<std::string> isolation() const = 0;
   // Describes the device that a runner simulates: architecture, features, processor, cores, vector
   // length, caches, memory. False where it is this machine.
   virtual bool simulate(rpc::DeviceInfo&) const { return false; }
-  // Calls `done` once for each candidate, as soon as it is known; ends early, without them, where
-  // `cancelled` says so. Throws std::runtime_error where this machine fails, never for what a
-  // candidate does. One batch at a time.
+  // Calls `done` once for each candidate, as soon as its result is known. Ends early, without further
+  // results, when `cancelled` returns true. Throws a std::runtime_error where this machine fails, never
+  // because a candidate does. To be called for one batch at a time.
   virtual void measure(const Batch& batch, const std::function<void(const Result&)>& done,
                        const std::function<bool()>& cancelled) = 0;
 };
 
-// Runs candidates on this machine's processor. `launcher` (usually empty) is what starts them: a
-// program and its arguments, in front of the candidate's own.
+// Runs candidates on this machine's processor. `launcher` (usually empty) is a program with arguments that
+// starts the candidates; the candidate's file and arguments are appended.
 std::unique_ptr<Runner> make_native_runner(std::vector<std::string> launcher = {});
 
 // Runs riscv64 candidates under qemu-user, timed by the plugin's model of a core (simulated cycles).
 struct QemuOptions {
-  std::string qemu = "qemu-riscv64";  // looked for on PATH
+  std::string qemu = "qemu-riscv64";  // searched on PATH
   std::string plugin;                 // libcount_plugin.so
   std::string core = "generic";       // a row of ir/target/riscv_cores.h
   int vector_bits = 0;                // a power of two, 128 to 1024; 0: the core's
-  bool cache = true;                  // with the model's caches
+  bool cache = true;                  // models the core's caches
 };
 // Throws std::runtime_error where qemu or the plugin is missing.
 std::unique_ptr<Runner> make_qemu_runner(const QemuOptions& options);

@@ -34,12 +34,12 @@ constexpr int kMostCandidates = 64, kMostPorts = 64, kMostDataSets = 16, kMostRo
 constexpr int kMostThreads = 64;
 constexpr size_t kMostMemory = 256 << 20;
 constexpr double kMostSeconds = 3600;
-constexpr double kRoomSeconds = 2;  // for uploads that are being ended to leave their memory
-// A chunk of an upload follows the last within so long, and all of it is no slower than so many bytes a
-// second.
+constexpr double kRoomSeconds = 2;  // in which uploads that are being ended free their memory
+// Each chunk of an upload has to follow the last within this time, and the whole upload may not be slower
+// than this many bytes per second.
 constexpr double kChunkSeconds = 15, kUploadSeconds = 30, kSlowestLink = 1e5;
 
-// Clients are few, and what they send are files.
+// An agent has few clients, and they send files.
 rpc::ListenerLimits listener_limits() {
   rpc::ListenerLimits limits;
   limits.open = 1000;
@@ -52,13 +52,13 @@ Status malformed(const std::string& problem) {
   return Status(StatusCode::INVALID_ARGUMENT, "the message is malformed: " + problem);
 }
 
-// A file that a request names is not in the store: whoever sends it again is served.
+// Thrown where a file that a request names is not in the store; the client may send it again and retry.
 struct NotHere : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The batch that a request describes. Throws NotHere, or std::runtime_error with what is wrong with
-// the request.
+// Reads the batch that a request describes. Throws NotHere, or a std::runtime_error that says what is wrong
+// with the request.
 class BatchReader {
  public:
   BatchReader(const rpc::MeasureRequest& request, Store& store, int cores, int64_t memory_bytes)
@@ -121,14 +121,14 @@ class BatchReader {
     return value;
   }
 
-  // Inputs are there once for each data set, once for the candidates to see and twice of the agent's own,
-  // outputs once for each candidate. Nothing of that has been allocated yet.
+  // Inputs are stored once for each data set, once for the candidates to see, and twice for the agent's own;
+  // outputs once for each candidate. None of this has been allocated yet.
   void check_memory(const Batch& batch) const {
     int64_t inputs = 0, outputs = 0;
     for (const Port& port : batch.inputs) inputs += port.bytes;
     for (const Port& port : batch.outputs) outputs += port.bytes;
     const int64_t all = inputs * (request_.data_sets_size() + 3) + outputs * request_.executables_size();
-    // Half of the machine where that is less.
+    // At most half of the machine's memory.
     const int64_t most =
         std::min(memory_bytes_, int64_t{sysconf(_SC_PHYS_PAGES)} / 2 * sysconf(_SC_PAGESIZE));
     if (all > most)
@@ -217,7 +217,7 @@ class Server::Service final : public rpc::Agent::Service {
   }
 
  private:
-  // Answers clients; who is refused for what he is, or sends nonsense, is written down.
+  // Answers a client's call. Logs callers that are refused for their identity, or that send invalid requests.
   template <class Answer>
   Status serve(const char* name, const ServerContext& context, const Answer& answer) {
     if (leases_.load(std::memory_order_acquire) == nullptr)
@@ -264,7 +264,7 @@ class Server::Service final : public rpc::Agent::Service {
     }
   }
 
-  // The file that begins with that chunk.
+  // Receives the file that begins with that chunk.
   Status receive_file(grpc::ServerReader<rpc::Chunk>& reader, Calls::Call& call, rpc::Chunk& chunk) {
     const std::string name = chunk.sha256();
     const int64_t total = chunk.total_bytes();
@@ -279,7 +279,7 @@ class Server::Service final : public rpc::Agent::Service {
       if (size == 0 && total > 0) return malformed("a chunk without data");
       if (size > 0) std::memcpy(memory.data() + done, data.data(), data.size());
       done += size;
-      // Neither a pause nor a trickle of small chunks.
+      // Limits both pauses and slow uploads in small chunks.
       call.expect_within(std::min(kChunkSeconds, end - now_seconds()));
     } while (reader.Read(&chunk));
     if (done != total)
@@ -296,7 +296,7 @@ class Server::Service final : public rpc::Agent::Service {
                  grpc::ServerWriter<rpc::MeasureResult>& writer, const Calls::Call& call) {
     bool gone = false;
     const auto cancelled = [&] { return gone || closing_ || context.IsCancelled() || call.is_over(); };
-    // A call of a tuner that went away ends within a moment.
+    // Waits in steps, so that the call of a tuner that went away ends soon.
     std::unique_lock one_at_a_time(measure_, std::defer_lock);
     while (!one_at_a_time.try_lock_for(std::chrono::milliseconds(100)))
       if (cancelled()) return Status(StatusCode::CANCELLED, "cancelled");
@@ -341,7 +341,7 @@ class Server::Service final : public rpc::Agent::Service {
   std::atomic<Leases*> leases_ = nullptr;
   std::atomic<bool> closing_ = false;
   std::timed_mutex measure_;
-  Calls calls_;  // last: it asks for the leases
+  Calls calls_;  // last, as its thread uses the leases
 };
 
 Server::Server(Runner& runner, rpc::Keyring& keyring, const ServerOptions& options)

@@ -1,4 +1,5 @@
-// The agent as a gRPC service: checks callers, leases and fields, keeps files, has batches measured.
+// The agent as a gRPC service: checks callers, leases and fields, stores files, and lets the runner measure
+// batches.
 #pragma once
 
 #include <memory>
@@ -16,23 +17,25 @@ namespace tc::agent {
 
 struct ServerOptions {
   std::string listen;                      // HOST:PORT (port 0: any) or unix:/PATH
-  int64_t store_bytes = int64_t{1} << 30;  // of files, and the largest file
-  // Most that a candidate may ask for, and most that the inputs and outputs of a batch may take.
+  int64_t store_bytes = int64_t{1} << 30;  // of all files; also the size of the largest file
+  // The most memory that a request may allow a candidate, and that the inputs and outputs of a batch may
+  // take.
   int64_t memory_bytes = int64_t{8} << 30;
 };
 
-// An agent that serves from its construction to its end.
+// An agent's server, which serves from its construction to its destruction.
 class Server {
  public:
-  // Throws std::runtime_error where it cannot listen there. The keyring outlives this, and is insecure
-  // for unix:.
+  // Throws a std::runtime_error where it cannot listen at the address. The keyring has to outlive the server,
+  // and to be insecure for unix:.
   Server(Runner& runner, rpc::Keyring& keyring, const ServerOptions& options);
   ~Server();
 
-  // Where it listens: a host and the port bound, or the path.
+  // The address at which it listens: a host with the port that was bound, or the path.
   const std::string& address() const { return address_; }
   int port() const { return port_; }
-  // From now on calls are answered; before, they are refused as too early. `leases` outlives this.
+  // From now on calls are answered; before, they are refused as too early. `leases` has to outlive the
+  // server.
   void open(const rpc::DeviceInfo& device, Leases& leases);
 
  private:
@@ -40,7 +43,7 @@ class Server {
   std::string address_;
   int port_ = 0;
   std::unique_ptr<Service> service_;
-  std::unique_ptr<rpc::Listener> listener_;  // of a port; gRPC's own listens at a path
+  std::unique_ptr<rpc::Listener> listener_;  // for a port; at a path, gRPC listens itself
   std::unique_ptr<grpc::Server> server_;
 };
 

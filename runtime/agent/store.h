@@ -1,4 +1,4 @@
-// Files that tuners sent, by SHA-256, in memory of bounded size; those not used for longest go first.
+// Files that tuners sent, by SHA-256, in memory of bounded size; the least recently used are dropped first.
 #pragma once
 
 #include <condition_variable>
@@ -15,13 +15,14 @@ class Store {
  public:
   explicit Store(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Null where it is not here. A file that is in use stays readable when it leaves the store.
+  // The file with that hash, null where the store does not have it. A file that is in use stays readable
+  // after the store has dropped it.
   std::shared_ptr<const File> find(const std::string& sha256);
   void add(std::shared_ptr<const File> file);
   int64_t most_bytes() const { return most_bytes_; }
 
-  // Room for a file that is on its way, for as long as the object lives. All of them together have as
-  // much as the store itself.
+  // Reserves memory for a file that is being received, as long as the object exists. All reservations
+  // together may be as large as the store.
   class Room {
    public:
     Room(Store& store, int64_t bytes) : store_(store), bytes_(bytes) {}
@@ -33,11 +34,11 @@ class Store {
     Store& store_;
     const int64_t bytes_;
   };
-  // Waits for that long where others have the room; null where they keep it.
+  // Waits up to `seconds` where other files have reserved the memory; null where they keep it.
   std::unique_ptr<Room> make_room(int64_t bytes, double seconds);
 
  private:
-  using Files = std::list<std::shared_ptr<const File>>;  // used last first
+  using Files = std::list<std::shared_ptr<const File>>;  // most recently used first
 
   const int64_t most_bytes_;
   std::mutex mutex_;

@@ -9,13 +9,13 @@
 namespace tc::agent {
 namespace {
 
-// No run is shorter: setting the float mode alone takes longer.
+// No run is shorter than this: setting the floating-point mode alone takes longer.
 constexpr double kLeastSeconds = 5e-9;
-// Nor writes a core faster than this: 128 bytes in each cycle of a clock that none has.
+// No core writes faster than this: 128 bytes in each cycle of a clock faster than any.
 constexpr double kMostBytesPerSecond = 1e12;
-// What an address space holds besides the candidate's own: stacks, the C library, page rounding.
+// Address space in addition to the candidate's own memory: stacks, the C library, rounding to pages.
 constexpr int64_t kBaseBytes = int64_t{16} << 20, kThreadBytes = int64_t{9} << 20;
-// Threads that a candidate may have beyond those that it is told to use.
+// Threads that a candidate may have in addition to those that it is told to use.
 constexpr int kMoreThreads = 16;
 
 }  // namespace
@@ -33,8 +33,8 @@ Subject::Subject(Bench& bench, const Batch& batch, int index, Inputs& inputs,
 
 void Subject::start(double candidates) {
   const File& executable = *batch_.executables[static_cast<size_t>(index_)];
-  // Where its pages lie decides, for what just fits into a cache, as much as a schedule does: each time
-  // it is measured it gets others.
+  // The physical addresses of its pages matter as much as its schedule for data that just fit into a cache.
+  // So a candidate gets other pages each time it is measured.
   constexpr int64_t kMostCopied = int64_t{64} << 20;
   if (!bench_.is_exact() && executable.bytes() <= kMostCopied)
     copy_ = make_file(executable.data(), executable.bytes());
@@ -124,7 +124,7 @@ SingleRun Subject::run_alone(bool warm, const std::function<void()>& show, const
   single.processor = since_begin().processor;
   single.agent = agent_seconds_;
   if (before.empty()) return single;
-  // What is missing was used by threads that ended.
+  // The rest of the process's time was used by threads that have ended.
   double ended = single.processor;
   for (const auto& [thread, now] : process_->thread_times()) {
     const Process::ThreadTime then = before[thread];

@@ -1,7 +1,7 @@
-// A candidate's process with the memory of its outputs, run by command.
+// A candidate's process and the memory of its outputs; the process runs on command.
 //
-// Between commands it is stopped: it sees no input before its time counts, has no thread that works
-// ahead or takes time from others, and changes no output while it is looked at.
+// Between commands it is stopped: it sees no input before its time is measured, has no thread that works
+// ahead or takes time from others, and cannot change an output while that is compared.
 #pragma once
 
 #include <functional>
@@ -21,40 +21,41 @@ class Subject {
   Subject(Bench& bench, const Batch& batch, int index, Inputs& inputs,
           const std::function<bool()>& cancelled);
 
-  // Starts it and waits until it is ready. It has the processor time of so many candidates.
+  // Starts the process and waits until it is ready. It may use the processor time of that many candidates.
   void start(double candidates = 1);
   void poison_outputs(uint8_t value);
 
-  // Has it run that often, from now on.
+  // Makes it start `runs` runs.
   void begin(uint32_t runs, const std::string& doing);
-  // Waits until that clock at most; whether it is done.
+  // Waits until that time at most; returns whether the runs are done.
   bool is_done_by(double clock);
-  // Waits until it is done and stops it; the seconds that it took.
+  // Waits until the runs are done and stops the process; returns the seconds that they took. Throws
+  // Misbehaviour where no machine could make them in that time.
   double finish();
-  // Both of the above, and a time that no machine needs so little of is no time.
+  // begin() and finish() together.
   double run(uint32_t runs, const std::string& doing);
 
-  // One run on one processor, which the agent's thread shares. `show` puts its inputs in place. Where `warm`,
-  // a run on what is shown before goes ahead of it, so that the system's own code and the candidate's are in
-  // the caches.
+  // One run on one processor, which the agent's thread shares. `show` puts its inputs in place. With `warm`,
+  // a run on the previous inputs comes first, so that the code of the system and of the candidate is in the
+  // caches.
   SingleRun run_alone(bool warm, const std::function<void()>& show, const std::string& doing);
 
-  // One run on all of its processors, where no other one is under way. `show` puts its inputs in place; a run
-  // on what is shown before goes ahead of it.
+  // One run on all of its processors, while no other run is under way. `show` puts its inputs in place; a run
+  // on the previous inputs comes first.
   LoneRun run_lone(const std::function<void()>& show, const std::string& doing);
 
-  // Clocks of the command under way: of the wall, and of its processors where the system has one.
+  // Seconds since the last command began: by the wall clock, and in processor time where the system tells it.
   struct Clocks {
     double wall = 0, processor = 0;
   };
   Clocks since_begin() const;
 
   uint8_t* output(size_t i) { return outputs_[i].data(); }
-  // Empty, or that it wrote where nothing is its own.
+  // Empty, or a text which says that it wrote past the end of an output.
   std::string beyond_outputs(uint8_t value) const;
   int64_t peak_bytes() const { return process_->peak_bytes(); }
   double seconds_left() const { return left_; }
-  // From now on it has as many seconds as at the start.
+  // Gives it again as many seconds as it had at the start.
   void renew_time() { left_ = batch_.timeout_seconds; }
   void end() { process_.reset(); }
 
@@ -69,8 +70,8 @@ class Subject {
   std::vector<SharedMemory> outputs_;
   std::shared_ptr<const File> copy_;
   std::optional<Process> process_;
-  std::vector<int> processors_;  // where it runs
-  double left_;                  // of its time, in seconds
+  std::vector<int> processors_;  // on which it runs
+  double left_;                  // its remaining time, in seconds
   std::string doing_;
   uint32_t runs_ = 0;
   double begin_ = 0, begin_processor_ = 0, begin_agent_ = 0, agent_seconds_ = 0;

@@ -16,7 +16,8 @@ constexpr size_t kMostDims = 16;
 constexpr uint8_t kUndefined = 0xff;
 constexpr int64_t kMostBytes = int64_t{2} << 30;
 
-// The float of `exponent_bits` and `mantissa_bits` nearest to a value below its largest.
+// Rounds a value to the nearest float with that many exponent and mantissa bits; the value has to be within
+// its range.
 uint16_t narrow(float value, int exponent_bits, int mantissa_bits) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>(bits >> 31 << 15);
@@ -24,7 +25,7 @@ uint16_t narrow(float value, int exponent_bits, int mantissa_bits) {
   const double magnitude = std::fabs(static_cast<double>(value));
   if (magnitude == 0) return sign;
   int exponent = std::max(std::ilogb(magnitude), 1 - bias);
-  // An integer of mantissa_bits + 1 bits, or fewer where the number is denormal.
+  // The mantissa as an integer: of mantissa_bits + 1 bits, or fewer where the number is denormal.
   const auto scaled = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent)));
   // A carry out of the mantissa raises the exponent by itself.
   const uint32_t one = uint32_t{1} << mantissa_bits;
@@ -95,7 +96,8 @@ bool is_poison(const void* data, int64_t index, int64_t size, uint8_t poison) {
   return true;
 }
 
-// NaN where NaN is due, infinities where those are; else relative to the largest magnitude.
+// 0 for equal values and where both are NaN, infinite where only one is NaN or infinite; else the difference
+// relative to the largest magnitude.
 double error_of(double have, double want, double largest) {
   if (std::isnan(want) || std::isnan(have)) return std::isnan(want) && std::isnan(have) ? 0 : HUGE_VAL;
   if (have == want) return 0;
@@ -105,7 +107,7 @@ double error_of(double have, double want, double largest) {
 
 double largest_magnitude(const Port& port, const void* data) {
   if (port.dtype == TC_F32) {
-    // Without their signs, finite floats are in the order of their bits.
+    // Without their signs, finite floats have the same order as their bits as integers.
     constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
     uint32_t largest = 0;
     for (int64_t i = 0; i < port.elements; ++i) {
@@ -122,7 +124,7 @@ double largest_magnitude(const Port& port, const void* data) {
   return largest;
 }
 
-// The largest magnitude of a tensor, found out once it is asked for: equal tensors need none.
+// The largest magnitude of a tensor, computed when it is first needed: equal tensors do not need it.
 class Scale {
  public:
   Scale(const Port& port, const void* data) : port_(port), data_(data) {}
@@ -137,7 +139,7 @@ class Scale {
   double largest_ = -1;
 };
 
-// The first element from `begin` on that is not the same, bit by bit; the number of elements where all are.
+// The first element from `begin` on whose bits differ; the number of elements where none does.
 int64_t next_difference(const Port& port, const void* left, const void* right, int64_t begin) {
   const int64_t size = tc_dtype_size(port.dtype), bytes = port.elements * size;
   const auto* a = static_cast<const uint8_t*>(left);

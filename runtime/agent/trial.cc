@@ -5,16 +5,18 @@
 namespace tc::agent {
 namespace {
 
-// Elements that may differ from those of another program on inputs that no reference is known for:
-// rounding falls the other way at a step of a function. Who leaves them out gains as little.
+// One of this many elements may differ from another program's result on inputs without a reference, since
+// rounding may fall to the other side of a step of a function. A candidate that skips so few elements gains
+// little.
 constexpr int64_t kFloatsPerDifference = 256, kIntegersPerDifference = 16;
-// Of the tolerance to a reference: both programs have one.
+// Factor on the tolerance, since each of the two programs may deviate from the reference by the tolerance.
 constexpr double kTolerances = 2;
-// After the change a command goes on for two whole runs at least, the first of which may have begun before.
+// After the change, a command has to go on for at least this many runs: the first may have begun before the
+// change, so that one whole run comes after it.
 constexpr double kRunsAfter = 2.2;
-constexpr double kBlurTime = 10e-6;  // of the clocks
-// Before the change it has run for so long at least, by the wall's clock and by its processors': what it
-// takes to wake up, up to 450 us where the system is slow, is seldom taken for a run.
+constexpr double kBlurTime = 10e-6;  // uncertainty of the clocks
+// Before the change, a command has to run for at least this long, by the wall clock and in processor time.
+// This way the time to wake up, up to 450 us on a slow system, is seldom mistaken for a run.
 constexpr double kLeastMoment = 300e-6, kLeastProcessor = 150e-6;
 
 double random_share() { return static_cast<double>(secret_bits() >> 11) * 0x1p-53; }
@@ -85,7 +87,7 @@ Probe probe(Subject& subject, Inputs& inputs, const Trial& trial, uint32_t runs,
   const double last = (1 - kRunsAfter / runs) * seconds_per_run * runs, first = std::min(kLeastMoment, last);
   const double moment = first + random_share() * (last - first);
   subject.begin(runs, "running on inputs of the agent's own");
-  // One that no processor has taken up yet, on a busy machine, would do all its runs on the new inputs.
+  // On a busy machine, a command that no processor has started yet would do all its runs on the new inputs.
   const double least_processor = std::min(0.5 * moment, kLeastProcessor);
   bool is_changed = false;
   for (double clock = now_seconds() + moment; !is_changed && !subject.is_done_by(clock);) {
@@ -97,12 +99,12 @@ Probe probe(Subject& subject, Inputs& inputs, const Trial& trial, uint32_t runs,
   const Subject::Clocks changed = subject.since_begin();
   const double seconds = subject.finish();
   const double processor = subject.since_begin().processor;
-  // One that was done before its time proves nothing.
+  // A command that was done before the change is not conclusive.
   Probe result = {seconds / runs, processor / runs, is_changed, ""};
   const std::string problem = trial.problem(subject, is_changed ? trial.after() : trial.before(), filling);
   if (problem.empty()) return result;
   if (!is_changed) throw Misbehaviour{Outcome::WrongResult, problem};
-  // By its own pace there was time for two runs, and by its processors' too.
+  // Both by the wall clock and by processor time, there was time for two runs at the command's own pace.
   const double needed = kRunsAfter / runs;
   if (seconds - changed.wall > needed * seconds + kBlurTime &&
       processor - changed.processor >= needed * processor)

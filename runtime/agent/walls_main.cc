@@ -1,13 +1,13 @@
-// tc-walls: runs a program of this machine that reads a file written by an enemy, behind the walls that hold
-// candidates.
+// tc-walls: runs a program of this machine that reads a file which an attacker may have written, confined
+// like a candidate.
 //
 //   tc-walls --file 5 --descriptor 6 --show /usr/lib ... -- /usr/bin/python3 ARGUMENTS
 //
-// The program has the caller's standard input, output and error, each --descriptor as 10, 11, ..., the file
-// at /candidate, what --show names, read-only, and nothing else: no environment, no network, no other
-// process. It ends when the caller does. Exit codes: the program's own; 128 and the number of the signal that
-// ended it; kNoWalls where this system lacks a wall and kNoStart where the program cannot be started, each
-// with a line on standard error.
+// The program gets the caller's standard input, output and error, each --descriptor as 10, 11, ..., the file
+// at /candidate, and the paths of --show, read-only. It gets nothing else: no environment, no network, no
+// other process. It ends when the caller does. The exit code is that of the program; 128 plus the number of
+// the signal that ended it; or, with a line on standard error, kNoWalls where this system lacks a means of
+// confinement, or kNoStart where the program cannot be started.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -30,10 +30,10 @@ namespace {
 
 constexpr int kNoStart = 124, kNoWalls = 125;
 constexpr int kMostThreads = 64;
-// Until the program sets a limit for the file itself.
+// Processor time, until the program itself sets a limit for the file.
 constexpr double kMostSeconds = 3600;
 
-// What is lacking, for people; empty where nothing is.
+// The means of confinement that are lacking, for a message; empty where none is.
 std::string lacking(const Isolation& walls) {
   std::string text;
   const auto need = [&](bool here, const char* name) {
@@ -74,7 +74,7 @@ Launch launch_of(int count, char** words) {
   return launch;
 }
 
-// The status of wait(2), or exits.
+// Runs the program; returns its status as in wait(2). Throws where it cannot be started.
 int run(const Launch& launch) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));

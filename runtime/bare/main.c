@@ -1,5 +1,5 @@
-/* Runs a model exported as model.o (kind "bare") on each sample of samples.h, and writes which of its outputs
- * is the largest. No library is linked. */
+/* Runs a model that was exported as model.o (kind "bare") on each sample of samples.h, and writes which of
+ * its outputs is the largest. The program links no library. */
 #include "board.h"
 #include "model.h"
 #include "samples.h" /* SAMPLES, and samples[SAMPLES][MODEL_INPUT_0_ELEMENTS] of MODEL_INPUT_0_TYPE */

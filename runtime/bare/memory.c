@@ -1,4 +1,4 @@
-/* The functions that compilers and compiled models call where they find it right; the only ones. */
+/* The only functions that a C compiler or a compiled model may call without being told to. */
 #include <stddef.h>
 
 void* memcpy(void* restrict to, const void* restrict from, size_t count) {

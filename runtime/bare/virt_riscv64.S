@@ -11,7 +11,7 @@ _start:
     la sp, stack_end
     la t0, trap
     csrw mtvec, t0
-    # FS and VS of mstatus: without them the first instruction on floats or vectors traps.
+    # Sets FS and VS of mstatus; without them, the first float or vector instruction traps.
     li t0, 0x6600
     csrs mstatus, t0
     csrwi fcsr, 0                   # rounding to nearest, no flags
@@ -19,8 +19,8 @@ _start:
     srli t0, t0, 'V' - 'A'
     andi t0, t0, 1
     beqz t0, .Ldata
-    csrwi 0x00f, 0                  # vcsr: the same for fixed-point numbers
-.Ldata:                               # the initial values lie in read-only memory
+    csrwi 0x00f, 0                  # vcsr: the same for fixed-point vectors
+.Ldata:                               # copies initial values from read-only memory
     la t0, data_begin
     la t1, data_end
     la t2, data_source

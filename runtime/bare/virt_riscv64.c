@@ -1,5 +1,5 @@
-/* The board that `qemu-system-riscv64 -machine virt` is: its serial line, and its device for ending the
- * emulation. */
+/* The functions of board.h for `qemu-system-riscv64 -machine virt`: its serial line, and its device that ends
+ * the emulation. */
 #include "board.h"
 
 #define SERIAL ((volatile unsigned char*)0x10000000) /* an NS16550A; qemu's needs no speed set */
@@ -28,7 +28,7 @@ static void write_hex(unsigned long number) {
   }
 }
 
-/* Called by the assembly for every exception. */
+/* Called by virt_riscv64.S for every exception. */
 void board_trap(unsigned long cause, unsigned long address) {
   board_write("trap: mcause ");
   write_hex(cause);

@@ -2,36 +2,34 @@
 //
 // Use: qemu-riscv64 -plugin libcount_plugin.so,out=PATH[,NAME=VALUE]... GUEST
 //
-//   out=PATH         where the counts go, as one JSON object, when the guest exits (required);
-//                    map:NUMBER is a descriptor of memory that the process was started with, closed
-//                    before the guest starts: no system call of its leads there
+//   out=PATH         the file for the counts, written as one JSON object when the guest exits (required);
+//                    out=map:NUMBER is a descriptor of shared memory that the process inherits. It is closed
+//                    before the guest starts, so that no system call of the guest can reach it
 //   range=START-END  count only instructions at addresses START <= address < END, in hexadecimal;
 //                    may be given several times; without it every address counts
-//   cycles=on        add "simulated_cycles": the time of cycle_model.h's core for what is counted;
-//                    of several threads, the slowest's
+//   cycles=on        add "simulated_cycles": the time of cycle_model.h's core for the counted instructions;
+//                    with several threads, that of the slowest
 //   cache=on         the same with the model's caches, fed with every access (slow), and their
 //                    misses as "first_level_misses" and "second_level_misses" of all threads
-//   replies=on       count from the first byte that the guest writes to its standard output on, and note
-//                    the cycles so far of all threads at each further one: what a candidate does between two
-//                    replies
-//                    (runtime/serve.h) counts, whatever it says of itself. With out=map: one page of 64-bit
-//                    numbers, first how many there are
-//   guest=BYTES      the guest's memory, as qemu reserves it (-R): the process ends where the guest reaches
-//                    beyond it (guest_walls.h)
-//   profile=PATH     with cycles: a line for each counted instruction that executed: its address in
-//                    hexadecimal, how often it executed and the cycles from the issue of the one before it
-//                    to its own, of all threads
+//   replies=on       start to count at the guest's first write to its standard output, and record the cycles
+//                    of all threads so far at each further one. This measures what a candidate does between
+//                    two replies (runtime/serve.h), and does not depend on what it says. With out=map: one
+//                    page of 64-bit numbers, the first of which is the number of the others
+//   guest=BYTES      size of the guest's memory, as qemu reserves it (-R): the process ends when the guest
+//                    accesses an address beyond it (guest_walls.h)
+//   profile=PATH     with cycles: write a line for each counted instruction that executed: its address in
+//                    hexadecimal, how often it executed, and the cycles from the issue of the instruction
+//                    before it to its own issue, summed over all threads
 //   core=NAME        the core whose time is modelled: a row of ir/target/riscv_cores.h (default generic)
 //   vlen=BITS        the guest core's vector length, for cycles (a plugin cannot ask; default: that of the
 //                    core's row)
 //   dlen=BITS        the model's vector datapath (default: that of the core's row)
 //
-// Instructions are decoded once, when QEMU translates a block; a running block then costs one
-// increment of a counter of its own, in memory of its own thread, so any number of guest threads is
-// counted exactly. With cycles, a block is timed when the next one starts, for only then are its
-// memory accesses and the way its branch went known. A block that a synchronous fault leaves in the
-// middle is counted whole. Counts are written when the guest exits by exit or exit_group; a guest
-// killed by a signal leaves no file.
+// Instructions are decoded once, when QEMU translates a block. Each execution of a block then costs one
+// increment of a counter of that block and thread, so that any number of guest threads is counted exactly.
+// With cycles, a block is timed when the next one starts, since only then are its memory accesses and the
+// direction of its branch known. A block that a synchronous fault leaves in the middle is counted as a whole.
+// Counts are written when the guest exits by exit or exit_group; a guest killed by a signal leaves no file.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -89,13 +87,12 @@ struct Options {
   }
 };
 
-// A translated block: what its counted instructions add to each class when it runs once. Equal code
-// at an equal address is one block, however often QEMU translates it, so memory is bounded by the
-// guest's code.
+// A translated block, with the number of its counted instructions in each class. The same code at the same
+// address is one block, however often QEMU translates it, so that memory is bounded by the guest's code.
 struct Block {
   size_t number = 0;
   uint64_t start = 0;
-  uint64_t end = 0;  // the address behind its last instruction
+  uint64_t end = 0;  // the address after its last instruction
   std::array<uint32_t, kClassCount> histogram = {};
   std::vector<Instruction> instructions;  // with cycles only
   std::vector<bool> is_counted;           // of each instruction
@@ -103,34 +100,34 @@ struct Block {
   std::vector<bool> is_vector_other;      // of each instruction
 };
 
-// What one guest thread has executed; written by that thread alone.
+// What one guest thread has executed; only that thread writes it.
 struct ThreadState {
   explicit ThreadState(const CycleOptions& options) : core(options) {}
 
   std::vector<uint64_t> executions;           // by block number
   std::vector<std::vector<uint64_t>> cycles;  // by block number, then by instruction; with a profile only
   Core core;
-  const Block* running = nullptr;    // started and not timed yet
+  const Block* running = nullptr;    // the block that has started and is not timed yet
   std::vector<LineAccess> accesses;  // of the running block
-  // core.cycles() after the last block that was timed, for other threads.
+  // core.cycles() after the last block that was timed; other threads read it.
   std::atomic<uint64_t> timed_cycles = 0;
 
-  // Times the running block, after which the guest went on at address `next`.
+  // Times the running block; the guest continued at address `next`.
   void finish_block(uint64_t next);
 };
 
 struct Plugin {
   Options options;
-  std::atomic<bool> is_active = true;  // false before the first reply, where those count
+  std::atomic<bool> is_active = true;  // with replies=on, false before the first reply
   pid_t process = 0;
-  uint64_t* page = nullptr;  // of out=map:
+  uint64_t* page = nullptr;  // the shared page of out=map:
   std::mutex mutex;          // guards the members below
   std::map<std::pair<uint64_t, std::string>, std::unique_ptr<Block>> blocks;
   std::vector<std::unique_ptr<ThreadState>> threads;
 };
 
-// Lives until the process ends: QEMU's last callback comes from its exit path, and destructors of
-// the plugin's globals must not run before it.
+// Never destroyed: QEMU's last callback comes from its exit path, and destructors of the plugin's globals
+// must not run before it.
 Plugin& plugin() {
   static Plugin* instance = new Plugin;
   return *instance;
@@ -173,8 +170,8 @@ void ThreadState::finish_block(uint64_t next) {
   timed_cycles.store(core.cycles(), std::memory_order_relaxed);
 }
 
-// Straight to the kernel: buffers and handlers of the C library are in memory that the guest may just have
-// written.
+// Makes system calls directly: buffers and handlers of the C library are in memory that the guest may just
+// have overwritten.
 [[noreturn]] void end_process(const char* begin, const char* what, int code) {
   for (const char* text : {begin, what, "\n"}) syscall(SYS_write, STDERR_FILENO, text, std::strlen(text));
   for (;;) syscall(SYS_exit_group, code);
@@ -208,7 +205,7 @@ void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, 
   const auto instruction = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data));
   const uint64_t last = address + (uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1;
   for (uint64_t line = address >> kLineBytesLog2; line <= last >> kLineBytesLog2; ++line) {
-    // Elements of a vector come one by one; a line counts once for each run of them in it.
+    // The elements of a vector arrive one by one; consecutive elements in one line count as one access.
     if (!thread.accesses.empty() && thread.accesses.back().instruction == instruction &&
         thread.accesses.back().line == line) {
       continue;
@@ -225,9 +222,9 @@ void on_block_executed(unsigned, void* data) {
   ++thread.executions[block.number];
 }
 
-// QEMU's translated code for vector instructions may leave the upper halves of the host's AVX
-// registers in use. Each float operation of the guest, a call of SSE code, then costs the host dozens
-// of cycles: clearing them makes a convolution eight times as fast. Calls may clobber them.
+// QEMU's translated code for vector instructions may leave the upper halves of the host's AVX registers in
+// use. Each float operation of the guest calls SSE code, which then costs the host dozens of cycles: clearing
+// the upper halves makes a convolution eight times as fast. Calls may clobber them, so that this is safe.
 #if defined(__x86_64__)
 const bool kHostHasAvx = __builtin_cpu_supports("avx");
 __attribute__((target("avx"))) void clear_upper_halves(unsigned, void*) { __builtin_ia32_vzeroupper(); }
@@ -236,11 +233,12 @@ constexpr bool kHostHasAvx = false;
 void clear_upper_halves(unsigned, void*) {}
 #endif
 
-// Riscv64's number of write(2), and the numbers that fit into a page behind that of how many they are.
+// The number of write(2) on riscv64; and how many 64-bit numbers fit into the page after the first, which is
+// their count.
 constexpr int64_t kWrite = 64;
 constexpr uint64_t kMostReplies = 511;
 
-// Of the thread that took most. For the end of the process, when no guest thread runs.
+// Cycles of the thread that took most. Only used at the end of the process, when no guest thread runs.
 uint64_t slowest_cycles() {
   uint64_t cycles = 0;
   for (const auto& thread : plugin().threads) {
@@ -250,15 +248,16 @@ uint64_t slowest_cycles() {
   return cycles;
 }
 
-// Of all threads: those of a candidate share the board's one core. Others than the caller run on meanwhile,
-// so that the blocks in which they are do not count yet. The caller holds the plugin's mutex.
+// Cycles of all threads together, since the threads of a candidate share the board's one core. Threads other
+// than the calling one run on meanwhile, so the blocks that they are executing are not counted yet. The
+// caller holds the plugin's mutex.
 uint64_t all_cycles() {
   uint64_t cycles = 0;
   for (const auto& thread : plugin().threads) cycles += thread->timed_cycles.load(std::memory_order_relaxed);
   return cycles;
 }
 
-// The guest's arguments are eight numbers.
+// `arguments` are the eight arguments of the guest's system call.
 template <class... Arguments>
 void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... arguments) {
   const std::array<uint64_t, sizeof...(arguments)> given = {arguments...};
@@ -280,7 +279,8 @@ void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... argum
   state.page[0] = count + 1;
 }
 
-// A guest that asks for more than its memory ends, as candidates do whose calls the agent sees.
+// Ends a guest that asks for more memory than it has, as the agent does with candidates whose system calls it
+// sees.
 void on_system_call_returned(qemu_plugin_id_t, unsigned, int64_t call, int64_t result) {
   constexpr int64_t kMremap = 216, kMmap = 222, kNoMemory = -12;
   if ((call == kMmap || call == kMremap) && result == kNoMemory)
@@ -298,8 +298,8 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
                 qemu_plugin_insn_size(instruction));
     is_counted |= state.options.contains(qemu_plugin_insn_vaddr(instruction));
   }
-  // All blocks matter to the model: the next one's address tells where a branch went, and any may
-  // set the vector type.
+  // The model needs all blocks: the address of the next one shows the direction of a branch, and any block
+  // may set the vector type.
   if (!is_counted && !state.options.has_cycles && state.options.guest_bytes == 0) return;
 
   std::lock_guard lock(state.mutex);
@@ -419,7 +419,7 @@ void write_profile() {
 }
 
 void on_exit(qemu_plugin_id_t, void*) {
-  // A child that the guest forked has its parent's counts so far; only the parent reports.
+  // A process that the guest forked starts with its parent's counts, so only the parent writes a report.
   if (getpid() != plugin().process || plugin().options.has_replies) return;
   write_report();
   if (!plugin().options.profile.empty()) write_profile();
@@ -449,13 +449,13 @@ std::optional<int> parse_bits(std::string_view value) {
   return static_cast<int>(bits);
 }
 
-// Reads the plugin's arguments; returns what is wrong with them, or nothing.
 std::string core_names() {
   std::string names;
   for (const CoreRow& core : kRiscvCores) names += (names.empty() ? "" : ", ") + std::string(core.name);
   return names;
 }
 
+// Reads the plugin's arguments; returns what is wrong with them, or nothing.
 std::optional<std::string> parse_options(int count, char** arguments, Options& options) {
   for (int i = 0; i < count; ++i) {
     const std::string_view argument = arguments[i];
@@ -510,7 +510,8 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
   return std::nullopt;
 }
 
-// Maps the memory behind the descriptor and closes that: the guest has no way there.
+// Maps the memory of the descriptor and closes the descriptor, so that the guest cannot reach the memory by
+// it.
 std::optional<std::string> map_page() {
   Plugin& state = plugin();
   if (!state.options.has_replies) return std::nullopt;

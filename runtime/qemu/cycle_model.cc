@@ -51,7 +51,7 @@ Unit unit_of(Timing timing, const CoreRow& core) {
   return kUnits[static_cast<size_t>(timing)];
 }
 
-// Whether only the first of several equal units has what the instruction needs.
+// Whether only the first of several units of the kind can execute the instruction.
 constexpr bool takes_first_unit(Timing timing) {
   switch (timing) {
     case Timing::kVectorDivide:
@@ -76,7 +76,8 @@ bool Cache::access(uint64_t line) {
   const auto end = set + static_cast<std::ptrdiff_t>(ways_);
   const auto found = std::find(set, end, line);
   const bool is_hit = found != end;
-  // The line comes first; those before its old place, or all but the oldest, move back by one.
+  // The line moves to the front; the lines before its old place (on a miss, all but the oldest) move back by
+  // one.
   const auto last = is_hit ? found : end - 1;
   *last = line;
   std::rotate(set, last, last + 1);
@@ -85,7 +86,7 @@ bool Cache::access(uint64_t line) {
 
 Units::Place Units::find(uint64_t from, uint64_t cycles, size_t count) const {
   Place best{0, UINT64_MAX};
-  // The last unit first: scalar accesses leave the first to vectors.
+  // Starts with the last unit, so that scalar accesses leave the first one to vectors.
   for (size_t unit = count; unit-- > 0;) {
     uint64_t start = from;
     for (const Span& span : busy_[unit]) {
@@ -111,7 +112,7 @@ void Units::occupy(const Place& place, uint64_t cycles) {
 
 void Units::forget_before(uint64_t cycle) {
   for (std::vector<Span>& spans : busy_) {
-    // The last span stays: it says when everything is done.
+    // The last span is kept, since it tells when everything is done.
     const auto kept =
         std::find_if(spans.begin(), spans.end(), [&](const Span& span) { return span.end > cycle; });
     if (kept != spans.begin()) spans.erase(spans.begin(), kept == spans.end() ? std::prev(kept) : kept);
@@ -228,7 +229,7 @@ Core::Cost Core::vector_cost(const Instruction& instruction) const {
       break;
     case Timing::kVectorMaskAccess: cost = {passes(0), load, 1, 1}; break;
     case Timing::kVectorElementAccess:
-      // Elements arrive one per cycle, in no useful order for chaining: all of them, then use.
+      // Elements arrive one per cycle, in an order that does not allow chaining: a use waits for all of them.
       cost.busy = std::max<uint64_t>(elements() * (core.whole_segments ? 1 : instruction.fields), 1);
       cost.latency = load + cost.busy - 1;
       cost.destination_registers = std::min(registers * instruction.fields, 8);
@@ -251,7 +252,7 @@ uint64_t Core::line_latency(uint64_t line, uint64_t start) {
   const uint64_t load = cycles_of(latency.load);
   const bool is_first = first_level_.access(line);
   if (is_first) {
-    // Present, or still on its way for an earlier access.
+    // The line is present, or an earlier access is still loading it.
     for (const Fill& fill : fills_) {
       if (fill.line == line && fill.ready > start + load) return fill.ready - start;
     }
@@ -338,7 +339,8 @@ void Core::execute(const Instruction& instruction, std::span<const LineAccess> l
     slowest = std::max(slowest, line_latency(access.line, start));
   }
   cost.latency += slowest - load;
-  // A store has no result to wait for, but holds the port until its line has found a free place.
+  // Nothing waits for a store's result, but on an in-order core the store occupies the port until one of the
+  // lines under way is done (`misses`).
   const bool is_store = instruction.kind == Class::kVectorStore || instruction.timing == Timing::kStore;
   if (is_store && !out_of_order && slowest > memory) cost.busy = std::max(cost.busy, slowest - memory);
 

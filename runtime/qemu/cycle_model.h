@@ -1,26 +1,27 @@
-// A deterministic model of a core with a vector unit: executed instructions to "simulated cycles".
+// A deterministic model of a core with a vector unit, which turns executed instructions into "simulated
+// cycles".
 //
-// The model ranks schedules where no board is at hand; it is no board's exact timing. A row of
-// ir/target/riscv_cores.h gives it a core's numbers; names in brackets below are that row's fields, and
-// figures those of its row `generic`: the class of small rv64gcv cores (two instructions per cycle, in order,
-// vectors longer than the datapath). It keeps what decides between schedules there: dependences, the length
-// of vector groups, scalar overhead around them, and caches.
+// The model ranks schedules where no board is available; it is not the exact timing of any board. A row of
+// ir/target/riscv_cores.h gives it a core's numbers. Below, names in brackets are the fields of such a row,
+// and figures are those of the row `generic`, which stands for the class of small rv64gcv cores (two
+// instructions per cycle, in order, vectors longer than the datapath). The model covers what decides between
+// schedules on these: dependences, the length of vector groups, scalar overhead around them, and caches.
 //
-// Issue. Instructions issue in program order, up to two per cycle [issue_width]. One waits for its source
-// registers, for the unit that it needs, and for an older write of its destination to come first.
-// Nothing behind a waiting instruction issues.
+// Issue. Instructions issue in program order, up to two per cycle [issue_width]. An instruction waits for its
+// source registers, for the unit that it needs, and until an older write to its destination is done before
+// its own. No instruction after a waiting one issues.
 //
 // Cores that reorder [window]. Instructions are dispatched in program order, up to [issue_width] per cycle,
-// and while fewer than [window] older ones are not done; done they become in program order. Each starts when
-// its source registers and a unit are there, whatever waits before it: registers are renamed, and a load does
-// not wait for older stores.
+// as long as fewer than [window] older ones have not retired; they retire in program order. Each starts when
+// its source registers and a unit are available, even if older ones wait: registers are renamed, and a load
+// does not wait for older stores.
 //
-// Units (per cycle): integers, as many as issue; one scalar float [float_units]; one vector arithmetic
-// [vector_units, of which gathers, reductions and division use the first]; one memory port that scalar and
-// vector accesses share [memory_ports, of which vectors use the first]; one divider each for integers and
-// floats, not pipelined. Latencies until a dependent instruction may issue [latency]: integer 1, integer
-// multiply 3, float add, multiply, multiply-add and conversion 4, float comparison and move 2, integer
-// division 20, float division and square root 12 (32-bit) or 20 (64-bit), load 3 on a cache hit.
+// Units (per cycle): as many integer instructions as can issue; one scalar float [float_units]; one vector
+// arithmetic [vector_units, of which gathers, reductions and division use the first]; one memory port that
+// scalar and vector accesses share [memory_ports, of which vectors use the first]; one divider each for
+// integers and floats, not pipelined. Latencies until a dependent instruction may issue [latency]: integer 1,
+// integer multiply 3, float add, multiply, multiply-add and conversion 4, float comparison and move 2,
+// integer division 20, float division and square root 12 (32-bit) or 20 (64-bit), load 3 on a cache hit.
 //
 // Branches. A conditional branch is predicted taken if it goes backward and not taken if forward; a
 // wrong prediction costs 6 cycles [misprediction]. Any taken branch or jump ends the cycle's issue group.
@@ -45,14 +46,15 @@
 // The vector type is followed as vsetvli and vsetivli execute; vsetvl, whose type is in a register
 // that a plugin cannot read, leaves it as it was. It starts as SEW 8, LMUL 1.
 //
-// Caches (only if asked for; else every access hits). Private to each thread, lines of 64 bytes, least
-// recently used replaced, empty at the start: 32 KB 8-way and 512 KB 8-way, write-allocate. Load to use is 3
-// cycles in the first level, 12 in the second, 80 in memory. At most 4 lines [misses] are under way at once:
-// so many misses overlap, a further one waits. Stores never wait for their line, only for a free place among
-// the 4 (and not that where the core is out of order). There is no prefetcher, and no third level. A vector
-// access looks each of its lines up once, and its result chains after the slowest.
+// Caches (only if asked for; else every access hits). Each thread has its own: 32 KB 8-way and 512 KB 8-way,
+// with lines of 64 bytes, least-recently-used replacement and write-allocate, empty at the start. Load to use
+// is 3 cycles in the first level, 12 in the second, 80 in memory. At most 4 lines [misses] are loaded at the
+// same time: that many misses overlap, and a further one waits. Stores never wait for their line, only until
+// fewer than 4 lines are being loaded (and on an out-of-order core not even for that). There is no prefetcher
+// and no third level. A vector access looks up each of its lines once, and its result can be used by chaining
+// after the slowest.
 //
-// Outside the model: instruction fetch, address translation, other threads' traffic, the kernel.
+// Not modelled: instruction fetch, address translation, other threads' traffic, the kernel.
 #pragma once
 
 #include <array>
@@ -80,12 +82,12 @@ struct LineAccess {
   uint64_t line = 0;         // address >> kLineBytesLog2
 };
 
-// A set-associative cache that knows which lines it holds, not what is in them.
+// A set-associative cache that tracks which lines it has, not their contents.
 class Cache {
  public:
   Cache(int bytes, int ways);
 
-  // Whether the line was there; it is afterwards, as the most recently used of its set.
+  // Whether the line was present. Afterwards it is, as the most recently used line of its set.
   bool access(uint64_t line);
 
  private:
@@ -94,7 +96,7 @@ class Cache {
   std::vector<uint64_t> lines_;  // per set, the most recently used first; kEmpty where none
 };
 
-// Units of one kind: when each is busy.
+// All units of one kind, with the times at which each is busy.
 class Units {
  public:
   explicit Units(int count) : busy_(static_cast<size_t>(count)) {}
@@ -106,7 +108,7 @@ class Units {
   // The earliest cycle from `from` in which one of the first `count` units is free for `cycles`.
   Place find(uint64_t from, uint64_t cycles, size_t count) const;
   void occupy(const Place& place, uint64_t cycles);
-  // Nothing will start before `cycle`.
+  // Drops spans that end before `cycle`: nothing will start earlier than that.
   void forget_before(uint64_t cycle);
   uint64_t last() const;
   size_t count() const { return busy_.size(); }
@@ -118,19 +120,20 @@ class Units {
   std::vector<std::vector<Span>> busy_;  // by unit, in order of time
 };
 
-// The state of one core: one guest thread.
+// The state of one core, which executes one guest thread.
 class Core {
  public:
   explicit Core(const CycleOptions& options);
 
-  // Runs one instruction that counts. `lines` are the memory lines that it touched (none where
-  // there is no cache model); `is_taken` matters to a conditional branch only.
+  // Executes one counted instruction. `lines` are the memory lines that it accessed (empty without a cache
+  // model); `is_taken` only matters for a conditional branch.
   void execute(const Instruction& instruction, std::span<const LineAccess> lines, bool is_taken);
 
   // Follows the vector type through an instruction that takes no time in the model.
   void skip(const Instruction& instruction);
 
-  // The cycle in which the last instruction issued; behind a branch, that in which the next one may.
+  // The cycle in which the last instruction issued; after a branch, the cycle in which the next one may
+  // issue.
   uint64_t last_issue() const { return now_; }
   // Cycles until everything that executed is done.
   uint64_t cycles() const;
@@ -138,7 +141,7 @@ class Core {
   uint64_t second_level_misses() const { return second_level_misses_; }
 
  private:
-  // What an instruction costs: cycles its unit is busy, and cycles until its result can be used.
+  // What an instruction costs: the cycles that its unit is busy, and the cycles until its result can be used.
   struct Cost {
     uint64_t busy = 1;
     uint64_t latency = 1;
@@ -154,25 +157,25 @@ class Core {
   Cost scalar_cost(const Instruction& instruction) const;
   Cost vector_cost(const Instruction& instruction) const;
   uint64_t gather_cycles(int registers) const;
-  // The cycle in which the instruction starts, from its operands on, and the unit that it takes.
+  // The cycle in which the instruction starts, not before its operands are ready, and the unit that it uses.
   Units::Place in_order(const Instruction& instruction, const Cost& cost, uint64_t ready);
   Units::Place reordered(const Instruction& instruction, const Cost& cost, uint64_t ready);
   Units::Place place(const Instruction& instruction, const Cost& cost, uint64_t from) const;
   void retire(uint64_t done);
   void set_vector_type(const Instruction& instruction);
-  // Passes of the datapath over 2^registers_log2 vector registers.
+  // The number of passes of the datapath over 2^registers_log2 vector registers.
   uint64_t passes(int registers_log2) const;
   uint64_t elements() const;
   uint64_t ready_of(uint8_t first, int count) const;
-  // Cycles from `start` until the line's data are there; looks it up in both levels.
+  // Cycles from `start` until the line's data are available; looks the line up in both levels.
   uint64_t line_latency(uint64_t line, uint64_t start);
 
   CycleOptions options_;
   uint64_t now_ = 0;                      // the cycle of the last issue
   int issued_ = 0;                        // instructions issued in it
-  std::array<uint64_t, 256> ready_ = {};  // by register; that of kNoRegister stays 0
+  std::array<uint64_t, 256> ready_ = {};  // by register; the entry of kNoRegister stays 0
   std::vector<Units> units_;              // by kind
-  // Of an out-of-order core: when each instruction in its window was done, the oldest at next_.
+  // For an out-of-order core: the cycle in which each instruction of the window retires, the oldest at next_.
   std::vector<uint64_t> retired_;
   size_t next_ = 0;
   int element_bits_log2_ = 3;

@@ -1,12 +1,12 @@
-// What keeps a guest of qemu's user mode in its own memory, and so from the counts that the plugin keeps in
-// qemu's.
+// Keeps a guest of qemu's user mode within its own memory, and so away from the counts, which the plugin has
+// in qemu's memory.
 //
-// qemu translates a guest's loads and stores to the host's without a bound: any address leads somewhere into
-// the process. Where the guest's memory is reserved (-R BYTES), all that is its own lies below that size. The
-// plugin sees each access right behind it and ends the process at the first one that was not below. A guest
-// that does not know where qemu's memory lies, which is random, has one blind try: it must not learn
-// addresses either, by handling its own faults, or by calls that qemu hands to the kernel without looking at
-// their addresses.
+// qemu translates a guest's loads and stores to those of the host without checking their addresses, so any
+// address of the process can be reached. Where the guest's memory is reserved (-R BYTES), all of it is below
+// that size. The plugin is called immediately after each access, and ends the process at the first one that
+// was not below. The addresses of qemu's memory are random, so that a guest has only one blind try. It must
+// not learn the addresses either: neither by handling its own faults, nor by system calls that qemu passes to
+// the kernel without checking their addresses.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@
 
 namespace tc::qemu {
 
-// Riscv64's numbers of system calls whose addresses qemu does not look at, and of the one that handles
-// signals.
+// The numbers on riscv64 of the system calls whose addresses qemu does not check, and of the one that
+// installs signal handlers.
 constexpr int64_t kFutex = 98, kSigaction = 134, kShmat = 196, kShmdt = 197, kMsync = 227, kMlock = 228,
                   kMunlock = 229, kMlock2 = 284;
-// Exit code of a guest that asked for more memory than there is: kServeOutOfMemory of runtime/serve.h.
+// Exit code of a guest that asked for more memory than it has: kServeOutOfMemory of runtime/serve.h.
 constexpr int kOutOfMemoryCode = 4;
 constexpr uint64_t kSigbus = 7, kSigsegv = 11;
 
-// Whether an access of so many bytes leaves the guest's memory.
+// Whether an access of `bytes` bytes at `address` is not entirely in the guest's memory.
 inline bool is_outside(uint64_t address, uint64_t bytes, uint64_t guest_bytes) {
   return address >= guest_bytes || bytes > guest_bytes - address;
 }
 
-// What a system call would tell the guest of qemu's memory, or do to it; null for nothing.
+// How a system call could tell the guest something about qemu's memory, or change it, as part of a message;
+// null where it cannot.
 inline const char* reach_of(int64_t call, std::span<const uint64_t> arguments, uint64_t guest_bytes) {
   switch (call) {
     case kSigaction:
-      // With no new action it only asks.
+      // Without a new action it only asks for the present one.
       if ((arguments[0] == kSigsegv || arguments[0] == kSigbus) && arguments[1] != 0)
         return "handles its own faults";
       return nullptr;

@@ -16,7 +16,7 @@ using qemu_plugin_meminfo_t = uint32_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 
-// What QEMU tells a plugin when it loads it; valid during the call only.
+// What QEMU tells a plugin when it loads it; only valid during that call.
 struct qemu_info_t {
   const char* target_name;
   struct {

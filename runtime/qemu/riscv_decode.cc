@@ -1,4 +1,4 @@
-// The decode tables of RV64GC and RVV 1.0, and where each format keeps its registers.
+// The decode tables of RV64GC and RVV 1.0, and the positions of the registers in each format.
 #include "runtime/qemu/riscv_decode.h"
 
 #include <span>
@@ -14,8 +14,8 @@ const std::array<const char*, kClassCount> kClassNames = {
 
 namespace {
 
-// Where an instruction format keeps its registers. Names follow the formats of the ISA manual; the
-// letters after an underscore tell the register file of destination and sources.
+// Instruction formats, which differ in the positions of their registers. Names follow the formats of the ISA
+// manual. In the comments, x, f and v are the register files of the destination and sources.
 enum class Format : uint8_t {
   kNone,
   kU,                // x rd
@@ -59,7 +59,7 @@ enum class Format : uint8_t {
   kShortAdd,           // x 11:7 read and written, x 6:2 read
 };
 
-// One row: a word belongs to the first row with (word & mask) == match.
+// A row of a decode table. An instruction word belongs to the first row with (word & mask) == match.
 struct Row {
   uint32_t mask;
   uint32_t match;
@@ -198,9 +198,9 @@ constexpr Row unary(Operands operands, uint32_t funct6, uint32_t mask, uint32_t 
           format};
 }
 
-// RVV 1.0, opcode OP-V. Source: RISC-V "V" Vector Extension, version 1.0, chapter "Vector
-// Instruction Listing": the table of funct6 by OPI, OPM and OPF, and the unary ones. Rows
-// name what differs from the last row of all.
+// RVV 1.0, opcode OP-V. Source: RISC-V "V" Vector Extension, version 1.0, chapter "Vector Instruction
+// Listing": the table of funct6 by OPI, OPM and OPF, and the unary ones. Instructions that need no other row
+// belong to the last row.
 constexpr Class kMultiply = Class::kVectorMultiply;
 constexpr Class kOther = Class::kVectorOther;
 constexpr Row kVectorRows[] = {
@@ -330,12 +330,12 @@ const Row* find_row(std::span<const Row> rows, uint32_t word) {
 // The field of `count` bits from bit `low`.
 uint32_t bits(uint32_t word, int low, int count) { return word >> low & ((1u << count) - 1); }
 
-// An integer register as the scoreboard knows it: x0 is always ready and never written.
+// The model's number of an integer register; x0 becomes kNoRegister, which is always ready and never written.
 uint8_t integer(uint32_t number) { return number == 0 ? kNoRegister : static_cast<uint8_t>(number); }
 uint8_t floating(uint32_t number) { return static_cast<uint8_t>(kFloatBase + number); }
 uint8_t vector(uint32_t number) { return static_cast<uint8_t>(kVectorBase + number); }
 
-// The rs1 operand of an OP-V instruction: its register file is told by funct3.
+// The rs1 operand of an OP-V instruction; funct3 determines its register file.
 uint8_t vector_operand1(uint32_t word) {
   const uint32_t number = bits(word, 15, 5);
   switch (bits(word, 12, 3)) {
@@ -397,7 +397,7 @@ void decode_vector_arithmetic(uint32_t word, Format format, Instruction& result)
   if (format == Format::kVectorAdd) result.sources[2] = vector(rd);
   if (format == Format::kVectorToInteger) result.destination = integer(rd);
   if (format == Format::kVectorToFloat) result.destination = floating(rd);
-  // Masked by v0, except the moves of whole groups, whose bit 25 is set.
+  // With bit 25 clear, the instruction is masked by v0. Moves of whole registers have it set.
   if (bits(word, 25, 1) == 0) result.sources[3] = vector(0);
   if (result.timing == Timing::kVectorMoveWhole) {
     result.fields = static_cast<uint8_t>(bits(word, 15, 3) + 1);
@@ -487,7 +487,7 @@ Instruction decode(uint32_t word, int length) {
   if (row == nullptr) return result;
   result.kind = row->kind;
   result.timing = row->timing;
-  // Scalar float operations: bits 26:25 are the format, 1 and 3 the wide ones.
+  // In scalar float operations, bits 26:25 are the format; 1 and 3 are the wide ones.
   result.is_double = bits(word, 25, 1) == 1;
   decode_operands(word, row->format, result);
   return result;

@@ -6,11 +6,11 @@
 
 namespace tc::qemu {
 
-// The classes that executed instructions are counted in; every instruction is in exactly one.
+// The classes by which executed instructions are counted; every instruction is in exactly one.
 enum class Class : uint8_t {
   kScalarInteger,        // integer arithmetic, address computation, fences, system and CSR accesses
   kScalarFloatMultiply,  // fmul, fmadd, fmsub, fnmadd, fnmsub of any width
-  kScalarFloatOther,     // every other scalar float instruction that is no load or store
+  kScalarFloatOther,     // every other scalar float instruction except loads and stores
   kScalarLoad,           // integer and float loads, load-reserved
   kScalarStore,          // integer and float stores, store-conditional, atomic read-modify-write
   kVectorConfig,         // vsetvli, vsetivli, vsetvl
@@ -19,7 +19,7 @@ enum class Class : uint8_t {
   kVectorMultiply,  // vector multiplies and multiply-adds, integer and float, widening or not
   kVectorOther,     // every other vector arithmetic, mask and permutation instruction
   kBranch,          // conditional branches, jumps, calls and returns
-  kUnknown,         // words that the decode table has no row for
+  kUnknown,         // words without a row in the decode table
 };
 inline constexpr int kClassCount = 12;
 
@@ -38,16 +38,16 @@ enum class Timing : uint8_t {
   kStore,
   kConditionalBranch,
   kJump,
-  kSystem,  // fences, CSR accesses, ecall: waits for all that went before
+  kSystem,  // fences, CSR accesses, ecall: waits for all earlier instructions
   kVectorConfig,
   kVectorArithmetic,  // sums, products and conversions: one pass over the register group
-  kVectorSimple,  // integers but their products, logic, comparisons, extrema, merges, slides, moves: the same
-  kVectorWidening,  // a destination or source of twice the group
+  kVectorSimple,      // the same for integers (not products), comparisons, merges, slides, moves
+  kVectorWidening,    // destination or source is a group of twice the size
   kVectorDivide,
   kVectorReduction,
   kVectorOrderedReduction,  // one element after the other
-  kVectorGather,            // any element can go anywhere: grows with the square of the group
-  kVectorMask,              // one mask register whatever the group
+  kVectorGather,            // any element can go anywhere: costs grow with the group's square
+  kVectorMask,              // one mask register, whatever the group's size
   kVectorScalarMove,        // element 0 to or from a scalar register
   kVectorMoveWhole,         // whole registers, by an immediate count
   kVectorUnitAccess,        // contiguous memory
@@ -63,7 +63,7 @@ inline constexpr uint8_t kFloatBase = 32;
 inline constexpr uint8_t kVectorBase = 64;
 inline constexpr int kRegisterCount = 96;
 
-// One decoded instruction; all that the counters and the cycle model need to know of it.
+// One decoded instruction: all that the counters and the cycle model need.
 struct Instruction {
   Class kind = Class::kUnknown;
   Timing timing = Timing::kInteger;
@@ -81,8 +81,8 @@ struct Instruction {
   uint16_t vector_type = 0;           // the vtype that vsetvli and vsetivli set
 };
 
-// Decodes one instruction word; `length` is 2 or 4 bytes. A word that no row of the table knows is
-// of class kUnknown.
+// Decodes one instruction word; `length` is 2 or 4 bytes. A word without a row in the table is of class
+// kUnknown.
 Instruction decode(uint32_t word, int length);
 
 }  // namespace tc::qemu

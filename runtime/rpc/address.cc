@@ -41,7 +41,7 @@ std::string Address::text() const {
 bool Address::is_loopback() const {
   if (is_socket() || host == "localhost" || host == "::1") return true;
   if (host.compare(0, 4, "127.") != 0) return false;
-  // A name may begin so too.
+  // A host name may start with "127." too.
   return host.find_first_not_of("0123456789.") == std::string::npos;
 }
 

@@ -33,7 +33,8 @@ Bio bytes_of(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// A private key with a pass phrase is refused; the library would ask for it at the terminal.
+// Refuses a private key with a pass phrase: by default, the library would ask for the pass phrase at the
+// terminal.
 int no_pass_phrase(char*, int, int, void*) { return 0; }
 
 X509Pointer next_certificate(BIO* text) {
@@ -61,7 +62,7 @@ std::optional<Role> role_of(const std::string& text) {
   return std::nullopt;
 }
 
-// Fills in role and name from a URI of ours.
+// Fills in role and name from a URI that starts with kScheme; ignores other URIs.
 void read_uri(const std::string& uri, Certificate& certificate) {
   const std::string scheme = kScheme;
   if (uri.compare(0, scheme.size(), scheme) != 0) return;
@@ -70,7 +71,7 @@ void read_uri(const std::string& uri, Certificate& certificate) {
   const std::optional<Role> role = role_of(uri.substr(scheme.size(), slash - scheme.size()));
   const std::string name = uri.substr(slash + 1);
   if (!role || !is_holder_name(name)) return;
-  // One that names two holders is nobody's.
+  // A certificate that names two holders is refused.
   if (certificate.named) throw std::runtime_error("holds a certificate of two holders");
   certificate.named = true;
   certificate.role = *role;

@@ -18,15 +18,15 @@ std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Creden
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
   arguments.SetMaxSendMessageSize(kMostMessageBytes);
-  // A long Measure is told from a dead board by pings; servers of ours allow as many.
+  // Pings distinguish a long Measure call from a dead board; our servers allow this many.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
-  // Nothing is repeated behind our back, and nothing of the user's environment redirects a call.
+  // gRPC must not repeat calls by itself, and no proxy of the user's environment may redirect them.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Each client with its own connection: tests and several trackers do not share a failure.
+  // Each client has its own connection, so that tests and several trackers do not share a failure.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (!credentials.insecure && peer == Role::Agent) arguments.SetSslTargetNameOverride(name + kAgentDomain);
   return grpc::CreateCustomChannel(address.text(), channel_credentials(credentials), arguments);
@@ -42,7 +42,7 @@ void limit_server(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
 }
 
-// A host name may be of several addresses; in plain text only loopback is meant.
+// A host name may have several addresses; in plain text the server listens at loopback only.
 Address bound_address(const Address& address, const Keyring& keyring) {
   return keyring.insecure() && address.host == "localhost" ? Address{"127.0.0.1", address.port} : address;
 }
@@ -54,8 +54,9 @@ void configure_server(grpc::ServerBuilder& builder, const Address& address, Keyr
 
 namespace {
 
-// gRPC answers a message that cannot be read in words of protobuf's, as if the server had failed; where calls
-// have no thread, as if the server did not know the call. One that it does not know is no unary one.
+// Gives calls whose message cannot be parsed a clear error. By itself, gRPC answers them with a text of
+// protobuf, as if the server had failed, or, in a server with callbacks, as if the server did not know the
+// call. A call that the server really does not know never arrives here as a unary one.
 class UnreadableMessages : public grpc::experimental::Interceptor {
  public:
   explicit UnreadableMessages(bool unary) : unary_(unary) {}
@@ -82,7 +83,7 @@ class UnreadableMessages : public grpc::experimental::Interceptor {
 class UnreadableMessagesFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* call) override {
-    // gRPC owns it.
+    // gRPC takes ownership.
     return new UnreadableMessages(call->type() == grpc::experimental::ServerRpcInfo::Type::UNARY);
   }
 };

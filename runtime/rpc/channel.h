@@ -1,4 +1,4 @@
-// Making channels and servers alike everywhere: limits on messages, deadlines, clear sentences.
+// Makes channels and servers in one way everywhere: with limits on messages, deadlines and clear error texts.
 #pragma once
 
 #include <memory>
@@ -20,33 +20,33 @@ constexpr int kMostMessageBytes = 4 << 20;
 constexpr int kMostChunkBytes = 1 << 20;
 constexpr int kMostCallsPerConnection = 100;
 
-// A channel to a tracker or an agent. A tracker's certificate has to name the address's host; an
-// agent's its device, called `name`, since boards change their addresses.
+// A channel to a tracker or an agent. A tracker's certificate has to name the address's host. An agent's
+// certificate has to name its device, `name`, since boards change their addresses.
 std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Credentials& credentials, Role peer,
                                             const std::string& name = "");
 
 // Sets the limits that all servers have.
 void limit_server(grpc::ServerBuilder& builder);
 
-// Where a server listens that is asked to listen at the address: in plain text, `localhost` is loopback
-// alone.
+// The address at which a server really listens when it is asked to listen at `address`: in plain text,
+// `localhost` becomes the loopback address.
 Address bound_address(const Address& address, const Keyring& keyring);
 
-// Sets limits and the port to listen at: `*port` is the one bound once the server is built, 0 where
-// that failed. The keyring outlives the server.
+// Sets the limits, and the address to listen at. Once the server is built, `*port` is the port that was
+// bound, or 0 where binding failed. The keyring has to outlive the server.
 void configure_server(grpc::ServerBuilder& builder, const Address& address, Keyring& keyring, int* port);
 
-// Starts the server, held to the quota. `where` is for the text of the std::runtime_error where it
-// cannot listen; `port` as configure_server sets it.
+// Starts the server, limited by the quota. Throws a std::runtime_error that mentions `where` if it cannot
+// listen; `port` is the one that configure_server sets.
 std::unique_ptr<grpc::Server> start_server(grpc::ServerBuilder& builder, grpc::Service& service,
                                            const grpc::ResourceQuota& quota, const std::string& where,
                                            const int& port);
 
-// Every call gets one of these before it starts.
+// To be called for every call before it starts.
 void set_deadline(grpc::ClientContext& context, double seconds);
 
-// What a failed call means and what to do, as one sentence without a full stop. `peer_name` is for
-// people ("the tracker"); it may look at the address for a moment (2 s at most) to find out more.
+// What a failed call means and what to do, as one sentence without a full stop. `peer_name` is what messages
+// call the peer ("the tracker"). May connect to the address (for at most 2 s) to find out more.
 std::string explain(const grpc::Status& status, const std::string& peer_name, const Address& address,
                     const Credentials& credentials);
 

@@ -1,4 +1,4 @@
-// The options of the programs around the network.
+// Parses the options of the programs that use the network.
 #pragma once
 
 #include <cstdio>
@@ -12,8 +12,8 @@
 
 namespace tc::rpc {
 
-// Reads the options. What is wrong with them, or the help that they ask for, is printed, and the program ends
-// with the code returned.
+// Reads the options. Where they are wrong or ask for help, prints the error or the help, and returns the exit
+// code with which the program has to end.
 inline std::optional<int> parse_options(CLI::App& app, int count, char** arguments) {
   try {
     app.parse(count, arguments);

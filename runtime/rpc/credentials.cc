@@ -53,7 +53,7 @@ Certificate read_from(const std::string& path, const std::string& pem) {
   }
 }
 
-// Throws where this program cannot use what it has read.
+// Throws where the files that were read are of no use to this program.
 void check(const Credentials& credentials, int64_t now) {
   const std::string name = name_of(credentials.role);
   const std::string path = credentials.folder + "/" + name + ".pem";
@@ -111,7 +111,7 @@ Credentials load_credentials(const std::string& folder, Role role) {
   credentials.role = role;
   credentials.folder = folder.empty() ? default_credentials_folder() : folder;
   const std::string name = name_of(role);
-  // Before the files: one that changes meanwhile is read once more.
+  // Taken before the files are read, so that a file which changes meanwhile is read once more.
   credentials.stamp = credentials_stamp(credentials.folder, role);
   credentials.authority = read_pem(credentials.folder, "ca.pem", false);
   credentials.certificate = read_pem(credentials.folder, name + ".pem", false);
@@ -150,7 +150,7 @@ Certificate peer_certificate(const grpc::AuthContext& context) {
     for (const grpc::string_ref& pem : context.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME))
       return read_certificate({pem.data(), pem.size()});
   } catch (const std::runtime_error&) {
-    // As good as none.
+    // A certificate that cannot be parsed counts as none.
   }
   return {};
 }

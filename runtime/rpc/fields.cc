@@ -18,7 +18,7 @@ bool is_hex(const std::string& text, size_t size) {
   return text.size() == size && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// The first of the fields that is no word, or empty.
+// What is wrong with a field that has to be a word (is_word); empty where it is one.
 std::string word_problem(const char* name, const std::string& value, size_t limit = kWord) {
   if (is_word(value, limit)) return "";
   return std::string("the field '") + name + "' is " +

@@ -1,4 +1,5 @@
-// Checks of what came over the network. Each returns a sentence, empty where all is well.
+// Checks of data that came over the network. The functions that return a text return a sentence about the
+// first problem; empty where there is none.
 #pragma once
 
 #include <string>
@@ -7,16 +8,17 @@
 
 namespace tc::rpc {
 
-// `text` cut to `limit` bytes, with everything but printable ASCII as '?': fit for a message.
+// `text`, cut off at `limit` bytes, with everything but printable ASCII replaced by '?', for use in a
+// message.
 std::string printable(const std::string& text, size_t limit);
 
-// A word of at most `limit` letters, digits and the characters "._-+/ ()@:,", not empty.
+// Whether the text is a word: at most `limit` letters, digits and characters of "._-+/ ()@:,", and not empty.
 bool is_word(const std::string& text, size_t limit);
 
-// 64 digits of lower-case hex.
+// Whether the text is 64 digits of lower-case hex.
 bool is_sha256(const std::string& text);
 
-// A token as the tracker makes them: 64 digits of lower-case hex.
+// Whether the text has the form of the tracker's tokens: 64 digits of lower-case hex.
 bool is_token(const std::string& text);
 
 // What is wrong with an agent's description of its device.

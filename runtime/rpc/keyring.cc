@@ -36,7 +36,7 @@ std::string stamp_of(const std::string& path) {
          std::to_string(status.st_size) + " " + std::to_string(status.st_ino);
 }
 
-// gRPC's C++ interface has no way to exchange a server's certificate; its C interface does.
+// gRPC's C++ interface cannot replace the certificate of a running server; its C interface can.
 class FetchedCredentials final : public grpc::ServerCredentials {
  public:
   FetchedCredentials(grpc_ssl_server_certificate_config_callback fetch, void* from) {
@@ -58,7 +58,7 @@ class FetchedCredentials final : public grpc::ServerCredentials {
   grpc_server_credentials* credentials_ = nullptr;
 };
 
-// What is wrong with a certificate, as the rest of a sentence about it; empty where nothing is.
+// What is wrong with a certificate, as the rest of a sentence about it; empty where it is in order.
 std::string certificate_problem(const Certificate& certificate, bool revoked) {
   if (!certificate.named)
     return "has no name in it, as those of earlier versions; issue new ones with `python -m tc certs "
@@ -153,7 +153,7 @@ void Keyring::look() {
   const int64_t now = std::time(nullptr);
   const std::string warning = expiry_warning(credentials_);
   if (warning.empty() || now - warned_ < kDay) return;
-  if (warned_ != 0) log_line("warning: " + warning);  // the first day's is said at the start
+  if (warned_ != 0) log_line("warning: " + warning);  // the first day's warning is printed at the start
   warned_ = now;
 }
 

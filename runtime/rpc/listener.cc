@@ -26,7 +26,7 @@ constexpr int kAcceptedAtOnce = 64;
 constexpr int kSweepMilliseconds = 1000;
 constexpr int kDescriptorsOfOurOwn = 64;
 constexpr size_t kBytesOfAConnection = 64 << 10;
-// An honest connection sends some hundred bytes a second.
+// In bytes per second. An honest connection sends some hundred bytes per second.
 constexpr uint64_t kMuch = 64 << 10, kLittle = 4 << 10;
 
 int64_t milliseconds_now() {
@@ -35,7 +35,8 @@ int64_t milliseconds_now() {
       .count();
 }
 
-// How many connections this process may have, with as many descriptors as the system lets it have.
+// How many of the wanted connections this process can have. Raises its limit of descriptors as far as the
+// system permits.
 int connections_allowed(int wanted) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
@@ -51,7 +52,7 @@ int connections_allowed(int wanted) {
 }
 
 ListenerLimits allowed(ListenerLimits limits) {
-  // The pending ones have descriptors too.
+  // Connections that are pending have descriptors too.
   limits.open = connections_allowed(limits.open + limits.silent + limits.queued);
   limits.open = std::max(16, limits.open - limits.silent - limits.queued);
   return limits;
@@ -71,7 +72,7 @@ void set_port(sockaddr* where, int port) {
   else reinterpret_cast<sockaddr_in*>(where)->sin_port = htons(static_cast<uint16_t>(port));
 }
 
-// That have come over the connection since it was made.
+// Bytes received over the connection since it was made.
 uint64_t bytes_received(int descriptor) {
   tcp_info info = {};
   socklen_t size = sizeof info;
@@ -117,13 +118,13 @@ Listener::~Listener() {
   close(wake_);
 }
 
-// A socket that listens there; -1 where it cannot be had, with errno.
+// A socket that listens at the address; -1 with errno on failure.
 int Listener::listen_at(const sockaddr* where, socklen_t size) const {
   const int descriptor = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -1;
   const int yes = 1, no = 0;
   setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (limits_.receive_bytes > 0)  // accepted ones inherit it
+  if (limits_.receive_bytes > 0)  // accepted connections inherit it
     setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &limits_.receive_bytes, sizeof limits_.receive_bytes);
   if (where->sa_family == AF_INET6) setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   if (bind(descriptor, where, size) == 0 && listen(descriptor, kBacklog) == 0) return descriptor;
@@ -140,7 +141,7 @@ void Listener::bind_to(const Address& address) {
         ": another program has the port, or the address is not this machine's; choose another "
         "with --listen");
   };
-  // All addresses are those of both kinds where the system has both.
+  // 0.0.0.0 means all addresses, including those of IPv6 where the system has it.
   if (address.host == "0.0.0.0") {
     sockaddr_in6 any = {};
     any.sin6_family = AF_INET6;
@@ -208,12 +209,12 @@ void Listener::accept_some(int listening, int64_t now) {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
     const int descriptor = accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor < 0) {
-      // Without a descriptor to spare the connection stays where it is, and the poll would tell of it again
-      // at once.
+      // Where no descriptor is free, the connection stays in the kernel's queue, and the next poll would
+      // report it again immediately.
       if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds(20));
       return;
     }
-    // A number that comes again is one that gRPC has closed.
+    // The descriptor was closed by gRPC if its number is assigned again.
     open_.erase(descriptor);
     const int yes = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -226,8 +227,8 @@ void Listener::accept_some(int listening, int64_t now) {
 void Listener::on_event(int descriptor, uint32_t events, int64_t now) {
   const auto is_it = [&](const Pending& one) { return one.descriptor == descriptor; };
   const auto place = std::find_if(silent_.begin(), silent_.end(), is_it);
-  if (place == silent_.end() && std::none_of(queued_.begin(), queued_.end(), is_it)) return;  // gRPC's
-  // Who has gone already, or sent half of a connection's end, waits for no answer.
+  if (place == silent_.end() && std::none_of(queued_.begin(), queued_.end(), is_it)) return;  // gRPC has it
+  // A client that has closed the connection, or its sending side, does not wait for an answer.
   if (events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) return drop(descriptor);
   if (place == silent_.end()) return;
   if (static_cast<int>(queued_.size()) >= limits_.queued)
@@ -247,7 +248,8 @@ void Listener::hand_over(int64_t now) {
     if (static_cast<int>(open_.size()) >= limits_.open)
       return refuse(descriptor, "as many connections are open as it takes");
     queued_.pop_front();
-    // It stays among those that are watched: sweep() sees so whether gRPC still has it, shed() when it sends.
+    // The connection stays in the poll set: this shows sweep() whether gRPC still has it open, and calls
+    // shed() when it sends data.
     watch(poll_, EPOLL_CTL_MOD, descriptor, EPOLLIN | EPOLLET);
     open_[descriptor] = {now};
     ++fresh;
@@ -263,7 +265,8 @@ void Listener::sweep(int64_t now) {
     epoll_event event = {};
     event.events = EPOLLIN | EPOLLET;
     event.data.fd = one->first;
-    // The kernel forgets a connection when it is closed; the number may be another file's by then.
+    // The kernel removes a closed connection from the poll set; its number may belong to another file by
+    // then.
     if (epoll_ctl(poll_, EPOLL_CTL_MOD, one->first, &event) != 0) {
       one = open_.erase(one);
       continue;
@@ -289,8 +292,8 @@ void Listener::shed() {
   log_line("a connection was closed: it sent " + std::to_string(sent >> 10) +
                " KiB of calls in a second, while those under way take " + std::to_string(used >> 20) + " MiB",
            limit);
-  // gRPC sees its end, and forgets what was under way. The number is still this connection's: only this
-  // thread makes more.
+  // gRPC sees the end of the connection and drops its calls. The number still belongs to this connection,
+  // since only this thread accepts new ones.
   shutdown(worst, SHUT_RDWR);
   open_.erase(worst);
 }

@@ -1,5 +1,5 @@
-// Accepts a server's connections and hands them to gRPC a few at a time, so that those that come and go, or
-// come and say nothing, cost next to nothing.
+// Accepts a server's connections and hands them to gRPC a few at a time, so that connections which are closed
+// soon, or stay silent, cost almost nothing.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,48 +19,49 @@
 
 namespace tc::rpc {
 
-// How many connections of each kind there may be. Beyond the memory, the connection that sent most in the
-// last second is closed: a stranger may begin calls and take them back faster than they are answered.
+// How many connections of each kind there may be. Where the process exceeds `memory`, the connection that
+// sent most in the last second is closed: a stranger may start and cancel calls faster than they are
+// answered.
 struct ListenerLimits {
-  int open = 5000;  // connections that gRPC has, or what the process may open where that is less
-  int fresh = 256;  // of these, those younger than `fresh_ms`: they shake hands
+  int open = 5000;  // connections that gRPC has; less where the process may open fewer
+  int fresh = 256;  // of these, those younger than `fresh_ms`, which do the TLS handshake
   int fresh_ms = 1000;
-  int silent = 256;                  // that have not sent a byte yet: the oldest has to go
-  int silent_ms = 5000;              // then it has to go anyhow
-  int queued = 512;                  // that have sent one and wait for a place: no more are taken
-  size_t memory = size_t{48} << 20;  // of the process, beside 64 KiB for each that is open
-  // What the kernel keeps of a connection's bytes, 0: what it thinks fit, for files. gRPC reads all that
-  // there is before it answers any call, and each call is memory: a few kilobytes at a time leave it to
-  // answer as fast as it is asked.
+  int silent = 256;                  // that have not sent a byte yet: beyond that, the oldest is closed
+  int silent_ms = 5000;              // after this time it is closed in any case
+  int queued = 512;                  // that have sent data and wait for gRPC: beyond that, more are closed
+  size_t memory = size_t{48} << 20;  // of the process, in addition to 64 KiB for each open connection
+  // Size of the kernel's receive buffer for a connection; 0 takes the kernel's default, for servers that
+  // receive files. gRPC reads all available data before it answers any call, and each call takes memory: with
+  // a buffer of a few kilobytes it answers calls as fast as they arrive.
   int receive_bytes = 4096;
 };
 
 class Listener {
  public:
-  // Binds to the address, port 0: any. Throws std::runtime_error where it cannot.
+  // Binds to the address; port 0 means any free port. Throws a std::runtime_error where it cannot.
   explicit Listener(const Address& address, const ListenerLimits& limits = {});
-  // Ends the connections that gRPC does not have yet.
+  // Closes the connections that gRPC does not have yet.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   int port() const { return port_; }
-  // Hands what comes from here on to the acceptor of a server that has started.
+  // From now on, hands connections to the acceptor of a server that has started.
   void start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
-  // No connection is handed over any more once this returns.
+  // Once this returns, no more connections are handed over.
   void stop();
 
  private:
   // A connection that gRPC does not have yet.
   struct Pending {
     int descriptor;
-    int64_t since;  // milliseconds of a clock that only goes forward
+    int64_t since;  // milliseconds of the monotonic clock
   };
 
-  // One that it has.
+  // A connection that gRPC has.
   struct Open {
-    int64_t since;       // it was handed over
-    uint64_t noted = 0;  // bytes that had come within the last second or so
+    int64_t since;       // when it was handed over
+    uint64_t noted = 0;  // bytes received until the last sweep()
   };
 
   void bind_to(const Address& address);
@@ -69,9 +70,9 @@ class Listener {
   void accept_some(int listening, int64_t now);
   void on_event(int descriptor, uint32_t events, int64_t now);
   void hand_over(int64_t now);
-  // Forgets those of gRPC's connections that it has closed, and notes what the others have sent.
+  // Forgets the connections that gRPC has closed, and notes how much each of the others has sent.
   void sweep(int64_t now);
-  // Closes a connection that fills the memory.
+  // Where too much memory is in use, closes the connection that sent most.
   void shed();
   void drop(int descriptor);
   void refuse(int descriptor, const std::string& why);

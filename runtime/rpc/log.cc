@@ -20,7 +20,7 @@ std::string& program_name() {
   return name;
 }
 
-// What gRPC says of a connection that is no TLS, or whose certificate is not accepted.
+// Shortens what gRPC logs about a connection that does not use TLS, or whose certificate is not accepted.
 void log_handshake(gpr_log_func_args* line) {
   constexpr const char* kFatal = "SSL_ERROR_SSL: ";
   if (std::strstr(line->message, "Handshake failed") == nullptr) return;

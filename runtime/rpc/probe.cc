@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 // HTTP/2's preface and empty settings: a plain-text gRPC server answers with settings of its own.
 const std::string kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", 33);
-// The header of a TLS record of 256 bytes that holds a ClientHello of nonsense: a TLS server
-// answers with an alert or closes; a plain-text one sends settings or closes.
+// The header of a TLS record of 256 bytes with an invalid ClientHello: a TLS server answers with an alert or
+// closes the connection; a plain-text server sends settings or closes it.
 const std::string kHello("\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03", 11);
 
 struct Socket {
@@ -36,7 +36,7 @@ bool ready(int descriptor, short what, Clock::time_point end) {
   return left.count() > 0 && poll(&entry, 1, static_cast<int>(left.count())) > 0;
 }
 
-// Sends `bytes` over a new connection; the first bytes of the answer, or what became of it.
+// Sends `bytes` over a new connection. Gives the first bytes of the answer, or what became of the connection.
 Answer ask(const addrinfo& where, const std::string& bytes, Clock::time_point end, std::string& answer) {
   Socket socket{::socket(where.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (socket.descriptor < 0) return Answer::Silent;
@@ -90,7 +90,8 @@ Answer probe(const Address& address, double seconds) {
     if (result != Answer::Other) continue;
     if (answer.size() >= 9 && answer[3] == 4) return Answer::PlainText;
     if (!answer.empty()) return answer[0] == 0x15 ? Answer::Tls : Answer::Other;
-    // Closed without a word: some TLS servers do that with what is not TLS.
+    // The connection was closed without an answer: some TLS servers do that when the client does not speak
+    // TLS.
     answer.clear();
     const Answer hello = ask(*where, kHello + std::string(250, '\0'), end, answer);
     if (!answer.empty()) return answer[0] == 0x15 || answer[0] == 0x16 ? Answer::Tls : Answer::Other;

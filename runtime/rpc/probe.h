@@ -1,4 +1,4 @@
-// Looks at what listens at an address, for the sake of a clear sentence after a failure.
+// Finds out what kind of server listens at an address, for a clear error text after a failure.
 #pragma once
 
 #include "runtime/rpc/address.h"
@@ -11,7 +11,7 @@ enum class Answer {
   Silent,     // no connection, or no byte, in time
   Tls,        // a TLS server
   PlainText,  // HTTP/2 in plain text
-  Other,      // something that speaks neither
+  Other,      // a server that speaks neither
 };
 
 // Connects once or twice, for at most `seconds` in all.

@@ -1,4 +1,4 @@
-// Names of files by their content.
+// SHA-256, by which files are named.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tc::rpc {
 
-// SHA-256 of bytes that come piece by piece.
+// SHA-256 of bytes that are added piece by piece.
 class Sha256 {
  public:
   Sha256();
@@ -17,7 +17,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void add(const void* data, size_t size);
-  // 64 digits of lower-case hex. Call it once, last.
+  // The hash as 64 digits of lower-case hex. To be called once, at the end.
   std::string hex();
 
  private:

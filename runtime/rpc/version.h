@@ -1,4 +1,4 @@
-// The version handshake: who understands whom, and which side is to be updated.
+// The version handshake: whether two programs understand each other, and which one has to be updated if not.
 #pragma once
 
 #include <string>
@@ -7,16 +7,18 @@
 
 namespace tc::rpc {
 
-// Version of the wire (tc_rpc.proto). A major changes when the other side would misunderstand.
+// Version of the protocol (tc_rpc.proto). The major number changes when the other side would misunderstand
+// messages.
 constexpr int kWireMajor = 1;
 constexpr int kWireMinor = 1;
 constexpr const char* kBuild = "0.1.0";
 
-// This program's.
+// The version of this program.
 Version own_version();
 
-// Empty where the two understand each other; else a sentence that names both versions and says
-// which side to update. `us` and `them` are for people: "this tuner", "the tracker at 10.0.0.1:9190".
+// Empty where the two programs understand each other; else a sentence that names both versions and says which
+// program to update. `us` and `them` are how the sentence calls them: "this tuner", "the tracker at
+// 10.0.0.1:9190".
 std::string version_problem(const Version& theirs, const std::string& us, const std::string& them);
 
 }  // namespace tc::rpc

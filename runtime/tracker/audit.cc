@@ -29,7 +29,7 @@ std::string time_now() {
   return text;
 }
 
-// A JSON text. Bytes are not decoded: each one that is not plain ASCII is escaped by itself.
+// A JSON string. UTF-8 is not decoded: each byte that is not plain ASCII is escaped by itself.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text.substr(0, kMostText)) {

@@ -1,5 +1,5 @@
-// The tracker's record of who announced, leased and measured what: a file of JSON lines that is only
-// appended to.
+// The tracker's audit log, which records who announced, leased and measured what: a file of JSON lines to
+// which the tracker only appends.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace tc::tracker {
 
-// A line is one object: "time" (UTC), "event", and the event's own fields, all of them texts. What
-// others sent is cut to 256 bytes and escaped to ASCII. Beyond its size the file is moved to FILE.1,
-// that to FILE.2, and so on to FILE.3; what was there is dropped.
+// Each line is one object: "time" (UTC), "event", and the event's own fields, all of them strings. Texts that
+// others sent are cut off at 256 bytes and escaped to ASCII. When the file exceeds its size it is renamed to
+// FILE.1, that to FILE.2, and so on; the old FILE.3 is dropped.
 class AuditLog {
  public:
   using Fields = std::vector<std::pair<const char*, std::string>>;
 
-  // Throws std::runtime_error where the file cannot be appended to.
+  // Throws a std::runtime_error where the file cannot be appended to.
   explicit AuditLog(std::string path, int64_t most_bytes = int64_t{16} << 20);
   ~AuditLog();
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
 
-  // Fields without a text are left out. Where the disk does not take a line, log_line says so.
+  // Fields with an empty text are left out. Where a line cannot be written, log_line says so.
   void write(const char* event, const Fields& fields);
 
  private:
@@ -34,7 +34,7 @@ class AuditLog {
 
   const std::string path_;
   const int64_t most_bytes_;
-  rpc::LineLimit limit_;  // of what is said of a full disk
+  rpc::LineLimit limit_;  // for messages about a full disk
   std::mutex mutex_;
   int file_ = -1;
   int64_t bytes_ = 0;

@@ -21,7 +21,7 @@ constexpr size_t kMostDevices = 4096;
 constexpr size_t kMostWaiting = 128, kMostWaitingOfOne = 32;
 constexpr size_t kMostReplaced = 16;
 constexpr size_t kListedInTexts = 20;
-// A failure so long ago, in quarantines, says nothing of the next.
+// After this many quarantine periods, an old failure is not counted any more.
 constexpr int kForgetFailure = 5;
 
 std::string random_token() {
@@ -40,7 +40,7 @@ std::string seconds_text(int64_t milliseconds) {
   return std::to_string((std::max<int64_t>(milliseconds, 0) + 999) / 1000) + " s";
 }
 
-// Why the device cannot serve the request; empty where it can.
+// Why the device does not fit the request; empty where it does.
 std::string misfit(const rpc::AcquireRequest& request, const rpc::DeviceInfo& device) {
   if (device.architecture() != request.architecture()) return "another architecture";
   std::string lacks;
@@ -62,13 +62,13 @@ Status unknown_lease() {
                 "or the tracker was started anew; acquire a device again");
 }
 
-// Who asks, for people: the name in its certificate and what it calls itself.
+// The client, for people to read: the name in its certificate and what it calls itself.
 std::string client_text(const rpc::Caller& caller, const rpc::AcquireRequest& request) {
   return caller.name.empty() || request.client().empty() ? caller.name + request.client()
                                                          : caller.name + " (" + request.client() + ")";
 }
 
-// Names a lease in the audit log without giving away its token.
+// The name of a lease in the audit log, which does not give away its token.
 std::string lease_name(const std::string& token) { return rpc::sha256_of(token).substr(0, 12); }
 
 }  // namespace
@@ -127,7 +127,8 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
     if (device.replaced.size() >= kMostReplaced) device.replaced.clear();
     device.replaced.insert(device.session);
     device.session = request.session();
-    // Whoever started it anew looked after it; its next failure leads back into quarantine.
+    // Whoever restarted the agent has probably looked after it, so its quarantine ends; but the next failure
+    // starts another one.
     device.quarantine_end = 0;
     end_lease(device, "lease ended by a new agent");
   }
@@ -204,7 +205,7 @@ void Fleet::serve_waiting() {
   std::vector<Answered> answered;
   {
     std::unique_lock lock(mutex_);
-    // Also looks whether a lease has run out.
+    // With a time limit, so that take_answered() also notices leases that have run out.
     changed_.wait_for(lock, std::chrono::milliseconds(50));
     answered = take_answered();
   }
@@ -289,7 +290,7 @@ Status Fleet::release(const std::string& token, const rpc::Caller& caller) {
     if (!device->failed_in_lease) device->failures = 0;
     end_lease(*device, "released");
   }
-  // One that has ended already is as its holder wants it.
+  // A lease that has ended already is what its holder wants.
   return problem.error_code() == StatusCode::NOT_FOUND ? Status::OK : problem;
 }
 
@@ -318,7 +319,7 @@ Status Fleet::report_failure(const std::string& token, const std::string& reason
   note("failure reported", *device, caller.peer, reason);
   if (++device->failures >= options_.failures) {
     device->quarantine_end = now + options_.quarantine_ms;
-    // Out of quarantine, the next failure leads back at once.
+    // After the quarantine, a single failure leads to the next one.
     device->failures = options_.failures - 1;
     end_lease(*device, "quarantined");
   }
@@ -424,7 +425,7 @@ bool Fleet::someone_before_wants(const rpc::AcquireRequest* request, const Devic
   return false;
 }
 
-// The free device that failed least, then the one that has rested longest.
+// The free device with the fewest failures; of several, the one that has been unused longest.
 Fleet::Device* Fleet::pick(const rpc::AcquireRequest& request, int64_t now) {
   Device* best = nullptr;
   for (auto& [name, device] : devices_) {

@@ -1,4 +1,4 @@
-// tc-tracker: knows the devices and lends them out.
+// tc-tracker: keeps the list of devices and leases them to tuners.
 #include <cstdio>
 #include <optional>
 #include <stdexcept>

@@ -22,9 +22,9 @@ using Reactor = grpc::ServerUnaryReactor;
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr int kMostThreads = 32;  // beside those that gRPC has in any case
+constexpr int kMostThreads = 32;  // in addition to those that gRPC always has
 constexpr size_t kMostMemory = 256 << 20;
-// One client waits 32 times at most.
+// One client may wait 32 times at most.
 constexpr int kMostCallsPerConnection = 40;
 constexpr int kTrimMilliseconds = 2000;
 
@@ -47,7 +47,7 @@ class WaitForDevice final : public Reactor {
   WaitForDevice(Fleet& fleet, rpc::Lease* lease) : fleet_(fleet), lease_(lease) {}
 
   void begin(const rpc::AcquireRequest& request, const rpc::Caller& caller) {
-    // Nothing below is called before the call is gRPC's, which is after this.
+    // gRPC calls the functions below only after this function has returned.
     place_ = fleet_.acquire_later(request, caller, [this](const Status& status, const rpc::Lease& lease) {
       *lease_ = lease;
       Finish(status);
@@ -63,7 +63,7 @@ class WaitForDevice final : public Reactor {
   Fleet::Place place_ = 0;
 };
 
-// No call waits in a thread of its own: who waits for a device has a place in the fleet's queue.
+// No call blocks a thread: a client that waits for a device has a place in the fleet's queue.
 class Service final : public rpc::Tracker::CallbackService {
  public:
   Service(Fleet& fleet, rpc::Keyring& keyring, const FleetOptions& options, AuditLog* audit)
@@ -97,7 +97,7 @@ class Service final : public rpc::Tracker::CallbackService {
       return Status::OK;
     });
     if (!status.ok()) return finish(*context, status);
-    auto* wait = new WaitForDevice(fleet_, lease);  // ends itself
+    auto* wait = new WaitForDevice(fleet_, lease);  // deletes itself at its end
     wait->begin(*request, caller);
     return wait;
   }
@@ -153,7 +153,8 @@ class Service final : public rpc::Tracker::CallbackService {
     return finish(context, check(call, context, role, answer));
   }
 
-  // Answers callers of that role; who is refused for what he is, or sends nonsense, is written down.
+  // Checks that the caller has that role and answers its call. Logs callers that are refused for their
+  // identity, or that send invalid requests.
   template <class Answer>
   Status check(const char* call, const Context& context, rpc::Role role, const Answer& answer) {
     rpc::Caller caller;
@@ -162,7 +163,7 @@ class Service final : public rpc::Tracker::CallbackService {
     const bool hostile = status.error_code() == StatusCode::PERMISSION_DENIED ||
                          status.error_code() == StatusCode::INVALID_ARGUMENT ||
                          status.error_code() == StatusCode::ALREADY_EXISTS ||
-                         // A token that is none any more: of a lease that ran out, or replayed.
+                         // A token that is not valid any more: its lease has run out, or it was replayed.
                          (status.error_code() == StatusCode::NOT_FOUND && std::strcmp(call, "Acquire") != 0);
     if (!hostile) return status;
     int64_t left_out = 0;
@@ -183,7 +184,7 @@ class Service final : public rpc::Tracker::CallbackService {
     });
   }
 
-  // An agent speaks for the device in its certificate alone.
+  // An agent may only speak for the device that its certificate names.
   Status check_device(const rpc::Caller& caller, const std::string& device) const {
     if (keyring_.insecure() || caller.name == device) return Status::OK;
     return Status(StatusCode::PERMISSION_DENIED,
@@ -222,7 +223,7 @@ Server::Server(const rpc::Address& address, const rpc::Credentials& credentials,
   queue_ = std::thread([this] { serve_queue(); });
 }
 
-// Answers those who wait, and gives memory of many calls back to the system.
+// Answers waiting clients, and returns the memory of earlier calls to the system.
 void Server::serve_queue() {
   for (int64_t trimmed = steady_milliseconds(); !ending_;) {
     fleet_.serve_waiting();

@@ -1,4 +1,4 @@
-// The tracker as a gRPC service: checks callers and fields, then asks the book.
+// The tracker as a gRPC service: checks callers and fields, then calls the fleet.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@
 
 namespace tc::tracker {
 
-// A tracker that serves from its construction to its end.
+// A tracker's server, which serves from its construction to its destruction.
 class Server {
  public:
-  // Throws std::runtime_error where it cannot listen at the address (port 0: any). `audit` may be null
-  // and outlives this.
+  // Throws a std::runtime_error where it cannot listen at the address (port 0: any free port). `audit` may be
+  // null, and has to outlive the server.
   Server(const rpc::Address& address, const rpc::Credentials& credentials, FleetOptions options,
          AuditLog* audit = nullptr);
   ~Server();

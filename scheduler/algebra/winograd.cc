@@ -6,13 +6,14 @@
 namespace tc {
 namespace {
 
-// Multiples of a half are meant exactly, whatever the square roots in the points left of them.
+// The value, or the multiple of a half that it would be without the rounding errors of the square roots in
+// the points.
 double settled(double value) {
   const double twice = std::round(value * 2);
   return std::abs(value * 2 - twice) < 1e-12 ? twice / 2 : value;
 }
 
-// sum + factor * term, without the factors 1 and -1; `sum` may be null.
+// sum + factor * term, without multiplications by 1 and -1; `sum` may be null.
 ExprPtr plus(const ExprPtr& sum, double factor, const ExprPtr& term) {
   if (factor == 0) return sum;
   const double size = std::abs(factor);
@@ -51,7 +52,7 @@ std::vector<std::vector<double>> Winograd::filter_rows() const {
     for (int64_t k = 0; k < taps; ++k, power *= points[i]) row.push_back(power / divisor);
     rows.push_back(std::move(row));
   }
-  std::vector<double> last(static_cast<size_t>(taps), 0.0);  // infinity
+  std::vector<double> last(static_cast<size_t>(taps), 0.0);  // the point at infinity
   last.back() = 1;
   rows.push_back(std::move(last));
   return rows;
@@ -61,7 +62,8 @@ ExprPtr Winograd::input_row(int64_t row, const std::vector<ExprPtr>& inputs) con
   const auto i = static_cast<size_t>(row);
   const std::vector<double> factors = polynomial(points, i);
   const bool paired = i > 0 && i < points.size();
-  ExprPtr even, odd;  // of a pair: the same for both, and with the sign of the point
+  // The parts of a row that are the same for both points of a pair, and that have the sign of the point.
+  ExprPtr even, odd;
   for (size_t k = factors.size(); k-- > 0;) {
     const bool with_point = paired && k % 2 == factors.size() % 2;
     if (with_point) odd = plus(odd, settled(factors[k] / points[i]), inputs.at(k));

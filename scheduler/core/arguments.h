@@ -1,4 +1,4 @@
-// The arguments of primitives: how a row declares them, and what `apply` gets of them.
+// The arguments of primitives: how a row declares them, and how `apply` gets their values.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,7 @@
 
 namespace tc {
 
-// Declarations for rows. Where two arguments of a kind play different parts, `what` names the part in
-// refusals.
+// Declarations for rows. Where a row has two arguments of one kind, `what` tells them apart in refusals.
 namespace argument {
 Argument keyword(const std::string& word);
 Argument loop(const std::string& name, const std::string& what = "a loop");
@@ -23,18 +22,19 @@ Argument buffer(const std::string& name);
 Argument number(const std::string& name, const std::string& what, int64_t minimum);
 Argument name(const std::string& name, const std::string& what);
 Argument part(const std::string& name);
-// Two iterators next to each other in one statement that become one, `as NAME`; `what` is the name's part.
+// Two iterators next to each other in one statement that become one, `as NAME`; `what` describes NAME in
+// refusals.
 std::vector<Argument> neighbours(const std::string& what);
-// The same argument once or not at all; at least so many times.
+// optional: the argument may be left out. list: it is given at least `least` times.
 Argument optional(Argument argument);
 Argument list(Argument argument, int least);
-// The tuner may try other numbers; another order of the list.
+// tuned: the tuner may try other numbers. permuted: it may try other orders of the list.
 Argument tuned(Argument number);
 Argument permuted(Argument list);
 }  // namespace argument
 
-// The words of one line, looked up in a state. Asking for an argument that the row does not declare so is a
-// bug.
+// The words of one line, looked up in a state. Asking for an argument that the row does not declare with that
+// name and kind is an internal error.
 class Arguments {
  public:
   // Refuses what names nothing in the state. The loops stay valid until the tree changes.
@@ -46,7 +46,8 @@ class Arguments {
   std::vector<size_t> statements(const std::string& name) const;
   // A statement and the position of one of its iterators.
   std::pair<size_t, size_t> iterator(const std::string& name) const;
-  // Of argument::neighbours(): the statement and the positions of both. Refuses iterators that are none.
+  // The arguments that argument::neighbours() declares: the statement and the positions of both iterators.
+  // Refuses iterators that are not next to each other.
   struct Neighbours {
     size_t statement, outer, inner;
   };
@@ -54,7 +55,7 @@ class Arguments {
   size_t buffer(const std::string& name) const;
   int64_t number(const std::string& name) const;
   std::optional<int64_t> number_if_given(const std::string& name) const;
-  // What is no more than a word: new names, names of iterators, parts.
+  // Arguments that are given as plain words: new names, names of iterators, and parts (Kind::Part).
   const std::string& word(const std::string& name) const;
   std::vector<std::string> words(const std::string& name) const;
 

@@ -16,7 +16,7 @@ bool is_identifier(const std::string& word) {
   return true;
 }
 
-// A word that takes the place of the argument, or a refusal.
+// Refuses a word that the argument cannot be.
 void check_word(const std::string& word, const Argument& argument) {
   if (argument.kind != Argument::Kind::Number) {
     if (!is_identifier(word)) refuse("expected ", argument.what, ", got '", word, "'");
@@ -89,7 +89,7 @@ class LineReader {
     return found.size() == 1 ? *found[0] : told_apart(found);
   }
 
-  // Of several with one first word that of which the first keyword stands at its place.
+  // Of several rows with the same first word, the one whose first keyword the line has at that place.
   const PrimitiveRow& told_apart(const std::vector<const PrimitiveRow*>& rows) const {
     std::string keywords;
     size_t place = 0;
@@ -99,7 +99,7 @@ class LineReader {
       if (place + 1 < line_.words.size() && line_.words[place + 1] == keyword) return *row;
       keywords += text(keywords.empty() ? "" : row == rows.back() ? " or " : ", ", "'", keyword, "'");
     }
-    if (line_.words.size() <= place) return *rows[0];  // what is missing before the keyword is told first
+    if (line_.words.size() <= place) return *rows[0];  // reports what is missing before the keyword
     if (line_.words.size() == place + 1) refuse("expected ", keywords, " at the end of the line");
     refuse("expected ", keywords, ", got '", line_.words[place + 1], "'");
   }

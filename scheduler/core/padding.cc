@@ -1,4 +1,4 @@
-// Padded lanes: which conditions on instances blocked layouts make unnecessary.
+// Padded lanes: which conditions on instances are unnecessary because of blocked layouts.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -90,8 +90,9 @@ class Settler {
     return kernel_.buffers[static_cast<size_t>(access.buffer)];
   }
 
-  // Where the access is to a padded lane exactly for the instances with a negative condition: what is
-  // not negative for those inside of the dimension's blocks.
+  // Where the access reaches a padded lane for exactly those instances for which `condition` is negative: an
+  // expression that is not negative for the instances that stay inside of the dimension's blocks, padding
+  // included.
   std::optional<Affine> room_in_blocks(const Access& access, const Affine& condition) const {
     for (const BlockedDim& dim : blocked_) {
       if (buffer_of(access).name != dim.buffer || access.index.size() <= dim.inner) continue;
@@ -106,7 +107,7 @@ class Settler {
     return room_in_blocks(access, condition).has_value();
   }
 
-  // True where the load gives the fill, 0, for instances with a negative condition.
+  // True where the load gives the fill, 0, for the instances for which `condition` is negative.
   bool is_fill(const Expr& load, const Affine& condition) const {
     for (const Packing& packing : kernel_.packings) {
       if (packing.buffer != buffer_of(load.access).name || packing.fill != 0) continue;
@@ -123,8 +124,9 @@ class Settler {
     return false;
   }
 
-  // Whether the access stays in its buffer without the condition, where the others hold that are
-  // still asked. Only what the condition has to do with, directly or through others, may change.
+  // Whether the access stays in its buffer when `condition` is dropped and the other conditions that are
+  // still checked (`asked_`) hold. Only subscripts that share iterators with the condition, directly or
+  // through other conditions, are examined: the others do not change.
   bool in_bounds(const Statement& statement, const Access& access, const Affine& condition) const {
     std::set<std::string> concerned;
     for (const auto& [name, coefficient] : condition.terms()) concerned.insert(name);
@@ -157,7 +159,7 @@ class Settler {
     return true;
   }
 
-  // Whether all loads may be done without the condition, and give finite values.
+  // Whether all loads stay in bounds and give finite values when `condition` is dropped.
   bool loads_are_safe(const Statement& statement, const Affine& condition) const {
     bool safe = stays_finite(*statement.value);
     for_each_load(statement.value, [&](const Expr& load) {
@@ -178,8 +180,8 @@ class Settler {
     });
   }
 
-  // Whether a statement that adds to the same private buffer later needs a condition of its own on the padded
-  // lanes: what these hold means nothing then, and a sum in registers adds to all lanes what masked loads
+  // Whether a later statement that adds to the same private buffer needs a condition of its own on the padded
+  // lanes. What these lanes hold is then meaningless: a sum in registers adds to all lanes what masked loads
   // give.
   bool is_added_to_in_part(const Statement& first) {
     if (buffer_of(first.write).scope != Scope::Local) return false;
@@ -223,7 +225,8 @@ class Settler {
         partial = true;
       } else if (!fits || !loads_are_safe(statement, condition)) {
         if (!fits) {
-          // Loops in longer blocks than the buffer's: only what is beyond its last one is left out.
+          // The loops run in longer blocks than the buffer has: only instances beyond the buffer's last block
+          // are left out.
           const Affine room = *room_in_blocks(statement.write, condition);
           asked_.push_back(room);
           const bool enough = in_bounds(statement, statement.write, condition);

@@ -1,4 +1,4 @@
-// A schedule primitive: its row and what it does to a state. The list of all is
+// A schedule primitive: its row and what it does to a state. All primitives are listed in
 // scheduler/primitives/table.cc.
 #pragma once
 
@@ -14,16 +14,17 @@ namespace tc {
 
 struct Primitive {
   PrimitiveRow row;
-  // Changes the state; throws Refusal. One that changes the order of instances asks for legality itself, by
-  // refuse_illegal.
+  // Changes the state; throws Refusal. A primitive that changes the order of instances checks legality
+  // itself, by refuse_illegal.
   std::function<void(ScheduleState&, const Arguments&)> apply;
-  // Of a rewrite that computes something else than the kernel's own statements: what a line of it computes.
+  // For a rewrite that replaces the kernel's own statements by an algorithm: what a line of it computes.
+  // Empty for all other primitives.
   std::function<TraceAlgorithm(const PrimitiveLine&)> algorithm;
 };
 const std::vector<Primitive>& primitives();
-// What the mark is, as its primitive declares it.
+// The row of a mark, as its primitive declares it.
 const MarkRow& row_of(const LoopMark& mark);
-// The one of that row, which is of the table.
+// The primitive of a row of primitive_table().
 const Primitive& primitive_of(const PrimitiveRow& row);
 
 }  // namespace tc

@@ -17,7 +17,7 @@ template <class... Parts>
   throw Refusal{text(parts...)};
 }
 
-// "a, b, c", or "none": what there is, where something is not.
+// "a, b, c", or "none": the names that exist, for refusals of a name that does not.
 std::string listed(const std::vector<std::string>& names);
 
 }  // namespace tc

@@ -17,9 +17,9 @@ bool has_parts(const Affine& extent, int64_t size);
 // extent / size, rounded up; has_parts() has to hold.
 Affine parts_of(const Affine& extent, int64_t size);
 
-// Replaces iterator `position` of the statement by `outer` (ceil(extent/size) values) and `inner`
-// (size values) wherever it occurs; where the size does not divide the extent, a constraint keeps
-// the instances. The extent must have such parts.
+// Replaces iterator `position` of the statement by `outer` (ceil(extent/size) values) and `inner` (size
+// values) wherever it occurs; where the size does not divide the extent, a constraint excludes the additional
+// instances. has_parts() has to hold for the extent.
 void strip_iterator(Statement& statement, size_t position, int64_t size, const std::string& outer,
                     const std::string& inner);
 
@@ -37,11 +37,11 @@ void visit_accesses(const Statement& statement,
 // Whether the loop that counts this part of one of the statement's iterators moves it along the buffer.
 bool moves_along(const Kernel& kernel, int buffer, int statement, const LoopPart& part);
 
-// The affine expression with its iterators' ranges; parameters in their ranges.
+// The ranges of the statement's iterators and of the kernel's parameters, by name.
 std::map<std::string, Interval> box_of(const Kernel& kernel, const Statement& statement);
 
-// Drops the conditions of padded lanes where running them is harmless, and guards the value where it
-// is not but padded lanes of a blocked buffer have to be written.
+// Drops the conditions that exclude padded lanes where computing these lanes is harmless. Where it is not,
+// but padded lanes of a blocked buffer have to be written, the value is guarded instead.
 //
 // What padded lanes hold: packed constants 0 (the fill), activations any finite value. So a lane of
 // an output may be computed from padded lanes where that cannot make it non-finite, and a term of a

@@ -52,8 +52,9 @@ void replace_kernel(ScheduleState& state, Kernel kernel) {
 
 namespace {
 
-// Accumulators stay in a unit's registers while serial loops of the tile run: these are outside of all
-// copies, and move no accumulator.
+// What is wrong about the loops around a tensorized statement; nothing where all is right. The accumulators
+// stay in the registers of the matrix unit while serial loops of the tile run. So serial loops have to be
+// outside of all unrolled loops, and may not move on to other accumulators.
 std::optional<std::string> wrong_unit_marks(const ScheduleState& state, const TreeNode& node,
                                             std::vector<const TreeNode*> in_tile, bool tile) {
   const TreeNode* above = node.kind == TreeNode::Kind::Loop && tile ? &node : nullptr;
@@ -90,7 +91,7 @@ std::optional<std::string> wrong_unit_marks(const ScheduleState& state, const Tr
 std::optional<std::string> check_state(const ScheduleState& state) {
   if (!state.ordered || Trust::on()) return std::nullopt;
   if (!state.checked) {
-    // Each primitive that moves instances has asked for their order; marks are judged here.
+    // Each primitive that moves instances has checked their order; marks are checked here.
     state.checked = find_wrong_mark(state.kernel, state.tree);
     if (!*state.checked) state.checked = wrong_unit_marks(state, state.tree, {}, false);
   }

@@ -1,4 +1,4 @@
-// The state behind a Schedule, and what primitives ask and do with it.
+// The state of a Schedule, and the functions by which primitives query and change it.
 #pragma once
 
 #include <optional>
@@ -29,13 +29,13 @@ struct ScheduleState {
   KernelPtr kernel;
   TreeNode tree;
   std::vector<BlockedDim> blocked;
-  bool ordered = false;  // an order primitive was applied: no more rewrites
-  bool judged = true;    // false: orders are not asked for legality (tests of legality)
+  bool ordered = false;  // an order or a mark was applied: no more rewrites
+  bool judged = true;    // false: orders are not checked (for tests of legality)
   // What check() found for the current state, if it was asked.
   mutable std::optional<std::optional<std::string>> checked;
 };
 
-// The state behind a schedule, for what the scheduler decides itself and for tests.
+// Access to the state of a schedule, for the scheduler's own code and for tests.
 struct ScheduleAccess {
   static const ScheduleState& state(const Schedule& schedule);
   static Schedule schedule(ScheduleState state);
@@ -44,7 +44,8 @@ struct ScheduleAccess {
 // Applies one line; returns why it is refused (the state is then unchanged).
 std::optional<std::string> apply_line(ScheduleState& state, const std::string& line);
 
-// The state's kernel with the conditions that padded lanes need; called when the rewrites end.
+// Ends the rewrites: settles the conditions of padded lanes (settle_padding) and refuses rewrites from then
+// on.
 void end_rewrites(ScheduleState& state);
 
 // Replaces the kernel by a changed one and starts a fresh tree.
@@ -53,7 +54,8 @@ void replace_kernel(ScheduleState& state, Kernel kernel);
 // The whole check of a state: order and marks.
 std::optional<std::string> check_state(const ScheduleState& state);
 
-// Refuses where the tree runs a dependence backwards; only instances below `changed` moved.
+// Refuses where the tree runs a dependence backwards. The caller has moved no instances but those below
+// `changed`.
 void refuse_illegal(const ScheduleState& state, const TreeNode& changed);
 
 // Helpers of primitives. The loop of that name, or a Refusal that lists the loops.
@@ -65,11 +67,11 @@ void refuse_marked(const TreeNode& loop, const std::vector<std::string>& joined 
 // Refuses a loop that the mark can't be set on: because of marks that it has already, or inside of a register
 // tile.
 void refuse_mark(const ScheduleState& state, const TreeNode& loop, const MarkRow& mark);
-// Sets it where it is not refused: for marks that have neither a number nor buffers.
+// Sets the mark, or refuses as refuse_mark() does. For marks that have neither a number nor buffers.
 void set_mark(const ScheduleState& state, TreeNode& loop, const MarkRow& mark);
 // Whether the node is below a tile mark.
 bool inside_tile(const TreeNode& tree, const TreeNode& node);
-// The number of values of the loop for every statement below, where all agree on a constant.
+// The loop's number of trips, where it is constant and the same for all statements below; else nothing.
 std::optional<int64_t> constant_extent(const ScheduleState& state, const TreeNode& loop);
 // The statement and iterator that a handle STATEMENT_ITERATOR means.
 std::pair<size_t, size_t> iterator_or_refuse(const Kernel& kernel, const std::string& handle);

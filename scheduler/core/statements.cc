@@ -1,4 +1,4 @@
-// What is asked of statements everywhere.
+// Questions about statements that all parts of the scheduler ask.
 #include "scheduler/core/statements.h"
 
 #include <algorithm>

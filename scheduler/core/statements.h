@@ -1,4 +1,5 @@
-// What is asked of statements everywhere: extents, loads, blocked indices, how much they compute.
+// Questions about statements that all parts of the scheduler ask: extents, loads, blocked indices, how much
+// they compute.
 #pragma once
 
 #include <string>
@@ -12,12 +13,12 @@ namespace tc {
 
 // Extent of an iterator, or `fallback` where it is symbolic.
 int64_t extent_or(const Statement& statement, const std::string& iterator, int64_t fallback);
-// The term with coefficient 1: the outer part of a blocked index `8*g + f_o`; empty where there is none.
+// The iterator with coefficient 1, such as `f_o` in the blocked index `8*g + f_o`; empty where there is none.
 std::string outer_part(const Affine& affine);
-// All loads of the statement's value, equal ones once.
+// All distinct loads of the statement's value.
 std::vector<Access> loads_of(const Statement& statement);
-// Whether it computes its result from its own earlier one and is no reduction: a walk, a recurrence. Each
-// step waits for the one before.
+// Whether the statement is no reduction but computes its result from its own earlier results, as a recurrence
+// or the walk through a decision tree does: each step waits for the one before.
 bool continues_itself(const Statement& statement);
 bool same_access(const Access& a, const Access& b);
 

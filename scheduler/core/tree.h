@@ -1,8 +1,8 @@
 // Schedule trees as values: loops over parts of iterators, sequences, tiles.
 //
-// The tree says in which order the instances of a kernel's statements run. A loop has, for each
-// statement below it, a member: which part of which iterator it counts. isl trees are made from it
-// where isl is asked (legality, loop bounds, text).
+// The tree says in which order the instances of a kernel's statements run. A loop says, for each statement
+// below it, which part of which of its iterators it counts. isl trees are made from the tree where isl is
+// asked (legality, loop bounds, text).
 #pragma once
 
 #include <cstdint>
@@ -44,9 +44,9 @@ inline constexpr const char* kVector = "vector";
 inline constexpr const char* kMatrix = "matrix";  // one of the four innermost loops that the matrix unit runs
 inline constexpr const char* kUnroll = "unroll";  // without a count: all trips
 inline constexpr const char* kIsolate = "isolate";
-inline constexpr const char* kPrefetch = "prefetch";     // of the buffers' parts that the next trip reads
+inline constexpr const char* kPrefetch = "prefetch";     // the parts of its buffers that the next trip reads
 inline constexpr const char* kAlternate = "alternate";   // backwards in every other run of the kernel
-inline constexpr const char* kSumBlocks = "sum_blocks";  // of so many trips, whose sums are formed apart
+inline constexpr const char* kSumBlocks = "sum_blocks";  // its number of trips is summed separately
 }  // namespace marks
 
 struct TreeNode {
@@ -63,7 +63,7 @@ struct TreeNode {
   const LoopMark* find_mark(const std::string& word) const;  // null where it has none
   LoopMark* find_mark(const std::string& word);
   bool is(const std::string& word) const { return find_mark(word) != nullptr; }
-  // Copies of the body in a trip; 0: one for each trip that there would be.
+  // Copies of the body in a trip; 0: the loop is unrolled as a whole.
   int64_t copies() const;
 };
 
@@ -87,11 +87,11 @@ void visit_tree(const TreeNode& tree,
 
 const Affine& iterator_extent(const Statement& statement, const std::string& iterator);
 
-// Removes sequences with one child and nests of sequences.
+// Replaces sequences of one child by that child, and flattens nested sequences.
 void tidy(TreeNode& tree);
 
-// The position in time of one instance: sequence positions and loop values, outermost first. Lists
-// of different instances compare lexicographically.
+// The position in time of one instance: sequence positions and loop values, outermost first. Of two
+// instances, the one whose list is lexicographically smaller runs first.
 std::vector<int64_t> time_of(const TreeNode& tree, const Kernel& kernel, int statement,
                              const std::vector<int64_t>& iterators);
 

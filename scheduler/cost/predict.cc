@@ -10,7 +10,8 @@
 namespace tc {
 namespace {
 
-// Of a multiply-add on the target's matrix unit, where the statement is a sum of products for it; else 0.
+// Cycles of a multiply-add on the target's matrix unit, where the statement is a sum of products for it; else
+// 0.
 double cycles_of_product(const Kernel& kernel, const Statement& statement, const Target& target) {
   const Expr& value = *statement.value;
   if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
@@ -27,7 +28,7 @@ double cycles_of_product(const Kernel& kernel, const Statement& statement, const
          (static_cast<double>(unit.rows) * unit.columns * format->groups * format->pack);
 }
 
-// Of a product of bytes that is added up in 32 bits; 0 where the statement is another.
+// Cycles of a product of bytes that is added up in 32 bits; 0 for other statements.
 double cycles_of_bytes(const Kernel& kernel, const Statement& statement, const Target& target) {
   const Expr& value = *statement.value;
   if (statement.reduction != Reduction::Sum || value.kind != Expr::Kind::Binary ||
@@ -50,7 +51,7 @@ double cycles_of_bytes(const Kernel& kernel, const Statement& statement, const T
                  return element_stride(kernel, load->access, iterator.name) == 1;
                });
       });
-  // One at a time: to 32 bits, a product, a sum.
+  // Products one at a time: each byte is converted to 32 bits, multiplied and added.
   constexpr double kAlone = 2, kByHalves = 3;
   if (!four) return kAlone / (lanes * target.multiply_adds);
   const bool instruction =
@@ -75,7 +76,8 @@ double predicted_cycles(const ScheduledKernel& scheduled, const Target& target, 
     return cycles > 0;
   });
   compute += flop_count(vectors, parameters) / (2 * lanes * target.multiply_adds);
-  // A model's constants together are larger than the near caches; what kernels pass on is in them.
+  // The constants of a model together do not fit the first two caches; what one kernel passes to the next
+  // does.
   const Traffic traffic = traffic_of(scheduled.kernel, parameters);
   const double memory =
       traffic.constants / target.l3_bandwidth + (traffic.read + traffic.written) / target.l2_bandwidth;

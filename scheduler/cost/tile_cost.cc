@@ -1,4 +1,4 @@
-// Closed forms: what a register tile costs on a target.
+// The analytic cost model: cycles of a register tile on a target.
 #include "scheduler/cost/tile_cost.h"
 
 #include <algorithm>
@@ -8,17 +8,19 @@
 namespace tc {
 namespace {
 
-// Turns per register of a joined sum: its upper half moves down, and the epilogue waits for it.
+// Cycles per register in which a joined sum is separated: its upper half moves down, and the epilogue waits
+// for it.
 constexpr double kTakeApart = 3;
 
-// Turns of the units, in those of whole vectors, per vector of `lanes` elements.
+// How many native vectors the vector units process per vector of `lanes` elements: at least one, or a half
+// where an instruction on half a vector takes half the time; one per element on scalar targets.
 double parts_of(const TileProblem& problem, const Target& target) {
   if (target.vector_bits == 0) return problem.lanes;
   return std::max(target.half_blocks && target.out_of_order() ? 0.5 : 1,
                   problem.lanes * problem.element_bytes * 8.0 / target.vector_bits);
 }
 
-// Lines beyond those that the sets of the first cache hold, where each column reads one of its own.
+// Cache lines that do not fit the sets of the first cache, where each column reads a line of its own.
 int64_t crowded_out(const Target& target, int64_t column_bytes, int64_t columns) {
   const int64_t ways = target.l1_bytes / target.l1_way_bytes;
   if (column_bytes < kLineBytes || columns <= ways) return 0;
@@ -30,16 +32,17 @@ int64_t crowded_out(const Target& target, int64_t column_bytes, int64_t columns)
   return result;
 }
 
-// Cycles of a step's multiply-adds, each of which waits for that of the step before. Just as many as hide the
-// latency are not enough: their ports are not free at the moment that each becomes ready.
+// Cycles of a step's multiply-adds, each of which waits for that of the step before. Exactly as many
+// multiply-adds as hide the latency are not enough: a port is not always free at the moment when one becomes
+// ready.
 double hiding_latency(double issue, const Target& target) {
   constexpr double sharpness = calibration::kSharpness;
   return std::pow(std::pow(issue, sharpness) + std::pow(target.latency, sharpness), 1 / sharpness);
 }
 
-// What products of bytes take where they are no single instruction: each is two products and two additions.
-// Both halves of each operand are made from its load, and wait in registers with the mask of one half and a
-// product.
+// What products of bytes cost where no single instruction computes them: each takes two products and two
+// additions. Both halves of each operand are extracted after it is loaded and stay in registers, together
+// with the mask of one half and a product.
 struct Halves {
   double issue = 0, registers = 0;  // beyond those of multiply-adds
 };
@@ -57,8 +60,9 @@ bool is_short(const TileProblem& problem, const Target& target) {
   return problem.bytes && target.out_of_order() && panel <= static_cast<double>(target.l1_bytes) / 2;
 }
 
-// Cycles per accumulator that the epilogue of a short sum takes more than in a tile of few accumulators: the
-// next tile's sums begin before an epilogue ends where both fit what a processor has in flight.
+// Additional cycles per accumulator that the epilogue of a short sum takes, compared with a tile of few
+// accumulators. In a small tile the next tile's sums begin before the epilogue ends, as the instructions of
+// both fit the core's out-of-order window.
 double behind_sums(const TileProblem& problem, const Target& target, double accumulators) {
   if (!is_short(problem, target)) return 0;
   constexpr double kOverlapped = 8, kAlone = 20;  // accumulators of a tile
@@ -81,7 +85,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       count *= static_cast<double>(vectors);
       loads += count * parts * operand.vector_cost;
       if (operand.taps > 0) {
-        // Windows of neighbouring columns share what a shuffle gave, while it is in a register.
+        // Windows of neighbouring columns share the result of a shuffle while it is in a register.
         const double given = count + static_cast<double>(vectors) * (operand.taps - 1);
         shuffles += given / operand.taps * parts;
         held += operand.taps > 1 ? given : 1;
@@ -96,24 +100,24 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       broadcasts = true;
       loads += count * std::min(1.0, parts);
       afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLineBytes);
-      // Products of bytes take only the operand with a sign from memory.
+      // A product of bytes can take only its signed operand from memory.
       if (!target.broadcast_operand || problem.bytes) held += 1;
     }
   }
-  // In order, the next step's vector is loaded while this one's is multiplied. Sums that are stored as they
-  // are, as Winograd's products, did not gain by it.
+  // On an in-order core, the next step's vector is loaded while this one's is multiplied, into a register of
+  // its own. Sums that are stored without an epilogue, such as Winograd's products, did not gain by it.
   if (broadcasts && problem.epilogue_loads > 0 && target.broadcast_operand && !target.out_of_order())
     held += 1;
   const Halves halves = halves_of(problem, static_cast<double>(vectors), static_cast<double>(columns));
   double step = std::max(
       hiding_latency((accumulators * parts + shuffles + halves.issue) / target.multiply_adds, target),
       loads / target.loads);
-  // Packed constants larger than the cache come from the next level, step by step.
+  // A panel of packed constants that is too large for the first cache comes from the second, step by step.
   if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
     step = std::max(step, streamed / target.l2_bandwidth);
   }
-  // What is read once, or what the first cache lost, comes from there as well, and its loads wait for sums
-  // whose latency a small tile does not hide.
+  // What is read only once, and lines that did not fit the first cache, come from the second cache as well.
+  // Their loads wait for sums whose latency a small tile does not hide.
   if (afar > 0) step = overlapped(step, afar / target.l2_bandwidth);
   const double each = std::max(1.0, parts);
   const double registers =
@@ -129,7 +133,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   return problem.steps * step + finish + calibration::kTileStart;
 }
 
-// A matrix times a vector: the matrix comes from afar and is all that matters.
+// A matrix times a vector: reading the matrix, from beyond the near caches, decides the time.
 bool streams_alone(const TileProblem& problem) {
   return problem.columns == 1 &&
          std::any_of(problem.operands.begin(), problem.operands.end(),
@@ -148,7 +152,8 @@ double tile_cycles(const TileProblem& problem, const Target& target, int64_t vec
   double cycles = full_vectors * full_columns * one_tile(problem, target, vectors, columns, panel);
   if (rest_columns > 0) {
     cycles += full_vectors * one_tile(problem, target, vectors, rest_columns, panel);
-    // A narrow rest waits for its panel: tiles of like widths read it as often.
+    // A narrow last tile waits for its panel. Tiles of nearly equal widths, which read the panel equally
+    // often, are better.
     if (2 * rest_columns < columns && panel > static_cast<double>(target.l1_bytes) / 2)
       cycles *= calibration::kUnevenTile;
   }
@@ -160,7 +165,7 @@ double tile_cycles(const TileProblem& problem, const Target& target, int64_t vec
   }
   const int64_t tiles = (problem.blocks - problem.partial) / vectors;
   if (tiles > 1 && problem.threads > 1 && problem.others == 1 && streams_alone(problem)) {
-    // The first thread has most tiles, the last one what is left over.
+    // The first thread has the most tiles, the last one the incomplete one.
     const auto most = static_cast<double>((tiles + problem.threads - 1) / problem.threads);
     const auto least = static_cast<double>(tiles / problem.threads);
     const double one = one_tile(problem, target, vectors, columns, panel);
@@ -198,13 +203,13 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     double cycles = tile_cycles(problem, target, blocks, width) * preference;
     if (!leaves_registers(target, problem.lanes * problem.element_bytes, blocks * width)) cycles = INFINITY;
     if (is_joined(problem, blocks)) cycles *= calibration::kDoubledLanes;
-    // The menu's order decides between near equals. It is that of long sums.
+    // Between tiles of nearly equal cost, the order of the menu decides. It was made for long sums.
     if (!is_short(problem, target)) preference *= calibration::kNextOfMenu;
     if (cycles < best.cycles) best = {blocks, width, cycles};
   }
   if (target.vector_bits == 0 || !streams_alone(problem)) return best;
-  // The menu is of tiles with columns. Each vector is a stream; more than these are not fetched ahead in
-  // time.
+  // The menu is made for tiles with several columns. Here each vector of the tile is a stream, and hardware
+  // does not prefetch more streams than these in time.
   const double matrix =
       problem.steps * static_cast<double>(problem.blocks) * problem.lanes * problem.element_bytes;
   const int64_t streams =
@@ -212,7 +217,7 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
   const int64_t most = std::min(streams, problem.blocks);
   best.cycles = INFINITY;
   for (int64_t vectors = 1; vectors <= most; ++vectors) {
-    // The last tile's panel is packed as a whole: what it lacks takes memory.
+    // The last tile's panel is padded to the full size, which has to be read as well.
     const auto packed = static_cast<double>((problem.blocks + vectors - 1) / vectors * vectors);
     const double cycles =
         tile_cycles(problem, target, vectors, 1) * packed / static_cast<double>(problem.blocks);

@@ -7,8 +7,7 @@
 namespace tc {
 namespace {
 
-// The constant of most bytes, of those with more than `least`; -1 where there is none, or sizes are not
-// known.
+// The largest constant, where it has more than `least` bytes; -1 where there is none or sizes are not known.
 int largest_constant(const Kernel& kernel, int64_t least) {
   int largest = -1;
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
@@ -25,9 +24,9 @@ int largest_constant(const Kernel& kernel, int64_t least) {
 
 }  // namespace
 
-// A cache that keeps what was read last, and is smaller than the constant, holds nothing that the next run
-// reads first where each run begins at the same end. Read backwards, the constant's part that was read last
-// is still there. Constants up to half of the second cache stay there anyway.
+// Where each run reads the constant from the same end, a cache that is smaller than the constant and keeps
+// what was read last holds nothing of what the next run reads first. Where the next run reads backwards, the
+// part that was read last is still there. Constants up to half of the second cache stay there anyway.
 std::optional<std::string> alternation(const Schedule& schedule) {
   const ScheduleState& state = ScheduleAccess::state(schedule);
   const Kernel& kernel = state.kernel->kernel;

@@ -51,7 +51,7 @@ std::vector<std::string> moved(std::vector<std::string> list, int64_t move) {
 
 void TraceBuilder::parallelise(int64_t most) {
   if (threads_ <= 1) return;
-  constexpr int64_t kUneven = 100;  // one part in so many
+  constexpr int64_t kUneven = 100;  // parts may differ by one in this many
   std::string line = "parallel";
   int64_t trips = 1;
   bool symbolic = false;
@@ -61,7 +61,7 @@ void TraceBuilder::parallelise(int64_t most) {
     TraceBuilder trial = *this;
     if (!trial.attempt(line, " ", node->name) || check_state(trial.state())) break;
     line += " " + node->name;
-    // A batch that is not known may be one.
+    // A batch of unknown size may be one.
     const auto extent = constant_extent(state_, *node);
     symbolic = symbolic || !extent;
     trips *= extent.value_or(1);

@@ -24,7 +24,7 @@ double epilogue_loads(const ReductionFacts& facts) {
   return count;
 }
 
-// Cycles per vector that the last statement stores: 1, or one for each lane where lanes lie apart.
+// Cycles per vector that the last statement stores: 1, or one for each lane where lanes are not contiguous.
 double store_cost(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
   if (facts.reduction().tails.empty()) return 1;
   const auto dim = facts.dimension_of(vector);
@@ -38,21 +38,21 @@ double store_cost(const ReductionFacts& facts, const std::string& vector, int64_
     }
     return cost;
   }
-  return 1;  // further statements stand between
+  return 1;  // further statements are between
 }
 
-// Whether vectors of `lanes` floats are groups of at most two registers, two of which code generation may
-// join to one on a core that runs in order. Versions for several lengths of vectors share one packed copy of
-// a constant, in which two panels lie apart.
+// Whether vectors of `lanes` floats take at most two registers, so that code generation may join two of them
+// into one on an in-order core. Not where kernels have versions for several vector lengths: these share one
+// packed copy of a constant, in which two panels are not next to each other.
 bool has_pairs(const ReductionFacts& facts, int64_t lanes) {
   const Target& target = facts.target();
   if (!target.scalable || !target.broadcast_operand || !target.wider_targets.empty()) return false;
   return lanes * 32 <= 2 * target.vector_bits && facts.buffer(facts.sum().write).dtype == DType::F32;
 }
 
-// Whether two vectors of a tile may become one (codegen/passes/join_vectors.h): of a product with a constant
-// along the lanes. The same layers at each length of vectors: those whose channels fill pairs of 32 lanes,
-// all but the last where there are many.
+// Whether two vectors of a tile may become one (codegen/passes/join_vectors.h): in products with a constant
+// along the lanes. The same layers qualify at each vector length: those whose channels fill pairs of 32 lanes
+// or, where there are many channels, all pairs but the last.
 bool may_join(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
   constexpr int64_t kChannels = 64, kMany = 8 * kChannels;
   if (!has_pairs(facts, lanes) || !facts.is_output(vector) ||
@@ -63,8 +63,9 @@ bool may_join(const ReductionFacts& facts, const std::string& vector, int64_t la
     const BlockedDim* blocked = facts.blocked_dim(facts.sum().write, *dim);
     if (blocked != nullptr && blocked->extent.is_constant()) channels = blocked->extent.constant();
   }
-  // Behind pairs of blocks of 32 channels, of two registers each, a tile of one may come. With blocks of 16
-  // at 256 bits such layers took 1 to 3 % more cycles joined, and at 1024 bits more registers were saved.
+  // After pairs of blocks of 32 channels, of two registers each, a last tile of one block may follow. With
+  // blocks of 16 channels, joining such layers took 1 to 3 % more cycles at 256 bits and spilled more
+  // registers at 1024 bits.
   const Target& target = facts.target();
   const bool may_rest = target.small_block > 0 && lanes == target.block &&
                         lanes * 32 == 2 * target.vector_bits && channels > kChannels;
@@ -81,7 +82,7 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
   problem.element_bytes =
       static_cast<int>(std::max<int64_t>(4, size_of(facts.buffer(facts.sum().write).dtype)));
   problem.epilogue_loads = epilogue_loads(facts);
-  // Of so many operations: it has constants that LLVM keeps in registers.
+  // An epilogue of more operations than this has constants that LLVM keeps in registers.
   constexpr double kLongEpilogue = 20;
   problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
   problem.threads = facts.reduction().builder.threads();
@@ -144,16 +145,16 @@ TileProblem::Operand operand_for(const ReductionFacts& facts, const Access& load
   return operand;
 }
 
-// Whether a core that runs in order waits for the elements of a constant that the second cache does not hold,
-// one after the other, since lanes share each of them: those of a vector along the constant come from a panel
-// that is brought near ahead.
+// Whether an in-order core waits for the elements of a constant that the second cache does not hold, one
+// after the other, since all lanes share one element. (With lanes along the constant, its vectors come from a
+// panel that is prefetched.)
 bool waits_for_memory(const ReductionFacts& facts, const Access& load, const std::string& vector) {
   if (facts.target().out_of_order() || !facts.packable(load) || depends_on(load, vector)) return false;
   return facts.bytes_of(load) > static_cast<double>(facts.target().l2_bytes);
 }
 
-// Whether the last vector of an operand as it is in memory has fewer lanes: its loads then take a mask, in a
-// register.
+// Whether the last vector of an operand that is not packed has fewer lanes: its loads then need a mask, which
+// takes a register.
 bool masks_lanes(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
   if (!counts_registers(facts.target()) || facts.target().vector_bits == 0 ||
       facts.extent(vector, lanes) % lanes == 0)
@@ -163,7 +164,8 @@ bool masks_lanes(const ReductionFacts& facts, const std::string& vector, int64_t
                      [&](const Access& load) { return depends_on(load, vector) && !facts.packable(load); });
 }
 
-// Lanes, columns and width as given; `outer` counts blocks of lanes that exist already.
+// The choice with these lanes, columns and width; `outer` is the iterator over blocks of lanes, where such
+// blocks exist already.
 ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators, const std::string& outer) {
   const auto& [over_reduction, vector, columns, width, tile] = iterators;
   TileProblem problem = problem_for(facts, vector, columns, width);
@@ -185,8 +187,8 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
   if (over_reduction) {
     problem.finish = std::log2(static_cast<double>(width)) * 2 + 4;
     problem.store_cost = 1;
-    // The mask of the last lanes and the zeros that the others add; an out-of-order core reads them from
-    // memory.
+    // Registers for the mask of the last lanes and the zeros that the other lanes add; an out-of-order core
+    // reads both from memory.
     const bool masked = problem.steps > 0 && facts.extent(vector, 0) % width != 0;
     if (masked && counts_registers(facts.target()) && facts.target().vector_bits > 0) problem.held += 2;
   } else {
@@ -195,9 +197,10 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
   }
   const bool unknown_batch =
       !columns.empty() && columns == facts.outputs().front() && facts.extent(columns, 0) == 0;
-  // Of blocks of 32: of the two values tried (0.94 and this) the one by which nsNet2 executes half of the
-  // instructions of 256 bits. It takes 2.6 % more cycles in the model, where a last panel of 600 results has
-  // 24 of 64 lanes.
+  // For targets with blocks of 32 channels: of the two values that were tried (0.94 and this one), the one
+  // with which nsNet2 executes half as many instructions as at 256 bits (tests/runtime/test_lengths.py). In
+  // the model of a core it takes 2.6 % more cycles, as the last panel of 600 results uses 24 of 64 lanes
+  // only.
   constexpr double kDoubledBlocks = 0.89;
   if (!over_reduction && has_doubled_lanes(facts, width))
     preference *= facts.target().small_block > 0 ? kDoubledBlocks : calibration::kDoubledLanes;
@@ -216,8 +219,8 @@ struct Blocks {
   std::string outer;  // the iterator that counts the blocks, where they exist already
 };
 
-// Blocks of a dimension without a layout that no group cuts; small groups as a whole. Of a dimension whose
-// extent is not known all blocks are whole.
+// Blocks along a dimension that has no layout yet, none of which crosses the border of a group; a small group
+// is one block. Where the extent is symbolic, it has to be a multiple of the lanes.
 std::optional<Blocks> free_blocks(const Affine& index, const Iterator& vector, int64_t lanes) {
   if (!vector.extent.is_constant()) {
     const bool whole = index.as_variable() == vector.name && vector.extent.is_multiple_of(lanes);
@@ -263,16 +266,16 @@ std::optional<Blocks> blocks_along(const ReductionFacts& facts, const Iterator& 
   return result && result->lanes <= 4 * lanes ? result : std::nullopt;
 }
 
-// The columns of tiles of one width, or nearly so: at most so many.
+// The width, at most `most`, of tiles of (nearly) equal width along the columns.
 int64_t even_columns(const ReductionFacts& facts, const std::string& columns, int64_t most) {
   const int64_t extent = facts.extent(columns, most), tiles = (extent + most - 1) / most;
   return (extent + tiles - 1) / tiles;
 }
 
-// Of a window along the columns without broadcasts, on a processor that runs instructions in order: all
-// accumulators, the window's elements that are used again and its weights stay in registers, and more take
-// the next loads and what the epilogue needs. A largest float has a second accumulator, which tells whether
-// there was a NaN.
+// Columns of a tile for a window along the columns without broadcasts, where registers are counted: all
+// accumulators, the window's elements that are used again and its weights stay in registers, and kAhead more
+// registers take the next loads and what the epilogue needs. A maximum of floats has a second accumulator,
+// which tells whether there was a NaN.
 int64_t columns_in_order(const ReductionFacts& facts, const Choice& choice, double parts, int64_t taps) {
   constexpr int64_t kAhead = 3;
   int64_t operands = 0;
@@ -284,10 +287,11 @@ int64_t columns_in_order(const ReductionFacts& facts, const Choice& choice, doub
   return even_columns(facts, choice.columns, std::clamp<int64_t>(columns, 2, choice.tile.columns));
 }
 
-// A large tile is for broadcasts that its vectors share. Without any, no more than hides the latency: of
-// windows along the columns one vector of them, as in pools and depthwise convolutions; of others where the
-// epilogue would not fit in, so that it overlaps with the next tile, or where conditions on lanes need
-// registers too. A vector of several registers hides it with few columns as they are.
+// A large tile pays where its vectors share broadcasts. Without broadcasts, a tile needs no more accumulators
+// than hide the latency. For windows along the columns, as in pooling and depthwise convolutions, it is cut
+// to one vector of about that many columns. Other tiles are cut only where the epilogue would be too long to
+// overlap with the next tile, or where conditions on lanes need registers too. Vectors of several registers
+// hide the latency with few columns anyway.
 void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   const Target& target = facts.target();
   if (target.vector_bits == 0) return;
@@ -313,8 +317,8 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   const bool apart =
       loads.size() == 1 && depends_on(loads[0], choice.vector) && depends_on(loads[0], choice.columns);
   if (!target.out_of_order() && !choice.over_reduction && apart && !cut) {
-    // Each column reads vectors of its own, as pooling does: half of the registers are for loads, so that
-    // none is waited for.
+    // Each column reads vectors of its own, as pooling does: half of the registers are for loads, so that the
+    // core waits for none.
     const auto half = static_cast<int64_t>(target.vector_registers / parts / 2);
     tile.columns = std::min(tile.columns, std::max<int64_t>(1, half / tile.vectors));
     return;
@@ -332,10 +336,10 @@ void shrink_tile(const ReductionFacts& facts, Choice& choice) {
   }
 }
 
-// Whether vectors of four registers are an alternative to the target's of two, or of two to one: twice as
-// many elements share each scalar load of a product and its other instructions. Not for channels of a map,
-// nor where a panel of one block stays in the first cache: a product of 256 x 256 x 256 takes 3 % longer with
-// panels of two.
+// Whether vectors of twice the registers (four instead of the target's two, or two instead of one) are an
+// alternative: twice as many elements then share each scalar load of a product and its other instructions.
+// Not for channels of a map, nor where a panel of one block stays in the first cache: a product of 256 x 256
+// x 256 takes 3 % longer with panels of two.
 bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lanes) {
   const Target& target = facts.target();
   if (!has_pairs(facts, lanes) || facts.extent(vector.name, 0) < 2 * lanes) return false;
@@ -349,10 +353,10 @@ bool may_double(const ReductionFacts& facts, const Iterator& vector, int64_t lan
   return kind == ReductionClass::MatrixProduct || kind == ReductionClass::MatrixVector;
 }
 
-// Whether shorter vectors than the target's are an alternative. Where blocks are halved on a core in order
-// only lanes along constants are shortened: an attention's inputs are packed while it runs, and its products
-// need lanes of one width to be computed in bands. A matrix times a vector waits for its matrix, which panels
-// of several shorter vectors make no smaller.
+// Whether shorter vectors than the target's are an alternative. On an in-order core that halves blocks, only
+// lanes along constants are shortened: an attention's inputs are packed while it runs, and its products need
+// lanes of one width to be computed in bands. A matrix times a vector waits for its matrix, which panels of
+// several shorter vectors make no smaller.
 bool may_shorten(const ReductionFacts& facts, const std::string& vector) {
   if (!counts_registers(facts.target()) || facts.target().small_block > 0) return true;
   const std::vector<Access> loads = loads_of(facts.sum());
@@ -403,8 +407,8 @@ Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
       std::any_of(choice.problem.operands.begin(), choice.problem.operands.end(),
                   [&](const auto& operand) { return !operand.along_vector || operand.taps > 0; });
   if (!taken.over_reduction && !broadcasts) shrink_tile(facts, taken);
-  // A matrix times a vector: one sum of four registers hides its latency, and the others hold what is loaded
-  // ahead.
+  // A matrix times a vector: one accumulator of four registers hides the latency, and the other registers
+  // hold what is loaded ahead.
   if (taken.columns.empty() && has_doubled_lanes(facts, taken.lanes) && !taken.over_reduction)
     taken.tile.vectors = 1;
   return taken;

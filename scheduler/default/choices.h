@@ -25,7 +25,7 @@ std::string in_words(const Choice& choice);
 
 // A choice that the kernel has, and what the analytic cost model needs to judge its tiles.
 struct ReductionChoice {
-  Choice choice;  // with the tile of the least cycles, `preference` among them
+  Choice choice;  // with the tile of the least cycles, `preference` included
   TileProblem problem;
   double preference = 1;  // factor on the predicted cycles
   int64_t rows = 1;       // extent of the iterator that `ReductionKnobs::rows` would tile
@@ -39,12 +39,12 @@ bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes);
 // All choices of iterators; throws NotApplicable where there is none.
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts);
 // The choice with the tile that a plan has without knobs: the cheapest one, or a smaller one where that is
-// known to be better than the analytic cost model has it.
+// known to be better than the analytic cost model predicts.
 Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice);
 
-// Whether the constant of a matrix times a vector is stored in words, three numbers in two: two thirds as
-// many bytes pay for the operations that make floats of them where the constant comes from beyond the second
-// caches of all threads.
+// Whether it pays to store the constant of a matrix-vector product as 21-bit numbers, three in two words:
+// reading two thirds of the bytes is worth the conversion to floats where the constant does not fit the
+// second caches of all threads together.
 bool pays_in_words(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// What a reduction computes, told from its subscripts alone.
+// What a reduction computes, derived from its subscripts alone.
 #include "scheduler/default/classify.h"
 
 #include <algorithm>
@@ -25,12 +25,12 @@ class Subscripts {
   bool has_windows() const { return !windows_.empty(); }
   size_t operands() const { return loads_.size(); }
 
-  // Whether something is summed over beside the windows.
+  // Whether something is summed over in addition to the windows.
   bool has_channels() const {
     return any([&](const std::string& name) { return is_summed(name) && !windows_.contains(name); });
   }
-  // Whether all operands have a subscript of the same output: a channel or a group that each keeps for
-  // itself.
+  // Whether one output iterator is in the subscripts of all operands: it counts channels or groups that are
+  // not mixed with each other.
   bool has_groups() const {
     return any([&](const std::string& name) { return !is_summed(name) && in_all(name); });
   }
@@ -62,7 +62,7 @@ class Subscripts {
     for (const auto& [name, coefficient] : index.terms()) {
       if (extent_or(reduction_, name, 2) < 2) continue;
       if (is_summed(name)) summed.insert(name);
-      // The 32 g + c of a channel in its group is no window: the weight counts groups too.
+      // `32*g + c`, a channel in its group, is no window: the weights are indexed by the group as well.
       else slides = slides || loads_.size() < 2 || !in_all(name);
     }
     if (slides) windows_.insert(summed.begin(), summed.end());

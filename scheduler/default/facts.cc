@@ -60,7 +60,7 @@ std::vector<std::string> ReductionFacts::reduction_order(const std::string& vect
     (innermost ? last : order).push_back(iterator.name);
   }
   if (!along.empty()) {
-    // What a shuffle gives serves the next columns' taps.
+    // So that the result of a shuffle serves the taps of the next columns as well.
     const auto windows = std::stable_partition(
         order.begin(), order.end(), [&](const std::string& name) { return !is_window(name, columns); });
     order.insert(windows, along.begin(), along.end());
@@ -200,7 +200,7 @@ bool ReductionFacts::is_packable_input(const Access& access, const std::string& 
     for (const auto& [name, coefficient] : each.affine.terms()) (is_output(name) ? output : sum) = true;
     return sum && output;
   });
-  // Padded lanes of what leaves the kernel are to be finite, which those of a copy need not be.
+  // Padded lanes of an output have to be finite, but those of a copy need not be.
   const bool padded =
       std::any_of(reduction().builder.state().blocked.begin(), reduction().builder.state().blocked.end(),
                   [&](const BlockedDim& dim) {
@@ -215,7 +215,7 @@ bool ReductionFacts::is_packable_input(const Access& access, const std::string& 
 
 bool ReductionFacts::reads_packed(const Access& load, const std::string& vector,
                                   const std::string& columns) const {
-  // Tiles of all widths read a packed input again.
+  // There are so many columns that tiles of every width read a packed input again.
   return !columns.empty() && is_packable_input(load, vector, columns) &&
          extent(columns, kAssumedSymbolic) >= 2 * widest_tile(target());
 }
@@ -239,7 +239,7 @@ std::optional<std::string> ReductionFacts::byte_iterator(const std::string& lane
   for (const std::string& name : reductions()) {
     const int64_t size = extent(name, 0);
     if (size == 0 || size % products != 0 || element_stride(kernel(), *shared, name) != 1) continue;
-    // A window or a padding would divide the bytes.
+    // A window or padding would separate bytes that are multiplied together.
     const bool divided =
         std::any_of(sum().iterators.begin(), sum().iterators.end(), [&](const Iterator& each) {
           if (!is_output(each.name)) return false;

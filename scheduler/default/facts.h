@@ -10,7 +10,7 @@
 
 namespace tc {
 
-constexpr int64_t kAssumedSymbolic = 64;  // of extents that are not known
+constexpr int64_t kAssumedSymbolic = 64;  // assumed for extents that are not known
 
 // A view: the reduction has to outlive it, and answers change with the lines that are applied to it.
 class ReductionFacts {
@@ -33,22 +33,24 @@ class ReductionFacts {
   int64_t extent(const std::string& iterator, int64_t fallback) const {
     return extent_or(sum(), iterator, fallback);
   }
-  // The reductions in the order in which their loops run: those along the innermost dimension of what is read
-  // by columns come last, or windows along the columns where lanes read several groups.
+  // The iterators that are summed over, in the order of their loops: those along the innermost dimension of
+  // what the columns read come last; where lanes read elements of several groups, windows along the columns
+  // come after what moves along these.
   std::vector<std::string> reduction_order(const std::string& vector, const std::string& columns) const;
 
   // Whether some load has both iterators in one subscript: a window that slides along `columns`.
   bool is_window(const std::string& reduction, const std::string& columns) const;
-  // Whether all that is reduced is a window of the one thing read, as in a pool.
+  // Whether the sum reads one operand only and each of its reductions is a window of it, as in pooling.
   bool is_window_alone() const;
   // Whether the load along the window is a scalar that is broadcast to the lanes.
   bool shares_broadcasts(const std::string& window, const std::string& columns,
                          const std::string& lane) const;
-  // Whether some condition of the sum depends on it: a padding.
+  // Whether some condition of the sum depends on the iterator, as padding does.
   bool constrained(const std::string& iterator) const;
-  // Whether it moves along a row of which each lane reads an element of its own group.
+  // Whether the iterator moves along a row from which each lane reads the element of its own group.
   bool moves_groups(const std::string& iterator) const;
-  // Whether conditions leave out some lanes of each vector in its trips, of which unrolled copies know which.
+  // Whether conditions exclude some lanes of each vector in some trips of the iterator. Copies of an unrolled
+  // loop know at compile time which lanes.
   bool cuts_lanes(const std::string& iterator, const std::string& lane) const;
 
   // Dimension of the accumulators' buffer that the iterator indexes alone, with coefficient 1 or as the
@@ -57,25 +59,27 @@ class ReductionFacts {
   // The blocked dimension of the buffer whose lanes are dimension `inner`; null where there is none.
   const BlockedDim* blocked_dim(const Access& access, size_t inner) const;
   bool is_blocked(int buffer) const;
-  // Whether the iterator counts in the dimension of the accumulators' buffer, or in one before it, as of a
-  // batch.
+  // Whether the iterator is in the subscript of this dimension of the accumulators' buffer, or of one before
+  // it, such as a batch.
   bool shares_dimension(const std::string& iterator, size_t dim) const;
 
   double bytes_of(const Access& access) const;
   bool is_constant(const Access& access) const { return buffer(access).scope == Scope::Constant; }
   int times_read(int buffer) const;
-  // Whether it is a constant of which the sum alone reads plain elements: it can be laid out in panels.
+  // Whether it reads a constant that nothing but the sum reads, without dynamic subscripts: such a constant
+  // can be packed in panels.
   bool packable(const Access& access) const;
-  // Whether it is an input that lanes read apart and all columns alike: a copy has its lanes side by side.
+  // Whether it reads an input whose lanes are not contiguous and that all columns share: a packed copy has
+  // its lanes side by side.
   bool is_packable_input(const Access& access, const std::string& lane, const std::string& columns) const;
   // Whether it is such an input, and tiles of all widths read the copy again.
   bool reads_packed(const Access& load, const std::string& vector, const std::string& columns) const;
-  // Of a sum of products of bytes, on targets that sum up several such products at once: the iterator of the
-  // sum that may count them, in steps of `byte_products`. Both operands have them side by side then: the
-  // constant by packing. Nothing where lanes along `lane` do not allow it.
+  // For a sum of products of bytes, on targets that add several such products together: the iterator of the
+  // sum that may count these products, in steps of `byte_products`. Both operands then have the bytes side by
+  // side, the constant by packing. Nothing where lanes along `lane` do not allow it.
   std::optional<std::string> byte_iterator(const std::string& lane) const;
-  // Whether each step of a sum reads it on another page, and there are more pages than the first level of the
-  // TLB holds.
+  // Whether each step of the sum reads another page of it, and there are more pages than the first level of
+  // the TLB holds.
   bool crosses_pages(const Access& load) const;
 
  private:

@@ -1,6 +1,6 @@
 // Lanes run along the results, and each lane sums up the products of four elements at a time. Weights are
 // packed in the order in which they are read: blocks of results, groups, elements by fours, lanes. The sums
-// of a group stay in registers; results are added up in memory, which is near.
+// of a group stay in registers; results are accumulated in memory that stays in a near cache.
 #include "scheduler/default/group_sums.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tc {
 namespace {
 
-// Registers that hold sums, of 16 or 32: operands and scales take the others.
+// Registers that hold sums, on targets with 16 and with 32 registers: operands and scales take the others.
 constexpr int64_t kSumsOfFew = 9, kSumsOfMany = 24;
 constexpr int64_t kMostRows = 8;
 
@@ -34,7 +34,7 @@ bool is_constant(const Kernel& kernel, const Access& load) {
   return kernel.buffers[static_cast<size_t>(load.buffer)].scope == Scope::Constant;
 }
 
-// Of a statement's loops what they are in the tile.
+// The iterators of the sums by the role that they have in the tile.
 struct Roles {
   std::vector<std::string> rows, groups, digits, inside;
 };
@@ -85,8 +85,8 @@ class Grouper {
     if (elements_.empty()) throw NotApplicable{"elements of a group that do not lie side by side"};
   }
 
-  // The iterator of a statement that counts what `iterator` of the sums does; results are counted alike by
-  // all.
+  // The iterator of another statement that counts the same as `iterator` of the sums: all statements count
+  // results in the same way.
   std::string counted(const std::string& statement, const std::string& iterator) const {
     const Statement& own = b_.statement(statement);
     const bool has = std::any_of(own.iterators.begin(), own.iterators.end(),
@@ -112,8 +112,9 @@ class Grouper {
     b_.apply("strip ", statement, "_n_j ", width_, " as n_j n_i");
   }
 
-  // In the order in which the tile reads them. Where one row has more vectors in its tile than several rows,
-  // each vector has a panel of its own, so that both read the same panels.
+  // Packs weights and scales in the order in which the tile reads them. With few registers, a tile of one row
+  // has more vectors than a tile of several rows; then each vector has a panel of its own, so that both kinds
+  // of tiles read the same panels.
   void pack() {
     const bool own_panels = !has_many_registers(b_.target());
     for (const std::string& name : {plan_.dot, plan_.add}) {
@@ -146,7 +147,7 @@ class Grouper {
     return statement == plan_.init || statement == plan_.dot;
   }
 
-  // The copies of a statement in the tile, outermost first, lanes last.
+  // The loops of a statement inside of the tile but that over lanes, outermost first: those to unroll.
   std::vector<std::string> copies(const std::string& statement) const {
     std::vector<std::string> result;
     if (statement == plan_.dot) {
@@ -175,7 +176,8 @@ class Grouper {
     }
     for (const std::string& copy : copies(statement)) order.push_back(loop(copy));
     order.push_back(loop("n_i"));
-    // Loops of other statements behind, such as a view's.
+    // Statements after the sums, such as those of a view, may have further loops: the plan does not apply to
+    // these.
     for (const TraceBuilder::Loop& each : b_.all_loops(statement)) {
       if (std::count(order.begin(), order.end(), each.name) == 0)
         throw NotApplicable{text("statement ", statement, " has a loop ", each.name, " of its own")};
@@ -275,7 +277,7 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   }
   if (plan.lanes.empty()) throw NotApplicable{"no constant weights"};
   const bool many = has_many_registers(builder.target());
-  // Two vectors share what is read of the operand, unless the second would often be empty.
+  // Two vectors share what is read of the other operand, unless the second vector would often be empty.
   const int64_t width = builder.target().lanes(DType::I32), count = extent_or(dot, plan.lanes, 2 * width);
   const bool fills = count % (2 * width) == 0 || count >= 16 * width;
   plan.vectors = fills && (many || rows == 1) ? 2 : 1;

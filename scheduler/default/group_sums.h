@@ -8,7 +8,7 @@
 
 namespace tc {
 
-// A plan of such a kernel. Tiles have so many rows by so many vectors of results, each with a sum for each
+// A plan for such a kernel. Tiles have `rows` rows by `vectors` vectors of results, each with a sum for each
 // digit.
 struct GroupSums {
   std::string start, init, dot, add;  // statements: results and sums at 0, the products, the scaled sums
@@ -19,7 +19,7 @@ struct GroupSums {
   std::string in_words() const;
 };
 
-// Throws NotApplicable where the kernel is no such.
+// Throws NotApplicable where the kernel is not of this kind.
 GroupSums find_group_sums(const TraceBuilder& builder);
 TraceBuilder schedule_group_sums(TraceBuilder builder, const GroupSums& plan);
 

@@ -10,9 +10,10 @@
 namespace tc {
 namespace {
 
-constexpr double kLeastUses = 32;  // of a panel, that pay for K-blocks
+constexpr double kLeastUses = 32;  // uses of a panel with which K-blocks pay
 
-// K-blocks of a panel that would fill the second cache: they come outside of all loops but the panels'.
+// Divides a panel that would fill the second cache into K-blocks: their loop is outside of all loops but the
+// one over panels.
 std::optional<Division> divide_panel(const ReductionFacts& facts, const IteratorPlan& plan,
                                      const ReductionKnobs& knobs) {
   const auto cache = static_cast<double>(facts.target().l2_bytes);
@@ -46,7 +47,7 @@ std::optional<Division> divide_panel(const ReductionFacts& facts, const Iterator
   return Division{longest, part, facts.reduction().fresh(longest + "p"), longest};
 }
 
-// The longest loop that sums, of those that step over distant elements where there are any.
+// Divides the longest loop that sums into blocks; windows along the columns are not divided.
 Division divide_sum(const ReductionFacts& facts, const std::string& columns, int64_t block) {
   std::string longest;
   int64_t most = block;
@@ -60,14 +61,15 @@ Division divide_sum(const ReductionFacts& facts, const std::string& columns, int
   return {longest, block, facts.reduction().fresh(longest + "b"), longest};
 }
 
-// Products of bytes that are summed up at once.
+// Divides the iterator over products of bytes such that an inner one counts the products that are added
+// together.
 void divide_byte_iterator(const ReductionFacts& facts, IteratorPlan& plan) {
   const auto found = facts.byte_iterator(plan.lane);
   if (!found) return;
   const int64_t products = byte_products(facts.target());
   int64_t extent = facts.extent(*found, 0);
   for (const Division& each : plan.strips) {
-    if (each.name == *found) extent = each.size;  // whose inner part keeps the name
+    if (each.name == *found) extent = each.size;  // the inner part of a divided iterator keeps its name
   }
   if (extent % products != 0) return;
   plan.bytes = *found;
@@ -76,7 +78,8 @@ void divide_byte_iterator(const ReductionFacts& facts, IteratorPlan& plan) {
   plan.strips.push_back({*found, products, facts.reduction().fresh(*found + "q"), plan.bytes});
 }
 
-// Vectors that a tile takes: all tiles have as many where the number of vectors is not known.
+// Vectors of a tile, at most `most`: where the number of all vectors is symbolic, as many as divide it, so
+// that all tiles have the same number.
 int64_t vectors_of(const ReductionFacts& facts, const std::string& vectors, int64_t most) {
   for (const Iterator& iterator : facts.sum().iterators) {
     if (iterator.name != vectors || iterator.extent.is_constant()) continue;
@@ -98,7 +101,7 @@ IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, c
   plan.vector_count = vectors_of(facts, plan.panels, std::min(choice.tile.vectors, blocks));
   plan.panel_count = (blocks + plan.vector_count - 1) / plan.vector_count;
   if (plan.vector_count > 1 && plan.vector_count == blocks && index.terms().size() > 1) {
-    // The tile takes all vectors of a group: groups count the tiles.
+    // The tile takes all vectors of a group, so the iterator over groups counts the tiles.
     for (const auto& [name, coefficient] : index.terms()) {
       if (name != plan.panels) plan.group = name;
     }

@@ -1,4 +1,4 @@
-// What of the ways of scheduling can be chosen, as plain numbers.
+// The knobs of strategies: what can be chosen in a schedule, as plain numbers.
 #pragma once
 
 #include <cstddef>
@@ -7,23 +7,25 @@
 
 namespace tc {
 
-// What of the ways of scheduling can be chosen otherwise. As they stand here they give the default: 0
-// leaves the choice to the analytic cost model.
+// The knobs of strategies with a register tile. Each is 0 here, which leaves its choice to the analytic cost
+// model: together they give the default.
 struct ReductionKnobs {
   int64_t choice = 0;                // number of the choice of iterators, from 1
   int64_t vectors = 0, columns = 0;  // of the register tile
   int64_t rows = 0;                  // of one more iterator in the tile
   int64_t sum_order = 0;             // a move, see `moved`, of the loops that sum
-  int64_t sum_block = 0;             // a loop that sums is divided into blocks of so many trips
+  int64_t sum_block = 0;             // a loop that sums is divided into blocks of this many trips
   int64_t unroll = 0;                // copies of the innermost loop that sums; 1: none
   int64_t windows = 0;               // loops over windows: 1 rolled, 2 unrolled
   int64_t outer_order = 0;           // a move of the loops around the tile
-  int64_t outer_block = 0;           // so many trips of the innermost of them stay inside of all others
-  int64_t separate_epilogue = 0;     // the epilogue: 1 in the tile, 2 in loops of its own
-  int64_t outside = 0;               // 1: the outermost loop that sums is outside of the tile
-  int64_t isolate = 0;               // 1: loops are not isolated
-  int64_t words = 0;                 // a constant in words, three numbers in two: 1 never
-  int64_t parallel = 0;              // 1 or 2 loops
+  // The innermost of them is divided into blocks of this many trips; the loop over blocks is outside of all
+  // others.
+  int64_t outer_block = 0;
+  int64_t separate_epilogue = 0;  // the epilogue: 1 in the tile, 2 in loops of its own
+  int64_t outside = 0;            // 1: the outermost loop that sums is outside of the tile
+  int64_t isolate = 0;            // 1: loops are not isolated
+  int64_t words = 0;              // a constant as 21-bit numbers, three in two words: 1 never
+  int64_t parallel = 0;           // 1 or 2 loops
 };
 struct StatementKnobs {
   int64_t lane = 0;    // 1: the lanes run along the second best iterator
@@ -31,10 +33,10 @@ struct StatementKnobs {
   int64_t order = 0;   // a move of the loops around the vectors
 };
 struct RowKnobs {
-  int64_t rows = 0;                        // that one trip computes together; 1: none
+  int64_t rows = 0;                        // rows that one trip computes together; 1: no further ones
   int64_t isolate = 0;                     // 1: loops are not isolated
   int64_t parallel = 0;                    // 1 or 2 loops
-  std::vector<StatementKnobs> statements;  // by number; the default for those that are not listed
+  std::vector<StatementKnobs> statements;  // by number of the statement; those not listed have the default
 };
 
 struct WinogradKnobs {
@@ -47,7 +49,7 @@ struct MatrixKnobs {
   int64_t bands = 0, panels = 0;  // how many
   int64_t blocks = 0, tiles = 0;  // accumulators at a time: blocks of features, tiles of rows
 };
-// All that can be chosen, of whatever strategy.
+// The knobs of all strategies.
 struct StrategyKnobs {
   ReductionKnobs reduction;
   RowKnobs rows;

@@ -1,4 +1,4 @@
-// The default for sums of products on a matrix unit, where the error budget allows to divide numbers into
+// The default for sums of products on a matrix unit, where the tolerance allows numbers to be divided into
 // shorter ones: the sizes of bands, panels and accumulators with the least cycles by the analytic cost model.
 #include <algorithm>
 #include <array>
@@ -17,8 +17,9 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kLeastRows = 7;  // of one accumulator that pay
-// Blocks of features whose sums are in vector registers at a time, as many as the registers hold of one row.
+constexpr int64_t kLeastRows = 7;  // rows of an accumulator, below which it does not pay
+// How many blocks of features have their sums in vector registers at a time, in the order in which they are
+// tried; of one row the registers hold up to seven.
 constexpr std::array<int64_t, 7> kBlocksOfVectors = {4, 5, 6, 7, 3, 2, 1};
 
 // Finds the plan with the least cycles by the analytic cost model.
@@ -27,13 +28,14 @@ class MatrixScheduler {
   MatrixScheduler(TraceBuilder builder, const TermsAlgorithm& algorithm)
       : problem_(std::move(builder), algorithm) {}
 
-  // Finds the plan with the least cycles; all below is to be asked after it.
+  // Finds the plan with the least cycles; to be called before all that follows.
   void find_best() { best_ = choose(); }
 
   const MatrixKnobs& chosen() const { return best_.knobs; }
   double cycles_of(const MatrixKnobs& knobs) const { return plan_of(knobs).cycles; }
 
-  double least_cycles() const { return cost().least_cycles(); }  // to be asked at any time, as the next
+  // May be called before find_best(), as the next one.
+  double least_cycles() const { return cost().least_cycles(); }
   bool stays_in_cache() const { return cost().stays_in_cache(); }
 
   Prediction prediction() const {
@@ -50,7 +52,7 @@ class MatrixScheduler {
                 problem_.unit().vectors ? " rows" : " tiles of rows");
   }
 
-  // All lines.
+  // The schedule with all lines.
   TraceBuilder run(const MatrixKnobs& knobs) const {
     const BandPlan plan = knobs.bands > 0 ? plan_of(knobs) : best_;
     if (plan.cycles == INFINITY) throw NotApplicable{"sizes that do not fit"};
@@ -70,7 +72,7 @@ class MatrixScheduler {
     const int64_t lines = problem_.banded_extent(problem_.whole());
     BandPlan best;
     int64_t best_bands = 1;
-    // Many more bands than pay best up to there do not pay.
+    // Far more bands than in the best plan so far do not pay.
     const auto next = [](int64_t bands) { return bands < 4 ? bands + 1 : bands + bands / 2; };
     for (int64_t bands = 1; bands <= lines; bands = next(bands)) {
       if (best.cycles < INFINITY && bands > 4 * best_bands) break;
@@ -79,7 +81,8 @@ class MatrixScheduler {
       plan.knobs.bands = bands;
       const auto sizes = problem_.try_plan(plan);
       if (!sizes) continue;
-      // Accumulators of equal height: one of each order of products, or an even number.
+      // Accumulators of equal height: one for each order of products (two where pairs pay), or else several
+      // blocks and tiles at a time.
       const int64_t flat = sizes->tiles, least = parts(flat, problem_.unit().rows);
       if (problem_.algorithm().sums() == 1) {
         plan.tiles = std::min<int64_t>(least, blocks == 1 ? 3 : 2);
@@ -106,15 +109,17 @@ class MatrixScheduler {
     return best;
   }
 
-  // Of vectors, beside a register for each block's part of the constant and one for the input.
+  // The most tiles whose sums fit the vector registers, in addition to the registers for each block's part of
+  // the constant and one for the input.
   int64_t most_tiles(int64_t blocks) const {
     const int64_t each = blocks * problem_.unit().parts;
     return (problem_.unit().registers - 1 - each * problem_.algorithm().terms) /
            (each * problem_.algorithm().sums());
   }
 
-  // Of vectors of one row's digits: their sums, what is read of the input, and a part of the constant; where
-  // the instruction takes signed numbers as unsigned, twice as many for the input and one more.
+  // Whether the vector registers hold what the digits of a single row need: their sums, what is read of the
+  // input, and a part of the constant. The input has twice as many registers and one more, for instructions
+  // that take signed numbers as unsigned.
   bool row_fits(int64_t blocks, const BandSizes& sizes) const {
     const MatrixUnit& unit = problem_.unit();
     const int64_t inputs = sizes.digits_are_rows ? 1 : problem_.algorithm().terms;
@@ -122,8 +127,8 @@ class MatrixScheduler {
     return sums + 2 * inputs + 1 + unit.parts <= unit.registers;
   }
 
-  // Whether the plan with some number of panels for all pairs needs fewer cycles than the best, which it is
-  // then.
+  // Whether the plan, with some number of panels for all pairs, needs fewer cycles than `best`; if so, it
+  // replaces `best`.
   bool choose_panel(BandPlan plan, const BandSizes& sizes, int64_t pairs, BandPlan& best) const {
     bool found = false;
     for (int64_t panels : {1, 2, 4, 8}) {
@@ -136,7 +141,7 @@ class MatrixScheduler {
     return found;
   }
 
-  // Of an accumulator, where so many of them hold all.
+  // Rows of an accumulator, where the number of accumulators is a multiple of `tiles`.
   int64_t rows_of(int64_t flat, int64_t tiles) const {
     return parts(flat, tiles * parts(parts(flat, problem_.unit().rows), tiles));
   }
@@ -144,8 +149,8 @@ class MatrixScheduler {
   void set_panels(BandPlan& plan, const BandSizes& sizes, int64_t pairs, int64_t panels) const {
     plan.panel = parts(pairs, panels);
     plan.cycles = cost().cycles(plan);
-    // Weights that are read once: those that stay in the cache from run to run need none, and the next
-    // pair has to fit beside this one. Streams of vectors are fetched ahead by hardware.
+    // Weights that are read once are prefetched where they do not stay in the cache from run to run and the
+    // next pair fits into it next to this one. Streams of vectors are prefetched by hardware.
     const double pair = cost().pair_bytes(plan, sizes),
                  cache = static_cast<double>(problem_.target().l2_bytes);
     const bool ahead = pair * static_cast<double>(pairs) > cache && pair < 0.5 * cache;
@@ -153,7 +158,7 @@ class MatrixScheduler {
     plan.knobs = {plan.knobs.algorithm, plan.knobs.bands, panels, plan.blocks, plan.tiles};
   }
 
-  // Whether the unit's registers hold so many accumulators.
+  // Whether the unit's registers hold the plan's accumulators.
   bool fits(const BandPlan& plan, const BandSizes& sizes) const {
     if (problem_.unit().vectors) {
       return plan.blocks <= static_cast<int64_t>(kBlocksOfVectors.size()) &&
@@ -165,7 +170,7 @@ class MatrixScheduler {
                                            : plan.blocks * plan.tiles <= 4;
   }
 
-  // Of infinite cycles where the knobs do not fit the kernel or the unit.
+  // The plan with these knobs; its cycles are infinite where they do not fit the kernel or the unit.
   BandPlan plan_of(const MatrixKnobs& knobs) const {
     BandPlan plan = problem_.whole();
     plan.knobs = knobs;
@@ -210,12 +215,14 @@ struct Prepared {
   Prediction prediction;
 };
 
-// Three products of bf16 are for units without 8-bit integers. Six of 8-bit integers take as long on the
-// units that have both, and are ten times as exact.
+// Whether the algorithm is only a substitute for another one: three products of bf16 are for units without
+// 8-bit integers. On units that have both, six products of 8-bit integers take as long and are ten times as
+// exact.
 bool is_stand_in(const TermsAlgorithm& algorithm) { return !algorithm.digits && algorithm.terms > 1; }
 
-// Those that fit the kernel: the cheapest that gains over f32 first, then the others that gain, the cheapest
-// first, then those that do not, as the table has them. Appends to `refused` why the others do not fit.
+// The algorithms that fit the kernel: first the cheapest that gains over f32, then the others that gain, the
+// cheapest first, then those that do not gain, in the order of the table. Appends to `refused` why the others
+// do not fit.
 std::vector<Prepared> prepare(const TraceBuilder& start, double tolerance, bool all, std::string& refused) {
   std::vector<Prepared> result;
   double least = INFINITY;
@@ -233,8 +240,8 @@ std::vector<Prepared> prepare(const TraceBuilder& start, double tolerance, bool 
       refused += text(refused.empty() ? "" : "; ", numbered(number).name, ": ", refusal.why);
     }
   }
-  // The forms of different formats do not err alike: what is further down in the table has to gain as much
-  // over the best so far as over the sums in f32.
+  // The cost functions of different formats have different errors: an algorithm further down in the table has
+  // to gain as much over the best so far as over the sums in f32.
   std::stable_sort(result.begin(), result.end(), [&](const Prepared& a, const Prepared& b) {
     const auto rank = [&](const Prepared& each) {
       return !each.prediction.pays() ? 2 : each.prediction.cycles == least ? 0 : 1;

@@ -55,11 +55,11 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   const auto pairs = static_cast<double>(sizes->panels * sizes->pairs);
   const double lines = static_cast<double>(sizes->lines * sizes->tiles);
   const auto chunks = static_cast<double>(sizes->images * sizes->bands);
-  // Products at a time, of all terms of each operand, which are loaded.
+  // Accumulators at a time. All terms of each operand are loaded for them.
   const double together = static_cast<double>(plan.blocks * plan.tiles);
   const double products =
       problem_.algorithm().terms * (sizes->digits_are_rows ? 1 : 0.5 * (problem_.algorithm().terms + 1));
-  // Tiles take as long as they have rows.
+  // The cycles of a tile are proportional to its rows.
   const double row_share =
       problem_.unit().vectors ? 1 : static_cast<double>(sizes->rows) / problem_.unit().rows;
   const double element_bytes =
@@ -70,7 +70,7 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   double step = std::max(
       turns() * problem_.algorithm().slower * products * together * problem_.format().cycles * row_share,
       operand_bytes / problem_.target().l2_bandwidth);
-  // All terms of a group add up in the sum of the last order, one after the other.
+  // All terms of a group are added to the sum of the last order, one after the other.
   if (problem_.unit().vectors) {
     step = std::max(step, static_cast<double>(problem_.format().groups * problem_.algorithm().terms *
                                               problem_.target().latency));
@@ -89,7 +89,7 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   const double divide = turns() * static_cast<double>(sizes->panels) * input * of_a_vector;
   const auto cache = static_cast<double>(problem_.target().l2_bytes);
   const double pair = pair_bytes(plan, *sizes), weights = pairs * pair;
-  // What is read again.
+  // Bytes that are read again and so have to fit the cache.
   const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);
   if (near > cache) return INFINITY;
   const double missing = std::clamp((weights + near) / caches() - calibration::kBandAndPanel, 0.0, 1.0);

@@ -1,4 +1,4 @@
-// Closed forms of sums of products on a matrix unit.
+// The analytic cost model of sums of products on a matrix unit.
 #pragma once
 
 #include <algorithm>
@@ -8,33 +8,35 @@
 
 namespace tc {
 
-// A view of a problem, in cycles of one thread's clock.
+// A view of a problem, which has to outlive it. Results are in cycles of one thread's clock.
 class MatrixCost {
  public:
   explicit MatrixCost(const MatrixProblem& problem) : problem_(problem) {}
 
-  // Of all threads together; infinite where the rewrite is refused or a band does not fit the second cache.
+  // Cycles of all threads together; infinite where the rewrite is refused or a band does not fit the second
+  // cache.
   double cycles(const BandPlan& plan) const;
   // Cycles of the products alone, with accumulators that are all full: no plan has fewer.
   double least_cycles() const;
-  // The same sums in f32, by vectors.
+  // Cycles of the same sums in f32, on vectors.
   double direct_cycles() const;
-  // Several products on vectors take longer than those in f32 and gain where fewer bytes come from afar. (Of
-  // several rows they are for instructions that take less time.)
+  // Whether the weights stay in the caches, where several products on vectors for each product in f32 do not
+  // pay: they take longer, and gain only where fewer bytes come from beyond the second cache. (With several
+  // rows they are for instructions that take less time.)
   bool stays_in_cache() const {
     return problem_.unit().vectors && problem_.algorithm().sums() > 1 && problem_.is_row() &&
            direct_stream() == 0;
   }
-  // Sums by order, of two accumulators at a time: the constant's tiles are loaded once for both, but each
-  // operand has one register. That pays where the constant comes from the second cache each time and the
-  // input does not, as taps read it again, or where so little is summed up that results to be stored hold up
-  // the next accumulator.
+  // Whether sums by order pay with two accumulators at a time: the constant's tiles are loaded once for both,
+  // but each operand has only one register. That pays where the constant comes from the second cache each
+  // time and the input does not, as taps read it again, or where sums are so short that storing results
+  // delays the next accumulator.
   bool pays_in_pairs(const BandSizes& sizes) const;
-  // Of the weights that a pair of blocks and a depth have in all.
+  // Bytes of all weights of a pair: the blocks of features that are computed at a time.
   double pair_bytes(const BandPlan& plan, const BandSizes& sizes) const;
 
  private:
-  // Of direct_cycles(), those in which weights come from beyond the second cache.
+  // The part of direct_cycles() in which weights come from beyond the second cache.
   double direct_stream() const;
   // Bytes of the second caches that weights may stay in. One row's features are divided among all threads.
   double caches() const;
@@ -43,12 +45,13 @@ class MatrixCost {
   bool reads_weights_once(const BandSizes& sizes) const {
     return sizes.digits_are_rows || (problem_.unit().vectors && problem_.is_row());
   }
-  // What vectors do takes so often the cycles stated, which are of cores with two multiply-adds a cycle.
+  // Factor on the cycles stated for vector instructions, which are those of cores with two multiply-adds a
+  // cycle.
   double turns() const { return problem_.unit().vectors ? 2 / problem_.target().multiply_adds : 1; }
   double vectors(double elements) const {
     return elements * 32 / std::max(32, problem_.target().vector_bits);
   }
-  // Cycles in which so many bytes of all weights come from beyond the second cache.
+  // Cycles in which `bytes` of all the weights come from beyond the second cache.
   double far(double bytes, double weights) const {
     return cycles_from_afar(problem_.target(), bytes, weights);
   }

@@ -1,6 +1,6 @@
 // The lines for a sum of products on a matrix unit: the input is divided once per band of rows, accumulators
-// are in memory until their rows are complete, and the epilogue follows each tile where its rows count like
-// the tiles'.
+// are in memory until their rows are complete, and the epilogue follows each tile where its rows are counted
+// in the same way as the tiles'.
 #include "scheduler/algebra/algorithms.h"
 #include "scheduler/default/band_plan.h"
 #include "scheduler/default/builder.h"
@@ -8,11 +8,11 @@
 namespace tc {
 namespace {
 
-// A statement's loops by their meaning.
+// The names of a statement's loops, by their role.
 struct Loops {
   std::vector<std::string> images;
   std::string band, panel, pair, block;
-  std::vector<std::string> rows;  // lines apart, tile; or of an epilogue or the input
+  std::vector<std::string> rows;  // of products: lines, tiles; of others: rows or positions
   std::string inside;             // what is in a tile: its products, or rows of an epilogue
   std::string lane;
 };
@@ -72,7 +72,7 @@ class BandLoops {
     return statement.name + "_" + iterator;
   }
 
-  // The loops that all statements of the rewrite begin with; returns how many there are.
+  // Fills in the loops that all statements of the rewrite begin with; returns how many there are.
   size_t common(const Statement& statement, size_t band, Loops& loops) const {
     for (size_t i = 0; i < band; ++i) loops.images.push_back(loop(statement, statement.iterators.at(i).name));
     loops.band = loop(statement, statement.iterators.at(band).name);
@@ -93,8 +93,9 @@ class BandLoops {
     return statement.iterators.size() - others;
   }
 
-  // Before the products: what sets terms to zero; a band's scale; terms of the input, positions outside,
-  // depths inside where these are next to each other in memory.
+  // Orders the statements before the products: those that set terms to zero, those of a band's scale, and
+  // those of the input's terms. Loops over positions are outside; loops over depths are inside where depths
+  // are next to each other in memory.
   void order_inputs(size_t sum, size_t band) {
     const std::vector<Statement> statements = kernel().statements;
     const size_t terms = sum - 1 - static_cast<size_t>(algorithm_.terms);
@@ -122,7 +123,7 @@ class BandLoops {
       loops.lane = rest.back();
       rest.pop_back();
       if (reads) {
-        loops.block = rest.back();  // parts of a depth: copies
+        loops.block = rest.back();  // parts of a depth: unrolled
         rest.pop_back();
       }
       loops.rows = rest;
@@ -160,7 +161,7 @@ class BandLoops {
       for (size_t k = 0; k < lines; ++k) loops.rows.push_back(name(at + 2 + k));
       const std::string tile = name(at + 2 + lines);
       b_.apply("split ", tile, " ", plan.tiles, " as ", tile, "_o ", tile, "_i");
-      // One trip: start and sum share it, and a leaf.
+      // A loop of one trip, which initialisation and sum share, so that they become one leaf.
       b_.apply("split ", tile, "_o 1 as ", tile, "_t ", tile, "_l");
       loops.rows.push_back(tile + "_t");
       loops.inside = tile + "_l";
@@ -187,7 +188,7 @@ class BandLoops {
     }
   }
 
-  // Epilogues of a tile right behind it, where their rows count the same.
+  // Orders the epilogues: directly after each tile, where their rows are counted in the same way.
   void order_tails(const BandPlan& plan, size_t sum, size_t band) {
     const std::vector<Statement> statements = kernel().statements;
     for (size_t i = sum + 1; i < statements.size(); ++i) {
@@ -251,9 +252,10 @@ class BandLoops {
   const std::string macc_;
   const TermsAlgorithm& algorithm_;
   std::string constant_;
-  bool digits_are_rows_ = false;  // of an accumulator
-  bool joint_ = false;            // epilogues are in the tiles' loops
-  std::string peak_;              // the statement, where terms have a scale
+  bool digits_are_rows_ = false;  // digits of the input are the rows of an accumulator
+  bool joint_ = false;            // epilogues are inside of the loops over tiles
+  // The statement that finds a band's largest number; empty where terms have no scale.
+  std::string peak_;
   std::vector<Loops> zeros_, scales_, inputs_, products_, tails_;
   std::vector<std::string> copies_, vectors_;
   std::string unit_loops_;

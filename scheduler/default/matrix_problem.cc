@@ -41,8 +41,8 @@ void MatrixProblem::find() {
     else other *= extent;
   }
   all_rows_ = other;
-  // Of more rows several products on vectors of one row are more work than those in f32, however few bytes
-  // they read.
+  // With more than one row, several products on vectors for each product in f32 are more work than those in
+  // f32, however few bytes they read.
   if (unit().vectors && unit().rows == 1 && algorithm_->terms > 1 && !is_row())
     throw NotApplicable{"several products of vectors for one in f32 pay for a single row only"};
   find_format();
@@ -96,7 +96,7 @@ std::optional<BandSizes> MatrixProblem::try_plan(const BandPlan& plan) const {
   sizes.digits_are_rows = sizes.rows != plan.rows;
   const size_t inside = sizes.digits_are_rows ? 5 : 6;  // terms, and the unit's four
   const size_t depths = count - 2 - loops_over_orders(*algorithm_);
-  for (size_t i = depths; i + inside < sum.iterators.size(); ++i) {  // depth and taps
+  for (size_t i = depths; i + inside < sum.iterators.size(); ++i) {  // the iterators over depth and taps
     const auto extent = static_cast<double>(sum.iterators[i].extent.constant());
     sizes.sums *= extent;
     if (i > depths) sizes.taps *= extent;
@@ -120,7 +120,8 @@ int64_t MatrixProblem::banded_extent(const BandPlan& plan) const {
   TraceBuilder trial = b_;
   trial.apply(plan.line(macc_, *algorithm_));
   const Statement& tail = trial.kernel().statements.back();
-  // Behind panels, pairs and blocks: what is divided into bands; here there is one.
+  // After the iterators of bands, panels, pairs and blocks comes the one that bands divide; here there is one
+  // band.
   return tail.iterators.at(band_position(tail) + 4).extent.constant();
 }
 

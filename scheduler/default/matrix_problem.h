@@ -12,15 +12,15 @@ namespace tc {
 // What a plan's rewrite makes of the statement.
 struct BandSizes {
   int64_t images = 1, bands = 1, panels = 1, pairs = 1, blocks = 1, lines = 1, tiles = 1, rows = 1;
-  bool digits_are_rows = false;  // of an accumulator: there is one row
-  double sums = 1, taps = 1;     // instructions' steps per accumulator; of one depth
+  bool digits_are_rows = false;  // digits of the only row are the rows of an accumulator
+  double sums = 1, taps = 1;     // the unit's steps per accumulator; of these, the taps of one depth
   double input = 0;              // elements of the divided input of a band, all terms once
 };
 
 class MatrixProblem {
  public:
-  // The kernel with the sum's result in a private buffer with blocks of features, and rows merged that can be
-  // counted as one. Throws NotApplicable with the reason where the algorithm does not fit it.
+  // Prepares the kernel: the sum's result is in a private buffer in blocks of features, and iterators are
+  // merged where possible. Throws NotApplicable with the reason where the algorithm does not fit it.
   MatrixProblem(TraceBuilder builder, const TermsAlgorithm& algorithm);
 
   const TraceBuilder& builder() const { return b_; }
@@ -32,14 +32,14 @@ class MatrixProblem {
   int depth() const { return format_.groups * format_.pack; }
   const std::string& sum() const { return macc_; }
 
-  double steps() const { return steps_; }  // that are summed up
+  double steps() const { return steps_; }  // terms of a sum
   double features() const { return features_; }
   double rows() const { return all_rows_; }  // of results, of all images
   bool is_row() const { return all_rows_ == 1; }
 
-  // One band and panel, as far as sizes are known.
+  // The plan with a single band and panel, as far as sizes are known.
   const BandPlan& whole() const { return whole_; }
-  // Nothing where the rewrite is refused.
+  // The sizes that follow from the plan; nothing where its rewrite is refused.
   std::optional<BandSizes> try_plan(const BandPlan& plan) const;
   // Rows that are divided into bands.
   int64_t banded_extent(const BandPlan& plan) const;

@@ -24,14 +24,14 @@ struct Division {
 struct IteratorPlan {
   std::string lane;     // counts the lanes of a vector
   std::string vectors;  // counts the vectors of a tile; empty where there is one
-  // Counts the tiles along the vectors, of which each has its panel; empty where there is one.
+  // Counts the tiles along the vectors, each with a panel of its own; empty where there is one tile.
   std::string panels;
   std::string group;  // counts the groups, where a tile takes all vectors of one
   // Counts the K-blocks of a panel that is too large for the second cache; mostly empty.
   std::string panel_part;
-  std::string bytes;  // counts the products of bytes that are summed up at once; mostly empty
+  std::string bytes;  // counts the products of bytes that are added together; mostly empty
   int64_t vector_count = 1, panel_count = 1;
-  size_t dimension = 0;          // of the accumulators' buffer, that counts the vectors
+  size_t dimension = 0;          // the dimension of the accumulators' buffer that counts the vectors
   std::vector<Division> strips;  // of iterators
 
   bool operator==(const IteratorPlan&) const = default;
@@ -41,11 +41,11 @@ struct IteratorPlan {
 enum class Epilogue {
   InTile,      // on the accumulators in registers
   BehindTile,  // in loops of its own: straight-line code of a whole tile would be too much
-  BehindSums,  // likewise; sums wait in memory between parts of what is summed up
+  BehindSums,  // after all sums, which wait in memory between the parts of a sum
   OfScalars,   // of partial sums, which are put together in one number
 };
 
-// The loops of the sum, and of what runs beside it.
+// The loops of the sum, and of the statements that run with it.
 struct LoopPlan {
   struct InputCopy {  // a copy of an input with lanes side by side
     std::string buffer;
@@ -66,23 +66,23 @@ struct LoopPlan {
     bool operator==(const Prefetch&) const = default;
   };
 
-  std::vector<InputCopy> packings;  // the first that is accepted is made
+  std::vector<InputCopy> packings;  // in order of preference: only the first that is accepted is made
   std::vector<Division> splits;     // of loops
   std::vector<std::string> order;   // outermost first
-  std::optional<Division> held;     // of one trip: holds the tile apart from the epilogue behind it
+  std::optional<Division> held;     // into one trip: separates the tile from the epilogue after it
   std::string tile;                 // the loop whose body is the register tile; empty: the kernel
   std::string init_at, tails_at;    // the loops that hold the initialisation and the epilogue
   Epilogue epilogue = Epilogue::InTile;
   std::string lanes;  // becomes vectors
   std::vector<Unrolling> unrolled;
-  std::optional<Unrolling> blocks;    // of a long sum: so many trips of the loop are summed up apart
+  std::optional<Unrolling> blocks;    // of a long sum: this many trips of the loop are summed separately
   std::vector<std::string> isolated;  // the trips without conditions get a version of their own
   std::vector<Prefetch> prefetched;   // where the target accepts it
 
   bool operator==(const LoopPlan&) const = default;
 };
 
-// A line for each field that says something.
+// A line for each field that is set.
 std::string str(const IteratorPlan& plan);
 std::string str(const LoopPlan& plan);
 
@@ -93,17 +93,17 @@ struct LaneLayout {
   std::string lane;
 };
 
-// Lanes along the output `choice.vector`. Throws NotApplicable where the knobs ask for what the kernel does
-// not have, as do those below.
+// For lanes along the output `choice.vector`. Throws NotApplicable where the knobs ask for what the kernel
+// does not have, as do the functions below.
 IteratorPlan plan_iterators(const ReductionFacts& facts, const Choice& choice, const LaneLayout& layout,
                             const ReductionKnobs& knobs);
 // The lines that pack the constants in panels, in the order in which tiles read them.
 std::vector<std::string> constant_packings(const ReductionFacts& facts, const IteratorPlan& iterators,
                                            const Choice& choice, const ReductionKnobs& knobs);
-// After both: the loops of tiles of vectors by columns.
+// The loops of tiles of vectors by columns; to be called after the lines of both functions above are applied.
 LoopPlan plan_tile_loops(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
                          const ReductionKnobs& knobs);
-// Lanes along what is summed up: partial sums, put together at the end.
+// The loops for lanes along what is summed up: partial sums, added up at the end.
 LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs);
 
 }  // namespace tc

@@ -26,7 +26,8 @@ int64_t block_of(const ReductionKernel& reduction, size_t dim) {
 
 namespace {
 
-// One reduction; the statements before it initialise what it adds to, those after it are elementwise.
+// Finds the one reduction; the statement before it initialises what it adds to, those after it are
+// elementwise.
 void find_statements(ReductionKernel& r) {
   const auto& statements = r.builder.kernel().statements;
   for (size_t i = 0; i < statements.size(); ++i) {
@@ -79,8 +80,8 @@ bool join_along(ReductionKernel& r, const std::string& name, size_t dim, int64_t
   return false;
 }
 
-// Where a block of the layouts around has several groups, their iterator and the one of a group's features
-// become one, over the lanes of the block.
+// Where a block of the surrounding layouts holds several groups, the iterator over groups and the one over a
+// group's features become one iterator, over the lanes of the block.
 void join_groups(ReductionKernel& r) {
   const Buffer target = r.builder.kernel().buffers[static_cast<size_t>(r.statement().write.buffer)];
   for (size_t d = 0; d < r.statement().write.index.size(); ++d) {
@@ -99,8 +100,8 @@ void join_groups(ReductionKernel& r) {
   }
 }
 
-// An epilogue may read `64*h + d` where the reduction writes `n`: the reduction and its initialisation count
-// the same way then.
+// An epilogue may read `64*h + d` where the reduction writes `n`: then the iterators of the reduction and its
+// initialisation are divided in the same way.
 void align(ReductionKernel& r) {
   for (const std::string& tail : r.tails) {
     for (const Access& load : loads_of(r.builder.statement(tail))) {
@@ -109,7 +110,7 @@ void align(ReductionKernel& r) {
         auto terms = load.index[d].affine.terms();
         std::sort(terms.begin(), terms.end(),
                   [](const auto& x, const auto& y) { return x.second > y.second; });
-        // The finest step may be that of a blocked layout: the buffer gets it too.
+        // The finest step may be that of a blocked layout, which the buffer gets later.
         const size_t parts =
             terms.size() - (r.builder.block_in(r.builder.statement(tail), load.index[d].affine) > 0);
         for (size_t i = 0; i + 1 < parts; ++i) {

@@ -13,11 +13,11 @@ struct ReductionKernel {
   TraceBuilder builder;            // with the lines applied so far
   std::string init, sum;           // names of the statements that set the accumulators and that add to them
   std::vector<std::string> tails;  // the epilogue: elementwise statements, in their order
-  bool least_error = false;        // long sums of floats are formed in blocks
-  double tolerance = 0;            // what an algorithm's error may be
+  bool least_error = false;        // long sums of floats are computed in blocks
+  double tolerance = 0;            // for errors of algorithms, such as int21
 
   const Statement& statement() const { return builder.statement(sum); }
-  // A name that no iterator of the sum has: the base, or with a number from 2.
+  // A name that no iterator of the sum has: the base itself, or the base with a number from 2 on.
   std::string fresh(const std::string& base) const;
 };
 
@@ -27,7 +27,8 @@ struct ReductionKernel {
 // elementwise statements.
 ReductionKernel prepare_reduction(const TraceBuilder& start);
 
-// The block that the dimension of the sum's buffer has, or is to have to fit the layouts around; else 0.
+// The block size that the dimension of the sum's buffer has, or should have to fit the surrounding layouts;
+// else 0.
 int64_t block_of(const ReductionKernel& reduction, size_t dim);
 
 }  // namespace tc

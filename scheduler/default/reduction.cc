@@ -33,7 +33,7 @@ PlannedReduction PreparedReduction::plan(const ReductionChoice& which, const Red
   if (knobs.vectors > 0) choice.tile.vectors = knobs.vectors;
   if (knobs.columns > 0) choice.tile.columns = knobs.columns;
   ReductionKernel reduction = reduction_;
-  const ReductionFacts facts(reduction);  // of the kernel as far as lines are applied
+  const ReductionFacts facts(reduction);  // a view: reflects the lines applied so far
   std::optional<IteratorPlan> iterators;
   LoopPlan loops;
   if (choice.over_reduction) {

@@ -1,5 +1,5 @@
 // One reduction with its initialisation and epilogue: convolution, products of matrices, depthwise, pooling,
-// row sums. Facts, then a plan, then lines: no stage changes what an earlier one decided.
+// row sums. First facts, then a plan, then lines: no stage changes what an earlier one decided.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ std::string str(const PlannedReduction& planned);
 // A reduction after the rewrites that every choice begins with, and all its choices.
 class PreparedReduction {
  public:
-  // `least_error`: long sums are formed in blocks. `tolerance`: of the network, which constants in words have
-  // to keep.
+  // `least_error`: long sums are formed in blocks. `tolerance`: that of the network, which decides whether
+  // constants may be stored as 21-bit numbers.
   explicit PreparedReduction(const TraceBuilder& start, bool least_error = false, double tolerance = 0);
 
   ReductionFacts facts() const { return ReductionFacts(reduction_); }
@@ -36,8 +36,8 @@ class PreparedReduction {
   // The plan by this choice, whose tile the knobs may replace. Throws NotApplicable where a line is refused.
   PlannedReduction plan(const ReductionChoice& choice, const ReductionKnobs& knobs) const;
   // The schedule by the cheapest choice whose lines are accepted, or by the choice that the knobs name.
-  // Writes into the knobs which one it is, and appends to `refused`, if there is one, what was refused
-  // before.
+  // Writes into the knobs which one it is, and appends to `refused`, if not null, the cheaper choices that
+  // were refused, with the reasons.
   TraceBuilder apply(ReductionKnobs& knobs, std::vector<std::string>* refused) const;
 
  private:

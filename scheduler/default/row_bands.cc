@@ -1,4 +1,4 @@
-// Two products of matrices with a program over rows between them, as of an attention: in bands of rows.
+// Two products of matrices with a program over rows between them, as in an attention: in bands of rows.
 //
 //   scores += Q * K; row program; result += P * V
 //     ->  for each head: K packed; for each band: the three on its rows
@@ -25,7 +25,7 @@ namespace {
 constexpr double kShareOfBand = 0.5;
 // How often the row program goes through a band's scores or its own results.
 constexpr double kPassesOfRows = 5;
-// So much of the time all threads have to have heads of their own.
+// The share of the time in which all threads have to be busy with heads of their own.
 constexpr double kLeastBusy = 0.8;
 // Heights of bands: the row program takes four rows at a time.
 constexpr int64_t kLeastHeight = 8, kMostHeight = 96, kHeightStep = 4;
@@ -133,8 +133,8 @@ int Bands::passed(const Part& from, const Part& to) const {
   return *read.begin();
 }
 
-// Takes over what buffers tell of a statement's iterators, and the other way round; true where it told
-// something new.
+// Derives the roles of a statement's iterators from those of the buffers' dimensions, and the other way
+// round; true where that gave something new.
 bool Bands::learn(const Statement& statement) {
   bool news = false;
   std::map<std::string, size_t>& own = roles_[statement.name];
@@ -182,7 +182,7 @@ void Bands::find_roles() {
   if (size_of_scores(row_dimension()) < 2) throw NotApplicable{"one row"};
 }
 
-// Empty where the statement has none.
+// The statement's iterator with this role; empty where it has none.
 std::string Bands::iterator_of(const Statement& statement, size_t role) const {
   for (const auto& [name, own] : roles_.at(statement.name)) {
     if (own == role) return name;
@@ -190,7 +190,7 @@ std::string Bands::iterator_of(const Statement& statement, size_t role) const {
   return "";
 }
 
-// The kernel of one part, of one head and so many rows.
+// The kernel of one part, for one head and `rows` rows.
 TraceBuilder Bands::part_alone(PartKind which, int64_t rows) const {
   Kernel alone = kernel();
   const Part& part = parts_[which];
@@ -243,8 +243,8 @@ const ReductionChoice& Bands::choice_of(PartKind which, const PreparedReduction&
   return *taken;
 }
 
-// The tile with the least cycles, of which a band is a whole number: what lies between the products is then
-// as large as a band, no larger.
+// The tile with the least cycles whose columns divide the band: the buffers between the products are then no
+// larger than a band.
 TileChoice Bands::tile_of(TileProblem problem, int64_t rows) const {
   problem.columns = rows;
   TileChoice result;
@@ -260,7 +260,7 @@ TileChoice Bands::tile_of(TileProblem problem, int64_t rows) const {
   return result;
 }
 
-// What each band reads again: the right operands of both products, of one head.
+// Bytes that each band reads again: the right operands of both products, for one head.
 double Bands::operand_bytes() const {
   double bytes = 0;
   for (const PartKind which : {kScores, kResult}) {
@@ -300,7 +300,7 @@ BandChoice Bands::choose() const {
     for (const TileProblem& problem : problems) each += tile_of(problem, height).cycles;
     each = overlapped(each, operand_bytes() / target.l2_bandwidth);
     if (band > static_cast<double>(target.l1_bytes)) each += kPassesOfRows * band / 2 / target.l2_bandwidth;
-    // The last band takes as long as its share, and its tiles' rests.
+    // The last band counts as a whole one, even where it has fewer rows.
     const double cycles = heads * each * static_cast<double>((rows + height - 1) / height);
     if (cycles < best.cycles) best = {height, cycles, text("bands of ", height, " rows")};
   }
@@ -392,7 +392,7 @@ void Bands::share_loops(TraceBuilder& whole, int64_t rows, const std::vector<std
     if (statement.name == anchor || std::count(copies.begin(), copies.end(), statement.name) > 0) continue;
     (whole.index_of(statement.name) < whole.index_of(anchor) ? before : behind).push_back(statement.name);
   }
-  // Each goes directly before or behind what the loop holds by then.
+  // Each goes directly before or after what the loop holds by then.
   std::reverse(before.begin(), before.end());
   for (const std::vector<std::string>* names : {&before, &behind}) {
     for (const std::string& name : *names) whole.apply("compute_at ", name, " at ", common);
@@ -413,7 +413,7 @@ TraceBuilder Bands::schedule(const BandChoice& choice) const {
       else orders.push_back(line);
     }
   }
-  // The threads share the heads alone where operands are packed beside the bands.
+  // Where operands are packed outside of the loop over bands, the threads can share the heads only.
   double heads = 1;
   for (size_t role = 0; role < row_dimension(); ++role) heads *= static_cast<double>(size_of_scores(role));
   const double rounds = std::ceil(heads / whole.threads());
@@ -429,7 +429,7 @@ TraceBuilder Bands::schedule(const BandChoice& choice) const {
   return whole;
 }
 
-// The parts' own orders and marks.
+// Applies the parts' own orders and marks.
 void Bands::apply_orders(TraceBuilder& whole, const std::vector<std::string>& orders,
                          const std::vector<std::string>& copies) const {
   for (const std::string& line : orders) {
@@ -437,7 +437,8 @@ void Bands::apply_orders(TraceBuilder& whole, const std::vector<std::string>& or
     const bool places_copy =
         words[0] == "compute_at" && std::count(copies.begin(), copies.end(), words[1]) > 0;
     if (places_copy) continue;
-    // Of a part alone what comes from another part is an input, which may be prefetched.
+    // In a part on its own, what comes from another part is an input, for which there may be a prefetch; here
+    // it is refused.
     if (words[0] == "prefetch") whole.attempt(line);
     else whole.apply(line);
   }

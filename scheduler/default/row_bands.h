@@ -1,4 +1,4 @@
-// Two products of matrices with a program over rows between them, as of an attention: in bands of rows.
+// Two products of matrices with a program over rows between them, as in an attention: in bands of rows.
 #pragma once
 
 #include <string>
@@ -15,12 +15,13 @@ struct BandChoice {
   std::string plan;   // in words
 };
 
-// A kernel whose first product makes rows, which statements by row turn into the left operand of a second
-// product. For a band of rows at a time all three run one after the other, and what they pass on stays in
+// For a kernel whose first product computes rows, which a row program turns into the left operand of a second
+// product. For one band of rows at a time, all three run one after the other, and what they pass on stays in
 // scratch memory of the size of the band. Throws NotApplicable with the reason where the kernel is not of
 // this kind.
 BandChoice choose_bands(const TraceBuilder& start, bool least_error);
-// All lines of that choice. Each product is scheduled as if a band of it were a kernel of its own.
+// The schedule with all lines of that choice. Each product is scheduled as if a band of it were a kernel of
+// its own.
 TraceBuilder schedule_bands(const TraceBuilder& start, const BandChoice& choice, bool least_error);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// The default for rows and for statements by themselves: lanes along what is contiguous.
+// The default for rows and for single statements: lanes along what is contiguous.
 #include <algorithm>
 #include <cmath>
 
@@ -8,8 +8,9 @@
 namespace tc {
 namespace {
 
-// Where lanes along `lane` store elements far apart: the iterator whose copies write their neighbours, so
-// that vectors can be transposed in registers and stored. Empty where there is none.
+// Where lanes along `lane` store elements that are far from each other in memory: the iterator whose unrolled
+// copies write the elements next to them, so that vectors can be transposed in registers and stored. Empty
+// where there is none.
 std::string neighbours_of(const TraceBuilder& builder, const Statement& statement, const std::string& lane,
                           int64_t lanes) {
   constexpr int64_t kLeastCopies = 4;
@@ -28,7 +29,7 @@ std::string neighbours_of(const TraceBuilder& builder, const Statement& statemen
   for (const Iterator& iterator : statement.iterators) {
     const int64_t copies = std::min(lanes, extent_or(statement, iterator.name, 0));
     if (iterator.name == lane || copies < kLeastCopies || *step < copies) continue;
-    // Of bytes, fours that lie side by side: blocks of few channels.
+    // Bytes are transposed by fours that are side by side: blocks of few channels.
     if (bytes && (copies != kLeastCopies || *step != copies)) continue;
     if (element_stride(kernel, statement.write, iterator.name) == 1) return iterator.name;
   }
@@ -107,9 +108,10 @@ std::string choose_lane(const TraceBuilder& b, const Statement& statement,
     lane = second;
   }
   if (b.target().vector_bits == 0 || best == INFINITY) return "";
-  // The steps of a walk wait for each other: lanes are as many walks at a time, whatever their loads cost.
+  // The steps of a recurrence wait for each other: as lanes, many recurrences run at the same time, which
+  // pays whatever their loads cost.
   if (continues_itself(statement)) return lane;
-  // All elements gathered and scattered one by one: lanes gain nothing.
+  // Where all elements are gathered and scattered one by one, lanes gain nothing.
   const double accesses = 1 + static_cast<double>(loads_of(statement).size());
   return best >= accesses * static_cast<double>(width) ? "" : lane;
 }
@@ -129,15 +131,15 @@ std::string transposed_copies(const TraceBuilder& b, const Statement& statement,
   return across;
 }
 
-// A statement's loops as they are divided, by what they become.
+// A statement's loops after they are divided, by what they become.
 struct StatementLoops {
   std::vector<std::string> outer, reductions;
   std::string copies, lanes;        // unrolled, and vectors; may be empty
-  std::vector<std::string> rests;   // those whose last trips are cut
+  std::vector<std::string> rests;   // loops some of whose trips are partial
   bool symbolic_reduction = false;  // lanes along a sum of unknown length
 };
 
-// Copies of vectors that are stored transposed, in blocks where there are more.
+// Unrolls the loop whose copies are stored transposed; divides it first where it has more than `count` trips.
 void divide_copies(TraceBuilder& b, const TraceBuilder::Loop& loop, int64_t count, StatementLoops& result) {
   result.copies = loop.name;
   if (loop.extent && *loop.extent <= count) return;
@@ -148,8 +150,8 @@ void divide_copies(TraceBuilder& b, const TraceBuilder::Loop& loop, int64_t coun
   if (!loop.extent || *loop.extent % count != 0) result.rests.push_back(left);
 }
 
-// Lanes, and copies of vectors of them where that pays; returns the loop that is left around them, empty
-// where there is none.
+// Divides a loop into lanes and, where that pays, unrolled copies of vectors. Returns the loop that is left
+// around them, empty where there is none.
 std::string divide_lanes(TraceBuilder& b, const Statement& statement, const TraceBuilder::Loop& loop,
                          bool copied, const StatementKnobs& knobs, StatementLoops& result) {
   const int64_t width = b.lanes(statement);
@@ -193,7 +195,7 @@ StatementLoops divide_loops(TraceBuilder& b, const Statement& statement,
       result.symbolic_reduction = result.symbolic_reduction || (!output && !loop.extent);
     }
     (output ? result.outer : result.reductions).push_back(left);
-    // Lanes or copies that a condition cuts in some trips.
+    // A condition excludes lanes or copies in some trips.
     const bool cut =
         std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
           return condition.coefficient(loop.iterator) != 0 && condition.terms().size() > 1;
@@ -203,8 +205,8 @@ StatementLoops divide_loops(TraceBuilder& b, const Statement& statement,
   return result;
 }
 
-// A long sum of floats in blocks: added up one term after the other, the mean of a map of 800 x 800 elements
-// was off by 1e-4 of the elements, which a normalisation by a small deviation magnifies.
+// Computes a long sum of floats in blocks: added up one term after the other, the mean of a map of 800 x 800
+// elements was off by 1e-4 of the elements, which a normalisation by a small deviation magnifies.
 void block_sum(TraceBuilder& b, const Statement& statement, const std::vector<std::string>& sums) {
   const Buffer& buffer = b.kernel().buffers[static_cast<size_t>(statement.write.buffer)];
   if (statement.reduction != Reduction::Sum || !is_float(buffer.dtype)) return;
@@ -215,10 +217,11 @@ void block_sum(TraceBuilder& b, const Statement& statement, const std::vector<st
   if (const auto block = block_of_long_sum(loops)) b.attempt("sum_blocks ", block->loop, " ", block->trips);
 }
 
-// The loops around the vectors. Lanes that lie apart use one element of each line; the loop over the other
-// elements of these lines comes last, so that a line is used up while the first cache holds it. Other targets
-// transpose such vectors in registers (`neighbours_of`), and what a reduction sums stays inside all of these
-// loops.
+// The order of the loops around the vectors. Lanes that are not contiguous use one element of each cache
+// line; the loop over the other elements of these lines becomes the innermost, so that a line is used up
+// while the first cache holds it. Targets whose vectors are not scalable transpose such vectors in registers
+// instead (`neighbours_of`). Reductions keep their order, since the loops over what they sum stay inside of
+// all of these loops.
 std::vector<std::string> neighbours_last(const TraceBuilder& b, const Statement& statement,
                                          const std::vector<TraceBuilder::Loop>& loops,
                                          const std::string& lane, std::vector<std::string> outer) {
@@ -268,12 +271,12 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   if (!divided.copies.empty()) b.apply("unroll ", divided.copies);
   if (!divided.symbolic_reduction) block_sum(b, statement, divided.reductions);
   if (!isolate || outer.empty() || divided.lanes.empty()) return;
-  // Where the loops were reordered, the one whose last trip lanes and their copies cut need not be the
+  // Where the loops were reordered, the loop whose last trip has fewer lanes or copies need not be the
   // innermost.
   const std::string left = lane + "_o";
   const bool was_moved = near != divided.outer && std::find(outer.begin(), outer.end(), left) != outer.end();
   b.apply("isolate ", was_moved ? left : outer.back());
-  // A rest is stored transposed where its copies and lanes are known.
+  // A partial last trip can be stored transposed only where the numbers of its copies and lanes are known.
   for (const std::string& rest : divided.rests) {
     if (!across.empty() && rest != outer.back()) b.apply("isolate ", rest);
   }
@@ -288,8 +291,8 @@ void schedule_all(TraceBuilder& b, const std::vector<std::string>& names, const 
   }
 }
 
-// Of all statements the loop that makes the best lanes comes last, where it is the same one in all, so that
-// it is not fused.
+// Moves the loop that makes the best lanes to the last place in all statements, where it is the same one in
+// all, so that it is not fused.
 void put_lanes_last(TraceBuilder& b, const std::vector<std::string>& names) {
   std::optional<size_t> common;
   for (const std::string& name : names) {
@@ -315,7 +318,7 @@ void put_lanes_last(TraceBuilder& b, const std::vector<std::string>& names) {
   }
 }
 
-// Of all intermediate results together; infinite where sizes are not known.
+// Bytes of all intermediate results together; infinite where sizes are not known.
 double local_bytes(const Kernel& kernel) {
   double total = 0;
   for (const Buffer& buffer : kernel.buffers) {
@@ -328,8 +331,8 @@ double local_bytes(const Kernel& kernel) {
   return total;
 }
 
-// Fuses the outer loops of all statements one by one, as far as they are alike and may be, up to `wanted`,
-// and returns how many; the last one is taken in parts of so many `rows`.
+// Fuses the outer loops of all statements one by one, up to `wanted` of them, as long as they have equal
+// extents and fusing is legal; returns how many. The last of them is first split into parts of `rows` trips.
 size_t fuse_rows(TraceBuilder& b, const std::vector<std::string>& names, size_t wanted, int64_t rows) {
   for (size_t depth = 0; depth < wanted; ++depth) {
     std::string line = "fuse";
@@ -353,7 +356,8 @@ size_t fuse_rows(TraceBuilder& b, const std::vector<std::string>& names, size_t 
   return wanted;
 }
 
-// A core that runs in order waits for each line of a row that the first cache does not hold.
+// Prefetches inputs that are larger than the first cache: an in-order core waits for each line that this
+// cache does not hold.
 void prefetch_next_rows(TraceBuilder& b, const std::string& loop) {
   if (b.target().out_of_order() || !b.target().prefetch_by_loads) return;
   const std::vector<Buffer> buffers = b.kernel().buffers;
@@ -377,7 +381,8 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
     least = std::min(least, b.statement(name).iterators.size());
     most = std::max(most, b.statement(name).iterators.size());
   }
-  // Sums over several rows at a time do not wait for each other, where the rows fit the near cache.
+  // Where several rows fit the first cache, they are computed at a time: their sums do not wait for each
+  // other.
   int64_t row_bytes = 0;
   for (const std::string& name : names) {
     const Statement& statement = b.statement(name);
@@ -398,8 +403,8 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
     b = before;
     interleave = false;
     depth = fuse_rows(b, names, wanted, 1);
-    // Fewer common loops gain little, but intermediate results of all their iterations together may have no
-    // bound.
+    // Fewer common loops gain little, so this strategy is not applied, unless without them the intermediate
+    // results of all iterations together would be large or have no bound.
     const auto common = b.all_loops(names[0]);
     const bool known = std::all_of(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(depth),
                                    [](const TraceBuilder::Loop& loop) { return loop.extent.has_value(); });
@@ -416,7 +421,8 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
 void schedule_separately(TraceBuilder& b, const RowKnobs& knobs) {
   std::vector<std::string> names;
   for (const Statement& statement : b.kernel().statements) names.push_back(statement.name);
-  // What is in scratch memory has each size by itself: those that are not known are limited by what it takes.
+  // Unknown sizes are limited by the scratch memory that a kernel takes, for which each of them has to stay a
+  // size of its own.
   const std::vector<Buffer>& buffers = b.kernel().buffers;
   const bool scratch = std::any_of(buffers.begin(), buffers.end(),
                                    [](const Buffer& each) { return each.scope == Scope::Local; });
@@ -428,8 +434,9 @@ void schedule_separately(TraceBuilder& b, const RowKnobs& knobs) {
       b.attempt("merge ", name, "_", first, " ", name, "_", second, " as ", second);
     }
   }
-  // Threads share the outermost loop of all. A statement that goes on from its own results is worth it: the
-  // steps of a decision tree, whose first statement only says where they begin.
+  // Threads share only an outermost loop that holds all statements. A statement that continues from its own
+  // results is worth such a loop, as the steps of a decision tree are, whose first statement only says where
+  // they begin.
   const std::vector<Statement>& statements = b.kernel().statements;
   const bool loops = std::none_of(names.begin(), names.end(),
                                   [&](const std::string& name) { return b.own_loops(name).empty(); });

@@ -28,7 +28,7 @@ Candidate candidate_of(const PreparedReduction& reduction) {
           in_words(with_tile(reduction.facts(), cheapest))};
 }
 
-// Lanes along an output.
+// For the strategies with lanes along an output.
 template <ReductionClass which>
 Candidate examine_tile(const StrategyInput& input) {
   const PreparedReduction& reduction = input.reduction();
@@ -84,7 +84,7 @@ TraceBuilder apply_groups(const StrategyInput& input, StrategyKnobs&, std::vecto
   return schedule_group_sums(input.builder(), find_group_sums(input.builder()));
 }
 
-// Vectors of all statements, with a cycle for each load and store.
+// Predicted cycles of all statements: one for each load and store of a vector.
 double cycles_of_statements(const StrategyInput& input) {
   double cycles = 0;
   for (const Statement& statement : input.kernel().statements) {
@@ -106,7 +106,7 @@ std::string count_of_statements(const StrategyInput& input) {
 Candidate examine_rows(const StrategyInput& input) {
   const std::vector<Statement>& statements = input.kernel().statements;
   if (statements.size() < 2) throw NotApplicable{"one statement"};
-  // What hides the latency of its steps is many of them at a time, as lanes.
+  // The latency of its steps is hidden by many recurrences at a time, as lanes.
   if (std::any_of(statements.begin(), statements.end(), continues_itself))
     throw NotApplicable{"a statement goes on from its own results"};
   return {{cycles_of_statements(input), INFINITY, 1, 1, ""}, count_of_statements(input) + " in common loops"};
@@ -119,7 +119,7 @@ TraceBuilder apply_rows(const StrategyInput& input, StrategyKnobs& knobs, std::v
 }
 
 Candidate examine_separately(const StrategyInput& input) {
-  // What one statement leaves for the next is not in the near cache any more.
+  // What one statement writes has left the first cache when the next one reads it.
   const double factor = input.kernel().statements.size() < 2 ? 1 : calibration::kFromAfar;
   return {{factor * cycles_of_statements(input), INFINITY, 1, 1, ""},
           count_of_statements(input) + " in loops of their own"};

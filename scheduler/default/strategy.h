@@ -12,11 +12,10 @@
 
 namespace tc {
 
-// A kernel, about which strategies are asked. What several of them need is computed once, when the first one
-// asks.
+// The kernel that strategies examine. What several strategies need is computed once, when the first one asks.
 class StrategyInput {
  public:
-  // `start`: rewrites of layout only. With `all`, algorithms that cannot be the cheapest are judged too.
+  // `start`: rewrites of layout only. With `all`, algorithms that cannot be the cheapest are examined too.
   StrategyInput(const ScheduleState& start, int threads, double tolerance, bool all = false);
 
   TraceBuilder builder() const { return TraceBuilder(start_, threads_); }
@@ -32,7 +31,7 @@ class StrategyInput {
   const BandChoice& bands() const;
 
  private:
-  // What was found, or why there is nothing.
+  // A value that is computed once, or the reason why there is none.
   template <class Value>
   struct Once {
     std::optional<Value> value;
@@ -52,7 +51,8 @@ class StrategyInput {
   mutable Once<BandChoice> bands_;
 };
 
-// The default takes the cheapest of the first kind of which one applies and is legal.
+// The default takes the first kind of which some strategy applies and is legal, and of this kind the cheapest
+// strategy.
 enum class StrategyKind {
   Algorithm,     // computes other sums than the kernel's, within the tolerance
   RegisterTile,  // one reduction, with accumulators in registers: exactly one of them applies to a kernel
@@ -76,12 +76,12 @@ struct Strategy {
   std::vector<std::string> choices;  // the names of its knobs, as the tuner's space has them
   // Throws NotApplicable with the reason where the strategy does not apply.
   Candidate (*examine)(const StrategyInput& input);
-  // All lines, where it applies. Knobs that are 0 are chosen by the analytic cost model; of a reduction, the
-  // knobs have the number of the choice of iterators afterwards, and `refused` gets those that came before
-  // and why they were refused.
+  // The schedule with all lines, where the strategy applies. Knobs that are 0 are chosen by the analytic cost
+  // model. For a reduction, the number of the choice of iterators is written into the knobs, and `refused`
+  // gets the cheaper choices that were refused, with the reasons.
   TraceBuilder (*apply)(const StrategyInput& input, StrategyKnobs& knobs, std::vector<std::string>* refused);
 };
-// Numbers of strategies, everywhere, are their places in this table, from 1.
+// Wherever strategies have numbers, these are their places in this table, from 1 on.
 const std::vector<Strategy>& strategies();
 const Strategy& strategy(int64_t number);
 
@@ -93,7 +93,7 @@ TraceBuilder apply_strategy(const Strategy& which, const StrategyInput& input, S
 struct Decision {
   int64_t taken = 0;                    // number of the strategy; 0: none is legal
   std::optional<TraceBuilder> result;   // of that strategy
-  StrategyKnobs knobs;                  // with which it was made
+  StrategyKnobs knobs;                  // from which the result was made
   std::vector<StrategyReport> reports;  // by strategy, as far as they were examined
 };
 // With input.all(), every strategy is examined; else only those that may be taken.

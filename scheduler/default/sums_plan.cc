@@ -6,8 +6,8 @@
 namespace tc {
 namespace {
 
-// Rows that a tile has beside its columns: as many as leave half of the registers for what is loaded, up to
-// 4.
+// Rows of a tile, in addition to its columns: as many as leave half of the registers for what is loaded, up
+// to 4.
 int64_t rows_of_tile(const ReductionFacts& facts, const std::string& rows, int64_t columns,
                      const ReductionKnobs& knobs) {
   if (rows.empty()) return 1;
@@ -31,7 +31,7 @@ LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, co
     plan.lanes = loop(choice.vector) + "_i";
     plan.splits.push_back({loop(choice.vector), lanes, parts, plan.lanes});
   }
-  std::string rows;  // the innermost output beside the columns
+  std::string rows;  // the innermost output other than the columns
   for (const std::string& name : facts.outputs()) {
     if (name != choice.columns) rows = name;
   }

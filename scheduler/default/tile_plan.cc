@@ -16,15 +16,16 @@ constexpr double kTaps = 3;            // of a window that is unrolled around th
 constexpr double kMostOfWindow = 128;  // as kMostCopies, of a window whose elements are used once or twice
 // The same where each column goes through its window before the next one.
 constexpr double kMostOfStream = 256;
-// Terms of a sum that are added up apart. Blocks of 192 (144 of a window of 3 x 3) cost 0.7 % of the time
-// over seven of the zoo's networks and 1.1 % at most. Their error from float64 is that of ONNX Runtime, which
-// sums up 128 or 144 terms apart (python -m tests.bench.rounding); without blocks it was twice that.
+// Terms of a block of a sum, which are added up separately. Blocks of 192 (144 of a window of 3 x 3) cost 0.7
+// % of the time over seven of the zoo's networks and 1.1 % at most. Their error from float64 is that of ONNX
+// Runtime, which adds up blocks of 128 or 144 terms (python -m tests.bench.rounding); without blocks it was
+// twice that.
 constexpr int64_t kSumBlock = 192;
 // Terms of one channel of a large window, as first layers have it: too few terms for blocks of 192, but every
-// later layer has their error. ONNX Runtime sums up the channels of an image separate, too.
+// later layer inherits their error. ONNX Runtime adds up the channels of an image separately, too.
 constexpr int64_t kWindowBlock = 48;
 
-// Decides the fields of a plan one after the other; later ones follow from earlier ones.
+// Decides the fields of a plan one after the other; later ones depend on earlier ones.
 class TilePlanner {
  public:
   TilePlanner(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
@@ -37,24 +38,26 @@ class TilePlanner {
   double column_tiles() const {
     return std::ceil(static_cast<double>(trips(columns_)) / static_cast<double>(choice_.tile.columns));
   }
-  // Whether the loop over panels is outside of the other output loops: a panel is then read again and again
-  // from a near cache, else the other operand is.
+  // Whether the loop over panels is outside of the other output loops: then a panel is read again and again
+  // from a near cache, otherwise the other operand is.
   bool panels_outermost(double others) const;
-  // The output loops around the tile, but the columns'. Whether the loop over panels goes inside of that over
-  // the columns, which are all that is around it: where an instruction waits for the first cache, what a tile
-  // of columns reads is better read again and again from there.
+  // Whether the loop over panels goes inside of the loop over tiles of columns, where these two are the only
+  // loops around the tile: where an instruction waits for the first cache, it is better to read again and
+  // again from there what a tile of columns reads.
   bool panels_inside() const;
+  // Finds the output loops around the tile, except the loop over tiles of columns.
   void find_outer();
   void pack_inputs();
   // Returns the rows of a tile.
   int64_t rows_of_small_map() const;
   int64_t split_rows();
   void order_loops();
-  // Trips of the loop around the tile that stay inside of all panels; 0 where all do. In order, a core waits
-  // for what each panel reads again from beyond the second cache: so many rows stay inside as it holds.
+  // How many trips of the innermost loop around the tile run inside of the loop over panels; 0 for all of
+  // them. An in-order core waits for what each panel reads again from beyond the second cache, so there are
+  // as many trips as this cache holds the input of.
   int64_t outer_block() const;
-  // Whether each column goes through its window before the next one does: elements of the window are then
-  // loaded in turn and leave their registers soon. An out-of-order processor does so itself.
+  // Whether each column goes through its window before the next column does: elements of the window are then
+  // loaded one after the other and leave their registers soon. An out-of-order core does the same by itself.
   bool streams_window() const;
   // Whether the plan counts registers of vectors.
   bool counts() const { return counts_registers(facts_.target()) && facts_.target().vector_bits > 0; }
@@ -67,11 +70,11 @@ class TilePlanner {
   void unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies);
   void unroll_windows(const std::vector<std::string>& sums, double copies);
   void isolate();
-  // Blocks of the sum, where it is long and is to have the least error.
+  // Computes the sum in blocks, where it is long and should have the least error.
   void block_sums(const std::vector<std::string>& sums);
-  // The panel that comes next, or its next K-block, of constants that are not in the cache from the last run.
+  // Prefetches the next panel, or its next K-block, of constants that are not in the cache from the last run.
   void prefetch_panels();
-  // What the next tile of columns reads of the input.
+  // Prefetches what the next tile of columns reads of the input.
   void prefetch_input();
 
   const ReductionFacts& facts_;
@@ -79,7 +82,7 @@ class TilePlanner {
   const Choice& choice_;
   const ReductionKnobs& knobs_;
   const std::string& columns_;
-  const bool parts_;                 // of panels: K-blocks
+  const bool parts_;                 // whether panels are divided into K-blocks
   std::vector<std::string> sums_;    // iterators that are summed over, in the order of their loops
   std::vector<std::string> outer_;   // iterators
   std::vector<std::string> inside_;  // loops inside of those that sum: copies of the tile
@@ -91,9 +94,9 @@ class TilePlanner {
   LoopPlan plan_;
 };
 
-// In order each trip of a rolled window waits for its loads (LLVM would keep all of an unrolled one's): the
-// few channels inside of it make trips longer. So they do where the bytes of a channel block are summed up
-// at once, whose trips are short.
+// On an in-order core, each trip of a rolled loop over a window waits for its loads (of an unrolled loop LLVM
+// would keep all loads in registers). A loop over few channels inside of it makes its trips longer. The same
+// holds where the bytes of a block of channels are added together, which makes trips short.
 void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
                        std::vector<std::string>& order) {
   constexpr int64_t kFewChannels = 8;
@@ -193,13 +196,13 @@ void TilePlanner::find_outer() {
   outer_.insert(outer_.begin() + static_cast<std::ptrdiff_t>(place), iterators_.panels);
 }
 
-// An input that lanes read apart and that is read again and again: the copy is made where the loops begin
-// that do so.
+// Packs an input whose lanes are not contiguous and that is read again and again: the copy is made where the
+// loops begin that repeat the reading.
 void TilePlanner::pack_inputs() {
   if (knobs_.outer_order != 0 || knobs_.outer_block != 0 || knobs_.outside != 0 || rows_ > 1) return;
   for (const Access& load : loads_of(facts_.sum())) {
     if (!facts_.is_packable_input(load, iterators_.lane, columns_)) continue;
-    // Loops inside of all that it depends on read it again.
+    // Loops inside of all loops that the input depends on read it again.
     size_t last = outer_.size();
     for (size_t i = 0; i < outer_.size(); ++i) {
       if (depends_on(load, outer_[i])) last = i;
@@ -220,9 +223,9 @@ void TilePlanner::pack_inputs() {
   }
 }
 
-// All rows of a map that is as small as a tile, so that constants too large for a cache are read once, in the
-// order in which they lie, not by each row anew: filters of 3 x 3 on maps of 2 x 2 had half of the memory's
-// bandwidth.
+// All rows of a map that is as small as a tile; else 1. Constants too large for a cache are then read once,
+// in the order in which they are stored, instead of once for each row: read by rows, filters of 3 x 3 on maps
+// of 2 x 2 reached half of the memory's bandwidth.
 int64_t TilePlanner::rows_of_small_map() const {
   const bool plain = knobs_.outer_order == 0 && knobs_.outer_block == 0 && knobs_.outside == 0 && !parts_;
   if (!facts_.target().out_of_order() || !plain || columns_.empty() || column_tiles() > 1) return 1;
@@ -252,7 +255,8 @@ int64_t TilePlanner::split_rows() {
   return rows_;
 }
 
-// Outermost first: the output loops as they are, the columns', the sums, the copies of the tile, the lanes.
+// From the outermost to the innermost: the output loops as they are, the loop over tiles of columns, the
+// loops that sum, the unrolled loops of the tile, the lanes.
 void TilePlanner::order_loops() {
   std::vector<std::string>& order = plan_.order;
   for (const std::string& name : outer_) {
@@ -272,7 +276,7 @@ void TilePlanner::order_loops() {
   const int64_t block = outer_block();
   if (block > 0) {
     if (order.size() < (outside_ ? 1 : 2)) throw NotApplicable{"one loop around the tile"};
-    // So many trips of the innermost loop come before the next of the others.
+    // `block` trips of the innermost loop run before the next trip of the others.
     plan_.splits.push_back({innermost_, block, innermost_ + "_b", innermost_});
     order.insert(outside_ ? order.end() - 1 : order.begin(), innermost_ + "_b");
     if (outside_) around_ = innermost_ + "_b";
@@ -303,7 +307,7 @@ int64_t TilePlanner::outer_block() const {
   const double room = calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes);
   if (inputs <= room) return 0;
   const double blocks = std::ceil(inputs / room);
-  // Each block reads the constant again, and each panel would read what is beyond the cache.
+  // Each block reads the constant again; without blocks, each panel would read from beyond the cache.
   return blocks >= static_cast<double>(iterators_.panel_count)
              ? 0
              : static_cast<int64_t>(std::ceil(column_tiles() / blocks));
@@ -368,8 +372,8 @@ void TilePlanner::decide_copies(const std::vector<std::string>& sums, int64_t co
   unroll_windows(sums, straight);
 }
 
-// Steps of a trip of a sum whose lanes are twice those of a block: its few columns leave room for more code,
-// and a number that divides the sum leaves no rest.
+// How many steps of a sum one trip takes, where lanes are twice those of a block: its few columns leave room
+// for more code, and a number that divides the sum leaves no remainder.
 static int64_t steps_of_doubled(int64_t extent) {
   constexpr int64_t kFewest = 16, kMost = 40;
   for (int64_t steps = kMost; steps > kFewest; --steps) {
@@ -396,8 +400,8 @@ bool TilePlanner::is_block_in_one_basic_block(const std::vector<std::string>& su
          facts_.bytes_of(facts_.sum().write) <= static_cast<double>(facts_.target().l2_bytes);
 }
 
-// Loops whose trips only copies know separate, as a whole; the innermost loop that is no window in a few
-// copies.
+// Unrolls as a whole the loops whose trips only unrolled copies can tell apart; unrolls the innermost loop,
+// where it is no window, by a few copies.
 void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies) {
   for (const std::string& name : sums) {
     const auto extent = static_cast<double>(facts_.extent(name, 0));
@@ -410,7 +414,8 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   }
   const std::string& last = sums.back();
   if (facts_.is_window(last, columns_)) return;
-  // In order nothing of the next trip begins before the end of one: fewer trips wait less often.
+  // On an in-order core nothing of the next trip begins before the end of this one: fewer trips wait less
+  // often.
   int64_t few = counts() ? 16 : copies >= 16 ? 4 : 8;
   if (!columns_.empty() && has_doubled_lanes(facts_, choice_.lanes))
     few = steps_of_doubled(facts_.extent(last, 0));
@@ -427,10 +432,11 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   }
 }
 
-// In the innermost loop that has a block of terms and is a loop when the tile is run.
+// A block is a number of trips of the innermost loop that has at least a block of terms and is not unrolled
+// as a whole.
 void TilePlanner::block_sums(const std::vector<std::string>& sums) {
   const Buffer& buffer = facts_.buffer(facts_.sum().write);
-  // A processor that works in order would wait for each of the totals.
+  // An in-order core would wait for each of the totals.
   if (facts_.sum().reduction != Reduction::Sum || !is_float(buffer.dtype) || !facts_.target().out_of_order())
     return;
   auto in_window = [&](const std::string& name) {
@@ -458,7 +464,8 @@ void TilePlanner::block_sums(const std::vector<std::string>& sums) {
       int64_t trips = std::clamp<int64_t>((kSumBlock + inside / 2) / inside, 1, extent);
       // A sum of one block gains nothing, one of two too little for its cost.
       if (trips * inside * 2 >= terms) return;
-      // A whole loop is a trip of the one around it, whose first block and last need no totals in memory.
+      // A block of a whole loop is one trip of the loop around it, whose first and last block need no totals
+      // in memory.
       if (trips == extent && !outermost && unrolling_of(*(name + 1)) == nullptr &&
           facts_.extent(*(name + 1), 0) > 1) {
         ++name;
@@ -471,8 +478,8 @@ void TilePlanner::block_sums(const std::vector<std::string>& sums) {
   }
 }
 
-// Windows along the columns: unrolled, their conditions are decided while compiling. Rolled where the same
-// broadcast would serve several columns (the innermost loop of a first layer).
+// Unrolls windows along the columns, so that their conditions are decided at compile time. They stay loops
+// where the same broadcast would serve several columns (the innermost loop of a first layer).
 void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double copies) {
   const bool innermost_window = facts_.is_window(sums.back(), columns_);
   const bool channels = sums.size() > 1 && !innermost_window;
@@ -490,7 +497,8 @@ void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double co
     copies *= static_cast<double>(size);
   }
   if (!streams_window() || knobs_.windows == 1) return;
-  // All of a window in one stretch: its sums begin with a product and end where the last row of taps does.
+  // The whole window becomes one basic block: its sums begin with a product and end with the last row of
+  // taps.
   for (const std::string& name : sums) {
     const auto size = static_cast<double>(facts_.extent(name, 0));
     if (unrolling_of(name) != nullptr || size == 0 || size > kTaps || copies * size > kMostOfStream) continue;
@@ -499,7 +507,7 @@ void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double co
   }
 }
 
-// Loops whose conditions are worth a version without.
+// Isolates the loops that are worth a version without conditions.
 void TilePlanner::isolate() {
   if (knobs_.isolate != 0) return;
   if (!around_.empty()) plan_.isolated.push_back(around_);
@@ -519,7 +527,7 @@ void TilePlanner::prefetch_panels() {
   double uses = others_;
   std::string outer = parts_ ? iterators_.panel_part : iterators_.panels;
   if (outer.empty()) {
-    // The tile takes all of a group: each has its panel.
+    // The tile takes all vectors of a group: each group has its panel.
     outer = iterators_.group;
     uses /= static_cast<double>(outer.empty() ? 1 : trips(outer));
   }
@@ -537,9 +545,9 @@ void TilePlanner::prefetch_panels() {
   }
 }
 
-// Where columns are about a line separate, a tile's begin in many places (each row of a window, each block of
-// channels) whose next lines the machine itself asks for too late: maps of 128 columns and more ran at 75 %
-// of the peak.
+// Where neighbouring columns are about a cache line apart, a tile reads in many places (each row of a window,
+// each block of channels), whose next lines the hardware prefetches too late: maps of 128 columns and more
+// ran at 75 % of the peak.
 void TilePlanner::prefetch_input() {
   if (!facts_.target().prefetches() || columns_.empty() || trips(columns_) <= choice_.tile.columns) return;
   for (const Access& load : loads_of(facts_.sum())) {
@@ -547,7 +555,7 @@ void TilePlanner::prefetch_input() {
     const auto step = element_stride(facts_.kernel(), load, columns_);
     if (buffer.scope != Scope::Input || !step) continue;
     const int64_t bytes = *step * size_of(buffer.dtype);
-    // No instruction overtakes one that waits for a line.
+    // Here no instruction overtakes one that waits for a line.
     const bool waits = facts_.target().prefetch_by_loads;
     if ((2 * bytes < kLineBytes && !waits) || bytes > 2 * kLineBytes ||
         facts_.bytes_of(load) < static_cast<double>(facts_.target().l1_bytes))
@@ -568,7 +576,7 @@ std::vector<std::string> constant_packings(const ReductionFacts& facts, const It
       if (name != iterators.vectors && name != iterators.lane && depends_on(load, name)) line += " " + name;
     }
     const bool between = !iterators.vectors.empty() && depends_on(load, iterators.vectors);
-    // Without columns each constant is used once: distant panels stream better.
+    // Without columns each constant is used once: panels that are far from each other stream better.
     if (between && choice.columns.empty()) line += " " + iterators.vectors;
     for (const std::string& name : order_of_sums(facts, iterators, choice.columns, knobs)) {
       if (depends_on(load, name)) line += " " + name;

@@ -1,5 +1,5 @@
-// The default for convolutions whose error budget allows Winograd's algorithm: transforms and products
-// fused over blocks of tiles, so that what lies between them stays in the near cache.
+// The default for convolutions where the tolerance allows Winograd's algorithm: transforms and products are
+// fused over blocks of tiles, so that their intermediate results stay in the second cache.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -22,10 +22,10 @@ constexpr int64_t kMostTiles = 64;  // of a block
 
 // What the analytic cost model needs to know of the convolution.
 struct WinogradShape {
-  int64_t batch = 1, features = 1, channels = 1;  // in blocks of lanes, but channels
+  int64_t batch = 1, features = 1, channels = 1;  // features in blocks of lanes
   int64_t rows = 1, columns = 1;
   int64_t lanes = 1;
-  double inside = 1;  // of the windows' positions, what is not padding
+  double inside = 1;  // the share of the windows' positions that are not padding
 };
 
 struct Blocking {
@@ -39,7 +39,7 @@ class WinogradScheduler {
  public:
   WinogradScheduler(TraceBuilder builder, double tolerance) : b_(std::move(builder)), tolerance_(tolerance) {}
 
-  // The best blocks and all that are allowed; to be asked once.
+  // Finds the best blocks and all variants that are allowed; to be called once.
   AlgorithmChoices<WinogradKnobs> choices() {
     find();
     if (algebras().empty()) throw NotApplicable{"no algorithm of so many taps within the tolerance"};
@@ -55,10 +55,10 @@ class WinogradScheduler {
                        " vectors of features by ", best_.tile.columns, " tiles");
     return result;
   }
-  // After choices().
+  // To be called after choices().
   double cycles_of(const WinogradKnobs& knobs) const { return blocking_of(knobs).cycles; }
 
-  // All lines; after choices().
+  // The schedule with all lines; to be called after choices().
   TraceBuilder run(const WinogradKnobs& knobs) {
     const Blocking plan = knobs.outputs > 0 ? blocking_of(knobs) : best_;
     if (plan.algebra == nullptr) throw NotApplicable{"no blocks of tiles of these sizes"};
@@ -89,7 +89,8 @@ class WinogradScheduler {
     return plan;
   }
 
-  // Without algebra where the tolerance does not allow it; blocks are cut to the map.
+  // The blocking with these knobs, cut to the map; its `algebra` is null where the tolerance does not allow
+  // it.
   Blocking blocking_of(const WinogradKnobs& knobs) const {
     for (const Winograd* algebra : algebras()) {
       if (algebra->outputs != knobs.outputs) continue;
@@ -138,7 +139,7 @@ class WinogradScheduler {
     direct_ = direct_cycles();
   }
 
-  // The same of one dimension, whose index is output + tap - padding.
+  // The share of positions along one dimension that are not padding; the index is output + tap - padding.
   double inside(const Affine& index, int64_t outputs, const Affine& inputs) const {
     int64_t count = 0;
     for (int64_t output = 0; output < outputs; ++output) {
@@ -177,7 +178,8 @@ class WinogradScheduler {
     return std::max(1.0, static_cast<double>(shape_.lanes * 32) / std::max(32, b_.target().vector_bits));
   }
 
-  // Positions that are padding are left out of the sums, whole loops of them along both dimensions.
+  // Cycles of the direct convolution. Its sums leave out positions that are padding, along both dimensions by
+  // whole loops.
   double direct_cycles() const {
     const auto taps = static_cast<double>(taps_ * taps_);
     const double compute = choose_tile(problem(taps * static_cast<double>(shape_.channels), shape_.columns,
@@ -245,7 +247,7 @@ class WinogradScheduler {
                                             ((tile_columns + columns - 1) / columns));
     // Every thread runs whole blocks.
     const double parts = std::ceil(blocks / b_.threads()) * b_.threads();
-    // What the filters and a block exceed the second cache by is read again from beyond it.
+    // The part by which the filters and a block exceed the second cache is read again from beyond it.
     const auto cache = static_cast<double>(b_.target().l2_bytes);
     const double missing = std::clamp((filter + scratch) / cache - 1, 0.0, 1.0);
     const bool far = filter > calibration::kFilterInThird * third;
@@ -255,8 +257,8 @@ class WinogradScheduler {
     double compute = positions * products_cycles(tile_rows, tile_columns, rows, columns, tile) / blocks *
                      static_cast<double>(shape_.batch);
     if (!near) {
-      // Each panel of features reads the transformed tiles again, and waits for them: they are not asked for
-      // ahead.
+      // Each panel of features reads the transformed tiles again, and waits for them: they are not
+      // prefetched.
       const auto panels = static_cast<double>((shape_.features + tile.vectors - 1) / tile.vectors);
       compute += (panels + 1) * input / b_.target().l3_bandwidth;
     }
@@ -272,7 +274,8 @@ class WinogradScheduler {
     return plan;
   }
 
-  // Cycles of one position's products in all blocks of a map: last blocks leave out whole register tiles.
+  // Cycles of one position's products in all blocks of a map: the last, smaller blocks leave out whole
+  // register tiles.
   double products_cycles(int64_t tile_rows, int64_t tile_columns, int64_t rows, int64_t columns,
                          const TileChoice& tile) const {
     const auto steps = static_cast<double>(shape_.channels);
@@ -314,12 +317,12 @@ class WinogradScheduler {
              sums.at(at + 6).name, " ", f, "n ", sums.at(at + 4).name);
   }
 
-  // A statement's loops by their meaning.
+  // The names of a statement's loops, by their role.
   struct Loops {
     std::string statement, batch, block_y, block_x;
     std::string blocks;  // of channels or features
     std::string panel;   // of features, after dividing their blocks
-    std::string y, x;    // the tile in its block; `y` where one loop counts tiles
+    std::string y, x;    // the tile in its block; only `y` where one loop counts tiles
     std::string u, v, lane;
   };
 
@@ -384,16 +387,17 @@ class WinogradScheduler {
     b_.apply(line, " as ", name);
   }
 
-  // Whether a tile's values take groups of registers on a core that runs in order: they do not fit then, and
-  // would be spilled.
+  // Whether a transform runs its two passes separately: where registers are counted and a tile's values take
+  // groups of registers, they do not fit and would be spilled.
   bool by_passes(const Loops& loops) const {
     const Target& target = b_.target();
     const int64_t lanes = b_.statement(loops.statement).iterators.back().extent.constant();
     return counts_registers(target) && target.vector_bits > 0 && lanes * 32 > target.vector_bits;
   }
 
-  // Registers of a transform, whose first `along_columns` statements are those that end with the pass along
-  // columns: a tile has them, or each column and then each row, between which it is in memory.
+  // Makes the register tiles of a transform, whose first `along_columns` statements are those up to the pass
+  // along columns: one per tile of the map, or (by_passes) one per column and then one per row, with the
+  // values in memory in between.
   void tile_transform(std::vector<Loops>& group, size_t along_columns, const std::string& name) {
     if (!by_passes(group.front())) {
       b_.apply("register_tile ", name, "_x");
@@ -403,7 +407,7 @@ class WinogradScheduler {
     for (size_t i = 0; i < group.size(); ++i) {
       if (i < along_columns) b_.apply("order ", group[i].v, " ", group[i].u);
       (i < along_columns ? columns : rows).push_back(group[i]);
-      (i < along_columns ? group[i].v : group[i].u).clear();  // a loop, which stays one
+      (i < along_columns ? group[i].v : group[i].u).clear();  // stays a loop: not to be unrolled
     }
     for (const bool along : {true, false}) {
       const auto member = along ? &Loops::v : &Loops::u;
@@ -480,7 +484,7 @@ class WinogradScheduler {
     const Buffer& filter = kernel().buffers[static_cast<size_t>(kernel().buffer_index(filter_))];
     double bytes = 4;
     for (const Affine& size : filter.shape) bytes *= static_cast<double>(size.constant());
-    // The next point's products, while this one's are computed.
+    // Brings the filter of the next point near while this point's products are computed.
     if (b_.target().prefetches() &&
         bytes > calibration::kFilterNear * static_cast<double>(b_.target().l2_bytes)) {
       b_.attempt("prefetch ", filter_, " point_v");

@@ -5,8 +5,8 @@
 namespace tc {
 namespace {
 
-// Constants that a statement of the epilogue reads by parts of blocks get blocks as the accumulators have
-// them.
+// Stores the constants that a statement of the epilogue reads by block and lane in the same blocks as the
+// accumulators.
 void pad_constants_of(ReductionKernel& reduction, const std::string& tail, int64_t lanes) {
   const ReductionFacts facts(reduction);
   bool again = true;
@@ -38,15 +38,16 @@ std::string lane_of(const ReductionKernel& reduction, const std::string& name) {
   for (const Access& load : loads_of(statement)) {
     if (load.buffer == accumulators) return outer_part(load.index.back().affine);
   }
-  // Along what an earlier statement of the epilogue wrote: the innermost of the write.
+  // The statement reads what an earlier one of the epilogue wrote: lanes run along the innermost iterator of
+  // its write.
   for (const Iterator& iterator : statement.iterators) {
     if (element_stride(reduction.builder.kernel(), statement.write, iterator.name) == 1) return iterator.name;
   }
   return "";
 }
 
-// The loops of an initialisation or epilogue: vectors along the lanes, copies of them unrolled where they are
-// to be straight-line code.
+// Writes the loops of an initialisation or epilogue: vectors along the lanes; with `unroll`, all other loops
+// become copies.
 void write_copies(ReductionKernel& reduction, const std::string& name, int64_t lanes, bool unroll) {
   TraceBuilder& builder = reduction.builder;
   const std::string lane = lane_of(reduction, name);
@@ -59,8 +60,8 @@ void write_copies(ReductionKernel& reduction, const std::string& name, int64_t l
     }
     last = loop.name;
     if (!loop.extent || *loop.extent <= lanes) continue;
-    // Of an epilogue that reads nothing in blocks, all of a tile's vectors; what it reads is in registers of
-    // one each.
+    // In an epilogue that reads nothing in blocks, the loop runs over all of a tile's vectors, but each
+    // register holds one vector of what it reads.
     builder.apply("split ", last, " ", lanes, " as ", last, "_v ", last);
     order.push_back(last + "_v");
   }
@@ -72,7 +73,8 @@ void write_copies(ReductionKernel& reduction, const std::string& name, int64_t l
   }
 }
 
-// The loops of an input's copy: lanes along what lies side by side in the input, which registers transpose.
+// Writes the loops of an input's copy: lanes along what is contiguous in the input; the vectors are
+// transposed in registers.
 void write_packing(ReductionKernel& reduction, const std::string& packed, int64_t lanes) {
   TraceBuilder& builder = reduction.builder;
   const Statement& copy = builder.statement(packed);
@@ -106,7 +108,7 @@ void write_split(TraceBuilder& builder, const Division& split) {
   builder.apply("split ", split.name, " ", split.size, " as ", split.outer, " ", split.inner);
 }
 
-// The statements beside the sum go where the plan has them, and get loops of their own there.
+// Moves the statements other than the sum to where the plan has them, and writes their own loops there.
 void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const std::string& packed,
                       const std::string& packed_at, int64_t lanes) {
   TraceBuilder& builder = reduction.builder;

@@ -6,8 +6,8 @@
 
 namespace tc {
 
-// Blocks of lanes in the accumulators' buffer, and in the constants that the epilogue reads, so that padded
-// lanes need no conditions there.
+// Stores the accumulators' buffer, and the constants that the epilogue reads, in blocks of lanes, so that
+// padded lanes need no conditions there.
 LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice);
 // Divides the iterators.
 void write(ReductionKernel& reduction, const IteratorPlan& plan);

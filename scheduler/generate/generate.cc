@@ -1,5 +1,5 @@
-// From a schedule tree to scheduled loops: regions, the loops that isl writes around them, leaves, and what
-// is simplified afterwards.
+// From a schedule tree to scheduled loops: finds regions, lets isl write the loops around them, fills in the
+// leaves and simplifies the loops.
 #include "scheduler/generate/generate.h"
 
 #include "scheduler/legality/isl.h"
@@ -7,7 +7,8 @@
 namespace tc {
 namespace {
 
-// Fills every leaf from its region. Arguments that are not affine get a loop of one trip.
+// Fills every leaf from its region. An argument that is not affine becomes the variable of a loop of one
+// trip.
 LoopNodePtr fill_leaves(const Kernel& kernel, const std::vector<Region>& regions, const OuterLoops& outer,
                         const LoopNodePtr& node, int& fresh) {
   auto result = std::make_shared<LoopNode>(*node);

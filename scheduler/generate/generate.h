@@ -25,15 +25,15 @@ struct Region {
 };
 std::vector<Region> regions_of(const TreeNode& tree);
 
-// Loops around the regions, written by isl: For, If and Block nodes with leaves whose `name` is the
-// number of the region and whose outer variables are the arguments that isl computes.
+// Loops around the regions, written by isl: For, If and Block nodes with leaves. Each leaf stands for a call
+// of a region with the arguments that isl computes: the values of the region's outer loops.
 struct OuterLoops {
   struct Call {
     int region = -1;
     std::vector<LoopExprPtr> arguments;  // values of the region's outer loops
   };
   LoopNodePtr root;
-  std::vector<Call> calls;  // by leaf: its name is an index into this
+  std::vector<Call> calls;  // one per leaf, whose `name` is the index into this list
 };
 OuterLoops outer_loops(const KernelPtr& kernel, const TreeNode& tree, const std::vector<Region>& regions);
 // The isl schedule tree as text in block form.
@@ -51,8 +51,8 @@ std::optional<Affine> as_affine(const LoopExpr& expr);
 LoopNodePtr simplify_loops(const Kernel& kernel, const LoopNodePtr& root,
                            const std::set<std::string>& isolated);
 
-// Decides between Register and Stack for what is Local and shrinks Stack buffers by the dimensions
-// that the loops around all their uses fix.
+// Decides between Register and Stack for buffers that are Local, and removes from Stack buffers what the
+// loops around all their uses fix.
 void decide_scopes(Kernel& kernel, const std::vector<Region>& regions);
 
 ScheduledKernel generate(const KernelPtr& kernel, const TreeNode& tree);

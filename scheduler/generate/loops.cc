@@ -81,7 +81,7 @@ class StatementTree : public IslTree {
   const KernelModel& model_;
 };
 
-// The tree over leaf runs: each region is one statement whose iterators are its outer loops.
+// The tree over runs of leaves: each region is one statement whose iterators are its outer loops.
 class RegionTree : public IslTree {
  public:
   RegionTree(const KernelPtr& kernel, const std::vector<Region>& regions) : regions_(regions) {
@@ -265,7 +265,7 @@ class AstReader {
     result->children = {node(body)};
     result->variable = name;
     for (const LoopMark& mark : loop->marks) {
-      // All copies of a loop around leaves are its trips.
+      // Around leaves, a loop that is unrolled as a whole stays a loop, without the mark.
       const bool whole = mark.word == marks::kUnroll && mark.count == 0;
       if (row_of(mark).scheduled && !whole) result->marks.push_back(mark);
     }

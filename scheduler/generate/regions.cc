@@ -9,7 +9,7 @@
 namespace tc {
 namespace {
 
-// True where all below is unrolled or vector loops around one statement.
+// True where everything below is unrolled or vector loops around one statement.
 bool is_copies(const TreeNode& node) {
   if (node.kind == TreeNode::Kind::Leaf) return true;
   return node.kind == TreeNode::Kind::Loop &&
@@ -44,14 +44,14 @@ void collect_regions(const TreeNode& node, std::vector<const TreeNode*>& outer,
   if (node.kind == TreeNode::Kind::Loop) outer.pop_back();
 }
 
-// One loop around an instance: which part of an iterator it counts, and what its value is called.
+// One loop around an instance: which part of an iterator it counts, and its value.
 struct PartValue {
   LoopPart part;
   Affine value;
 };
 
-// The value of what is left of an iterator after `prefix`, from the loops that count its parts; and
-// the conditions that splits which do not divide need.
+// The value of an iterator after the steps of `prefix`, from the loops that count its parts. Appends the
+// conditions that are needed where a split does not divide the extent.
 Affine value_after(const std::vector<LoopPart::Step>& prefix, const std::optional<Affine>& extent,
                    const std::vector<PartValue>& parts, std::vector<Affine>& conditions) {
   std::vector<PartValue> below;
@@ -122,7 +122,7 @@ namespace {
 
 constexpr int64_t kMostShares = 32;
 
-// What the outer loop at `depth` wants prefetched while this region runs.
+// Adds what the outer loop at `depth` prefetches while this region runs.
 void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
                     const std::vector<Affine>& outer_values, LoopNode& leaf) {
   const TreeNode& loop = *region.outer[depth];
@@ -137,8 +137,8 @@ void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
       const auto stride = element_stride(kernel, access, part.iterator);
       if (!stride || *stride == 0) continue;
       Prefetch prefetch{member.statement, access.buffer, *stride * part.multiplier(), 1, {}};
-      // Loops inside that do not move along the buffer read the same part again and again. Some of
-      // them are enough to share it; the others do it again.
+      // Inner loops that do not move along the buffer read the same part again and again. The trips of the
+      // innermost of them, up to kMostShares, share the prefetching; each trip of the others repeats it.
       for (size_t inner = region.outer.size(); inner-- > depth + 1;) {
         const LoopPart& other = region.outer[inner]->iterator_parts.at(member.statement);
         if (depends_on(access, other.iterator)) continue;
@@ -147,7 +147,7 @@ void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
         prefetch.share = prefetch.share + outer_values[inner] * prefetch.shares;
         prefetch.shares *= *extent;
       }
-      // Several reads of the same part ask for it once.
+      // Where several accesses read the same part, it is prefetched once.
       const bool again =
           std::any_of(leaf.prefetches.begin(), leaf.prefetches.end(), [&](const Prefetch& other) {
             return other.statement == prefetch.statement && other.buffer == prefetch.buffer &&
@@ -296,12 +296,12 @@ class ScopeDecider {
     return result;
   }
 
-  // True where the element says which iteration of the loops in `base` it belongs to: index = base +
-  // rest with `size` values of the rest, each loop's step reaching past all finer ones.
+  // True where an element belongs to exactly one iteration of the loops in `base`: index = base + rest, where
+  // the rest has `size` values and the step of each loop is larger than the range of all finer terms.
   static bool tells_iteration(const Affine& base, int64_t size,
                               const std::map<std::string, Interval>& ranges) {
     auto terms = base.terms();
-    // Loops of a single trip tell nothing, and need not be told.
+    // Loops of a single trip do not matter.
     terms.erase(std::remove_if(terms.begin(), terms.end(),
                                [&](const auto& term) {
                                  const auto range = ranges.find(term.first);
@@ -329,7 +329,7 @@ class ScopeDecider {
     return range;
   }
 
-  // Used in one leaf only, at places that unrolled and vector loops enumerate.
+  // Whether the buffer is used in one leaf only, at places that unrolled and vector loops enumerate.
   bool is_register(size_t b) const {
     const std::vector<Use>& own = uses_[b];
     if (own.empty() || !dynamic_[b].empty()) return false;
@@ -352,9 +352,9 @@ class ScopeDecider {
     return all_told(own, {}, regions_[own[0].region].outer, outer);
   }
 
-  // Whether an element says which iteration of each of the loops it belongs to, so that nothing is
-  // carried from one to another: each loop of several trips is in a subscript that tells it, the same
-  // for all uses. Dynamic subscripts tell nothing.
+  // Whether each element belongs to exactly one iteration of each of the loops, so that no value is carried
+  // from one iteration to another: each loop of several trips is in a subscript, the same for all uses, from
+  // which its iteration follows. From dynamic subscripts nothing follows.
   static bool all_told(const std::vector<Use>& own, const std::set<size_t>& dynamic,
                        const std::vector<const TreeNode*>& loops, const std::set<std::string>& names) {
     std::set<std::string> told;
@@ -380,8 +380,8 @@ class ScopeDecider {
                        [&](const Use& use) { return part_in(use.index[d], names) == base; });
   }
 
-  // What the loops around all uses fix is subtracted from the index; the shape becomes the range of
-  // the rest, and dimensions of one element go.
+  // Subtracts from the index what the loops around all uses fix. The shape becomes the range of the rest, and
+  // dimensions of one element are removed.
   void shrink(size_t b) {
     const std::vector<Use>& own = uses_[b];
     std::vector<const TreeNode*> common = regions_[own[0].region].outer;
@@ -391,7 +391,7 @@ class ScopeDecider {
       while (equal < common.size() && equal < outer.size() && common[equal] == outer[equal]) ++equal;
       common.resize(equal);
     }
-    // The outermost of them, as far as elements belong to one iteration of each.
+    // Keeps the outermost of them, as many as there are with each element in one iteration of each.
     std::set<std::string> fixed;
     while (true) {
       fixed.clear();
@@ -435,7 +435,7 @@ class ScopeDecider {
   Kernel& kernel_;
   const std::vector<Region>& regions_;
   std::vector<std::vector<Use>> uses_;     // by buffer
-  std::vector<std::set<size_t>> dynamic_;  // dimensions that some use has a dynamic subscript in, by buffer
+  std::vector<std::set<size_t>> dynamic_;  // by buffer: dimensions in which some use has a dynamic subscript
   // Per Stack buffer and dimension: what to subtract from the index, or nothing where it is gone.
   std::map<int, std::vector<std::optional<Affine>>> moved_;
 };

@@ -185,14 +185,14 @@ class Simplifier {
         if (std::find(kept.begin(), kept.end(), constraint) == kept.end()) kept.push_back(constraint);
       }
       if (empty) continue;
-      // What another condition implies is dropped.
+      // Drops the conditions that another condition implies.
       tile.constraints.clear();
       for (size_t i = 0; i < kept.size(); ++i) {
         bool implied = false;
         for (size_t j = 0; j < kept.size(); ++j) {
           if (i == j) continue;
           const Interval difference = range_of(kept[i] - kept[j], ranges);
-          // Of those that are equal for the loops at hand the first is kept.
+          // Of conditions that are equal under these loops, the first is kept.
           const bool equal = difference.low == 0 && difference.high == 0;
           implied = implied || (difference.low >= 0 && (!equal || j < i));
         }
@@ -233,13 +233,13 @@ class Simplifier {
     return false;
   }
 
-  // What a bound says about the variable, as facts >= 0.
+  // Adds what a loop's bound implies about its variable, as expressions that are >= 0.
   void add_facts(const LoopExpr& bound, const Affine& variable, bool upper) {
     if (bound.kind == (upper ? Kind::Min : Kind::Max)) {
       for (const LoopExprPtr& operand : bound.operands) add_facts(*operand, variable, upper);
       return;
     }
-    // rest + inner / divisor
+    // The bound is rest + inner / divisor.
     const LoopExpr* inner = &bound;
     Affine rest;
     int64_t divisor = 1;
@@ -299,8 +299,8 @@ class Simplifier {
     return result;
   }
 
-  // Adds what the leaves below need of the variable to be without conditions: variable >= lower,
-  // variable <= upper, each a maximum or minimum over conditions.
+  // Adds the bounds of the interior, in which the leaves below need no conditions: there the variable is at
+  // least each of `lower` and at most each of `upper`.
   void collect_interior(const LoopNode& node, const std::string& variable, Ranges ranges,
                         std::vector<Affine> known, std::vector<LoopExprPtr>& lower,
                         std::vector<LoopExprPtr>& upper) {
@@ -319,7 +319,7 @@ class Simplifier {
       for (const Affine& constraint : tile.constraints) {
         const int64_t coefficient = constraint.coefficient(variable);
         if (coefficient == 0 || holds(constraint, inner, facts)) continue;
-        // The smallest that the rest can be; parameters stay as they are.
+        // The smallest value of the other terms; parameters stay symbolic.
         Affine rest;
         Affine moving;
         for (const auto& [name, factor] : constraint.terms()) {
@@ -404,7 +404,7 @@ class Simplifier {
     if (!lower.empty() && !upper.empty()) {
       const LoopExprPtr first = extreme(Kind::Max, lower), last = extreme(Kind::Min, upper);
       if (first->kind == Kind::Const && last->kind == Kind::Const && last->value + 1 < first->value) {
-        // No interior: trips with conditions of one kind, of both, of the other.
+        // No interior: trips that need the conditions of `lower`, those of both kinds, those of `upper`.
         block->children = {part(node->lower, extreme(Kind::Min, {node->upper, last})),
                            part(extreme(Kind::Max, {node->lower, plus(last, 1)}),
                                 extreme(Kind::Min, {node->upper, plus(first, -1)})),

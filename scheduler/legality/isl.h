@@ -1,4 +1,5 @@
-// isl behind one header: the context of a thread, conversion of results, operation budget.
+// isl's headers and what all users of isl need: the context of a thread, conversion of results, operation
+// budget.
 #pragma once
 
 #include <isl/ctx.h>
@@ -19,8 +20,8 @@ auto owned(Object* object) {
   return isl::manage(object);
 }
 
-// While alive, isl work of this thread beyond `operations` throws isl::exception_quota. Within a ReplayBudget
-// its limit holds instead.
+// While alive, isl work of this thread beyond `operations` throws isl::exception_quota. Within a
+// ReplayBudget, the limit of the ReplayBudget holds instead.
 class IslBudget {
  public:
   explicit IslBudget(unsigned long operations);

@@ -1,4 +1,4 @@
-// Legality of schedule trees: one walk from the root with the dependences not yet ordered.
+// Legality of schedule trees: one walk from the root, which carries the dependences that are not yet ordered.
 #include "scheduler/legality/legality.h"
 
 #include "ir/error.h"
@@ -69,7 +69,7 @@ class Checker {
     return std::nullopt;
   }
 
-  // The first loop with a mark that its iterations are too dependent for.
+  // Why the first wrong mark is wrong: its loop has iterations that depend on each other more than it allows.
   std::optional<std::string> wrong_mark(const TreeNode& tree) {
     std::optional<std::string> found;
     visit_tree(tree, [&](const TreeNode& node, const std::vector<const TreeNode*>& above) {
@@ -113,7 +113,7 @@ class Checker {
   const KernelModel& model_;
 };
 
-// A question that isl cannot answer within its budget is refused.
+// Asks a question within the operation budget; one that isl cannot answer within it counts as refused.
 template <class Question>
 std::optional<std::string> ask(const Question& question) {
   IslBudget budget(kIslOperations);

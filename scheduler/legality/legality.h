@@ -16,8 +16,9 @@ std::optional<std::string> find_violation(const KernelPtr& kernel, const TreeNod
 std::optional<std::string> find_violation_below(const KernelPtr& kernel, const TreeNode& tree,
                                                 const TreeNode& changed);
 
-// The first parallel or vector mark that a dependence contradicts. Parallel marks are judged by all
-// dependences; vector marks by those that remain when reductions may be reassociated.
+// The first mark that a dependence contradicts, as its row demands (MarkRow::needs): parallel and alternating
+// loops are checked against all dependences, vector loops against those that remain when reductions may be
+// reassociated.
 std::optional<std::string> find_wrong_mark(const KernelPtr& kernel, const TreeNode& tree);
 
 }  // namespace tc

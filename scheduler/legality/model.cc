@@ -120,7 +120,7 @@ bool is_relaxed(const Statement& statement) {
 
 namespace {
 
-// What one statement touches: element maps by memory.
+// What one statement accesses: maps from its instances to elements, by buffer.
 struct Touches {
   std::map<int, isl::map> writes;  // a reduction reads there too
   std::map<int, isl::map> reads;   // by loads
@@ -153,7 +153,7 @@ Touches touches_of(const Kernel& kernel, const Statement& statement, const isl::
   return result;
 }
 
-// True where different instances write different elements for sure: each iterator is a subscript.
+// True where different instances certainly write different elements: each iterator is alone in a subscript.
 bool writes_once(const Statement& statement) {
   for (const Iterator& iterator : statement.iterators) {
     bool found = iterator.extent.is_constant() && iterator.extent.constant() <= 1;

@@ -23,16 +23,16 @@ struct KernelModel {
   isl::set parameters;            // their ranges
   std::vector<isl::set> domains;  // by statement
   isl::union_set domain;
-  // Pairs of instances that touch one element, at least one writing, in their original order; but
-  // without those of one reduction, which may run in any order.
+  // Pairs of instances that access the same element, at least one of them writing, in their original order;
+  // without the pairs of one reduction, which may run in any order.
   isl::union_map dependences;
-  // Pairs of instances of one reduction that touch one element, in both orders.
+  // Pairs of instances of one reduction that access the same element, in both orders.
   isl::union_map reductions;
 
   explicit KernelModel(const Kernel& kernel);
 };
 
-// Those of the pairs that the kernel's original order runs forwards.
+// The pairs whose first instance runs before the second in the kernel's original order.
 isl::union_map originally_ordered(const Kernel& kernel, const isl::union_map& pairs);
 
 // The model of the kernel, made once per thread and kept for the kernels used last.
@@ -44,7 +44,7 @@ bool is_relaxed(const Statement& statement);
 // What a loop counts, as a function on the instances of the statements below it.
 isl::multi_union_pw_aff loop_function(const KernelModel& model, const Kernel& kernel, const TreeNode& loop);
 
-// All instances of the given statements.
+// The instance spaces of the given statements, without their conditions: for filters.
 isl::union_set universe_of(const KernelModel& model, const std::vector<int>& statements);
 
 // `{ S[i] : … }` as text, for messages and tests.

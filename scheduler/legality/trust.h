@@ -1,10 +1,10 @@
-// Looking at what lines lead to, without asking isl whether they are legal.
+// Applying lines without asking isl whether they are legal, to see what they lead to.
 #pragma once
 
 namespace tc {
 
-// While alive, primitives that this thread applies and checks that it makes find everything legal. For
-// sketches of schedules that are built in earnest, or thrown away, afterwards.
+// While alive, everything that this thread applies or checks counts as legal. For drafts of schedules that
+// are thrown away, or checked as a whole afterwards.
 class Trust {
  public:
   Trust() { ++depth(); }

@@ -1,4 +1,4 @@
-// Geometry of products in bands, and what they are refused for.
+// The geometry of products in bands, and the reasons to refuse them.
 #include "scheduler/primitives/banded_product.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ void BandedProduct::add_row() {
   find_operands();
 }
 
-// A private buffer, its features in blocks of the unit's columns.
+// Finds the result: a private buffer with its features in blocks of the unit's columns.
 void BandedProduct::find_result() {
   refuse_dynamic();
   const Buffer& result = buffer(macc_.write.buffer);
@@ -81,7 +81,7 @@ void BandedProduct::find_result() {
   }
 }
 
-// Which iterators are rows, features and what is summed over.
+// Finds out which iterators count rows, features and terms of the sum.
 void BandedProduct::classify() {
   for (const Iterator& iterator : macc_.iterators) {
     const std::string& name = iterator.name;
@@ -125,7 +125,8 @@ void BandedProduct::classify() {
   }
 }
 
-// What is summed over along the input's innermost dimension, whole or in blocks.
+// Finds the channels: the iterators that are summed over along the input's innermost dimension, which may be
+// in blocks.
 void BandedProduct::find_channels() {
   const Buffer& input = buffer(input_.buffer);
   channel_ = input_.index.empty() ? "" : input_.index.back().affine.as_variable();
@@ -174,7 +175,8 @@ void BandedProduct::find_channels() {
   }
 }
 
-// Elements beyond the input's borders are zeros; features and channels beyond the constant's, too.
+// Refuses conditions other than those of padding: elements beyond the input's borders are zeros, and so are
+// features and channels beyond the constant's.
 void BandedProduct::find_conditions() {
   for (const Affine& condition : macc_.constraints) {
     bool known = false;
@@ -189,7 +191,8 @@ void BandedProduct::find_conditions() {
   }
 }
 
-// An initialisation by zero before, elementwise statements that read the result after.
+// Checks the other statements: an initialisation by zero before the sum, elementwise statements that read the
+// result after it.
 void BandedProduct::find_neighbours() {
   const int result = macc_.write.buffer;
   bool initial = false;
@@ -238,7 +241,7 @@ std::optional<Access> BandedProduct::result_of(const Statement& statement) const
   return read;
 }
 
-// Places of rows and taps among the positions of a band.
+// Finds the positions of rows and taps in a band.
 void BandedProduct::find_positions() {
   std::vector<std::pair<std::string, size_t>> rows;  // and the dimension
   for (size_t d = 0; d + 1 < input_.index.size(); ++d) {
@@ -296,18 +299,19 @@ void BandedProduct::find_positions() {
     if (!at.own_dimension) pitch *= at.size;
   }
   positions_ = pitch;
-  // Rows may run on from one line of the map to the next, where fewer accumulators do.
+  // The rows of an accumulator may continue from one line of the map to the next, where that takes fewer
+  // accumulators.
   const int64_t step = strides_[column_], lines = banded_ == column_ ? 1 : band_;
   const int64_t width = banded_ == column_ ? band_ : extent(column_);
   flat_rows_ = width;
   if (lines > 1 && strides_[banded_] % step == 0) {
     const int64_t all = (lines - 1) * (strides_[banded_] / step) + width;
-    // An accumulator costs its rows, and about six more for what is done once.
+    // An accumulator costs as much as its rows and about six more, for what is done once per accumulator.
     auto cost = [&](int64_t rows) {
       const int64_t count = parts(rows, unit_.rows);
       return count * (parts(rows, count) + 6);
     };
-    // Of vectors only what lies between two lines costs.
+    // With vectors, only the positions between two lines cost extra.
     if (unit_.vectors ? all <= lines * width : cost(all) < lines * cost(width)) flat_rows_ = all;
   }
   lines_apart_ = lines > 1 && flat_rows_ == width;

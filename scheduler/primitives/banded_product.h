@@ -10,24 +10,25 @@
 
 namespace tc {
 
-// Rows of a band, pairs of a panel, blocks of features and accumulators at a time, rows of one.
+// Rows of a band, pairs of a panel, blocks of features and accumulators at a time, rows of an accumulator.
 struct BandSizes {
   int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
 };
 
-// The input's map, of one band, is read as positions in a row: a position is an element of the map, borders
-// included, so that rows of outputs are positions in steps.
+// The part of the input's map that a band reads is numbered consecutively: a position is the number of an
+// element, borders included, so that the rows of outputs have positions at a fixed step.
 class BandedProduct : protected ProductRewrite {
  protected:
-  // Of what the unit multiplies in the operand's type.
+  // For operands of this type; refuses a type that the unit does not multiply.
   BandedProduct(const ScheduleState& state, size_t statement, DType operand, const BandSizes& sizes);
 
-  // After find_operands: fills in what is below; refuses what does not fit.
+  // To be called after find_operands(): fills in the fields below; refuses what does not fit.
   void analyse();
 
-  // Of an iterator of the sum, which may be symbolic.
+  // The extent of an iterator of the sum, which may be symbolic.
   const Affine& size(const std::string& iterator) const { return iterator_extent(macc_, iterator); }
-  // The bands' number; of symbolic rows an upper bound, and what holds for those that there are.
+  // The number of bands, an upper bound where the number of rows is symbolic; and the conditions that then
+  // hold for the bands that exist.
   Affine bands() const { return rows_are_symbolic() ? size(banded_) : Affine(bands_); }
   std::vector<Affine> in_bands() const;
   bool rows_are_symbolic() const { return !size(banded_).is_constant(); }
@@ -35,7 +36,7 @@ class BandedProduct : protected ProductRewrite {
   // The one place at which the statement reads the result, by iterators that count as the sum's do.
   std::optional<Access> result_of(const Statement& statement) const;
 
-  // One dimension of the input that is no channels'.
+  // One dimension of the input other than the channels'.
   struct Dimension {
     size_t dim = 0;
     std::vector<std::string> rows, taps;
@@ -43,7 +44,7 @@ class BandedProduct : protected ProductRewrite {
     int64_t size = 1;            // positions that a band reads
     int64_t pitch = 1;           // positions from one to the next along the dimension
     std::string name;            // iterator of the statements that read the input
-    bool own_dimension = false;  // of images: a dimension of its own
+    bool own_dimension = false;  // counts images: stays a dimension of its own
   };
   struct Names {
     std::string band, panel, pair, block, tile, depth, row, group, member, part, other, order, half, lane,
@@ -52,19 +53,20 @@ class BandedProduct : protected ProductRewrite {
 
   const MatrixUnit& unit_;
   MatrixUnit::Format format_;                     // before analyse(): the deepest
-  int64_t band_, panel_, blocks_, tiles_, rows_;  // as BandSizes, but tiles_: all of a band
+  int64_t band_, panel_, blocks_, tiles_, rows_;  // as in BandSizes, but tiles_: all of a band
   int64_t accumulator_tiles_ = 1;                 // tiles
   int64_t bands_ = 1, panels_ = 1, depths_ = 1, depth_ = 1;
   std::string lane_, block_;  // of features
   std::string channel_, channel_outer_;
-  std::vector<std::string> row_names_, sums_, images_;  // sums_: but channels
-  std::string column_, banded_;                         // the innermost rows, and those that bands divide
+  std::vector<std::string> row_names_, sums_, images_;  // sums_: without channels
+  // Iterators: of the innermost rows, and of those that bands divide.
+  std::string column_, banded_;
   int64_t features_ = 1, blocks_of_features_ = 1, channels_ = 1, channel_block_ = 0, channel_blocks_ = 1;
   size_t channel_dim_ = 0;
   std::vector<Dimension> dimensions_;
   std::map<std::string, int64_t> strides_;  // of rows and taps, in positions
   int64_t positions_ = 1, read_positions_ = 1, flat_rows_ = 1;
-  bool lines_apart_ = false;  // rows of an accumulator do not run on from line to line
+  bool lines_apart_ = false;  // rows of an accumulator do not continue from line to line
   std::vector<Statement> tails_;
   Names names_;
   std::string result_name_;

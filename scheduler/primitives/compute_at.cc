@@ -6,9 +6,9 @@
 namespace tc {
 namespace {
 
-// For iterators of `target` the part of an iterator of `mover` that is at the same place of a buffer
-// that both access. Subscripts correspond term by term: `8*g + 2*fo + fn` and `8*g + f` say that g
-// is g, fo is f/2 and fn is f%2.
+// For each iterator of `target`, the part of an iterator of `mover` that is at the same place in the
+// subscripts of a buffer that both access. Subscripts correspond term by term: `8*g + 2*fo + fn` and `8*g +
+// f` say that g is g, fo is f/2 and fn is f%2.
 std::map<std::string, LoopPart> matching_parts(const Statement& target, const Statement& mover) {
   std::map<std::string, LoopPart> result;
   std::set<std::string> used;
@@ -50,7 +50,8 @@ std::map<std::string, LoopPart> matching_parts(const Statement& target, const St
     for (const auto& [name, part] : parts) used.insert(part.iterator);
     result.insert(parts.begin(), parts.end());
   };
-  // What the target writes tells most; then what the mover writes.
+  // The first subscripts that match decide: those of what the target writes, then those of what the mover
+  // writes.
   for (const Access& a : accesses(target)) {
     for (const Access& b : accesses(mover)) {
       if (a.buffer != b.buffer) continue;
@@ -89,8 +90,9 @@ std::optional<Span> span_of(const std::vector<LoopPart::Step>& first,
   return span;
 }
 
-// Takes the outer loops `path` (of `leader`) out of the loops of one statement: what is left of each
-// of its loops, outermost first.
+// Removes what the outer loops `path` count, as loops of the statement `leader`, from the loops of the
+// statement `mover`. Returns what is left of its loops, outermost first; `iterator_parts` gets the parts that
+// the outer loops count of it.
 std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<const TreeNode*>& path,
                                       int leader, int mover, std::vector<TreeNode> loops,
                                       std::vector<LoopPart>& iterator_parts) {
@@ -137,7 +139,7 @@ std::vector<TreeNode> remaining_loops(const Kernel& kernel, const std::vector<co
   return loops;
 }
 
-// What the loops directly inside each other hold in the end.
+// What the innermost of the loops directly inside each other holds.
 const TreeNode& chain_end(const TreeNode& top) {
   const TreeNode* node = &top;
   while (node->kind == TreeNode::Kind::Loop) node = &node->children[0];
@@ -206,8 +208,9 @@ class Move {
     for (TreeNode* loop : path_) refuse_marked(*loop);
   }
 
-  // Makes the statement a member of the path's loops. One of the statements in them leads: it tells how they
-  // count. Those with many iterators come first; one that shares no buffer with the statement cannot.
+  // Makes the statement a member of the path's loops. One of the statements in these loops is the leader,
+  // which says what the loops count. Statements with many iterators are tried first; one that shares no
+  // buffer with the moved statement cannot be the leader.
   void share_path() {
     std::vector<int> leaders;
     for (const auto& [candidate, part] : path_.back()->iterator_parts) leaders.push_back(candidate);
@@ -231,7 +234,7 @@ class Move {
     for (size_t i = 0; i < path_.size(); ++i) path_[i]->iterator_parts[mover_] = iterator_parts[i];
   }
 
-  // Before or behind what the loop holds, as it was.
+  // Puts the statement before or after what the loop holds, as it was before or after the loop.
   void place() {
     TreeNode body;
     body.statement = mover_;

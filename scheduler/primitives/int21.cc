@@ -32,7 +32,7 @@ class WordsRewrite : ProductRewrite {
   }
 
  private:
-  // The iterators by which the constant is packed, the counter of three among them.
+  // Finds the iterators by which the constant is packed, the one that counts three vectors among them.
   void find_packing() {
     const std::string& name = buffer(constant_.buffer).name;
     const Packing* packing = packing_of(kernel_, name);
@@ -55,7 +55,7 @@ class WordsRewrite : ProductRewrite {
       refuse("what statement ", macc_.name, " writes is not private to the kernel");
   }
 
-  // What others wrote there would be multiplied by the scales, too.
+  // Refuses other statements that write the result: what they write would be multiplied by the scales, too.
   void refuse_other_writers() const {
     for (size_t i = 0; i < kernel_.statements.size(); ++i) {
       const Statement& other = kernel_.statements[i];
@@ -68,8 +68,8 @@ class WordsRewrite : ProductRewrite {
     }
   }
 
-  // The dimensions of the result that count features, which the scales have too: the features of each are all
-  // of one number, in the order of the packing.
+  // The dimensions of the result that count features, which the scales get as well. In each of them the
+  // feature iterators together form one number, in the order of the packing.
   std::vector<size_t> feature_dimensions() {
     std::vector<size_t> result;
     size_t next = 0;
@@ -107,7 +107,8 @@ class WordsRewrite : ProductRewrite {
     kernel_.packings.push_back(std::move(of_scales));
   }
 
-  // The words' shares of each of the three: by how much they go up.
+  // Makes the sum multiply by the numbers that the words hold: each of the three numbers is a sum of both
+  // words, multiplied by powers of two that shift them up.
   void multiply_words() {
     Statement& sum = kernel_.statements[which_];
     const auto share = [&](int64_t first, int64_t middle, int64_t last) {
@@ -128,7 +129,7 @@ class WordsRewrite : ProductRewrite {
         binary(BinaryOp::Mul, load(DType::F32, input_.buffer, input_.index), cast(DType::F32, number));
   }
 
-  // All that reads the sums takes them times their scales.
+  // Multiplies the sums by their scales wherever they are read.
   void scale_results() {
     const std::vector<size_t> dimensions = feature_dimensions();
     for (Statement& statement : kernel_.statements) {

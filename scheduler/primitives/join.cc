@@ -5,12 +5,13 @@
 namespace tc {
 namespace {
 
-// What replaces the two iterators, whose `size` is the inner one's extent.
+// The iterator that replaces two others; `size` is the extent of the inner one.
 struct Joined {
   std::string statement, outer, inner, name;
   int64_t size = 1;
 
-  // Of a*outer + b*inner: b*name, and what of it remains to be added for each value of `outer`.
+  // For a*outer + b*inner: in_name() is b*name, and rest() is what remains to be added for each value of
+  // `outer`.
   Affine in_name(const Affine& affine) const {
     const int64_t step = affine.coefficient(inner);
     return affine - Affine::variable(outer, affine.coefficient(outer)) - Affine::variable(inner, step) +

@@ -9,7 +9,7 @@
 namespace tc {
 namespace {
 
-// The expression as block * outer + inner with 0 <= inner < block; nothing where it is not.
+// Writes the index as block * outer + inner with 0 <= inner < block; false where it has no such form.
 bool divide(const Affine& index, int64_t block, const std::map<std::string, Interval>& box, Affine& outer,
             Affine& inner) {
   const int64_t constant = index.constant();
@@ -24,8 +24,8 @@ bool divide(const Affine& index, int64_t block, const std::map<std::string, Inte
   return range.low >= 0 && range.high < block;
 }
 
-// Whether the condition is on the index together with other iterators: of elements from `extent` on, for
-// which the others' ranges are not made, it may leave some out.
+// Whether the condition is on iterators of the index and on others. It may then exclude elements from
+// `extent` on, for which the ranges of the other iterators were not made.
 bool is_joint(const Affine& condition, const Affine& index, const std::map<std::string, Interval>& box) {
   bool own = false, other = false;
   for (const auto& [name, coefficient] : condition.terms()) {
@@ -34,8 +34,8 @@ bool is_joint(const Affine& condition, const Affine& index, const std::map<std::
   return own && other && range_of(condition, box).low < 0;
 }
 
-// Whether a condition keeps the statement from elements from `extent` on that its loops reach, other
-// than the very condition `index < extent`, which goes where padded lanes are settled.
+// Whether a condition excludes elements from `extent` on that the loops of the statement reach, other than
+// the condition `index < extent` itself, which settle_padding() removes.
 bool cuts_padding(const Statement& statement, const Affine& index, const Affine& extent,
                   const std::map<std::string, Interval>& box) {
   const Affine inside = extent - Affine(1) - index;
@@ -78,14 +78,14 @@ void strip_for(const Kernel& kernel, Statement& statement, const Affine& index, 
   strip_iterator(statement, position, block / step, outer, inner);
 }
 
-// An index whose window reaches over the ends of its block: its parts by one more iterator.
+// An index whose window extends beyond its block; its block and lane, with one more iterator.
 struct Window {
   Affine index, outer, inner;
 };
 
 // Where a window moves along whole blocks (`c + k - 1`), strip-mines what it is a window of and adds an
-// iterator that counts the blocks it reaches into, of which conditions leave one for each element; false
-// where the index is of another kind. What reads before the first block or behind the last has the same
+// iterator that counts the blocks that it reaches; conditions leave one of these blocks for each element.
+// False where the index is of another kind. Reads before the first block or after the last have the same
 // condition as before.
 bool window_for(const Kernel& kernel, Statement& statement, const Affine& index, int64_t block,
                 const Affine& extent, std::vector<Window>& windows) {
@@ -154,7 +154,7 @@ void refuse_blocking(const ScheduleState& state, const Kernel& kernel, const Blo
   if (packing_of(kernel, blocking.name) != nullptr) refuse("constant ", blocking.name, " is packed already");
 }
 
-// Makes one statement access the buffer by blocks, strip-mining iterators where that takes it.
+// Makes one statement access the buffer by blocks, strip-mining iterators where that is necessary.
 class StatementBlocker {
  public:
   StatementBlocker(const Kernel& kernel, Statement& statement, const Blocking& blocking)
@@ -210,8 +210,7 @@ class StatementBlocker {
     const Affine& index = subscript.affine;
     Affine outer, inner;
     const bool divided = parts(index, box, outer, inner);
-    // Padded lanes belong to the loops: whole blocks are counted. Reads of single lanes leave
-    // nothing unwritten.
+    // Loops run over padded lanes as well, in whole blocks. Reads of single lanes leave nothing unwritten.
     const bool whole = blocking_.divides() || !divided || (inner.is_constant() && !is_write) ||
                        range_of(inner, box).high == blocking_.block - 1;
     const bool cut =

@@ -8,11 +8,11 @@
 namespace tc {
 namespace {
 
-// Begins the names of sizes that are products of a kernel's sizes.
+// The prefix of the names of sizes that are products of a kernel's sizes.
 constexpr const char* kProduct = "product_";
 
-// The parameter that is the product of two; the kernel gets it where it has none. Its value is written in the
-// names of the kernel's own parameters.
+// The parameter that is the product of two others; it is added to the kernel where it has none. Its value is
+// expressed by the kernel's original parameters.
 std::string product_of(Kernel& kernel, const std::string& first, const std::string& second) {
   const auto found = [&](const std::string& name) {
     return *std::find_if(kernel.parameters.begin(), kernel.parameters.end(),
@@ -27,7 +27,7 @@ std::string product_of(Kernel& kernel, const std::string& first, const std::stri
   for (const Parameter& each : kernel.parameters) {
     if (is_product(each) && each.value == value) return each.name;
   }
-  // It counts elements in memory, of which there are never more than a size is by default.
+  // It counts elements in memory, of which there are never more than the default maximum of a size.
   const auto limited = [](int64_t x, int64_t y) {
     return static_cast<int64_t>(std::min<__int128>(static_cast<__int128>(x) * y, Parameter().maximum));
   };

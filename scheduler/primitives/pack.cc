@@ -9,7 +9,7 @@
 namespace tc {
 namespace {
 
-// The one statement that reads the buffer, where it does, and the dimensions of the packed buffer.
+// The one statement that reads the buffer, its access, and the dimensions of the packed buffer.
 struct Reading {
   size_t statement = 0;
   Access access;
@@ -112,8 +112,8 @@ void pack_constant(ScheduleState& state, Kernel& kernel, int which,
   buffer.logical = "packed";
 }
 
-// A statement before all others copies what the reader reads, under those of its conditions that are on
-// listed iterators.
+// Adds a statement before all others that copies what the reader reads, under those of the reader's
+// conditions that are on listed iterators only.
 void pack_input(Kernel& kernel, int which, const std::vector<std::string>& iterators) {
   const Reading reading = reading_of(kernel, which, iterators);
   auto fresh = [](std::string name, const auto& taken) {

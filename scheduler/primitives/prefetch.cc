@@ -1,4 +1,4 @@
-// prefetch: what the next trip reads comes near while this trip computes.
+// prefetch: what the next trip reads is brought into the cache while this trip computes.
 #include <algorithm>
 
 #include "scheduler/core/rewriting.h"

@@ -10,28 +10,28 @@ namespace tc {
 
 class ProductRewrite {
  protected:
-  // Of the statement with that number.
+  // For the statement with this number: the sum.
   ProductRewrite(const ScheduleState& state, size_t statement);
 
   // Finds the input and the constant that the statement multiplies in f32 and sums up; refuses where it
   // does something else, or where the constant is read elsewhere or packed.
   void find_operands();
-  // The same of a constant that may be packed.
+  // The same for a constant that may be packed.
   void find_product();
-  // Inserts a constant for the scales of the constant's numbers, behind it among the arguments; returns its
+  // Inserts a constant for the scales of the constant's numbers, after it among the arguments; returns its
   // place.
   int insert_scales();
   // Refuses where operands or result are indexed by data.
   void refuse_dynamic() const;
 
   const Buffer& buffer(int which) const { return kernel_.buffers[static_cast<size_t>(which)]; }
-  // Of an iterator of the statement.
+  // The extent of an iterator of the statement; refuses a symbolic one.
   int64_t extent(const std::string& iterator) const;
 
   // Names that nothing in the kernel has; a statement's begins with that of the sum.
   std::string fresh(const std::string& base) const;
   std::string fresh_statement(const std::string& suffix) const;
-  // A private buffer called `stem`, or by a number after it.
+  // Adds a private buffer called `stem`, or `stem` with a number; returns its place.
   int add_local(const std::string& stem, DType dtype, std::vector<Affine> shape);
 
   static Access access_at(int buffer, const std::vector<Affine>& index);

@@ -1,4 +1,4 @@
-// register_tile: what becomes one leaf.
+// register_tile: a part of the tree becomes one leaf.
 #include <algorithm>
 
 #include "scheduler/core/primitive.h"

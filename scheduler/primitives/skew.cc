@@ -1,4 +1,4 @@
-// skew: an iterator counts on from a multiple of another one.
+// skew: an iterator starts at a multiple of another one.
 #include <algorithm>
 
 #include "scheduler/core/primitive.h"
@@ -8,7 +8,7 @@ namespace tc {
 namespace {
 
 // The loop tree counts quotients and remainders of single iterators, so the sum of two becomes an iterator of
-// the statement. Where the inner iterator comes behind the outer one its instances keep their order.
+// the statement. Where the inner iterator comes after the outer one, the instances keep their order.
 void skew(Statement& statement, size_t outer, size_t inner, int64_t factor) {
   const Affine before = Affine::variable(statement.iterators[outer].name, factor);
   Iterator& skewed = statement.iterators[inner];

@@ -7,7 +7,7 @@
 namespace tc {
 namespace {
 
-// Whether two statements write the same elements for sure: equal but for the iterators' names.
+// Whether two statements certainly write the same elements: they are equal except for the names of iterators.
 bool sets_the_same(const Statement& a, const Statement& b) {
   if (a.iterators.size() != b.iterators.size() || a.constraints.size() != b.constraints.size()) return false;
   std::map<std::string, Affine> names;
@@ -43,10 +43,10 @@ Primitive stage_primitive() {
     const bool inside = original.scope == Scope::Local;
     if (original.scope != Scope::Output && !inside)
       refuse("buffer ", name, " is neither an output nor a private result");
-    // Of a private buffer, the statements up to the last that writes it use the new one.
+    // Where the buffer is private, the statements up to the last one that writes it use the new buffer.
     size_t end = kernel.statements.size();
     while (inside && end > 0 && kernel.statements[end - 1].write.buffer != which) --end;
-    // Elements are stored as the statements that set them do; reductions add to these only.
+    // The copies store the elements that the setting statements set; reductions add to these elements only.
     std::vector<const Statement*> setters;
     for (const Statement& statement : kernel.statements) {
       if (statement.write.buffer != which) continue;

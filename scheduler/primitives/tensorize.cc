@@ -9,7 +9,7 @@ namespace {
 
 const MarkRow kMark = {.word = marks::kMatrix, .adjective = "tensorized"};
 
-// The products of a sum, as pairs of what is multiplied.
+// The products of a sum, as pairs of factors.
 void collect_products(const ExprPtr& value, std::vector<std::pair<const Expr*, const Expr*>>& products) {
   if (value->kind == Expr::Kind::Binary && value->binary == BinaryOp::Add) {
     for (const ExprPtr& operand : value->operands) collect_products(operand, products);
@@ -20,7 +20,7 @@ void collect_products(const ExprPtr& value, std::vector<std::pair<const Expr*, c
   products.emplace_back(value->operands[0].get(), value->operands[1].get());
 }
 
-// What a row, a column, a group and a member move an access by.
+// By how many elements an access moves for each row, column, group and packed element.
 using Steps = std::array<int64_t, 4>;
 
 class Checker {
@@ -76,7 +76,7 @@ class Checker {
   }
 
  private:
-  // What the unit is asked for: the type of the first operand decides, and of several formats the number of
+  // Finds the unit's format: the type of the first operand decides, and between several formats the number of
   // groups.
   void find_format(std::optional<int64_t> groups) {
     if (statement_->reduction != Reduction::Sum) refuse("statement ", statement_->name, " is no sum");
@@ -104,7 +104,7 @@ class Checker {
     }
   }
 
-  // An operand of a product: cast to the accumulator's type.
+  // The access of an operand of a product, which has to be cast to the accumulator's type.
   const Access& operand(const Expr& expr) const {
     const bool known = expr.kind == Expr::Kind::Cast && expr.dtype == format_.accumulator &&
                        expr.operands[0]->kind == Expr::Kind::Load;
@@ -148,7 +148,7 @@ Primitive tensorize_primitive() {
   primitive.row.matrix_unit = true;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     const std::array<TreeNode*, 4> loops = {&given.loop("ROWS"), &given.loop("COLUMNS"),
-                                            &given.loop("GROUPS"), &given.loop("MEMBERS")};
+                                            &given.loop("GROUPS"), &given.loop("PACKED")};
     for (size_t i = 0; i < 4; ++i) {
       refuse_mark(state, *loops[i], kMark);
       if (i > 0 && &loops[i - 1]->children[0] != loops[i]) {

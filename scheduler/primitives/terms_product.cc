@@ -12,14 +12,14 @@
 namespace tc {
 namespace {
 
-// Less than what a number of digits rounds to zero, and far from what overflows as the scale's inverse.
+// The lower limit of a band's largest magnitude, by which the inverse of the scale does not overflow.
 constexpr double kLeastPeak = 1e-30;
 
 // Both operands become terms of the unit's type. The input is divided by statements into a buffer [.., depth
 // / D][terms][positions][D], where D is the depth of one instruction. Whole numbers of the input have one
-// scale in a band, those of the constant one for each feature; products of digits are summed up in whole
-// numbers, those of one order (i + j) together. Of one row, its digits are the rows of an accumulator, and
-// products of each two digits are summed up apart.
+// scale per band, those of the constant one per feature; products of digits are summed up in whole numbers,
+// those of one order (i + j) together. Where there is a single row, its digits are the rows of an
+// accumulator, and the products of each pair of digits have a sum of their own.
 class TermsRewrite : BandedProduct {
  public:
   TermsRewrite(const ScheduleState& state, size_t statement, const TermsAlgorithm& algorithm,
@@ -56,7 +56,7 @@ class TermsRewrite : BandedProduct {
 
   // --- buffers ---------------------------------------------------------------------------------
 
-  // Sums of products of one order: of digits of up to 128 each, in 31 bits.
+  // Refuses sums of products of one order that may not fit 31 bits: a digit is up to 128.
   void refuse_overflow() const {
     int64_t most = terms() * channels_;
     for (const std::string& tap : sums_) most *= extent(tap);
@@ -82,9 +82,9 @@ class TermsRewrite : BandedProduct {
     return index;
   }
 
-  // Tiles as the unit loads them. Of vectors each block of features is read as a stream of its own: several
-  // at a time are what hardware fetches ahead best (9216 x 4080 from memory: 2.9 ms where one stream takes
-  // 4.4).
+  // Packs the constant in tiles as the unit loads them. With vectors, each block of features is a stream of
+  // its own: hardware prefetches several streams at a time best (9216 x 4080 from memory: 2.9 ms where one
+  // stream takes 4.4).
   void pack_constant() {
     Buffer& constant = kernel_.buffers[static_cast<size_t>(constant_.buffer)];
     Packing packing;
@@ -173,11 +173,11 @@ class TermsRewrite : BandedProduct {
     }
     iterators.push_back({names_.half, Affine(halves)});
     iterators.push_back({names_.lane, Affine(lanes)});
-    Statement read;  // what all that reads the input shares
+    Statement read;  // what all statements that read the input share
     read.iterators = iterators;
     read.constraints = in_bands();
     const Affine lane = var(names_.half, lanes) + var(names_.lane);
-    bool lacks = false;  // channels of the last depth
+    bool lacks = false;  // whether the last depth has fewer channels
     if (channel_block_ > 0) {
       const Affine block = var(names_.depth, depth_ / lanes) + var(names_.half);
       from.index[channel_dim_] = {channel_outer_.empty() ? Affine(0) : block, nullptr};
@@ -218,7 +218,8 @@ class TermsRewrite : BandedProduct {
     }
   }
 
-  // Terms that nothing divides: borders, channels beyond the last.
+  // A statement that sets to zero the terms that no element of the input gives: borders, channels beyond the
+  // last.
   Statement zero(const std::string& suffix, int64_t first_depth, int64_t first_position) const {
     Statement made = statement(suffix, {{names_.depth, Affine(depths_ - first_depth)},
                                         {names_.part, Affine(terms())},
@@ -233,7 +234,7 @@ class TermsRewrite : BandedProduct {
 
   static ExprPtr none(DType dtype) { return is_float(dtype) ? constant(dtype, 0) : int_constant(dtype, 0); }
 
-  // What the terms before leave of the value, rounded.
+  // A term of the value: what the terms before it leave, rounded to the operand's type.
   ExprPtr part(ExprPtr value, int64_t term) const {
     for (int64_t before = 0; before < term; ++before) {
       value = binary(BinaryOp::Sub, value, cast(DType::F32, cast(format_.operand, value)));
@@ -255,13 +256,13 @@ class TermsRewrite : BandedProduct {
                        int_constant(DType::I32, 8 * below)));
   }
 
-  // The largest magnitude of a band, and what multiplies its numbers. A NaN or an infinity makes both such
-  // that all results of the band are NaN.
+  // The statements that compute the largest magnitude of a band and the factor for its numbers. A NaN or an
+  // infinity makes both such that all results of the band are NaN.
   void scale_statements(std::vector<Statement>& statements, const Statement& read, const ExprPtr& value) {
     const std::string& stem = buffer(input_.buffer).name;
     const Iterator half = read.iterators.at(read.iterators.size() - 2);
     const int64_t halves = half.extent.constant();
-    // Sums that need not wait for each other.
+    // Partial maxima, which need not wait for each other.
     const int peaks = add_buffer(stem + "_peaks", DType::F32, {panels_, halves});
     peak_ = add_buffer(stem + "_peak", DType::F32, {panels_});
     inverse_ = add_buffer(stem + "_inverse", DType::F32, {panels_});
@@ -336,7 +337,8 @@ class TermsRewrite : BandedProduct {
     start.write = access_at(accumulators_, at_band(started));
     start.value = none(format_.accumulator);
     add.write = access_at(accumulators_, at_band(place));
-    if (rows_are_symbolic() && accumulator_tiles_ == 1 && banded_ == column_) {  // tiles without rows
+    // Leave out tiles without rows.
+    if (rows_are_symbolic() && accumulator_tiles_ == 1 && banded_ == column_) {
       const Affine left = size(banded_) - Affine(1) - var(names_.band, band_) - var(names_.tile, rows_);
       start.constraints.push_back(left);
       add.constraints.push_back(left);
@@ -356,8 +358,8 @@ class TermsRewrite : BandedProduct {
     statements.insert(statements.end(), {start, add});
   }
 
-  // The sum at a place of the accumulators, in f32. Products of order o count 256^(terms - 1 - o) units of
-  // 256^(terms - 1).
+  // The sum at a place of the accumulators, in f32. The sum of order o has the weight 256^(terms - 1 - o), in
+  // units of 256^(terms - 1).
   ExprPtr sum_at(std::vector<Affine> band, const std::vector<Affine>& rows, const Affine& lane) const {
     std::vector<Affine> index = band;
     index.push_back(feature_block());
@@ -392,8 +394,8 @@ class TermsRewrite : BandedProduct {
         scale);
   }
 
-  // The statement over images, bands and panels like the others, then rows and lanes, reading the
-  // accumulators.
+  // A statement of the epilogue, over images, bands and panels like the others, then over rows and lanes; it
+  // reads the accumulators.
   Statement rewritten(const Statement& tail) const {
     const Access read = *result_of(tail);
     std::map<std::string, Affine> at;  // the sum's iterators in the tail's

@@ -1,4 +1,4 @@
-// What the primitives share that compute products of floats from products of shorter numbers on a matrix
+// What all primitives share that compute products of floats from products of shorter numbers, on a matrix
 // unit.
 #pragma once
 

@@ -1,4 +1,4 @@
-// vectorize: the lanes of one vector.
+// vectorize: the iterations of a loop become the lanes of one vector.
 #include "scheduler/core/primitive.h"
 
 namespace tc {

@@ -59,7 +59,7 @@ class WinogradRewrite : ProductRewrite {
     return iterator == single_channel_ || iterator == single_feature_ ? 1 : ProductRewrite::extent(iterator);
   }
 
-  // Channels and features in blocks, and what counts images.
+  // Finds the blocked channels and features, and the iterator over images.
   void find_channels() {
     if (constant_.index.size() != 4) refuse("statement ", macc_.name, " is no two-dimensional convolution");
     refuse_dynamic();
@@ -135,7 +135,8 @@ class WinogradRewrite : ProductRewrite {
     }
   }
 
-  // Taps that fall outside of the input are left out; lanes beyond the channels too.
+  // Refuses conditions other than those that leave out taps outside of the input and lanes beyond the
+  // channels.
   void find_conditions() {
     for (const Affine& condition : macc_.constraints) {
       bool border = false, channels = true;
@@ -154,7 +155,8 @@ class WinogradRewrite : ProductRewrite {
     }
   }
 
-  // The initialisation before, elementwise statements that read the result after.
+  // Checks the other statements: the initialisation before the sum, elementwise statements that read the
+  // result after it.
   void find_neighbours() {
     const std::string& name = buffer(macc_.write.buffer).name;
     for (size_t i = 0; i < kernel_.statements.size(); ++i) {
@@ -247,8 +249,8 @@ class WinogradRewrite : ProductRewrite {
     kernel_.packings.push_back(std::move(packing));
   }
 
-  // A tile's elements are far apart in what lies between transforms and products: by an odd number of
-  // blocks, so that they do not meet in few sets of a cache.
+  // In the buffers between transforms and products, the elements of a tile are far from each other: an odd
+  // number of blocks, so that they do not fall into few sets of a cache.
   static int64_t odd(int64_t size) { return size | 1; }
 
   // --- statements ------------------------------------------------------------------------------
@@ -288,7 +290,7 @@ class WinogradRewrite : ProductRewrite {
     return made;
   }
 
-  // Conditions of tiles that exist, where the last block is not full.
+  // Adds conditions that leave out tiles beyond the map, where the last block is not full.
   void limit_tiles(Statement& statement) const {
     for (const Direction& at : directions_) {
       if (at.blocks * at.block > at.tiles) statement.constraints.push_back(Affine(at.tiles - 1) - at.tile());
@@ -457,7 +459,7 @@ class WinogradRewrite : ProductRewrite {
 
   Affine place(const Direction& at) const { return at.tile() * algebra_.outputs + var(at.product_name); }
 
-  // Outputs of a last tile that reaches beyond the map do not exist.
+  // Adds conditions that leave out the outputs of a last tile that are beyond the map.
   void limit_outputs(Statement& statement) const {
     for (const Direction& at : directions_) {
       if (at.blocks * at.block * algebra_.outputs > at.outputs) {

@@ -1,4 +1,4 @@
-// What tells schedules apart by the loops that they lead to.
+// What distinguishes schedules by the loops that they lead to.
 #include "scheduler/search/sketch.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class FeatureFinder {
     const double extent = node.kind == TreeNode::Kind::Loop
                               ? static_cast<double>(constant_extent(state_, node).value_or(kAssumedSymbolic))
                               : 1;
-    // A loop of one trip is none, as in write_key.
+    // A loop of one trip does not count, as in write_key.
     const bool vector = node.is(marks::kVector);
     if (extent > 1 || vector) {
       const bool whole = node.copies() == 0 || static_cast<double>(node.copies()) >= extent;

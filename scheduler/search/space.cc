@@ -30,7 +30,8 @@ struct Axis {
   int64_t StatementKnobs::* of_statement = nullptr;
   int64_t WinogradKnobs::* winograd = nullptr;
   int64_t MatrixKnobs::* matrix = nullptr;
-  double penalty = 0;  // on the predicted cycles, where it is not as in the default
+  // Added to the factor on the predicted cycles where the value is not the default's.
+  double penalty = 0;
 
   bool is_of(KnobGroup group) const {
     switch (group) {
@@ -44,9 +45,9 @@ struct Axis {
   }
 };
 
-constexpr size_t kMostStatements = 8;  // with knobs of their own
+constexpr size_t kMostStatements = 8;  // that have knobs of their own
 constexpr int64_t kMostMoves = 10;
-constexpr int kFamilyOfTiles = 100;  // above all numbers of strategies
+constexpr int kFamilyOfTiles = 100;  // larger than all numbers of strategies
 
 std::vector<int64_t> up_to(int64_t last) {
   std::vector<int64_t> values;
@@ -54,9 +55,9 @@ std::vector<int64_t> up_to(int64_t last) {
   return values;
 }
 
-// The same move of a list of `count` by its smallest number.
+// The smallest number of the same move (see `moved`) of a list of `count` elements.
 int64_t plain_move(int64_t move, int64_t count) {
-  if (move <= 1 || move >= 2 * count) return 0;  // what is there already
+  if (move <= 1 || move >= 2 * count) return 0;  // changes nothing
   return count == 2 && move == 3 ? 2 : move;
 }
 
@@ -82,13 +83,13 @@ struct ScheduleSpace::State {
   int64_t by_default = 0;                  // the one that the default takes
   int64_t plain_way = 0;                   // the first that is no algorithm
   int64_t taken = 0;                       // the choice of a reduction's default, from 1
-  bool large = false;                      // what is read does not fit the second cache
+  bool large = false;                      // the buffers are large for the second cache
   double statement_cycles = 1;             // of rows and separate statements
   std::map<int64_t, double> fixed_cycles;  // of strategies that leave nothing to choose, by number
   std::vector<Axis> axes;
   std::vector<Dimension> dimensions;
   Point default_point;
-  // Positions of the axes that are asked for by name.
+  // Positions of the axes that code here uses by name.
   size_t choice = 0, vectors = 0, columns = 0, rows = 0, sum_order = 0, sum_block = 0, unroll = 0,
          outer_order = 0, outer_block = 0, outside = 0;
 
@@ -128,8 +129,8 @@ struct ScheduleSpace::State {
     return add(name_of(kReductionKnobNames, knob), std::move(values), ordered_from, axis);
   }
 
-  // Each strategy that applies and is legal as the analytic cost model chooses it. Of those with a register
-  // tile that is one at most.
+  // Finds the strategies that apply and are legal with the choices of the analytic cost model. At most one
+  // strategy with a register tile is among them.
   void find_ways() {
     const Decision decision = decide(input);
     by_default = decision.taken;
@@ -160,7 +161,7 @@ struct ScheduleSpace::State {
     return 0;
   }
 
-  // Knobs of an algorithm, at what the analytic cost model chooses for the default.
+  // Adds a knob of an algorithm; the default point has the value that the analytic cost model chooses.
   template <class Names, class Algorithm>
   void add_algorithm(const Names& names, int64_t Algorithm::* knob, std::vector<int64_t> values,
                      const Algorithm& chosen, size_t ordered_from = 0) {
@@ -195,7 +196,7 @@ struct ScheduleSpace::State {
     add_algorithm(names, &K::algorithm, kinds, chosen, kinds.size());
     add_algorithm(names, &K::bands, {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, chosen);
     if (threads > 1) add_algorithm(names, &K::panels, {1, 2, 4, 8}, chosen);
-    // As many as the registers of a unit hold, or those of vectors.
+    // As many accumulators as the registers of a unit with tiles hold, or the vector registers.
     const bool of_vectors = target().matrix.vectors;
     std::vector<int64_t> blocks = {1, 2, 3, 4}, tiles = {1, 2, 3};
     if (of_vectors) blocks.insert(blocks.end(), {5, 6, 7});
@@ -387,7 +388,7 @@ struct ScheduleSpace::State {
     return tile_cycles(problem, target(), value(point, vectors), width) * which.preference * penalty;
   }
 
-  // Its cost function tries out a rewrite, so that each is asked once.
+  // The cost function tries out a rewrite, so it is called once for each combination of knobs.
   double cycles_of_matrix(const MatrixKnobs& knobs) const {
     const std::array<int64_t, 5> key = {knobs.algorithm, knobs.bands, knobs.panels, knobs.blocks,
                                         knobs.tiles};
@@ -396,7 +397,7 @@ struct ScheduleSpace::State {
     if (fresh) found->second = input.matrix().cycles(knobs);
     return found->second;
   }
-  mutable std::mutex mutex;  // of what is known already
+  mutable std::mutex mutex;  // protects matrix_cycles
   mutable std::map<std::array<int64_t, 5>, double> matrix_cycles;
 };
 
@@ -458,7 +459,7 @@ std::vector<Point> ScheduleSpace::ranked(int count) const {
     const Point base = pool[i].second;
     add_around(base);
   }
-  // Greedily by cycles, dearer the more alike what is there already.
+  // Takes points greedily by cycles, which count more the more a point resembles those taken already.
   std::vector<Point> result = {s.default_point};
   std::vector<double> alike(pool.size(), 0);
   std::vector<bool> taken(pool.size(), false);
@@ -472,7 +473,8 @@ std::vector<Point> ScheduleSpace::ranked(int count) const {
       double equal = 0;
       for (size_t axis = 0; axis < point.size(); ++axis) equal += point[axis] == last[axis];
       const auto size = static_cast<double>(std::max<size_t>(1, point.size()));
-      alike[i] = std::max(alike[i], std::max(0.0, equal - size + 4));  // up to 3 choices differ
+      // Positive where at most 3 choices differ.
+      alike[i] = std::max(alike[i], std::max(0.0, equal - size + 4));
       if (point == last) taken[i] = true;
       const double cost = pool[i].first * (1 + 0.03 * alike[i]);
       if (taken[i] || cost >= least) continue;

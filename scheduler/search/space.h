@@ -1,4 +1,4 @@
-// The structured space around the analytic default: points of small integers, judged without isl.
+// The structured space around the analytic default: points of small integers, which are compared without isl.
 #pragma once
 
 #include <memory>
@@ -10,45 +10,48 @@
 
 namespace tc {
 
-// All that the ways of the default can choose, as one value per dimension. Points are cheap; only
-// build() applies primitives.
+// All choices that the strategies of the default leave open, as one value per dimension. Points are cheap;
+// only build() applies primitives.
 class ScheduleSpace {
  public:
   struct Dimension {
     std::string name;  // "columns of the tile"
     std::vector<int64_t> values;
-    // From this index on values grow and near ones are alike; those before are choices by name.
+    // From this index on values grow, and close ones give similar schedules; those before are choices without
+    // an order.
     size_t ordered_from = 0;
   };
   using Point = std::vector<int>;  // an index into the values, by dimension
 
-  // The space of the schedules that begin with `start`, on which only rewrites of layout have been
-  // applied, with the algorithms that the tolerance allows. Tries each way of the default once.
+  // The space of the schedules that begin with `start`, on which only rewrites of layout have been applied,
+  // with the algorithms that the tolerance allows. Tries each strategy of the default once.
   ScheduleSpace(const Schedule& start, int threads, double tolerance = 0);
 
   // None where the default leaves the kernel as it is.
   const std::vector<Dimension>& dimensions() const;
-  // The default's choices: build() of it is default_schedule(), but for tiles that this makes smaller than
-  // the best by the analytic cost model (of windows, and of heavy epilogues).
+  // The default's choices: build() of it is default_schedule(), except where default_schedule() takes a
+  // smaller tile than the best one by the analytic cost model (for windows and heavy epilogues).
   const Point& default_point() const;
-  // The point with what makes no difference at it set to one value, and sizes cut to the extents.
+  // The point with each choice that makes no difference there set to a fixed value, and with sizes cut to the
+  // extents.
   Point canonical(Point point) const;
   // Predicted cycles by the analytic cost model; infinite where the point is not worth building.
   double cycles(const Point& point) const;
-  // What fails or succeeds alike: the way and the choice of iterators.
+  // The same number for points that tend to fail or succeed together: those with the same strategy and choice
+  // of iterators.
   int family(const Point& point) const;
-  // Up to `count` canonical points, the default first, then by predicted cycles with a preference for
-  // what differs from those before.
+  // Up to `count` canonical points, the default first, then by predicted cycles with a preference for points
+  // that differ from those before.
   std::vector<Point> ranked(int count) const;
   // The legal schedule of the point; nothing, and in `why` the reason, where there is none or its
   // straight-line code is too long.
   std::optional<Schedule> build(const Point& point, std::string* why) const;
-  // What loops_key() is of the built schedule, or would be if it were legal; much cheaper. Two points
-  // with one sketch have the same loops, or are both refused. Empty, and in `why` the reason, where
-  // there is no schedule.
+  // loops_key() of the built schedule, or of what it would be if it were legal; much cheaper than build().
+  // Two points with one sketch have the same loops, or are both refused. Empty, and in `why` the reason,
+  // where there is no schedule.
   std::string sketch(const Point& point, std::string* why) const;
   // loop_features() of the built schedule, without asking whether it is legal; none where there is no
-  // schedule. Zeros for an algorithm's, of which the point itself says all and building takes long.
+  // schedule. Zeros for an algorithm: the point itself says everything, and building takes long.
   std::vector<double> features(const Point& point) const;
 
  private:

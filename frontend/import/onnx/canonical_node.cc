@@ -1,4 +1,4 @@
-// What becomes of an imported node: the form that its row knows, inferred, and computed where that is cheap.
+// Brings an imported node to the form that its row knows, infers it, and computes it where that is cheap.
 #include "frontend/import/onnx/canonical_node.h"
 
 #include <stdexcept>
@@ -11,10 +11,10 @@
 namespace tc {
 namespace {
 
-// Operations on constants that are done while importing.
+// The most operations on constants that one node may cost while importing.
 constexpr double kMostFolded = 4096;
 
-// Numbers that a file may write as integers.
+// Converts attributes that are floats in the row, but that a file may write as integers.
 void convert_numbers(Node& node) {
   for (auto& [name, value] : node.attributes) {
     const AttributeRow* row = node.op->attribute(name);
@@ -24,7 +24,7 @@ void convert_numbers(Node& node) {
   }
 }
 
-// Gives outputs whose elements are all numbers their data; true where that holds for all outputs.
+// Makes outputs whose elements are all known numbers constants; true where that holds for all outputs.
 bool known_by_shape(Graph& graph, const Node& node) {
   for (ValueId id : node.outputs) {
     if (id == kNoValue) continue;
@@ -47,10 +47,11 @@ bool known_by_shape(Graph& graph, const Node& node) {
 void make_canonical(Graph& graph, Node& node, const OnnxName& form) {
   std::string why;
   try {
-    // Normalisation reads what every form takes, and makes attributes of what comes after.
+    // Before normalisation only the inputs that every form takes are checked; it turns later inputs into
+    // attributes.
     check_inputs(node, /*all=*/false);
 
-    // A hint of the first opsets that changes no result.
+    // A hint in the first opsets that has no effect on results.
     if (node.origin.opset < 7) node.attributes.erase("consumed_inputs");
     if (form.normalize) form.normalize(graph, node);
     convert_numbers(node);

@@ -1,4 +1,4 @@
-// What becomes of an imported node: the form that its row knows, inferred, and computed where that is cheap.
+// Brings an imported node to the form that its row knows, infers it, and computes it where that is cheap.
 #pragma once
 
 #include "ir/graph.h"
@@ -6,12 +6,12 @@
 
 namespace tc {
 
-// Brings the node, whose outputs exist, to its row's form and infers them. Model errors for attributes and
-// inputs that the row does not take; attributes of a wrong kind may show themselves anywhere in there.
+// Brings the node to its row's form and infers its outputs, which already exist. Model errors for attributes
+// and inputs that the row does not take; an attribute of a wrong kind may be found at any step of this.
 void make_canonical(Graph& graph, Node& node, const OnnxName& form);
 
-// Small results of constants and of known shapes are computed at once, so that what follows (conditions,
-// axes, sizes) reads them; true where all outputs are.
+// Computes small results that follow from constants and known shapes, so that later nodes can use them as
+// conditions, axes and sizes. True where all outputs are computed.
 bool compute_while_importing(Graph& graph, const Node& node);
 
 }  // namespace tc

@@ -17,7 +17,7 @@ tc_onnx::AttributeProto& add_attribute(tc_onnx::NodeProto& node, const char* nam
   return attribute;
 }
 
-// The node with numbers in place of names, and the encoder that turns these into names again.
+// The node with numbers instead of names, and the encoder that turns the numbers back into names.
 std::pair<tc_onnx::NodeProto, tc_onnx::NodeProto> numbered(const tc_onnx::NodeProto& node,
                                                            const std::string& number) {
   tc_onnx::NodeProto classifier = node, encoder;

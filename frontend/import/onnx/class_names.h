@@ -1,13 +1,14 @@
-// Classes whose names are strings: what is compiled numbers them.
+// Classifiers whose classes have strings as names: the compiled model gives numbers instead.
 #pragma once
 
 #include "frontend/import/onnx/onnx.pb.h"
 
 namespace tc {
 
-// Whether it is a classifier of ai.onnx.ml that gives strings.
+// Whether the node is a classifier of ai.onnx.ml that gives strings.
 bool gives_class_names(const tc_onnx::NodeProto& node);
-// Makes these give the number of the class, of which a LabelEncoder behind them makes the name.
+// Makes these classifiers give the number of the class, and adds a LabelEncoder after each that turns the
+// number into the name.
 void number_class_names(tc_onnx::GraphProto& graph);
 
 }  // namespace tc

@@ -9,8 +9,8 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostSizes = 64;  // of one operand
-constexpr int kDeepest = 200;  // nodes of shape arithmetic after one another; what is before them is data
+constexpr int64_t kMostSizes = 64;  // elements of one operand
+constexpr int kDeepest = 200;  // longest chain of shape arithmetic that is followed; what precedes it is data
 
 bool is_small(const Value& value) {
   if (is_float(value.dtype) || !value.shape || value.shape->size() > 1 || !is_constant(*value.shape))
@@ -23,7 +23,7 @@ class SizeReader {
   SizeReader(Graph& graph, const Node& reader, SizesOfValues& sizes)
       : graph_(graph), reader_(reader), sizes_(sizes) {}
 
-  // A value of the same content whose elements are known.
+  // A value with the same content whose elements are known.
   ValueId known(ValueId id, int depth = 0) {
     if (known_elements(graph_[id])) return id;
     if (const auto found = sizes_.find(id); found != sizes_.end()) return found->second;
@@ -41,7 +41,8 @@ class SizeReader {
     return anew(id);
   }
 
-  // The same, whatever shape arithmetic would make of it, which takes no size to be negative.
+  // The same, but always with new symbols: shape arithmetic, which assumes that sizes are not negative, is
+  // not applied.
   ValueId anew(ValueId id) {
     const ValueId same = with_symbols(id);
     return sizes_[id] = same;
@@ -50,7 +51,8 @@ class SizeReader {
  private:
   size_t producer(ValueId id) const { return static_cast<size_t>(graph_.producers()[id]); }
 
-  // Whether the elements of a node's result follow from those of its operands: inference tells.
+  // Whether the elements of a node's result follow from those of its operands: tries the inference with
+  // symbols for these and undoes it.
   bool tells_elements(const Node& node, ValueId result) {
     if (node.op->kind == OpRow::Kind::Control) return false;
     std::map<ValueId, Value> values;
@@ -73,7 +75,7 @@ class SizeReader {
       infer_node(graph_, node);
       tells = known_elements(graph_[result]).has_value();
     } catch (const Error&) {
-      // The arithmetic of sizes does not have it.
+      // Inference cannot express the result as sizes.
     }
     for (const auto& [id, value] : values) graph_[id] = value;
     graph_.relations = relations;
@@ -82,7 +84,7 @@ class SizeReader {
     return tells;
   }
 
-  // The value again, put together of sizes.
+  // A copy of the value, assembled from elements that are data symbols.
   ValueId with_symbols(ValueId id) {
     const int maker = graph_.producers()[id];
     const Node model = maker >= 0 ? graph_.nodes[maker] : reader_;
@@ -115,8 +117,7 @@ class SizeReader {
   SizesOfValues& sizes_;
 };
 
-// Whether a node that chooses between numbers, and whose choice is not known, is among those that compute the
-// value.
+// Whether a Where whose result is not known is among the nodes that compute the value.
 bool is_chosen(const Graph& graph, ValueId id, const std::vector<int>& producers, int depth = 0) {
   const int maker = producers[static_cast<size_t>(id)];
   if (maker < 0 || depth > kDeepest || known_elements(graph[id])) return false;
@@ -127,7 +128,7 @@ bool is_chosen(const Graph& graph, ValueId id, const std::vector<int>& producers
   });
 }
 
-// Numbers before symbols before expressions.
+// Orders sizes: numbers first, then symbols, then expressions.
 int rank_of(const Dim& size) { return size.is_constant() ? 0 : size.is_symbol() ? 1 : 2; }
 
 bool replace(Graph& graph, Node& node, const Dim& from, const Dim& to) {

@@ -5,7 +5,7 @@
 
 namespace tc {
 
-// Of the node's only attribute: a tensor, a number (f32 or i64, rank 0) or a list of them (rank 1).
+// `attribute` is the node's only one: a tensor, a number (f32 or i64, rank 0) or a list of numbers (rank 1).
 // Unsupported error for others.
 TensorPtr tensor_of(const Node& node, const Attribute& attribute);
 

@@ -1,4 +1,4 @@
-// Which inputs of a model decide what a node cannot know while it is imported.
+// Which inputs of a model decide a value that a node needs while it is imported.
 #include "frontend/import/onnx/deciding_inputs.h"
 
 #include <algorithm>
@@ -10,18 +10,18 @@
 namespace tc {
 namespace {
 
-// Of an input whose content decides a structure: what is larger is data.
+// The largest number of elements of an input whose content may decide a structure; larger inputs are data.
 constexpr int64_t kMostDecidingNumbers = 1024;
 
-// Adds the model's inputs from which the value is computed; false where what an iteration is given is among
-// them.
+// Adds the model's inputs from which the value is computed; false where it also depends on what a loop passes
+// to an iteration.
 bool find_model_inputs(const Graph& model, ValueId id, const NameScope& scope, std::set<ValueId>& inputs) {
   const std::set<ValueId> given = given_values_of(*scope.graph, id);
   if (scope.graph == &model) {
     inputs.insert(given.begin(), given.end());
     return true;
   }
-  const NameScope* owner = &scope;  // of the subgraph: branches that are known have scopes inside of it
+  const NameScope* owner = &scope;  // of the subgraph: inlined branches have scopes inside of it
   while (owner && !owner->captured) owner = owner->parent;
   if (!owner) return false;
   const auto& captures = scope.graph->captures;

@@ -1,4 +1,4 @@
-// Which inputs of a model decide what a node cannot know while it is imported.
+// Which inputs of a model decide a value that a node needs while it is imported.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace tc {
 
-// The names of the inputs of `model` from which the operand that the error tells is computed, so that a
-// version may be compiled for each of their values; none where that is more than a few numbers, or where what
-// an iteration is given is among them. `scope` is the node's. Where sizes alone depend on the inputs, and a
-// run may as well compute these (`numbers_only`), inputs of floats, and those of more than one dimension, are
-// data: the tokens of a sentence, for example, are no sizes.
+// The names of the inputs of `model` from which the operand named by the error is computed, so that a version
+// can be compiled for each combination of their values. None where these are more than a few numbers, or
+// where the operand depends on what a loop passes to an iteration. `scope` is the scope of the node.
+// `numbers_only` is for operands that decide only sizes, which a run can compute instead: inputs of floats,
+// and those of more than one dimension, then count as data (the tokens of a sentence, for example, are not
+// sizes).
 std::vector<std::string> deciding_inputs(const Graph& model, const DependsOnData& error,
                                          const NameScope& scope, bool numbers_only);
 

@@ -43,7 +43,7 @@ void GraphDescription::add_input(const std::string& name, DType dtype,
   input.set_name(name);
   auto& type = *input.mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx_number_of(dtype));
-  auto& shape = *type.mutable_shape();  // of rank 0 where there are no sizes
+  auto& shape = *type.mutable_shape();  // a shape of rank 0 where there are no sizes
   for (const DescribedSize& size : sizes) {
     auto& dim = *shape.add_dim();
     if (const auto* number = std::get_if<int64_t>(&size)) dim.set_dim_value(*number);

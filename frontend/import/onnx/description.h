@@ -1,5 +1,5 @@
-// A model that a front end in Python describes node by node: operators, types and attributes in the terms of
-// ONNX, so that it takes the path of ONNX files from here on. Nothing is encoded, and tensors are shared, not
+// A model that a front end in Python describes node by node. Operators, types and attributes are those of
+// ONNX, so that the model is then imported as ONNX files are. Nothing is encoded, and tensors are shared, not
 // copied.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace tc {
 
-// The version of the default domain whose forms described nodes have.
+// The opset of the default domain whose forms described nodes have.
 constexpr int kDescribedOpset = 28;
 
 // A size of an input: a number, or the name of a symbol.
@@ -26,7 +26,7 @@ using DescribedAttribute = std::variant<int64_t, double, std::string, std::vecto
 
 class GraphDescription;
 struct DescribedNode {
-  std::string op, domain;                    // of ONNX: "Conv", ""
+  std::string op, domain;                    // as in ONNX: "Conv", ""
   std::vector<std::string> inputs, outputs;  // names of values; empty: left out
   std::map<std::string, DescribedAttribute> attributes;
   std::map<std::string, std::shared_ptr<const GraphDescription>> graphs;  // then_branch, else_branch, body
@@ -40,7 +40,7 @@ class GraphDescription {
   explicit GraphDescription(const std::string& name) { proto_.set_name(name); }
 
   void add_input(const std::string& name, DType dtype, const std::vector<DescribedSize>& sizes);
-  // An input of a subgraph: its node says what it is bound to.
+  // An input of a subgraph; its type and shape follow from what the node binds to it.
   void add_formal(const std::string& name);
   void add_node(const DescribedNode& node);
   void add_output(const std::string& name, DType dtype);
@@ -57,7 +57,7 @@ class ModelDescription {
   GraphDescription& graph() { return *graph_; }
   // A tensor that all graphs may read. Internal error for a name that is taken.
   void add_constant(const std::string& name, TensorPtr data);
-  // The values that a symbol of the inputs may have, both ends included; from 1 on where nothing is said.
+  // Sets the least and the largest value of a symbol of the inputs. Without this call it is at least 1.
   void set_range(const std::string& symbol, int64_t minimum, int64_t maximum);
 
   tc_onnx::ModelProto proto() const;

@@ -98,7 +98,7 @@ class FlexAttention {
     return build_.add("Reshape", {value}, {{"shape", std::vector<Dim>(shape)}, {"allowzero", int64_t{1}}});
   }
 
-  // The heads of queries that share a head of keys as rows of one matrix.
+  // The value with the query heads that share a head of keys as rows of one matrix.
   ValueId shared(ValueId value, const Dim& size) {
     return reshape(value, {query_shape_[0], key_shape_[1], Dim(groups_) * query_shape_[2], size});
   }
@@ -107,7 +107,8 @@ class FlexAttention {
     for (Node& made : build_.take()) scope_.graph->nodes.push_back(std::move(made));
   }
 
-  // What the subgraph of this name makes of the value; the value itself where the node has none.
+  // The result of the subgraph with this name for the value; the value itself where the node has no such
+  // subgraph.
   ValueId changed(const char* name, ValueId value) {
     for (const auto& attribute : proto_.attribute()) {
       if (attribute.name() != name || !attribute.has_g()) continue;

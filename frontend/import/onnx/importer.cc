@@ -1,4 +1,4 @@
-// ONNX files to the graph IR. The file is hostile: every size is checked before it is believed.
+// ONNX files to the graph IR. The file may be hostile: every size is checked before it is used.
 #include "frontend/import/onnx/importer.h"
 
 #include <algorithm>
@@ -39,12 +39,12 @@ namespace {
 
 constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 1;
-// Nodes that are imported again, for each iteration of an unrolled loop: a compilation takes about a
-// millisecond for each.
+// The most nodes that are imported for the iterations of unrolled loops: each takes about a millisecond to
+// compile.
 constexpr int64_t kMostRepeated = 1 << 12;
-// Nodes that are imported again because their loops change sizes.
+// The most nodes that are imported again because their loops change sizes.
 constexpr int64_t kMostImportedAgain = 1 << 15;
-// Of the operands of one node, so that a run may compute or check their sizes.
+// The most changes to the operands of one node by which a run can compute or check their sizes.
 constexpr int kMostChanges = 64;
 
 void set_ranges(Graph& graph, const ModelDescription& description) {
@@ -59,7 +59,7 @@ void set_ranges(Graph& graph, const ModelDescription& description) {
 // One model being imported.
 class OnnxImporter final : public NodeImporter {
  public:
-  // Takes the tensors out of `model`, which is what was parsed of `source`, or its description.
+  // `model` is the message of `source` or of its description; the importer moves the tensors out of it.
   OnnxImporter(tc_onnx::ModelProto& model, const Source& source, const ImportOptions& options)
       : model_(model),
         file_name_(source.name),
@@ -92,8 +92,8 @@ class OnnxImporter final : public NodeImporter {
     refusals_ = &refused;
     try {
       known_run();
-    } catch (const NotLookedAt&) {  // an output that a refused node makes
-    } catch (const NeedsForms&) {   // a version is compiled for each
+    } catch (const NotLookedAt&) {  // an output of the model is the result of a refused node
+    } catch (const NeedsForms&) {   // no refusal: a version is compiled for each form
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
       if (refused.none()) refused.add({"", "", 0, error.what()});
@@ -105,7 +105,7 @@ class OnnxImporter final : public NodeImporter {
   Graph known_run() {
     require_forms(model_.graph(), file_name_, options_);
     Graph graph;
-    // The file's own name never decides the artefact's bytes; errors take it from `origin`.
+    // The artefact's bytes never depend on the name of the file; errors take that from `origin`.
     graph.name = model_.graph().name().empty() || model_.graph().name().size() > kLongestName
                      ? "model"
                      : checked_name(model_.graph().name());
@@ -218,7 +218,7 @@ class OnnxImporter final : public NodeImporter {
     import_graph(proto, scope, &formal, depth);
   }
 
-  // A body's constants and nodes, in a scope inside of the graph that is there.
+  // Imports a body's constants and nodes into the current graph, in a scope of their own.
   void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) override {
     for (const auto& tensor : body.initializer()) {
       scope.names[tensor.name()] =
@@ -258,7 +258,7 @@ class OnnxImporter final : public NodeImporter {
       fail(ErrorKind::Model, "'", file_name_, "' has the name '", name,
            "', which is not UTF-8; rename it, or export the model again");
     }
-    // Artefacts have names as C has them.
+    // Artefacts store names as C strings.
     if (name.find('\0') != std::string::npos) {
       fail(ErrorKind::Model, "'", file_name_, "' has the name '", name,
            "', with a 0 in it; rename it, or export the model again");
@@ -266,7 +266,7 @@ class OnnxImporter final : public NodeImporter {
     return name;
   }
 
-  // `spent` is the same graph where it is imported this once: its tensors and nodes are freed as they are
+  // `spent` is the same graph where it is imported only once: its tensors and nodes are freed as they are
   // read.
   void import_graph(const tc_onnx::GraphProto& proto, NameScope& scope,
                     const std::vector<FormalInput>* formal, int depth, tc_onnx::GraphProto* spent = nullptr) {
@@ -333,7 +333,7 @@ class OnnxImporter final : public NodeImporter {
     }
   }
 
-  // Where an operand depends on data, the error has the inputs from which it is computed.
+  // Imports a node. Where an operand depends on data, the error tells the inputs from which it is computed.
   void import_told(const tc_onnx::NodeProto& proto, NameScope& scope, int depth) {
     try {
       import_node(proto, scope, depth);
@@ -342,7 +342,7 @@ class OnnxImporter final : public NodeImporter {
     }
   }
 
-  // A node of the model's graph. Where it is refused, what it makes is as the file declares it, or hidden.
+  // Imports a node of the model's graph. Where it is refused, its results are as declared, or hidden.
   void import_or_refuse(const tc_onnx::NodeProto& proto, NameScope& scope) {
     const bool certain = !refusals_->rests_on_them(proto);
     try {
@@ -351,7 +351,7 @@ class OnnxImporter final : public NodeImporter {
     } catch (const NeedsForms&) {
     } catch (const DependsOnData& error) {
       if (error.inputs().empty())
-        refusals_->add(proto, opset_of(proto, scope), error);  // else there are versions
+        refusals_->add(proto, opset_of(proto, scope), error);  // otherwise versions can be compiled
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
       if (error.kind() == ErrorKind::Unsupported || certain)
@@ -360,16 +360,16 @@ class OnnxImporter final : public NodeImporter {
     refusals_->stand_in(proto, scope, *inputs_, file_name_);
   }
 
-  // Throws the error with the model's inputs from which the operand is computed, if these few numbers are
-  // all.
+  // Throws the error again with the model's inputs from which the operand is computed, if it depends on
+  // nothing else and they are few numbers.
   [[noreturn]] void tell_inputs(const DependsOnData& error, const NameScope& scope) const {
     if (!error.inputs().empty()) throw error;
     std::vector<std::string> names = deciding_inputs(*root_, error, scope, /*numbers_only=*/false);
-    if (names.empty()) throw Error(error);  // of no input: nobody can give them
+    if (names.empty()) throw Error(error);  // no inputs decide it, so a caller cannot give their values
     throw DependsOnData(error, std::move(names));
   }
 
-  // An input that the options fix to a value is a constant.
+  // Makes an input that the options fix to a value a constant.
   bool bind_constant(Graph& graph, const tc_onnx::ValueInfoProto& input, DType dtype, NameScope& scope) {
     const auto fixed = options_.constants.find(input.name());
     if (fixed == options_.constants.end()) return false;
@@ -400,15 +400,15 @@ class OnnxImporter final : public NodeImporter {
     return version == scope.opsets->end() ? 1 : version->second;
   }
 
-  // Whether the node needs no graph: operators on sequences and optionals, and Identity of them.
+  // Whether the node makes no graph node: operators on sequences and optionals, and Identity of these.
   static bool acts_on_names(const tc_onnx::NodeProto& proto, const std::string& domain, NameScope& scope) {
     if (is_sequence_operator(domain, proto.op_type(), opset_of(proto, scope))) return true;
     return domain.empty() && proto.op_type() == "Identity" && proto.input_size() > 0 &&
            find_composite(proto.input(0), scope);
   }
 
-  // The node in the form that its row knows. Where a run computes what decides the sizes of its results, or
-  // whether operands have the sizes that it needs, nodes before it see to that.
+  // Brings the node to the form that its row knows. Where the sizes of its results, or whether its operands
+  // have the sizes that it needs, is known only in a run, adds nodes before it that compute or check that.
   void make_canonical(Node& node, const OnnxName& form, NameScope& scope) {
     Graph& graph = *scope.graph;
     for (int changes = 0;; ++changes) {
@@ -426,7 +426,7 @@ class OnnxImporter final : public NodeImporter {
             !know_elements(graph, node, error.operand(), sizes_))
           throw;
       } catch (const UnprovedSizes& error) {
-        graph.data_symbols = symbols;  // of results that this attempt was to have
+        graph.data_symbols = symbols;  // drops the symbols of this failed attempt
         if (changes == kMostChanges || !make_equal(graph, node, error.left(), error.right())) throw;
       }
     }
@@ -435,13 +435,13 @@ class OnnxImporter final : public NodeImporter {
   void finish_node(Node node, const OnnxName& form, const std::vector<std::string>& outputs,
                    NameScope& scope) {
     Graph& graph = *scope.graph;
-    // Every output exists while the node is brought to its canonical form and inferred.
+    // All outputs have to exist while the node is brought to its canonical form and inferred.
     for (const std::string& name : outputs) {
       node.outputs.push_back(name.empty() ? kNoValue : graph.fresh_value(name, DType::F32));
     }
     while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
-    // Passes ask a node's first output for its shape. Operators that are expanded into others may leave it
-    // out.
+    // Passes read the shape of a node's first output. Only operators that are expanded into others may leave
+    // it out.
     const bool lacks_first =
         !node.outputs.empty() && node.outputs[0] == kNoValue && node.op->kind != OpRow::Kind::Expand;
     if (lacks_first) node.outputs[0] = graph.fresh_value("unnamed", DType::F32);
@@ -451,7 +451,7 @@ class OnnxImporter final : public NodeImporter {
     const Node as_given = sized ? node : Node();
     make_canonical(node, form, scope);
     if (sized) sized_.emplace_back(as_given, node.outputs);
-    // Beside those of the file a node may have outputs for sizes: a loop among them, others behind them.
+    // A node may have more outputs, for sizes: a loop between those of the file, other nodes after them.
     for (size_t i = 0; i < std::min(outputs.size(), node.outputs.size()); ++i) {
       const bool stays = i < given.size() &&
                          std::find(node.outputs.begin(), node.outputs.end(), given[i]) != node.outputs.end();
@@ -461,9 +461,8 @@ class OnnxImporter final : public NodeImporter {
     if (!compute_while_importing(graph, node)) graph.nodes.push_back(std::move(node));
   }
 
-  // Where an equal node computed the sizes of its results before, they are these results: with symbols of
-  // their own nothing would prove that their sizes are equal. PyTorch's exporter writes a NonZero for each
-  // use of a mask.
+  // Reuses the results of an earlier equal node that computes sizes. With separate symbols nothing would
+  // prove that the sizes are equal. (PyTorch's exporter writes a NonZero for each use of a mask.)
   bool define_as_before(const Node& node, const std::vector<std::string>& outputs, NameScope& scope) {
     for (const auto& [other, results] : sized_) {
       if (other.op != node.op || other.inputs != node.inputs || other.attributes != node.attributes ||
@@ -508,7 +507,7 @@ class OnnxImporter final : public NodeImporter {
     define(proto.output(0), id, scope);
   }
 
-  // A function's body stands in the place of the call, with names of its own.
+  // Imports a function's body in place of the call, with its own names.
   void import_function(const tc_onnx::FunctionProto& function, const tc_onnx::NodeProto& proto,
                        NameScope& scope, int depth) {
     const Opsets opsets = opsets_of(function.opset_import());
@@ -557,17 +556,17 @@ class OnnxImporter final : public NodeImporter {
   Opsets opsets_;
   Functions functions_;
   std::optional<InputShapes> inputs_;
-  const Graph* root_ = nullptr;   // the model's graph, while it is being imported
-  Refusals* refusals_ = nullptr;  // where all of them are collected
-  int repeating_ = 0;             // bodies of unrolled loops around what is being imported
+  const Graph* root_ = nullptr;   // the model's graph while it is being imported
+  Refusals* refusals_ = nullptr;  // null unless all refusals are collected
+  int repeating_ = 0;             // depth in bodies of unrolled loops
   int64_t repeated_ = 0;
-  int again_ = 0;               // bodies around what is being imported that were imported before
+  int again_ = 0;               // depth in bodies that were imported before
   int64_t imported_again_ = 0;  // nodes
   int64_t imported_ = 0;        // nodes
-  int64_t spent_ = 0;           // of kMostSpent
-  SizesOfValues sizes_;         // of the graph that is being imported
+  int64_t spent_ = 0;           // how much of kMostSpent is used
+  SizesOfValues sizes_;         // of the current graph
   std::vector<std::pair<Node, std::vector<ValueId>>>
-      sized_;  // its nodes, as the file has them, that compute sizes; their results
+      sized_;  // the graph's nodes, as in the file, that compute sizes, with their results
 };
 
 tc_onnx::ModelProto message_of(const Source& source) {

@@ -1,11 +1,11 @@
-// ONNX files (protobuf messages, opsets 7 and up) to the graph IR.
+// ONNX files (protobuf messages, opsets 1 and up) to the graph IR.
 #pragma once
 
 #include "frontend/import/import.h"
 
 namespace tc {
 
-// What is parsed is let go as it is imported, so that tensors are in memory twice at most.
+// The parsed message is freed while it is imported, so that tensors are in memory at most twice.
 Importer onnx_importer();
 
 }  // namespace tc

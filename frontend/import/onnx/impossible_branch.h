@@ -6,9 +6,9 @@
 
 namespace tc {
 
-// A branch that gives outputs of the same types and shapes as `other`, all NaN (0 for integers): what a run
-// gets that takes a branch which the bound shapes contradict. Throws `refusal`, why the branch is impossible,
-// where the shapes of `other` are not known.
+// Stands for a branch that the bound shapes contradict. A run that takes it gets outputs with the types and
+// shapes of `other`, which are all NaN (0 for integers). Throws `refusal`, which says why the branch is
+// impossible, where the shapes of `other` are not known.
 GraphPtr poison_like(const Graph& other, const Error& refusal);
 
 }  // namespace tc

@@ -110,7 +110,7 @@ void InputShapes::fail_unknown_symbol(const std::string& name, int64_t size, boo
                 : "");
 }
 
-// Two numbers for a symbol of the inputs are the range that it has.
+// Two numbers that are given for a symbol of the inputs are its range.
 void InputShapes::find_ranges(const tc_onnx::GraphProto& graph, const std::set<std::string>& inputs) {
   std::set<std::string> symbols;
   for (const auto& input : graph.input()) {
@@ -144,7 +144,8 @@ void InputShapes::find_ranges(const tc_onnx::GraphProto& graph, const std::set<s
 
 namespace {
 
-// Operators that put what is new behind a cache: which operands are caches, and along which axis they grow.
+// For operators that append new elements to a cache: which operands are caches, and along which axis they
+// grow.
 struct CacheOperands {
   std::vector<int> operands;
   int axis;
@@ -156,12 +157,12 @@ const std::map<std::pair<std::string, std::string>, CacheOperands> kCaches = {
     {{"com.microsoft", "MultiHeadAttention"}, {{6, 7}, 2}},
 };
 
-// The operands that the node joins with something else, and the axis; from the end where it is negative.
+// The operands to which the node joins something else, and the axis; a negative axis counts from the end.
 CacheOperands joined_operands(const tc_onnx::NodeProto& node) {
   const auto row = kCaches.find({node.domain() == "ai.onnx" ? "" : node.domain(), node.op_type()});
   if (row != kCaches.end()) return row->second;
   if (node.op_type() != "Concat" || !node.domain().empty() || node.input_size() < 2) return {{}, 0};
-  CacheOperands all{{}, 1};  // 1 before operators had to say
+  CacheOperands all{{}, 1};  // the default of the first opsets
   for (const auto& attribute : node.attribute()) {
     if (attribute.name() == "axis") all.axis = static_cast<int>(std::clamp<int64_t>(attribute.i(), -16, 16));
   }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kTraining = "ai.onnx.preview.training";
 constexpr const char* kNoOperator = "no operator of this name and version";
-// Its weights lie in blocks whose size is that of the vectors of the machine on which the file was written,
-// and stands nowhere.
+// Weights in this domain are blocked for the vector length of the machine on which the file was written, and
+// the file does not tell the block size.
 constexpr const char* kBlocked = "com.microsoft.nchwc";
 constexpr const char* kOfOneProcessor =
     "of a file that ONNX Runtime optimised for one processor; write it again with ORT_ENABLE_EXTENDED";
@@ -26,8 +26,8 @@ const char* reason_of(const std::string& domain) {
   return domain == kBlocked ? kOfOneProcessor : kNoOperator;
 }
 
-// How many nodes there are where functions stand in the place of their calls, each call counted too: in time
-// that grows with the file, though functions that call others twice double the number.
+// Counts the nodes with every function call replaced by its body, the calls included. The time is
+// proportional to the size of the file, though the number doubles where a function calls another twice.
 class NodeCount {
  public:
   NodeCount(const Functions& functions, const NodeLimit& limit) : functions_(functions), limit_(limit) {}
@@ -46,7 +46,7 @@ class NodeCount {
   }
 
  private:
-  // What is nested too deep, or calls itself, is refused by whoever looks at the operators.
+  // Functions that nest too deep or call themselves are refused later, when the operators are checked.
   int64_t of(const tc_onnx::FunctionProto& function, int depth) {
     if (depth > kDeepestSubgraph) return 0;
     const auto [found, fresh] = counts_.try_emplace(&function, 0);

@@ -10,7 +10,7 @@
 namespace tc {
 namespace {
 
-// The names but the empty one, each where it stands first.
+// The names without empty ones, each only at its first occurrence.
 std::vector<std::string> each_once(const std::vector<std::string>& names) {
   std::vector<std::string> result;
   std::set<std::string> seen;
@@ -81,8 +81,8 @@ const tc_onnx::TensorProto* OnnxFile::initializer(const std::string& name) const
   return found == initializers_.end() ? nullptr : found->second;
 }
 
-// What the nodes of a part read and nodes outside of it define: inputs in the file's order, then the others
-// as they are read.
+// The names that the nodes of a part read and that are defined outside of it: inputs in the file's order,
+// then others in the order in which they are read.
 std::vector<std::string> OnnxFile::read_by(const std::set<int>& kept, const FilePart& part) const {
   std::vector<std::string> names;
   for (int number : kept)

@@ -1,5 +1,5 @@
-// The graph of an ONNX file taken apart: which nodes it has, and files that hold some of them. What is not
-// changed is written as it was read, fields that the compiler does not know included.
+// The nodes of an ONNX file's graph, and how to write files with some of them. What is not changed is written
+// as it was read, including fields that the compiler does not know.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace tc {
 
-// A node of the file's graph. `reads` has its inputs and what its subgraphs read from around them, each name
-// once.
+// A node of the file's graph. `reads` has its inputs and the names of the outer graph that its subgraphs
+// read, each once.
 struct FileNode {
   const tc_onnx::NodeProto* proto;
   std::vector<std::string> reads;
@@ -24,32 +24,32 @@ struct FileNode {
   const std::string& name() const;
 };
 
-// Which nodes a written file has, and with what around them.
+// Which nodes a written file has, and with which inputs, constants and outputs.
 struct FilePart {
   struct Declaration {
     DType dtype;
     std::vector<int64_t> shape;
   };
-  std::optional<std::set<int>> nodes;                           // numbers in the file's graph; left out: all
-  std::map<std::string, Declaration> inputs;                    // also of what nodes that are left out make
-  std::map<std::string, TensorPtr> constants;                   // in place of inputs
-  using Output = std::pair<std::string, std::optional<DType>>;  // no type: as the file declares it
-  std::optional<std::vector<Output>> outputs;                   // left out: those of the file
+  std::optional<std::set<int>> nodes;                           // numbers in the file's graph; not set: all
+  std::map<std::string, Declaration> inputs;                    // also for results of nodes that are left out
+  std::map<std::string, TensorPtr> constants;                   // given instead of inputs
+  using Output = std::pair<std::string, std::optional<DType>>;  // without a type: as the file declares it
+  std::optional<std::vector<Output>> outputs;                   // not set: those of the file
 };
 
-// An initializer of this name. Unsupported error, which begins with `where`, for elements of less than a
+// Adds an initializer of this name. Unsupported error, which begins with `where`, for elements of less than a
 // byte.
 void add_initializer(tc_onnx::GraphProto& graph, const std::string& name, const Tensor& tensor,
                      const std::string& where);
 
 class OnnxFile {
  public:
-  // `name` is the file's in error texts, `folder` where its external data lies. Model error for bytes that
-  // are no complete model.
+  // `name` is the name of the file in error texts, `folder` is where its external data is. Model error for
+  // bytes that are no complete model.
   OnnxFile(const std::string& bytes, const std::string& name, const std::string& folder);
 
   const std::vector<FileNode>& nodes() const { return nodes_; }
-  // The number of the node that makes a value.
+  // By the name of a value: the number of the node that makes it.
   const std::map<std::string, int>& makers() const { return makers_; }
   const std::vector<std::string>& inputs() const {
     return inputs_;
@@ -58,7 +58,7 @@ class OnnxFile {
   // The initializer of this name; null where there is none.
   const tc_onnx::TensorProto* initializer(const std::string& name) const;
 
-  // The bytes of a file with a part of the graph.
+  // The bytes of a file that has only this part of the graph.
   std::string part(const FilePart& part) const;
   // Numbers of the nodes from which `outputs` are computed where the values of `given` are known.
   std::set<int> needed(const std::vector<std::string>& outputs, const std::set<std::string>& given) const;

@@ -116,7 +116,7 @@ void define_outputs(const tc_onnx::NodeProto& node, const std::vector<OutputForm
     Composite composite{form.kind, form.present, {}};
     for (const std::string& name : value_names(form)) {
       composite.values.push_back(importer.resolve(name, scope, "a branch"));
-      // An optional and its tensor have one name.
+      // An optional and its tensor have the same name.
       scope.names.erase(name);
     }
     importer.define(form.name, composite, scope);

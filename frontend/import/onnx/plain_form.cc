@@ -18,10 +18,11 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<tc_onnx::NodeProto>;
 
-// Of all sparse tensors of a file as dense ones, in bytes: so many, or so many times the file.
+// The most bytes that all sparse tensors of a file may take as dense ones: the larger of kLeastDense and
+// kDensePerByte times the file's size.
 constexpr int64_t kLeastDense = 128 << 20;
 constexpr int64_t kDensePerByte = 3;
-// Nodes of a circle that an error names.
+// The most nodes of a circle that an error names.
 constexpr size_t kMostNamed = 8;
 
 void add_reads(const tc_onnx::NodeProto& node, int depth, std::vector<std::string>& names) {
@@ -50,12 +51,12 @@ void add_reads(const tc_onnx::NodeProto& node, int depth, std::vector<std::strin
 
 // --- order --------------------------------------------------------------------------------------------
 
-// The nodes of one graph, and which of them each needs.
+// The nodes of one graph, and which other nodes each of them needs.
 class NodeOrder {
  public:
   NodeOrder(Nodes& nodes, const std::string& file_name) : nodes_(nodes), file_name_(file_name) {}
 
-  // True where they were in another order.
+  // Sorts the nodes; true where they were in another order.
   bool sort() {
     std::map<std::string, int> makers;
     for (int i = 0; i < nodes_.size(); ++i) {
@@ -77,7 +78,7 @@ class NodeOrder {
   }
 
  private:
-  // Of the nodes that may come next, the first of the file.
+  // Repeatedly takes, of the nodes that may come next, the one that is first in the file.
   void rearrange() {
     std::vector<std::vector<int>> readers(needed_.size());
     std::vector<size_t> missing;
@@ -103,7 +104,7 @@ class NodeOrder {
   }
 
   [[noreturn]] void refuse_circle(const std::vector<size_t>& missing) const {
-    // Whoever still waits needs one that does: going back long enough stays in a circle.
+    // Each node left needs another one that is left, so following these long enough ends in a circle.
     std::vector<int> path;
     std::map<int, size_t> seen;
     int at = static_cast<int>(
@@ -185,7 +186,7 @@ class Densifier {
   }
 
   void in_nodes(Nodes& nodes, int depth) {
-    if (depth > kDeepestSubgraph) return;  // which the importer refuses
+    if (depth > kDeepestSubgraph) return;  // the importer refuses it
     for (auto& node : nodes) {
       for (auto& attribute : *node.mutable_attribute()) {
         if (attribute.has_g()) in_graph(*attribute.mutable_g(), depth + 1);
@@ -206,7 +207,7 @@ class Densifier {
     }
   }
 
-  // Where each value stands among the elements in row-major order: indices [values], or [values, axes].
+  // The row-major position of each value. `indices` are of shape [values] or [values, axes].
   static std::vector<int64_t> places_of(const Tensor& indices, const std::vector<int64_t>& values,
                                         const std::vector<int64_t>& shape, int64_t count,
                                         const std::string& where) {
@@ -243,7 +244,7 @@ class Densifier {
 
 // --- both ---------------------------------------------------------------------------------------------
 
-// How many graphs had nodes in another order.
+// Sorts the nodes of a graph and of its subgraphs. Returns how many of these graphs were in another order.
 int sort_all(Nodes& nodes, const std::string& file_name, int depth) {
   if (depth > kDeepestSubgraph) return 0;
   int count = NodeOrder(nodes, file_name).sort() ? 1 : 0;

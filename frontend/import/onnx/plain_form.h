@@ -1,5 +1,5 @@
-// What an ONNX file may write in several ways, brought to the one that the importer reads: nodes in the order
-// in which they are computed, and constants with all of their elements.
+// Brings what ONNX files may write in several ways to the form that the importer reads: nodes in the order in
+// which they are computed, and dense constants.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace tc {
 
-// Sorts the nodes of the graph, of its subgraphs and of functions, and makes sparse tensors dense. A Model
-// error names the nodes that need each other in a circle, and what is wrong with a sparse tensor. `note` of
-// the message says what was sorted.
+// Sorts the nodes of the graph, of its subgraphs and of functions, and makes sparse tensors dense. Model
+// errors name nodes that need each other in a circle, or say what is wrong with a sparse tensor. The
+// message's field `note` says what was sorted.
 void bring_to_plain_form(tc_onnx::ModelProto& model, const std::string& file_name);
 
-// Names that a node and its subgraphs read, but for what the subgraphs define themselves; a name may be there
+// The names that a node and its subgraphs read, without those that the subgraphs define. A name may occur
 // several times.
 std::vector<std::string> reads_of(const tc_onnx::NodeProto& node);
 

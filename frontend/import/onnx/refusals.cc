@@ -44,7 +44,7 @@ void Refusals::stand_in(const tc_onnx::NodeProto& node, NameScope& scope, const 
     } catch (const NotLookedAt&) {
       hidden_.insert(name);
     } catch (const Error&) {
-      hidden_.insert(name);  // what is declared is wrong, which nobody but this asks for
+      hidden_.insert(name);  // the declaration is wrong; nothing else reads it
     }
   }
 }

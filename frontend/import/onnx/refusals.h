@@ -1,4 +1,5 @@
-// Everything of a model that cannot be compiled, in one import: it goes on behind nodes that are refused.
+// Finds everything in a model that cannot be compiled, in one import that continues after nodes that are
+// refused.
 #pragma once
 
 #include <map>
@@ -13,26 +14,27 @@
 
 namespace tc {
 
-// Thrown where a node cannot be looked at, for it reads what a refused node makes, or has no operator.
+// Thrown where a node cannot be checked, because it reads a result of a refused node or its operator is not
+// known.
 struct NotLookedAt {};
 
-// What was refused so far. The types and shapes of what refused nodes make are those that the file declares;
-// where it declares none, the nodes that read it are not looked at.
+// The nodes that were refused so far. Their results get the types and shapes that the file declares; where it
+// declares none, the nodes that read these results are not checked.
 class Refusals {
  public:
   // `unknown` are the nodes whose operators have no row.
   Refusals(const tc_onnx::GraphProto& graph, std::vector<ImportProblem> unknown);
 
   void add(const ImportProblem& problem) { problems_.push_back(problem); }
-  // A node of the graph, and what it was refused with.
+  // Adds a node of the graph and the error with which it was refused.
   void add(const tc_onnx::NodeProto& node, int opset, const Error& error);
   bool hides(const std::string& name) const { return hidden_.count(name) > 0; }
-  // Whether the node reads what the file declares of a refused one's result, or what is computed from that:
-  // then shapes that do not fit are no fault of its own. Later nodes that read its results are asked
-  // likewise.
+  // Whether the node reads a result whose shape is known only from the file's declaration, because a refused
+  // node makes it, or a value computed from one. Shapes that do not fit are then not reported as the node's
+  // fault. Its own results count as such results from then on.
   bool rests_on_them(const tc_onnx::NodeProto& node);
-  // After a node that was refused or not looked at: tells what it reads in its problem, if it has one, and
-  // defines or hides what it makes.
+  // Called after a node that was refused or not checked: adds what the node reads to its problem, if it has
+  // one, and defines its results as declared, or hides them.
   void stand_in(const tc_onnx::NodeProto& node, NameScope& scope, const InputShapes& shapes,
                 const std::string& file_name);
   bool none() const { return problems_.empty(); }

@@ -66,7 +66,7 @@ class OtherScan {
     return unchecked_attribute<std::vector<int64_t>>(node_, name);
   }
 
-  // The axis that the attribute gives for its i-th tensor, of so many axes.
+  // The axis that the attribute gives for the i-th tensor, which has `rank` axes.
   size_t axis(const std::string& name, size_t i, int64_t rank) const {
     const std::vector<int64_t> axes = integers(name);
     const int64_t given = i < axes.size() ? axes[i] : 0;
@@ -82,7 +82,7 @@ class OtherScan {
     return import_made(importer_, node, proto_, scope_, depth_)[0];
   }
 
-  // Imports the plain Scan of these operands; its outputs.
+  // Imports the plain Scan of these operands and returns its outputs.
   std::vector<ValueId> scan(tc_onnx::NodeProto plain, const std::vector<ValueId>& operands) {
     NameScope inner{scope_.graph, &scope_, {}, nullptr, &opsets_, scope_.function_attributes};
     plain.clear_input();
@@ -130,7 +130,7 @@ class OtherScan {
     }
   }
 
-  // The body is read as one of opset 9, in which all but two of its operators are the same.
+  // The body is read as if it were of opset 9, in which all operators but two are the same as in opset 8.
   void check_body(int64_t batch) {
     opsets_[""] = kFirstWithAxes;
     int64_t nodes = 0;
@@ -145,7 +145,8 @@ class OtherScan {
     }
   }
 
-  // The first operator of a body that opset 9 reads otherwise than opset 8, or nothing; counts the nodes.
+  // The first operator of a body that means something else in opset 9 than in opset 8, or nothing. Counts the
+  // nodes.
   static std::string read_otherwise(const tc_onnx::GraphProto& body, int64_t& nodes) {
     for (const auto& node : body.node()) {
       ++nodes;
@@ -158,7 +159,7 @@ class OtherScan {
     return "";
   }
 
-  // Each element of the batch by itself, joined afterwards.
+  // Scans each element of the batch by itself and joins the results.
   void scan_batch() {
     if (!proto_.input(0).empty()) {
       fail(ErrorKind::Unsupported, who_, " has lengths of sequences as input '", proto_.input(0),
@@ -216,7 +217,7 @@ class OtherScan {
   bool batched_ = false;
   size_t states_ = 0;
   std::vector<ValueId> operands_;
-  Opsets opsets_;  // with which the plain Scan is read
+  Opsets opsets_;  // opsets with which the plain Scan is read
 };
 
 }  // namespace

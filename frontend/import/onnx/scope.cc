@@ -5,7 +5,7 @@
 namespace tc {
 namespace {
 
-// A value of the parent's graph, which is another one, as one of the scope's.
+// Captures a value of the parent's graph: returns the value of the scope's graph that stands for it.
 ValueId captured(ValueId outer, NameScope& scope) {
   const Value value = (*scope.parent->graph)[outer];
   if (value.constant) return scope.graph->add_constant(value.name, value.constant);

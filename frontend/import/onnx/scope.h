@@ -13,17 +13,18 @@
 
 namespace tc {
 
-// What a name of a sequence or an optional stands for. Both are resolved while importing: a graph has tensors
-// only.
+// The value of a name that is a sequence or an optional. Both are resolved while importing: a graph has only
+// tensors.
 struct Composite {
   PortKind kind = PortKind::Sequence;
-  bool present = true;          // of an optional
+  bool present = true;          // false: an optional without a value
   std::vector<ValueId> values;  // a sequence's tensors in order, or an optional's
 };
-// A tensor, or what consists of some.
+// A tensor, or a sequence or optional of tensors.
 using Binding = std::variant<ValueId, Composite>;
 
-// Names visible at a place. `graph` changes at the border of a subgraph: a value found beyond it is captured.
+// The names that are visible at one place of the model. A subgraph's scope has another `graph` than its
+// parent: it captures the values of names that it finds in the parent.
 struct NameScope {
   Graph* graph;
   NameScope* parent;
@@ -32,68 +33,67 @@ struct NameScope {
   const Opsets* opsets;
   std::map<std::string, tc_onnx::AttributeProto> function_attributes;
   std::map<std::string, Composite> composites = {};
-  std::vector<OutputForm> forms = {};  // of the outputs, once a graph is imported
-  int64_t* spent = nullptr;            // of kMostSpent; where there is no parent
+  std::vector<OutputForm> forms = {};  // of the graph's outputs, once it is imported
+  int64_t* spent = nullptr;            // how much of kMostSpent is used; only where there is no parent
 };
 
-// Tensors that the sequences of a model may hold in all, each time one is made: a few bytes of a file may ask
-// for many.
+// The most tensors in all sequences of a model, counted each time that a sequence is made: a few bytes of a
+// file may ask for many.
 constexpr int64_t kMostSpent = int64_t{1} << 25;
-// A value that is made for one counts as so many.
+// A value that is made for a sequence counts as so many tensors.
 constexpr int64_t kSpentByValue = 2048;
-// Unsupported error, in which `name` is named, where there are more than that.
+// Counts `amount` tensors; an Unsupported error that names `name` where there are more than kMostSpent.
 void spend(NameScope& scope, const std::string& name, int64_t amount);
 
-// The value of a name, captured from enclosing graphs where it is not of this one; kNoValue where there is
-// none.
+// The value of a name, captured where an enclosing graph defines it; kNoValue where none does.
 ValueId find_value(const std::string& name, NameScope& scope);
-// The same for what is no tensor; null where the name is one, or is not known.
+// The same for sequences and optionals; null where the name is a tensor or is not known.
 const Composite* find_composite(const std::string& name, NameScope& scope);
 
-// What a formal input of a subgraph is bound to.
+// Type and shape of what an input of a subgraph is bound to.
 struct FormalInput {
   DType dtype;
   Shape shape;
 };
 
-// What the importer does for those who take nodes apart.
+// What the importer does for the files that import special nodes (loops, subgraphs, sequences).
 class NodeImporter {
  public:
   virtual ~NodeImporter() = default;
   virtual void import_node(const tc_onnx::NodeProto& node, NameScope& scope, int depth) = 0;
-  // A body's constants and nodes into the scope's graph, once more than the file has them: Unsupported error
-  // where a model has too much of that.
+  // Imports a body's constants and nodes into the scope's graph as one of several copies of the same body.
+  // Unsupported error where a model has too many copies.
   virtual void import_repeated(const tc_onnx::GraphProto& body, NameScope& scope, int depth) = 0;
-  // The same, each time as the file has them.
+  // The same for a body that is imported only as often as the file contains it.
   virtual void import_inline(const tc_onnx::GraphProto& body, NameScope& scope, int depth) = 0;
-  // A subgraph into the scope's graph, which is its own; `again` where it was before, for other sizes:
-  // Unsupported error where a model has too much of that.
+  // Imports a subgraph into a graph of its own, the scope's. `again`: it was imported before, with other
+  // sizes; Unsupported error where a model has too much of that.
   virtual void import_body(const tc_onnx::GraphProto& body, NameScope& scope,
                            const std::vector<FormalInput>& formal, int depth, bool again) = 0;
-  // The tensor that a name stands for; Model and Unsupported errors, which begin with `who`, where it is
+  // The tensor that a name stands for; Model and Unsupported errors, which begin with `who`, where there is
   // none.
   virtual ValueId resolve(const std::string& name, NameScope& scope, const std::string& who) = 0;
   virtual void define(const std::string& name, const Binding& binding, NameScope& scope) = 0;
-  // Where the node comes from and what its attributes are, subgraphs and types left out.
+  // The node's origin and attributes, without subgraphs and types.
   virtual Node described(const tc_onnx::NodeProto& node, const NameScope& scope) const = 0;
 };
 
-// What a name stands for, whichever it is.
+// What a name stands for: a tensor, a sequence or an optional.
 Binding binding_of(NodeImporter& importer, const std::string& name, NameScope& scope, const std::string& who);
 
-// Imports a node of the default domain, of opset 18, that is made in the place of `model`, between values of
-// the scope's graph, and gives its outputs back, which get these names.
+// A node of the default domain in the form of opset 18. import_made() imports it in place of the file's node
+// `model`; its inputs are values of the scope's graph. Returns its outputs, which get the names `outputs`.
 struct MadeNode {
   std::string op_type;
   std::vector<ValueId> inputs;
   std::map<std::string, int64_t> attributes;
   std::vector<std::string> outputs;
-  std::map<std::string, std::vector<int64_t>> lists = {};  // attributes
+  std::map<std::string, std::vector<int64_t>> lists = {};  // attributes that are lists
 };
 std::vector<ValueId> import_made(NodeImporter& importer, const MadeNode& made,
                                  const tc_onnx::NodeProto& model, NameScope& scope, int depth);
 
-// A list of integers as a constant.
+// A constant with a list of integers.
 ValueId constant_integers(Graph& graph, const std::string& name, const std::vector<int64_t>& values);
 
 }  // namespace tc

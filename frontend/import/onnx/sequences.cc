@@ -15,14 +15,15 @@ namespace {
 
 constexpr int64_t kLargestSize = int64_t{1} << 31;
 
-// The form that the options give for an input which is no tensor; an optional's may be that of its tensor.
+// The form that the options give for an input which is no tensor. For an optional they may give the shape of
+// its tensor instead.
 std::optional<InputForm> form_of(const tc_onnx::ValueInfoProto& input, PortKind kind,
                                  const ImportOptions& options) {
   const auto form = options.forms.find(input.name());
   if (form != options.forms.end()) return form->second;
   const auto shape = options.input_shapes.find(input.name());
   if (shape == options.input_shapes.end()) return std::nullopt;
-  // An empty list is the one of no tensors, too.
+  // An empty list also stands for a sequence without tensors.
   if (holds_sequence(kind) && shape->second.empty()) return InputForm();
   if (kind != PortKind::Optional) return std::nullopt;
   return InputForm{true, {shape->second}};
@@ -35,7 +36,7 @@ const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, co
   return nullptr;
 }
 
-// One node of these operators.
+// One node whose operator acts on sequences or optionals.
 class SequenceOperator {
  public:
   SequenceOperator(const tc_onnx::NodeProto& proto, NameScope& scope, int depth, NodeImporter& importer)
@@ -60,7 +61,7 @@ class SequenceOperator {
   Composite sequence(int i);
   int64_t integer(const std::string& attribute, int64_t fallback) const;
   std::vector<int64_t> known_integers(int i, const std::string& what);
-  // A position among so many, counted from the end where negative.
+  // A position among `count`; negative ones count from the end.
   int64_t position(int i, int64_t count);
   void check_type(const Composite& sequence, ValueId value);
 
@@ -125,7 +126,7 @@ void SequenceOperator::run() {
   for (const Operator& each : operators()) {
     if (each.name == proto_.op_type()) return (this->*each.run)();
   }
-  // Identity of what is no tensor.
+  // Identity of a sequence or an optional.
   give(binding(0));
 }
 
@@ -137,7 +138,7 @@ const std::string& SequenceOperator::input_name(int i) const {
 Composite SequenceOperator::sequence(int i) {
   const Composite* found = find_composite(input_name(i), scope_);
   if (!found) {
-    tensor(i);  // which is an error of its own where there is none
+    tensor(i);  // throws its own error where there is no tensor
     refuse(ErrorKind::Model, text("takes a sequence, but '", proto_.input(i), "' is a tensor"));
   }
   if (found->kind != PortKind::Sequence) {
@@ -217,7 +218,7 @@ void SequenceOperator::insert() {
   const ValueId value = tensor(1);
   check_type(result, value);
   const int64_t count = static_cast<int64_t>(result.values.size());
-  // Behind the last is a position, too, where negative ones do not count it.
+  // The position after the last tensor is allowed as well; negative positions count from the last tensor.
   int64_t at = count;
   if (has(2)) {
     const std::vector<int64_t> known = known_integers(2, "position");
@@ -241,7 +242,7 @@ void SequenceOperator::at() {
   give(from.values[static_cast<size_t>(position(1, static_cast<int64_t>(from.values.size())))]);
 }
 
-// How `size` elements are divided.
+// The sizes of the parts into which `size` elements are split.
 std::vector<int64_t> SequenceOperator::split_sizes(int64_t size) {
   std::vector<int64_t> sizes;
   const bool listed = has(1) && graph()[tensor(1)].shape->size() == 1;
@@ -263,7 +264,8 @@ std::vector<int64_t> SequenceOperator::split_sizes(int64_t size) {
   return sizes;
 }
 
-// As opset 11 has it, with the sizes as an attribute: the content of an operand is known of short lists only.
+// Splits as Split of opset 11 does, with the sizes as an attribute: the content of an operand is known only
+// for short lists.
 std::vector<ValueId> SequenceOperator::parts(ValueId data, int64_t axis, const std::vector<int64_t>& sizes,
                                              const std::vector<std::string>& names) {
   static const Opsets opsets = {{"", 11}};
@@ -400,7 +402,7 @@ void SequenceOperator::get_element() {
   const Composite* composite = std::get_if<Composite>(&given);
   if (!composite || composite->kind == PortKind::Sequence) return give(given);
   if (!composite->present) {
-    // A branch that a run does not take may ask for it: where it is of a known condition, it is not imported.
+    // A Shape error, because this may be in a branch that no run takes: an impossible branch is not refused.
     refuse(ErrorKind::Shape, text("takes what optional '", proto_.input(0), "' has, but it is empty"));
   }
   if (composite->kind == PortKind::OptionalSequence)
@@ -488,8 +490,7 @@ Composite composite_input(Graph& graph, const tc_onnx::ValueInfoProto& input, co
          kind == PortKind::Sequence ? text(" is a sequence, which cannot be left out")
                                     : text(" is one tensor or none, but is given the shapes of ", count));
   }
-  // What the file declares of their shapes is not asked: writers of files put one shape for tensors of
-  // several.
+  // The shapes that the file declares are ignored: writers declare one shape for tensors that have several.
   const std::vector<std::string> names = value_names({input.name(), kind, true, count});
   for (size_t i = 0; i < names.size(); ++i) {
     Shape shape;

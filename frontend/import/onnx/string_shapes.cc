@@ -9,12 +9,12 @@
 namespace tc {
 namespace {
 
-constexpr int32_t kString = 8;  // of TensorProto.DataType
+constexpr int32_t kString = 8;  // in TensorProto.DataType
 const char* const kHostOperators[] = {
     "StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "Equal",     "Cast",
     "Concat",       "Constant",    "Flatten",          "Gather",         "Identity",  "Reshape",
     "Shape",        "Size",        "Squeeze",          "Transpose",      "Unsqueeze", "Where"};
-constexpr const char* kImages = "ImageDecoder";  // which takes no strings
+constexpr const char* kImages = "ImageDecoder";  // on the host, though it takes no strings
 const char* const kLearningOperators[] = {"ArrayFeatureExtractor", "LabelEncoder", "OneHotEncoder", "ZipMap"};
 
 const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, const std::string& name) {
@@ -29,7 +29,7 @@ bool gives_grey(const tc_onnx::NodeProto& node) {
   return format && format->s() == "Grayscale";
 }
 
-// A size that only a run tells.
+// A symbol for a size that is known only in a run.
 Dim open_size(const tc_onnx::NodeProto& node, int output, size_t axis) {
   std::string name;
   for (char c : node.output(output)) name += isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -52,7 +52,7 @@ std::optional<Shape> broadcast(const tc_onnx::NodeProto& node, int output,
   return result;
 }
 
-// What a LabelEncoder gives; nothing for strings.
+// The element type of a LabelEncoder's result; nothing for strings.
 std::optional<DType> label_type(const tc_onnx::NodeProto& node) {
   if (find_attribute(node, "values_int64s")) return DType::I64;
   if (find_attribute(node, "values_floats")) return DType::F32;
@@ -78,7 +78,7 @@ StringResult learning_result(const tc_onnx::NodeProto& node, const std::optional
   return result;
 }
 
-// Shapes of the operators that are not elementwise.
+// The shape of the result of an operator that is not elementwise.
 std::optional<Shape> moved_shape(const tc_onnx::NodeProto& node, int output,
                                  const std::vector<std::optional<Shape>>& shapes) {
   const std::string& type = node.op_type();
@@ -89,7 +89,7 @@ std::optional<Shape> moved_shape(const tc_onnx::NodeProto& node, int output,
   } else if (type == "StringNormalizer" && !shape.empty()) {
     shape.back() = open_size(node, output, shape.size() - 1);
   } else if (type == "Concat") {
-    // Sizes of the joined axis are not added here: a run tells.
+    // The sizes along the joined axis are not added up here; the run knows the sum.
     for (size_t i = 0; i < shape.size(); ++i) shape[i] = open_size(node, output, i);
   } else if (type == "Shape") {
     return Shape{static_cast<int64_t>(shape.size())};

@@ -1,4 +1,4 @@
-// Operators that run on the host, on strings, and what is known of their results before.
+// Operators on strings, which run on the host, and what is known of their results while compiling.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct StringResult {
   std::optional<DType> dtype;  // nothing: strings
   std::optional<Shape> shape;  // nothing where even the number of dimensions is open
 };
-// The node's output, whose inputs have these shapes.
+// What is known of an output of the node, whose inputs have these shapes.
 StringResult result_of(const tc_onnx::NodeProto& node, int output,
                        const std::vector<std::optional<Shape>>& shapes);
 

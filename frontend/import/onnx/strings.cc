@@ -22,7 +22,8 @@ bool of_strings(const tc_onnx::TypeProto& type) {
   return type.tensor_type().elem_type() == kString;
 }
 
-// A sequence of maps; onnx.proto has no field for these, so that they are what is none of the others.
+// Whether the type is a sequence of maps. onnx.proto has no field for maps: they are sequences whose elements
+// are of no type that it knows.
 bool of_maps(const tc_onnx::TypeProto& type) {
   const tc_onnx::TypeProto& each = type.sequence_type().elem_type();
   return type.has_sequence_type() && !each.has_tensor_type() && !each.has_sequence_type() &&
@@ -45,7 +46,7 @@ bool decodes_images(const tc_onnx::NodeProto& node) {
   return is_default_domain(node.domain()) && node.op_type() == "ImageDecoder";
 }
 
-// Whether a node works on strings, or gives maps, whatever its inputs are, or decodes images.
+// Whether a node, whatever its inputs are, works on strings, gives maps or decodes images.
 bool is_of_strings(const tc_onnx::NodeProto& node) {
   static const std::set<std::string> all = {"StringConcat", "StringSplit", "StringNormalizer",
                                             "RegexFullMatch"};
@@ -68,7 +69,7 @@ bool is_of_strings(const tc_onnx::NodeProto& node) {
          });
 }
 
-// What the graph does first that no compiled code does, and where, or nothing.
+// The first thing that the graph does and compiled code cannot do, and where; empty where there is none.
 std::string first_strings(const tc_onnx::GraphProto& graph) {
   for (const auto& input : graph.input()) {
     if (of_strings(input.type())) return text("works on strings (input '", input.name(), "')");
@@ -165,12 +166,13 @@ class Split {
     return model;
   }
 
-  // Where a value is known: before what is compiled runs, in it, or after it.
+  // Where a value is computed: on the host before the compiled part, in the compiled part, or on the host
+  // after it.
   enum class Side { Host, Compiled, After };
   struct Known {
     bool strings = false;
     Side side = Side::Host;
-    std::optional<DType> dtype;  // of numbers that the program computes
+    std::optional<DType> dtype;  // of numbers that the host's program computes
     std::optional<Shape> shape;
   };
 
@@ -322,7 +324,7 @@ class Split {
     }
   }
 
-  // A constant of the model that the program reads.
+  // Notes a constant of the model that the host's program reads.
   void need_constant(const std::string& name) {
     if (program_.constants.count(name)) return;
     const auto tensor = initializers_.find(name);
@@ -371,8 +373,8 @@ class Split {
     }
   }
 
-  // The model without what the program does: numbers that it computes are inputs, and what it reads are
-  // outputs.
+  // The model without the host's program: numbers that the program computes become inputs, and compiled
+  // values that it reads become outputs.
   void make_rest() {
     if (wanted_.empty()) return;
     tc_onnx::GraphProto rest;
@@ -389,7 +391,7 @@ class Split {
       if (!given.insert(name).second) continue;
       tc_onnx::ValueInfoProto& output = *rest.add_output();
       output.set_name(name);
-      // Of what is read here only: the type is told by what is compiled.
+      // A placeholder: the compiled part tells the real type.
       output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx_number_of(DType::F32));
     }
     model_.mutable_graph()->Swap(&rest);
@@ -439,10 +441,10 @@ class Split {
   std::map<std::string, Known> known_;
   std::map<std::string, const tc_onnx::TensorProto*> initializers_;
   std::map<std::string, const tc_onnx::ValueInfoProto*> inputs_;
-  std::map<std::string, const tc_onnx::NodeProto*> constants_;  // of numbers
-  std::set<std::string> made_;                                  // what the program computes
+  std::map<std::string, const tc_onnx::NodeProto*> constants_;  // that are numbers
+  std::set<std::string> made_;                                  // names that the host's program computes
   std::vector<const tc_onnx::NodeProto*> compiled_;
-  std::vector<std::string> wanted_;  // what is compiled has to give
+  std::vector<std::string> wanted_;  // outputs that the compiled part has to give
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Strings, maps of labels, and images in files' formats. A graph has none: what works on them is taken out of
-// a model and runs on the host, before what is compiled or after it.
+// Strings, maps of labels, and encoded images. Graphs have none of these: the operators on them are taken out
+// of a model and run on the host, before or after the compiled part.
 #pragma once
 
 #include <map>
@@ -14,18 +14,18 @@
 
 namespace tc {
 
-// Thrown by the importer for a model that has strings or decodes images: whoever can run its program of the
-// host imports the rest.
+// Thrown by the importer for a model that has strings or decodes images. A caller that can run the host's
+// part (split_strings) imports the rest.
 class HasStrings : public Error {
  public:
-  // What the model does, and where first: "works on strings (input 'x')".
+  // `what` says what the model does, and where it does so first: "works on strings (input 'x')".
   HasStrings(const std::string& file_name, const std::string& what);
 };
 
-// Throws HasStrings where a value of the graph is of strings or a node decodes images, in subgraphs too.
+// Throws HasStrings where a value of the graph has strings or a node decodes images, in subgraphs too.
 void refuse_strings(const tc_onnx::GraphProto& graph, const std::string& file_name);
 
-// A tensor of strings, which are UTF-8; row-major.
+// A tensor of UTF-8 strings, row-major.
 struct Strings {
   std::vector<int64_t> shape;
   std::vector<std::string> values;
@@ -40,7 +40,7 @@ struct HostNode {
   int opset = 0;
   std::vector<std::string> inputs, outputs;
   std::map<std::string, HostAttribute> attributes;
-  std::optional<DType> result;  // of the first output; nothing: strings
+  std::optional<DType> result;  // type of the first output; nothing: strings
 };
 
 struct HostPort {
@@ -53,15 +53,15 @@ struct HostPort {
 struct HostProgram {
   std::string model;
   std::vector<HostPort> inputs, outputs;
-  std::map<std::string, HostValue> constants;  // what nodes and outputs need of the model's constants
-  // What is computed of inputs and constants alone, and what is computed of what is compiled; in order.
+  std::map<std::string, HostValue> constants;  // constants of the model that nodes and outputs need
+  // `before` needs only inputs and constants; `after` needs results of the compiled part. Both in order.
   std::vector<HostNode> before, after;
-  // The model of what remains, which has no strings; nothing where nothing does.
+  // The model that remains to be compiled, which has no strings; nothing where none remains.
   std::optional<Source> rest;
 };
 
-// Unsupported errors, which name the node, for other operators on strings and where something would have to
-// be compiled between two parts of the program.
+// Unsupported errors, which name the node, for other operators on strings, and where something would have to
+// be compiled between two parts of the host's program.
 HostProgram split_strings(const Source& source, const ImportOptions& options);
 
 }  // namespace tc

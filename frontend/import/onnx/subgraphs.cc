@@ -31,7 +31,7 @@ class Subgraphs {
       import_branches();
     } else {
       if (node_.op->traits.control == Control::Loop) {
-        // What is captured comes behind them.
+        // Both must exist, since captured values are appended after the inputs.
         node_.inputs.resize(std::max(node_.inputs.size(), kLoopOperands), kNoValue);
       }
       for (const auto& [name, graph] : graphs_) import_body(name, *graph);
@@ -44,7 +44,7 @@ class Subgraphs {
   void import_branches() {
     std::vector<std::string> impossible;
     std::optional<Error> refusal;
-    // Then before else: the order in which their captures become inputs of the node.
+    // First then, then else: the captures become inputs of the node in this order.
     for (const std::string name : {"then_branch", "else_branch"}) {
       const auto found = graphs_.find(name);
       if (found == graphs_.end()) fail(ErrorKind::Model, node_.origin.str(), " lacks attribute '", name, "'");
@@ -54,7 +54,7 @@ class Subgraphs {
       try {
         importer_.import_body(*found->second, inner, {}, depth_ + 1, /*again=*/false);
       } catch (const Error& error) {
-        // A branch that the bound shapes contradict cannot be what a correct run takes.
+        // The bound shapes contradict this branch, so no correct run takes it.
         if (error.kind() != ErrorKind::Shape || !impossible.empty()) throw;
         impossible.push_back(name);
         refusal = error;
@@ -74,8 +74,8 @@ class Subgraphs {
     node_.attributes[impossible[0]] = poison_like(*std::get<GraphPtr>(node_.attributes.at(other)), *refusal);
   }
 
-  // The body of a Loop, or of a Scan. States whose sizes differ between iterations have symbols in their
-  // place, which the body computes from further states: it is imported until no more are found.
+  // Imports the body of a Loop or a Scan. Sizes of states that differ between iterations become symbols,
+  // which are carried as further states. The body is imported again until no more such sizes are found.
   void import_body(const std::string& name, const tc_onnx::GraphProto& proto) {
     std::vector<FormalInput> formal = formal_inputs();
     for (int round = 0;; ++round) {
@@ -92,8 +92,8 @@ class Subgraphs {
     }
   }
 
-  // Formal inputs of the body for the sizes that change, each bound to its symbol; the inputs' shapes take
-  // the symbols.
+  // Adds inputs of the body for the sizes that change, each bound to its symbol, and puts the symbols into
+  // the shapes of the states.
   std::vector<ValueId> carry_sizes(Graph& body, std::vector<FormalInput>& formal) const {
     std::vector<ValueId> result;
     for (const auto& [state, axis] : changing_) {
@@ -118,7 +118,7 @@ class Subgraphs {
     return changing_.size() > before;
   }
 
-  // What the inputs of a body are bound to: types and shapes from the node.
+  // Types and shapes of the values that the node binds to the body's inputs.
   std::vector<FormalInput> formal_inputs() const {
     const Graph& graph = *scope_.graph;
     std::vector<FormalInput> result;
@@ -161,7 +161,7 @@ class Subgraphs {
   int depth_;
   NodeImporter& importer_;
   std::map<std::string, const tc_onnx::GraphProto*> graphs_;
-  std::set<std::pair<size_t, size_t>> changing_;  // states, and axes of them
+  std::set<std::pair<size_t, size_t>> changing_;  // (state, axis)
   std::vector<ValueId> captured_;
   std::vector<OutputForm> forms_;
 };

@@ -8,12 +8,12 @@
 
 namespace tc {
 
-// An If whose condition is known takes its branch's nodes into this graph; false where it is not.
+// Imports the nodes of an If's branch into this graph where the condition is known; false where it is not.
 bool inline_branch(const tc_onnx::NodeProto& proto, const Node& node, NameScope& scope, int depth,
                    NodeImporter& importer);
 
-// Imports the subgraphs among the attributes, which become attributes of the node, and what they capture its
-// further inputs. Gives the forms of the outputs of an If.
+// Imports the subgraphs among the attributes: they become attributes of the node, and the values that they
+// capture become further inputs of it. Returns the forms of an If's outputs.
 std::vector<OutputForm> import_subgraphs(const tc_onnx::NodeProto& proto, Node& node, NameScope& scope,
                                          int depth, NodeImporter& importer);
 

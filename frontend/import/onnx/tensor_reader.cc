@@ -1,4 +1,4 @@
-// Tensors of an ONNX file, with their data inside it or in a file beside it.
+// Tensors of an ONNX file, with their data inside of it or in a separate file.
 #include "frontend/import/onnx/tensor_reader.h"
 
 #include <fcntl.h>
@@ -24,13 +24,14 @@
 
 namespace tc {
 
-// What was read for one model. Tensors that nobody holds any more are read again.
+// The tensors that were read for one model. Those that nothing refers to any more are read again.
 class ReadTensors {
  public:
-  // Where bytes lie: the file by device and number, and the place in it.
+  // Where bytes are stored: the file's device and inode number, and the offset in it.
   using Place = std::tuple<uint64_t, uint64_t, int64_t>;
 
-  // A range that is to be read of a file of so many bytes; false where that is too much of the files' bytes.
+  // Counts a range that is about to be read from a file of `file_bytes` bytes. False where the ranges
+  // together are too much for the files' sizes.
   bool may_read(const Place& place, int64_t bytes, int64_t file_bytes) {
     if (files_.emplace(std::get<0>(place), std::get<1>(place)).second) {
       files_bytes_ += file_bytes;
@@ -49,7 +50,7 @@ class ReadTensors {
     by_place_[{place, tensor->dtype, tensor->shape}] = tensor;
   }
 
-  // The tensor, or an equal one that was read before. A file has `bytes` of it.
+  // The tensor, or an equal one that was read before. It takes `bytes` bytes in its file.
   TensorPtr one_of_equals(TensorPtr tensor, int64_t bytes, const std::string& name) {
     const std::string_view content(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
     if (content.size() < kSmall) return tensor;
@@ -58,7 +59,7 @@ class ReadTensors {
     if (before && before->dtype == tensor->dtype && before->shape == tensor->shape &&
         before->bytes == tensor->bytes)
       return before;
-    // Numbers of fewer bits than they are kept in.
+    // Elements of few bits take more bytes in memory than in the file.
     note_bytes_read(static_cast<int64_t>(content.size()) - bytes);
     tensor = held(std::move(tensor), name);
     known = tensor;
@@ -108,7 +109,7 @@ int64_t parse_size(const std::string& text_value, const std::string& where) {
   return value;
 }
 
-// External data of one tensor being found.
+// Finds and opens the file with the external data of one tensor.
 class DataFile {
  public:
   DataFile(FileDescriptor& file, const DataFolders& folders, const std::string& location,
@@ -120,8 +121,7 @@ class DataFile {
       refuse("cannot be found, because the model was given as bytes, without a folder");
     if (location_.empty() || location_[0] == '/') refuse("is not a relative path");
     const int failed = open_below(folders_.model, location_);
-    // A link, or a component behind one: what the path leads to has to be in one of the folders that are
-    // allowed.
+    // The path contains a symbolic link: the file that it leads to has to be in one of the allowed folders.
     if (failed == ELOOP || failed == ENOTDIR) open_linked();
     else if (failed != 0) refuse("cannot be opened");
     struct stat info;
@@ -135,7 +135,7 @@ class DataFile {
          "; external data must be a plain file inside the model's folder");
   }
 
-  // Component by component, following no link; gives back the error's number, 0 where it is open.
+  // Opens the path component by component, following no symbolic link. Returns 0, or the number of the error.
   int open_below(const std::string& folder, const std::string& path) {
     file_.reset(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (file_.get() < 0) refuse("lies in a folder that cannot be opened");
@@ -163,7 +163,7 @@ class DataFile {
     for (const std::filesystem::path& folder : allowed()) {
       const auto [rest, part] = std::mismatch(folder.begin(), folder.end(), target.begin(), target.end());
       if (rest != folder.end() || part == target.end()) continue;
-      // No component is a link unless somebody changes it now, which is refused.
+      // The canonical path has no links, unless somebody changes it at this moment, which is refused.
       const int failed = open_below(folder.string(), target.lexically_relative(folder).string());
       if (failed != 0) refuse("cannot be opened");
       return;
@@ -172,7 +172,7 @@ class DataFile {
         "goes through a symbolic link to a file outside of the folders that may hold it (data_folders names more)");
   }
 
-  // Folders into which links may lead, as they are without links themselves.
+  // The folders into which links may lead, as canonical paths.
   std::vector<std::filesystem::path> allowed() const {
     std::vector<std::filesystem::path> result;
     std::error_code code;
@@ -203,7 +203,7 @@ class DataFile {
   const std::string& where_;
 };
 
-// Whether the file is what Git LFS leaves where the large file itself was not fetched.
+// Whether the file is a pointer that Git LFS leaves where the large file itself was not fetched.
 bool is_lfs_pointer(const FileDescriptor& file) {
   constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
   char begin[kBegin.size()];
@@ -211,14 +211,14 @@ bool is_lfs_pointer(const FileDescriptor& file) {
          std::string_view(begin, sizeof begin) == kBegin;
 }
 
-// Of a tensor in a file, where elements of fewer than 8 bits share bytes.
+// The bytes of a tensor in a file, where elements of fewer than 8 bits share bytes.
 int64_t bytes_stored(const Tensor& tensor) {
   const int64_t count = checked_count(tensor.shape), bits = bits_of(tensor.dtype);
   return bits < 8 ? (count * bits + 7) / 8 : count * size_of(tensor.dtype);
 }
 
-// Fills the tensor, which has its type and shape, and notes in `place` where its bytes lie; gives back the
-// same tensor where it was read before.
+// Fills the tensor, whose type and shape are set, and stores in `place` where its bytes are. Where the same
+// place was read before, returns that tensor instead; else null.
 TensorPtr read_external(const tc_onnx::TensorProto& proto, const DataFolders& folders,
                         const std::string& where, Tensor& tensor, ReadTensors::Place& place) {
   std::string location;
@@ -300,21 +300,21 @@ int32_t onnx_number_of(DType dtype) {
 
 namespace {
 
-// Elements of fewer than 8 bits, packed with the first in the lowest bits, to a byte each.
+// Unpacks elements of fewer than 8 bits, of which the first is in the lowest bits, to one byte each.
 void unpack(Tensor& tensor, int64_t count) {
   const std::vector<uint8_t> packed = std::move(tensor.bytes);
   const int64_t bits = bits_of(tensor.dtype), each = 8 / bits;
   tensor.bytes.resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     const int byte = packed[static_cast<size_t>(i / each)] >> (i % each * bits) & ((1 << bits) - 1);
-    // As the tensor stores it: integers with their sign.
+    // In the tensor integers are stored with their sign extended.
     if (is_float(tensor.dtype)) tensor.bytes[static_cast<size_t>(i)] = static_cast<uint8_t>(byte);
     else tensor.set_int(i, byte);
   }
 }
 
-// How many elements a tensor has, and how many of its type's storage hold them: elements of fewer than 8 bits
-// share bytes.
+// How many elements a tensor has, and how many units of storage they take in the file: elements of fewer than
+// 8 bits share bytes.
 struct Extent {
   DType dtype;
   int64_t count, stored;
@@ -334,8 +334,8 @@ Extent extent_of(const tc_onnx::TensorProto& proto, const std::string& where) {
   }
 }
 
-// Of small integers, which the file may keep as numbers of 32 bits: the least and the largest that may stand
-// there. Those of fewer than 8 bits are packed into bytes, which some write with a sign.
+// The least and the largest number allowed where the file stores small integers as numbers of 32 bits.
+// Integers of fewer than 8 bits are packed into bytes, which some writers store as signed.
 std::optional<std::pair<int32_t, int32_t>> range_of(DType type) {
   const bool integer = is_integer(type) && bits_of(type) <= 16;
   if (!integer) return std::nullopt;
@@ -355,7 +355,7 @@ void check_range(const tc_onnx::TensorProto& proto, DType type, const std::strin
   }
 }
 
-// The numbers of a field for one type; `data_of` checks how many there are.
+// Reads the numbers from the message's field for the tensor's type; `data_of` checks how many there are.
 void read_fields(const tc_onnx::TensorProto& proto, int64_t stored, Tensor& tensor,
                  const std::function<void(int64_t, const char*)>& data_of) {
   switch (tensor.dtype) {
@@ -402,13 +402,13 @@ TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const DataFolders& fold
   tensor->shape.assign(proto.dims().begin(), proto.dims().end());
   const bool external = proto.data_location() == tc_onnx::TensorProto::EXTERNAL;
   ReadTensors::Place place;
-  // What is in the file bounds what is allocated; external data is bounded by its file.
+  // Checked before allocating: the file's own bytes bound the tensor's. External data is bounded by its file.
   if (!external && proto.has_raw_data()) {
     if (static_cast<int64_t>(proto.raw_data().size()) != bytes) {
       fail(ErrorKind::Model, where, ": its shape needs ", bytes, " bytes but its raw data has ",
            proto.raw_data().size());
     }
-    // By pointers to bytes, which are copied as a whole; characters would be converted one by one.
+    // Bytes are copied as one block through this pointer type; characters would be converted one by one.
     const auto* raw = reinterpret_cast<const uint8_t*>(proto.raw_data().data());
     tensor->bytes.assign(raw, raw + bytes);
     if (extent.dtype == DType::Bool) {

@@ -1,4 +1,4 @@
-// Tensors of an ONNX file, with their data inside it or in a file beside it.
+// Tensors of an ONNX file, with their data inside of it or in a separate file.
 #pragma once
 
 #include <memory>
@@ -17,28 +17,29 @@ namespace tc {
 DType dtype_of_onnx(int32_t number, const std::string& what);
 int32_t onnx_number_of(DType dtype);
 
-// Where external data may lie. `model` is the folder of the model's file (empty: nowhere), in which files are
-// found by their location. These may be symbolic links into the folders `more`, or, where the model lies in a
-// cache of Hugging Face's form (`…/snapshots/REVISION/…`), into the folder `blobs` beside `snapshots`. Copies
-// share what was read.
+// Where external data may be. `model` is the folder of the model's file, to which the locations of data files
+// are relative; where it is empty, there may be no external data. Data files may be symbolic links into the
+// folders `more`, or, where the model is in a cache laid out like Hugging Face's (`…/snapshots/REVISION/…`),
+// into the folder `blobs` next to `snapshots`. Copies of this object share what was read.
 struct DataFolders {
-  DataFolders(std::string folder, std::vector<std::string> others = {});  // NOLINT: a folder alone is one
+  DataFolders(std::string folder, std::vector<std::string> others = {});  // NOLINT: a folder converts to this
   DataFolders(const char* folder) : DataFolders(std::string(folder)) {}   // NOLINT
   std::string model;
   std::vector<std::string> more;
   std::shared_ptr<class ReadTensors> read;  // never null
 };
 
-// Checked copy of the data; tensors of the same type, shape and bytes are one, and so are those of the same
-// place of a data file. External data is a regular file with one hard link, below one of the folders. Model
-// errors name the tensor, the file and the sizes; data files of which far more is to be read than they have,
-// by ranges that overlap, are refused by one.
+// A checked copy of the data. Tensors of the same type, shape and bytes become one, and so do those of the
+// same place in a data file. External data has to be a regular file with one hard link below one of the
+// folders. Model errors name the tensor, the file and the sizes; there is one, too, where overlapping ranges
+// would read far more bytes than the data files have.
 TensorPtr read_tensor(const tc_onnx::TensorProto& proto, const DataFolders& folders,
                       const std::string& file_name);
-// The value of an attribute, its tensor read as above; none where it is of a kind that no operator here has.
+// The value of an attribute, its tensor read as above; none for kinds of attributes that no operator of tc
+// has.
 std::optional<Attribute> attribute_value(const tc_onnx::AttributeProto& proto, const DataFolders& folders,
                                          const std::string& file_name);
-// Makes external data, which is found as above, raw data of the message. Others stay as they are.
+// Moves external data, found as above, into the message as raw data. Other tensors stay as they are.
 void take_in(tc_onnx::TensorProto& proto, const DataFolders& folders, const std::string& file_name);
 
 }  // namespace tc

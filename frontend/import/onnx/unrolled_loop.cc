@@ -85,7 +85,7 @@ class Unrolling {
     return (*known)[0].constant();
   }
 
-  // True where another iteration follows.
+  // Imports one iteration. True where another one follows.
   bool iterate(int64_t number) {
     NameScope inner{scope_.graph, &scope_, {}, nullptr, scope_.opsets, scope_.function_attributes};
     const auto name = [&](size_t i) { return body_->input(static_cast<int>(i)).name(); };
@@ -111,7 +111,7 @@ class Unrolling {
     }
   }
 
-  // What the iterations gave, behind each other along a new first axis.
+  // Joins the results of the iterations along a new first axis.
   ValueId stack(std::vector<ValueId> values, const std::string& name) {
     if (values.empty()) {
       fail(ErrorKind::Unsupported, who_,
@@ -138,7 +138,7 @@ class Unrolling {
   size_t states_;
   const tc_onnx::GraphProto* body_ = nullptr;
   std::vector<Binding> carried_;
-  std::vector<std::vector<ValueId>> stacked_;  // for each output beside the states
+  std::vector<std::vector<ValueId>> stacked_;  // for each output that is not a state
 };
 
 }  // namespace

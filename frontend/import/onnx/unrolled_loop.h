@@ -1,4 +1,4 @@
-// Loops over sequences and optionals, which graphs do not have: their iterations are imported one after the
+// Loops over sequences and optionals, which graphs do not have: the iterations are imported one after the
 // other.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace tc {
 
-// Whether a Loop of a graph cannot do what the node says: it carries a sequence or an optional, or its body
-// has operators on them.
+// Whether the node cannot become a Loop of the graph: it carries a sequence or an optional, or its body has
+// operators on these.
 bool needs_unrolling(const tc_onnx::NodeProto& node, NameScope& scope);
 // DependsOnData where the number of iterations or a condition is not known.
 void unroll_loop(const tc_onnx::NodeProto& node, NameScope& scope, int depth, NodeImporter& importer);

@@ -1,4 +1,4 @@
-"""What an archive has in it, looked at without PyTorch: what kind it is, and whether it has what no model needs."""
+"""Inspects an archive without PyTorch: what kind it is, and whether it has parts that no model needs."""
 
 import json
 import os
@@ -11,28 +11,31 @@ import zlib
 from ..errors import ModelError, UnsupportedError, printable
 from .expressions import check_expression
 
-# Of all that is compressed in an archive: programs are text, and weights are stored as they are.
+# The most bytes of all compressed files in an archive together. Programs are text; weights are not
+# compressed.
 _MOST_COMPRESSED = 256 << 20
 _MOST_ENTRIES = 1 << 18
-# Of a file of text in an archive of torch.export.
+# The most bytes of a text file in an archive of torch.export.
 _MOST_TEXT = 256 << 20
-# Files up to this size are compared with their checksums: what is longer is numbers, which any bytes are.
+# Files up to this size are compared with their checksums. Larger ones are numbers, for which any bytes
+# are valid.
 _MOST_CHECKED = 16 << 20
-_HEADER = struct.Struct("<4s4xH8xIIHH")     # before a file: its compression, sizes, and how long its name and the rest are
+_HEADER = struct.Struct("<4s4xH8xIIHH")     # precedes each file: compression, sizes, lengths of name and extra field
 
-# Files of an archive of torch.export, below its folder, that are looked into or never read.
+# The files that an archive of torch.export may have, below its folder: they are inspected here, or
+# PyTorch never reads them.
 _EXPORTED = re.compile(r"archive_format|archive_version|version|byteorder|\.data/\w+|\.format_version|\.storage_alignment|models/[^/]+\.json|"
                        r"data/(weights|constants)/[^/]+|data/sample_inputs/[^/]+\.pt|extra/.+")
 _EXPRESSION = re.compile(r'"expr_str"\s*:\s*"((?:[^"\\]|\\.)*)"')
-_HIDDEN_ASCII = re.compile(r"(?<!\\)(?:\\\\)*\\u00[2-7]")     # what PyTorch writes as itself
+_HIDDEN_ASCII = re.compile(r"(?<!\\)(?:\\\\)*\\u00[2-7]")     # escapes of characters that PyTorch writes without an escape
 
 
 def open_file(path):
-    """The file, open for reading: a file, no folder, pipe or device."""
+    """Opens the file for reading; refuses folders, pipes and devices."""
     try:
         if os.path.isdir(path):
             raise ModelError(f"'{path}' is a folder, not a model's file")
-        file = open(path, "rb", opener=lambda each, flags: os.open(each, flags | os.O_NONBLOCK))     # a pipe would have it wait
+        file = open(path, "rb", opener=lambda each, flags: os.open(each, flags | os.O_NONBLOCK))     # opening a pipe would wait
     except OSError as error:
         raise ModelError(f"'{path}' cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -42,7 +45,7 @@ def open_file(path):
 
 
 def kind_of(file, name):
-    """"TorchScript" or "torch.export"; refuses what is none of these, and archives that are not what they look like."""
+    """"TorchScript" or "torch.export"; refuses everything else, and archives whose layout is misleading."""
     file.seek(0)
     head = file.read(4)
     if head[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
@@ -66,8 +69,8 @@ def kind_of(file, name):
 
 
 def refuse_code(file, kind, name):
-    """Refuses archives that have what no model needs, and that PyTorch would run or take without a bound; the number of bytes of
-    their programs."""
+    """Refuses archives with parts that no model needs and that PyTorch would run or read without a limit. Returns the number of
+    bytes of the archive's programs."""
     entries = _entries(file, name)
     if kind == "torch.export" and not any(_path(entry) == "archive_format" for entry in entries):
         raise UnsupportedError(f"'{name}' is of a PyTorch before 2.8, which wrote weights as pickles: export the model anew")
@@ -80,19 +83,19 @@ def refuse_code(file, kind, name):
 
 
 def mentions(file, word):
-    """Whether a program of TorchScript in the archive has the word in it."""
+    """Whether a TorchScript program in the archive contains the word."""
     with zipfile.ZipFile(file) as archive:
         return any(word in archive.read(entry) for entry in archive.infolist() if _path(entry).startswith("code/") and entry.filename.endswith(".py"))
 
 
 def sentence_of(error):
-    """The line of an error of another's that says what is wrong: the first, but where TorchScript was run the last."""
+    """The line of a library's error that says what is wrong: the first, or the last if TorchScript was running."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return printable(lines[-1 if lines[0].startswith("The following operation failed") else 0], 300)
 
 
 def is_of_memory(error):
-    """Whether an error says, in the words of PyTorch or of C++, that there is no memory."""
+    """Whether an error of PyTorch or C++ says that memory ran out."""
     text = str(error)
     return isinstance(error, MemoryError) or "can't allocate memory" in text or "bad_alloc" in text or "not enough memory" in text
 
@@ -104,7 +107,7 @@ def _pickled(name):
 
 
 def _path(entry):
-    """An archive's files lie in one folder."""
+    """The path of an entry below the one folder that an archive has."""
     return entry.filename.partition("/")[2]
 
 
@@ -117,7 +120,8 @@ def _entries(file, name):
 
 
 def _check_entries(entries, size, name):
-    """Refuses archives that are larger than they look, or whose files would lie elsewhere."""
+    """Refuses archives whose content is far larger than the file, or whose entries would be outside
+    of their folder."""
     if len(entries) > _MOST_ENTRIES:
         raise ModelError(f"'{name}' is an archive of {len(entries)} files; at most {_MOST_ENTRIES} are read")
     seen = set()
@@ -141,14 +145,15 @@ def _check_entries(entries, size, name):
 
 
 def _check_layout(file, entries, name):
-    """Refuses archives whose folder tells otherwise than the files themselves, and files that overlap."""
+    """Refuses archives whose central directory contradicts the headers of the files, and files that
+    overlap."""
     folders = {entry.filename.partition("/")[0] for entry in entries}
     if len(folders) > 1:
         raise ModelError(f"'{name}' holds several archives in one ({', '.join(printable(each, 40) for each in sorted(folders)[:3])}): which one is "
                          "read depends on who reads")
     end = 0
     for entry in sorted(entries, key=lambda each: each.header_offset):
-        file.seek(max(entry.header_offset, 0))     # a damaged place of the folder makes those before it negative
+        file.seek(max(entry.header_offset, 0))     # a damaged offset in the directory may be negative
         head = file.read(_HEADER.size)
         magic, method, packed, whole, length, extra = _HEADER.unpack(head) if len(head) == _HEADER.size else (b"",) * 6
         path = file.read(length) if magic == b"PK\x03\x04" else b""
@@ -202,7 +207,8 @@ def _text(archive, entry, name):
 
 
 def _check_expressions(text, name):
-    """Sizes are read by sympy, which evaluates what it reads as Python."""
+    """Refuses expressions of sizes that are not harmless: sympy reads them by evaluating them as
+    Python."""
     if _HIDDEN_ASCII.search(text):
         raise ModelError(f"'{name}' writes plain letters as escapes, which torch.export does not: its program is not read")
     for expression in sorted(set(_EXPRESSION.findall(text))):
@@ -212,7 +218,7 @@ def _check_expressions(text, name):
 
 
 def _check_payloads(text, path, name):
-    """Weights and constants are stored as they are, each in a file of its own."""
+    """Checks that weights and constants are stored uncompressed, each in a separate file."""
     try:
         payloads = json.loads(text)["config"]
         rows = [(row["use_pickle"], row["path_name"]) for row in payloads.values()]

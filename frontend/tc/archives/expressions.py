@@ -5,7 +5,7 @@ import re
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)|'([A-Za-z0-9_.+-]*)'|([(),=]))", re.ASCII)
 
 _SUMS = ("Add", "Max", "Min")
-# What has no more digits than its operands have together.
+# Operations whose results have no more digits than the operands have together.
 _OTHERS = ("Mul", "FloorDiv", "CleanDiv", "CeilDiv", "IntTrueDiv", "FloatTrueDiv", "Mod", "PythonMod", "ModularIndexing", "ToFloat", "TruncToInt",
            "TruncToFloat", "FloorToInt", "CeilToInt", "RoundToInt", "Identity", "Abs", "Where", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "Equality",
            "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "And", "Or", "Not", "Piecewise", "ExprCondPair")
@@ -23,8 +23,8 @@ class _Problem(Exception):
 
 
 def check_expression(text):
-    """What keeps the expression from being read, or None: sums, products, quotients, remainders, comparisons, smallest and largest ones
-    of symbols and whole numbers are read, and small powers."""
+    """Why the expression is refused, or None. Accepted are sums, products, quotients, remainders, comparisons, minima and maxima of
+    symbols and whole numbers, and small powers."""
     if len(text) > _MOST_CHARACTERS:
         return f"it has {len(text)} characters; at most {_MOST_CHARACTERS} are read"
     try:
@@ -35,7 +35,7 @@ def check_expression(text):
 
 
 class _Parser:
-    """Follows the text; a function of it gives the bits that the result of an operation may have."""
+    """Parses the text. The methods return how many bits the result of an operation may have."""
 
     def __init__(self, text):
         self.tokens, at = [], 0
@@ -72,7 +72,7 @@ class _Parser:
             return self.number()
         name = self.take(1)
         if not self.is_next("("):
-            # A symbol of another printing of sympy's.
+            # Another form in which sympy prints symbols.
             if name not in _WORDS and not re.fullmatch(r"[suz]\w*\d+", name):
                 raise _Problem(f"{name} is no symbol of a size")
             return 64
@@ -110,7 +110,7 @@ class _Parser:
         return max(operands) + len(operands) if name in _SUMS else sum(operands)
 
     def literal(self):
-        """A number, with further ones in a Rational, and its precision in a Float."""
+        """A number; a Rational has two, and a Float has a precision."""
         token = self.tokens[self.at] if self.at < len(self.tokens) else None
         text = token.group(3) if token and token.group(3) is not None else token.group(2) if token else None
         if text is None or not re.fullmatch(r"-?\d{1,19}(\.\d{0,40})?", text):

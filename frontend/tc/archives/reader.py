@@ -1,7 +1,8 @@
-"""The program behind the walls: opens the archive by PyTorch's own loader, describes the model, and writes the description down.
+"""The sandboxed program ("behind walls"): opens the archive with PyTorch's own loader, describes the model, and writes the
+description.
 
-Whatever is run here may be the archive's. What this process may do is decided by its walls (runtime/agent/walls_main.cc) and by the limits
-that it gives itself before it opens the archive."""
+Any code that runs here may come from the archive. What this process may do is decided by its walls (runtime/agent/walls_main.cc) and by
+the limits that it gives itself before it opens the archive."""
 
 import importlib
 import json
@@ -12,15 +13,16 @@ import sys
 import tempfile
 
 ARCHIVE = "/candidate"
-# Descriptors: the memory for tensors, and where the answer goes.
+# File descriptors of the memory for tensors, and of the answer.
 STORE, ANSWER = 10, 11
 READY = b"ready\n"
 
 
 def main():
-    """Reads the request from standard input, says when PyTorch is there, and then what became of it."""
+    """Reads the request from standard input, reports when PyTorch is imported, and then writes the
+    result."""
     request = json.load(sys.stdin)
-    # PyTorch asks for a user and a folder, of which there is none; and one thread reads.
+    # PyTorch wants a user and a home folder, which do not exist here; and reading uses one thread.
     os.environ.update(OMP_NUM_THREADS="1", USER="nobody", HOME="/", TORCHINDUCTOR_CACHE_DIR="/")
     tempfile.tempdir = "/"
     _import_all(request["packages"])
@@ -32,7 +34,8 @@ def main():
 
 
 def _import_all(packages):
-    """All that reading needs, before there are limits: what PyTorch imports is no part of a model."""
+    """Imports everything that reading needs before limits are set, so that the memory and time of the
+    imports do not count for the model."""
     from ..native import compiler
     from . import recorder
 
@@ -44,7 +47,8 @@ def _import_all(packages):
 
 
 def _limit(memory, seconds):
-    """So many bytes of address space more than there are now, and so many seconds of the processor."""
+    """Limits the process to so many bytes of address space in addition to the present ones, and to so
+    many seconds of processor time."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     end = int(used.ru_utime + used.ru_stime + seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (end, end))
@@ -53,7 +57,8 @@ def _limit(memory, seconds):
 
 
 def _address_space():
-    """This process's size: the system tells it in /proc, which is not here, so it is the least limit under which a page can be had."""
+    """The size of this process's address space. /proc, which would tell it, does not exist here, so this searches for the lowest limit
+    under which one more page can be mapped."""
     page, low, high = mmap.PAGESIZE, 0, 1 << 47
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     while high - low > page:
@@ -69,7 +74,7 @@ def _address_space():
 
 
 def _answered(request):
-    """The description of the model, or the error that comes instead."""
+    """The answer: the description of the model, or an error."""
     from ..errors import Error
     from .contents import is_of_memory, sentence_of
 
@@ -79,7 +84,7 @@ def _answered(request):
         return {"error": [type(error).__name__, str(error), list(getattr(error, "problems", ()))]}
     except MemoryError:
         return {"error": ["MemoryError", "", []]}
-    except BaseException as error:  # noqa: BLE001 - what the archive's own code raises, exits included
+    except BaseException as error:  # noqa: BLE001 - anything that the archive's code raises, exits included
         if is_of_memory(error):
             return {"error": ["MemoryError", "", []]}
         return {"error": ["ModelError", f"{request['name']} cannot be read: {type(error).__name__}: {sentence_of(error)}", []]}
@@ -106,7 +111,7 @@ def _described(request):
 
 
 def _leave_out_sample_inputs():
-    """Sample inputs are a pickle, and no part of the model."""
+    """Makes PyTorch skip the sample inputs, which are a pickle and not needed for the model."""
     from torch.export.pt2_archive import _package
 
     read = _package.PT2ArchiveReader.read_bytes
@@ -114,7 +119,7 @@ def _leave_out_sample_inputs():
 
 
 def _example(row):
-    """A tensor of a type and shape, for which the model is described. Its numbers are random, as the user's stay with the user."""
+    """An example input of this type and shape. Its numbers are random: the user's own are not sent here."""
     import torch
 
     name, shape, strides = row
@@ -125,7 +130,7 @@ def _example(row):
 
 
 def _stored(tensor):
-    """A tensor of the model, sent with its numbers."""
+    """A tensor of the model for the answer: its numbers go into the shared memory."""
     import torch
 
     from ..torch.describe import array_of

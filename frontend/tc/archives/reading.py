@@ -1,4 +1,5 @@
-"""Reading an archive: looked into here, opened by the program behind walls, and described again of what that says."""
+"""Reads an archive: it is inspected here and opened by the sandboxed program, and the model is built from that
+program's answer."""
 
 import contextlib
 import importlib.util
@@ -14,27 +15,29 @@ from .walls import Reading
 
 NOT_INSTALLED = "models of PyTorch are read by PyTorch itself, which is not installed here: pip install 'tc-compiler[torch]'"
 
-# Beside PyTorch's own: what a file of no bytes may take of memory, and of the processor's time.
+# In addition to what PyTorch itself takes: memory and processor time that reading an empty file may
+# take.
 _LEAST_BYTES = 336 << 20
 _LEAST_STORE = 64 << 20
 _LEAST_SECONDS = 8
 _PROGRAM_BYTES_PER_SECOND = 20_000
 _MOST_SECONDS = 600
 _LEAST_ANSWER = 16 << 20
-# Packages that TorchScript may have operators of, beside PyTorch.
+# Packages other than PyTorch whose operators TorchScript may use.
 _OPERATORS = {"torchvision": ("torchvision", "PIL", "pillow.libs")}
 
 
 class _TrustedPath(str):
-    """A path whose archive PyTorch may open in this process."""
+    """A path of an archive that PyTorch may open in this process."""
 
 
 class _TrustedBytes(bytes):
-    """The bytes of such an archive."""
+    """The bytes of an archive that PyTorch may open in this process."""
 
 
 def trusted(model):
-    """The model, as one whose archive runs here what it runs; objects in memory as they are."""
+    """Marks a file or bytes as trusted: code in the archive then runs in this process. Objects in
+    memory are returned unchanged."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _TrustedBytes(model)
     return _TrustedPath(os.fsdecode(os.fspath(model))) if isinstance(model, (str, os.PathLike)) else model
@@ -46,13 +49,14 @@ def is_archive(model):
 
 
 def read(model, inputs=None, shapes=None):
-    """The model of an archive: what tc.torch.models reads of one that is trusted, without what is in the file."""
+    """The model of an archive, as tc.torch.models returns it for a trusted one, but read by the sandboxed
+    program."""
     if not _has_torch():
         raise Error(NOT_INSTALLED)
     archive = Archive(model)
     reading = archive.start(inputs, shapes)
     try:
-        from ..torch.archived import model_of     # PyTorch is imported here while the other program imports it
+        from ..torch.archived import model_of     # imports PyTorch here while the other program imports it too
 
         return model_of(archive, archive.answer(reading), inputs, shapes)
     finally:
@@ -67,7 +71,7 @@ def _has_torch():
 
 
 class Archive:
-    """A file that can be read again, for another structure of a call."""
+    """An archive that can be read again for calls with another structure of arguments."""
 
     def __init__(self, model):
         data = None
@@ -92,7 +96,8 @@ class Archive:
         return min(_LEAST_SECONDS + self.programs / _PROGRAM_BYTES_PER_SECOND, _MOST_SECONDS)
 
     def start(self, inputs=None, shapes=None, call=None, state=None, artefact=False):
-        """Starts reading it for these example inputs, or for a call in a state; the program is that of calls, or of an artefact."""
+        """Starts reading the archive for these example inputs, or for a call with a given state. `artefact`: the result is the
+        program of an artefact, not that of calls."""
         if self._state() != self._known:
             raise ModelError(f"'{self.name}' is not the file any more from which the model was compiled; compile it again")
         sizes = _Sizes()
@@ -105,7 +110,7 @@ class Archive:
         return Reading(self.file.fileno(), store, json.dumps(request).encode(), shown)
 
     def answer(self, reading):
-        """(what the program says, its memory with tensors); its errors are raised."""
+        """(the program's answer, its memory with tensors); raises the errors that it reports."""
         text, store = reading.answer(self.name, self.seconds, _LEAST_ANSWER + 4 * self.programs)
         try:
             answer = json.loads(text)
@@ -131,7 +136,7 @@ class Archive:
 
 
 class _Sizes:
-    """Writes tensors by type and shape, and counts their bytes."""
+    """Writes tensors as their type and shape, and counts their bytes."""
 
     def __init__(self):
         self.bytes = 0
@@ -150,7 +155,7 @@ class _Sizes:
 
 
 def _in_memory(data):
-    """A file without a name that has these bytes."""
+    """An unnamed file in memory with these bytes."""
     file = open(os.memfd_create("tc-archive", os.MFD_CLOEXEC), "r+b")
     with contextlib.suppress(OSError):
         file.write(data)

@@ -1,28 +1,30 @@
-"""A model's description as the compiler's own classes take it (frontend/python/description.cc), written down instead: what can be sent."""
+"""Stands in for the compiler's classes that take a model's description (frontend/python/description.cc), and records the calls in a form
+that can be sent."""
 
 import mmap
 
 import numpy as np
 
-# Where tensors begin in the memory that they share with the reader.
+# Tensors begin at multiples of this in the shared memory.
 _ALIGNMENT = 64
 
 
 class Store:
-    """Tensors in memory that another process reads. `descriptor` is of a file of `size` bytes, which cannot grow."""
+    """Tensors in memory that another process reads. `descriptor` is that of a file of `size` bytes, which cannot
+    grow."""
 
     def __init__(self, descriptor, size):
         self._descriptor, self._size, self._end = descriptor, size, 0
 
     def add(self, array):
-        """The place of the array's bytes."""
+        """Stores the array's bytes and returns their position."""
         array = np.ascontiguousarray(array)
         place = -(-self._end // _ALIGNMENT) * _ALIGNMENT
         if place + array.nbytes > self._size:
             raise MemoryError
         self._end = place + array.nbytes
         if array.nbytes:
-            # Piece by piece: what is mapped counts as this process's memory.
+            # Only a window is mapped at a time, because mapped memory counts as this process's own.
             begin = place // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
             with mmap.mmap(self._descriptor, self._end - begin, offset=begin) as window:
                 copy = np.frombuffer(window, np.uint8, array.nbytes, place - begin)
@@ -67,7 +69,7 @@ class GraphDescription:
 
 
 class ModelDescription:
-    store = None     # of all models that are described
+    store = None     # shared by all models that are described
 
     def __init__(self, name):
         self.name, self.graph, self.constants, self.ranges = name, GraphDescription(name), [], {}

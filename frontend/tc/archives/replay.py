@@ -1,12 +1,12 @@
-"""The description that the program behind walls wrote down, described again here. It is believed as little as a file is: every part is of
-its type, every tensor lies in the memory that was shared, and no two in the same place."""
+"""Builds a model from the description that the sandboxed program ("behind walls") wrote. It is trusted as little as a file: every part is
+checked to be of its type, every tensor to be in the shared memory, and no two to overlap."""
 
 import numpy as np
 
 from ..errors import ModelError, printable
 from ..native import compiler
 
-# Bytes of an element, by the compiler's names of types.
+# Bytes per element, by the compiler's names of types.
 _WIDTHS = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1,
            "f8e4m3fn": 1, "f8e4m3fnuz": 1, "f8e5m2": 1, "f8e5m2fnuz": 1}
 _MOST_DEPTH = 64
@@ -25,7 +25,7 @@ def source_of(written, store, name):
 
 
 def believed(build, name):
-    """What `build` makes of the description, or an error where it is none."""
+    """What `build` makes from the description, or an error where that is not a valid one."""
     try:
         return build()
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, UnicodeError) as error:

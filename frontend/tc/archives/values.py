@@ -1,5 +1,5 @@
-"""Arguments, results and state of a model as JSON: numbers, text and structures of them, tensors by type and shape. PyTorch is
-imported by whoever has its values."""
+"""Arguments, results and state of a model as JSON: numbers, text and structures of them, tensors by type and shape. This
+module does not import PyTorch; callers that have its values do."""
 
 import collections
 import keyword
@@ -14,7 +14,7 @@ _MOST_FIELDS = 64
 
 
 def written(value, tensor):
-    """The value as JSON has it; `tensor` writes a tensor or an array."""
+    """The value in the form of JSON; `tensor` writes a tensor or an array."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     kind = type(value).__name__
@@ -38,7 +38,7 @@ def written(value, tensor):
 
 
 def read(value, tensor, depth=0):
-    """The value of what written() made; `tensor` makes a tensor. Whoever wrote it is not believed."""
+    """The value from what written() made; `tensor` makes a tensor. The writer is not trusted."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if depth > _MOST_DEPTH or type(value) is not dict or len(value) != 1:

@@ -1,4 +1,5 @@
-"""Starting the program that reads an archive behind walls, and what it may see of this machine: Python's and PyTorch's own files."""
+"""Starts the sandboxed program ("behind walls") that reads an archive. Of this machine it sees only Python's and PyTorch's own
+files."""
 
 import contextlib
 import errno
@@ -16,24 +17,26 @@ import time
 from ..errors import Error, ModelError, UnsupportedError, printable
 from .reader import READY
 
-# Until PyTorch is imported.
+# The time until PyTorch has been imported.
 _SECONDS_TO_START = 300
-# How often it is asked what the program does, and how much slower than this its file may be read, in bytes a second.
+# Seconds between two checks of the program, and the bytes per second at which its file is read at least: slower
+# files get no more time.
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SLOWEST_FILE = 20e6
-# For the system to end a program that was killed.
+# The time that the system has to end a program that was killed.
 _SECONDS_TO_END = 30
 _MOST_ERRORS = 4096
 # Exit codes of tc-walls.
 _NO_START, _NO_WALLS = 124, 125
-# PyTorch, and what it imports where it is there.
+# PyTorch, and packages that it imports where they are installed.
 _PACKAGES = ("tc", "torch", "torchgen", "functorch", "numpy", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock", "fsspec",
              "typing_extensions", "setuptools", "packaging", "triton", "nvidia", "nvidia_cutlass_dsl", "optree", "intel_openmp", "mkl")
 _TRUST = "pass trust_archive=True (--trust-archive) if you wrote the file, or trust who did: its code then runs as yours"
 
 
 class Reading:
-    """An archive that is being read. `request` is written to the program, which has `archive` as its file and so many bytes for tensors."""
+    """An archive that is being read. `request` is sent to the program, which gets `archive` as its file and shared memory of a given size
+    for tensors."""
 
     def __init__(self, archive, store_bytes, request, packages=()):
         self._answer, writing = os.pipe()
@@ -51,7 +54,7 @@ class Reading:
             file.write(request)
 
     def end(self):
-        """Ends the program, and all that it started."""
+        """Ends the program and all processes that it started."""
         self._process.kill()
         self._process.wait()
         self._process.stderr.close()
@@ -63,8 +66,8 @@ class Reading:
         self._answer = self._store = -1
 
     def answer(self, name, seconds, most_bytes):
-        """What the program says of the archive, at most so many bytes of it, and the memory with tensors, which no one can change any more;
-        `seconds` of the processor are what it may take."""
+        """(the program's answer, of at most `most_bytes` bytes; the memory with tensors, sealed against changes). The program may take
+        `seconds` of processor time."""
         try:
             said = self._listened(name, seconds, most_bytes)
             self._process.kill()
@@ -96,7 +99,7 @@ class Reading:
         return bytes(said)
 
     def _failure(self, name, ready, seconds):
-        """Why there is no answer."""
+        """The error that says why there is no answer."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
         code = self._process.returncode
@@ -114,21 +117,23 @@ class Reading:
 
 
 class _Waiting:
-    """How long a program and those that it started have waited for something else than a processor. What they compute is bounded by the
-    limit that the reader gives itself, so that a program ends in any case, and on a busy machine none is ended early."""
+    """Measures how long a program and those that it started have waited for something other than a processor. Their processor time is
+    bounded by a limit that the reader sets itself. Bounding both makes sure that the program ends, yet does not end it early on a busy
+    machine."""
 
     def __init__(self, pid):
         self._pid, self._waited, self._looked = pid, 0.0, (time.monotonic(), _scheduled(pid))
 
     def seconds(self):
-        # Of each look by itself: many threads at once earn no time to wait afterwards.
+        # Clamped at each check, so that the processor time of many threads does not offset waiting
+        # later.
         before, self._looked = self._looked, (time.monotonic(), _scheduled(self._pid))
         self._waited += max(self._looked[0] - before[0] - max(self._looked[1] - before[1], 0), 0)
         return self._waited
 
 
 def _scheduled(pid):
-    """Seconds that the program and those that it started have had a processor, or waited for one; 0 where the system does not tell."""
+    """Seconds in which the program and those that it started ran or waited for a processor; 0 where the system does not tell."""
     total, pids = 0.0, [str(pid)]
     while pids:
         for task in _listed(f"/proc/{pids.pop()}/task"):
@@ -147,7 +152,7 @@ def _listed(folder):
 
 
 def _readable(descriptors, seconds):
-    """Those that have something, or their end, by then."""
+    """Those descriptors that can be read, or have ended, within so many seconds."""
     look = select.poll()
     for each in descriptors:
         look.register(each, select.POLLIN)
@@ -159,7 +164,7 @@ def _too_long(name, seconds):
 
 
 def _shared(size):
-    """Memory that two processes share and that no one can make longer or shorter."""
+    """Memory that two processes share and whose size nobody can change."""
     descriptor = os.memfd_create("tc-tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, size)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
@@ -167,7 +172,7 @@ def _shared(size):
 
 
 def _sealed(descriptor, name):
-    """What is in that memory, as soon as no one can change it any more."""
+    """The content of that memory, once it is sealed so that nobody can change it."""
     end = time.monotonic() + _SECONDS_TO_END
     while True:
         try:
@@ -191,7 +196,8 @@ def _command(archive, store, answer, packages):
 
 
 def _files(packages):
-    """Folders where Python looks for packages, and the files and folders that are shown: Python's own, and those of the packages."""
+    """(folders in which Python looks for packages, files and folders that the program may see: Python's own and those of the
+    packages)."""
     shown = ["/etc/ld.so.cache", "/dev/urandom", sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix, "base": sys.base_prefix}),
              sysconfig.get_path("platstdlib", vars={"platbase": sys.base_prefix, "base": sys.base_prefix})]
     library = os.path.join(sys.base_prefix, "lib")
@@ -207,7 +213,7 @@ def _files(packages):
 
 
 def _of_package(name):
-    """The folder or file of a package, and the libraries that its wheel brought."""
+    """The folder or file of a package, and the libraries that came with its wheel."""
     if name == "tc":
         return [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     try:

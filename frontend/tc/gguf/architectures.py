@@ -12,28 +12,28 @@ from ..errors import UnsupportedError, printable
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    name: str                      # of `general.architecture`
+    name: str                      # the value of `general.architecture`
     # Which elements of a head are turned together: "halves" pairs element i with i + half,
     # "neighbours" 2i with 2i + 1.
     rotary: str = "halves"
-    biases: tuple = ()             # of the projections that have one in every file
-    head_norms: bool = False       # each head of queries and keys has a norm before it is turned
+    biases: tuple = ()             # the projections that have a bias in every file
+    head_norms: bool = False       # each head of queries and keys has a norm before its rotation
     fused_heads: bool = False      # queries, keys and values are one product
-    fused_gate: bool = False       # so are the gate and what it scales
-    post_norms: bool = False       # what attention and network give has a norm before it is added
-    activation: str = "silu"       # of the gate; or "gelu_tanh"
+    fused_gate: bool = False       # the gate and what it scales are one product
+    post_norms: bool = False       # results of attention and network have a norm before they are added
+    activation: str = "silu"       # the gate's activation; or "gelu_tanh"
     scaled_embedding: bool = False   # embeddings times the root of their length
-    caps: bool = False             # scores and logits are drawn into a range where the file has one
-    # Of each `window_period` layers all but the last see a window of keys alone; 0: none does, 1:
-    # all of them do.
+    caps: bool = False             # scores and logits are limited (by tanh) where the file has a cap
+    # Of each `window_period` layers all but the last see only a window of keys. 0: no layer has a
+    # window; 1: all have.
     window_period: int = 0
-    # The base of the angles in layers with a window, and 0 where it is that of all; their angles
-    # are not scaled.
+    # The base of the angles in layers with a window, whose angles are then not scaled; 0 where all
+    # layers have the same base.
     window_base: float = 0.0
-    # Of each so many layers the last turns nothing; 0: all layers do.
+    # Of each `unturned_period` layers the last has no rotation; 0: all layers have one.
     unturned_period: int = 0
-    # Numbers of layers of the models whose scores are scaled by the root of the width divided by
-    # the number of heads, instead of by the root of a head's length.
+    # Models with these numbers of layers scale their scores by the square root of (width / number
+    # of heads) instead of the square root of a head's length.
     scaled_by_width: tuple = ()
 
     def has_window(self, layer):
@@ -47,7 +47,7 @@ class Architecture:
 
 
 _ROWS = (
-    Architecture("llama", rotary="neighbours"),     # SmolLM and SmolLM2 are written so as well
+    Architecture("llama", rotary="neighbours"),     # also the architecture of files of SmolLM and SmolLM2
     Architecture("smollm3", rotary="neighbours", unturned_period=4),
     Architecture("qwen2", biases=("attn_q", "attn_k", "attn_v")),
     Architecture("qwen3", head_norms=True),
@@ -74,7 +74,7 @@ ARCHITECTURES = {row.name: row for row in _ROWS}
 
 
 def architecture_of(file):
-    """The row of a file's architecture."""
+    """The row for a file's architecture."""
     name = file.fields.get("general.architecture")
     if name not in ARCHITECTURES:
         what = "no architecture" if name is None else f"the architecture '{printable(name)}'"

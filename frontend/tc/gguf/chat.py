@@ -1,9 +1,9 @@
-"""Messages of a chat as the text that a model was trained with: the template of its file, filled in
-by jinja2.
+"""Turns the messages of a chat into text of the form that the model was trained with: the template
+of its file, filled in by jinja2.
 
-A template is a program of whoever made the file. It is run in jinja2's sandbox, which keeps it from
-the process's objects, and in a process of its own (chat_process.py), which bounds its time, its
-memory and the length of its text.
+A template is a program, written by whoever made the file. It runs in jinja2's sandbox, which keeps
+it away from the process's objects, and in a separate process (chat_process.py), which bounds its
+time, its memory and the length of its text.
 """
 
 import importlib.util
@@ -16,14 +16,14 @@ from ..errors import Error, ModelError, UnsupportedError, printable
 
 _LONGEST_TEMPLATE = 1 << 20      # characters
 _LONGEST_TEXT = 1 << 24
-_MOST_SECONDS = 10     # of a processor
-_MOST_WAIT = 60        # seconds
+_MOST_SECONDS = 10     # of processor time
+_MOST_WAIT = 60        # seconds of waiting for the process
 ROLES = ("system", "user", "assistant", "tool")
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chat_process.py")
 
 
 class ChatTemplate:
-    """The template of a file; None in `text` where it has none."""
+    """The template of a file; `text` is None where the file has none."""
 
     def __init__(self, file, tokenizer):
         self.name, self.text = file.name, file.fields.get("tokenizer.chat_template")
@@ -50,8 +50,8 @@ class ChatTemplate:
         given = json.dumps({
             "template": self.text, "messages": checked(messages), "longest": _LONGEST_TEXT,
             "seconds": _MOST_SECONDS, **self._names})
-        # Without the caller's folder in the path, where a file might be called jinja2.py; the
-        # packages come from where this process has them.
+        # The search path leaves out the current folder, where a file might be called jinja2.py;
+        # packages are found where this process finds them.
         path = os.pathsep.join(each for each in sys.path if each)
         try:
             done = subprocess.run([sys.executable, "-I", "-S", _PROGRAM, path],
@@ -64,7 +64,7 @@ class ChatTemplate:
                 f"the prompt as text") from None
         try:
             result = json.loads(done.stdout)
-        except ValueError:     # it ended at one of its bounds
+        except ValueError:     # the process was ended at one of its bounds
             raise ModelError(
                 f"{self.name}: its template for chat takes more than {_MOST_SECONDS} seconds of a "
                 "processor or too much memory; give the prompt "

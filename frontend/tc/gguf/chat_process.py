@@ -1,5 +1,5 @@
-"""The process that fills in a template for chat (chat.py): JSON in, JSON out. It is run as a
-program by itself, with the folders of packages as its argument."""
+"""The process that fills in a chat template (chat.py): JSON in, JSON out. It is run as a separate
+program, with the folders of packages as its argument."""
 
 import datetime
 import json
@@ -12,7 +12,7 @@ _MOST_MEMORY = 1 << 29     # bytes that the process may map
 
 
 def bound(seconds):
-    """What the process may take of the machine from here on."""
+    """Limits what the process may use from here on."""
     for kind, most in ((resource.RLIMIT_CPU, math.ceil(seconds)),
                        (resource.RLIMIT_AS, _MOST_MEMORY), (resource.RLIMIT_NOFILE, 64),
                        (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
@@ -38,7 +38,7 @@ def environment():
 
 
 def text_of(given):
-    """The text that the template makes, piece by piece, so that one without end is noticed."""
+    """The template's text, made piece by piece so that an endless one is noticed."""
     pieces, length = [], 0
     template = environment().from_string(given["template"])
     for piece in template.generate(messages=given["messages"],
@@ -55,12 +55,12 @@ def text_of(given):
 def main():
     sys.path += sys.argv[1].split(os.pathsep)
     given = json.load(sys.stdin)
-    import jinja2.sandbox  # noqa: F401 - before memory is bounded
+    import jinja2.sandbox  # noqa: F401 - imported before memory is bounded
 
     bound(given["seconds"])
     try:
         result = {"text": text_of(given)}
-    except Exception as error:  # noqa: BLE001 - a template may raise whatever Python has
+    except Exception as error:  # noqa: BLE001 - a template may raise any exception
         result = {"error": f"{type(error).__name__}: {error}"[:1000]}
     json.dump(result, sys.stdout)
 

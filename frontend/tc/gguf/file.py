@@ -1,11 +1,11 @@
-"""A GGUF file taken apart: its fields and the places of its tensors, checked before anything reads
-them.
+"""Reads the structure of a GGUF file: its fields and the positions of its tensors, checked before
+anything uses them.
 
 A file begins with a magic, a version and the numbers of tensors and of fields. The fields follow,
 each a key, a type and a value, and then a name, sizes, a type and an offset for each tensor; the
-tensors' bytes are behind them, in the same file. Every length in it may be wrong: the reader of the
-package `gguf` follows them unchecked and makes an array for each element of a list, so this file
-reads them itself and takes from the package what the numbers of types mean.
+tensors' bytes come after them, in the same file. Every length in it may be wrong. The reader of the
+package `gguf` does not check lengths and makes an array for each element of a list, so this file
+reads the structure itself and takes only the meaning of type numbers from the package.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _DEFAULT_ALIGNMENT = 32
 _LARGEST_ALIGNMENT = 1 << 20
-_LONGEST_KEY = (1 << 16) - 1     # by the format's text
+_LONGEST_KEY = (1 << 16) - 1     # by the format's definition
 _LONGEST_TENSOR_NAME = 64        # likewise, in bytes
 _MOST_AXES = 4
 _LARGEST_SIZE = (1 << 40) - 1
@@ -44,9 +44,9 @@ _NUMBERS = {
 @dataclasses.dataclass(frozen=True)
 class Tensor:
     name: str
-    type_name: str     # of the format: "Q4_0"
-    shape: tuple       # as NumPy has it: the axis whose elements lie side by side is the last
-    offset: int        # of its first byte in the file
+    type_name: str     # the format's name: "Q4_0"
+    shape: tuple       # in NumPy's order: the axis whose elements are contiguous is the last
+    offset: int        # position of its first byte in the file
     size: int          # in bytes
 
 
@@ -58,17 +58,17 @@ class File:
     data: memoryview   # the whole file, mapped
 
     def bytes_of(self, tensor):
-        """The bytes of a tensor where they lie in the file, as an array that cannot be written."""
+        """The bytes of a tensor, as a read-only view of the mapped file."""
         return np.frombuffer(self.data, np.uint8, tensor.size, tensor.offset)
 
 
 def is_gguf(head):
-    """Whether a file that begins so is of this format."""
+    """Whether a file that begins with these bytes is of this format."""
     return bytes(head[:4]) == MAGIC
 
 
 def open_file(model):
-    """The File of a path, which is mapped, or of bytes."""
+    """The File for a path, which is mapped, or for bytes."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _Reader(memoryview(model).cast("B"), "model.gguf").file()
     refuse_file(model)
@@ -88,7 +88,7 @@ def open_file(model):
 
 
 class _Reader:
-    """Reads from the front to the back; `at` is where it has come to."""
+    """Reads a file from front to back; `at` is the current position."""
 
     def __init__(self, data, name):
         self.data, self.name, self.at = data, name, 0
@@ -100,7 +100,7 @@ class _Reader:
     # --- bytes -----------------------------------------------------------------------------------
 
     def take(self, count, what):
-        """The place of the next bytes, which are there."""
+        """Advances by `count` bytes, which have to be in the file, and returns where they begin."""
         left = len(self.data) - self.at
         if count > left:
             raise self.damaged(
@@ -125,7 +125,8 @@ class _Reader:
             raise self.damaged(f"{what} at byte {begin} is no UTF-8") from None
 
     def count(self, count, least, what):
-        """A number of things that have room in what is left of the file."""
+        """Checks that `count` things of at least `least` bytes each fit in the rest of the file;
+        returns the count."""
         left = len(self.data) - self.at
         if count > left // least:
             raise self.damaged(
@@ -220,7 +221,8 @@ class _Reader:
         return {row.name: dataclasses.replace(row, offset=begin + row.offset) for row in rows}
 
     def tensor(self, index):
-        """One row of the list of tensors; its offset counts from where the tensors begin."""
+        """One row of the list of tensors; its offset counts from the beginning of the tensors'
+        bytes."""
         name = self.text(f"the name of tensor {index}", _LONGEST_TENSOR_NAME)
         what = f"the tensor '{name}'"
         axes = self.number("I", f"the number of axes of {what}")
@@ -246,7 +248,7 @@ class _Reader:
                       math.prod(sizes) // block * size)
 
     def check_places(self, rows, begin):
-        """Every tensor lies in the file, and none on another."""
+        """Checks that every tensor is inside of the file and that none overlap."""
         end, last = 0, None
         for row in sorted(rows, key=lambda row: row.offset):
             if row.offset + row.size > len(self.data) - begin:

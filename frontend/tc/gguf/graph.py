@@ -1,4 +1,4 @@
-"""Describing a graph in ONNX's terms, node by node."""
+"""Describes a graph in terms of ONNX, node by node."""
 
 import numpy as np
 
@@ -15,8 +15,8 @@ _KINDS = {
 
 
 class Graph:
-    """The description of a model that is being made. `where` is what nodes and errors say that they
-    belong to: "blk.3"."""
+    """The description of a model while it is being made. `where` is the part of the model that
+    nodes and errors name: "blk.3"."""
 
     def __init__(self, name):
         self.model = compiler.ModelDescription(name)
@@ -39,8 +39,8 @@ class Graph:
         self.model.graph.output(name, dtype)
 
     def node(self, op, inputs, outputs=1, names=None, **attributes):
-        """Adds a node; the name of its output, or a tuple of names. An operator of another domain
-        is called domain::name, and an input that is left out None."""
+        """Adds a node and returns the name of its output, or a tuple of names. An operator of
+        another domain is written domain::name, an input that is left out None."""
         domain, _, op = op.rpartition("::")
         label = f"{self.where}.{op.lower()}" if self.where else op.lower()
         names = tuple(names or (self.fresh(label) for _ in range(outputs)))
@@ -58,7 +58,7 @@ class Graph:
         return name
 
     def blocks(self, stem, kind, data, shape):
-        """A matrix that a file stores block by block, as constants: their names."""
+        """Adds a matrix that a file stores in blocks as constants, and returns their names."""
         return self.model.blocks(self.fresh(stem), kind, np.ascontiguousarray(data), *shape)
 
     def ints(self, *numbers):

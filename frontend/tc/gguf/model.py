@@ -1,5 +1,5 @@
-"""A GGUF file as a model: its graph as a source for the compiler, its module, and what generating
-text needs beside it."""
+"""A GGUF file as a model: its graph as a source for the compiler, its module, and what else
+generating text needs."""
 
 import functools
 
@@ -18,9 +18,10 @@ def read(model):
 
 
 def read_language(model):
-    """(source, module) of a path or of bytes. module(compile_source) makes its module:
-    compile_source(source, make, sizes, versions) compiles a source, whose module `make` makes, for
-    sizes beside those that the caller has bound, with versions of these sizes."""
+    """(source, module) of a path or of bytes. module(compile_source) makes the model's module.
+    compile_source(source, make, sizes, versions) compiles a source for `sizes`, in addition to
+    those that the caller has bound, with versions for the sizes `versions`; `make` makes the
+    module."""
     file = open_file(model)
     source = describe(file).model.source(file.name)
 
@@ -35,7 +36,7 @@ def read_language(model):
 
 
 def language_of(model, threads=None):
-    """The Language of a path or of bytes, whose entries run with so many threads."""
+    """The Language of a path or of bytes, whose modules run on `threads` threads."""
     from ..compiling import compile
 
     return Language(
@@ -45,8 +46,8 @@ def language_of(model, threads=None):
 
 
 class Language:
-    """What generating text with a model needs: its tokenizer, its template for chat and the module
-    that reads tokens, which is compiled when it is first asked for."""
+    """What generating text with a model needs: its tokenizer, its chat template and the module that
+    reads tokens, which is compiled on first use."""
 
     def __init__(self, file, compile_reader):
         self.file, self.name = file, file.name
@@ -63,20 +64,21 @@ class Language:
 
     @functools.cached_property
     def prefill(self):
-        """The module that reads any number of tokens, and has steps of its own for one: both read
-        the same weights."""
+        """The module that reads any number of tokens. It has separate steps for one token, which
+        read the same weights."""
         source = describe(self.file, last_only=True).model.source(self.name)
         return self._compile_reader(source, {"batch": 1}, {"seq": [1]})
 
     @property
     def decode(self):
-        """The module that reads one token."""
+        """The module that reads one token: the same, which chooses the steps by the number of
+        tokens."""
         return self.prefill
 
 
 class LanguageModule(Module):
-    """The module of a language model: called with `input_ids` and the keys and values of what came
-    before. tc.generate takes it as well."""
+    """The module of a language model: called with `input_ids`, `length` and the caches of keys and
+    values. tc.generate takes it as well."""
 
     def __init__(self, language, **arguments):
         super().__init__(**arguments)

@@ -1,5 +1,5 @@
-"""The graph of a language model: a row of the table of architectures, the parameters of a file and
-its weights."""
+"""Makes the graph of a language model from a row of the table of architectures, a file's parameters
+and its weights."""
 
 import dataclasses
 
@@ -16,9 +16,9 @@ _TOKENS = "token_embd.weight"
 
 
 def describe(file, last_only=False):
-    """The Graph of a file: `input_ids`, `length` (of what came before) and the caches of keys and
-    values in, logits and the caches with the new keys and values out. With `last_only` the logits
-    are those behind the last token alone."""
+    """The Graph of a file. Its inputs are `input_ids`, `length` (the number of earlier tokens) and
+    the caches of keys and values; its outputs are the logits and the caches with the new keys and
+    values. With `last_only` there are only the logits of the last token."""
     network = _Network(file, parameters_of(file))
     network.run(last_only)
     unused = network.weights.unused()
@@ -34,7 +34,7 @@ def describe(file, last_only=False):
 
 @dataclasses.dataclass
 class _Angles:
-    """What turns the heads of some layers: names of cosines and sines, [batch, positions, pairs].
+    """The rotation of heads in some layers: names of cosines and sines, [batch, positions, pairs].
     """
     cos: str
     sin: str
@@ -45,7 +45,7 @@ class _Network:
         self.file, self.parameters, self.row = file, parameters, parameters.row
         self.graph = Graph(file.name.removesuffix(".gguf"))
         self.weights = Weights(file, self.graph)
-        # How many positions each sequence has before a run, and behind it: [batch].
+        # The number of positions of each sequence before a run and after it: [batch].
         self.begin = self.end = None
 
     def run(self, last_only):
@@ -73,7 +73,7 @@ class _Network:
         if last_only:
             x = graph.node("Gather", [x, graph.ints(-1)], axis=1)
         x = self.norm(x, "output_norm.weight", parameters.width)
-        # Tied to the embedding where the file has one of them alone.
+        # Where the file has no separate matrix for the last layer, it is that of the embedding.
         name = "output.weight" if self.weights.has("output.weight") else _TOKENS
         logits = self.weights.product(x, name, (vocabulary, parameters.width))
         if parameters.logit_cap:
@@ -90,13 +90,13 @@ class _Network:
     def vocabulary(self):
         """The number of tokens."""
         found = self.file.tensors.get(_TOKENS)
-        # What is missing is said where it is read.
+        # A missing tensor is reported where it is read.
         return found.shape[0] if found is not None else 0
 
     # --- positions -------------------------------------------------------------------------------
 
     def angles(self, ids, length):
-        """The angles of layers that see all keys, and of those with a window."""
+        """The angles for layers that see all keys, and for those with a window."""
         graph = self.graph
         graph.where = "positions"
         count = graph.node("Shape", [ids], start=1, end=2)
@@ -123,14 +123,14 @@ class _Network:
         return _Angles(*both)
 
     def _by_pair(self, rotary, turns):
-        """The radians a position, divided by the factors of each pair that a file may have: [pairs],
-        or [batch, 1, pairs]."""
+        """Radians per position for each pair, divided by the pairs' factors where a file has them:
+        [pairs], or [batch, 1, pairs]."""
         weights, pairs = self.weights, len(turns)
         if weights.has("rope_factors_long.weight") and rotary is self.parameters.rotary:
             short, long = (turns / weights.numbers(f"rope_factors_{name}.weight", pairs)
                            for name in ("short", "long"))
-            # By the whole length, as the model was trained: those of short contexts up to that of
-            # the training before.
+            # The whole length chooses the factors: those for short contexts apply up to the
+            # original context of the training.
             is_long = self.graph.node("Greater",
                                       [self.end, self.graph.ints(rotary.original_context)])
             is_long = self.graph.node("Unsqueeze", [is_long, self.graph.ints(1, 2)])
@@ -141,7 +141,7 @@ class _Network:
         return self.graph.constant(turns.astype(np.float32))
 
     def turned(self, x, heads, angles):
-        """Heads [batch, positions, heads * size] behind their rotation."""
+        """Heads [batch, positions, heads * size] after their rotation."""
         size = self.parameters.rotary.size
         return self.graph.node("RotaryEmbedding", [x, angles.cos, angles.sin], num_heads=heads,
                                rotary_embedding_dim=0 if size == self.parameters.key_size else size)
@@ -154,7 +154,7 @@ class _Network:
                                epsilon=self.parameters.epsilon)
 
     def linear(self, x, name, rows, columns, order=None):
-        """A projection with the bias that it may have."""
+        """A projection, with its bias where it has one."""
         result = self.weights.product(x, f"{name}.weight", (rows, columns), order)
         if self.weights.has(f"{name}.bias") or name.rpartition(".")[2] in self.row.biases:
             result = self.graph.node(
@@ -183,8 +183,8 @@ class _Network:
             return self.graph.node("Split", [fused, self.graph.ints(*sizes)], 3, axis=-1)
         orders = [None] * 3
         if self.row.rotary == "neighbours":
-            # The halves of a head are turned faster; scores do not change where keys have the order
-            # of queries.
+            # Rotation is faster if the pairs are the two halves of a head. Scores do not change if
+            # keys are reordered in the same way as queries.
             orders = [
                 order_of_halves(count, parameters.key_size, parameters.rotary.size)
                 for count in (parameters.heads, parameters.key_heads)]
@@ -194,7 +194,7 @@ class _Network:
             for name, rows, order in zip("qkv", sizes, orders)]
 
     def head_norm(self, x, name, heads):
-        """Each head of [batch, positions, heads * size] behind its norm."""
+        """Applies the norm to each head of [batch, positions, heads * size]."""
         size = self.parameters.key_size
         x = self.graph.node("Reshape", [x, self.graph.ints(0, 0, heads, size)])
         return self.graph.node("Reshape", [
@@ -213,11 +213,11 @@ class _Network:
         if parameters.score_cap:
             attributes["softcap"] = parameters.score_cap
         if with_window:
-            # Beside the query's own position.
+            # ONNX does not count the query's own position as part of the window.
             attributes["left_window_size"] = parameters.window - 1
         q = self.by_head(q, parameters.heads, parameters.key_size)
-        # The caches hold the new keys and values behind those of the past, and attention reads them
-        # there.
+        # The new keys and values are written into the caches after the earlier ones, and attention
+        # reads the caches.
         new = (self.by_head(k, parameters.key_heads, parameters.key_size),
                self.by_head(v, parameters.key_heads, parameters.value_size))
         k, v = (

@@ -9,36 +9,36 @@ from ..errors import ModelError, UnsupportedError
 from .architectures import Architecture, architecture_of
 
 _MOST_LAYERS = 1024
-_MOST = 1 << 24       # of any size
+_MOST = 1 << 24       # the largest value of any size
 _DEFAULT_BASE = 10000.0
 _SCALINGS = ("none", "linear", "yarn", "longrope")
 
 
 @dataclasses.dataclass(frozen=True)
 class Rotary:
-    """How the angles of a layer follow from positions."""
-    size: int                   # elements of a head that are turned
+    """How the angles of a layer are computed from positions."""
+    size: int                   # elements of a head that are rotated
     base: float
     scaling: str = "none"       # one of _SCALINGS
-    factor: float = 1.0         # by which the context is longer than in training
-    original_context: int = 0   # that of training
-    attention_factor: float = 1.0   # of cosines and sines, where the file has one
+    factor: float = 1.0         # how many times as long as in training the context is
+    original_context: int = 0   # the context in training
+    attention_factor: float = 1.0   # multiplies cosines and sines, where the file has one
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
     row: Architecture
-    context: int                # most positions
-    width: int                  # of the values between blocks
+    context: int                # the most positions
+    width: int                  # length of the vectors between blocks
     layers: int
-    heads: int                  # of queries
-    key_heads: int              # of keys and values
-    key_size: int               # of a head
+    heads: int                  # number of heads of queries
+    key_heads: int              # number of heads of keys and values
+    key_size: int               # length of a head
     value_size: int
     hidden: int                 # width inside the gated network
     epsilon: float
-    scale: float                # of the scores
-    window: int                 # keys that layers with a window see; 0: all
+    scale: float                # multiplies the scores
+    window: int                 # number of keys that layers with a window see; 0: all
     score_cap: float            # 0: none
     logit_cap: float
     rotary: Rotary              # of layers without a window, or of all
@@ -46,7 +46,7 @@ class Parameters:
 
 
 class _Fields:
-    """The fields of a file under its architecture's name."""
+    """The fields of a file whose keys begin with its architecture's name."""
 
     def __init__(self, file, prefix):
         self.file, self.prefix = file, prefix
@@ -70,7 +70,7 @@ class _Fields:
     def whole(self, key, default=None, least=1, most=_MOST):
         key, value = self.value(key, default)
         if isinstance(value, np.ndarray) and len(value) and (value == value[0]).all():
-            value = value[0].item()     # one for each layer
+            value = value[0].item()     # the file has one for each layer
         if isinstance(value, np.ndarray) and len(value):
             raise UnsupportedError(
                 f"{self.file.name}: the field '{key}' differs from layer to layer, which is not "
@@ -124,7 +124,7 @@ def parameters_of(file):
 
 
 def _rotaries(fields, row, key_size):
-    """The angles of layers that see all keys, and of those with a window."""
+    """The Rotary of layers that see all keys, and that of layers with a window."""
     size = fields.whole("rope.dimension_count", key_size, 2, key_size)
     if size % 2:
         raise fields.wrong(f"{row.name}.rope.dimension_count", size, "an even number")

@@ -1,17 +1,17 @@
-"""How text is divided before byte pairs are merged, by the names that GGUF files have for it
+"""How text is divided before byte pairs are merged, by the names that GGUF files use
 (`tokenizer.ggml.pre`)."""
 
 import dataclasses
 
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# As those of cl100k, with groups of at most so many digits.
+# The pattern of cl100k; the number is the most digits in a group.
 _CL100K = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,%d}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
     r"\s+(?!\S)|\s+")
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-# As those of o200k: words end where capitals begin.
+# The pattern of o200k, in which words end where capitals begin.
 _O200K = (
     rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%s|%s|"
     r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -19,9 +19,9 @@ _O200K = (
 
 @dataclasses.dataclass(frozen=True)
 class Division:
-    patterns: tuple     # regular expressions, each of which divides what the ones before left
-    whole_words: bool = False   # a part that is a token by itself is not merged from its bytes
-    begins: bool = False     # texts begin with the token for that, where the file does not say
+    patterns: tuple     # regular expressions; each divides the parts that those before it left
+    whole_words: bool = False   # a part that is a token itself is taken whole, without merging
+    begins: bool = False     # texts begin with the begin token where the file does not say
 
 
 _ROWS = {

@@ -1,17 +1,17 @@
-"""The angles by which rotary positions turn the pairs of a head, for each of the scalings that
-models have."""
+"""The angles by which rotary position embeddings rotate the pairs of a head, for each scaling that
+models use."""
 
 import math
 
 import numpy as np
 
-# How many turns a pair makes in the context of training from where on `yarn` leaves it as it is,
-# and up to which it stretches it.
+# `yarn` leaves pairs unchanged that make at least _FAST_TURNS turns in the training's context, and
+# stretches those that make at most _SLOW_TURNS.
 _FAST_TURNS, _SLOW_TURNS = 32.0, 1.0
 
 
 def frequencies(rotary):
-    """(radians a position of each pair, what multiplies cosines and sines)"""
+    """(radians per position for each pair, factor of cosines and sines)"""
     pairs = np.arange(0, rotary.size, 2, dtype=np.float64) / rotary.size
     turns = rotary.base ** -pairs
     if rotary.scaling == "linear":
@@ -22,10 +22,10 @@ def frequencies(rotary):
 
 
 def _yarn(rotary, turns):
-    """Slow pairs are stretched by the factor, fast ones stay, those between are mixed by their
-    place."""
+    """Slow pairs are stretched by the factor, fast ones stay, those in between are interpolated by
+    their index."""
     def place(count):
-        """Of the pair that makes so many turns in the context of training."""
+        """The index of the pair that makes so many turns in the training's context."""
         return rotary.size * math.log(rotary.original_context /
                                       (count * 2 * math.pi)) / (2 * math.log(rotary.base))
 

@@ -15,13 +15,13 @@ except ImportError:
         "pip install 'tc-compiler[gguf]'") from None
 
 _FIELDS = "tokenizer.ggml."
-# The kinds of tokens that the field `token_type` has.
+# Kinds of tokens in the field `token_type`.
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
 _MOST_TOKENS = 1 << 22
 _LONGEST_TOKEN = 1 << 16
-_SPACE = "\u2581"     # as SentencePiece writes a space
-# Tokens that end an answer in chat, by their texts: files name one of them as the end of texts, and
-# models write others too.
+_SPACE = "\u2581"     # SentencePiece's character for a space
+# Texts of the tokens that end an answer in a chat. A file names one of them as the end of texts,
+# but models write the others too.
 _ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>",
          "<|end_of_text|>", "</s>", "<eos>")
 _BROKEN = "\ufffd"
@@ -70,7 +70,7 @@ class Tokenizer:
         return found
 
     def _list(self, name, default):
-        """A field with a number for each token."""
+        """A field that is a list with a number for each token."""
         found = self._field(name, default)
         if not isinstance(found, np.ndarray) or len(found) != len(self.tokens):
             raise self._damaged(
@@ -104,7 +104,7 @@ class Tokenizer:
         return vocabulary
 
     def _byte_pairs(self):
-        """Bytes, written as letters, which are merged by a list of pairs."""
+        """A tokenizer that merges bytes, written as letters, by a list of pairs."""
         merges = self._field("merges", None)
         if not isinstance(merges, list):
             raise self._damaged(f"it has no list '{_FIELDS}merges'")
@@ -132,8 +132,8 @@ class Tokenizer:
         return models.BPE(vocabulary, pairs, ignore_merges=division.whole_words)
 
     def _scored_pieces(self):
-        """Pieces of text with scores, as SentencePiece has them: the pair whose piece has the best
-        score is merged first. What has no piece is written as bytes."""
+        """A tokenizer as SentencePiece's, with scored pieces of text: the pair whose piece has the
+        best score is merged first. Text without a piece is written as bytes."""
         vocabulary = self._vocabulary()
         scores = self._list("scores", None).tolist()
         pairs = []
@@ -179,8 +179,8 @@ class Tokenizer:
     # --- texts -----------------------------------------------------------------------------------
 
     def encode(self, text, add_ends=True):
-        """The tokens of a text, between those for begin and end that the file asks for unless the
-        text has them itself."""
+        """The tokens of a text. The file may ask for tokens before and after it that mark begin and
+        end; they are added unless the text has them already."""
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         if not add_ends:
             return ids
@@ -189,7 +189,7 @@ class Tokenizer:
             *([self.end] if self.adds_end else [])]
 
     def decode(self, ids, special=False):
-        """The text of tokens; `special`: with those that control a model."""
+        """The text of tokens; `special` includes control tokens."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=not special)
 
     def stream(self, before=()):
@@ -197,18 +197,18 @@ class Tokenizer:
 
 
 class Stream:
-    """The text of tokens that come one after the other; `before` are those in front of them, which
-    are not told."""
+    """The text of tokens that arrive one by one; `before` are the tokens that precede them, whose
+    text is not returned."""
 
     def __init__(self, tokenizer, before=()):
         self._tokenizer = tokenizer
-        # The text of a token depends on a few before it: bytes of one letter, and whether a space
-        # is the first.
+        # The text of a token depends on a few tokens before it: they may hold bytes of the same
+        # letter, and the first token of a text loses its space.
         self._ids = list(before)[-8:]
         self._told = tokenizer.decode(self._ids)
 
     def add(self, token):
-        """What a further token adds to the text; nothing while a letter lacks bytes."""
+        """The text that one more token adds; empty while a letter lacks bytes."""
         self._ids.append(token)
         text = self._tokenizer.decode(self._ids)
         if text.endswith(_BROKEN) and len(self._ids) < 64:
@@ -216,11 +216,11 @@ class Stream:
         return self._tell(text)
 
     def rest(self):
-        """What is left at the end, though a letter may lack bytes."""
+        """The rest of the text at the end, even if a letter lacks bytes."""
         return self._tell(self._tokenizer.decode(self._ids))
 
     def _tell(self, text):
-        # Where bytes make no letter, those of the letter before may be told as broken as well.
+        # Where bytes form no letter, the bytes before them may now decode as broken too.
         piece = text[len(self._told):] if text.startswith(self._told) else _BROKEN
         self._ids = self._ids[-8:]
         self._told = self._tokenizer.decode(self._ids)

@@ -1,5 +1,5 @@
-"""The tensors of a file as what the graph of a network reads: vectors, matrices that multiply, and
-tables of rows."""
+"""The tensors of a file in the forms that the graph of a network reads: vectors, matrices for
+products, and tables of rows."""
 
 import functools
 import math
@@ -14,13 +14,13 @@ from ..native import compiler
 
 @functools.cache
 def formats():
-    """The names of the formats that the compiler multiplies by, of those that files have."""
+    """The names of those formats in files with which the compiler can multiply directly."""
     return tuple(row["name"] for row in compiler.weight_formats()
                  if row["name"].upper() in GGMLQuantizationType.__members__)
 
 
 def block_rows(file, tensor):
-    """The bytes of a matrix, a row each: [rows, bytes]."""
+    """The bytes of a matrix, [rows, bytes of a row]."""
     block, size = GGML_QUANT_SIZES[GGMLQuantizationType[tensor.type_name]]
     rows = math.prod(tensor.shape[:-1])
     return file.bytes_of(tensor).reshape(rows, tensor.shape[-1] // block * size)
@@ -44,8 +44,9 @@ def floats_of(file, tensor):
 
 
 def order_of_halves(heads, size, turned):
-    """The rows of a matrix that makes `heads` heads of `size` elements, so that of the `turned`
-    first ones the pairs that lie side by side come apart: the first elements, then the second ones.
+    """An order of the rows of a matrix that makes `heads` heads of `size` elements. Of the `turned`
+    first elements of a head, which are pairs of neighbours, the first of each pair come first, then
+    the second of each.
     """
     head = np.arange(size)
     head[:turned] = np.concatenate([head[:turned:2], head[1:turned:2]])
@@ -53,8 +54,8 @@ def order_of_halves(heads, size, turned):
 
 
 class Weights:
-    """Adds the tensors of a file to a graph, each where it is first asked for, and knows which
-    nobody asked for."""
+    """Adds the tensors of a file to a graph, each when it is first used, and knows which were never
+    used."""
 
     def __init__(self, file, graph):
         self.file, self.graph = file, graph
@@ -65,7 +66,7 @@ class Weights:
         return name in self.file.tensors
 
     def tensor(self, name, shape):
-        """The tensor of that name, which has that shape."""
+        """The tensor of that name; an error where its shape is another."""
         found = self.file.tensors.get(name)
         if found is None:
             raise ModelError(
@@ -80,7 +81,7 @@ class Weights:
         return found
 
     def unused(self):
-        """Names of tensors that the graph reads nothing of."""
+        """Names of tensors that the graph does not read."""
         return list(self._unused)
 
     def numbers(self, name, length):
@@ -92,19 +93,20 @@ class Weights:
         return self.graph.constant(numbers if order is None else numbers[order], name)
 
     def rows(self, name, shape, ids):
-        """The rows of a matrix that indices choose: [..., columns]."""
+        """The rows of a matrix that the indices `ids` choose: [..., columns]."""
         planes, attributes = self._planes(name, shape)
         return self.graph.node("tc::BlockGather", [ids, *planes], **attributes)
 
     def product(self, x, name, shape, order=None):
-        """x [..., columns] times the transposed matrix: [..., rows]; `order` is that of its rows.
+        """x [..., columns] times the transposed matrix: [..., rows]; `order` reorders the matrix's
+        rows.
         """
         planes, attributes = self._planes(name, shape, order)
         return self.graph.node("tc::BlockMatMul", [x, *planes], **attributes)
 
     def _planes(self, name, shape, order=None):
-        """(names of the constants that a matrix is made of, attributes of operators that read it):
-        as the file has it, once."""
+        """(names of a matrix's constants, attributes of operators that read it). The matrix keeps
+        the file's format and is added once."""
         tensor = self.tensor(name, shape)
         kind = tensor.type_name.lower()
         if kind not in formats():

@@ -37,8 +37,8 @@ def _generate(arguments):
 
 
 def _chat(language, system, turn):
-    """A conversation by lines of the standard input, up to its end. What the model has read of it
-    is not read again."""
+    """A conversation in which each line of the standard input is a message, up to the end of the
+    input. What the model has read already is not read again."""
     from .generating import common_length, tokens_of
     from .session import Session
 
@@ -71,7 +71,7 @@ def _result(language, runs, text, messages=None):
     totals = {
         name: sum(getattr(run.times, name) for run in runs)
         for name in ("prompt_tokens", "prompt_seconds", "tokens", "seconds")}
-    # Tokens that a pass of their own gave.
+    # Tokens that needed a run of their own: all but the first, which comes from the prompt's run.
     behind = sum(max(0, run.times.tokens - 1) for run in runs)
     rates = {"prefill_per_second": _rate(totals["prompt_tokens"], totals["prompt_seconds"]),
              "decode_per_second": _rate(behind, totals["seconds"])}

@@ -1,4 +1,4 @@
-"""tc.generate: text that goes on from a prompt."""
+"""tc.generate: text that continues a prompt."""
 
 import dataclasses
 import os
@@ -15,27 +15,27 @@ from .sampling import Sampling
 from .session import Session
 
 _OPTIONS = ("top_k", "top_p", "min_p", "seed", "stop", "threads")
-# The model of a file that was used last, by what the file was and how it was compiled.
+# The model that was used last, keyed by the file's state and the options of its compilation.
 _kept = {}
 
 
 def generate(model, prompt, max_tokens=64, temperature=0.0, stream=False, **options):
-    """Text that goes on from a prompt; with `stream` an iterator of its pieces.
+    """Text that continues a prompt; with `stream` an iterator of its pieces.
 
     model        the path of a .gguf file, or what tc.compile made of one. The model of the path
                  that was used last is kept in memory
     prompt       a text; or a chat, [{"role": "user", "content": "..."}], which the template of the
-                 file makes a text
-    max_tokens   so many tokens at most; the text ends sooner where the model ends it or its context
-                 is full
-    temperature  0 takes the likeliest token each time; else tokens are drawn by their
-                 probabilities, of logits over the temperature
-    top_k        of the likeliest tokens so many alone
-    top_p        of the likeliest tokens the fewest whose probabilities reach this sum
-    min_p        tokens of at least this share of the likeliest one's probability
-    seed         of the draws, 0 where none is given: the same seed gives the same text
-    stop         a text or several, before which the result ends
-    threads      threads of a run, of a model by its path; None takes all cores
+                 file turns into a text
+    max_tokens   the most tokens; the text ends earlier where the model ends it or its context is
+                 full
+    temperature  0 takes the likeliest token each time; else tokens are drawn with the
+                 probabilities of the logits divided by the temperature
+    top_k        draws only from so many of the likeliest tokens
+    top_p        draws only from the fewest likeliest tokens whose probabilities reach this sum
+    min_p        draws only tokens with at least this share of the likeliest one's probability
+    seed         of the random draws, default 0: the same seed gives the same text
+    stop         a text or several; the result ends before the first of them
+    threads      threads of a run, for a model given by its path; None takes all cores
     """
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
@@ -66,8 +66,7 @@ def _whole(name, value):
 
 @bounded
 def language_for(model, threads=None):
-    """What generates text with a model: of a module its own, of a path or of bytes one that is
-    compiled."""
+    """The Language of a model: a module has one; for a path or bytes it is compiled."""
     if hasattr(model, "language"):
         return model.language
     refuse_file(model)
@@ -103,23 +102,23 @@ def tokens_of(language, prompt):
 
 
 def common_length(left, right):
-    """How many tokens two sequences begin with alike."""
+    """The length of the common beginning of two sequences of tokens."""
     return next((index for index, (a, b) in enumerate(zip(left, right)) if a != b),
                 min(len(left), len(right)))
 
 
 @dataclasses.dataclass
 class Times:
-    """How many tokens a run took and gave, and in which time."""
+    """How many tokens a run read and generated, and how long that took."""
     prompt_tokens: int = 0
     prompt_seconds: float = 0.0
     tokens: int = 0
-    seconds: float = 0.0     # of the tokens behind the first one, which the prompt's pass gives
+    seconds: float = 0.0     # for the tokens after the first one, which comes from the prompt's run
 
 
 class Generation:
-    """One run: a session reads the prompt and what it gives itself. `reason` is why it ended, as
-    Answer has it."""
+    """One run, in which a session reads the prompt and then its own tokens. `reason` says why it
+    ended; see Answer."""
 
     def __init__(self, session, prompt, sampling, max_tokens, stops=()):
         self.session, self.times = session, Times(len(prompt))
@@ -135,7 +134,7 @@ class Generation:
         return self._answer.reason or "length"
 
     def pieces(self):
-        """The text, piece by piece. What may be the beginning of a stop is held back until it is
+        """The text, piece by piece. Text that may begin one of `stops` is held back until that is
         known."""
         self.session.prepare(len(self._prompt), self._most)
         if not self._most:

@@ -10,10 +10,10 @@ from ..errors import Error
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """How tokens are chosen. Probabilities are those of logits over the temperature. Of these the
-    `top_k` largest stay, then the least number of largest ones whose sum reaches `top_p`, then
-    those of at least `min_p` times the largest; one of what stays is drawn by their shares. A
-    temperature of 0 takes the largest logit, the first of equal ones."""
+    """How tokens are chosen. Probabilities are the softmax of the logits divided by the
+    temperature. First the `top_k` largest are kept, then the fewest largest ones whose sum reaches
+    `top_p`, then those of at least `min_p` times the largest; one of these is drawn by its share. A
+    temperature of 0 takes the largest logit, and the first of equal ones."""
     temperature: float = 0.0
     top_k: int | None = None
     top_p: float | None = None
@@ -40,7 +40,7 @@ def _is_whole(value):
 def _is_finite(value):
     try:
         return math.isfinite(value)
-    except OverflowError:     # a whole number past the largest float
+    except OverflowError:     # an integer beyond the largest float
         return False
 
 
@@ -58,10 +58,10 @@ def distribution(logits, sampling):
     kept = np.arange(len(logits))
     if count < len(logits):
         kept = np.sort(np.argpartition(-logits, count - 1)[:count])
-    tokens = kept[np.argsort(-logits[kept], kind="stable")]     # equal ones by their numbers
+    tokens = kept[np.argsort(-logits[kept], kind="stable")]     # equal ones in the order of their numbers
     if sampling.temperature == 0:
         return tokens[:1], np.ones(1)
-    with np.errstate(over="ignore"):     # of a temperature of nearly 0
+    with np.errstate(over="ignore"):     # for temperatures near 0
         shares = np.exp((logits[tokens] - logits[tokens[0]]) / sampling.temperature)
     shares /= shares.sum()
     if sampling.top_p is not None:
@@ -73,7 +73,7 @@ def distribution(logits, sampling):
 
 
 class Sampler:
-    """Draws tokens; the same seed and logits give the same ones."""
+    """Draws tokens; the same seed and logits give the same tokens."""
 
     def __init__(self, sampling):
         self._sampling, self._random = sampling, np.random.Generator(np.random.PCG64(sampling.seed))

@@ -1,18 +1,18 @@
-"""One sequence of tokens that a model has read, with the keys and values that it keeps of them."""
+"""One sequence of tokens that a model has read, with the keys and values that it keeps for them."""
 
 import numpy as np
 
 from ..errors import Error
 
 
-# Positions that caches have room for at first; they grow to twice as many, up to the context.
+# The number of positions in the first caches; caches double when they are full, up to the context.
 _LEAST_ROOM = 256
 
 
 class Session:
-    """The state of one sequence: its tokens, and caches with room for the keys and values of some
-    more, [1, heads, capacity, size]. Every entry of the model writes those of new tokens behind
-    those that are there, in the same memory."""
+    """The state of one sequence: its tokens, and caches [1, heads, capacity, size] with room for
+    keys and values of further tokens. Each run of the model writes those of the new tokens after
+    the existing ones, in the same memory."""
 
     def __init__(self, language):
         self._language = language
@@ -30,23 +30,24 @@ class Session:
 
     @property
     def room(self):
-        """How many more it may read."""
+        """How many more tokens the model may read."""
         return self._language.parameters.context - self.length
 
     def reset(self):
-        """Makes it a sequence without tokens."""
+        """Forgets all tokens."""
         self.tokens = []
 
     def prepare(self, prompt, answer):
-        """Compiles what reads a prompt of so many tokens and what gives so many, where that has not
-        been done, and makes room for them: it is part of neither phase's time."""
+        """Compiles the modules for a prompt of `prompt` tokens and an answer of `answer` tokens,
+        where that has not been done, and makes room for them. So this counts for neither phase's
+        time."""
         entries = (["prefill"] if prompt > 1 and answer > 0 else []) + (["decode"] if answer > 1 else [])
         for entry in entries:
             getattr(self._language, entry)
         self._reserve(min(self.length + prompt + answer, self._language.parameters.context))
 
     def prefill(self, tokens):
-        """Reads tokens; the logits behind the last one."""
+        """Reads tokens and returns the logits after the last one."""
         tokens = list(tokens)
         if not tokens:
             raise Error("a prompt has at least one token; give a text")
@@ -54,7 +55,7 @@ class Session:
         return self._read(entry, tokens)
 
     def decode(self, token):
-        """Reads one token; the logits behind it."""
+        """Reads one token and returns the logits after it."""
         return self._read(self._language.decode, [token])
 
     def truncate(self, count):
@@ -64,7 +65,7 @@ class Session:
         self.tokens = self.tokens[:count]
 
     def copy(self):
-        """Another sequence of the same tokens, which goes its own way from here on."""
+        """A copy of the sequence that is independent from here on."""
         other = Session.__new__(Session)
         other._language, other.tokens = self._language, list(self.tokens)
         other._caches = self._copied(self._capacity)
@@ -75,8 +76,8 @@ class Session:
         return self._caches[0].shape[2]
 
     def _room_for(self, count):
-        """Caches for so many positions at least. Their memory is the system's to give when it is
-        written first."""
+        """Empty caches for at least so many positions. The system provides the memory only when it
+        is first written."""
         parameters = self._language.parameters
         capacity = _LEAST_ROOM
         while capacity < count:
@@ -88,14 +89,14 @@ class Session:
             for size in (parameters.key_size, parameters.value_size)]
 
     def _copied(self, count):
-        """Caches for so many positions at least, with the keys and values that there are."""
+        """Caches for at least so many positions, with the present keys and values copied."""
         caches = self._room_for(count)
         for new, old in zip(caches, self._caches):
             new[:, :, :self.length] = old[:, :, :self.length]
         return caches
 
     def _reserve(self, count):
-        """Has room for so many positions."""
+        """Makes room for so many positions."""
         if count > self._capacity:
             self._caches = self._copied(count)
 

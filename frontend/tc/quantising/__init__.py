@@ -1,5 +1,5 @@
-"""A quantiser for those who have none: a float network and some of its inputs in, a network of 8-bit integers between QuantizeLinear and
-DequantizeLinear out. Imported when it is first asked for; it needs the package onnx (`pip install 'tc-compiler[quantize]'`)."""
+"""A quantiser: turns a float network and some of its inputs into a network of 8-bit integers between QuantizeLinear and
+DequantizeLinear. Imported when it is first asked for; it needs the package onnx (`pip install 'tc-compiler[quantize]'`)."""
 
 from ..errors import Error
 

@@ -1,20 +1,21 @@
-"""Which layers stay floats whatever is asked for, and why."""
+"""Which layers stay in floats whatever the options ask for, and why."""
 
 import numpy as np
 
 from .prepare import _plain
 from .rounding import FOLLOWERS, OTHERS, SUMS
 
-# Operators that multiply what they read by weights or by each other, besides the sums that become integers.
+# Operators that compute products (with weights or of their operands) and that are not turned into integers.
 PRODUCTS = ("LSTM", "GRU", "RNN", "Einsum", "Attention", "MultiHeadAttention", "GroupQueryAttention", "FusedMatMul", "FusedConv", "FusedGemm",
             "DeformConv", "LinearAttention")
-# They move, count or choose, and compute no floats of their own.
+# Operators that only move, count or choose elements; they are not listed among the floats.
 SILENT = (*OTHERS, *FOLLOWERS, "Relu", "Clip", "Constant", "ConstantOfShape", "Shape", "Size", "Gather", "Cast", "Range", "Expand", "Split", "Where",
           "Pad", "Tile", "NonZero", "ArgMax", "ArgMin", "TopK")
 
 
 def why_sum_stays(network, node):
-    """Why a Conv, ConvTranspose, Gemm or MatMul is no sum of integers, as rounding.sums_of chooses."""
+    """Why rounding.sums_of does not turn this Conv, ConvTranspose, Gemm or MatMul into a sum of
+    integers."""
     weights = network.constant(node, 1)
     if weights is None:
         return "its second operand is computed by the network, and only constant weights become integers"
@@ -32,7 +33,8 @@ def why_sum_stays(network, node):
 
 
 def floating_layers(network, sums, is_float):
-    """[(node, why)] of all that compute floats and are none of the sums, in the network's order."""
+    """[(node, why)] of all nodes that compute floats and are not among `sums`, in the network's
+    order."""
     known = {node.name for node in sums}
     found = []
     for node in network.nodes:
@@ -48,7 +50,8 @@ def floating_layers(network, sums, is_float):
 
 
 def floats_text(layers):
-    """Lines for people: each layer by name with products; of others one line for each operator and reason."""
+    """Lines of a report: each layer with products by name, and one line per operator and reason for the
+    others."""
     lines, groups = [], {}
     for layer in layers:
         if layer.op in SUMS or layer.op in PRODUCTS:

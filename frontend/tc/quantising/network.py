@@ -1,4 +1,5 @@
-"""A float network as the quantiser works on it: constants by name, who makes a value and who reads it."""
+"""A float network in the form on which the quantiser works: constants by name, and which node makes and
+which nodes read a value."""
 
 import copy
 import os
@@ -10,11 +11,12 @@ from onnx import TensorProto, helper, numpy_helper
 from ..errors import ModelError, UnsupportedError
 from ..foreign_models import refuse_file, refuse_object
 
-LEAST_OPSET = 13     # that has scales for each channel
+LEAST_OPSET = 13     # the first with a scale per channel
 
 
 def read(model):
-    """The model of a path, of bytes or a ModelProto, as a ModelProto of its own, and what errors call it."""
+    """(a separate ModelProto of the model, its name in errors); the model is a path, bytes or a
+    ModelProto."""
     if isinstance(model, onnx.ModelProto):
         return copy.deepcopy(model), "model.onnx"
     refuse_file(model)
@@ -28,7 +30,7 @@ def read(model):
         raise ModelError(f"quantize takes the path of an ONNX file, its bytes or an onnx.ModelProto, not a {type(model).__name__}") from None
     except OSError as error:
         raise ModelError(f"{os.fsdecode(model)} cannot be read: {error.strerror}") from None
-    except Exception as error:   # what protobuf raises depends on its version
+    except Exception as error:   # which exception protobuf raises depends on its version
         raise ModelError(f"the model cannot be read as ONNX ({type(error).__name__}); quantize takes ONNX files alone") from None
 
 
@@ -39,7 +41,7 @@ class Network:
         if opset < LEAST_OPSET:
             try:
                 self.proto = onnx.version_converter.convert_version(self.proto, LEAST_OPSET)
-            except Exception as error:   # whatever the converter does not know
+            except Exception as error:   # the converter raises anything for what it does not know
                 raise UnsupportedError(f"{self.name} has opset {opset}, quantising needs {LEAST_OPSET} or later, and the package onnx cannot "
                                        f"convert it ({str(error).strip().splitlines()[0]}); export it again") from None
         graph = self.proto.graph
@@ -75,11 +77,11 @@ class Network:
         return found
 
     def constant(self, node, number):
-        """The constant that a node has as this input, or None."""
+        """The constant that is this input of the node, or None."""
         return self.constants.get(node.input[number]) if len(node.input) > number and node.input[number] else None
 
     def own_constant(self, node, number, array):
-        """Gives the node a constant of its own in place of an input."""
+        """Replaces an input of the node by a new constant that no other node reads."""
         name = f"{node.name}_{number}_own"
         self.constants[name] = np.ascontiguousarray(array)
         while len(node.input) <= number:
@@ -87,7 +89,7 @@ class Network:
         node.input[number] = name
 
     def data(self, nodes=None, outputs=None, extra=None):
-        """The bytes of a model of these nodes; `outputs` are names of float values in place of the graph's own outputs."""
+        """The bytes of a model with these nodes; `outputs` are names of float values that replace the graph's outputs."""
         constants = self.constants | (extra or {})
         nodes = self.nodes if nodes is None else nodes
         read = {name for node in nodes for name in node.input}
@@ -105,7 +107,7 @@ def attribute(node, name, fallback=None):
 
 
 def channel_axis(node):
-    """Of the weights of a convolution or product: the axis that counts its output channels."""
+    """The axis of the weights of a convolution or product along which the output channels are."""
     if node.op_type == "Conv":
         return 0
     if node.op_type == "Gemm":

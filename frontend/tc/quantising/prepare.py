@@ -1,5 +1,6 @@
-"""What is done to the floats before they are rounded: batch normalisation goes into the weights before it, and channels of neighbouring
-layers get equal ranges (cross-layer equalisation: what one layer's channel is divided by, the next one's weights are multiplied by)."""
+"""Prepares the float network for rounding: folds batch normalisation into the weights before it, and gives channels of neighbouring
+layers equal ranges (cross-layer equalisation: the weights of one layer's channel are divided by a factor, and the next layer's are
+multiplied by it)."""
 
 import numpy as np
 
@@ -10,7 +11,8 @@ STEADY = ("Relu", "LeakyRelu", "Identity", "Dropout")     # f(k x) = k f(x) for 
 
 
 def fold_normalisations(network):
-    """BatchNormalization that alone reads a convolution becomes its weights and bias."""
+    """Folds each BatchNormalization that is the only reader of a convolution into the convolution's
+    weights and bias."""
     producers, readers = network.producers(), network.readers()
     gone = []
     for node in network.nodes:
@@ -36,7 +38,7 @@ def fold_normalisations(network):
 
 
 def equalise(network):
-    """How many pairs of layers were balanced."""
+    """Equalises neighbouring layers; returns how many pairs were balanced."""
     pairs = list(_pairs(network))
     for _ in range(SWEEPS):
         for first, second in pairs:
@@ -45,7 +47,8 @@ def equalise(network):
 
 
 def _pairs(network):
-    """Convolutions and products of which one alone reads the other, through what is steady."""
+    """Pairs of convolutions or products of which the second is the only reader of the first,
+    directly or through STEADY operators."""
     readers = network.readers()
     for first in network.nodes:
         if first.op_type not in ("Conv", "Gemm") or network.constant(first, 1) is None or not _plain(first):
@@ -70,7 +73,7 @@ def _plain(node):
 
 
 def _rows(network, node):
-    """The weights with the output channels first."""
+    """The node's weights with the output channels first."""
     weights = network.constant(node, 1)
     return weights if node.op_type == "Conv" or attribute(node, "transB", 0) else weights.T
 
@@ -92,7 +95,7 @@ def _balance(network, first, second):
 
 
 def _scale(network, node, factor, axis):
-    """Multiplies weights along an axis of those that _rows gives."""
+    """Multiplies weights along an axis, counted as in the result of _rows."""
     rows = _rows(network, node)
     along = [1] * rows.ndim
     along[axis] = -1

@@ -1,4 +1,4 @@
-"""tc.quantize: what is measured, and in which order."""
+"""tc.quantize: the steps of a quantisation and what each measures."""
 
 import contextlib
 import dataclasses
@@ -16,13 +16,14 @@ from .ranges import METHODS, Range, numbers_of
 from .rounding import MOVERS, Places, Rounded, float_values, sums_of, weight_scales, whole_weights
 from .samples import samples_of
 
-# Samples that the error of a single layer is measured on.
+# The number of samples on which the error of a single layer is measured.
 MEASURED = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """One sum of products: the error of the outputs where it alone is rounded, relative to their size; None where it was not measured."""
+    """One layer that is a sum of products. `error` is that of the outputs where only this layer is rounded, relative to their size; None
+    where it was not measured."""
     node: str
     op: str
     error: typing.Optional[float]
@@ -32,8 +33,9 @@ class Layer:
 
 @dataclasses.dataclass
 class Quantised:
-    """A quantised network: `model` is the ONNX file's bytes. `error` (root of the mean square, relative), `cosine` (least of a sample) and
-    `agreement` (share of samples with the same largest element; None where the first output has no classes) are on the given samples."""
+    """A quantised network: `model` is the ONNX file's bytes. `error` (relative root mean square), `cosine` (the smallest of all samples)
+    and `agreement` (share of samples with the same largest element; None where the first output has no classes) are those on the given
+    samples."""
     model: bytes
     error: float
     cosine: float
@@ -41,7 +43,7 @@ class Quantised:
     samples: int
     layers: list
     equalised: int
-    floats: list = dataclasses.field(default_factory=list)     # Layers of other kinds, which have no form in integers
+    floats: list = dataclasses.field(default_factory=list)     # Layers of kinds that cannot be computed in integers
 
     def save(self, path):
         write(path, self.model)
@@ -67,7 +69,8 @@ class Quantised:
 
 @contextlib.contextmanager
 def _steps(progress):
-    """A function that begins a phase of so many steps and gives back one that is called after each."""
+    """A function that begins a phase of so many steps and returns a function to call after each
+    step."""
     if callable(progress) or progress is False or (progress is None and not sys.stderr.isatty()):
         def begin(phase, total):
             done = [0]
@@ -92,7 +95,7 @@ def _steps(progress):
 
 
 class _Work:
-    """One quantisation: the network, the samples and what is known so far."""
+    """The state of one quantisation: the network, the samples and what has been measured."""
 
     def __init__(self, network, samples, options, begin):
         self.network, self.samples, self.options, self.begin = network, samples, options, begin
@@ -135,18 +138,20 @@ class _Work:
                 raise UnsupportedError(f"value '{name}' of {self.network.name} becomes NaN or infinite on the samples: no range follows; "
                                        "python -m tc verify names the node")
             self.numbers[name] = numbers_of(*each.ends(self.options.method, self.options.percentile))
-        for node in self.network.nodes:     # in order, so that chains of them have one scale
+        for node in self.network.nodes:     # in the network's order, so that chains of such nodes get one scale
             if node.op_type in MOVERS and node.input[0] in self.numbers:
                 self.numbers.update({name: self.numbers[node.input[0]] for name in node.output if name in self.numbers})
         return ranges
 
     def _axis(self, name, array):
-        """The axis that counts the input channels of the sums that read the value: the last one of products."""
+        """The axis of the value along which its readers' input channels are: the last axis for matrix
+        products."""
         product = any(node.op_type in ("Gemm", "MatMul") and node.input[0] == name for node in self.sums)
         return array.ndim - 1 if product else min(1, array.ndim - 1)
 
     def correct_biases(self, ranges):
-        """What rounded weights add to a layer's results on average is taken from its bias."""
+        """Subtracts from each layer's bias the average error that rounded weights add to its
+        results."""
         for node in self.sums:
             if node.op_type not in ("Conv", "Gemm") or attribute(node, "group", 1) != 1 or ranges[node.input[0]].mean is None:
                 continue
@@ -168,7 +173,8 @@ class _Work:
         return Rounded(self.network, Places(self.network, sums, self.is_float), self.numbers, self.options.per_channel, self.biases).data()
 
     def compare(self, names, phase, samples=None):
-        """(error, least cosine, agreement) where these sums are of integers."""
+        """(error, smallest cosine, agreement) of the network in which these sums are computed in
+        integers."""
         if self.expected is None:
             self.expected = list(self.run(self.network.data(), "floats"))
         wrong = size = 0.0
@@ -186,7 +192,7 @@ class _Work:
         return float(np.sqrt(wrong / size)) if size else float(wrong > 0), least, same / counted if counted else None
 
     def sensitivities(self):
-        """{sum: error of the outputs where it alone is rounded}."""
+        """{sum: error of the outputs where only this sum is rounded}."""
         step, found = self.begin("layers", len(self.sums)), {}
         for node in self.sums:
             found[node.name] = self.compare({node.name}, None, self.samples[:MEASURED])[0]
@@ -194,8 +200,8 @@ class _Work:
         return found
 
     def fewest_floats(self, ranked, most_error):
-        """Of ranked sums those that stay floats: as few of the worst as bring the error below the limit; all, where nothing does.
-        What is not among them stays floats anyway."""
+        """Which of the ranked sums stay in floats: the fewest of the worst that bring the error below the limit, or all where
+        nothing does. Sums that are not ranked stay in floats anyway."""
         names = set(ranked)
 
         def enough(count):
@@ -236,7 +242,7 @@ class Options:
 
     @classmethod
     def of(cls, given):
-        """Of keywords; a TypeError names one that there is not."""
+        """The options from keyword arguments; a TypeError names an unknown one."""
         known = [field.name for field in dataclasses.fields(cls)]
         for name in given:
             if name not in known:
@@ -253,7 +259,8 @@ class Options:
 
 @bounded
 def quantize(model, data, *, progress=None, **options):
-    """Makes an ONNX network of floats one of 8-bit integers (QDQ: u8 activations, i8 weights), whose ranges are measured on samples.
+    """Turns an ONNX network of floats into one of 8-bit integers (QDQ: u8 activations, i8 weights), whose ranges are measured on
+    samples.
 
     data        samples: an array of them, or a list of arrays, tuples or dicts {input: array}; some hundred are usual
     progress    a callable that gets a dict now and then, True or False; default: a bar on a terminal

@@ -1,15 +1,16 @@
-"""Which numbers an activation takes, as the least and the largest that its 8 bits shall reach."""
+"""The range of an activation: the smallest and the largest number that its 8 bits can represent."""
 
 import numpy as np
 
 METHODS = ("minmax", "percentile", "entropy")
 BINS = 2048
-LEVELS = 256          # of 8 bits
-FEWEST_BINS = 128     # that the range of least entropy keeps
+LEVELS = 256          # numbers in 8 bits
+FEWEST_BINS = 128     # the smallest range that "entropy" tries
 
 
 class Range:
-    """Of one value: first its ends, then a histogram of its numbers between them."""
+    """The range of one value: the first pass over the samples finds its ends, the second a
+    histogram between them."""
 
     def __init__(self):
         self.low, self.high, self.counts, self.total, self.mean = np.inf, -np.inf, None, 0, None
@@ -29,7 +30,7 @@ class Range:
         self._see_mean(array, axis)
 
     def _see_mean(self, array, axis):
-        """Of each channel, over all samples."""
+        """Adds to the mean of each channel over all samples."""
         others = tuple(each for each in range(array.ndim) if each != axis)
         sums = array.astype(np.float64).sum(others)
         weight = array.size // max(sums.size, 1)
@@ -40,7 +41,7 @@ class Range:
         return self.mean / max(self.total, 1)
 
     def ends(self, method, percentile):
-        """(least, largest), 0 among them."""
+        """(smallest, largest) number of the range, which includes 0."""
         low, high = (self.low, self.high) if np.isfinite(self.low) else (0.0, 0.0)
         if self.counts is not None and method == "percentile":
             low, high = self._percentile(percentile)
@@ -52,7 +53,8 @@ class Range:
         return np.linspace(self.low, self.high, BINS + 1)
 
     def _percentile(self, percentile):
-        """As many numbers are outside on either side, but an end that many numbers have stays one."""
+        """The range that leaves out equally many numbers at both ends, except that an end at which
+        many numbers are is kept."""
         share = np.cumsum(self.counts) / self.counts.sum()
         outside = (1 - percentile / 100) / 2
         edges = self._edges()
@@ -60,9 +62,10 @@ class Range:
         return float(edges[min(first, BINS - 1)]), float(edges[min(last, BINS - 1) + 1])
 
     def _least_entropy(self):
-        """The range whose numbers, rounded to 256 levels, are distributed most like the numbers themselves (Kullback and Leibler)."""
+        """The range with the least Kullback-Leibler divergence between the numbers and the same numbers rounded to 256 levels."""
         edges, counts = self._edges(), self.counts.astype(np.float64)
-        # All that Relu cut is one number, which every range keeps.
+        # Relu makes many numbers 0. Every range contains 0, so their bin must not dominate the
+        # distribution.
         zero = int(np.clip(np.searchsorted(edges, 0.0, "right") - 1, 0, BINS - 1))
         counts[zero] = min(counts[zero], max(counts[max(zero - 1, 0)] if zero else 0, counts[min(zero + 1, BINS - 1)]))
         best, taken = np.inf, (self.low, self.high)
@@ -92,7 +95,7 @@ def _divergence(counts, first, last):
 
 
 def numbers_of(low, high):
-    """(scale, zero point) of u8 for a range with 0 in it; one without extent has the scale 1."""
+    """(scale, zero point) of u8 for a range that includes 0; an empty range has the scale 1."""
     scale = np.float32((high - low) / (LEVELS - 1))
     if not np.isfinite(scale) or scale < np.finfo(np.float32).tiny:
         return np.float32(1), np.uint8(0)

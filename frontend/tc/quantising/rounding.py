@@ -1,4 +1,4 @@
-"""Where integers stand in the network, and the network with them."""
+"""Chooses which values of the network become integers, and makes the network that has them."""
 
 import numpy as np
 import onnx
@@ -8,10 +8,12 @@ from .network import attribute, channel_axis
 from .prepare import _plain
 
 SUMS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-# Each element of their results is one of their operands', so the result has its operand's scale.
+# Operators whose results consist of elements of the operand, so that the result has the operand's
+# scale.
 MOVERS = ("MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity", "Dropout", "DepthToSpace", "SpaceToDepth", "Slice")
 OTHERS = ("Concat", "AveragePool", "GlobalAveragePool", "Resize", *MOVERS)
-# They take integers where others do, and floats in the kernel of the sum that makes these.
+# Operators that read integers where another reader does too, and otherwise floats inside the kernel
+# of the sum that makes them.
 FOLLOWERS = ("Add", "Sub", "Mul")
 LARGEST_BIAS = float(1 << 30)
 LARGEST_WEIGHT = 127
@@ -31,7 +33,8 @@ def sums_of(network):
 
 
 class Places:
-    """Which values are rounded, and who reads them so, where these sums are of integers."""
+    """Which values are rounded, and which nodes read them rounded, where these sums are computed in
+    integers."""
 
     def __init__(self, network, sums, floats):
         self.network, self.sums, self.is_float = network, {node.name for node in sums}, floats
@@ -62,7 +65,7 @@ def float_values(network):
 
 
 def weight_scales(node, weights, per_channel):
-    """A number, or one for each output channel."""
+    """The scale of the weights: one number, or one for each output channel."""
     axis = channel_axis(node) % weights.ndim
     alone = not per_channel or (node.op_type == "ConvTranspose" and attribute(node, "group", 1) != 1)
     others = None if alone else tuple(each for each in range(weights.ndim) if each != axis)
@@ -71,7 +74,7 @@ def weight_scales(node, weights, per_channel):
 
 
 def whole_weights(weights, scales, axis):
-    """The integers, and the floats that they stand for."""
+    """(the rounded weights as integers, the floats that these stand for)."""
     each = np.asarray(scales, np.float32)
     along = each.reshape([-1 if number == axis else 1 for number in range(weights.ndim)]) if each.ndim else each
     numbers = np.clip(np.rint(weights / along), -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.int8)
@@ -79,7 +82,7 @@ def whole_weights(weights, scales, axis):
 
 
 class Rounded:
-    """Makes the network with integers: `numbers` has {value: (scale, zero point)}; `biases` those that replace the network's."""
+    """Makes the network with integers. `numbers` has {value: (scale, zero point)}; `biases` replace those of the network."""
 
     def __init__(self, network, places, numbers, per_channel=True, biases=None):
         self.network, self.places, self.numbers, self.per_channel = network, places, numbers, per_channel

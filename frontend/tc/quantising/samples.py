@@ -1,4 +1,4 @@
-"""The data that ranges are measured on: some inputs of the network, checked before anything is measured."""
+"""The samples on which ranges are measured: inputs of the network, checked before anything is measured."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def _declared(value):
 
 
 def _divided(array, batch):
-    """An array of many samples as the batches that the network takes."""
+    """Divides an array of many samples into batches of the size that the network takes."""
     count = batch or 1
     return [array[at:at + count] for at in range(0, len(array) - count + 1, count)]
 

@@ -1,5 +1,5 @@
-"""A language model behind HTTP, with the endpoints of OpenAI's interface. Imported when a model is
-served; nothing else of tc needs the packages that do it."""
+"""Serves a language model over HTTP, with the endpoints of OpenAI's interface. Imported when a
+model is served; nothing else in tc needs these packages."""
 
 from ..errors import Error
 

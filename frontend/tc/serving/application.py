@@ -20,13 +20,14 @@ from .engine import Full, Stopped, WaitedTooLong
 from .requests import Refusal, parsed
 
 LARGEST_BODY = 4 << 20      # bytes
-BODY_SECONDS = 30           # in which a body has to arrive
-# Prompts whose tokens are found at once; a chat's template runs in a process of its own.
+BODY_SECONDS = 30           # within which a body has to arrive
+# The most prompts that are turned into tokens at the same time; each chat template runs in a
+# separate process.
 _MOST_PROMPTS = 2
 _RETRY = {"retry-after": "2"}
-# How an error of the engine is answered; any other is the server's own.
+# The status for each error of the engine; any other error is the server's own fault.
 _STATUSES = {Full: 429, WaitedTooLong: 503, Stopped: 503}
-GONE = 499     # of the log alone: nobody is left to get it
+GONE = 499     # only for the log: the client has gone
 
 
 def refusal_of(error):
@@ -40,7 +41,7 @@ def answer_to(refusal):
 
 
 class Events(StreamingResponse):
-    """A stream of a job's answer. However it ends, the job's place is free."""
+    """The stream of a job's answer. However it ends, the job's place becomes free."""
 
     def __init__(self, content, leave):
         super().__init__(content, media_type="text/event-stream",
@@ -107,7 +108,7 @@ class Service:
         leave = functools.partial(self.engine.cancel, job)
         form = forms.Form(self.name, is_chat)
         try:
-            # Until there is a place, a refusal has a status of its own.
+            # A refusal before the job has a place can still be sent as a status.
             begin = await _unless_gone(request, events.get())
             if begin.error:
                 raise refusal_of(begin.error)
@@ -119,7 +120,7 @@ class Service:
         return Events(_chunks(job, events, form, asked.with_usage), leave)
 
     def _tokens(self, prompt):
-        """The tokens of a prompt, which the model can read."""
+        """The tokens of a prompt; refused where the model cannot read so many."""
         language, most = self.engine.language, self.engine.context
         where = "messages" if isinstance(prompt, list) and isinstance(prompt[0], dict) else "prompt"
         if isinstance(prompt, list) and where == "prompt":
@@ -142,11 +143,11 @@ class Service:
         return tokens
 
     def _job(self, prompt, asked):
-        """A job and the queue of what comes of it."""
+        """A job, and the queue of its events."""
         events, loop = asyncio.Queue(), asyncio.get_running_loop()
 
         def tell(event):
-            with contextlib.suppress(RuntimeError):     # the loop has ended: nobody listens
+            with contextlib.suppress(RuntimeError):     # the event loop has ended: nobody listens
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
         most = self.engine.context if asked.max_tokens is None else asked.max_tokens
@@ -154,7 +155,7 @@ class Service:
 
 
 async def _body(request):
-    """The body of a request, which is JSON of a bounded size."""
+    """Reads the body of a request, which has to be JSON of a bounded size."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal(415, f"the body's type is '{printable(kind)}'; give JSON with the header "
@@ -178,7 +179,7 @@ async def _body(request):
 
 
 async def _unless_gone(request, work):
-    """What `work` gives; ClientDisconnect where the client leaves before."""
+    """The result of `work`; ClientDisconnect where the client leaves before it is done."""
     async def left():
         while (await request.receive())["type"] != "http.disconnect":
             pass
@@ -222,7 +223,7 @@ async def _chunks(job, events, form, with_usage):
 async def _refused(request, exception):
     if isinstance(exception, Refusal):
         return answer_to(exception)
-    # Starlette's own: a path or method that there is not.
+    # Starlette's own errors: an unknown path or method.
     texts = {404: f"there is no '{printable(request.url.path)}' here; there are /v1/completions, "
              "/v1/chat/completions, /v1/models, /health and /metrics",
              405: f"{printable(request.url.path)} is not for {printable(request.method, 20)}"}

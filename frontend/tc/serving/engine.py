@@ -1,5 +1,5 @@
-"""The thread that owns a served model. It takes requests in turns, a token at a time, so that none
-waits for the whole of another."""
+"""The thread that owns a served model. It serves requests in turns, one token at a time, so that no
+request waits until another is complete."""
 
 import collections
 import dataclasses
@@ -11,23 +11,23 @@ from ..language.answer import Answer
 from ..language.generating import common_length
 from ..language.session import Session
 
-# So many tokens at least have to be alike for a kept sequence to be gone on with.
+# A kept sequence is continued only if at least its first so many tokens equal those of the prompt.
 LEAST_REUSED = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a server takes on at once."""
-    places: int = 8         # requests that are answered by turns
+    """How much a server accepts at the same time."""
+    places: int = 8         # requests that are answered in turns
     queue: int = 64         # requests that wait for a place
-    wait: float = 60.0      # seconds that one waits at most
-    context: int = 0        # tokens of a sequence at most; 0 stands for the model's own limit
-    part: int = 128         # tokens of a prompt that are read before others have their turn
-    reuse: bool = True      # whether a sequence that begins like a prompt is gone on with
+    wait: float = 60.0      # the most seconds that a request waits
+    context: int = 0        # the most tokens of a sequence; 0: the model's own limit
+    part: int = 128         # tokens of a prompt that are read in one turn
+    reuse: bool = True      # whether a kept sequence that begins like a prompt is continued
 
 
 class Full(Error):
-    """As many requests are under way as the limits allow."""
+    """There are already as many requests as the limits allow."""
 
 
 class WaitedTooLong(Error):
@@ -40,8 +40,8 @@ class Stopped(Error):
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """What a request's client is told: that it has a place (neither text nor end), a piece of
-    text, and at its end a reason or an error."""
+    """Something to tell a request's client: that it has a place (neither text nor end is set), a
+    piece of text, or at the end a reason or an error."""
     text: str = ""
     reason: str | None = None
     error: Error | None = None
@@ -58,15 +58,15 @@ class Job:
         self.prompt, self.answer, self.tell = prompt, answer, tell
         self.since = time.monotonic()
         self.cancelled = False
-        self.cached = 0        # tokens of the prompt that a kept sequence had read
+        self.cached = 0        # tokens of the prompt that a kept sequence had read before
         self.session = None
         self.unread = None     # the part of the prompt that is still to be read
-        self.turn = 0          # when a part of its prompt was read
+        self.turn = 0          # when a part of its prompt was last read
 
 
 class Engine:
-    """Answers jobs with one model. All methods but those of its own thread may be called from any
-    other."""
+    """Answers jobs with one model. All methods may be called from any thread, except those of the
+    engine's own thread."""
 
     def __init__(self, language, limits, metrics):
         self.language, self.limits, self._metrics = language, limits, metrics
@@ -94,7 +94,7 @@ class Engine:
             self._refuse_if_full()
 
     def submit(self, job):
-        """Takes a job on, or raises Full or Stopped."""
+        """Accepts a job, or raises Full or Stopped."""
         with self._change:
             self._refuse_if_full()
             self._waiting.append(job)
@@ -102,7 +102,7 @@ class Engine:
             self._change.notify()
 
     def cancel(self, job):
-        """Whoever asked has gone: the job's place is free after the token that is being computed.
+        """The client has gone: the job's place becomes free after the token that is being computed.
         Does nothing to a job that has ended."""
         with self._change:
             job.cancelled = True
@@ -154,7 +154,7 @@ class Engine:
             job.tell(Event(error=Stopped("the server is being shut down")))
 
     def _wait_for_work(self):
-        """Whether there is some; False when the engine is to stop."""
+        """Waits for work. Returns True when there is some, False when the engine is to stop."""
         with self._change:
             while not (self._is_stopped or self._waiting or self._running):
                 self._change.wait()
@@ -186,11 +186,12 @@ class Engine:
             job.tell(Event())
 
     def _session_for(self, job):
-        """A session for a job: the kept one that begins most like its prompt, cut to what is
-        alike, else an empty one. Places and kept sessions are together at most so many as there
-        are places, for each has keys and values in memory."""
+        """A session for a job: the kept one that shares the longest beginning with its prompt,
+        truncated to that, else an empty one. Sessions in use and kept ones are together at most as
+        many as there are places, because each has keys and values in memory."""
         if self.limits.reuse and self._kept:
-            # The last token is read in any case: its logits choose the first of the answer.
+            # The prompt's last token is always read: its logits choose the first token of the
+            # answer.
             alike = [common_length(each.tokens, job.prompt[:-1]) for each in self._kept]
             job.cached = max(alike)
             if job.cached >= LEAST_REUSED:
@@ -205,7 +206,7 @@ class Engine:
         return session
 
     def _read_part_of_a_prompt(self):
-        """Of the job whose last turn was the longest ago."""
+        """Reads one part, of the job whose last turn was longest ago."""
         reading = [job for job in self._running if job.unread]
         if not reading:
             return
@@ -223,8 +224,8 @@ class Engine:
             self._take(job, logits)
 
     def _decoded(self, jobs):
-        """(job, logits behind its last token) of each job: one step of all sequences. A model that
-        reads several sequences in one run would do so here."""
+        """(job, logits after its last token) for each job: one step of all sequences. A model that
+        reads several sequences in one run would be called here."""
         for job in jobs:
             if job.cancelled:
                 continue
@@ -238,7 +239,7 @@ class Engine:
             yield job, logits
 
     def _take(self, job, logits):
-        """Chooses a job's next token and tells what text it makes known."""
+        """Chooses a job's next token and sends the text that becomes known by it."""
         try:
             room = min(job.session.room, self.context - job.session.length)
             piece = job.answer.add(logits, room)
@@ -260,7 +261,8 @@ class Engine:
         self._kept.append(job.session)
 
     def _fail(self, job, exception):
-        """What a session holds after a run that failed is not known: it is dropped."""
+        """Ends a job with an error. Its session is dropped, since its state after a failed run is
+        not known."""
         with self._change:
             self._running.remove(job)
             self._count()

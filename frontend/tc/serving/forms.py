@@ -5,13 +5,13 @@ import json
 import secrets
 import time
 
-# What the interface calls an answer's end.
+# The interface's names for the reasons why an answer ended.
 _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
 @dataclasses.dataclass
 class Form:
-    """The answer to one request: `whole` of one piece, or `chunk` by chunk."""
+    """The answer to one request: `whole` in one piece, or in chunks by `chunk`."""
     model: str
     is_chat: bool
 
@@ -25,7 +25,7 @@ class Form:
         return self._object("chat.completion", [self._choice(choice, reason)]) | {"usage": usage}
 
     def first(self):
-        """What a stream begins with, or None."""
+        """The first chunk of a stream, or None."""
         return self._delta({"role": "assistant", "content": ""}) if self.is_chat else None
 
     def piece(self, text):
@@ -35,7 +35,7 @@ class Form:
         return self._delta({}, reason) if self.is_chat else self._part({"text": ""}, reason)
 
     def usage(self, usage):
-        """What ends a stream whose client asked for the counts."""
+        """The last chunk of a stream whose client asked for the token counts."""
         return self._object("chat.completion.chunk", []) | {"usage": usage}
 
     def _delta(self, delta, reason=None):

@@ -1,4 +1,4 @@
-"""What stands before the endpoints: who may ask, under which name, and the log of it."""
+"""Checks before the endpoints: who may ask, and by which host name; and the log of requests."""
 
 import contextlib
 import hmac
@@ -12,20 +12,20 @@ from ..errors import printable
 from .application import GONE, answer_to
 from .requests import Refusal
 
-_OPEN = ("/health",)     # without a token
+_OPEN = ("/health",)     # paths that need no token
 _ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/v1/models", "/health", "/metrics")
-# Lines of the log about requests that were refused: so many at once, then one in so many seconds.
+# Log lines about refused requests: at most so many in a burst, then one in so many seconds.
 _LINES, _LINE_SECONDS = 20, 3.0
 
 
 class Lines:
-    """Lets the lines through that others cause, up to a rate."""
+    """Limits the rate of log lines that clients can cause."""
 
     def __init__(self, clock=time.monotonic):
         self._clock, self._left, self._at, self._skipped = clock, float(_LINES), clock(), 0
 
     def add(self, line):
-        """The line as it is to be written, or None."""
+        """The line to be written, or None where it is suppressed."""
         now = self._clock()
         self._left = min(_LINES, self._left + (now - self._at) / _LINE_SECONDS)
         self._at = now
@@ -38,8 +38,8 @@ class Lines:
 
 
 def is_allowed(host, names):
-    """Whether a Host header names this server: by an address, which no one can make a name of their
-    own point to, as localhost, or by one of the names that it was started with."""
+    """Whether a Host header names this server: by an address, as localhost, or by one of the names
+    that it was started with. (Other names could belong to anybody and point to this server.)"""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     name = name.removeprefix("[").removesuffix("]").removesuffix(".").lower()
     if name == "localhost" or name in names:
@@ -51,7 +51,7 @@ def is_allowed(host, names):
 
 
 class Guard:
-    """An application of ASGI around a service's."""
+    """An ASGI application that wraps the service's."""
 
     def __init__(self, service, token, hosts):
         self.service, self._application = service, service.application()
@@ -72,7 +72,7 @@ class Guard:
 
         try:
             refusal = self._refusal(scope)
-            # Starlette hands on what its handler of unexpected errors has answered.
+            # Starlette raises an unexpected error again after its handler has answered it.
             await (answer_to(refusal) if refusal else self._application)(scope, receive, watched)
         except ClientDisconnect:
             status = GONE
@@ -83,7 +83,7 @@ class Guard:
             self._tell(scope, status, time.monotonic() - begin)
 
     def _refusal(self, scope):
-        """Why a request is not let through, or None."""
+        """Why a request is refused, or None."""
         headers = {}
         for name, value in scope["headers"]:
             headers.setdefault(name, []).append(value)

@@ -1,4 +1,4 @@
-"""What a server counts, in the form of Prometheus."""
+"""The counters of a server, in Prometheus' form."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -33,13 +33,13 @@ class Metrics:
         self.step = made(Histogram, "token_seconds", "A pass that reads one token.", buckets=_STEPS)
 
     def began(self, job, seconds):
-        """A job has got a place after so many seconds."""
+        """Counts a job that got a place after so many seconds."""
         self.prompt_tokens.inc(len(job.prompt))
         self.cached_tokens.inc(job.cached)
         self.queue_seconds.observe(seconds)
 
     def first(self, seconds):
-        """A job's first token came after so many seconds."""
+        """Counts a job whose first token came after so many seconds."""
         self.first_seconds.observe(seconds)
 
     def value(self, name, **labels):
@@ -47,7 +47,7 @@ class Metrics:
         return self._registry.get_sample_value(f"tc_serve_{name}", labels) or 0.0
 
     def values(self, name):
-        """The present values of a sample, of all its labels."""
+        """The present values of a sample for all of its labels."""
         return [sample.value for family in self._registry.collect() for sample in family.samples
                 if sample.name == f"tc_serve_{name}"]
 

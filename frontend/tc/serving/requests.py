@@ -1,4 +1,4 @@
-"""Bodies of requests in the form of OpenAI's interface, checked field by field."""
+"""Parses bodies of requests in the form of OpenAI's interface, and checks them field by field."""
 
 import dataclasses
 import difflib
@@ -10,25 +10,25 @@ from ..language.generating import stops_of
 from ..language.sampling import Sampling
 
 _MOST_STOPS, _LONGEST_STOP = 16, 1000
-# Of `max_tokens` where a request for a completion has none, as the interface has it.
+# The interface's default of `max_tokens` for completions.
 _TOKENS_OF_COMPLETION = 16
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p", "seed")
 _COMMON = ("model", "max_tokens", "stop", "stream", "stream_options", *_SAMPLING)
-# Fields that say who asks or how a provider is to handle it; they change no answer here.
+# Fields that say who asks, or how a provider is to handle the request; here they have no effect.
 _WITHOUT_EFFECT = ("user", "metadata", "store", "service_tier", "safety_identifier",
                    "prompt_cache_key", "parallel_tool_calls")
-# Fields that are accepted with a value that asks for nothing.
+# Fields that are accepted only with values that ask for nothing.
 _NEUTRAL = {
     "n": (1,), "best_of": (1,), "echo": (False,), "suffix": ("",), "logprobs": (False,),
     "top_logprobs": (0,), "frequency_penalty": (0,), "presence_penalty": (0,), "logit_bias": ({},),
     "tools": ([],), "tool_choice": ("none", "auto"), "functions": ([],),
     "function_call": ("none", "auto"), "modalities": (["text"],),
     "response_format": ({"type": "text"},)}
-_ROLES = {"developer": "system"}     # what the interface calls it, and templates
+_ROLES = {"developer": "system"}     # the interface's name, and that of templates
 
 
 class Refusal(Exception):
-    """A request that is not answered: the status, the sentence, and the field that it is about."""
+    """A request that is refused: the status, the sentence, and the field that is wrong."""
 
     def __init__(self, status, text, param=None, code=None, headers=None):
         super().__init__(printable(text, 2000))
@@ -37,17 +37,18 @@ class Refusal(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What a request asks for. The prompt is a text, a list of tokens, or a chat's messages."""
+    """What a request asks for. `prompt` is a text, a list of tokens, or a chat's messages."""
     prompt: object
     sampling: Sampling
     max_tokens: int | None
     stops: tuple
     stream: bool
-    with_usage: bool     # a stream ends with the counts of tokens
+    with_usage: bool     # whether a stream ends with the counts of tokens
 
 
 def parsed(body, is_chat, model):
-    """The Asked of a body; a Refusal where it is wrong. `model` is the name of what is served."""
+    """The Asked of a body; a Refusal where the body is wrong. `model` is the name of the served
+    model."""
     fields = _object(body)
     prompt = "messages" if is_chat else "prompt"
     _check_names(fields, (prompt, *(["max_completion_tokens"] if is_chat else []), *_COMMON))
@@ -72,7 +73,7 @@ def _object(body):
         raise Refusal(400, f"the body is not JSON: {_reason(error)}") from None
     if not isinstance(fields, dict):
         raise Refusal(400, f"the body is {_shown(fields)}; give an object of JSON")
-    # A field without a value is one that is not given.
+    # A field with the value null counts as not given.
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -81,7 +82,8 @@ def _reason(error):
 
 
 def _shown(value):
-    # Only the beginning of it is shown, and only that of a text or list is made a text.
+    # Only the beginning is shown; texts and lists are cut first, so that a long one is not
+    # formatted as a whole.
     value = value[:100] if isinstance(value, (str, list)) else value
     return printable(repr(value), 80)
 
@@ -127,7 +129,7 @@ def _is_whole(value, least):
 
 
 def _text(value, name):
-    """A text that can be written as UTF-8: JSON can hold halves of a letter."""
+    """A text that can be encoded as UTF-8: JSON may contain single surrogates."""
     if not isinstance(value, str):
         raise Refusal(400, f"{name} is {_shown(value)}; give a text", name)
     try:
@@ -184,7 +186,8 @@ def _part(part, where):
 
 
 def _sampling(fields):
-    """As the interface has it: a temperature of 1 and a seed that is drawn where none is given."""
+    """The sampling, with the interface's defaults: a temperature of 1, and a random seed where none
+    is given."""
     given = {name: fields[name] for name in _SAMPLING if name in fields}
     given.setdefault("temperature", 1.0)
     given.setdefault("seed", secrets.randbits(63))

@@ -25,14 +25,14 @@ from .metrics import Metrics
 TOKEN_VARIABLE = "TC_SERVE_TOKEN"
 _LONGEST_TOKEN = 1000
 _TOKEN = re.compile(r"[!-~]{16,1000}")
-# Connections at once, beyond those of requests that are under way.
+# Connections that are accepted in addition to those of requests being answered or waiting.
 _MORE_CONNECTIONS = 256
-_GRACE = 10     # seconds that open answers have at the end
+_GRACE = 10     # seconds for open answers when the server ends
 
 
 def token_of(options):
-    """(token or None, whether it was drawn): from the file of --token-file, else the environment,
-    else a drawn one."""
+    """(token or None, whether it was drawn): from --token-file, else from the environment, else
+    drawn at random."""
     if options.no_token:
         return None, False
     if options.token_file is not None:
@@ -56,17 +56,17 @@ def _begin_of(path):
 
 
 def listener(host, port):
-    """(a socket that listens, whether it can be reached from this machine alone)"""
+    """(a listening socket, whether it can be reached only from this machine)"""
     if port > 65535:
         raise Error(f"--port is {port}; give a number from 0 to 65535")
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         made = socket.create_server(address[:2], family=family)
-    except (OSError, ValueError) as error:     # ValueError: a name that cannot be one of a host
+    except (OSError, ValueError) as error:     # ValueError: not a valid host name
         reason = getattr(error, "strerror", None) or "it is no name of a host"
         if isinstance(error, OSError) and not isinstance(error, socket.gaierror):
-            reason = os.strerror(error.errno)     # without the address, which Python adds
+            reason = os.strerror(error.errno)     # error.strerror would contain the address
         raise DeviceError(f"'{host}' port {port} cannot be listened at: {reason}; give another "
                           "--host or --port") from None
     return made, ipaddress.ip_address(address[0].partition("%")[0]).is_loopback
@@ -80,7 +80,7 @@ def _check_options(options, is_local):
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.tls_certificate,
                                                                     options.tls_key)
-        except OSError as error:     # those of TLS too
+        except OSError as error:     # errors of TLS too
             raise Error(f"--tls-certificate '{options.tls_certificate}' and --tls-key "
                         f"'{options.tls_key}' cannot be used: {error}") from None
     if is_local:
@@ -98,15 +98,15 @@ def _say(text):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which first ends the engine: open streams end with a sentence instead of
-    being waited for."""
+    """uvicorn's server, which at its end first stops the engine, so that open streams end with an
+    error instead of being waited for."""
 
     def __init__(self, config, engine):
         super().__init__(config)
         self._engine = engine
 
     def capture_signals(self):
-        return contextlib.nullcontext()     # serve() has handlers of its own
+        return contextlib.nullcontext()     # serve() installs its own handlers
 
     async def serve(self, sockets=None):
         loop = asyncio.get_running_loop()
@@ -128,9 +128,9 @@ class _Server(uvicorn.Server):
 
 
 def application(model, token, limits=Limits(), threads=None, name=None, hosts=()):
-    """A model as an application of ASGI, for other servers than uvicorn too. The model is compiled,
-    and the thread that runs it is started. A token of None lets everyone ask; `hosts` are names that
-    requests may have in their Host header beside localhost and addresses."""
+    """A model as an ASGI application, also for other servers than uvicorn. Compiles the model and
+    starts the thread that runs it. A token of None lets everybody ask; `hosts` are names that Host
+    headers may have in addition to localhost and addresses."""
     language, counts = language_for(model, threads), Metrics()
     engine = Engine(language, limits, counts)
     engine.start()
@@ -139,7 +139,7 @@ def application(model, token, limits=Limits(), threads=None, name=None, hosts=()
 
 
 def serve(options):
-    """Serves until a signal ends it; returns what was counted, by name."""
+    """Serves until a signal ends it; returns the counters by name."""
     token, is_drawn = token_of(options)
     limits = Limits(options.parallel, options.queue, options.wait, options.context or 0,
                     reuse=not options.no_reuse)

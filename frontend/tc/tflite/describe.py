@@ -1,8 +1,8 @@
-"""Describing a graph of TensorFlow Lite in ONNX's terms, node by node: values in either order of axes, constants, attributes.
+"""Describes a graph of TensorFlow Lite in terms of ONNX, node by node: values in either order of axes, constants, attributes.
 
-Images are [batch, height, width, channels] there, and [batch, channels, height, width] here. A value therefore has up to two names: one in
-the file's order, and one with the channels in front. What computes on images makes the second; what treats all elements alike takes
-the order that its operands have; a Transpose is added only where an operator needs the order that is missing. So chains of convolutions have
+Images are [batch, height, width, channels] in the file, and [batch, channels, height, width] here. A value therefore has up to two names:
+one in the file's order, and one with the channels in front. Operators on images make the second; elementwise operators keep the order of
+their operands. A Transpose is added only where an operator needs an order that a value does not have yet. So chains of convolutions have
 none, and the transposes that remain are at the graph's ends.
 """
 
@@ -19,30 +19,31 @@ TO_FILE_ORDER = (0, 2, 3, 1)
 
 
 class Refusal(Exception):
-    """Why an operator cannot be described; the walk adds which one it is and where."""
+    """Raised with why an operator cannot be described; the caller adds which one it is and
+    where."""
 
 
 @dataclasses.dataclass
 class State:
-    """What a model keeps from one run to the next, and the names that a run's description has for it."""
+    """A value that a model keeps from one run to the next, and its names in the description of a run."""
     name: str
-    is_assigned: bool                   # by an operator of a run
-    initial: np.ndarray | None = None   # what it holds before the first run
+    is_assigned: bool                   # whether an operator of a run assigns to it
+    initial: np.ndarray | None = None   # its value before the first run
     kind_of_initial: tuple = (None, None)
     dtype: str | None = None
     shape: tuple | None = None
-    current: str | None = None          # the name of what it holds where the description has come to
-    before: str | None = None           # the input with what it holds before a run
+    current: str | None = None          # the name of its value at the present point of the description
+    before: str | None = None           # the input with its value before a run
 
 
 class Value:
-    """A tensor of the file and what it is called in the description, in each order of its axes that exists so far."""
+    """A tensor of the file and its names in the description, for each order of axes that exists so far."""
 
     def __init__(self, tensor):
         self.tensor = tensor
         self.plain = None             # name in the file's order
         self.channels_first = None    # name with the channels in front of height and width
-        self.handle = None            # of a variable: what names it
+        self.handle = None            # for variables: the key
 
     @property
     def shape(self):
@@ -70,7 +71,7 @@ class Value:
 
     @property
     def is_image(self):
-        """Whether it has channels in front and nothing else yet."""
+        """Whether it exists only with the channels in front so far."""
         return self.rank == 4 and self.channels_first is not None and self.plain is None
 
 
@@ -78,12 +79,12 @@ class Describer:
     """Adds nodes and constants to the description of a model."""
 
     def __init__(self, model_name, outer=None):
-        """Of a model of that name, or of a graph of that name that a node of `outer`'s has."""
+        """Describes a model of this name, or, with `outer`, a subgraph of one of its nodes."""
         self.model = compiler.ModelDescription(model_name) if outer is None else outer.model
         self.graph = self.model.graph if outer is None else compiler.GraphDescription(model_name)
         self._taken, self._constants = (set(), {}) if outer is None else (outer._taken, outer._constants)
         self.node_name, self.source = "", ""
-        self.file, self.states, self.assigned = None, {}, set()   # {what names a variable: State}; those that a run assigns to
+        self.file, self.states, self.assigned = None, {}, set()   # {key of a variable: State}; keys to which a run assigns
 
     # --- names and nodes --------------------------------------------------------------------------------------------
 
@@ -96,8 +97,8 @@ class Describer:
         return name
 
     def node(self, op, inputs, outputs=1, name=None, **attributes):
-        """Adds a node; the name of its output, or a tuple of names. `name` is one that `fresh` has given; attributes may be graphs. An operator of
-        another domain is called domain::name."""
+        """Adds a node and returns the name of its output, or a tuple of names. `name` is one that `fresh` returned; attributes may be graphs. An
+        operator of another domain is written domain::name."""
         domain, _, op = op.rpartition("::")
         names = (name,) if name else tuple(self.fresh(self.node_name or op.lower()) for _ in range(outputs))
         described = compiler.DescribedNode(op, ["" if each is None else each for each in inputs], list(names))
@@ -151,7 +152,7 @@ class Describer:
         return value.channels_first
 
     def moved(self, name, shape, order):
-        """A value of that shape with its axes in another order; a view where only axes of size 1 move."""
+        """The name of a value with its axes in another order; a view where only axes of size 1 move."""
         kept = [axis for axis in order if shape[axis] != 1]
         if list(order) == sorted(order):
             return name
@@ -160,8 +161,8 @@ class Describer:
         return self.node("Transpose", [name], perm=list(order))
 
     def aligned(self, values, rank):
-        """(names of the operands, whether they have the channels in front): the order in which operands already are that are
-        combined by broadcasting to that many axes."""
+        """(names of operands that are broadcast to `rank` axes, whether they have the channels in front); chooses the order
+        that operands already have."""
         images = rank == 4 and any(value.is_image for value in values)
         return [self._aligned(value) if images else self.plain(value) for value in values], images
 
@@ -184,14 +185,15 @@ class Describer:
             value.plain = name
 
     def current(self, state):
-        """The name of what a state holds: at first an input of the model."""
+        """The name of a state's present value, which at first is an input of the model."""
         if state.current is None:
             state.before = state.current = self.fresh(f"state.{state.name}")
             self.graph.input(state.before, state.dtype, list(state.shape))
         return state.current
 
     def variable(self, value):
-        """The State of a tensor that an operator changes. It holds what stands for 0 before the first run."""
+        """The State of a tensor that an operator changes. Before the first run its elements are those that
+        stand for 0."""
         zero = 0 if value.tensor.quantisation is None else int(value.tensor.quantisation.zero_point[0])
         if value.tensor.name not in self.states:
             initial = np.full(value.shape, zero, NUMPY_TYPES[value.dtype])
@@ -207,7 +209,7 @@ class Describer:
         return name if given == wanted else self.node("Cast", [name], to=ONNX_NUMBERS[wanted])
 
     def activated(self, name, activation, dtype="f32"):
-        """The value behind the activation that an operator has fused, of floats or of whole numbers without a scale."""
+        """Applies an operator's fused activation to floats or to whole numbers without a scale."""
         if activation == "NONE":
             return name
         if activation in _RANGES:
@@ -220,7 +222,7 @@ class Describer:
         raise Refusal(f"the fused activation {activation} is not supported")
 
 
-# Ends of the fused activations that clamp.
+# Limits of the fused activations that clamp.
 _RANGES = {"RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
 
 NUMPY_TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,

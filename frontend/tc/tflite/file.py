@@ -1,8 +1,8 @@
-"""A file of TensorFlow Lite taken apart: everything that the importer needs of it, checked, as plain Python values.
+"""Reads a file of TensorFlow Lite: everything in it that the importer needs, checked, as plain Python values.
 
 The format is a flatbuffer: tables that refer to each other by offsets. The package `tflite` follows the offsets; it checks
-none. What it raises where one leads outside the file, and what it returns where a number is larger than the file, ends here in
-one sentence; after `open_file` nothing reads the file's bytes by an offset again.
+none. Exceptions for offsets that lead outside of the file, and numbers larger than the file, become errors of one sentence
+here. After `open_file` nothing follows offsets in the file any more.
 """
 
 import dataclasses
@@ -20,13 +20,13 @@ _VERSION = 3
 _MOST_RANK = 16
 _LARGEST_SIZE = (1 << 31) - 1
 _MOST_ELEMENTS = 1 << 40
-# Of all vectors together, counted in elements: a small file may refer to one vector many times.
+# The most elements of all vectors together: a small file may refer to one vector many times.
 _MOST_READ = 1 << 24
 
-# Of all sparse tensors together with their zeros, in bytes.
+# The most bytes of all sparse tensors together, zeros included.
 _MOST_FILLED = 1 << 31
 
-# Whatever the reader raises for offsets and sizes that are wrong.
+# The exceptions that the package raises for wrong offsets and sizes.
 _DAMAGED = (struct.error, ValueError, IndexError, TypeError, OverflowError, AttributeError, KeyError, AssertionError)
 
 # Element types by their names in the format's schema, as the compiler and NumPy call them.
@@ -59,15 +59,15 @@ class Quantisation:
 @dataclasses.dataclass
 class Tensor:
     name: str
-    type_name: str             # of the schema: "FLOAT32"
+    type_name: str             # the schema's name: "FLOAT32"
     shape: tuple
-    data: np.ndarray | None    # of constants
+    data: np.ndarray | None    # the data of a constant, else None
     quantisation: Quantisation | None
     is_variable: bool
 
     @property
     def dtype(self):
-        """The compiler's name of the element type; None where it has none."""
+        """The compiler's name of the element type; None where the compiler lacks the type."""
         return _TYPES.get(self.type_name, (None,))[0]
 
 
@@ -78,7 +78,7 @@ class Operator:
     version: int
     inputs: list               # numbers of tensors; -1: left out
     outputs: list
-    options: dict              # {field of the schema: number, or list of numbers}
+    options: dict              # {field in the schema: number, or list of numbers}
     options_name: str          # "Conv2DOptions"
     intermediates: list        # numbers of tensors that say how values between the operator's parts are quantised
 
@@ -99,7 +99,7 @@ class File:
 
 
 def is_tflite(head):
-    """Whether a file that begins so is of this format."""
+    """Whether a file that begins with these bytes is of this format."""
     return bytes(head[4:8]) == MAGIC
 
 
@@ -117,13 +117,13 @@ def open_file(data, name):
 class _Reader:
     def __init__(self, data, name):
         self.data, self.name, self.read = bytes(data), name, 0
-        self.filled = 0     # bytes of sparse tensors with their zeros
+        self.filled = 0     # bytes of sparse tensors so far, zeros included
 
     def damaged(self, what):
         return ModelError(f"'{self.name}' is a damaged file of TensorFlow Lite: {what}")
 
     def count(self, length, size, what):
-        """The length of a vector, which has room in the file and in what is read of it at all."""
+        """Checks that a vector fits in the file and in _MOST_READ; returns its length."""
         if length * size > len(self.data):
             raise self.damaged(f"{what} has {length} entries, more than its {len(self.data)} bytes can hold")
         self.read += length
@@ -157,9 +157,9 @@ class _Reader:
         return File(self.name, [self.subgraph(model.Subgraphs(i), buffers, codes) for i in range(count)])
 
     def buffer(self, table, number):
-        """A view of the bytes of a buffer; empty where it has none."""
+        """A view of the bytes of a buffer; empty where there are none."""
         begin, size = table.Offset(), table.Size()
-        if begin > 1:     # beside the flatbuffer, as files over 2 GB have it
+        if begin > 1:     # outside of the flatbuffer, as in files over 2 GB
             if begin + size > len(self.data):
                 raise self.damaged(f"buffer {number} is at byte {begin} with {size} bytes, and the file has {len(self.data)}")
             return memoryview(self.data)[begin:begin + size]
@@ -216,7 +216,7 @@ class _Reader:
         expected = (count + 1) // 2 if type_name == "INT4" else count * np.dtype(dtype).itemsize
         if len(content) != expected:
             raise self.damaged(f"tensor '{name}' has {len(content)} bytes, and its shape {list(shape)} of {type_name} needs {expected}")
-        if type_name == "INT4":     # two in a byte, the lower bits first, with a sign
+        if type_name == "INT4":     # two signed numbers per byte, the lower bits first
             packed = np.frombuffer(content, np.int8)
             return np.stack([(packed << 4) >> 4, packed >> 4], 1).reshape(-1)[:count].reshape(shape)
         if type_name == "BOOL":
@@ -224,7 +224,7 @@ class _Reader:
         return np.frombuffer(content, dtype).reshape(shape)
 
     def filled_up(self, name, type_name, shape, content, table):
-        """The elements of a sparse constant, with zeros where it has none."""
+        """The elements of a sparse constant, with zeros filled in."""
         kind = _TYPES.get(type_name, ("i4", None))
         if kind[0] == "i4":
             raise UnsupportedError(f"{self.name}: tensor '{name}' is sparse with elements of the type {type_name}, which is not supported")

@@ -19,8 +19,8 @@ def read(model):
 
 
 def read_with_states(model):
-    """(compiler.Source, states) of a path or of bytes: a state is (its name, the input and the output of the source that are what it holds before and
-    behind a run, what it holds before the first one)."""
+    """(compiler.Source, states) of a path or of bytes. A state is (name, input and output of the source that are its value before and after a run,
+    initial value)."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         name, data = "model.tflite", bytes(model)
     else:
@@ -51,14 +51,15 @@ def _bytes_of(path):
 
 
 def describe_file(file):
-    """The Describer that has described a file's first graph: the others are what control flow runs."""
+    """The Describer that has described the file's first graph. The other graphs are run by control
+    flow."""
     graph = file.subgraphs[0]
     stem = os.path.splitext(file.name)[0]
     describer = Describer(stem)
     describer.file, describer.assigned = file, _assigned(graph)
     values = [Value(tensor) for tensor in graph.tensors]
     _add_inputs(describer, file, graph, values)
-    # Taken before operators name what they make after these tensors.
+    # Reserved first, before operators name their results after these tensors.
     names = [describer.fresh(values[number].tensor.name) for number in graph.outputs]
     problems = []
     for operator in graph.operators:
@@ -73,14 +74,14 @@ def describe_file(file):
 
 
 def _assigned(graph):
-    """What names the variables that a graph assigns to."""
+    """The keys of the variables to which a graph assigns."""
     handles = {operator.outputs[0]: key_of(operator) for operator in graph.operators if operator.name == "VAR_HANDLE" and operator.outputs}
     return {handles[operator.inputs[0]] for operator in graph.operators
             if operator.name == "ASSIGN_VARIABLE" and operator.inputs and operator.inputs[0] in handles}
 
 
 def _add_states(describer):
-    """Gives each state that a run reads an output with what it holds behind the run."""
+    """Adds an output for each state that a run reads: its value after the run."""
     describer.node_name, describer.source = "", "state"
     for state in describer.states.values():
         if state.before is not None:
@@ -127,7 +128,7 @@ def _describe_operator(describer, file, operator, values, problems):
         unread = next((value for value in missing if not value.tensor.is_variable), None)
         if unread is not None:
             if problems:
-                return      # it may be what an operator makes that is refused already
+                return      # it may be the result of an operator that was refused
             raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: {where} reads tensor '{unread.tensor.name}', which "
                              "no operator before it makes")
         row = row_of(operator.name)

@@ -1,8 +1,8 @@
-"""Sparse constants of a file, filled up with zeros.
+"""Makes sparse constants of a file dense.
 
-The elements are a tree: a level for each dimension in the order of traversal, of which blocks have two, the block's place and the place in
-it. A dense level has all places below each node of the level before; a sparse one those in its list of indices, from one entry of its list
-of segments to the next.
+The elements are the leaves of a tree with one level per dimension, in the order of traversal; a blocked dimension has two levels, the
+index of the block and the index in it. In a dense level each node of the level above has children for all indices. In a sparse level node
+i has those in the level's list of indices from entry i to entry i + 1 of its list of segments.
 """
 
 import math
@@ -14,7 +14,7 @@ _VECTORS = {1: tflite.Int32Vector, 2: tflite.Uint16Vector, 3: tflite.Uint8Vector
 
 
 class Damaged(Exception):
-    """What is wrong with the description of a sparse tensor."""
+    """Raised with what is wrong in the description of a sparse tensor."""
 
 
 def _vector(kind, union):
@@ -34,7 +34,8 @@ def _numbers(table, field):
 
 
 def _sizes(table, shape):
-    """(order of traversal, block map, size of each dimension and of each block's)"""
+    """(order of traversal, block map, size of each level: whole dimensions or their number of
+    blocks, then blocks)"""
     order, blocks = _numbers(table, "TraversalOrder"), _numbers(table, "BlockMap")
     rank = len(shape)
     if sorted(order) != list(range(rank + len(blocks))) or table.DimMetadataLength() != len(order) or len(set(blocks)) != len(blocks) \
@@ -51,7 +52,7 @@ def _sizes(table, shape):
 
 
 def _below(level, nodes, size):
-    """(which node of the level before each node of this one is under, its place in the dimension, its number) of a level."""
+    """For each node of a level: (its parent in the level above, its index in the dimension, its number)."""
     if level.Format() == tflite.DimensionType.DENSE:
         if level.DenseSize() != size:
             raise Damaged(f"a level has {level.DenseSize()} places, and {size} are needed")
@@ -69,7 +70,7 @@ def _below(level, nodes, size):
 
 
 def dense(table, shape, values):
-    """The array of that shape with a sparse tensor's values, of whatever type; Damaged for what is wrong with its SparsityParameters."""
+    """The dense array of a sparse tensor's values, of any type; Damaged where its SparsityParameters are wrong."""
     order, blocks, sizes = _sizes(table, shape)
     nodes, places = np.zeros(1, np.int64), {}
     for level, dimension in enumerate(order):

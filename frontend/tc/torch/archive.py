@@ -1,5 +1,5 @@
-"""Files of PyTorch, opened by PyTorch's own loader: what it raises becomes errors of tc. The loader runs what is in the file, so this is
-for those who trust it, and for the program behind walls (tc/archives)."""
+"""Opens files of PyTorch with PyTorch's own loader, whose exceptions become errors of tc. The loader runs code in the file, so this is
+only for trusted files, and for the sandboxed program (tc/archives)."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ def open_archive(path_or_bytes, name, kind=None):
                 return _LOADERS[kind](file if data is not None else os.fspath(path_or_bytes))
         except (Error, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - PyTorch's loaders raise errors of all kinds, and some of their own
+        except Exception as error:  # noqa: BLE001 - PyTorch's loaders raise exceptions of many kinds
             if is_of_memory(error):
                 raise MemoryError from None
             raise ModelError(f"'{name}' is a damaged {kind} file: {sentence_of(error)}") from None
@@ -36,7 +36,7 @@ def open_archive(path_or_bytes, name, kind=None):
 
 @contextlib.contextmanager
 def _without_log():
-    """PyTorch's loader logs what it tries first, with tracebacks."""
+    """Silences PyTorch's loader, which logs its first attempts with tracebacks."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -47,8 +47,8 @@ def _without_log():
 
 @contextlib.contextmanager
 def explained(shown):
-    """What goes wrong with a program that was made elsewhere, in PyTorch's hands or here, becomes an error of tc that names it as `shown`:
-    there is no sense in it. Errors of tc stay what they are."""
+    """Context for handling a program that was made elsewhere: any exception, in PyTorch or here, becomes an error of tc that says that
+    `shown` cannot be read. Errors of tc pass through unchanged."""
     try:
         yield
     except (Error, MemoryError, ScriptError, Refusal):
@@ -60,7 +60,8 @@ def explained(shown):
 
 
 _LOADERS = {
-    # Of a path it reads a tensor at a time, of a file object the whole archive, several times.
+    # From a path the loader reads one tensor at a time; from a file object it would read the whole
+    # archive, several times.
     "TorchScript": lambda file: torch.jit.load(file, map_location="cpu"),
     "torch.export": torch.export.load,
 }

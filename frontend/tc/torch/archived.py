@@ -1,4 +1,5 @@
-"""Models of archives that were read behind walls: what models.py makes of one in memory, made of its description."""
+"""Models of archives that the sandboxed program ("behind walls") has read: the counterparts of the classes in
+models.py, made from a description."""
 
 import copy
 
@@ -12,14 +13,14 @@ from .program import Program, refuse_autocast
 
 
 def model_of(archive, answer, inputs, shapes):
-    """The model that the program behind walls describes: `answer` is what it says, and its memory with tensors."""
+    """The model that the sandboxed program describes; `answer` is its answer and its memory with tensors."""
     refuse_autocast(archive.name)
     kind = ArchivedScript if archive.kind == "TorchScript" else ArchivedProgram
     return replay.believed(lambda: kind(archive, answer, inputs, shapes), archive.name)
 
 
 class _Described:
-    """One description, read."""
+    """One description that has been read."""
 
     def __init__(self, said, store, name):
         self.said, self.store = said, store
@@ -47,7 +48,7 @@ class _Described:
         return torch.view_as_complex(tensor) if dtype.is_complex else tensor
 
     def program(self, takes=None):
-        """The Program; `takes` is the structure of its call where that is known here."""
+        """The Program; `takes` is the structure of its arguments where that is known here."""
         said = self.said
         program = Program(self.source, _names(said["inputs"]), list(said["leaves"]), self.value("fixed", dict), takes or self.structure("takes"),
                           self.structure("gives"), [(kind, values.read(what, self._tensor)) for kind, what in said["results"]],
@@ -64,7 +65,7 @@ def _names(given):
 
 
 def _check(program):
-    """Every number is one of what it counts."""
+    """Checks that every index in the program is in range."""
     leaves, outputs = program.in_spec.num_leaves, len(program.dtypes)
 
     def is_in(number, count):
@@ -85,7 +86,7 @@ def _check(program):
 
 
 class ArchivedProgram(_Model):
-    """A program that torch.export made, of an archive."""
+    """A program of torch.export from an archive."""
 
     def __init__(self, archive, answer, inputs, shapes):
         self.name, self.shapes = archive.name, shapes
@@ -93,7 +94,7 @@ class ArchivedProgram(_Model):
 
 
 class ArchivedScript(ScriptModel):
-    """TorchScript of an archive, which is read again for each structure of a call."""
+    """TorchScript from an archive, which is read again for each structure of a call."""
 
     def __init__(self, archive, answer, inputs, shapes):
         self._archive, self.name, self.given, self._inputs = archive, archive.name, shapes, inputs
@@ -115,7 +116,7 @@ class ArchivedScript(ScriptModel):
         return replay.believed(lambda: self._taken(_Described(*answer, self.name), (args, kwargs)), self.name)
 
     def program_of_artefact(self):
-        """It may be found by running the model, which is done behind the walls."""
+        """Finding it may need a run of the model, which the sandboxed program does."""
         if not self.first_state:
             return self.program
         answer = self._asked(inputs=self._inputs, artefact=True)

@@ -1,5 +1,5 @@
-"""torch.compile(model, backend="tc"): graphs that TorchDynamo finds are compiled when they first run, a version for each
-shape; what is between graphs stays PyTorch's."""
+"""torch.compile(model, backend="tc"): graphs that TorchDynamo finds are compiled when they first run, one version for
+each shape; PyTorch runs the code between graphs."""
 
 import dataclasses
 import difflib
@@ -16,7 +16,7 @@ _MOST_VERSIONS = 64
 
 
 class _Bound(torch.nn.Module):
-    """A graph whose parameters and buffers are its own, not inputs."""
+    """A graph whose parameters and buffers belong to it instead of being inputs."""
 
     def __init__(self, graph_module, constants, count):
         super().__init__()
@@ -53,13 +53,13 @@ class CompiledGraph:
             return self.graph_module(*arguments)
         try:
             results = run(*(value for place, value in enumerate(arguments) if place not in constants))
-        except UnsupportedError as error:     # of arguments that share memory, before anything is run
+        except UnsupportedError as error:     # arguments share memory; raised before anything is run
             warnings.warn(f"torch.compile(backend=\"tc\"): PyTorch runs a graph: {error}", stacklevel=3)
             return self.graph_module(*arguments)
         return self._with_views(results, arguments)
 
     def _with_views(self, results, arguments):
-        """The results, in which those that are views of an argument or of another result look at its memory."""
+        """The results; those that are views of an argument or of another result share its memory."""
         if not self.views:
             return results
         kept = list(results)
@@ -71,7 +71,7 @@ class CompiledGraph:
     def _is_constant(self, place, value):
         if isinstance(value, torch.nn.Parameter):
             return True
-        # A buffer of a module: the graph that writes to it has it as an input.
+        # A parameter or buffer of a module. If the graph writes to it, it stays an input.
         known = (self.placeholders[place].meta.get("tensor_dict") or {}).get("_dynamo_static_input_type")
         return isinstance(value, torch.Tensor) and known is not None and not self._writes
 
@@ -80,13 +80,14 @@ class CompiledGraph:
         return any(node.op in ("call_method", "call_function") and _is_in_place(node.target) for node in self.graph_module.graph.nodes)
 
     def bound(self, arguments):
-        """(the graph as a module whose constants are its own, its other inputs)."""
+        """(the graph as a module that owns its constants, its other inputs)."""
         constants = {place: value for place, value in enumerate(arguments) if self._is_constant(place, value)}
         inputs = tuple(value for place, value in enumerate(arguments) if place not in constants)
         return _Bound(self.graph_module, constants, len(arguments)), inputs
 
     def _compiled(self, arguments):
-        """The module for arguments like these, or None where PyTorch has to run the graph."""
+        """The compiled module for arguments like these, or None where PyTorch has to run the
+        graph."""
         from ..compiling import compile
 
         if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in arguments):
@@ -107,15 +108,17 @@ class CompiledGraph:
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """Where a result of a graph lies in the memory of an argument or of another result: code between graphs may write to either."""
+    """Where a result of a graph is in the memory of an argument or of another result. This has to be kept, since code between
+    graphs may write to either."""
     of_argument: bool
     base: int
     stride: tuple
-    offset: int     # from the first element of the base
+    offset: int     # in elements, from the first element of the base
 
 
 def views_of_outputs(graph):
-    """{place of a result: View} by what TorchDynamo knows of the graph's values, or None where that cannot be said."""
+    """{position of a result: View}, from what TorchDynamo knows of the graph's values; None where that does not
+    suffice."""
     arguments = [node.meta.get("example_value") for node in graph.nodes if node.op == "placeholder"]
     outputs = next(node for node in graph.nodes if node.op == "output").args[0]
     outputs = [getattr(each, "meta", {}).get("example_value") for each in (outputs if isinstance(outputs, (tuple, list)) else ())]
@@ -123,7 +126,7 @@ def views_of_outputs(graph):
     for place, value in enumerate(arguments):
         if _has_memory(value):
             bases.setdefault(_storage(value), (True, place, value))
-    # The result that spans its memory is the base of those that are views of it.
+    # A result that fills its whole memory is the base of other results that are views of it.
     for place, value in enumerate(outputs):
         if _has_memory(value) and value.is_contiguous() and value.numel() * value.itemsize == value.untyped_storage().nbytes():
             bases.setdefault(_storage(value), (False, place, value))
@@ -156,7 +159,7 @@ _WRITING = ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", 
 def _is_in_place(target):
     name = str(getattr(target, "__name__", target))
     if getattr(target, "__module__", None) == "_operator":
-        return name in _WRITING     # and_, or_ and not_ are named after words of Python
+        return name in _WRITING     # and_, or_ and not_ do not write: their names only avoid Python's keywords
     return name.endswith("_") and not name.endswith("__")
 
 
@@ -177,19 +180,20 @@ def backend(graph_module, example_inputs, *, mode=None, options=None):
     return CompiledGraph(graph_module, options)
 
 
-# What tc.compile takes for models of files and for artefacts, and what the graph says itself.
+# Options of tc.compile that only concern files and artefacts, or that follow from the graph.
 _OF_FILES = ("model", "inputs", "shapes", "size_versions", "values", "max_flash", "open_initializers", "data_folders", "trust_archive")
 
 
 def _known_options():
-    """What tc.compile takes, but for the model and what the graph says itself."""
+    """The options of tc.compile without these."""
     from ..compiling import compile
 
     return [name for name in inspect.signature(compile).parameters if name not in _OF_FILES]
 
 
 def _check_options(options):
-    """What is wrong with the options whatever the graph is: an error here, and no graph that PyTorch runs instead."""
+    """Raises errors in the options that do not depend on the graph, so that PyTorch does not run the graph
+    instead."""
     known = _known_options()
     for name in options:
         if name not in known:
@@ -205,6 +209,6 @@ def _check_options(options):
 
 
 def register():
-    """Makes "tc" a back end by name; packages that are installed register it by their entry point."""
+    """Registers the back end "tc" by name; for an installed package the entry point does that."""
     if "tc" not in torch._dynamo.list_backends(exclude_tags=()):
         torch._dynamo.register_backend(backend, name="tc")

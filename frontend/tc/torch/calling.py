@@ -15,7 +15,8 @@ from .kept_state import refuse_changed_sizes
 
 
 def array_of_argument(value):
-    """What a run is given for an argument: an array over the same memory where it is dense."""
+    """The array that a run gets for an argument; it shares the argument's memory where that is
+    dense."""
     if isinstance(value, torch.Tensor):
         tensor = value.detach()
         if tensor.device.type != "cpu":
@@ -31,7 +32,8 @@ def array_of_argument(value):
 
 
 def parts_of_argument(value, dtype, name):
-    """An array whose last axis has the parts of an argument of complex numbers."""
+    """An argument of complex numbers as an array whose last axis has the real and imaginary
+    parts."""
     array = array_of_argument(value)
     given = str(getattr(array, "dtype", type(value).__name__))
     if given != str(dtype)[6:]:
@@ -41,7 +43,8 @@ def parts_of_argument(value, dtype, name):
 
 
 def complex_of_result(array):
-    """The complex numbers whose parts are along the last axis of a result; NumPy has none of half type, which stay parts."""
+    """A result, whose last axis has the parts, as complex numbers. NumPy lacks complex numbers of half floats, for which the
+    parts are returned."""
     if array.dtype == np.float16:
         return array
     array = np.ascontiguousarray(array)
@@ -49,7 +52,7 @@ def complex_of_result(array):
 
 
 def tensor_of_result(array, dtype):
-    """A tensor over the memory of a result."""
+    """A tensor that shares the memory of a result."""
     if dtype == torch.complex32:
         return torch.view_as_complex(torch.from_numpy(array))
     if dtype.is_complex:
@@ -64,7 +67,7 @@ def is_array(value):
 
 
 def share_memory(one, other):
-    """Whether two arguments have an element in common; true where that takes long to find out."""
+    """Whether two arguments share an element; true where finding out would take long."""
     views = []
     for value in (one, other):
         if isinstance(value, torch.Tensor):
@@ -87,7 +90,8 @@ class Version:
 
     def __init__(self, program, module):
         self.program, self.module = program, module
-        # How many arguments are all that a call has, each an array: its structure need not be looked at.
+        # For plain calls, of which every argument is an array: the number of arguments, so that their
+        # structure need not be compared.
         count = program.in_spec.num_leaves
         plain = not program.fixed and not program.writes and all(isinstance(leaf, int) for leaf in program.leaves)
         self.plain_count = count if plain and program.in_spec in _structures_of_plain_calls(count) else None
@@ -109,7 +113,8 @@ class Version:
                 for number, value in enumerate(values)]
 
     def _check_memory(self, leaves):
-        """Refuses arguments that the call would change with others that look at the same memory: it takes all before it changes any."""
+        """Refuses an argument that the call changes if it shares memory with another: the run reads all arguments before changes are
+        written."""
         for _, kind, written in self.program.writes:
             for name, leaf in zip(self.program.inputs, self.program.leaves) if kind == "input" else ():
                 if not isinstance(leaf, str) and leaf != written and share_memory(leaves[leaf], leaves[written]):
@@ -118,7 +123,8 @@ class Version:
                                            "copy of one of them")
 
     def results(self, arrays, leaves, buffers, as_tensors):
-        """The structure of the results; writes buffers and what the call changes of its arguments."""
+        """The results in their structure. Also writes buffers and the arguments that the call
+        changes."""
         needed = as_tensors or self.program.writes
         tensors = [tensor_of_result(array, dtype) for array, dtype in zip(arrays, self.program.dtypes)] if needed else []
         if self._gives_complex:
@@ -144,7 +150,8 @@ class Version:
 
 
 def _structure_maker(spec):
-    """A function that puts a list of leaves into a structure; the two commonest are not walked through."""
+    """A function that puts a list of leaves into a structure. The two commonest structures have a fast
+    path."""
     for structure, made in ((0, lambda leaves: leaves[0]), ((0,) * spec.num_leaves, tuple)):
         if spec == pytree.tree_structure(structure):
             return made
@@ -152,7 +159,8 @@ def _structure_maker(spec):
 
 
 def _structures_of_plain_calls(count):
-    """Of a call with so many arrays by position: as a program and as TorchScript take it."""
+    """The structures of a call with so many positional arrays, in the forms of programs and of
+    TorchScript."""
     leaves = [0] * count
     return [pytree.tree_structure(call) for call in ((tuple(leaves), {}), (({}, leaves), {}))]
 
@@ -164,7 +172,8 @@ def _is_same(a, b):
 
 
 class _CalledAsModule:
-    """What modules of PyTorch's models have beside other modules: the call, and state."""
+    """What modules of PyTorch's models have in addition to other modules: being called like the
+    PyTorch module, and state."""
 
     def _begin(self, model, compile_source):
         self._model_of_torch, self._compile_source = model, compile_source
@@ -175,18 +184,19 @@ class _CalledAsModule:
         self._plain_count = None if self.state else self._versions_of_calls[0].plain_count
 
     def __call__(self, *args, **kwargs):
-        """Runs the model as its module is called. Tensors give tensors, NumPy's arrays give arrays; both share memory with
-        the run where they are dense."""
+        """Runs the model as its module is called. For tensors it returns tensors, for NumPy arrays it returns arrays; both
+        share memory with the run where they are dense."""
         model = self._model_of_torch
         if len(args) == self._plain_count and not kwargs:
             kinds = set(map(type, args))
             if len(kinds) == 1 and (torch.Tensor in kinds or np.ndarray in kinds):
-                # Its arguments are the leaves: for a model of a few layers looking for them takes as long as it runs.
+                # A fast path, in which the arguments are the leaves: for a model of a few layers, flattening them
+                # would take as long as the run.
                 return self._run_version(model, self._versions_of_calls[0], args, torch.Tensor in kinds)
         as_tensors = not any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs)))
         if not self.state:
             return self._call(model, args, kwargs, as_tensors)
-        with self._call_lock:     # a call at a time: each goes on where the one before ended
+        with self._call_lock:     # one call at a time: each starts from the state that the one before left
             return self._call(model, args, kwargs, as_tensors)
 
     def _call(self, model, args, kwargs, as_tensors):
@@ -202,7 +212,8 @@ class _CalledAsModule:
         return model.finish(version.program, version.results(arrays, leaves, self._buffers, as_tensors))
 
     def _new_version(self, model, args, kwargs, leaves):
-        """The version for a call of another structure: the same call written otherwise, or one that is compiled now."""
+        """The version for a call with another structure: an existing one if only the form of the call differs, else one
+        that is compiled now."""
         reordered = self._reordered(model.program, args, kwargs)
         if reordered is not None:
             return self._versions_of_calls[0], reordered
@@ -215,7 +226,8 @@ class _CalledAsModule:
         return version, leaves
 
     def _reordered(self, program, args, kwargs):
-        """The leaves where inputs that were positions are given by name, or the other way round."""
+        """The leaves in the program's order where inputs are given by name instead of by position,
+        or the other way round; else None."""
         if program.fixed or program.buffers or len(program.inputs) != program.in_spec.num_leaves:
             return None
         free = [name for name in program.inputs if name not in kwargs]
@@ -228,7 +240,8 @@ class _CalledAsModule:
         return leaves
 
     def as_artefact(self):
-        """The module whose inputs and outputs an artefact has: that of calls behind the first one, where the first makes the state."""
+        """The module with the inputs and outputs of an artefact. Where the first call creates the state, this is the module of later
+        calls."""
         with self._call_lock:
             if self._artefact is None:
                 program = self._model_of_torch.program_of_artefact()
@@ -243,8 +256,8 @@ class _CalledAsModule:
 
     @property
     def state(self):
-        """{name: value} of buffers and attributes that calls change; they have in them what the last call left.
-        reset_state() makes them what they were in the model."""
+        """{name: value} of buffers and attributes that calls change, with the values after the last call.
+        reset_state() restores the values that they have in the model."""
         return {**self._buffers, **(self._model_of_torch.state or {})}
 
     def reset_state(self):
@@ -276,7 +289,7 @@ class VersionedTorchModule(_CalledAsModule, VersionedModule):
 
 
 def module_of(model, compile_source):
-    """The model compiled; `compile_source` compiles a source with the options of the user."""
+    """Compiles the model; `compile_source` compiles a source with the user's options."""
     module = compile_source(model.source)
     module.__class__ = VersionedTorchModule if isinstance(module, VersionedModule) else TorchModule
     module._begin(model, compile_source)

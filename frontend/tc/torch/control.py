@@ -5,7 +5,7 @@ import torch
 from .aten import key_of
 from .describe import Missing, Refusal, Value, dtype_name
 
-# The condition ends a loop before that.
+# A trip count that is never reached: the condition ends the loop before.
 _MOST_ITERATIONS = 2**63 - 1
 
 
@@ -28,7 +28,7 @@ def describe(walk, node, args, kwargs):
 
 # Stands for the order of calls with effects.
 TOKEN = object()
-# What these do is to raise an error for some numbers.
+# Operators whose only effect is to raise an error for some numbers.
 _CHECKS = ("aten::_linalg_check_errors", "aten::_assert_async", "aten::_assert_async.msg")
 
 
@@ -40,7 +40,7 @@ def _effect(token, operator, *_):
 
 
 def inline(walk, describer, module, operands):
-    """Describes a graph's nodes with these operands; what it gives, as a tuple."""
+    """Describes a graph's nodes with these operands; returns its results as a tuple."""
     inner = walk.within(describer, module)
     formals = [node for node in module.graph.nodes if node.op == "placeholder"]
     inner.values.update(zip(formals, operands))
@@ -52,7 +52,7 @@ def inline(walk, describer, module, operands):
 
 
 def _body(walk, module, operands, role):
-    """A branch as a graph that reads the operands where they are."""
+    """A branch as a subgraph that reads the operands from the outer graph."""
     describer = walk.g.subgraph(role)
     results = inline(walk, describer, module, operands)
     if any(each is Missing for each in results):
@@ -65,7 +65,8 @@ def _add_outputs(describer, results):
     for result in results:
         if not isinstance(result, Value):
             raise Refusal("a branch or loop gives something that is no tensor")
-        # An output of its own: what is defined outside, or given twice, is no output of a subgraph.
+        # Copied, because a value from outside, or one that is returned twice, cannot be an output
+        # of a subgraph.
         name = describer.node("Identity", [result])
         describer.graph.output(name, dtype_name(result.dtype))
 

@@ -1,4 +1,4 @@
-"""Describing a graph of PyTorch in ONNX's terms, node by node: names of values, constants, sizes, element types."""
+"""Describes a graph of PyTorch in terms of ONNX, node by node: names of values, constants, sizes, element types."""
 
 import numbers
 
@@ -17,23 +17,24 @@ DTYPES = {
     torch.uint32: "u32", torch.uint64: "u64", torch.bool: "bool", torch.float8_e4m3fn: "f8e4m3fn",
     torch.float8_e4m3fnuz: "f8e4m3fnuz", torch.float8_e5m2: "f8e5m2", torch.float8_e5m2fnuz: "f8e5m2fnuz",
 }
-# ONNX's numbers for them, as Cast takes them.
+# ONNX's numbers for these types, as Cast takes them.
 ONNX_NUMBERS = {
     torch.float32: 1, torch.uint8: 2, torch.int8: 3, torch.uint16: 4, torch.int16: 5, torch.int32: 6, torch.int64: 7,
     torch.bool: 9, torch.float16: 10, torch.float64: 11, torch.uint32: 12, torch.uint64: 13, torch.bfloat16: 16,
     torch.float8_e4m3fn: 17, torch.float8_e4m3fnuz: 18, torch.float8_e5m2: 19, torch.float8_e5m2fnuz: 20,
 }
-# Integers whose bits NumPy can hold in the place of a type that it has not.
+# Integer types of the same width for types that NumPy lacks, to hold their bits.
 _BITS = {torch.bfloat16: torch.int16, torch.float8_e4m3fn: torch.uint8, torch.float8_e4m3fnuz: torch.uint8,
          torch.float8_e5m2: torch.uint8, torch.float8_e5m2fnuz: torch.uint8}
 
 
 class Missing:
-    """The value of a node that could not be described: what reads it is not described either."""
+    """The value of a node that could not be described; nodes that read it are not described
+    either."""
 
 
 class Refusal(Exception):
-    """Why an operator cannot be described; the walk adds which one it is and where."""
+    """Raised with why an operator cannot be described; the walk adds which one it is and where."""
 
 
 def dtype_name(dtype):
@@ -56,7 +57,7 @@ def array_of(tensor):
 
 
 class Value:
-    """A tensor of the graph: its name in the description, and type and shape as PyTorch tells them."""
+    """A tensor of the graph: its name in the description, and PyTorch's type and shape."""
 
     def __init__(self, name, fake):
         self.name, self.fake = name, fake
@@ -74,12 +75,12 @@ class Value:
         return self.fake.dim()
 
     def axis(self, axis):
-        """An axis as a number from 0 on; a scalar has the axis 0 as well, as in PyTorch."""
+        """An axis as a number that is not negative; as in PyTorch, a scalar also has an axis 0."""
         return axis + max(self.rank, 1) if axis < 0 else axis
 
 
 class Complex:
-    """A tensor of complex numbers: two tensors of its parts, and type and shape as PyTorch tells them."""
+    """A tensor of complex numbers: two tensors with its parts, and PyTorch's type and shape."""
 
     def __init__(self, re, im, fake):
         self.re, self.im, self.fake = re, im, fake
@@ -88,12 +89,12 @@ class Complex:
 
 
 def part_type(dtype):
-    """The type of the parts of complex numbers of a type; of a real type, itself."""
+    """The type of the parts of a complex type; a real type is returned as it is."""
     return dtype.to_real() if dtype.is_complex else dtype
 
 
 def real_fake(fake, dtype=None):
-    """What PyTorch tells of a part of a complex tensor."""
+    """A tensor without data that stands for a part of a complex tensor."""
     on_meta = {} if fake.device.type == "meta" or hasattr(fake, "fake_mode") else {"device": "meta"}
     return torch.empty_like(fake, dtype=dtype or part_type(fake.dtype), **on_meta)
 
@@ -103,18 +104,18 @@ def is_static(sizes):
 
 
 class Describer:
-    """One graph that is being described. A function of the table is given it as its first argument, and asks it for
-    nodes, constants and what PyTorch tells of the result (`out`)."""
+    """One graph that is being described. Functions of the table get it as their first argument; it adds nodes and
+    constants, and has PyTorch's type and shape of the result (`out`)."""
 
     def __init__(self, model, graph, shared=None):
-        """`shared` is the description around a subgraph."""
+        """`shared` is the Describer of the graph around a subgraph."""
         self.model, self.graph = model, graph
         self._shared = shared or self
         if shared is None:
             self.taken, self.constants, self.tensors = set(), {}, {}
-            self.symbols = {}          # sympy.Symbol to (name of a value, axis), or to the name of a value of one number
-        self.sizes = dict(shared.sizes) if shared else {}   # sympy expression to the name of a vector of one number
-        self.found = dict(shared.found) if shared else {}   # name of a mask to that of its coordinates, and their count
+            self.symbols = {}          # {sympy.Symbol: (name of a value, axis), or the name of a value with one number}
+        self.sizes = dict(shared.sizes) if shared else {}   # {sympy expression: name of a vector with one number}
+        self.found = dict(shared.found) if shared else {}   # {name of a mask: (name of its coordinates, their count)}
         self.node_name, self.node_source, self.out = "", "", None
 
     # --- names and nodes --------------------------------------------------------------------------------------------
@@ -128,12 +129,12 @@ class Describer:
         return name
 
     def begin(self, name, source, out):
-        """The nodes that follow are of this one of the model."""
+        """Begins the description of a node of the model: the nodes added next belong to it."""
         self.node_name, self.node_source, self.out = name, source, out
 
     def node(self, op, inputs, outputs=1, graphs=(), **attributes):
-        """Adds a node; the name of its output, or a tuple of names. Inputs are names, Values or None; an operator of another
-        domain is called domain::name."""
+        """Adds a node and returns the name of its output, or a tuple of names. Inputs are names, Values or None; an operator
+        of another domain is written domain::name."""
         domain, _, op = op.rpartition("::")
         names = tuple(self.fresh(self.node_name or op.lower()) for _ in range(outputs))
         described = compiler.DescribedNode(op, [_name(each) for each in inputs], list(names))
@@ -145,7 +146,7 @@ class Describer:
         return names if outputs != 1 else names[0]
 
     def subgraph(self, name):
-        """A describer of a graph of this one's, whose nodes are of the same node of the model."""
+        """A Describer of a subgraph, whose nodes belong to the same node of the model."""
         describer = Describer(self.model, compiler.GraphDescription(name), self._shared)
         describer.sizes = dict(self.sizes)
         describer.begin(self.node_name, self.node_source, self.out)
@@ -184,14 +185,14 @@ class Describer:
         return constants[key]
 
     def array(self, array):
-        """An array of NumPy as a constant."""
+        """A NumPy array as a constant."""
         tensor = torch.from_numpy(np.ascontiguousarray(array).reshape(np.shape(array)))
         name = self.fresh("constant")
         self.model.constant(name, dtype_name(tensor.dtype), list(tensor.shape), array_of(tensor))
         return name
 
     def ints(self, sizes):
-        """A vector of whole numbers, some of which may follow from the sizes of inputs."""
+        """A vector of whole numbers, of which some may be computed from the sizes of inputs."""
         sizes = list(sizes)
         if is_static(sizes):
             return self.constant([int(size) for size in sizes], torch.int64) if sizes else self.array(np.zeros(0, np.int64))
@@ -213,7 +214,7 @@ class Describer:
     # --- element types ----------------------------------------------------------------------------------------------
 
     def cast(self, value, dtype, given=None):
-        """The value in that type; `given` is the type of a value that is only a name."""
+        """The value cast to that type; `given` is the type of a value that is only a name."""
         if isinstance(value, Value):
             given = value.dtype
         if given == dtype:
@@ -222,7 +223,7 @@ class Describer:
         return self.node("Cast", [value], to=ONNX_NUMBERS[dtype])
 
     def like(self, value, dtype):
-        """A tensor or a number as an operand of that type."""
+        """A tensor or a number, converted to an operand of that type."""
         if isinstance(value, Value):
             return self.cast(value, dtype)
         if isinstance(value, numbers.Number):
@@ -232,7 +233,7 @@ class Describer:
         return value
 
     def scalar(self, value, dtype):
-        """A number that may follow from sizes, as a tensor of rank 0."""
+        """A number, which may be computed from sizes, as a tensor of rank 0."""
         if isinstance(value, numbers.Number):
             return self.constant(value, dtype)
         if isinstance(value, Value):
@@ -259,11 +260,12 @@ class Describer:
     # --- complex numbers --------------------------------------------------------------------------------------------
 
     def interleaved(self, parts, axis):
-        """A real tensor with the parts of complex numbers along a further axis, its last: `axis`."""
+        """A real tensor that has the parts of complex numbers along an additional last axis,
+        `axis`."""
         return self.node("Concat", [self.node("Unsqueeze", [part, self.ints([axis])]) for part in parts], axis=axis)
 
     def split_parts(self, value, axis):
-        """The parts, by name, of a real tensor that has them along its last axis, `axis`."""
+        """The names of the parts of a real tensor that has them along its last axis, `axis`."""
         return tuple(self.node("Gather", [value, self.constant(place, torch.int64)], axis=axis) for place in range(2))
 
     def refuse(self, why):
@@ -271,7 +273,8 @@ class Describer:
 
 
 def _wrapped(value, dtype):
-    """The number in that type as PyTorch takes numbers: a whole number beyond a whole type wraps."""
+    """The number converted to that type as PyTorch does: in an integer type, a whole number out of
+    range wraps around."""
     if isinstance(value, int) and not isinstance(value, bool) and not (dtype.is_floating_point or dtype == torch.bool):
         return torch.tensor(value).to(dtype)
     return torch.tensor(value, dtype=dtype)
@@ -284,7 +287,7 @@ def _name(value):
 
 
 def _plain(value):
-    """An attribute as the extension module takes it."""
+    """An attribute in the form that the extension module takes."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,5 @@
-"""What torchvision's detectors compute box by box in Python, computed for all boxes at once while torch.export follows them."""
+"""Replaces what torchvision's detectors compute box by box in Python by computations for all boxes at once, while torch.export
+traces them."""
 
 import contextlib
 import sys
@@ -6,13 +7,15 @@ from unittest import mock
 
 import torch
 
-# A heatmap's values over a whole image, of all its keypoints: 8 MiB for each box.
+# The most values of a box's heatmaps, for all keypoints together, if each covers the whole image: 8
+# MiB for each box.
 _MOST_PLACES = 1 << 21
 
 
 @contextlib.contextmanager
 def known_torchvision():
-    """Meanwhile torchvision asks for no number that depends on data, where all that it decides is how to compute the same."""
+    """In this context torchvision does not ask for numbers that depend on data and would only choose between ways to compute
+    the same result."""
     names = "ops.boxes", "ops.poolers", "models.detection.transform", "models.detection.roi_heads"
     modules = [sys.modules.get(f"torchvision.{name}") for name in names]
     if None in modules:
@@ -25,15 +28,16 @@ def known_torchvision():
 
 
 def _suppressed_by_class(boxes, scores, idxs, iou_threshold):
-    """Boxes of different classes are moved apart, so that they do not overlap: so torchvision does where there are few of them, and
-    takes class by class where there are many."""
+    """Moves boxes of different classes apart so that they do not overlap. torchvision does this only where boxes are few, and
+    otherwise goes class by class."""
     largest = torch.cat([boxes.reshape(-1), boxes.new_zeros(1)]).max()
     offsets = idxs.to(boxes) * (largest + 1)
     return torch.ops.torchvision.nms(boxes + offsets[:, None], scores, iou_threshold)
 
 
 def _length(value):
-    """len() of a tensor is a number of Python; its size may be a symbol."""
+    """The length of a value. len() of a tensor is always a Python number, while its size may be a
+    symbol."""
     return value.shape[0] if isinstance(value, torch.Tensor) else len(value)
 
 
@@ -41,7 +45,8 @@ def _length(value):
 
 
 def _pasted(masks, boxes, img_shape, padding=1):
-    """Each mask resized to its box and put into an image of zeros: weights of the mask's rows and columns for each place of the image."""
+    """Each mask, resized to its box, in an image of zeros; computed with weights of the mask's rows and columns for each pixel of the
+    image."""
     size = masks.shape[-1] + 2 * padding
     masks = torch.nn.functional.pad(masks, (padding,) * 4)[:, 0]
     starts, ends = boxes[:, :2], boxes[:, 2:]
@@ -52,7 +57,8 @@ def _pasted(masks, boxes, img_shape, padding=1):
 
 
 def _linear_weights(start, end, extent, size):
-    """[box, place of the image, place of the mask]: weights of linear resampling, zero beside the box."""
+    """[box, position in the image, position in the mask]: weights of linear resampling, zero outside of
+    the box."""
     length = (end - start + 1).clamp(min=1)[:, None]
     places = torch.arange(extent, device=start.device) - start[:, None]
     sources = ((places + 0.5) * (size / length) - 0.5).clamp(0, size - 1)
@@ -65,7 +71,8 @@ def _linear_weights(start, end, extent, size):
 
 @contextlib.contextmanager
 def _known_keypoints(heads):
-    """Boxes lie in the images: these bound the sizes to which heatmaps are resized."""
+    """Patches the keypoint heads. Boxes are inside of the images, so the images' sizes bound those
+    to which heatmaps are resized."""
     forward, original, extents = heads.RoIHeads.forward, heads.heatmaps_to_keypoints, [0, 0]
 
     def remembered(self, features, proposals, image_shapes, targets=None):
@@ -82,7 +89,8 @@ def _known_keypoints(heads):
 
 
 def _keypoints(maps, rois, extents):
-    """The best place of each heatmap resized to its box: all are resized to the images' size, and places beyond the box never chosen."""
+    """The position of the maximum of each heatmap after resizing to its box. All are resized to the images' size, and positions outside
+    of the box are never chosen."""
     lengths = [(rois[:, axis + 2] - rois[:, axis]).clamp(min=1) for axis in (1, 0)]
     rounded = [length.ceil() for length in lengths]
     rows, columns = (_cubic_weights(length, extent, size).to(maps) for length, extent, size in zip(rounded, extents, maps.shape[2:]))
@@ -97,7 +105,8 @@ def _keypoints(maps, rois, extents):
 
 
 def _cubic_weights(length, extent, size):
-    """[box, place of the image, place of the heatmap]: weights of cubic resampling; beyond the edge is what is at the edge."""
+    """[box, position in the image, position in the heatmap]: weights of cubic resampling; beyond the edge the value at the
+    edge is used."""
     sources = (torch.arange(extent, device=length.device) + 0.5) * (size / length)[:, None] - 0.5
     first = sources.floor()
     taps = [(first + tap, _cubic((sources - first - tap).abs())) for tap in (-1, 0, 1, 2)]

@@ -10,8 +10,9 @@ from ..errors import ShapeError
 
 
 class OpenSizes:
-    """What `shapes` says. A name in an input's shape is a symbol ("batch" in {"x": ("batch", 3, 224, 224)}), -1 and None leave a
-    size open that has no name: its symbol is called after input and axis (x_0); {"batch": (1, 64)} is a symbol's range."""
+    """The sizes that `shapes` gives. A name in an input's shape is a symbol ("batch" in {"x": ("batch", 3, 224, 224)}). -1 and
+    None leave a size open without a name: its symbol is named after input and axis (x_0). {"batch": (1, 64)} gives a symbol's
+    range."""
 
     def __init__(self, shapes, names):
         shapes = dict(shapes or {})
@@ -27,7 +28,7 @@ class OpenSizes:
                     raise ShapeError(f"shapes: the range of '{key}' is {value!r}; give the smallest and the largest size")
                 self.ranges[key] = (low, high)
                 if not low:
-                    self.rest[key] = (low, high)     # the compiler's sizes begin at 1 unless they are said to begin at 0
+                    self.rest[key] = (low, high)     # in the compiler sizes are at least 1 unless a range says 0
             elif key in symbols:
                 self.inputs = {name: tuple(int(value) if size == key else size for size in sizes) for name, sizes in self.inputs.items()}
             elif isinstance(value, (int, np.integer)):
@@ -36,7 +37,7 @@ class OpenSizes:
                 raise ShapeError(f"shapes: '{key}' is no input of the model and no symbol of a shape; the inputs are {', '.join(names)}")
 
     def of_tensor(self, name, tensor):
-        """The example with these sizes, {axis: symbol} of it."""
+        """(the example tensor with the given sizes, {axis: symbol} for its open sizes)."""
         sizes = self.inputs.get(name)
         if sizes is None:
             return tensor, {}
@@ -46,7 +47,7 @@ class OpenSizes:
         for axis, size in enumerate(sizes):
             if isinstance(size, str):
                 symbols[axis] = size
-                # An example of size 1 would make the size a constant.
+                # torch.export would make an example's size of 0 or 1 a constant.
                 if tensor.shape[axis] < 2:
                     tensor = torch.cat([tensor, tensor, tensor], axis) if tensor.shape[axis] else tensor
             elif tensor.shape[axis] != size:
@@ -58,7 +59,7 @@ class OpenSizes:
 
 
 def _sizes(name, value):
-    """The sizes that the user gave of an input: numbers, and names of open ones."""
+    """The sizes that the user gave for an input, checked: numbers, and names of open sizes."""
     sizes = []
     for axis, size in enumerate(value if isinstance(value, (tuple, list)) else [value]):
         if not isinstance(size, (str, int, np.integer, type(None))) or isinstance(size, bool) or isinstance(size, (int, np.integer)) and size < -1:
@@ -68,7 +69,8 @@ def _sizes(name, value):
 
 
 def names_of_leaves(forward, args, kwargs):
-    """A name for each leaf of a call: that of its parameter, with the path into it."""
+    """A name for each leaf of a call's arguments: the name of its parameter, with the path into
+    it."""
     try:
         bound = inspect.signature(forward).bind(*args, **kwargs)
     except (TypeError, ValueError):

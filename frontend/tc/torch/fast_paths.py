@@ -1,4 +1,5 @@
-"""The operators of PyTorch's fast paths for transformers, which graphs have that were made under no_grad, composed of others."""
+"""The operators of PyTorch's fast paths for transformers, composed of other operators. Graphs that were traced under no_grad
+contain them."""
 
 import math
 import typing
@@ -10,16 +11,16 @@ from .script_values import ScriptError
 
 
 class NestedTensor:
-    """Sequences of several lengths, as PyTorch's encoder makes them of a padded batch: the batch, and where it is no padding, [batch, time].
-    Operators compute the padding as well; it is replaced where the batch is padded again."""
+    """Stands for the nested tensor that PyTorch's encoder makes from a padded batch: the batch, and [batch, time], true where it is not
+    padding. Operators compute the padding as well; it is overwritten where the batch is padded again."""
 
     def __init__(self, padded, keep):
         self.padded, self.keep = padded, keep
 
 
 def _masked(mask, kind):
-    """Where the native operators mask the scores, which broadcasts to [batch, heads, time, time]. A mask of the kind 0 is one of scores,
-    1 one of keys of each sequence, 2 one of all."""
+    """Where the native operators mask the scores; broadcasts to [batch, heads, time, time]. `kind` is that of the mask: 0 for scores, 1
+    for the keys of each sequence, 2 for both."""
     if mask is None:
         return None
     masked = mask.to(torch.bool)
@@ -27,7 +28,7 @@ def _masked(mask, kind):
 
 
 class _Heads(typing.NamedTuple):
-    """The arguments of attention between its operands and its mask."""
+    """The arguments of attention that come between its operands and its mask."""
     embed_dim: int
     num_heads: int
     qkv_weight: torch.Tensor
@@ -36,7 +37,7 @@ class _Heads(typing.NamedTuple):
     proj_bias: torch.Tensor
 
     def parts(self, query, key, value):
-        """Query, key and value projected, [batch, heads, time, features]."""
+        """The projections of query, key and value, [batch, heads, time, features]."""
         if query is key and key is value:
             parts = F.linear(query, self.qkv_weight, self.qkv_bias).chunk(3, -1)
         else:
@@ -64,7 +65,7 @@ def attention(query, key, value, *arguments):
 
 
 class _Layer(typing.NamedTuple):
-    """The arguments of an encoder's layer behind those of its attention."""
+    """The arguments of an encoder layer that come after those of its attention."""
     use_gelu: bool
     norm_first: bool
     eps: float
@@ -105,7 +106,8 @@ def encoder_layer(src, *arguments):
 
 
 def nested(padded, mask, mask_check=True):
-    """aten::_nested_tensor_from_mask. PyTorch's encoder pads the batch as it was where a mask has holes; it keeps what the layers computed there."""
+    """aten::_nested_tensor_from_mask. Where a mask has holes, PyTorch's encoder does not remove the padding, and keeps what the layers computed
+    there."""
     aligned = (mask[:, :-1] | ~mask[:, 1:]).all()
     return NestedTensor(padded, mask | ~aligned) if mask_check else NestedTensor(padded, mask)
 
@@ -119,7 +121,7 @@ def padded(given, padding, output_size=None):
     return torch.where(given.keep[..., None], given.padded, padding)
 
 
-# By the operator's name.
+# Functions that compose an operator, by its name.
 COMPOSED = {
     "aten::_native_multi_head_attention": attention, "aten::_transformer_encoder_layer_fwd": encoder_layer,
     "aten::_nested_tensor_from_mask": nested, "aten::to_padded_tensor": padded, "aten::nested_to_padded_tensor": padded,
@@ -132,12 +134,12 @@ def _decomposition(operator, compose):
     def decompose(*args, **kwargs):
         given = list(args) + [kwargs.get(each.name, each.default_value) for each in arguments[len(args):]]
         result = compose(*given)
-        # What is not wanted is an empty tensor.
+        # A result that is not wanted is an empty tensor.
         return tuple(given[0].new_empty(0) if each is None else each for each in result) if isinstance(result, tuple) else result
     return decompose
 
 
 def decompositions():
-    """{operator: function} of those that other programs than TorchScript have."""
+    """{operator: function} for the operators that also occur outside of TorchScript."""
     operators = torch.ops.aten._native_multi_head_attention.default, torch.ops.aten._transformer_encoder_layer_fwd.default
     return {operator: _decomposition(operator, COMPOSED[operator._schema.name]) for operator in operators}

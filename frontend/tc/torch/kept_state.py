@@ -1,5 +1,5 @@
-"""State in artefacts: an artefact has no memory, so that its state is among its inputs and outputs, and one that goes from call to call
-has the same shapes in as out."""
+"""State in artefacts. An artefact keeps nothing between calls, so its state is among its inputs and outputs, and has to have the same
+shapes in both."""
 
 import copy
 import re
@@ -16,8 +16,9 @@ _REMEDY = ("an artefact takes its state as inputs and returns it in the same sha
 
 
 def program_of_artefact(model):
-    """The Program of a TorchScript module (a models.ScriptModel) that calls can be chained with: the model's first one, or where the first
-    call finds its state empty or unset that of the calls behind it, where it gives the same from a state of zeros."""
+    """The Program of a TorchScript module (a models.ScriptModel) for an artefact, whose calls pass state on. This is the program of the
+    first call; or, where the first call finds its state empty or unset, that of later calls, provided that it gives the same results from
+    a state of zeros."""
     if not model.first_state:
         return model.program
     found, after = _step(model, model.first_state)
@@ -38,7 +39,7 @@ def program_of_artefact(model):
 
 
 def _step(model, state):
-    """What a call with the example inputs gives in PyTorch, and the state behind it."""
+    """(results in PyTorch of a call with the example inputs, the state after it)."""
     module = ScriptedModule(model.script, {path: value for path, value in state.items() if not isinstance(value, torch.Tensor)})
     arguments = pytree.tree_map(lambda value: value.clone() if isinstance(value, torch.Tensor) else value, model.examples[0][1])
     with torch.no_grad():
@@ -56,7 +57,8 @@ def _tensors(state):
 
 
 def _key(model, state):
-    """What of the state is part of a program; sizes that the user leaves open are not."""
+    """The part of the state that a program depends on; sizes that the user leaves open are not part
+    of it."""
     def shape(path, value):
         sizes = (model.given or {}).get(f"state.{path}", ())
         return tuple(None if axis < len(sizes) and isinstance(sizes[axis], str) else size for axis, size in enumerate(value.shape))
@@ -86,7 +88,7 @@ def _refuse_growth(model, after, later):
 
 
 def refuse_changed_sizes(name, inputs, outputs, pairs):
-    """Refuses state that a call gives back in another size. `pairs` are (name of the state, number of the input, number of the output)."""
+    """Refuses state that a call returns with another size. `pairs` are (name of the state, number of the input, number of the output)."""
     for state, taken, given in pairs:
         sizes = inputs[taken].shape, outputs[given].shape
         if None in sizes or all(one == other or not isinstance(one, int) for one, other in zip(*sizes)) and len(sizes[0]) == len(sizes[1]):
@@ -99,7 +101,7 @@ def _sizes(shape):
 
 
 def _same(one, other):
-    """Whether two structures have the same leaves, but for the rounding of sums."""
+    """Whether two structures have equal leaves, up to the rounding of sums."""
     (first, spec), (second, other_spec) = pytree.tree_flatten(one), pytree.tree_flatten(other)
     if spec != other_spec:
         return False
@@ -113,8 +115,8 @@ def _same(one, other):
 
 
 def refuse_frozen_attributes(module, args, kwargs, name, told):
-    """Refuses a module whose calls depend on an attribute that they set and that is no buffer: torch.export takes it as it was in the first
-    call, and says so in a warning (`told` are the texts of all). What calls set and no call reads is no matter."""
+    """Refuses a module whose calls depend on an attribute that they set and that is no buffer: torch.export fixes its value to that of the
+    first call, and says so in a warning (`told` are the texts of all warnings). Attributes that calls set but never read do not matter."""
     found = [re.match(r"The tensor attributes? (.*) (?:was|were) assigned during export", text) for text in told]
     attributes = [each[1] for each in found if each]
     if attributes and _depends_on_attributes(module, args, kwargs):
@@ -123,8 +125,7 @@ def refuse_frozen_attributes(module, args, kwargs, name, told):
 
 
 def _depends_on_attributes(module, args, kwargs):
-    """Whether a second call of the module gives another result than the first, with the buffers that the first one found. Leaves the module as
-    it was."""
+    """Whether a second call of the module, with the same buffers as the first, gives another result. Restores the module."""
     attributes = [(each, dict(each.__dict__)) for each in module.modules()]
     buffers = [(each._buffers, dict(each._buffers), {name: buffer.clone() for name, buffer in each._buffers.items() if buffer is not None})
                for each in module.modules()]
@@ -145,7 +146,7 @@ def _depends_on_attributes(module, args, kwargs):
 
     try:
         return not _same(call(), call())
-    except Exception:  # noqa: BLE001 - a module that PyTorch exports and cannot call
+    except Exception:  # noqa: BLE001 - PyTorch can export some modules that it cannot call
         return False
     finally:
         for each, known in attributes:

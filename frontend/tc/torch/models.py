@@ -1,4 +1,4 @@
-"""Models of PyTorch in every form in which people have them, read: each becomes a Program for each structure of its call."""
+"""Reads models of PyTorch in every form that users have: each becomes one Program per structure of its call."""
 
 import contextlib
 import copy
@@ -49,7 +49,7 @@ def _read(model, name, inputs, shapes):
             return ExportedModel(model, name, shapes)
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         return ScriptModel(model, name if name != "the model" else getattr(model, "original_name", "the model"), inputs, shapes)
-    model = getattr(model, "_orig_mod", model)     # of torch.compile
+    model = getattr(model, "_orig_mod", model)     # the module that torch.compile wrapped
     return LiveModel(model, type(model).__name__, inputs, shapes)
 
 
@@ -78,7 +78,8 @@ def _as_tensor(value):
 
 
 def export(module, args, kwargs, name, dynamic=None, told=None):
-    """torch.export with what goes wrong as an error of tc. Its warnings are added to the list `told`."""
+    """Runs torch.export and turns its exceptions into errors of tc. Its warnings are added to the list
+    `told`."""
     know_caches()
     args, kwargs = _apart(module, args, kwargs)
     try:
@@ -92,7 +93,7 @@ def export(module, args, kwargs, name, dynamic=None, told=None):
         return exported
     except (Error, ScriptError, Refusal, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever the model's own code raises under torch.export
+    except Exception as error:  # noqa: BLE001 - the model's own code may raise anything under torch.export
         if type(error).__name__ in _DATA_DECIDES:
             raise UnsupportedError(f"{name} cannot be exported by torch.export: {_where(error)} decides by numbers that only a run knows (a branch, a "
                                    "loop, or a size), and torch.export follows one path. Choose by torch.where or torch.cond, or give "
@@ -100,14 +101,14 @@ def export(module, args, kwargs, name, dynamic=None, told=None):
         raise UnsupportedError(f"{name} cannot be exported by torch.export: {_reason(error)}") from error
 
 
-# What PyTorch raises where a program of Python asks a tensor for its value.
+# Exceptions of PyTorch where Python code asks for the value of a tensor.
 _DATA_DECIDES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
 
 
 @contextlib.contextmanager
 def _without_log():
-    """PyTorch writes graphs into its log and on stderr where a value is asked for; what matters of that is in the error. What the
-    model's own code writes comes out behind it."""
+    """Suppresses the graphs that PyTorch logs and writes to stderr where a value is asked for: the error has what matters. Output
+    of the model's own code is printed afterwards."""
     before, written = logging.root.manager.disable, io.StringIO()
     logging.disable(logging.CRITICAL)
     try:
@@ -124,7 +125,7 @@ def _without_log():
 
 
 def _where(error):
-    """The line of the model's own code in which an error came up."""
+    """The line of the model's own code in which an error was raised."""
     inside = os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(inside) and frame.filename[:1] != "<"]
     if not frames:
@@ -134,8 +135,8 @@ def _where(error):
 
 
 def _apart(module, args, kwargs):
-    """The arguments, each tensor in memory of its own: torch.export takes one tensor that stands for two arguments, or is a parameter of
-    the module as well, for one of them in every call."""
+    """The arguments with separate memory for each tensor. If one tensor were given for two arguments, or were also a parameter of the
+    module, torch.export would assume that this holds in every call."""
     seen = {_memory(tensor) for tensor in (*module.parameters(), *module.buffers())}
 
     def apart(value):
@@ -153,12 +154,12 @@ def _apart(module, args, kwargs):
 def _memory(tensor):
     try:
         return tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError, ValueError):     # a tensor of a layout that has no such memory
+    except (RuntimeError, NotImplementedError, ValueError):     # layouts without such memory
         return id(tensor)
 
 
 def _detach_out_of_place(graph):
-    """PyTorch's decomposition loses the constants that a model detaches in place."""
+    """Replaces detach in place: PyTorch's decomposition loses constants on which it is called."""
     for node in graph.nodes:
         if node.target is torch.ops.aten.detach_.default:
             node.target = torch.ops.aten.detach.default
@@ -177,7 +178,8 @@ def call_text(args, kwargs):
 
 
 def _by_parameter(module, args, kwargs, dynamic):
-    """dynamic_shapes of (args, kwargs) as torch.export takes them: by the names of forward's parameters."""
+    """Converts dynamic_shapes of (args, kwargs) to the form that torch.export takes, by names of forward's
+    parameters."""
     if dynamic is None:
         return None
     given = inspect.signature(module.forward).bind(*args, **kwargs)
@@ -191,7 +193,7 @@ def _reason(error):
 
 
 class _Model:
-    """What the kinds of models have in common. `program` is of the example inputs."""
+    """The base of all kinds of models. `program` is the one for the example inputs."""
 
     state = None
 
@@ -200,19 +202,19 @@ class _Model:
         return self.program.source
 
     def call_of(self, args, kwargs):
-        """The arguments as the exported program takes them."""
+        """Converts a call's arguments to those of the exported program."""
         return args, kwargs
 
     def finish(self, program, result):
-        """What the caller gets of a result of a program."""
+        """Converts a program's result to what the caller gets."""
         return result
 
     def program_of_artefact(self):
-        """The program that an artefact is made of."""
+        """The program from which an artefact is made."""
         return self.program
 
     def reset(self):
-        """Attributes are what they were in the model."""
+        """Restores the attributes' values in the model."""
 
     def matches_state(self, program):
         return True
@@ -234,7 +236,7 @@ class ExportedModel(_Model):
 
 
 def _check_open(exported, name, shapes):
-    """Refuses to leave a size open that is a number in the program."""
+    """Refuses open sizes that are fixed numbers in the exported program."""
     for node in exported.graph.nodes:
         given = shapes.get(node.name) if node.op == "placeholder" else None
         fake = node.meta.get("val")
@@ -247,7 +249,7 @@ def _check_open(exported, name, shapes):
 
 
 class LiveModel(_Model):
-    """A module in this process: exported by torch.export, and traced where that cannot be."""
+    """A module in this process: exported by torch.export, or traced where that fails."""
 
     def __init__(self, module, name, inputs, shapes):
         self.module, self.name, self.given = module, name, shapes
@@ -269,7 +271,8 @@ class LiveModel(_Model):
         return describe_program(exported, self.name, Names(dict(enumerate(names)), symbols))
 
     def _traced(self, args, kwargs, error, symbols):
-        """The model by torch.jit.trace, which follows the example alone: only where nothing is open."""
+        """The model traced by torch.jit.trace. A trace only follows the example, so no size may be
+        open."""
         leaves = pytree.tree_leaves((args, kwargs))
         if symbols or kwargs or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
             raise error
@@ -277,14 +280,14 @@ class LiveModel(_Model):
             with warnings.catch_warnings(), torch.no_grad():
                 warnings.simplefilter("error", torch.jit.TracerWarning)
                 traced = torch.jit.trace(self.module, args)
-        except Exception:  # noqa: BLE001 - the first error is the better one
+        except Exception:  # noqa: BLE001 - the error of torch.export is the better one
             raise error from None
         warnings.warn(f"{self.name} is traced with the example inputs: {error}", stacklevel=6)
         return ScriptModel(traced, self.name, (args, kwargs), None).program
 
 
 def open_arguments(args, kwargs, names, sizes):
-    """The arguments with examples for open sizes, torch.export's dynamic_shapes, and {(input, axis): symbol}."""
+    """(arguments with examples of open sizes, torch.export's dynamic_shapes, {(input, axis): symbol})."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
     dimensions, symbols, dynamic = {}, {}, []
     for number, (name, leaf) in enumerate(zip(names, leaves)):
@@ -318,7 +321,7 @@ class ScriptModel(_Model):
     """A ScriptModule or a file of one."""
 
     def __init__(self, script, name, inputs, shapes, again=None):
-        """`again` is (call, state) for another structure than the example's: the arguments, and the attributes that calls set."""
+        """`again` is (call, state) for a structure other than the example's: the arguments, and the attributes that calls set."""
         if isinstance(script, torch.jit.ScriptFunction):
             raise UnsupportedError(f"{name} is a function of TorchScript; put it into a module's forward")
         if not script._c._has_method("forward"):
@@ -335,7 +338,7 @@ class ScriptModel(_Model):
         self.program = self.again(*call)
 
     def _examples(self, inputs):
-        """The example inputs; of shapes alone where every input is a tensor."""
+        """The example inputs; made from shapes alone where every input is a tensor."""
         if inputs is not None:
             return split_inputs(inputs, self.name)
         given = self.given or {}
@@ -377,7 +380,8 @@ class ScriptModel(_Model):
                 for path, value in self.state.items()}
 
     def _open_sizes(self, args):
-        """(names of the leaves of a call, what `shapes` says of them); remembers what it says of others."""
+        """(names of the leaves of a call, what `shapes` says about them). Stores what it says about other
+        names."""
         names = [each.name for each in self.arguments]
         leaves = [f"state.{path}" for path in args[0]] + names_of_leaves(lambda *_: None, (), dict(zip(names, args[1])))
         sizes = OpenSizes(self.given, leaves)

@@ -1,4 +1,5 @@
-"""What packages of models have that torch.export does not see through. None of them is imported here: what is there is known."""
+"""Tells torch.export about classes of other packages that it cannot handle itself. None of these packages is imported here; only
+those already loaded are considered."""
 
 import contextlib
 import sys
@@ -8,7 +9,8 @@ from torch.utils import _pytree as pytree
 
 
 def know_caches():
-    """Caches of transformers are structures of tensors, if the package is used at all: it has functions that say so."""
+    """Registers the caches of the package transformers as structures of tensors, with the package's own functions, if
+    it is in use."""
     if "transformers" not in sys.modules:
         return
     with contextlib.suppress(ImportError):
@@ -23,7 +25,8 @@ def know_caches():
 
 
 def _know_pair_of_caches(kind):
-    """The caches of an encoder-decoder: that of its own tokens and that of the encoder's."""
+    """Registers the cache of encoder-decoder models, which is a pair: for the decoder's own tokens
+    and for the encoder's."""
     names = "self_attention_cache", "cross_attention_cache"
 
     def parts(cache):

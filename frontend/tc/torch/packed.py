@@ -1,8 +1,8 @@
-"""Packed sequences: the padded batch and its lengths go through the model in their place.
+"""Packed sequences: the padded batch and its lengths go through the model instead of them.
 
-What torch.nn.utils.rnn packs has as many rows as the lengths add up to, which depends on data. Recurrent operators of ONNX take a
-padded batch with lengths, so here that is what a PackedSequence holds; recurrent layers of it are operators of a library of our
-own (tc::lstm …), and it is cut at its longest sequence where it is padded again.
+The number of rows that torch.nn.utils.rnn packs is the sum of the lengths, which depends on data. ONNX's recurrent operators take
+a padded batch with lengths, so this is what a PackedSequence holds here. Recurrent layers on it are operators of tc's own library
+(tc::lstm …). Where it is padded again, it is cut at its longest sequence.
 """
 
 import contextlib
@@ -15,7 +15,8 @@ from ..errors import UnsupportedError
 from .script_numbers import NumberTensor
 
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
-# Of single elements, or of rows along the last axis: of the padded batch they are what they are of the packed one.
+# Functions of single elements, or of rows along the last axis: they compute the same on the padded batch as on the
+# packed one.
 _BY_ROWS = ("linear", "relu", "tanh", "sigmoid", "gelu", "silu", "elu", "leaky_relu", "dropout", "layer_norm", "add", "sub", "mul", "div",
             "neg", "exp", "abs", "to", "float", "double", "half", "clone", "detach", "contiguous", "relu_", "tanh_", "sigmoid_")
 
@@ -56,9 +57,10 @@ class PackedRows:
         return self.padded.shape[-1]
 
     def by_rows(self, name, function, args, kwargs=None):
-        """What a function makes of each row; of other functions an error."""
+        """Applies a function that works row by row; an error for any other function."""
         args = [each.padded if isinstance(each, PackedRows) else each for each in args]
-        # What broadcasts to rows does to a padded batch only where it is a number or a row.
+        # An operand that can be broadcast to rows can be broadcast to a padded batch only if it is
+        # a number or a row.
         alone = all(not isinstance(each, torch.Tensor) or each is self.padded or name in ("linear", "layer_norm") or each.dim() < 2 for each in args)
         if name not in _BY_ROWS or not alone:
             raise _refusal(f"what {name} makes of its rows")
@@ -97,7 +99,8 @@ def _refusal(what):
 
 
 class BatchSizes:
-    """How many sequences of a packed batch reach each step: the first number is known."""
+    """Stands for the number of sequences of a packed batch at each step, of which only the first is
+    known."""
 
     device = torch.device("cpu")
 
@@ -114,7 +117,8 @@ class BatchSizes:
 
 
 class Longest:
-    """The length of the longest sequence, which depends on data: no checked length is below it."""
+    """Stands for the length of the longest sequence, which depends on data; comparisons assume that
+    a given total length is at least that."""
 
     def __gt__(self, other):
         return False
@@ -148,7 +152,7 @@ def pad(rows, batch_sizes, batch_first, padding_value, total_length):
 
 
 class _Given(PackedRows):
-    """What a recurrent layer gives: zeros behind the lengths."""
+    """The result of a recurrent layer, which is zero after each sequence's length."""
 
 
 def layer(name, rows, batch_sizes, hx, params, *settings):
@@ -170,7 +174,7 @@ def _of_packed(name, function):
 
 @contextlib.contextmanager
 def known_packing():
-    """Meanwhile torch.nn.utils.rnn and recurrent modules make PackedRows."""
+    """In this context torch.nn.utils.rnn and recurrent modules make PackedRows."""
     functions = {"_pack_padded_sequence": pack, "_pad_packed_sequence": pad,
                  **{name: _of_packed(name, getattr(torch._VF, name)) for name in _LAYERS}}
     with contextlib.ExitStack() as stack:
@@ -183,7 +187,7 @@ def known_packing():
 
 
 def of_script(name, inputs):
-    """What an operator of TorchScript makes of inputs with such values among them; NotImplemented where there are none."""
+    """The result of an operator of TorchScript with such values among its inputs; NotImplemented where there are none."""
     if name == "_pack_padded_sequence":
         return pack(*inputs)
     first = inputs[0] if inputs else None

@@ -1,4 +1,5 @@
-"""What every kind of model of PyTorch becomes before it is described: one functional graph of ATen operators."""
+"""The form that every kind of PyTorch model takes before it is described: one functional graph of ATen
+operators."""
 
 import copy
 import dataclasses
@@ -25,36 +26,39 @@ class Program:
     """A model described for the compiler, and how a call of the module maps to a run of it."""
     source: object          # compiler.Source
     inputs: list            # names of the inputs of a run, in order
-    leaves: list            # of the call's flattened arguments, for each input of a run: its number, or the name of a buffer
-    fixed: dict             # {number of a leaf: its value}, which is no tensor
+    leaves: list            # for each input of a run: the number of a leaf of the call's arguments, or the name of a buffer
+    fixed: dict             # {number of a leaf that is no tensor: its value}
     in_spec: object         # pytree of (args, kwargs)
     out_spec: object
-    results: list           # for each leaf of the results: ("output", number), ("value", what it is)
+    results: list           # for each leaf of the results: ("output", number) or ("value", the value itself)
     writes: list            # (output number, "buffer" or "input", name of the buffer or number of the leaf)
     buffers: dict           # {name: tensor}: initial state
-    dtypes: list            # of the outputs, as PyTorch has them
-    # {number of an input: its type as PyTorch has it}: the last axis of the run's input has the parts of complex numbers.
+    dtypes: list            # PyTorch's types of the outputs
+    # {number of a complex input: its type in PyTorch}; the run's input has the parts along its last axis.
     complex_inputs: dict = dataclasses.field(default_factory=dict)
-    # Of TorchScript: what the attributes were that calls set, and those that are no tensors afterwards.
+    # For TorchScript: attributes that calls set, with their values before the call, and those other
+    # than tensors with their values after it.
     started: dict = dataclasses.field(default_factory=dict)
     after: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
 class Names:
-    """What inputs and outputs are called."""
+    """The names of inputs and outputs."""
     leaves: dict = dataclasses.field(default_factory=dict)    # {number of a leaf of the arguments: name}
     symbols: dict = dataclasses.field(default_factory=dict)   # {(name of an input, axis): symbol}
-    with_state: bool = False    # the results are a pair: what the model gives, and {path: state}
+    with_state: bool = False    # the results are a pair: the model's results, and {path: state}
 
 
 def functional(exported, name):
-    """The exported program with a functional graph, decomposed down to what the table has."""
+    """The exported program with a functional graph, decomposed into operators that have a row in
+    the table."""
     if all(_is_final(node) for module in exported.graph_module.modules() if isinstance(module, torch.fx.GraphModule)
            for node in module.graph.nodes):
         return exported
     _refuse_written_windows(exported, name)
-    # What torch.export decomposes, and what only its own library of decompositions has; not what has a row.
+    # Decompositions of torch.export, and those that only PyTorch's library has; none for operators with a
+    # row.
     table = torch.export.default_decompositions()
     for operator, decompose in torch._decomp.decomposition_table.items():
         if isinstance(operator, torch._ops.OpOverload) and operator not in table:
@@ -67,15 +71,15 @@ def functional(exported, name):
         with warnings.catch_warnings(), shapes_alone():
             warnings.simplefilter("ignore")
             return _decomposed(exported, table)
-    except Exception as error:  # noqa: BLE001 - PyTorch's own passes check by assertions of all kinds
+    except Exception as error:  # noqa: BLE001 - PyTorch's own passes raise many kinds of exceptions
         refuse_types(exported, name)
         line = " ".join(str(error).split())[:300]
         raise UnsupportedError(f"{name} cannot be decomposed by PyTorch: {type(error).__name__}: {line}") from error
 
 
 def _decomposed(exported, table):
-    """The program decomposed by PyTorch, which runs it again with its structures of arguments and results. Classes may compute where
-    they are made of their tensors, as caches do that append to an empty tensor: so meanwhile the structures are flat."""
+    """The program decomposed by PyTorch, which runs it again with its structures of arguments and results. Some classes compute when
+    they are rebuilt from their tensors (caches append to an empty tensor), so the structures are flat during this."""
     first = exported.module_call_graph[0].signature
     names = [spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
     if len(names) != first.in_spec.num_leaves:
@@ -95,8 +99,8 @@ def _decomposed(exported, table):
 
 
 def _refuse_written_windows(exported, name):
-    """Refuses writing through windows that overlap or leave gaps: PyTorch's own functional form of it forgets what no
-    window has, and adds up what several have."""
+    """Refuses writing through windows that overlap or leave gaps: PyTorch's functional form of this loses elements in
+    no window, and adds up elements in several."""
     problems = []
     for node in exported.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
@@ -123,7 +127,7 @@ def _is_of_windows(node):
 
 
 def refuse_types(exported, name):
-    """Refuses nodes whose results have types that tc has not, by name."""
+    """Refuses nodes whose results have types that tc lacks; the error names them."""
     problems = []
     for node in exported.graph.nodes:
         for fake in (value for value in pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)):
@@ -140,19 +144,21 @@ def _is_final(node):
         return not isinstance(node.target, torch._ops.HigherOrderOperator)
     name = key_of(node.target)
     if node.target._schema.is_mutable:
-        # It writes nothing; PyTorch's decomposition loses the constants that models call it on.
+        # This operator changes no data, but PyTorch's decomposition would lose constants on which
+        # it is called.
         return name == "aten::detach_"
     return name in TABLE or name.startswith("aten::sym_") or "assert" in name or name == "aten::item"
 
 
 def refuse_autocast(name):
-    """Refuses to read models where torch.autocast is on: PyTorch would cast what the graph has no casts for."""
+    """Refuses to read models while torch.autocast is on: PyTorch would insert casts that the graph does not
+    have."""
     if torch.is_autocast_enabled("cpu"):
         raise UnsupportedError(f"{name} is compiled under torch.autocast, which is not supported: compile it outside, or convert it with .to(torch.bfloat16)")
 
 
 def describe_program(exported, name, names):
-    """The Program of an exported program. `name` stands in error texts."""
+    """The Program of an exported program. `name` is the model's name in error texts."""
     refuse_autocast(name)
     return _Description(functional(exported, name), name, names).run()
 
@@ -163,7 +169,7 @@ class _Description:
         self.model = compiler.ModelDescription("model")
         self.g = Describer(self.model, self.model.graph)
         self.problems, self.symbol_names = [], {}
-        self.leaf_of = {}     # name of a placeholder to the leaf of the arguments, or the buffer, that it is
+        self.leaf_of = {}     # {name of a placeholder: number of the leaf of the arguments, or name of the buffer}
         self.walk = Walk(self.g, exported.graph_module, self.problems)
 
     def run(self):
@@ -189,7 +195,7 @@ class _Description:
     # --- inputs -----------------------------------------------------------------------------------------------------
 
     def _input(self, node, spec, mutated, leaf):
-        """Binds a placeholder; 1 where it is a leaf of the call's arguments."""
+        """Binds a placeholder. Returns 1 where it is a leaf of the call's arguments, else 0."""
         fake = node.meta.get("val")
         if spec.kind is InputKind.TOKEN:
             self.walk.values[node] = TOKEN
@@ -242,7 +248,7 @@ class _Description:
             return int(expression)
         symbol = self.names.symbols.get((name, axis), f"{name}_{axis}")
         if not expression.is_Symbol:
-            return symbol     # its relation to other sizes is the caller's word
+            return symbol     # how it relates to other sizes is for the caller to guarantee
         known = self.g.symbols.get(expression)
         if known:
             return self.symbol_names[expression]
@@ -257,7 +263,7 @@ class _Description:
     # --- outputs ----------------------------------------------------------------------------------------------------
 
     def _reserve_outputs(self, signature):
-        """Names of the outputs: no input or node takes them."""
+        """Reserves the names of the outputs, so that no input or node gets them."""
         count = sum(spec.kind is OutputKind.USER_OUTPUT for spec in signature.output_specs)
         paths = _output_names(self.exported.call_spec.out_spec, count, self.names.with_state)
         self.output_names = [self.g.fresh(path) for path in paths]
@@ -286,7 +292,7 @@ class _Description:
             self.program.results.append(("value", value))
 
     def _add(self, name, value):
-        # The model's own name for it; the importer takes the copy away.
+        # Gives the output the model's own name; the importer removes this copy.
         source = self.g.interleaved((value.re, value.im), value.rank) if isinstance(value, Complex) else value.name
         described = compiler.DescribedNode("Identity", [source], [name])
         described.name, described.source = name, "output"
@@ -303,7 +309,7 @@ def _output_names(spec, count, with_state):
         state = results[1] if with_state else {}
         leaves = pytree.tree_flatten_with_path(results[0] if with_state else results)[0]
         names = ["_".join(_key_text(key) for key in path) for path, _ in leaves]
-    except Exception:  # noqa: BLE001 - classes of others that cannot be made of numbers
+    except Exception:  # noqa: BLE001 - foreign classes that cannot be built from numbers
         names, state = [], {}
     if len(names) + len(state) != count or len(set(names)) != len(names):
         names, state = [str(number) for number in range(count)], {}

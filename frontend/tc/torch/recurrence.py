@@ -1,5 +1,5 @@
-"""Shapes of recurrent layers without their steps: for what a layer gives, torch.export runs PyTorch's decomposition step by step on
-tensors without numbers, tens of milliseconds each, and again whenever it decomposes the graph."""
+"""Computes the shapes of recurrent layers without running their steps. torch.export would run PyTorch's decomposition step by step
+on tensors without data, which takes tens of milliseconds per layer, and again whenever it decomposes the graph."""
 
 import contextlib
 import threading
@@ -9,7 +9,7 @@ from torch._C import DispatchKey
 from torch._decomp import decomposition_table
 
 _KEYS = DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd
-_lock = threading.RLock()     # the operators are those of the process
+_lock = threading.RLock()     # the patched operators are global to the process
 
 
 def _sequence(input, state, layers):
@@ -30,7 +30,8 @@ _SHAPES = {torch.ops.aten.gru.input: _of_one_state, torch.ops.aten.rnn_tanh.inpu
 
 
 def _in_thread(thread, shapes, kernel):
-    """What computes the shapes alone, in this thread; others may trace with their own compilers meanwhile."""
+    """A kernel that computes only shapes, but only in this thread, since other threads may be tracing with
+    their own compilers."""
     def call(*args):
         return (shapes if threading.get_ident() == thread else kernel)(*args)
     return call
@@ -38,9 +39,11 @@ def _in_thread(thread, shapes, kernel):
 
 @contextlib.contextmanager
 def shapes_alone():
-    """Meanwhile recurrent layers give tensors of their results' shapes where they are traced; what PyTorch computes does not come here."""
+    """In this context recurrent layers that are traced return tensors of their results' shapes; real computations of PyTorch are not
+    affected."""
     with _lock:
-        # Where PyTorch's tracers look: an operator's own kernels, and the decompositions of all.
+        # The places where PyTorch's tracers look: an operator's own kernels, and the table of
+        # decompositions.
         places = [(operator, operator.py_kernels, key) for operator in _SHAPES for key in _KEYS if key in operator.py_kernels]
         places += [(operator, decomposition_table, operator) for operator in _SHAPES if operator in decomposition_table]
         kernels = [table[key] for _, table, key in places]

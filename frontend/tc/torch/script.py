@@ -1,5 +1,5 @@
-"""Running TorchScript node by node in Python, so that torch.export sees what it does: attributes are state, sizes stay
-symbolic, and what depends on data becomes torch.cond or while_loop, never a constant."""
+"""Runs TorchScript node by node in Python, so that torch.export can trace it: attributes are state, sizes stay
+symbolic, and control flow that depends on data becomes torch.cond or while_loop, never a constant."""
 
 import collections
 import contextlib
@@ -20,7 +20,8 @@ _CLASSES = "objects of classes of TorchScript are not supported"
 
 
 class Owner:
-    """A module or object of the model: where it is, what TorchScript knows of it, and where its tensors are."""
+    """A module or object of the model: its path, its TorchScript object, and the plain module that has its
+    tensors."""
 
     def __init__(self, path, script, plain):
         self.path, self.script, self.plain = path, script, plain
@@ -30,8 +31,8 @@ class Owner:
 
 
 def plain_modules(script):
-    """A module of plain modules with the parameters and buffers of a ScriptModule, under the same names. Attributes that
-    are tensors are buffers, too."""
+    """Plain modules with the parameters and buffers of a ScriptModule under the same names. Attributes that are tensors
+    become buffers too."""
     plain = torch.nn.Module()
     own = {name for name, _ in torch._C.ParameterDict(script).items()}
     for name, tensor in torch._C.ParameterDict(script).items():
@@ -54,12 +55,13 @@ def written_attributes(graph):
 
 
 class Interpreter:
-    """One run of a method. `state` holds the values of attributes that runs set, by path, and is changed."""
+    """One run of a method. `state` holds the values, by path, of attributes that runs set; the run changes
+    it."""
 
     def __init__(self, state, written):
         self.state, self.written = state, written
         self.limits = Limits()
-        self.read = {}      # {path: (value, what it was)} of lists and dictionaries of the model that the run has read
+        self.read = {}      # {path: (value, copy of it before the run)} of the model's lists and dictionaries that the run read
 
     def run(self, graph, root, arguments):
         values = dict(zip((each.debugName() for each in graph.inputs()), [root, *arguments]))
@@ -71,13 +73,14 @@ class Interpreter:
         return _as_result(result)
 
     def container(self, path, value):
-        """A list or dictionary of the model: one object in a run, however often it is read."""
+        """A list or dictionary of the model, which has to be the same object whenever the run reads
+        it."""
         if path not in self.read:
             self.read[path] = value, copied(value)
         return self.read[path][0]
 
     def block(self, block, values):
-        """Runs the nodes; the values that the block gives."""
+        """Runs the nodes of a block and returns the block's results."""
         for node in block.nodes():
             self.node(node, values)
         return [values[each.debugName()] for each in block.outputs()]
@@ -130,14 +133,15 @@ def _have_tensors(values):
 
 
 def _of_type(node, value):
-    """A number as the type that TorchScript gives the result: 2 ** 3 and round(2.5) are floats."""
+    """A number converted to the type that TorchScript gives the result: 2 ** 3 and round(2.5) are
+    floats."""
     if isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool) and node.outputsSize() == 1 and node.output().type().kind() == "FloatType":
         return torch.sym_float(value)
     return value
 
 
 def copied(value):
-    """Lists and dictionaries copied, with what is in them."""
+    """A deep copy of lists and dictionaries; other values are not copied."""
     if isinstance(value, list):
         return [copied(each) for each in value]
     return {key: copied(each) for key, each in value.items()} if isinstance(value, dict) else value
@@ -152,7 +156,8 @@ def _is_unchanged(value, before):
 
 
 def _of_tensors(inputs, name):
-    """Whether the operator is one of tensors: lists of them are lists, for what works on lists."""
+    """Whether the operator works on tensors. Operators on lists do not, even if the lists contain
+    tensors."""
     if name in ("append", "extend", "insert", "__getitem__", "_set_item", "len", "slice", "add", "copy", "pop", "reverse", "list", "clear",
                 "keys", "values", "items", "get", "__contains__", "__is__", "__isnot__", "dict", "Delete", "update", "setdefault", "format",
                 "str", "__not__", "add_", "mul_"):
@@ -161,7 +166,7 @@ def _of_tensors(inputs, name):
 
 
 def _as_result(value):
-    """What the model gives: tensors and numbers, where TorchScript has them."""
+    """The model's result: tensors and numbers, as in TorchScript."""
     def result(each):
         return each.tensor() if isinstance(each, NumberTensor) else each.tensor.item() if isinstance(each, DataNumber) else each
 
@@ -179,7 +184,7 @@ def _as_argument(value):
 
 
 def _overload(node, namespace, name, takes_data):
-    """The operator of PyTorch by the schema of the node; of numbers that are read from data, the overload of tensors."""
+    """PyTorch's operator for the schema of the node; for numbers that are read from data, its overload for tensors."""
     try:
         signature = node.schema().split("(")[0].split("::")[-1]
     except RuntimeError:
@@ -195,7 +200,7 @@ def _overload(node, namespace, name, takes_data):
 
 @contextlib.contextmanager
 def _located(node):
-    """Nodes of FX that are made meanwhile have the place of this node of TorchScript."""
+    """In this context new FX nodes get the source position of this TorchScript node."""
     try:
         text = node.sourceRange().partition("Serialized ")[0]
     except RuntimeError:
@@ -293,7 +298,7 @@ def _sizes(interpreter, node, inputs, values):
 
 
 def _told(value):
-    """The tensor that tells the type, rank and device of a value, and the sizes that are asked of it."""
+    """The tensor from which type, rank, device and sizes of a value are read."""
     return value.padded if isinstance(value, NestedTensor) else _as_argument(value)
 
 
@@ -357,7 +362,8 @@ def _tuple(interpreter, node, inputs, values):
 
 
 def _list(interpreter, node, inputs, values):
-    # A list of tensors that are made of numbers, as traced models build shapes: numbers where the type says so.
+    # Traced models build shapes as lists of tensors made from numbers: these become numbers again where the
+    # list's type is int.
     return ([each.value if isinstance(each, NumberTensor) and node.output().type().getElementType().kind() == "IntType" else each
              for each in inputs],)
 
@@ -377,7 +383,8 @@ _SPECIAL = {
     "aten::item": _number_of_tensor, "aten::size": _sizes, "aten::dim": _property("dim"), "prim::dtype": _property("dtype"),
     "prim::device": _property("device"), "prim::layout": _property("layout"), "prim::shape": _sizes,
     "prim::is_nested": lambda _, node, inputs, values: (isinstance(inputs[0], NestedTensor),), "prim::type": _device_type,
-    # Where a mask has holes, what becomes of it is the same as if PyTorch's encoder had not asked.
+    # Always true, since nested() treats a mask with holes as PyTorch's encoder would without this
+    # check.
     "aten::_nested_tensor_from_mask_left_aligned": lambda *_: (True,),
     "prim::requires_grad": lambda *_: (False,), "prim::is_cuda": lambda *_: (False,), "prim::data": lambda _, node, inputs, values: (inputs[0],),
     "aten::numel": lambda _, node, inputs, values: (_told(inputs[0]).numel(),),

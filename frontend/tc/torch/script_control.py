@@ -1,4 +1,5 @@
-"""Branches and loops of TorchScript: taken where they are decided while importing, else torch.cond and while_loop."""
+"""Branches and loops of TorchScript: followed where the condition is known while importing, else turned into
+torch.cond and while_loop."""
 
 import torch
 from torch._higher_order_ops.cond import cond_op
@@ -58,7 +59,7 @@ def _raises(block):
 
 
 def free_values(blocks, values):
-    """Names of the values that the blocks read of those around them, and their tensors among them."""
+    """(names of the outer values that the blocks read, the tensors among these values)."""
     names = []
     for block in blocks:
         for node in nodes_of(block):
@@ -68,7 +69,7 @@ def free_values(blocks, values):
 
 
 def nodes_of(block):
-    """All nodes of a block, and of the blocks in them."""
+    """All nodes of a block and of the blocks nested in it."""
     for node in block.nodes():
         yield node
         for inner in node.blocks():
@@ -99,12 +100,13 @@ def _data_branch(interpreter, node, condition, values):
     return tuple(_of_type(output, each) for output, each in zip(node.outputs(), results))
 
 
-# Numbers by the type that TorchScript gives them: as nodes that make them of tensors call it, and the type of a tensor of one.
+# By TorchScript's type of a number: the name in nodes that make it from a tensor, and the element type of a tensor that holds
+# it.
 _KINDS = {"IntType": ("Int", torch.int64), "FloatType": ("Float", torch.float64), "BoolType": ("Bool", torch.bool)}
 
 
 def _of_type(output, tensor):
-    """What a branch or loop gives: a number where TorchScript has one."""
+    """A result of a branch or loop: a number where TorchScript's type is one."""
     kind = _KINDS.get(output.type().kind())
     return tensor if kind is None else DataNumber(tensor, kind[0])
 
@@ -118,7 +120,7 @@ def _again(value, tensor):
 
 
 def _result(output, value):
-    """What a branch or loop gives, as a tensor; a number as wide as those of Python are."""
+    """A result of a branch or loop as a tensor; numbers have Python's width."""
     kind = _KINDS.get(output.type().kind())
     if isinstance(value, NumberTensor):
         value = value.tensor()
@@ -128,7 +130,7 @@ def _result(output, value):
         value = torch.full((), value, dtype=kind and kind[1])
     if not isinstance(value, torch.Tensor):
         raise ScriptError(f"a branch or loop that depends on data gives a {type(value).__name__}; only tensors and numbers may be")
-    # An output of its own: it must not be an operand.
+    # Copied, since an output must not be an operand.
     return value.clone() if kind is None else value.to(kind[1], copy=True)
 
 

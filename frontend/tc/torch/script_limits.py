@@ -1,19 +1,21 @@
-"""How much a run of TorchScript may make of lists, strings and numbers, and of how many nodes: a few lines of a program ask for any amount."""
+"""Limits on the lists, strings and numbers that a run of TorchScript makes and on the nodes that it runs: a few lines of a program can ask for
+any amount."""
 
 from .script_values import ScriptError
 
-# Elements of lists and dictionaries and characters of strings that a run makes in all, those that it forgets too.
+# The most elements of lists and dictionaries and characters of strings that a run may make in total, including
+# those that it drops again.
 _MOST_ELEMENTS = 1 << 25
 _MOST_NODES = 1 << 22
 _BITS = 64
 
-# What makes a copy of its operands, or adds the second to the first.
+# Operators that copy their operands, and operators that add the second operand to the first.
 _COPIES = ("add", "slice", "list", "dict", "copy", "keys", "values", "items", "sorted", "lower", "upper", "split", "strip", "rstrip", "lstrip", "format")
 _ADDS = ("extend", "add_", "update")
 
 
 class Limits:
-    """What one run has made."""
+    """Counts what one run has made."""
 
     def __init__(self):
         self.elements = self.nodes = 0
@@ -24,14 +26,14 @@ class Limits:
             raise ScriptError(f"the model takes more than {_MOST_NODES} steps of TorchScript, loops unrolled")
 
     def before(self, name, inputs):
-        """Refuses an operator of values that would make too much, before it makes it."""
+        """Refuses an operator, before it runs, whose result would exceed the limit."""
         self.elements += made_by(name, inputs)
         if self.elements > _MOST_ELEMENTS:
             raise ScriptError(f"the model makes lists and strings of more than {_MOST_ELEMENTS} elements")
 
 
 def made_by(name, inputs):
-    """Elements and characters of the result."""
+    """The number of elements and characters of an operator's result."""
     sizes = [len(each) if isinstance(each, (str, list, tuple, dict)) else 0 for each in inputs]
     if name in ("mul", "mul_"):
         return max(sizes) * max((each for each in inputs if type(each) is int), default=1)
@@ -43,7 +45,7 @@ def made_by(name, inputs):
 
 
 def as_int64(value):
-    """A whole number as TorchScript has it after an operator: what leaves 64 bits wraps around."""
+    """A whole number as it is in TorchScript after an operator: beyond 64 bits it wraps around."""
     if type(value) is not int or value.bit_length() < _BITS:
         return value
     return (value + (1 << _BITS - 1)) % (1 << _BITS) - (1 << _BITS - 1)

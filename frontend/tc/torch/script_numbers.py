@@ -1,18 +1,18 @@
-"""Numbers of TorchScript that stand where tensors do: their types, and what operators make of them.
+"""Numbers of TorchScript in the place of tensors: their types, and operators on them.
 
-PyTorch calls a number that is written beside a tensor a wrapped number: it has a category (truth values, whole numbers, floats,
-complex numbers) and takes the type of the tensors around it where theirs is no lower. TorchScript treats a constant of rank 0 so
-where it is the second operand of a sum, difference, product or quotient, whatever it was in the source. Elsewhere, and where a trace
-keeps a number as a tensor (prim::NumToTensor), it has a type as other tensors of rank 0 have.
+PyTorch calls a Python number that is an operand next to a tensor a wrapped number. It has a category (truth values, whole numbers,
+floats, complex numbers), and it takes the type of the tensors unless their category is lower. TorchScript treats a constant of rank
+0 in this way if it is the second operand of a sum, difference, product or quotient, whatever it was in the source. Elsewhere, and
+where a trace keeps a number as a tensor (prim::NumToTensor), it has a type like any tensor of rank 0.
 """
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 _CATEGORIES = (bool, int, float, complex)
-# Of one result of rank 0, beside operators of single elements.
+# Operators with one result of rank 0 that are no elementwise operators.
 _OF_ONE = ("to", "_to_copy", "type_as", "detach", "alias", "clone", "contiguous", "lift_fresh", "lift_fresh_copy")
-# Of single elements, which PyTorch composes of others and does not tag as such.
+# Elementwise operators that PyTorch composes of others and does not tag as elementwise.
 _UNTAGGED = ("floor_divide", "rsub", "multiply", "divide", "subtract", "greater", "greater_equal", "less", "less_equal", "not_equal",
              "arctan2", "true_divide", "__and__", "__or__", "__xor__", "isclose", "fix", "square", "float_power")
 # The operators whose second operand is a wrapped number where it is a constant.
@@ -20,8 +20,8 @@ _TAKE_NUMBERS = ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "
 
 
 class NumberTensor:
-    """A tensor of rank 0 whose number is known, or follows from sizes: it is a number again where one is asked for, so that
-    sizes that a traced model computes stay sizes. `constant` is whether it is one of the model's."""
+    """A tensor of rank 0 whose number is known or follows from sizes. It turns back into a number where one is needed, so
+    that sizes that a traced model computes stay sizes. `constant`: it is a constant of the model."""
 
     def __init__(self, value, dtype=None, constant=False):
         self.value, self.constant = value, constant
@@ -34,24 +34,26 @@ class NumberTensor:
 
 
 class DataNumber:
-    """A number that is read from a tensor whose data is not known: it can decide a branch or the end of a loop, be computed
-    with, or become a tensor again."""
+    """A number that is read from a tensor with unknown data. It can decide a branch or the end of a loop, be used in
+    computations, or become a tensor again."""
 
     def __init__(self, tensor, kind):
         self.tensor, self.kind = tensor, kind
 
     def as_kind(self, kind):
-        """The number as Python's bool, int or float makes one of it."""
+        """The number converted as by Python's bool, int or float."""
         dtype = {"Bool": torch.bool, "Int": torch.int64, "IntImplicit": torch.int64}.get(kind)
         return DataNumber(self.tensor if dtype is None else self.tensor.to(dtype), kind)
 
     def argument(self, dtype):
-        """The number as an operand beside tensors, of which the floating ones have this type."""
+        """The number as an operand next to tensors; `dtype` is the type of those tensors that are
+        floats."""
         return self.tensor.to(dtype) if self.tensor.dtype.is_floating_point else self.tensor
 
 
 def category(value):
-    """The category of a number or of a type: 0 of truth values, 1 of whole numbers, 2 of floats, 3 of complex numbers."""
+    """The category of a number or a type: 0 for truth values, 1 for whole numbers, 2 for floats, 3 for complex
+    numbers."""
     if isinstance(value, torch.dtype):
         return 0 if value == torch.bool else 3 if value.is_complex else 2 if value.is_floating_point else 1
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
@@ -59,12 +61,12 @@ def category(value):
     return _CATEGORIES.index(type(value))
 
 
-# Of a number that has become a tensor.
+# By category: the type of a number that has become a tensor.
 _WIDEST = (torch.bool, torch.int64, torch.float64, torch.complex128)
 
 
 def _default(kind):
-    """The type of a wrapped number beside tensors of lower categories."""
+    """The type of a wrapped number of this category next to tensors of lower categories."""
     floats = torch.get_default_dtype()
     return (torch.bool, torch.int64, floats, floats.to_complex())[kind]
 
@@ -79,7 +81,8 @@ def _type_of_all(tensors, kinds):
         if result is None:
             result = found
         elif found is not None and category(found) > category(result):
-            # Floats of higher rank keep their width where numbers of lower rank are complex.
+            # Where a tensor of higher rank has floats and one of lower rank is complex, the floats'
+            # width is kept.
             result = result.to_complex() if category(result) == 2 else found
     return result
 
@@ -93,7 +96,8 @@ def is_pointwise(operator):
 
 
 def as_operands(operator, inputs):
-    """The inputs of an operator, those that are numbers as tensors: of the type that gives the result the type which PyTorch gives it."""
+    """The inputs of an operator with numbers turned into tensors, whose types are such that the result gets the type that PyTorch gives
+    it."""
     name = operator._schema.name.partition("::")[2].removesuffix("_")
     takes_constant = name in _TAKE_NUMBERS and "rounding_mode" not in {each.name for each in operator._schema.arguments}
 
@@ -108,14 +112,14 @@ def as_operands(operator, inputs):
     if not is_pointwise(operator):
         wide = torch.float64 if any(each.dtype == torch.float64 for each in tensors) else torch.get_default_dtype()
         return [each.argument(wide) if isinstance(each, DataNumber) else each for each in given]
-    # The condition of a choice is no operand of it.
+    # The condition of `where` does not affect the type.
     operands = tensors[1:] if name == "where" and isinstance(given[0], torch.Tensor) else tensors
     common = _type_of_all(operands, [_kind(each) for each in wrapped])
     return [_typed(each, common) if isinstance(each, (NumberTensor, DataNumber)) else each for each in given]
 
 
 def _typed(number, common):
-    """A wrapped number as a tensor that leaves the type of all as it is."""
+    """A wrapped number as a tensor of a type that does not change the common type."""
     kind = _kind(number)
     dtype = common if category(common) == kind else common.to_real() if kind == 2 and common.is_complex else _default(kind)
     return number.tensor(dtype) if isinstance(number, NumberTensor) else number.tensor.to(dtype)
@@ -142,7 +146,7 @@ def _whole(value):
 
 
 def computed(operator, inputs):
-    """What an operator makes of numbers alone, as a NumberTensor; None where it is no operator of one number or more."""
+    """The result of an operator whose operands are all numbers, as a NumberTensor; None where that is not the case."""
     name = operator._schema.name.partition("::")[2]
     if operator._schema.is_mutable or not (is_pointwise(operator) or name in _OF_ONE) or len(operator._schema.returns) != 1:
         return None
@@ -150,7 +154,7 @@ def computed(operator, inputs):
     of_sizes = any(isinstance(each, (torch.SymInt, torch.SymFloat)) for each in values)
     if of_sizes and name not in _OF_SIZES:
         return None
-    # Of sizes that are not known, any number tells the type of the result.
+    # For sizes that are not known, any stand-in number gives the type of the result.
     result = _really(operator, [_stand_in(each) for each in inputs] if of_sizes else inputs)
     if not isinstance(result, torch.Tensor) or result.dim():
         return None
@@ -173,7 +177,7 @@ def _stand_in(value):
 
 
 def _really(operator, inputs):
-    """What the operator gives outside of all tracing."""
+    """Runs the operator outside of any tracing."""
     with torch._C.DisableTorchFunction(), _disable_current_modes():
         return applied(operator, as_operands(operator, inputs))
 

@@ -1,4 +1,4 @@
-"""Values of TorchScript that are no tensors: numbers, lists, dictionaries, strings, and what operators do with them."""
+"""Values of TorchScript other than tensors (numbers, lists, dictionaries, strings) and operators on them."""
 
 import math
 import operator
@@ -9,7 +9,8 @@ from .script_numbers import DataNumber, NumberTensor
 
 
 class ScriptError(Exception):
-    """The model raises an exception, or does what this interpreter of TorchScript has not."""
+    """The model raises an exception, or uses something that this interpreter of TorchScript
+    lacks."""
 
 
 def is_tensor(value):
@@ -26,7 +27,7 @@ def _slice(values, start, end, step=1):
 
 
 def _power(base, exponent):
-    """As Python's, without the digits of what no float holds: TorchScript gives a float."""
+    """Like Python's power, but without computing huge integers: TorchScript's result is a float."""
     whole = type(base) is int and type(exponent) is int and exponent > 0
     if not whole or base.bit_length() * exponent < 1024:
         return base ** exponent
@@ -95,7 +96,7 @@ def _pick(choose):
     return choice
 
 
-# Of numbers, truth values, strings, lists and dictionaries, by the name without the overload.
+# Operators on numbers, truth values, strings, lists and dictionaries, by name without the overload.
 OPERATORS = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "floordiv": operator.floordiv,
     "floor_divide": operator.floordiv, "remainder": operator.mod, "fmod": math.fmod, "pow": _power, "neg": operator.neg,
@@ -124,13 +125,13 @@ _OF_DATA = ("add", "sub", "mul", "div", "floordiv", "remainder", "neg", "abs", "
 
 
 def is_of_data(name, inputs):
-    """Whether an operator is one of numbers, some of which are read from data."""
+    """Whether an operator works on numbers, some of which are read from data."""
     return name in _OF_DATA and any(isinstance(each, DataNumber) for each in inputs) and all(
         isinstance(each, (DataNumber, bool, int, float)) for each in inputs)
 
 
 def compute_of_data(name, inputs):
-    """The result of such an operator, computed as wide as numbers of Python are."""
+    """The result of such an operator, computed with the width of Python's numbers."""
     numbers = [each.tensor if isinstance(each, DataNumber) else each for each in inputs]
     if name == "div" or any(isinstance(each, float) or (isinstance(each, torch.Tensor) and each.is_floating_point()) for each in numbers):
         numbers = [each.to(torch.float64) if isinstance(each, torch.Tensor) else each for each in numbers]
@@ -138,7 +139,7 @@ def compute_of_data(name, inputs):
     return DataNumber(result, "Bool" if result.dtype == torch.bool else "Float" if result.dtype.is_floating_point else "Int")
 
 
-# prim:: operators of such values.
+# prim:: operators on such values.
 PRIM_OPERATORS = {
     "min": _pick(min), "max": _pick(max), "abs": abs, "unchecked_cast": lambda value: value,
     "unchecked_unwrap_optional": lambda value: value, "Uninitialized": lambda: None, "TupleConstruct": lambda *values: tuple(values),

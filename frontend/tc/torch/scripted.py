@@ -7,8 +7,8 @@ from .script import Interpreter, Owner, copied, plain_modules, written_attribute
 
 
 class _After:
-    """What a call leaves in attributes that are no tensors. torch.export puts back what calls assign to a module; this it
-    does not look into."""
+    """Holds the values that a call leaves in attributes other than tensors. torch.export undoes assignments of calls to a
+    module, but does not look into this object."""
 
     def __init__(self):
         self.values = {}
@@ -16,7 +16,8 @@ class _After:
 
 class ScriptedModule(torch.nn.Module):
     """A ScriptModule whose forward is interpreted. Its first argument is {path: tensor} of attributes that calls set and
-    that are tensors now; it gives the results and the same afterwards. What is no tensor is kept in `values`."""
+    that are tensors at present; it returns the results and this dictionary after the call. Attributes other than tensors
+    are in `values`."""
 
     def __init__(self, script, values):
         super().__init__()
@@ -37,8 +38,8 @@ class ScriptedModule(torch.nn.Module):
 
 
 def initial_state(script):
-    """{path: value} of the attributes that calls of forward set, as the model has them."""
-    names = sorted(written_attributes(script.inlined_graph))     # the order of an artefact's inputs
+    """{path: value} of the attributes that calls of forward set: their values in the model."""
+    names = sorted(written_attributes(script.inlined_graph))     # sorted: this is the order of an artefact's inputs
     found = {}
 
     def visit(owner, path):

@@ -1,4 +1,4 @@
-"""Sizes that follow from the sizes of inputs: expressions of sympy, described as nodes over vectors of one number."""
+"""Sizes that follow from the sizes of inputs: expressions of sympy, described as nodes on vectors of one number."""
 
 import sympy
 import torch
@@ -11,7 +11,7 @@ for _name, _op in (("Min", "Min"), ("Max", "Max")):
 
 
 def describe_size(g, expression):
-    """The name of a vector of one whole number; what is described is remembered."""
+    """The name of a vector with one whole number; each expression is described only once."""
     if expression not in g.sizes:
         g.sizes[expression] = _describe(g, expression)
     return g.sizes[expression]
@@ -55,7 +55,7 @@ def _floored(g, product):
 
 
 def _chain(g, op, arguments):
-    # Numbers first: sums and products of symbols come out of the importer as polynomials.
+    # Numbers come first, so that the importer turns sums and products of symbols into polynomials.
     names = [describe_size(g, each) for each in arguments]
     result = names[0]
     for name in names[1:]:

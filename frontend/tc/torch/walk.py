@@ -1,4 +1,4 @@
-"""From an FX graph of ATen operators to a description in ONNX's terms."""
+"""Turns an FX graph of ATen operators into a description in terms of ONNX."""
 
 import operator
 import os
@@ -17,7 +17,7 @@ _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def place_of(node):
-    """Where the model's source has the node: "net.py:12", or nothing."""
+    """The node's position in the model's source, as "net.py:12"; empty where that is not known."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     own = [frame for frame in frames if not frame[0].startswith(_TORCH_FOLDER)] or frames
     return f"{os.path.basename(own[-1][0])}:{own[-1][1]}" if own else ""
@@ -30,7 +30,7 @@ def source_of_node(node):
 
 
 def _live(graph):
-    """The nodes that results follow from: the graph is functional, so that the others do nothing (checks of what export has
+    """The nodes on which results depend. The graph is functional, so the others have no effect (checks of what export has
     established already are among them)."""
     live = {node for node in graph.nodes if node.op == "output"}
     for node in reversed(graph.nodes):
@@ -44,14 +44,15 @@ class Walk:
 
     def __init__(self, describer, module, problems):
         self.g, self.module, self.problems = describer, module, problems
-        self.values = {}     # fx.Node to what it stands for
+        self.values = {}     # {fx.Node: its Value, number or tuple}
 
     def within(self, describer, module):
-        """A walk of a graph that a node of this one runs, with its problems among these."""
+        """A Walk of a graph that a node of this one runs; problems go to the same list."""
         return Walk(describer, module, self.problems)
 
     def run(self, graph):
-        """Describes all nodes but inputs; what the output node has, with Values for its tensors."""
+        """Describes all nodes but inputs. Returns the output node's argument, with Values for its
+        tensors."""
         live = _live(graph)
         for node in graph.nodes:
             if node.op == "output":
@@ -127,7 +128,7 @@ class Walk:
         return result
 
     def _bind_sizes(self, result):
-        """Sizes that depend on data are those of the result that has them first."""
+        """Binds each symbol of a data-dependent size to the first result that has this size."""
         for value in result if isinstance(result, tuple) else (result,):
             value = value.re if isinstance(value, Complex) else value
             if not isinstance(value, Value):
@@ -137,7 +138,7 @@ class Walk:
                     self.g._shared.symbols.setdefault(size.node.expr, (value.name, axis))
 
     def _item(self, node, tensor):
-        """A number of the data as a number of Python: what its symbol stands for."""
+        """A number read from data that PyTorch uses as a Python number: binds its symbol."""
         symbol = node.meta["val"]
         if not isinstance(symbol, (torch.SymInt, torch.SymFloat)) or not symbol.node.expr.is_Symbol:
             raise Refusal("a truth value of the data decides what Python does")
@@ -146,7 +147,8 @@ class Walk:
         return symbol
 
     def _named(self, node, value):
-        """A part of a result; a part that its row does not give is refused where it is read."""
+        """A part of a result; a part that the operator's row does not give is refused if something
+        reads it."""
         if value is None and isinstance(node.meta.get("val"), torch.Tensor) and node.users:
             self._refuse(node.args[0], Refusal(f"its result {node.args[1]} is not supported"))
             return Missing
@@ -157,7 +159,7 @@ class Walk:
 
 
 def _number(value):
-    """A symbolic number that is known is a number."""
+    """Turns a symbolic number whose value is known into a number."""
     if isinstance(value, torch.SymInt) and value.node.expr.is_Integer:
         return int(value.node.expr)
     if isinstance(value, torch.SymFloat) and value.node.expr.is_number:
@@ -203,7 +205,7 @@ def _by_name(target, args, kwargs):
 
 
 def _with_fakes(result, meta):
-    """What a row gave, as Values that know type and shape."""
+    """The results of a row as Values, with type and shape."""
     if isinstance(meta, (tuple, list)):
         return tuple(None if each is None else _with_fakes(each, fake) for each, fake in zip(result, meta))
     if isinstance(meta, torch.Tensor) and meta.dtype.is_complex:

@@ -9,7 +9,7 @@ from .table import operator
 
 
 def window_attributes(call, kernel):
-    """Strides, dilations and padding of a window as ONNX's convolutions and pools have them."""
+    """Strides, dilations and padding of a window as attributes of ONNX's convolutions and pools."""
     strides = [call.positive("StrideH"), call.positive("StrideW")]
     if call.padding not in ("SAME", "VALID"):
         raise Refusal(f"its padding is {call.padding}")
@@ -76,7 +76,8 @@ def check_depthwise(x, weights):
 
 
 def transposed_padding(call, size, stride, kernel, result):
-    """(padding before, after, output padding) of an axis: TensorFlow pads the convolution of which this is the gradient."""
+    """(padding before, padding after, output padding) of an axis. TensorFlow's padding is that of the convolution whose
+    gradient this is."""
     whole = (size - 1) * stride + kernel
     total = max(whole - result, 0)
     before = total // 2 if call.padding == "SAME" else 0

@@ -1,4 +1,5 @@
-"""Operators of which each element of the result follows from the operands' elements at its place, and conversions of types."""
+"""Operators that compute each element of the result from the operands' elements at the same index, and conversions of
+types."""
 
 import numpy as np
 
@@ -7,21 +8,21 @@ from . import quantised, quantised_elements
 from .integers import ENDS, same_scale
 from .table import operator
 
-# Operators of one operand that ONNX has likewise.
+# Operators of one operand that ONNX has as well.
 _UNARY = {
     "ABS": "Abs", "CEIL": "Ceil", "COS": "Cos", "ELU": "Elu", "EXP": "Exp", "FLOOR": "Floor", "HARD_SWISH": "HardSwish", "LOG": "Log",
     "LOGISTIC": "Sigmoid", "LOGICAL_NOT": "Not", "NEG": "Neg", "RELU": "Relu", "ROUND": "Round", "SIGN": "Sign", "SIN": "Sin",
     "SQRT": "Sqrt", "TANH": "Tanh",
 }
 _CLAMPS = {"RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "RELU_0_TO_1": (0, 1)}
-# Of integers with a scale, other than by the operator's formula for whole numbers.
+# Operators that compute integers with a scale in another way than other integers.
 _INTEGERS = {"ABS": quantised_elements.absolute, "HARD_SWISH": quantised_elements.hard_swish, "RELU": quantised_elements.clamp,
              **dict.fromkeys(("ELU", "EXP", "LOG", "LOGISTIC", "TANH"), quantised_elements.by_floats)}
 _WHOLE = ("i32", "i64")
 
 
 def unary(g, call, op, **attributes):
-    """Adds a node of one operand, in the order of axes that it has."""
+    """Adds a node of one operand, in the operand's present order of axes."""
     (name,), images = g.aligned(call.inputs[:1], call.inputs[0].rank)
     g.give(call.out, g.node(op, [name], **attributes), images)
 
@@ -113,7 +114,7 @@ def two_operands(g, call):
     names, images = g.aligned(call.inputs, call.out.rank)
     attributes = {}
     if call.name == "FLOOR_MOD" and call.inputs[0].dtype == "f32":
-        # With the sign of the divisor: a - floor(a / b) * b.
+        # The result has the sign of the divisor: a - floor(a / b) * b.
         whole = g.node("Floor", [g.node("Div", names)])
         g.give(call.out, g.node("Sub", [names[0], g.node("Mul", [whole, names[1]])]), images)
         return
@@ -155,7 +156,7 @@ def quantize(g, call):
 def dequantize(g, call):
     x = call.inputs[0]
     if x.dtype == "f16" and x.data is not None:
-        # Weights that are kept as halves.
+        # Weights that are stored in float16.
         g.give(call.out, g.constant(x.data.astype(np.float32)))
         call.out.tensor.data = x.data.astype(np.float32)
         return
@@ -164,7 +165,8 @@ def dequantize(g, call):
 
 
 def dequantised(g, name, value):
-    """Floats of a value with one scale, as the reference kernel computes them: in float32, scale times the difference."""
+    """The floats of a value with one scale, as the reference kernel computes them: scale times (integer - zero point) in
+    float32."""
     found = value.tensor.quantisation
     if len(found.scale) != 1:
         raise Refusal(f"'{value.tensor.name}' has {len(found.scale)} scales; one is supported here")

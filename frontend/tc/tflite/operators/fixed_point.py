@@ -1,9 +1,9 @@
-"""The logistic function and tanh of numbers of 16 bits in fixed point, as the kernels of integer LSTMs compute them: all 65,536 results at once.
+"""Logistic function and tanh in fixed point with 16 bits, as the kernels of integer LSTMs compute them; for all 65,536 numbers at once.
 
-A number has so many bits before its point ("integer bits"), a sign, and the rest behind it: raw / 2 ** (15 - integer bits). Products round
-to 16 bits, 1 is 32767 where no bits are before the point. The exponential of a number below 0 is a polynomial around -1/8 of what is left
-of it by quarters, times the exponentials of those powers of two of which the quarters consist; 1 / (1 + x) is three steps of Newton's
-method.
+A number has a sign, so many bits before the binary point ("integer bits"), and the other bits after it: it is raw / 2 ** (15 - integer
+bits). Products are rounded to 16 bits; without integer bits, 32767 stands for 1. For the exponential of a number up to 0, the number is
+split into a multiple of 1/4 and a remainder. The result is a polynomial of the remainder (around -1/8) times the exponentials of the
+powers of two that make up the multiple. 1 / (1 + x) takes three steps of Newton's method.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ _POWERS = [(-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (
 
 
 def _constant(raw):
-    """A constant of 32 bits in 16."""
+    """A constant of 32 bits rounded to 16."""
     return _divided(np.int64(raw), 16)
 
 
@@ -23,17 +23,17 @@ def _short(values):
 
 
 def _divided(values, shift):
-    """By a power of two, halves away from 0."""
+    """Divided by 2 ** shift and rounded, halves away from 0."""
     return (values + (1 << shift >> 1) - (values < 0)) >> shift
 
 
 def _product(a, b):
-    """Of two numbers in 16 bits, the upper half of the doubled product."""
+    """The product of two numbers of 16 bits: the upper half of the doubled product."""
     return np.minimum((a * b + (1 << 14)) >> 15, 32767)
 
 
 def _exponential_near_0(a):
-    """exp(a) for a from -1/4 to 0 without bits before the point."""
+    """exp(a) for a from -1/4 to 0; operand and result have no integer bits."""
     x = a + (1 << 12)
     square = _product(x, x)
     cube, fourth = _product(square, x), _product(square, square)
@@ -43,7 +43,7 @@ def _exponential_near_0(a):
 
 
 def _exponential(a, integer_bits):
-    """exp(a) for a up to 0, without bits before the point."""
+    """exp(a) for a up to 0; the result has no integer bits."""
     fraction = 15 - integer_bits
     quarter = 1 << (fraction - 2)
     part = (a & (quarter - 1)) - quarter
@@ -58,7 +58,7 @@ def _exponential(a, integer_bits):
 
 
 def _newton(a):
-    """2 / (1 + a), with two bits before the point, for a from 0 to 1."""
+    """2 / (1 + a) for a from 0 to 1; the result has two integer bits."""
     half = (a + _ONE + 1) >> 1
     x = _constant(1515870810) + _product(half, _constant(-1010580540))
     for _ in range(3):
@@ -67,14 +67,14 @@ def _newton(a):
 
 
 def logistic_table():
-    """The logistic function of every number of 16 bits, from the least on, with 3 bits before the point; the results have none."""
+    """The logistic function of every number of 16 bits with 3 integer bits, in rising order; the results have none."""
     a = np.arange(-32768, 32768, dtype=np.int64)
     positive = _short(_newton(_exponential(-np.abs(a), 3)) << 1)
     return np.where(a == 0, 1 << 14, np.where(a > 0, positive, _ONE - positive)).astype(np.int16)
 
 
 def tanh_table(integer_bits):
-    """Likewise tanh, with so many bits before the point."""
+    """The same for tanh, of numbers with so many integer bits."""
     a = np.arange(-32768, 32768, dtype=np.int64)
     magnitude = _short((_newton(_exponential(-np.abs(a), integer_bits + 1)) - (1 << 13)) << 2)
     return np.where(a == 0, 0, np.where(a > 0, magnitude, -magnitude)).astype(np.int16)

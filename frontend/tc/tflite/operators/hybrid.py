@@ -1,9 +1,10 @@
-"""Layers of float operands with weights of 8 bits, as post-training quantisation of weights alone makes them.
+"""Layers with float operands and weights of 8 bits, as post-training quantisation of only the weights makes
+them.
 
-The reference kernels quantise the operand while the model runs, each row of a fully connected layer, each image of a convolution for
-itself: symmetrically, so that its largest magnitude becomes 127, or with a zero point, so that its range with 0 becomes -128 to 127. The
-sums of products are integers and are scaled once. Convolutions have zero points where the scales of their channels differ and where they
-are depthwise, fully connected layers where the file says so.
+The reference kernels quantise the operand while the model runs: each row of a fully connected layer, and each image of a convolution,
+separately. This is either symmetric, so that the largest magnitude becomes 127, or has a zero point, so that the range including 0
+becomes -128 to 127. The sums of products are integers and are scaled once. Convolutions have zero points where the scales of their
+channels differ and where they are depthwise, fully connected layers where the file says so.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..describe import ONNX_NUMBERS, Refusal
 from .quantised import padded
 from .quantised_elements import away_from_zero
 
-_TINY = 1e-30     # in place of a range of 0, whose numbers are all 0
+_TINY = 1e-30     # replaces a range of 0, in which all numbers are 0
 
 
 def is_hybrid(x, weights):
@@ -20,7 +21,7 @@ def is_hybrid(x, weights):
 
 
 def weight_scale(weights, axis):
-    """The scales of the weights, one or one for each index of the axis."""
+    """The scales of the weights: one, or one for each index of the axis."""
     found = weights.tensor.quantisation
     if found is None or weights.data is None:
         raise Refusal(f"'{weights.tensor.name}' is {weights.dtype} without scales or computed, and its operand is f32")
@@ -32,7 +33,7 @@ def weight_scale(weights, axis):
 
 
 def quantised_while_running(g, name, axes):
-    """(integers, scale) of a value over these axes."""
+    """(integers, scale) of a value that is quantised symmetrically over these axes."""
     largest = g.node("ReduceMax", [g.node("Abs", [name]), g.ints(axes)], keepdims=1)
     largest = g.node("Max", [largest, g.number(_TINY, "f32")])
     units = g.node("Mul", [name, g.node("Div", [g.number(127, "f32"), largest])])
@@ -41,7 +42,8 @@ def quantised_while_running(g, name, axes):
 
 
 def quantised_with_zero_points(g, name, axes):
-    """(integers, scale, zero point as i32) of a value over these axes. What is one number for all of them is float64, as the kernels have it."""
+    """(integers, scale, zero point as i32) of a value that is quantised with zero points over these axes. Numbers that are computed once for all
+    elements are float64, as in the kernels."""
     ends = []
     for op, limit in (("ReduceMin", "Min"), ("ReduceMax", "Max")):
         end = g.node(limit, [g.node(op, [name, g.ints(axes)], keepdims=1), g.number(0, "f32")])
@@ -50,7 +52,7 @@ def quantised_with_zero_points(g, name, axes):
     scale = g.node("Div", [span, g.number(255, "f64")])
     low, high = (g.node("Div", [end, scale]) for end in ends)
     from_low, from_high = g.node("Sub", [g.number(-128, "f64"), low]), g.node("Sub", [g.number(127, "f64"), high])
-    # Of both the one whose rounding error can be less.
+    # Of both candidates the one with the smaller bound of the rounding error.
     nearer = g.node("Less", [g.node("Sub", [g.number(128, "f64"), low]), g.node("Add", [g.number(127, "f64"), high])])
     zero = g.node("Clip", [g.node("Where", [nearer, from_low, from_high]), g.number(-128, "f64"), g.number(127, "f64")])
     zero = g.node("Mul", [g.node("Sign", [zero]), g.node("Floor", [g.node("Add", [g.node("Abs", [zero]), g.number(0.5, "f64")])])])
@@ -61,7 +63,7 @@ def quantised_with_zero_points(g, name, axes):
 
 
 def scaled(g, call, sums_and_scale, weight_scales, bias):
-    """Floats of the sums, with bias and activation; `weight_scales` and `bias` are constants that broadcast."""
+    """The sums as floats, with bias and activation; `weight_scales` and `bias` are constants that broadcast."""
     sums, scale = sums_and_scale
     factor = g.node("Mul", [scale, g.constant(weight_scales)])
     name = g.node("Mul", [g.node("Cast", [sums], to=ONNX_NUMBERS["f32"]), factor])
@@ -71,12 +73,13 @@ def scaled(g, call, sums_and_scale, weight_scales, bias):
 
 
 def _without_zero(g, sums, zero, weights):
-    """Sums of products less the zero points' part; `weights` are the sums of the weights of each channel, in a shape that broadcasts."""
+    """Sums of products minus the zero point's contribution; `weights` are the sums of each channel's weights, in a shape that
+    broadcasts."""
     return g.node("Sub", [sums, g.node("Mul", [zero, g.constant(weights.astype(np.int32))])])
 
 
 def _zero_points_around(g, call, name, attributes, zero):
-    """Integers with their own zero point around them, where the padding adds elements, and the attributes without padding."""
+    """(integers surrounded by their own zero point where the padding adds elements, the attributes without padding)."""
     x = call.inputs[0]
     call.need_few(x.shape[1] * x.shape[2], "an image")
     wide, without = padded(g, name, x, attributes, g.number(0, "i8"))
@@ -87,7 +90,8 @@ def _zero_points_around(g, call, name, attributes, zero):
 
 
 def convolution(g, call, kernel, axis, attributes):
-    """A convolution; `kernel` has the weights as ONNX has them, `axis` counts their output channels in the file."""
+    """A convolution; `kernel` has the weights in ONNX's order, `axis` is that of the output channels in the
+    file."""
     x, weights, bias = call.inputs
     scales, channels = weight_scale(weights, axis), kernel.shape[0]
     name = g.reshape(g.plain(bias), [1, channels, 1, 1]) if bias is not None else None
@@ -116,7 +120,7 @@ def product(g, rows, weights, scales, has_zero_points):
 
 
 def fully_connected(g, call, rows, weights, bias):
-    """The name of a matrix: the rows times the weights."""
+    """The name of the product of the rows and the weights."""
     scales = np.broadcast_to(weight_scale(weights, 0), (weights.shape[0],))
     name = product(g, rows, weights.data, scales, bool(call.option("AsymmetricQuantizeInputs")))
     name = g.node("Add", [name, g.plain(bias)]) if bias is not None else name

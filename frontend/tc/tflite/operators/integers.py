@@ -1,4 +1,5 @@
-"""Integers with a scale, real = scale * (integer - zero point): their types' ends, fused activations, and functions of one integer by tables."""
+"""Integers with a scale, real = scale * (integer - zero point): limits of their types, fused activations, and functions of one integer by
+tables."""
 
 import numpy as np
 
@@ -13,7 +14,7 @@ def is_quantised(value):
 
 
 def units(value):
-    """(scale, zero point) of a value that has one of each."""
+    """(scale, zero point) of a value that has a single one of each."""
     found = value.tensor.quantisation
     if found is None or len(found.scale) != 1:
         raise Refusal(f"'{value.tensor.name}' is {value.dtype} without one scale")
@@ -21,7 +22,8 @@ def units(value):
 
 
 def need_integers(*values, types=tuple(ENDS)):
-    """Refuses what is not of one of these types, the same for all values, with one scale. Integers of 16 bits have no zero point in this format."""
+    """Refuses values that are not all of the same one of these types, or that have more than one scale. In this format, integers of 16 bits have no
+    zero point."""
     for value in values:
         if value.dtype not in types or value.tensor.quantisation is None:
             raise Refusal(f"'{value.tensor.name}' is {value.dtype}{'' if value.is_quantised else ' without a scale'}; "
@@ -34,7 +36,7 @@ def need_integers(*values, types=tuple(ENDS)):
 
 
 def zero_of(value):
-    """The integer of a value's type that stands for 0: what an operator puts around or between its elements."""
+    """The integer that stands for 0 in a value: operators put it around or between elements."""
     if not value.is_quantised or value.dtype not in ENDS:
         return 0
     zero, (low, high) = units(value)[1], ENDS[value.dtype]
@@ -44,7 +46,8 @@ def zero_of(value):
 
 
 def same_scale(call, values):
-    """Refuses integers whose scales differ: the operator moves or compares them as they are."""
+    """Refuses integers whose scales differ, because the operator moves or compares them
+    unchanged."""
     found = [value.tensor.quantisation for value in values if value is not None and value.is_quantised]
     for other in found[1:]:
         if not (np.array_equal(other.scale, found[0].scale) and np.array_equal(other.zero_point, found[0].zero_point)):
@@ -52,8 +55,8 @@ def same_scale(call, values):
 
 
 def need_same_units(value, other):
-    """Refuses two values of which one's integers are put among the other's, where they do not stand for the same numbers: a value without a scale has
-    the scale of none."""
+    """For operators that put integers of one value among those of another: refuses them where equal integers stand for different numbers. A value
+    without a scale fits only one without a scale."""
     def stands_for(each):
         found = each.tensor.quantisation if each.is_quantised else None
         return None if found is None else (found.scale.tolist(), found.zero_point.tolist())
@@ -67,12 +70,12 @@ def farthest(value):
     return 255 if value.dtype in BYTES else 32768
 
 
-# Ends of activations that clamp, as real numbers.
+# Limits of clamping activations, as real numbers.
 CLAMPS = {"NONE": (None, None), "RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "RELU_0_TO_1": (0, 1)}
 
 
 def ends(call, value, activation=None):
-    """The integers that an activation allows, the fused one where none is given."""
+    """The smallest and the largest integer that an activation allows; by default the fused one."""
     activation = call.activation if activation is None else activation
     (scale, zero), (least, most) = units(value), ENDS[value.dtype]
     if activation not in CLAMPS:
@@ -96,7 +99,7 @@ def stored(g, name, value, limits=None, zero=None):
 
 
 def centred(g, name, value):
-    """i32: integers less their zero point."""
+    """i32: integers minus their zero point."""
     whole, zero = g.node("Cast", [name], to=ONNX_NUMBERS["i32"]), units(value)[1]
     return g.node("Sub", [whole, g.number(zero, "i32")]) if zero else whole
 
@@ -109,13 +112,14 @@ def clamped(g, name, value, limits):
 
 
 def every_integer(value):
-    """All integers of a type of 8 bits, in the order of a table's places."""
+    """All integers of a type of 8 bits, in the order of a table's entries."""
     least, most = ENDS[value.dtype]
     return np.arange(least, most + 1, dtype=np.int64)
 
 
 def by_table(g, call, results):
-    """Gives the result as the place of each integer of 8 bits in a table of the results of `every_integer`."""
+    """Sets the result by looking up each integer of 8 bits in a table; `results` are those for
+    `every_integer`."""
     x, out = call.inputs[0], call.out
     table = np.clip(results, *ENDS[out.dtype]).astype(NUMPY_TYPES[out.dtype])
     (name,), images = g.aligned([x], x.rank)

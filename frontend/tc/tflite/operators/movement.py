@@ -1,4 +1,5 @@
-"""Operators whose results are elements of their operands: shapes, parts, joins, orders of axes."""
+"""Operators whose results consist of elements of their operands: reshaping, slicing, joining,
+transposing."""
 
 import math
 
@@ -10,7 +11,8 @@ from .table import operator
 
 
 def reshaped(g, call, shape):
-    """Gives the result as a view. What is behind an image with one pixel or one channel needs no Transpose."""
+    """Sets the result to a view of the operand. After an image with one pixel or one channel, no Transpose is
+    needed."""
     x = call.inputs[0]
     if math.prod(shape) != math.prod(x.shape):
         raise Refusal(f"'{x.tensor.name}' of shape {list(x.shape)} cannot have the shape {list(shape)}")
@@ -43,7 +45,7 @@ def reshape(g, call):
 
 @operator("DENSIFY")
 def densify(g, call):
-    """Sparse constants are filled up while the file is read."""
+    """DENSIFY of a constant: it was made dense when the file was read."""
     x = call.inputs[0]
     if x.data is None:
         raise Refusal(f"'{x.tensor.name}' is computed while the model runs; only constants are supported")
@@ -80,7 +82,7 @@ def transpose(g, call):
     if x.is_image and tuple(order) == TO_CHANNELS_FIRST:
         g.give(call.out, x.channels_first)
     elif tuple(order) == TO_FILE_ORDER and x.rank == 4:
-        # What the file has with the channels in front becomes an image.
+        # The file has the channels in front here, so the value becomes an image.
         g.give(call.out, g.plain(x), channels_first=True)
     else:
         g.give(call.out, g.moved(g.plain(x), x.shape, order))
@@ -163,13 +165,14 @@ def unpack(g, call):
 
 
 def sliced(g, x, begins, ends, steps):
-    """(name, whether the channels are in front) of the part of a value between these places of each axis."""
+    """(name, whether the channels are in front) of the part of a value between these indices of each
+    axis."""
     (name,), images = g.aligned([x], x.rank)
     axes = [axis for axis in range(x.rank) if (begins[axis], ends[axis], steps[axis]) != (0, x.shape[axis], 1)]
     if not axes:
         return name, images
     places = [TO_CHANNELS_FIRST.index(axis) if images else axis for axis in axes]
-    # Where a negative step goes on to the first element, its end lies before the array.
+    # If a negative step is to include the first element, the end has to be before the array.
     ends = [-(1 << 31) if steps[axis] < 0 and ends[axis] < 0 else ends[axis] for axis in axes]
     return g.node("Slice", [name, g.ints(begins[axis] for axis in axes), g.ints(ends), g.ints(places),
                             g.ints(steps[axis] for axis in axes)]), images
@@ -212,7 +215,8 @@ def _extent(begin, end, step):
 
 
 def _places(call, x, given, masks):
-    """((begins, ends, steps) for every axis, the shape of the result) of a strided slice with its masks."""
+    """((begins, ends, steps) of every axis, the shape of the result) of a strided slice, its masks
+    applied."""
     def bit(mask, i):
         return masks[mask] >> i & 1
 
@@ -291,7 +295,8 @@ def pad_v2(g, call):
 
 
 def _mirrored(size, before, after, edge):
-    """The elements of an axis with its mirror images around it; `edge` is 1 where the first and last ones are not repeated."""
+    """The indices along an axis that is padded with its mirror images; `edge` is 1 where the first and the last element are
+    not repeated."""
     places = list(range(size))
     left = [places[edge + i] for i in range(before)][::-1]
     return left + places + [places[size - 1 - edge - i] for i in range(after)]
@@ -301,7 +306,7 @@ def _mirrored(size, before, after, edge):
 def mirror_pad(g, call):
     x = call.inputs[0]
     same_scale(call, [x, call.out])
-    edge = 0 if call.option("Mode") else 1   # 0 is reflection, 1 symmetry
+    edge = 0 if call.option("Mode") else 1   # mode 0 is reflection, 1 symmetry
     rows = _padding(call, x)
     if any(max(row) > max(size - edge, 0) for row, size in zip(rows, x.shape)):
         raise Refusal(f"padding of {rows} is more than the shape {list(x.shape)} can mirror")
@@ -378,7 +383,8 @@ def reverse(g, call):
 
 @operator("DYNAMIC_UPDATE_SLICE", inputs=(3, 3))
 def dynamic_update_slice(g, call):
-    """The part's begin is moved so that all of it lies inside; of each axis' places it is then known whether they are in it."""
+    """Clamps the begin of the part so that all of it is inside of the array. Comparing indices along each axis then tells which
+    elements are replaced."""
     x, part, begins = call.inputs
     need_same_units(x, part)
     need_same_units(x, call.out)
@@ -428,7 +434,7 @@ def one_hot(g, call):
     axis = indices.rank if axis == -1 else call.axis(axis, indices.rank + 1)
     shape = list(indices.shape)
     shape.insert(axis, 1)
-    # An index outside of the depth, negative ones too, is none of the places.
+    # An index outside of the depth, or a negative one, equals none of the positions.
     places = np.arange(count[0], dtype=NUMPY_TYPES[indices.dtype]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
     here = g.node("Equal", [g.reshape(g.plain(indices), shape), g.constant(places)])
     g.give(call.out, g.node("Where", [here, g.reshape(g.plain(on), []), g.reshape(g.plain(off), [])]))

@@ -1,8 +1,9 @@
 """Layers, sums and products of integers with a scale, bit for bit as TensorFlow Lite's reference kernels compute them.
 
 Sums are exact in 32 bits. They are brought to the result's scale by a multiplier of 31 bits and a power of two. Fully connected layers
-round the product of 64 bits once, halves away from 0; all others in two steps: the product, doubled, to its upper 32 bits, halves up, and
-the division by the power of two, halves away from 0. The product is one of 64 bits here, what follows of 32 wherever it has room.
+round the product of 64 bits once, halves away from 0. All others round in two steps: first the doubled product to its upper 32 bits,
+halves up, then the division by the power of two, halves away from 0. Here the product has 64 bits, and the steps after it have 32
+wherever that is enough.
 """
 
 import math
@@ -26,15 +27,17 @@ def multiplier_of(real):
 
 
 def rescaled(g, name, reals, most, shape=(), rounding="steps"):
-    """i32: an i32 whose magnitude is at most `most`, one number or one for each factor, times real numbers, one or a list that broadcasts in
-    that shape; rounded once ("once") or in two steps ("steps"); of "positive" results those below 0 are only known to be at most 0.
+    """i32: an i32 times real numbers. The magnitude of the i32 is at most `most`, which is one number or one per factor; `reals` is one
+    number or a list that broadcasts in `shape`. The result is rounded once ("once") or in two steps ("steps"). With "positive", results
+    below 0 need not be right, only at most 0.
 
-    The shifts keep the sign, so that adding half of what they cut off rounds halves up; of negative numbers one less, away from 0."""
+    Shifts are arithmetic: adding half of what they drop rounds halves up. For negative numbers one less is added, so that halves are
+    rounded away from 0."""
     return multiplied(g, name, [multiplier_of(real) for real in np.atleast_1d(reals)], most, shape, rounding)
 
 
 def multiplied(g, name, found, most, shape=(), rounding="steps"):
-    """As `rescaled`, by multipliers as `multiplier_of` gives them."""
+    """Like `rescaled`, with multipliers as `multiplier_of` returns them."""
     def constant(numbers, dtype):
         numbers = np.array(numbers, NUMPY_TYPES[dtype])
         return g.constant(numbers[0].reshape(()) if np.all(numbers == numbers[0]) else numbers.reshape(shape))
@@ -50,7 +53,8 @@ def multiplied(g, name, found, most, shape=(), rounding="steps"):
     most = int(np.max(most))
     largest = max(most * (integer << max(exponent, 0)) for integer, exponent in found) >> 31
     value = g.node("Cast", [name], to=ONNX_NUMBERS["i64"])
-    # Where both shifts cut something off, rounding once is adding half before the second: the first only cuts.
+    # Where both shifts drop bits, rounding once means adding half before the second shift only; the first one
+    # truncates.
     cut_first = rounding == "once" and all(exponent < 0 for _, exponent in found)
     if rounding == "once" and not cut_first:
         shifts = [31 - exponent for _, exponent in found]
@@ -77,26 +81,27 @@ def multiplied(g, name, found, most, shape=(), rounding="steps"):
 
 
 def _moves(shifts, most, rounding):
-    """(bits that each operand is moved to the left, bits that its product's upper half is moved to the right) of _by_upper_half, or None where 32
-    bits have no room. One distance to the right for all is preferred: it is an instruction's own number."""
+    """(bits by which each operand is shifted left, bits by which the upper half of its product is shifted right) for _by_upper_half, or None
+    where 32 bits are not enough. One distance to the right for all is preferred, because it can be an immediate operand of the instruction."""
     least = [max(0, 2 - shift) if rounding == "once" else 2 for shift in shifts]
     last = [shift + ahead - 1 for shift, ahead in zip(shifts, least)]
     if min(last) < 1:
         return None
     for ends_at in ([max(last)] * len(shifts), last):
         ahead = [end + 1 - shift for end, shift in zip(ends_at, shifts)]
-        # The upper half is below half of the operand that was moved; each rounding constant is at most 1 << end.
+        # The upper half is less than half of the shifted operand; each rounding constant is at most 1 << end.
         if max(ends_at) <= 28 and max(largest << bits for largest, bits in zip(most, ahead)) < 1 << 30:
             return ahead, ends_at
     return None
 
 
 def _by_upper_half(g, name, found, most, rounding, constant):
-    """What `rescaled` gives, of a product's upper 32 bits alone, which most vectors multiply at once; or None where 32 bits have no room.
+    """The result of `rescaled`, computed from a product's upper 32 bits alone, for which most targets have a vector instruction; None
+    where 32 bits are not enough.
 
-    The operand is moved to the left so far that what is cut off with the lower 32 bits is never asked for again: the halves of both steps
-    are added to the upper half, as one constant, and both shifts are one. The correction of the second step below 0 takes the sign of the
-    upper half, which is the operand's: the only operand below 0 whose first step gives 0 is -1, and there the second one gives 0 with it and without."""
+    The operand is first shifted left so far that the dropped lower 32 bits cannot matter. The halves that both rounding steps add are then added to the
+    upper half as one constant, and both shifts become one. The second step's correction for negative numbers uses the sign of the upper half, which is
+    the operand's sign. (The only negative operand whose first step gives 0 is -1, for which the second step gives 0 with or without the correction.)"""
     shifts = [-exponent for _, exponent in found]
     shifts = [shift if integer else max(shifts) for shift, (integer, _) in zip(shifts, found)]   # 0 times anything is 0 with every shift
     moves = _moves(shifts, most, rounding)
@@ -120,7 +125,7 @@ def _rounding(limits, zero):
 
 
 def padded(g, name, x, attributes, border):
-    """Integers of the operand x with `border`, a constant of their type, around them, where the padding adds elements, and the attributes without padding."""
+    """(the integers of the operand x, surrounded by the constant `border` where the padding adds elements; the attributes without padding)."""
     if attributes["auto_pad"] == "VALID":
         return name, attributes
     before, after = [0, 0], [0, 0]
@@ -136,13 +141,13 @@ def padded(g, name, x, attributes, border):
 
 
 class Layer:
-    """The operands of a convolution or a product with constant weights; `numbers` are the weights with the output channels first, `axis` counts
-    these in the file."""
+    """The operands of a convolution or a product with constant weights; `numbers` are the weights with the output channels first; in the file
+    these are along `axis`."""
 
     def __init__(self, call, operands, numbers, axis):
         self.x, self.weights, self.bias = operands
         self.call, self.out, self.numbers, self.axis = call, call.out, numbers, axis
-        self.shape = (1, -1, 1, 1) if numbers.ndim == 4 else (-1,)     # in which numbers of each channel broadcast
+        self.shape = (1, -1, 1, 1) if numbers.ndim == 4 else (-1,)     # with which one number per channel broadcasts
         need_integers(self.x, self.out)
         found = self.weights.tensor.quantisation
         kinds = ("u8",) if self.x.dtype == "u8" else ("i8", "i4")
@@ -159,7 +164,7 @@ class Layer:
         self.added = self._constants()
         differences = np.abs(numbers.reshape(len(numbers), -1).astype(np.int64) - self.zero)
         self.most = differences.sum(1) * farthest(self.x) + np.abs(self.added)
-        # Integers of 16 bits are summed up in 64 bits, unless the constants have 32.
+        # Products of integers of 16 bits are summed in 64 bits, unless the constants have 32 bits.
         self.is_long = self.x.dtype == "i16" and not (self.bias is not None and self.bias.dtype == "i32")
         if not self.is_long and np.max(self.most) >= 1 << 31:
             raise Refusal("its sums have no room in 32 bits")
@@ -175,14 +180,14 @@ class Layer:
 
     @property
     def reals(self):
-        """What the sums of each channel are multiplied with: one number where the reference kernels compute it of single floats."""
+        """The factors of each channel's sums: a single number where the reference kernels compute it from single floats."""
         x, out = units(self.x)[0], np.float64(units(self.out)[0])
         if self.x.dtype == "u8" or (self.call.name == "FULLY_CONNECTED" and len(self.scales) == 1):
             return [np.float64(x * self.scales[0]) / out]
         return [np.float64(x) * np.float64(each) / out for each in self.scales]
 
     def sums(self, g, op, name, weights, **attributes):
-        """The sums of products of operands less their zero points, with the constants added."""
+        """The sums of products of operands minus their zero points, plus the constants."""
         zero = units(self.x)[1]
         dtype = "i64" if self.is_long else "i32"
         if self.x.dtype == "i16":
@@ -204,13 +209,14 @@ class Layer:
             return _rescaled_long(g, sums, self.reals, self.shape)
         most = self.most if len(self.reals) > 1 else int(np.max(self.most))
         if rounding == "once" and _can_tie(self.reals, int(np.max(self.most))):
-            # Halves away from 0: those of the magnitudes are halves up.
+            # Rounding halves away from 0 is rounding halves of magnitudes up.
             return g.node("Mul", [g.node("Sign", [sums]), rescaled(g, g.node("Abs", [sums]), self.reals, most, self.shape, "once")])
         return rescaled(g, sums, self.reals, most, self.shape, rounding)
 
 
 def _can_tie(reals, most):
-    """Whether a sum of at most that magnitude, times one of the real numbers, can lie just between two integers."""
+    """Whether a sum of at most that magnitude, times one of the real numbers, can be exactly half-way between two
+    integers."""
     for integer, exponent in map(multiplier_of, reals):
         zeros = (integer & -integer).bit_length() - 1
         if integer and 1 << max(30 - exponent - zeros, 0) <= most:
@@ -219,7 +225,8 @@ def _can_tie(reals, most):
 
 
 def products_of_shorts(g, op, name, weights, dtype, **attributes):
-    """Sums of products of i16 with weights of 8 bits: of the upper and the lower bytes apart, of which instructions make sums at once."""
+    """Sums of products of i16 with weights of 8 bits, made of separate sums for the upper and the lower bytes, for which there are
+    instructions."""
     upper = g.node("Cast", [g.node("BitShift", [g.node("Cast", [name], to=6), g.number(8, "i32")], direction="RIGHT")], to=3)
     lower = g.node("Cast", [g.node("BitwiseAnd", [g.node("Cast", [name], to=6), g.number(255, "i32")])], to=2)
     parts = [g.cast(g.node(op, [each, g.constant(weights)], **attributes), "i32", dtype) for each in (upper, lower)]
@@ -227,7 +234,8 @@ def products_of_shorts(g, op, name, weights, dtype, **attributes):
 
 
 def _rescaled_long(g, name, reals, shape):
-    """i32: sums of 64 bits times real numbers by multipliers of 15 bits, rounded once, halves up."""
+    """i32: sums of 64 bits times real numbers, with multipliers of 15 bits; rounded once, halves
+    up."""
     found = [multiplier_of(real) for real in np.atleast_1d(reals)]
     short = np.array([min((integer + (1 << 15)) >> 16, 0x7FFF) for integer, _ in found], np.int64)
     shifts = np.array([15 - exponent for _, exponent in found], np.int64)
@@ -242,7 +250,7 @@ def _rescaled_long(g, name, reals, shape):
 
 
 def _rescaled_by_double(g, name, reals):
-    """i32: sums times real numbers as float64, halves away from 0."""
+    """i32: sums times real numbers in float64, rounded with halves away from 0."""
     real = np.array(reals)
     value = g.node("Mul", [g.node("Cast", [name], to=ONNX_NUMBERS["f64"]), g.constant(real[0].reshape(()) if len(real) == 1 else real)])
     whole = g.node("Floor", [g.node("Add", [g.node("Abs", [value]), g.number(0.5, "f64")])])
@@ -251,7 +259,8 @@ def _rescaled_by_double(g, name, reals):
 
 
 def convolution(g, call, kernel, axis, attributes):
-    """A convolution; `kernel` has the weights as ONNX has them, `axis` counts their output channels in the file."""
+    """A convolution; `kernel` has the weights in ONNX's order, `axis` is that of the output channels in the
+    file."""
     layer = Layer(call, call.inputs, kernel, axis)
     x = layer.x
     name, attributes = padded(g, g.channels_first(x), x, attributes, g.number(zero_of(x), x.dtype))
@@ -262,8 +271,8 @@ def convolution(g, call, kernel, axis, attributes):
 
 
 def transposed_convolution(g, call, kernel, strides, pads):
-    """A convolution of the operand with zero points between its elements; `kernel` has the weights with the output channels first, `pads` are the
-    zero points before and after, or elements that are cut off, of height and width."""
+    """A convolution of the operand with zero points inserted between its elements. `kernel` has the weights with the output channels first;
+    `pads` are the numbers of zero points added before and after height and width, or of elements removed."""
     x = call.inputs[2]
     layer = Layer(call, (x, call.inputs[1], call.inputs[3]), kernel, 0)
     name, border, sizes = g.channels_first(x), g.number(zero_of(x), x.dtype), list(x.shape[1:3])
@@ -285,7 +294,7 @@ def transposed_convolution(g, call, kernel, strides, pads):
 
 
 def fully_connected(g, call, rows):
-    """The name of a matrix: the rows times the weights."""
+    """The name of the product of the rows and the weights."""
     weights = call.constant(1, "the list of weights")
     layer = Layer(call, call.inputs, weights, 0)
     sums = layer.sums(g, "MatMulInteger", rows, np.ascontiguousarray(weights.T))
@@ -293,12 +302,12 @@ def fully_connected(g, call, rows):
 
 
 def product_of_matrices(g, call, names, depth):
-    """BATCH_MATMUL: `names` are the operands as matrices that are multiplied, of that many products a sum."""
+    """BATCH_MATMUL: `names` are the operands as matrices to multiply, with `depth` products per sum."""
     a, b = call.inputs
     need_integers(a, b, call.out, types=("i8", "i16"))
     real = np.float64(units(a)[0] * units(b)[0]) / np.float64(units(call.out)[0])
     if a.dtype == "i16":
-        # Floats of 64 bits hold sums of up to 2 ** 23 such products exactly.
+        # float64 is exact for sums of up to 2 ** 23 such products.
         wide = [g.node("Cast", [name], to=ONNX_NUMBERS["f64"]) for name in names]
         sums = g.node("Cast", [g.node("MatMul", wide)], to=ONNX_NUMBERS["i64"])
         g.give(call.out, stored(g, _rescaled_long(g, sums, [real], ()), call.out))
@@ -333,7 +342,8 @@ def two_operands(g, call):
 
 
 def _sum_of_shorts(g, operands, call, rounding):
-    """A sum or difference of i16. Scales that are powers of two, where the file does not exclude it, take shifts; others the steps of bytes with 15 bits."""
+    """A sum or difference of i16. Where scales are powers of two and the file allows it, shifts are used; otherwise the steps for bytes, with 15 more
+    bits."""
     op, scales = "Add" if call.name == "ADD" else "Sub", [units(value)[0] for value in (*call.inputs[:2], call.out)]
     powers = [math.frexp(float(scale)) for scale in scales]
     if call.option("PotScaleInt16", True) and all(fraction == 0.5 for fraction, _ in powers):
@@ -348,7 +358,7 @@ def _sum_of_shorts(g, operands, call, rounding):
 
 
 def rescaled_numbers(x, real):
-    """What `rescaled` computes in two steps, of an array of whole numbers."""
+    """What `rescaled` computes in two steps, for an array of whole numbers."""
     integer, exponent = multiplier_of(real)
     high = (x.astype(np.int64) * (integer << max(exponent, 0)) + (1 << 30)) >> 31
     shift = max(-exponent, 0)
@@ -356,12 +366,13 @@ def rescaled_numbers(x, real):
 
 
 def _signed_zero(value):
-    """The zero point of a value of bytes, as the same bytes with a sign have it."""
+    """The zero point of a value of bytes if these are taken as signed ones."""
     return units(value)[1] - 128 - ENDS[value.dtype][0]
 
 
 def _sum_by_floats(g, operands, call, limits):
-    """The sum or difference of two operands by floats, where these give the integers of fixed point; else None."""
+    """The sum or difference of two operands computed in floats where that gives the same integers as fixed point;
+    else None."""
     (a, _), (b, _), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
     a_zero, b_zero = (_signed_zero(value) for value in call.inputs[:2])
     sign, twice = (1 if call.name == "ADD" else -1), 2 * np.float64(max(a, b))
@@ -378,10 +389,11 @@ def _sum_by_floats(g, operands, call, limits):
 
 
 def _part_of_sum(g, name, real, zero):
-    """An operand of a sum, of bytes less their zero point, in units with 20 more bits, times a number of at most half; half of it needs no rounding.
+    """An operand of a sum (bytes minus their zero point, shifted left by 20 bits) times a number of at most a half; a factor of exactly a half needs
+    no rounding.
 
-    Both steps of `rescaled` are one here: the operand's 20 lower bits are 0, so that of the multiplier only as many bits as are cut off are
-    multiplied apart, and all of it has room in 32 bits."""
+    Both steps of `rescaled` become one here. The operand's 20 lower bits are 0, so only those bits of the multiplier that are dropped in
+    the end are multiplied separately, and everything fits in 32 bits."""
     if real == 0.5:
         return g.node("Mul", [name, g.number(1 << 19, "i32")])
     integer, exponent = multiplier_of(real)
@@ -390,7 +402,7 @@ def _part_of_sum(g, name, real, zero):
     if not 12 <= cut <= 22:
         return rescaled(g, g.node("Mul", [name, g.number(1 << 20, "i32")]), real, 255 << 20)
     below = g.node("Add", [g.node("Mul", [name, g.number(integer & ((1 << cut) - 1), "i32")]), g.number(added, "i32")])
-    if zero != -128:   # halves of what is below 0 away from it
+    if zero != -128:   # halves of negative numbers are rounded away from 0
         below = g.node("Add", [below, g.node("Mul", [g.node("BitShift", [name, g.number(31, "i32")], direction="RIGHT"), g.number(1 << 11, "i32")])])
     below = g.node("BitShift", [below, g.number(cut, "i32")], direction="RIGHT")
     return g.node("Add", [g.node("Mul", [name, g.number(integer >> cut, "i32")]), below])

@@ -1,6 +1,7 @@
 """Functions of one integer with a scale, comparisons, softmax and conversions, bit for bit as TensorFlow Lite's reference kernels compute them.
 
-Of 8 bits there are 256 integers: what a kernel computes of each is computed while importing and becomes a table.
+There are only 256 integers of 8 bits: the kernel's result for each is computed while importing and becomes a
+table.
 """
 
 import math
@@ -12,12 +13,13 @@ from . import quantised_shorts
 from .integers import BYTES, ENDS, by_table, centred, clamped, ends, every_integer, farthest, need_integers, same_scale, stored, units
 from .quantised import multiplier_of, rescaled, rescaled_numbers
 
-# The largest float32 below a half: added to a number of at least 0 before it is cut off, it rounds halves away from 0, and what is just below a half to 0.
+# The largest float32 below a half. Adding it to a number of at least 0 and truncating rounds halves away from 0, and rounds a number just below a half to
+# 0, as adding 0.5 would not.
 BELOW_HALF = np.nextafter(np.float32(0.5), np.float32(0))
 
 
 def rounded(values):
-    """To the nearest whole number, halves away from 0."""
+    """Rounded to the nearest whole number, halves away from 0."""
     values = np.asarray(values, np.float64)
     return np.copysign(np.floor(np.abs(values) + 0.5), values).astype(np.int64)
 
@@ -36,11 +38,12 @@ def _logarithm(x, least):
 
 
 def _gauss(x):
-    """The normal distribution's integral up to x."""
+    """The cumulative normal distribution at x."""
     return 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
-# Of the float that an integer stands for, and of the least float that the result can stand for.
+# Functions of the float that an integer stands for, and of the smallest float that the result can
+# represent.
 _BY_FLOATS = {
     "ELU": lambda x, _: np.where(x < 0, np.expm1(x), x),
     "EXP": lambda x, _: np.exp(x),
@@ -53,7 +56,8 @@ _BY_FLOATS = {
 
 
 def by_floats(g, call, name=None):
-    """A function of the float32 that each integer stands for: that of the operator, or of the name."""
+    """Applies a function to the float32 that each integer stands for: the function of the operator, or
+    of `name`."""
     x, out, name = call.inputs[0], call.out, name or call.name
     if x.dtype == "i16" and name in ("LOGISTIC", "TANH"):
         (quantised_shorts.logistic if name == "LOGISTIC" else quantised_shorts.tanh)(g, call)
@@ -72,7 +76,7 @@ def by_floats(g, call, name=None):
 
 
 def clamp(g, call):
-    """RELU and its kin, also to another scale."""
+    """RELU and similar activations, also where the result has another scale."""
     x, out = call.inputs[0], call.out
     need_integers(x, out)
     limits = ends(call, out, call.name)
@@ -89,7 +93,8 @@ def clamp(g, call):
 
 
 def _in_two_parts(g, call, above, below):
-    """Gives one of two functions, each a real number times what an integer stands for: where that is at least 0, and below."""
+    """Sets the result: integers minus their zero point, times `above` where that is at least 0 and times `below`
+    otherwise."""
     x, out = call.inputs[0], call.out
     if x.dtype in BYTES:
         whole = every_integer(x) - units(x)[1]
@@ -134,7 +139,8 @@ def prelu(g, call):
 
 
 def _high_product(a, b):
-    """The upper half of the doubled product of two integers of 16 bits, rounded, with its only overflow cut off."""
+    """The upper half of the doubled product of two integers of 16 bits, rounded; the only product that overflows is
+    clamped."""
     return np.minimum((a * b + (1 << 14)) >> 15, 32767)
 
 
@@ -169,7 +175,7 @@ def hard_swish(g, call):
     gates = _short(gates << 1) if shift > 0 else _divided(gates, -shift)
     gates = (gates + (1 << 15)) >> 1
     results = products * gates
-    results = np.sign(results) * (np.abs(results) >> 15)    # cut off towards 0
+    results = np.sign(results) * (np.abs(results) >> 15)    # truncated towards 0
     by_table(g, call, _divided(results, -exponent) + units(out)[1])
 
 
@@ -185,7 +191,8 @@ def larger_or_smaller(g, call, op):
 
 
 def compared(g, call, op):
-    """Comparisons, of what the integers stand for: in units of 1 / 256, as whole numbers. Of i16 the kernels order the integers themselves."""
+    """Compares the numbers that the integers stand for, as whole numbers in units of 1 / 256. For i16 the kernels compare the integers
+    themselves."""
     need_integers(*call.inputs[:2])
     names, images = g.aligned(call.inputs[:2], call.out.rank)
     if call.inputs[0].dtype == "i16" and call.name not in ("EQUAL", "NOT_EQUAL"):
@@ -211,7 +218,7 @@ def squared_difference(g, call):
 
 
 def softmax(g, call, beta):
-    """By a table of exponentials; they are added in the order of the elements, as floats."""
+    """Uses a table of exponentials, which are added as floats in the order of the elements."""
     x = call.inputs[0]
     if x.dtype == "i16":
         quantised_shorts.softmax(g, call, beta)
@@ -234,7 +241,7 @@ def softmax(g, call, beta):
 
 
 def quantize(g, call):
-    """QUANTIZE: of floats, or of integers with another scale or type."""
+    """QUANTIZE, from floats or from integers with another scale or type."""
     x = call.inputs[0]
     need_integers(call.out)
     (name,), images = g.aligned([x], x.rank)

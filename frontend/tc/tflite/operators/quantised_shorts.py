@@ -8,21 +8,23 @@ from ..describe import ONNX_NUMBERS, Refusal
 from .integers import ENDS, need_integers, units
 from .quantised import rescaled
 
-# Of the kernels' table of the logistic function at i / 24 in units of 1 / 65536 these places are one above the nearest integer.
+# The kernels' table has the logistic function at i / 24 in units of 1 / 65536. At these indices its entry is the nearest
+# integer plus one.
 _ABOVE_NEAREST = (4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45, 46, 49, 50, 54, 62, 63, 64, 66,
                   82, 86, 93, 100, 103, 112, 116, 135, 255)
 _PLACES = 256
 
 
 def _logistic_table():
-    """(values, differences to the next) of the logistic function; behind the last place but one it is constant."""
+    """(values, differences to the next value) of the logistic function, which is constant after the last entry but
+    one."""
     values = np.floor(65536 / (1 + np.exp(-np.arange(_PLACES) / 24)) + 0.5).astype(np.int64)
     values[list(_ABOVE_NEAREST)] += 1
     return values, np.append(np.diff(values), 0)
 
 
 def _symmetric(call, result_scale, most_shift):
-    """(multiplier, shift) that bring the operand to units of 1 / 12288, as whole numbers."""
+    """(multiplier, shift), whole numbers that bring the operand to units of 1 / 12288."""
     x, out = call.inputs[0], call.out
     need_integers(x, out, types=("i16",))
     if units(out) != (np.float32(result_scale), 0):
@@ -41,7 +43,8 @@ def _symmetric(call, result_scale, most_shift):
 
 
 def _interpolated(g, call, moved, bits, saturated):
-    """(i32 values, i32: whether they belong to operands of at least 0) of the logistic function of an operand's magnitude, with `bits` bits behind its places."""
+    """(i32 values of the logistic function of the operand's magnitude, i32: whether the operand is at least 0). The `bits` lower bits of the magnitude
+    interpolate between entries of the table."""
     multiplier, shift = moved
     (name,), images = g.aligned(call.inputs[:1], call.inputs[0].rank)
     value = g.node("Mul", [g.node("Cast", [name], to=ONNX_NUMBERS["i32"]), g.number(multiplier, "i32")])
@@ -59,7 +62,8 @@ def _interpolated(g, call, moved, bits, saturated):
 
 
 def _mirrored(g, call, results, added, shift):
-    """Gives the results, or their mirror image below 0, less what is beyond the last `shift` bits; `added` are the constants of both."""
+    """Sets the result: `results`, or their mirror image for operands below 0, shifted right by `shift` bits; `added` are the constants
+    that are added in the two cases."""
     values, positive, images = results
     above = g.node("Add", [values, g.number(added[0], "i32")])
     below = g.node("Sub", [g.number(added[1], "i32"), values])
@@ -83,8 +87,9 @@ def _rounded(values):
 
 
 def table_of(function, operand, result):
-    """513 values of a function at equal distances over all integers of 16 bits, in the results' units: between two of them it is nearest in the middle.
-    `operand` and `result` are (scale, zero point); their floats' type is that of the arithmetic."""
+    """A table of 513 values of a function, equally spaced over all integers of 16 bits and in the result's units. Entries are adjusted so that
+    interpolation is most accurate in the middle between two of them. `operand` and `result` are (scale, zero point); the type of these floats is that
+    of the arithmetic."""
     kind = type(operand[0])
     least, most = (kind(end) for end in ENDS["i16"])
 
@@ -108,11 +113,13 @@ def table_of(function, operand, result):
 
 
 def looked_up(g, name, table):
-    """i32: values of a table of 513 at an i32 of 16 bits, interpolated by its 7 lower bits."""
+    """i32: values from a table of 513 entries for an i32 that holds 16 bits, interpolated by its 7
+    lower bits."""
     place = g.node("Add", [g.node("BitShift", [name, g.number(7, "i32")], direction="RIGHT"), g.number(256, "i32")])
     behind = g.node("BitwiseAnd", [name, g.number(127, "i32")])
     base = g.node("Gather", [g.constant(table[:-1].astype(np.int32)), place])
-    # The kernels keep differences in 16 bits, and so does a jump over more than half of all integers.
+    # As in the kernels, differences are kept in 16 bits, also where the function jumps by more than
+    # half of all integers.
     differences = np.diff(table).astype(np.int16).astype(np.int32)
     slope = g.node("Mul", [g.node("Gather", [g.constant(differences), place]), behind])
     slope = g.node("BitShift", [g.node("Add", [slope, g.number(64, "i32")]), g.number(7, "i32")], direction="RIGHT")
@@ -120,7 +127,8 @@ def looked_up(g, name, table):
 
 
 def by_table(g, call, function):
-    """A function of floats, of which `function` takes an array and the least float that the result can stand for."""
+    """Applies a function of floats by a table; `function` takes an array and the smallest float that the result can
+    represent."""
     x, out = call.inputs[0], call.out
     need_integers(x, out, types=("i16",))
     least = np.float64(np.float32(ENDS["i16"][0]) * units(out)[0])
@@ -130,11 +138,12 @@ def by_table(g, call, function):
     g.give(out, g.node("Cast", [name], to=ONNX_NUMBERS["i16"]), images)
 
 
-_LONGEST_ROW = 60000    # of exponentials in units of 1 / 32767, which are added in 32 bits
+_LONGEST_ROW = 60000    # sums of exponentials in units of 1 / 32767 have to fit in 32 bits
 
 
 def softmax(g, call, beta):
-    """By a table of exponentials down to exp(-10), and one of 1 / (1 + x) for their sum as a number from 1 to 2 times a power of two."""
+    """Uses a table of exponentials down to exp(-10), and one of 1 / (1 + x), for which their sum is written as a number from 1 to 2
+    times a power of two."""
     x, out = call.inputs[0], call.out
     need_integers(x, out, types=("i16",))
     if x.shape[-1] > _LONGEST_ROW:
@@ -147,7 +156,8 @@ def softmax(g, call, beta):
     below = rescaled(g, below, np.float64(units(x)[0] * np.float32(beta)) / (10 / unit), 65535)
     powers = looked_up(g, _short(g, g.node("Add", [below, g.number(32767, "i32")])), exponentials)
     total = g.node("ReduceSum", [powers, g.ints([-1])], keepdims=1)
-    # How many bits the sum has; shifts by a number that is computed are products, or take one shift for each row.
+    # The number of bits of the sum. Shifts by it, which are known only in a run, become products, or shifts by
+    # one number per row.
     bits = g.node("Cast", [g.node("GreaterOrEqual", [total, g.constant(np.int32(1) << np.arange(31, dtype=np.int32))])], to=ONNX_NUMBERS["i64"])
     bits = g.node("ReduceSum", [bits, g.ints([-1])], keepdims=1)
     doubled = g.constant(np.int64(1) << np.arange(32, dtype=np.int64))

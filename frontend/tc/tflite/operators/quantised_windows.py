@@ -34,7 +34,8 @@ def average_pool(g, call, attributes):
 
 
 def max_pool(g, call, attributes):
-    """What pads a window is never its largest element: the reference kernels leave it out."""
+    """The reference kernels ignore padding, so padded elements must never be the largest of a
+    window."""
     x, out = call.inputs[0], call.out
     need_integers(x, out)
     same_scale(call, [x, out])
@@ -48,7 +49,8 @@ def max_pool(g, call, attributes):
 
 
 def mean_or_sum(g, call, operand, axes, keep):
-    """The name of MEAN or SUM along axes of the operand's name, whose elements are those of the first input."""
+    """The name of the MEAN or SUM along axes; `operand` is the name of the first input, or of a reordered form
+    of it."""
     x, out = call.inputs[0], call.out
     need_integers(x, out)
     count = 1
@@ -60,20 +62,21 @@ def mean_or_sum(g, call, operand, axes, keep):
     sums = g.node("ReduceSum", [centred(g, operand, x), g.ints(axes)], keepdims=int(keep))
     scale, out_scale = (np.float64(units(value)[0]) for value in (x, out))
     if call.name == "SUM" and x.dtype != "u8":
-        # As the optimised kernels: the reference ones read these types' bytes as u8.
+        # Follows the optimised kernels: the reference kernels read the bytes of these types as u8.
         reals = g.node("Mul", [g.node("Cast", [sums], to=ONNX_NUMBERS["f32"]), g.constant(np.float32(units(x)[0] / units(out)[0]))])
         whole = g.node("Clip", [away_from_zero(g, reals), g.number(-1e6, "f32"), g.number(1e6, "f32")])
         return stored(g, g.node("Cast", [whole], to=ONNX_NUMBERS["i32"]), out)
     if call.name == "SUM":
         return stored(g, rescaled(g, sums, scale / out_scale, most), out)
-    # The number of elements is divided out of the multiplier, which keeps as many bits as there are in the number.
+    # The multiplier is divided by the number of elements; the shift keeps as many more bits as that number has.
     integer, exponent = multiplier_of(scale / out_scale)
     shift = min(count.bit_length() - 1, 32, 31 + exponent)
     return stored(g, multiplied(g, sums, [((integer << shift) // count, exponent - shift)], most), out)
 
 
 def _places(size, result, corners, centres):
-    """(first elements, second elements, weights of the second in units of 1 / 1024) of each result along an axis, as integers of 10 bits."""
+    """For each result along an axis: (first element, second element, weight of the second in units of 1 / 1024), computed in integers with
+    10 fractional bits."""
     scale = ((1 << 10) * size + result // 2) // result
     if corners and result > 1:
         scale = ((1 << 10) * (size - 1) + (result - 1) // 2) // (result - 1)
@@ -90,7 +93,7 @@ def _places(size, result, corners, centres):
 
 
 def resize_bilinear(g, call, sizes):
-    """Sums of four elements times weights of 10 bits an axis."""
+    """Sums of four elements times weights, which have 10 bits per axis."""
     x, out = call.inputs[0], call.out
     need_integers(x, out)
     same_scale(call, [x, out])
@@ -106,7 +109,7 @@ def resize_bilinear(g, call, sizes):
         parts = [g.node("Mul", [g.node("Gather", [name, g.ints(places)], axis=2 + axis), g.constant(each.reshape(shape).astype(NUMPY_TYPES[dtype]))])
                  for places, each in ((first, (1 << 10) - weights), (second, weights))]
         name = g.node("Add", parts)
-    # Halves away from 0, and cut off towards it.
+    # Adds half with the sign of the number and truncates towards 0: halves are rounded away from 0.
     positive = g.node("Cast", [g.node("Greater", [name, g.number(0, dtype)])], to=ONNX_NUMBERS[dtype])
     half = g.node("Sub", [g.node("Mul", [positive, g.number(1 << 20, dtype)]), g.number(1 << 19, dtype)])
     name = g.node("Div", [g.node("Add", [name, half]), g.number(1 << 20, dtype)])
@@ -114,7 +117,7 @@ def resize_bilinear(g, call, sizes):
 
 
 def _resize_by_floats(g, call, sizes):
-    """Of u8, which the reference kernels resize in float32: sums of four elements times weights, and a half that rounds when it is cut off."""
+    """For u8, which the reference kernels resize in float32: sums of four elements times weights, rounded by adding a half and truncating."""
     x, corners, centres = call.inputs[0], bool(call.option("AlignCorners")), bool(call.option("HalfPixelCenters"))
     places, weights = [], []
     for axis, (size, result) in enumerate(zip(x.shape[1:3], sizes)):

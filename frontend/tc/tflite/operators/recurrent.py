@@ -1,7 +1,7 @@
-"""Layers with long short-term memory: a step, run over a sequence by a Scan.
+"""LSTM layers: a step, run over a sequence by a Scan.
 
-What the layer keeps from one run to the next, its output and its cells, are variables of the file. Weights of 8 bits are those of
-hybrid.py: what they are multiplied with is quantised while the model runs, each row for itself.
+What the layer keeps from one run to the next, its output and its cells, are variables in the file. Weights of 8 bits are treated
+as in hybrid.py: the other factor is quantised while the model runs, each row separately.
 """
 
 import numpy as np
@@ -13,13 +13,15 @@ from .recurrent_integers import IntegerStep
 from .table import operator
 
 _GATES = ("input", "forget", "cell", "output")
-# Places of the operands: weights of the operand, of the layer's own output, of its cells, constants, and factors of normalised gates.
+# Positions of the operands: weights of the layer's operand, of its own output and of its cells (peepholes), constants, and factors of
+# normalised gates.
 _INPUT, _RECURRENT, _CELL, _BIAS, _NORM = (1, 2, 3, 4), (5, 6, 7, 8), (9, 10, None, 11), (12, 13, 14, 15), (20, 21, 22, 23)
 _PROJECTION, _PROJECTION_BIAS, _OUTPUT_STATE, _CELL_STATE = 16, 17, 18, 19
 
 
 class _Layer:
-    """An LSTM's operands. `gates` are the numbers of those that it computes: without weights of its input gate, that is what the forget gate lets go."""
+    """An LSTM's operands. `gates` are the numbers of the gates that it computes. Without weights of an input gate, that gate is 1 minus the forget
+    gate."""
 
     def __init__(self, g, call):
         self.g, self.call = g, call
@@ -58,7 +60,7 @@ class _Layer:
             raise Refusal("it has no output and cells that it keeps")
 
     def check_types(self):
-        """Of a step of floats."""
+        """Checks the types of operands for a step on floats."""
         for number, value in enumerate(self.operands):
             if value is None or number in (_OUTPUT_STATE, _CELL_STATE):
                 continue
@@ -70,14 +72,14 @@ class _Layer:
             raise Refusal("it keeps its output and cells in another type than f32")
 
     def stepper(self):
-        """What describes a step: its `of_operand` and `step`."""
+        """The object that describes a step by its methods `of_operand` and `step`."""
         if self.x.dtype in ENDS:
             return IntegerStep(self.g, self.call, self.operands, self.gates, (_INPUT, _RECURRENT, _CELL, _BIAS))
         self.check_types()
         return self
 
     def of_gates(self, places):
-        """The gates' values at those places."""
+        """The operands of the computed gates at those positions."""
         return [self.operands[places[each]] for each in self.gates]
 
     def floats(self, value):
@@ -85,7 +87,7 @@ class _Layer:
         return value.data.astype(np.float32) * hybrid.weight_scale(value, 0)[0] if value.dtype == "i8" else value.data
 
     def product(self, g, rows, weights):
-        """Rows times the weights of several gates side by side, in float32."""
+        """Rows times the weights of several gates, which are next to each other, in float32."""
         kinds = {value.dtype for value in weights}
         if kinds == {"f32"}:
             return g.node("MatMul", [rows, g.constant(np.ascontiguousarray(np.concatenate([value.data for value in weights]).T))])
@@ -101,12 +103,12 @@ class _Layer:
         return self.operands[_NORM[number]] is not None
 
     def of_operand(self, g, rows):
-        """What the operand adds to all gates, of rows that are all its steps."""
+        """The operand's part of all gates' sums, for all steps at once, one row per step."""
         name = self.product(g, rows, self.of_gates(_INPUT))
         return name if any(map(self.normalised, self.gates)) else g.node("Add", [name, g.constant(self.bias())])
 
     def gate(self, g, name, number, cell):
-        """A gate behind its sums."""
+        """A gate's value from its sums."""
         peephole = self.operands[_CELL[number]] if _CELL[number] is not None else None
         if peephole is not None:
             name = g.node("Add", [name, g.node("Mul", [cell, g.constant(self.floats(peephole))])])
@@ -122,7 +124,7 @@ class _Layer:
         return g.node("Clip", [name, g.number(-limit, "f32"), g.number(limit, "f32")]) if limit > 0 else name
 
     def step(self, g, output, cell, from_operand):
-        """(output, cells) behind a step."""
+        """(output, cells) after a step."""
         sums = g.node("Add", [from_operand, self.product(g, output, self.of_gates(_RECURRENT))])
         parts = dict(zip(self.gates, g.node("Split", [sums, g.ints([self.cells] * len(self.gates))], outputs=len(self.gates), axis=-1)))
         forget, candidate = self.gate(g, parts[1], 1, cell), self.gate(g, parts[2], 2, cell)

@@ -1,7 +1,7 @@
-"""The step of a layer with long short-term memory on int8, with cells of int16, bit for bit as TensorFlow Lite's reference kernels compute it.
+"""The step of an LSTM on int8, with cells of int16, bit for bit as TensorFlow Lite's reference kernels compute it.
 
-Sums are brought to units of 1 / 4096 in 16 bits, the operand's and the output's apart, and the gates are functions of these by tables of
-all 65,536 integers.
+Sums over the operand and over the output are separately brought to units of 1 / 4096 in 16 bits. The gates are functions of these,
+computed by tables for all 65,536 integers.
 """
 
 import math
@@ -28,13 +28,14 @@ def _divided(g, name, shift):
 
 
 def _by_table(g, name, table):
-    """i32: the place of an i32 of 16 bits in a table."""
+    """Looks up an i32 that holds 16 bits in a table."""
     place = g.node("Add", [name, g.number(32768, "i32")])
     return g.node("Cast", [g.node("Gather", [g.constant(table), place])], to=ONNX_NUMBERS["i32"])
 
 
 class IntegerStep:
-    """An LSTM's step on integers; `places` are those of the operands: weights, recurrent weights, peepholes, constants."""
+    """An LSTM's step on integers; `places` are the positions of operands: weights, recurrent weights, peepholes,
+    constants."""
 
     def __init__(self, g, call, operands, gates, places):
         self.call, self.operands, self.gates, self.places = call, operands, gates, places
@@ -69,7 +70,8 @@ class IntegerStep:
         return value.data.astype(np.int64)
 
     def sums(self, g, rows, operand, places, with_bias):
-        """i32 in units of 1 / 4096: rows, of the operand's units, times the weights at those places of all gates side by side."""
+        """i32 in units of 1 / 4096: rows, in the units of `operand`, times the weights of all gates, which are next to each
+        other; the weights are the operands at `places`."""
         scale, zero = units(operand)
         every, added, reals = [], [], []
         for gate in self.gates:
@@ -98,7 +100,7 @@ class IntegerStep:
         return _by_table(g, name, fixed_point.tanh_table(3) if number == 2 else fixed_point.logistic_table())
 
     def step(self, g, output, cell, from_operand):
-        """(output, cells) behind a step."""
+        """(output, cells) after a step."""
         sums = _short(g, g.node("Add", [from_operand, self.sums(g, output, self.output_state, self.places[1], False)]))
         count = self.operands[self.places[0][1]].shape[0]
         parts = dict(zip(self.gates, g.node("Split", [sums, g.ints([count] * len(self.gates))], outputs=len(self.gates), axis=-1)))
@@ -116,7 +118,7 @@ class IntegerStep:
         return self.projected(g, result), g.node("Cast", [cell], to=ONNX_NUMBERS["i16"])
 
     def projected(self, g, name):
-        """i8 of the output's integers less their zero point, behind the projection if there is one."""
+        """i8: the output's integers minus their zero point, after the projection if there is one."""
         projection = self.operands[16]
         zero = self.hidden_zero if projection is None else -self.hidden_zero
         name = g.node("Min", [g.node("Max", [g.node("Add", [name, g.number(zero, "i32")]), g.number(-128, "i32")]), g.number(127, "i32")])

@@ -10,13 +10,13 @@ _REDUCTIONS = {"MEAN": "ReduceMean", "SUM": "ReduceSum", "REDUCE_MAX": "ReduceMa
 
 
 def image_axes(axes):
-    """Axes of the file's order where they are once the channels are in front."""
+    """Converts axes in the file's order to axes with the channels in front."""
     return sorted(TO_CHANNELS_FIRST.index(axis) for axis in axes)
 
 
 def reduced_in_order(g, x, axes, keep):
-    """(the operand's name, the axes, whether the result has the channels in front): with the channels in front where the
-    result is an image, or has one axis of what was an image."""
+    """(the operand's name, the axes, whether the result has the channels in front). The channels are in front where the
+    result is an image, or at most one axis of an image is left."""
     if x.is_image and (keep or 4 - len(set(axes)) <= 1):
         return g.channels_first(x), image_axes(set(axes)), keep
     return g.plain(x), sorted(set(axes)), False

@@ -1,4 +1,4 @@
-"""Images of another size, and blocks of pixels that become channels."""
+"""Resizing images, and turning blocks of pixels into channels and back."""
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def resize_bilinear(g, call):
 
 
 def _nearest(size, result, transformation):
-    """The elements that are taken along an axis, by the reference kernels' arithmetic in float32."""
+    """Which elements are taken along an axis, computed in float32 as the reference kernels do."""
     corners = transformation == "align_corners"
     scale = np.float32(size - 1) / np.float32(result - 1) if corners and result > 1 else np.float32(size) / np.float32(result)
     places = (np.arange(result, dtype=np.float32) + np.float32(0.5 if transformation == "half_pixel" else 0)) * scale
@@ -78,7 +78,7 @@ def space_to_depth(g, call):
 
 
 def _blocks(call, pairs):
-    """(block sizes, pairs of numbers before and after) of the spatial axes."""
+    """(block sizes, pairs (elements before, elements after)) of the spatial axes."""
     x, blocks = call.inputs[0], call.ints(1, "the list of block sizes")
     data = call.constant(2, pairs)
     if not blocks or min(blocks) < 1 or x.rank < 1 + len(blocks) or data.shape != (len(blocks), 2) or data.min() < 0:

@@ -1,8 +1,8 @@
 """The table of TensorFlow Lite's operators: name in the format's schema ▶ the function that describes it.
 
-A function is given the Describer and a Call: its inputs and outputs as Values and its options. It gives every output a name, in the
-file's order of axes or with the channels in front. Operators on integers with scales go by another function where the file computes them
-in integers; see quantised.py.
+A function gets the Describer and a Call, which has the operator's inputs and outputs as Values and its options. It gives every output a
+name, in the file's order of axes or with the channels in front. Operators on integers with scales use other functions where the file
+computes them in integers; see quantised.py.
 """
 
 import dataclasses
@@ -17,16 +17,16 @@ from ..describe import Refusal
 @dataclasses.dataclass(frozen=True)
 class Row:
     describe: Callable
-    options: str        # the table of options in the schema; "" where there is none
-    inputs: tuple       # least and largest number
-    resources: bool     # whether it may have operands that are variables, and no results
+    options: str        # name of the table of options in the schema; "" where there is none
+    inputs: tuple       # smallest and largest number of inputs
+    resources: bool     # whether it may have variables as operands, and no results
 
 
 TABLE: dict[str, Row] = {}
 
 
 def operator(*names, options="", inputs=(1, 1), resources=False):
-    """Adds a row for each operator's name."""
+    """Decorator that adds a row for each of these names."""
     def add(function):
         for name in names:
             if name in TABLE:
@@ -50,7 +50,8 @@ _PADDINGS = _names_of(tflite.Padding)
 
 
 class Call:
-    """One operator of the file: its operands, results and options, checked as far as all operators have it alike."""
+    """One operator of the file: its operands, results and options, with the checks that all operators have in
+    common."""
 
     def __init__(self, row, operator, inputs, outputs, intermediates=()):
         self.operator, self.outputs, self.intermediates = operator, outputs, intermediates
@@ -90,14 +91,15 @@ class Call:
         return int(value)
 
     def constant(self, number, what):
-        """The content of an input that decides the operator's structure."""
+        """The content of an input that decides the operator's structure and so has to be
+        constant."""
         value = self.inputs[number]
         if value is None or value.data is None:
             raise Refusal(f"{what} is computed while the model runs; only constants are supported")
         return value.data
 
     def ints(self, number, what):
-        """Such an input as a list of whole numbers."""
+        """The content of such an input as a list of whole numbers."""
         data = self.constant(number, what)
         if data.dtype.kind not in "iu" or data.ndim > 1:
             raise Refusal(f"{what} is {data.dtype} of shape {list(data.shape)}; whole numbers in a list are needed")
@@ -112,7 +114,8 @@ class Call:
         return [self.axis(axis, rank) for axis in self.ints(number, "the list of axes")]
 
     def need_few(self, count, what):
-        """Refuses more places than are listed one by one while importing."""
+        """Refuses more than _MOST_PLACES elements, since they are listed one by one while
+        importing."""
         if count > _MOST_PLACES:
             raise Refusal(f"{what} has {count} places; at most {_MOST_PLACES} are supported here")
 

@@ -1,7 +1,7 @@
 """Variables: what a model keeps from one run to the next.
 
-A variable whose content a run reads and a later one finds changed is an input of the description with what it holds before the run
-(`state.NAME`), and an output with what it holds behind it (`next.NAME`). One that no operator assigns to is a constant.
+A variable that a run reads and changes is an input of the description with its value before the run (`state.NAME`) and an output
+with its value after it (`next.NAME`). A variable to which no operator assigns is a constant.
 """
 
 from ..describe import Refusal, State
@@ -9,7 +9,7 @@ from .table import operator
 
 
 def key_of(operator):
-    """What names a variable in a file: (container, name)."""
+    """The key of a variable in a file: (container, name)."""
     return operator.options.get("Container", ""), operator.options.get("SharedName", "")
 
 
@@ -41,7 +41,7 @@ def read_variable(g, call):
     if state.dtype is None:
         state.dtype, state.shape = state.kind_of_initial
     _check_type(state, out)
-    out.tensor.shape = state.shape      # that of the file may be left out
+    out.tensor.shape = state.shape      # the file may leave its shape out
     if state.current is None and not state.is_assigned:
         out.tensor.data = state.initial
         return
@@ -59,7 +59,7 @@ def assign_variable(g, call):
 
 @operator("CALL_ONCE", options="CallOnceOptions", inputs=(0, 0), resources=True)
 def call_once(g, call):
-    """The graph that gives variables what they hold at first: operators that name them and assign constants to them."""
+    """Runs the graph that initialises variables: its operators name them and assign constants to them."""
     number = int(call.option("InitSubgraphIndex"))
     if not 0 < number < len(g.file.subgraphs):
         raise Refusal(f"it calls graph {number}, and the file has {len(g.file.subgraphs)}")

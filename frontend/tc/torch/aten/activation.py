@@ -1,4 +1,4 @@
-"""Activations of single elements."""
+"""Elementwise activations."""
 
 import torch
 
@@ -6,7 +6,8 @@ from ..describe import Value
 from .pointwise import expm1, unless_nan
 from .table import aten
 
-# As PyTorch's exporter writes them for ONNX, so that both roads give one graph.
+# In the form in which PyTorch's exporter writes them to ONNX, so that both ways give the same
+# graph.
 
 
 @aten("silu", ops="Sigmoid, Mul")
@@ -57,7 +58,7 @@ def relu6(g, self):
     return g.node("Clip", [self, g.constant(0, self.dtype), g.constant(6, self.dtype)])
 
 
-# From there on float32 has no digit for the difference to the identity.
+# From here on the difference from the identity is too small for float32.
 _SOFTPLUS_IS_LINEAR = 17
 
 
@@ -81,7 +82,7 @@ def log_sigmoid(g, self):
 
 @aten("threshold", ops="Where")
 def threshold(g, self, threshold, value):
-    # What is not a number stays.
+    # NaN stays NaN.
     under = g.node("LessOrEqual", [self, g.constant(threshold, self.dtype)])
     return g.node("Where", [under, g.constant(value, self.dtype), self])
 

@@ -1,4 +1,4 @@
-"""Embeddings added up in bags."""
+"""Embedding bags: sums, means and maxima of embeddings."""
 
 import math
 
@@ -39,14 +39,14 @@ def embedding_bag(g, weight, indices, offsets, scale_grad_by_freq=False, mode=_S
 
 
 def _bag_of_each(g, offsets, include_last, count):
-    """The number of the bag of each index: how many bags begin up to it, less one."""
+    """The bag of each index: the number of bags that begin at or before it, minus one."""
     begins = g.cast(offsets, torch.int64)
     if include_last:
         begins = g.slice(begins, 0, 0, -1)
         bags = offsets.shape[0] - 1
     else:
         bags = offsets.shape[0]
-    # Empty bags at the end begin behind the last index.
+    # Empty bags at the end begin after the last index, hence one more element.
     marks = g.node("ScatterElements", [g.full([count + 1], 0, torch.int64), begins, g.full([bags], 1, torch.int64)], axis=0, reduction="add")
     sums = g.node("CumSum", [g.slice(marks, 0, 0, count), g.array(np.array(0))])
     return g.node("Sub", [sums, g.constant(1, torch.int64)])

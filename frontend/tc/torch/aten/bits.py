@@ -15,11 +15,12 @@ def _same_width(g, value, given, wanted):
     if given.is_floating_point or wanted.is_floating_point:
         dtype_name(wanted)
         return g.node("BitCast", [value], to=ONNX_NUMBERS[wanted])
-    return g.cast(value, wanted, given)     # whole numbers wrap
+    return g.cast(value, wanted, given)     # integers wrap around
 
 
 def _shifts(g, count, width, dtype):
-    """Places of `count` words of so many bytes in one of this type, the lowest first."""
+    """The shifts that put `count` words of `width` bytes into one of this type, the lowest word
+    first."""
     return g.array((np.arange(count) * 8 * width).astype(str(dtype).removeprefix("torch.")))
 
 
@@ -35,7 +36,8 @@ def view_dtype(g, self, dtype):
         low = g.node("BitwiseAnd", [words, g.constant((1 << 8 * wanted) - 1, _WORDS[width])])
         value = g.reshape(g.cast(low, _WORDS[wanted], _WORDS[width]), g.out.shape)
     else:
-        # Sums are of whole numbers of 32 bits at least; no two parts have a bit in common.
+        # Sums need integers of at least 32 bits. No two parts share a bit, so the sum is their
+        # union.
         sum_type = _WORDS[max(wanted, 4)]
         parts = g.cast(g.reshape(value, [*g.out.shape, wanted // width]), sum_type, _WORDS[width])
         moved = g.node("BitShift", [parts, _shifts(g, wanted // width, width, sum_type)], direction="LEFT")

@@ -1,8 +1,9 @@
-"""Complex numbers: a tensor of them is two real ones, and an operator of them is operators of these parts.
+"""Complex numbers: a complex tensor is two real ones, its parts, and a complex operator becomes operators
+on the parts.
 
-COMPLEX is a second table beside the one of real operators: the walk looks there where an operand or a result is complex. A row is
-given complex tensors as Complex, and gives a pair of names for a complex result. PyTorch's formulas are followed up to rounding;
-where a part is infinite or not a number, the parts of the result may be other ones of these.
+COMPLEX is a second table in addition to that of real operators; the walk uses it where an operand or a result is complex. A row
+gets complex tensors as Complex, and returns a pair of names for a complex result. Results agree with PyTorch's formulas up to
+rounding. Where a part is infinite or not a number, the parts of the result may be infinite or not a number in another way.
 """
 
 import contextlib
@@ -11,13 +12,13 @@ import numbers
 import torch
 
 from ..describe import Complex, Value, part_type, real_fake
-# All whose rows are taken for each part.
+# Families with rows that are also used for each part.
 from . import creation, indexing, linear, pointwise, reduction, shape  # noqa: F401
 from .table import TABLE, aten, describe_name, key_name
 
 COMPLEX = {}
 
-# Arguments of operators that have the numbers, not places, masks or sizes.
+# Arguments of operators that hold the numbers, as opposed to indices, masks or sizes.
 _NUMBERS = ("self", "tensors", "input", "other", "src", "source", "values", "value", "fill_value")
 
 
@@ -48,7 +49,7 @@ def _part(g, value, imaginary):
 
 @contextlib.contextmanager
 def _resulting(g, out):
-    """Meanwhile `out` is what PyTorch tells of the result: rows of real operators are asked for parts of it."""
+    """In this context `g.out` is `out`, so that rows of real operators describe a part of the result."""
     whole, g.out = g.out, out
     try:
         yield
@@ -57,7 +58,7 @@ def _resulting(g, out):
 
 
 def _described_parts(g, function, parts):
-    """What `function` describes of each of two sets of arguments, where its result is one of real numbers."""
+    """Describes `function` for each of two sets of arguments, with results that are real."""
     with _resulting(g, [real_fake(each) for each in g.out] if isinstance(g.out, (list, tuple)) else real_fake(g.out)):
         return [function(g, **arguments) for arguments in parts]
 
@@ -68,12 +69,12 @@ def _paired(results):
 
 
 def _by_parts(overload):
-    """An operator that does to each part what the real one does to a tensor."""
+    """Adds an operator that applies the real one to each part."""
     row = TABLE[key_name(overload)]
 
     @complex_row(overload)
     def describe(g, **arguments):
-        # Of a complex tensor whose shape alone is taken the result may be real.
+        # The result may be real if only the shape of a complex tensor is used.
         first = g.out[0] if isinstance(g.out, (list, tuple)) else g.out
         parts = [{name: _part(g, value, imaginary) if name in _NUMBERS else value for name, value in arguments.items()}
                  for imaginary in ((False, True) if first.dtype.is_complex else (False,))]
@@ -81,7 +82,7 @@ def _by_parts(overload):
         return _paired(results) if len(results) == 2 else results[0]
 
 
-# Views and movement, of the whole family: what reads memory by strides is not among them.
+# The whole family of views and movement, except for operators that read memory by strides.
 for _name, _row in list(TABLE.items()):
     if _row.family == "shape" and "as_strided" not in _name and "unfold_backward" not in _name:
         _by_parts(_name)
@@ -96,7 +97,7 @@ for _name in ("index_select", "gather", "take", "take_along_dim", "index.Tensor"
 
 
 def _real_alone(overload):
-    """A tensor that is made: its imaginary part is 0."""
+    """Adds an operator that creates a tensor, whose imaginary part is 0."""
     row = TABLE[key_name(overload)]
 
     @complex_row(overload)
@@ -189,7 +190,7 @@ def _operand(g, value):
 
 
 def _filled(g, pair):
-    """The pair with an imaginary part, both of the result's shape."""
+    """The pair with an imaginary part (0 if there was none), both in the result's shape."""
     re, im = pair
     if im is None:
         im = g.full(g.out.shape, 0, part_type(g.out.dtype))
@@ -202,7 +203,7 @@ def _sum(g, a, b, op="Add"):
     if a_im is None and b_im is None:
         return re, None
     if a_im is None or b_im is None:
-        # The real operand may be the larger one.
+        # The imaginary part has to be broadcast, since the real operand may be the larger one.
         zero = g.constant(0, part_type(g.out.dtype))
         one, other = (g.node("Mul", [each[0], zero]) if each[1] is None else each[1] for each in (a, b))
         return re, g.node(op, [one, other])
@@ -210,7 +211,7 @@ def _sum(g, a, b, op="Add"):
 
 
 def _product(g, a, b, product=None):
-    """By the real product of two names; either operand may be real."""
+    """The complex product from a real product of two names; either operand may be real."""
     product = product or (lambda one, other: g.node("Mul", [one, other]))
     (a_re, a_im), (b_re, b_im) = a, b
     if a_im is None or b_im is None:
@@ -221,7 +222,7 @@ def _product(g, a, b, product=None):
 
 
 def _quotient(g, a, b):
-    """Divided by the larger part of the divisor first, so that no square of it overflows (Smith, 1962)."""
+    """First divides by the larger part of the divisor, so that no square overflows (Smith, 1962)."""
     if b[1] is None:
         return tuple(each and g.node("Div", [each, b[0]]) for each in a)
     b_re, b_im = b
@@ -315,7 +316,7 @@ for _name in ("isnan", "isinf", "isfinite"):
 
 
 def _real_row(g, function, dtype, **arguments):
-    """A real operator in the type of parts; the result as a Value."""
+    """Describes a real operator in the type of the parts; returns the result as a Value."""
     fake = torch.empty((), dtype=dtype, device="meta")
     with _resulting(g, fake):
         return Value(describe_name(function(g, **arguments)), fake)
@@ -363,7 +364,7 @@ def log(g, self):
 
 @complex_row("sqrt")
 def sqrt(g, self):
-    """By the half of the length and of the part that has no cancellation: t = sqrt((|re| + length) / 2), and im / (2 t)."""
+    """Without cancellation: one part is t = sqrt((|re| + |z|) / 2), the other im / (2 t)."""
     dtype = self.re.dtype
     zero, half = g.constant(0, dtype), g.constant(0.5, dtype)
     t = g.node("Sqrt", [g.node("Mul", [half, g.node("Add", [g.node("Abs", [self.re]), _size(g, self)])])])
@@ -391,7 +392,7 @@ def power(g, self, exponent):
     dtype = part_type(g.out.dtype)
     full = _complex(_filled(g, base), dtype, g.out)
     result = exp(g, _complex(_filled(g, _product(g, log(g, full), _operand(g, exponent))), dtype, g.out))
-    # 0 to a power is 0, and to the power 0 it is 1.
+    # 0 to the power 0 is 1, and 0 to any other power is 0.
     zero, one = g.constant(0, dtype), g.constant(1, dtype)
     nothing = g.node("Equal", [_size(g, full), zero])
     exponent_re, exponent_im = _operand(g, exponent)
@@ -412,7 +413,7 @@ def _function(name, formula):
         return formula(lambda op, *operands: g.node(op, list(operands)), self.re, self.im)
 
 
-# Of x + iy, by the functions of x and y.
+# Functions of x + iy, expressed by functions of x and y.
 _function("sin", lambda f, x, y: (f("Mul", f("Sin", x), f("Cosh", y)), f("Mul", f("Cos", x), f("Sinh", y))))
 _function("cos", lambda f, x, y: (f("Mul", f("Cos", x), f("Cosh", y)), f("Neg", f("Mul", f("Sin", x), f("Sinh", y)))))
 _function("sinh", lambda f, x, y: (f("Mul", f("Sinh", x), f("Cos", y)), f("Mul", f("Cosh", x), f("Sin", y))))
@@ -420,7 +421,7 @@ _function("cosh", lambda f, x, y: (f("Mul", f("Cosh", x), f("Cos", y)), f("Mul",
 
 
 def _tanh(f, constant, x, y):
-    """With e = exp(-2 |x|), which does not overflow: (tanh 2x (1 + e^2), 2 e sin 2y) / (1 + e^2 + 2 e cos 2y)."""
+    """Uses e = exp(-2 |x|), which cannot overflow: (tanh 2x (1 + e^2), 2 e sin 2y) / (1 + e^2 + 2 e cos 2y)."""
     one, two = constant(1), constant(2)
     e, twice = f("Exp", f("Neg", f("Mul", two, f("Abs", x)))), f("Mul", two, y)
     square = f("Add", one, f("Mul", e, e))
@@ -459,7 +460,8 @@ def norm(g, self, **arguments):
 
 
 def _contracted(overload):
-    """A product of two tensors that sums over axes: by four real ones, or by two where an operand is real."""
+    """Adds a product of two tensors that sums over axes: as four real ones, or two where an operand is
+    real."""
     describe_real = TABLE[key_name(overload)].describe
 
     @complex_row(overload)

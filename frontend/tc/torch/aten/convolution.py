@@ -9,7 +9,7 @@ def _many(value, count):
 
 
 def _batched(g, input, spatial):
-    """The input with an axis of the batch, and whether it was added."""
+    """The input with a batch axis, and whether that was added."""
     if input.rank == spatial + 2:
         return input, False
     return g.reshape(input, [1, *input.shape]), True

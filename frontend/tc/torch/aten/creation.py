@@ -15,7 +15,7 @@ def _filled(value, *names):
     return describe
 
 
-# What `empty` holds is nobody's business; zeros are as good.
+# The content of `empty` is undefined; zeros will do.
 _filled(0, "zeros", "zeros_like", "new_zeros", "empty.memory_format", "empty_like", "new_empty", "empty_strided",
         "empty_permuted", "new_empty_strided")
 _filled(1, "ones", "ones_like", "new_ones")
@@ -37,7 +37,7 @@ def arange(g, end, start=0, step=1, **_):
     dtype = g.out.dtype
     given = (start, end, step)
     if all(isinstance(each, numbers.Number) for each in given):
-        # What float arithmetic makes of it decides the number of elements: PyTorch's own numbers are taken.
+        # Rounding in float arithmetic decides the elements, so PyTorch itself computes them here.
         if g.out.shape[0] <= 1 << 16:
             return g.array(torch.arange(start, end, step, dtype=torch.float32 if dtype in (torch.float16, torch.bfloat16)
                                         else dtype).numpy()) if dtype not in (torch.float16, torch.bfloat16) else \

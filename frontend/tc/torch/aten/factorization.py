@@ -1,5 +1,5 @@
-"""Systems of linear equations, inverses and Cholesky factors of small matrices: elimination whose steps are nodes of the graph, for whole
-batches of matrices at once (Golub and Van Loan, Matrix Computations, 3.4 and 4.2)."""
+"""Systems of linear equations, inverses and Cholesky factors of small matrices, by elimination. Each step is some nodes of the graph that
+handle a whole batch of matrices (Golub and Van Loan, Matrix Computations, 3.4 and 4.2)."""
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ _LARGEST = 32       # rows: each is a step of about ten nodes
 
 
 def _order(g, matrix):
-    """The number of rows of square matrices."""
+    """Checks that the matrices are square and small enough; returns the number of their rows."""
     size = matrix.shape[-1]
     if not isinstance(size, int) or size > _LARGEST:
         g.refuse(f"matrices of more than {_LARGEST} rows, or of sizes that are not known while compiling, are not supported")
@@ -19,7 +19,7 @@ def _order(g, matrix):
 
 
 class _Matrices:
-    """Nodes on matrices by name, whose last two axes are `rank - 2` and `rank - 1`."""
+    """Adds nodes on matrices, given by name, whose axes are `rank - 2` and `rank - 1`."""
 
     def __init__(self, g, rank, dtype, rows):
         self.g, self.rank, self.dtype = g, rank, dtype
@@ -42,7 +42,8 @@ class _Matrices:
 
 
 def _swapped(m, value, step, size):
-    """The row with the largest element of the column `step`, from that row on, and the matrix with it in that row's place."""
+    """Searches column `step`, from row `step` on, for the largest magnitude. Returns the row that has it, and the matrix with
+    that row swapped with row `step`."""
     column = m.g.node("Abs", [m.columns(m.rows(value, step, size), step, step + 1)])
     place = m.g.node("Add", [m.g.node("ArgMax", [column], axis=m.rank - 2, keepdims=1), m.g.constant(step, torch.int64)])
     is_pivot = m.is_row(place)
@@ -52,7 +53,7 @@ def _swapped(m, value, step, size):
 
 
 def _solved(g, matrix, right, rank, dtype, size):
-    """X of A X = B by name, by elimination of all other rows (Gauss-Jordan) with the largest pivots."""
+    """The name of X in A X = B, by Gauss-Jordan elimination with the largest pivots."""
     m = _Matrices(g, rank, dtype, size)
     value = g.node("Concat", [matrix, right], axis=rank - 1)
     for step in range(size):
@@ -89,7 +90,7 @@ def solve(g, A, B, left=True, check_errors=False):
     right = g.node("Unsqueeze", [B, g.ints([B.rank])]) if is_vector else B
     rank = len(g.out[0].shape) + is_vector
     shape = tuple(g.out[0].shape) + (1,) * is_vector
-    # X A = B is A^T X^T = B^T.
+    # X A = B is solved as A^T X^T = B^T.
     matrix, batch = A, list(shape[:-2])
     if not left:
         right, matrix = _turned(g, right, B.rank + is_vector), Value(_turned(g, A, A.rank), A.fake.transpose(-1, -2))
@@ -109,7 +110,8 @@ def _turned(g, value, rank):
 
 @aten("linalg_solve_triangular", ops="Where, Div, Mul, Sub")
 def solve_triangular(g, self, B, upper, left=True, unitriangular=False):
-    """Row after row from the end that is known; the elements on the other side of the diagonal are not read."""
+    """Substitution, row by row from the end at which the solution is known. Elements on the other side of the
+    diagonal are not read."""
     size, rank = _order(g, self), len(g.out.shape)
     matrix, shape = self.name, list(g.out.shape)
     right, batch = B.name, shape[:-2]
@@ -134,7 +136,7 @@ def solve_triangular(g, self, B, upper, left=True, unitriangular=False):
 def cholesky_ex(g, self, upper=False, check_errors=False):
     size, rank = _order(g, self), self.rank
     m = _Matrices(g, rank, self.dtype, size)
-    # Of the half that is read, the lower triangle is that of L.
+    # Only one half is read; it is turned so that it is the lower triangle.
     rest = _turned(g, self, rank) if upper else self.name
     zero, columns = g.constant(0, self.dtype), []
     for step in range(size):
@@ -156,7 +158,7 @@ def cholesky(g, self, upper=False):
 
 @aten("cholesky_solve", ops="Where, Div, Mul, Sub")
 def cholesky_solve(g, self, input2, upper=False):
-    """X of L L^T X = B."""
+    """Solves L L^T X = B for X."""
     turned = Value(_turned(g, input2, input2.rank), input2.fake.transpose(-1, -2))
     lower, its_transpose = (turned, input2) if upper else (input2, turned)
     half = Value(solve_triangular(g, lower, self, upper=False), g.out)

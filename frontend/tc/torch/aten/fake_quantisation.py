@@ -1,4 +1,4 @@
-"""Numbers rounded to those of a quantised type, and back."""
+"""Rounds numbers to those of a quantised type and converts them back."""
 
 import torch
 
@@ -6,15 +6,15 @@ from .table import aten
 
 
 def _rounded(g, self, scale, zero, bounds, whole=True):
-    """`scale` and `zero` are names of float32, which broadcast to the operand; `bounds` the smallest and the largest whole number. `whole`
-    is whether the zero point has a whole type: another is added before the sum is rounded."""
+    """`scale` and `zero` are names of float32 values that broadcast to the operand; `bounds` are the smallest and the largest whole
+    number. `whole`: the zero point has an integer type; otherwise it is added before rounding."""
     kind = torch.float64 if self.dtype == torch.float64 else torch.float32
     low, high = (g.constant(bound, kind) for bound in bounds)
     value = g.cast(self, kind)
     scale, zero = (g.cast(each, kind, torch.float32) for each in (scale, zero))
     steps = g.node("Mul", [value, g.node("Reciprocal", [scale])])
     moved = g.node("Add", [g.node("Round", [steps]), zero]) if whole else g.node("Round", [g.node("Add", [steps, zero])])
-    # As PyTorch has it, what is not a number is the smallest.
+    # As in PyTorch, NaN becomes the smallest number.
     kept = g.node("Where", [g.node("IsNaN", [moved]), low, g.node("Clip", [moved, low, high])])
     result = g.node("Mul", [g.node("Sub", [kept, zero]), scale])
     inside = g.node("And", [g.node("GreaterOrEqual", [moved, low]), g.node("LessOrEqual", [moved, high])])

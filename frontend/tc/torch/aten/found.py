@@ -24,7 +24,7 @@ def masked_select(g, self, mask):
 
 @aten("masked_scatter", ops="Where, Gather")
 def masked_scatter(g, self, mask, source):
-    """Where the mask is true, the elements of the source one after the other."""
+    """Where the mask is true, takes elements of the source one after the other."""
     shape = list(g.out.shape)
     condition = truth(g, mask)
     if list(mask.shape) != shape:
@@ -33,7 +33,7 @@ def masked_scatter(g, self, mask, source):
     places = g.node("Max", [g.node("Sub", [g.node("CumSum", [flags, g.ints([0])]), g.constant(1, torch.int64)]), g.constant(0, torch.int64)])
     if is_static(source.shape) and not source.fake.numel():
         return self
-    # Places beyond the source are those of no true element of the mask.
+    # Positions beyond the source only occur where the mask is false, and are clamped.
     last = g.size(source.fake.numel() - 1)
     chosen = g.node("Gather", [g.reshape(source, [-1]), g.node("Min", [places, last])], axis=0)
     return g.node("Where", [condition, g.reshape(chosen, shape), self])

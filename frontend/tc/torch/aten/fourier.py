@@ -1,4 +1,4 @@
-"""Fourier transforms of real and complex numbers, as operators DFT; windows, overlapping frames and stft are PyTorch's decompositions."""
+"""Fourier transforms of real and complex numbers, by the operator DFT. PyTorch decomposes windows, overlapping frames and stft."""
 
 import math
 
@@ -9,14 +9,15 @@ from .table import aten
 
 
 def _scale(sizes, normalization, inverse):
-    """What the transforms are multiplied by: DFT divides by the length where it is inverse, PyTorch by nothing (0), the root (1) or it (2)."""
+    """The factor of the results. DFT divides by the length if it is inverse; PyTorch divides by nothing (0), the square root of the length (1)
+    or the length (2)."""
     count = math.prod(sizes)
     wanted = {0: 1.0, 1: 1 / math.sqrt(count), 2: 1 / count}[normalization]
     return wanted * count if inverse else wanted
 
 
 def _transformed(g, pair, rank, axes, inverse=False):
-    """The parts of complex transforms along axes: DFT has them along the last axis of its operand."""
+    """The parts of complex transforms along axes; DFT's operand has the parts along its last axis."""
     value = g.interleaved(pair, rank)
     for axis in axes:
         value = g.node("DFT", [value, None, g.constant(axis, torch.int64)], inverse=int(inverse))
@@ -51,7 +52,7 @@ def fft(g, self, dim, normalization, forward):
 def real_fft(g, self, dim, normalization, onesided):
     dim = [self.axis(axis) for axis in dim]
     sizes = _known(g, self, dim)
-    # The last one of them gives half of its numbers.
+    # The transform along the last of the axes is real and may give only half of its numbers.
     value = g.node("Unsqueeze", [self, g.ints([self.rank])])
     value = g.node("DFT", [value, None, g.constant(dim[-1], torch.int64)], onesided=int(onesided))
     pair = g.split_parts(value, self.rank)
@@ -72,18 +73,18 @@ def fft_to_real(g, self, dim, normalization, last_dim_size):
     half, given = last_dim_size // 2 + 1, self.shape[axis]
     if given != half:
         re, im = (_resized(g, part, self.rank, axis, given, half) for part in (re, im))
-    # The other half is the conjugate of this one, from its end.
+    # The other half is the conjugate of this one in reverse order.
     rest = last_dim_size - half
     if rest:
         back_re, back_im = (g.slice(part, axis, rest, 0, -1) for part in (re, im))
         re, im = g.node("Concat", [re, back_re], axis=axis), g.node("Concat", [im, g.node("Neg", [back_im])], axis=axis)
-    # What is not 0 of the imaginary parts of the first number and of the middle one is not read.
+    # The imaginary parts of the first and of the middle number are ignored.
     result, _ = _transformed(g, (re, im), self.rank, [axis], inverse=True)
     return _scaled(g, (result,), _scale(sizes, normalization, True), dtype)[0]
 
 
 def _resized(g, part, rank, axis, given, size):
-    """Cut off at the end, or filled with zeros."""
+    """Cuts off the end, or appends zeros, so that the axis has `size` elements."""
     if given > size:
         return g.slice(part, axis, 0, size)
     ends = [size - given if each == axis else 0 for each in range(rank)]

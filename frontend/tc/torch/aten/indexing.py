@@ -56,8 +56,9 @@ def take_along_dim(g, self, indices, dim=None):
 
 
 class _Places:
-    """What index tensors choose of a tensor: `front` brings the indexed axes to the front, `indices` broadcast together
-    to `shape`; the result has the axes of `shape` at `position`. A mask chooses `count` elements."""
+    """The elements that index tensors choose. `front` is the order of axes that brings the indexed ones to the front;
+    `indices` broadcast together to `shape`; the result has the axes of `shape` at `position`. A mask chooses `count`
+    elements."""
 
     def __init__(self, g, self_value, indices, count=None):
         value = self_value
@@ -73,12 +74,12 @@ class _Places:
         self.position = self.axes[0] if contiguous else 0
 
     def order(self):
-        """From (chosen axes, other axes) to the result's."""
+        """The order of axes that turns (chosen axes, other axes) into those of the result."""
         chosen, count = len(self.shape), len(self.rest)
         return [*range(chosen, chosen + self.position), *range(chosen), *range(chosen + self.position, chosen + count)]
 
     def tuples(self, g):
-        """The indices as tuples along a last axis."""
+        """The indices as tuples along an additional last axis."""
         parts = []
         for index in self.indices:
             part = g.cast(index, torch.int64)
@@ -89,12 +90,12 @@ class _Places:
 
 
 def _without_mask(g, index, count):
-    """An index as it is; for a mask, the coordinates where it is true, an index for each of its axes."""
+    """An index unchanged; for a mask, the coordinates at which it is true, as one index per axis."""
     if not _is_mask(index):
         return [index]
     if not index.rank or count is None:
         g.refuse("the number of elements that a mask chooses depends on data")
-    if index.name not in g.found:     # one mask chooses the same elements wherever it stands
+    if index.name not in g.found:     # the same mask always chooses the same elements
         g.found[index.name] = g.node("NonZero", [index]), count
     found, known = g.found[index.name]
     if known.node.expr != count.node.expr:
@@ -109,7 +110,8 @@ def _is_mask(index):
 
 
 def _count_of_mask(indices, result):
-    """How many elements a mask among the indices chooses: the only size of the result that nothing but data decides."""
+    """The number of elements that a mask among the indices chooses: the only size of the result that depends on data
+    alone."""
     if not any(map(_is_mask, indices)):
         return None
     unknown = [size for size in result if isinstance(size, torch.SymInt) and not size.node.has_hint()]
@@ -140,7 +142,8 @@ def index_put(g, self, indices, values, accumulate=False):
         g.refuse("the number of elements that a mask chooses depends on data")
     places = _Places(g, self, indices, _count_of_mask(indices, values.shape))
     shape = [*places.shape, *places.rest]
-    # `values` broadcast to the shape of x[indices]; then to (chosen axes, other axes).
+    # `values` are broadcast to the shape of x[indices], then transposed to (chosen axes, other
+    # axes).
     order = places.order()
     result = [shape[axis] for axis in order]
     given = g.cast(values, self.dtype)
@@ -161,12 +164,12 @@ def _put_under_mask(g, self, indices, mask, values):
 
 
 def _flat(g, value, *others):
-    """Scalars as vectors of one element."""
+    """Turns scalars into vectors of one element."""
     return [each if each.rank else Value(g.reshape(each, [1]), each.fake.reshape(1)) for each in (value, *others)]
 
 
 def _scattered(g, self, dim, index, src, reduction):
-    """`src` is a Value or a number."""
+    """Writes `src`, a Value or a number, at indices along an axis."""
     shape = g.out.shape
     self, index = _flat(g, self, index)
     places = g.cast(index, torch.int64)
@@ -182,12 +185,13 @@ def _scattered(g, self, dim, index, src, reduction):
     return result if len(shape) else g.reshape(result, [])
 
 
-# Sums, products and extremes of truth values, as extremes of 0 and 1.
+# Reductions of truth values, as maximum or minimum of 0 and 1.
 _OF_TRUTHS = {"add": "max", "mul": "min", "max": "max", "min": "min"}
 
 
 def _reduced(g, dtype, inputs, op, reduction, **attributes):
-    """What ScatterElements or ScatterND makes of (values, places, updates)."""
+    """ScatterElements or ScatterND of `inputs` (values, indices, updates), also for truth
+    values."""
     if dtype != torch.bool or reduction == "none":
         return g.node(op, inputs, reduction=reduction, **attributes)
     value, places, updates = inputs
@@ -211,7 +215,7 @@ def scatter_with(g, self, dim, index, src=None, value=None, reduce="add"):
 
 
 def _bounds(dtype):
-    """The smallest and the largest value."""
+    """The smallest and the largest value of a type."""
     if dtype == torch.bool:
         return False, True
     if dtype.is_floating_point:
@@ -233,7 +237,7 @@ def scatter_reduce(g, self, dim, index, src, reduce, include_self=True):
     return _mean(g, result, _scattered(g, count, dim, index, 1, "add"), self.dtype)
 
 
-# PyTorch's names of reductions, and those of ONNX; a mean is a sum that is divided.
+# ONNX's reduction for each of PyTorch's; a mean is a sum that is divided afterwards.
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
 
 
@@ -243,7 +247,7 @@ def _neutral(reduce, dtype):
 
 
 def _mean(g, total, count, dtype):
-    """Means of as many elements; of none, what there was."""
+    """Totals divided by counts of elements; unchanged where the count is 0."""
     count = g.node("Max", [count, g.constant(1, dtype)])
     return g.node("Div", [total, count]) if dtype.is_floating_point else _floor_quotient(g, total, count, dtype)
 
@@ -294,7 +298,7 @@ def index_fill(g, self, dim, index, value):
 
 
 def _along(g, self, dim, index, updates, source, reduction):
-    """Slices along an axis written at indices."""
+    """Writes slices along an axis at the given indices."""
     places = g.cast(index, torch.int64)
     if not self.rank:
         value = _reduced(g, self.dtype, [g.reshape(self, [1]), g.reshape(places, [1, 1]), g.reshape(updates, [1])], "ScatterND", reduction)

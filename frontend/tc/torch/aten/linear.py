@@ -49,7 +49,7 @@ def einsum(g, equation, tensors, path=None):
     inputs, arrow, output = equation.partition("->")
     if not arrow or "..." not in inputs or "..." in output:
         return g.node("Einsum", tensors, equation=equation)
-    # ONNX has no sum over the axes of an ellipsis.
+    # ONNX's Einsum cannot sum over the axes of an ellipsis.
     axes = max(tensor.rank - len(term.replace("...", "")) for term, tensor in zip(inputs.split(","), tensors) if "..." in term)
     product = g.node("Einsum", tensors, equation=f"{inputs}->...{output}")
     return g.node("ReduceSum", [product, g.ints(range(axes))], keepdims=0) if axes else product
@@ -74,7 +74,7 @@ def slogdet(g, A):
 
 @aten("_pdist_forward", ops="Sub, ReduceL2, Gather")
 def pdist(g, self, p=2):
-    """Distances of each pair of rows once."""
+    """The distance of each pair of rows, once per pair."""
     count = self.shape[0]
     if not isinstance(count, int):
         g.refuse("the number of rows is not known while compiling")

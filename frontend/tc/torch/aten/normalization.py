@@ -28,7 +28,8 @@ def batch_norm(g, input, weight=None, bias=None, running_mean=None, running_var=
 
 
 def _by_own_statistics(g, input, weight, bias, eps):
-    """By the mean and the variance of the batch, which the three parts of a result are: the result, mean and reciprocal deviation."""
+    """Normalises by the batch's own mean and variance; the three results are the normalised input, the mean and the reciprocal
+    standard deviation."""
     axes = [axis for axis in range(input.rank) if axis != 1]
     middle = g.node("ReduceMean", [input, g.ints(axes)], keepdims=1)
     apart = g.node("Sub", [input, middle])
@@ -65,7 +66,7 @@ def layer_norm(g, input, normalized_shape, weight=None, bias=None, eps=1e-5, cud
 
 
 def _statistics(g, value, axes, eps, keepdims):
-    """(mean, reciprocal standard deviation), of the uncorrected variance."""
+    """(mean, reciprocal standard deviation) with the uncorrected variance."""
     mean = g.node("ReduceMean", [value, g.ints(axes)], keepdims=1)
     apart = g.node("Sub", [value, mean])
     variance = g.node("ReduceMean", [g.node("Mul", [apart, apart]), g.ints(axes)], keepdims=keepdims)
@@ -114,7 +115,7 @@ _rows("LogSoftmax", "log_softmax.int", "_log_softmax")
 
 @aten("_safe_softmax", ops="Softmax, ReduceMax, Where")
 def safe_softmax(g, self, dim, dtype=None):
-    """Rows of which nothing is kept are 0, not NaN."""
+    """Rows that are masked completely are 0, not NaN."""
     dtype = g.out.dtype
     value = g.reshape(g.cast(self, dtype), [1]) if not self.rank else g.cast(self, dtype)
     axis = self.axis(dim)

@@ -1,4 +1,4 @@
-"""Operators of single elements: arithmetic, comparisons, casts."""
+"""Elementwise operators: arithmetic, comparisons, casts."""
 
 import math
 import numbers
@@ -11,7 +11,7 @@ from .table import aten
 _UNARY = {
     "abs": "Abs", "neg": "Neg", "ceil": "Ceil", "floor": "Floor", "relu": "Relu", "bitwise_not": "BitwiseNot",
 }
-# Of whole numbers and truth values they give floats.
+# For whole numbers and truth values these give floats.
 _FLOAT_UNARY = {
     "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos",
     "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf",
@@ -107,7 +107,7 @@ def square(g, self):
 def signbit(g, self):
     if not self.dtype.is_floating_point:
         return g.full(self.shape, False, torch.bool) if self.dtype == torch.bool else g.node("Less", [self, g.constant(0, self.dtype)])
-    # The reciprocal tells the two zeros apart.
+    # The sign of the reciprocal tells -0 from 0.
     zero = g.constant(0, self.dtype)
     return g.node("Or", [g.node("Less", [self, zero]), g.node("Less", [g.node("Reciprocal", [self]), zero])])
 
@@ -133,7 +133,7 @@ def angle(g, self):
 
 @aten("hypot", ops="Max, Min, Div, Sqrt")
 def hypot(g, self, other):
-    # Relative to the larger one, so that no square overflows.
+    # Both are divided by the larger one, so that no square overflows.
     dtype = g.out.dtype
     a, b = (g.node("Abs", [g.cast(each, dtype)]) for each in (self, other))
     large, small = g.node("Max", [a, b]), g.node("Min", [a, b])
@@ -169,7 +169,7 @@ def _small(g, value, dtype, limit):
 
 @aten("expm1", ops="Tanh, Exp, Where")
 def expm1(g, self):
-    # Near 0, exp(x) - 1 loses the digits of x: there 2 t / (1 - t) with t = tanh(x / 2).
+    # Near 0, exp(x) - 1 loses digits of x; 2 t / (1 - t) with t = tanh(x / 2) is used there.
     dtype = g.out.dtype
     x = g.cast(self, dtype)
     one, two = g.constant(1, dtype), g.constant(2, dtype)
@@ -180,7 +180,7 @@ def expm1(g, self):
 
 @aten("log1p", ops="Atanh, Log, Where")
 def log1p(g, self, dtype=None):
-    # Near 0, log(1 + x) loses the digits of x: there 2 atanh(x / (2 + x)).
+    # Near 0, log(1 + x) loses digits of x; 2 atanh(x / (2 + x)) is used there.
     dtype = dtype or g.out.dtype
     x = g.cast(self, dtype)
     one, two = g.constant(1, dtype), g.constant(2, dtype)
@@ -210,7 +210,8 @@ def erfc(g, self):
 
 @aten("atan2", ops="Atan, Where")
 def atan2(g, self, other):
-    # The angle in the first quadrant, then by the signs, of which zeros have one too, into the others.
+    # Computes the angle in the first quadrant; the signs, also those of zeros, then choose the
+    # quadrant.
     dtype = g.out.dtype
     sides = [Value(g.like(each, dtype), torch.empty((), dtype=dtype, device="meta")) for each in (self, other)]
     y, x = (g.node("Abs", [side]) for side in sides)
@@ -262,9 +263,10 @@ def mul(g, self, other):
 
 
 def _floor_quotient(g, a, b, dtype):
-    """a // b rounded down, operands in the type."""
+    """a // b, rounded down; both operands have the type."""
     if dtype.is_floating_point:
-        # As PyTorch: what the remainder leaves is divided exactly, so that 1 // 0.1 is 9.
+        # As in PyTorch, the remainder is subtracted first and the rest is divided exactly, so that
+        # 1 // 0.1 is 9.
         remainder = g.node("Mod", [a, b], fmod=1)
         zero = g.constant(0, dtype)
         quotient = g.node("Div", [g.node("Sub", [a, remainder]), b])
@@ -275,7 +277,8 @@ def _floor_quotient(g, a, b, dtype):
         return g.node("Where", [g.node("Equal", [b, zero]), g.node("Div", [a, b]), rounded])
     if not dtype.is_signed:
         return g.node("Div", [a, b])
-    # The division truncates: where its product is beyond a, one less. a - a % b would overflow next to the smallest number.
+    # The division truncates, so 1 is subtracted where quotient * b is beyond a. (a - a % b would overflow near the smallest
+    # number.)
     quotient = g.node("Div", [a, b])
     product = g.node("Mul", [quotient, b])
     over = g.node("Where", [g.node("Less", [b, g.constant(0, dtype)]), g.node("Less", [product, a]), g.node("Less", [a, product])])
@@ -356,7 +359,7 @@ def _compared(name, op):
 
 
 def common_type(*operands):
-    """The type in which PyTorch compares or chooses between them."""
+    """The type in which PyTorch compares the operands or chooses between them."""
     given = [each.fake if isinstance(each, (Value, Complex)) else each for each in operands]
     given = [int(each) if isinstance(each, torch.SymInt) else each for each in given]
     dtype = torch.result_type(given[0], given[1]) if len(given) == 2 else torch.result_type(given[0], given[0])
@@ -404,7 +407,7 @@ def left_shift(g, self, other):
 
 @aten("bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar", "__rshift__.Tensor", "__rshift__.Scalar", ops="Div, Pow, Where")
 def right_shift(g, self, other):
-    """By a negative number of places, or by all of them, only the sign is left."""
+    """A shift by a negative number, or by all bits or more, leaves only the sign."""
     dtype = g.out.dtype
     value, places = g.like(self, dtype), g.like(other, torch.int64)
     most, zero = torch.iinfo(dtype).bits - dtype.is_signed, g.constant(0, torch.int64)
@@ -473,7 +476,7 @@ def masked_fill(g, self, mask, value):
 
 @aten("lerp.Scalar", "lerp.Tensor", ops="Mul, Add, Sub, Where")
 def lerp(g, self, end, weight):
-    # From the end that is nearer, so that both are exact.
+    # Interpolates from the nearer end, so that both ends are exact.
     dtype = g.out.dtype
     share, apart = g.like(weight, dtype), g.node("Sub", [end, self])
     from_start = g.node("Add", [self, g.node("Mul", [share, apart])])

@@ -32,7 +32,7 @@ for _spatial in (1, 2, 3):
         shape = list(g.out[0].shape)
         if not is_static(self.shape):
             g.refuse("sizes are not known while compiling")
-        # ONNX counts through the whole tensor, PyTorch through one map.
+        # ONNX's indices count through the whole tensor, PyTorch's through one map.
         size = 1
         for extent in self.shape[self.rank - spatial:]:
             size *= extent
@@ -72,7 +72,7 @@ for _spatial in (1, 2, 3):
 
 
 def _padded_to_windows(g, value, sizes, window):
-    """Zeros around a map of these sizes, as far as the windows reach that begin in it."""
+    """Pads a map of these sizes with zeros as far as windows reach that begin in it."""
     spatial = len(sizes)
     begins, ends = window["pads"][:spatial], []
     for axis, count in enumerate(g.out.shape[-spatial:]):
@@ -91,7 +91,8 @@ def _adaptive(g, self, output_size, spatial, op):
     if all(size % want == 0 for size, want in zip(sizes, wanted)):
         kernel = [size // want for size, want in zip(sizes, wanted)]
         return _unbatched(g, g.node(op, [value], kernel_shape=kernel, strides=kernel), added)
-    # Windows of different sizes: an axis after the other, each output from its own slice.
+    # Windows have different sizes: axes are handled one after the other, and each output is reduced
+    # from a slice.
     reduce = "ReduceMean" if op == "AveragePool" else "ReduceMax"
     for number, (size, want) in enumerate(zip(sizes, wanted)):
         axis = 2 + number

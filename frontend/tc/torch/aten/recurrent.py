@@ -1,16 +1,17 @@
-"""Recurrent layers: each layer of PyTorch's is one operator of both directions."""
+"""Recurrent layers: each layer of PyTorch becomes one operator for both directions."""
 
 import torch
 
 from ..describe import dtype_name
 from .table import aten
 
-# PyTorch's order of the gates, and where each is in ONNX's.
+# For each gate in ONNX's order: its position in PyTorch's order.
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 
 
 def _weights(g, parts, op):
-    """One tensor [directions, gates * hidden, ...] of each direction's, gates in ONNX's order."""
+    """Stacks the directions' tensors to [directions, gates * hidden, ...], with gates in ONNX's
+    order."""
     stacked = []
     for part in parts:
         hidden = part.shape[0] // len(_GATES[op])
@@ -27,7 +28,7 @@ def _joined_bias(g, pairs, op):
 
 
 def _layers(g, op, input, states, params, settings, lengths=None, **attributes):
-    """The output of the last layer, and the last state of every kind, as PyTorch stacks them. `lengths` are those of the sequences."""
+    """The output of the last layer, and the final states of each kind, stacked as in PyTorch. `lengths` are those of the sequences."""
     has_biases, num_layers, bidirectional, batch_first = settings
     directions = 2 if bidirectional else 1
     each = 4 if has_biases else 2
@@ -75,7 +76,7 @@ def lstm(g, input, hx, params, has_biases, num_layers, dropout, train, bidirecti
 
 
 def _projected(g, input, hx, params, settings):
-    """An LSTM whose hidden state is a projection of what its output gate gives, which ONNX's LSTM has not: a Scan of each layer's steps."""
+    """An LSTM whose hidden state is a projection of the output gate's result, which ONNX's LSTM lacks: a Scan over each layer's steps."""
     has_biases, num_layers, bidirectional, batch_first = settings
     directions, each = (2 if bidirectional else 1), (5 if has_biases else 3)
     batched = input.rank == 3
@@ -143,7 +144,7 @@ _rnn("rnn_tanh.input", "Tanh")
 _rnn("rnn_relu.input", "Relu")
 
 
-# What PyTorch packs, padded (tc/torch/packed.py).
+# Layers on packed sequences, which are padded here (tc/torch/packed.py).
 
 
 def _of_lengths(name, op, **attributes):

@@ -13,10 +13,10 @@ def _axes(self, dim):
 
 
 def reduce(g, op, value, dim, keepdim, dtype=None):
-    """The reduction of a Value, cast to the type before."""
+    """Casts a Value to the type and reduces it."""
     given = g.cast(value, dtype or value.dtype)
     if not value.rank:
-        # A scalar: one element along one axis.
+        # A scalar is reduced as a vector of one element.
         return g.node(op, [g.reshape(given, [1]), g.ints([0])], keepdims=0)
     return g.node(op, [given, g.ints(_axes(value, dim))], keepdims=int(keepdim))
 
@@ -78,7 +78,8 @@ def _truth(op, *names):
     def describe(g, self, dim=None, keepdim=False):
         value = g.cast(truth(g, self), torch.uint8, torch.bool)
         result = reduce(g, op, Value(value, self.fake.to(torch.uint8)), dim, keepdim)
-        # Of nothing it is the largest number of the type.
+        # For an empty reduction ONNX gives the largest number of the type, which the cast turns
+        # into true.
         return g.cast(g.cast(result, torch.bool, torch.uint8), g.out.dtype, torch.bool)
     return describe
 

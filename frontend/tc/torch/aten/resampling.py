@@ -10,7 +10,8 @@ from .table import aten
 
 
 def _resized(g, self, mode, coordinates, scales=None, **attributes):
-    """Resize to the sizes of the result; scales that PyTorch was given decide where its samples lie."""
+    """Resizes to the sizes of the result; scales that PyTorch was given decide where samples are
+    taken."""
     spatial = self.rank - 2
     sizes = list(g.out.shape)
     options = {"mode": mode, "coordinate_transformation_mode": coordinates, **attributes}
@@ -44,12 +45,12 @@ def _named(stem, *axes):
 
 
 def _nearest_places(size, wanted, scale, middle, spatial):
-    """Which of `size` elements PyTorch's kernels take for each of `wanted`. Where that lies next to the edge between two, their arithmetic
-    in float32 decides; `middle` is whether samples are taken from the middle of an element."""
+    """Which of `size` elements PyTorch's kernels take for each of `wanted` results. Near the border between two elements, the kernels'
+    arithmetic in float32 decides. `middle`: samples are taken at the middle of elements."""
     step = np.float32(1.0 / scale) if scale else np.float32(size) / np.float32(wanted)
     if not middle and spatial == 2 and wanted in (size, 2 * size):
         places = np.arange(wanted) // (wanted // size)
-    elif middle and spatial != 2:     # with one rounding of product and difference
+    elif middle and spatial != 2:     # product and difference are rounded only once
         samples = (np.float64(step) * (np.arange(wanted) + 0.5) - 0.5).astype(np.float32) + np.float32(0.5)
         places = np.floor(samples)
     else:
@@ -109,7 +110,7 @@ def col2im(g, self, output_size, kernel_size, dilation, padding, stride):
 
 @aten("max_unpool2d", "max_unpool3d", ops="ScatterElements, Reshape")
 def max_unpool(g, self, indices, output_size, stride=None, padding=None):
-    """Elements at their places in each channel's map, zeros elsewhere."""
+    """Puts elements at their indices in each channel's map, and zeros elsewhere."""
     lead = list(self.shape[:self.rank - len(output_size)])
     count = math.prod(output_size)
     flat, places = (g.reshape(each, [*lead, -1]) for each in (self, g.cast(indices, torch.int64)))

@@ -1,6 +1,8 @@
-"""What runs along an axis: extremes and logarithms of sums so far, and the most frequent element, which runs of equal ones tell.
+"""Cumulative operators along an axis: extremes and logarithms of sums so far; and the most frequent element, found by runs of
+equal ones.
 
-Each is a number of passes that doubles what an element looks back at, so that all elements of a pass are computed at once.
+Each takes several passes. Every pass doubles the distance over which an element looks back, and computes all elements in
+parallel.
 """
 
 import math
@@ -23,7 +25,7 @@ def _length(g, self, axis):
 
 
 def _moved(g, value, axis, distance, size, fill):
-    """The elements `distance` places further on, `fill` before them."""
+    """The elements moved by `distance` positions, with `fill` before them."""
     kept = g.slice(value, axis, 0, size - distance)
     ends = [distance, 0]
     return g.node("Pad", [kept, g.ints(ends), fill, g.ints([axis])])
@@ -49,7 +51,7 @@ def _running_extreme(name, compare, op):
         fill, first = g.constant(_bounds(dtype)[0 if op == "max" else 1], dtype), g.constant(0, torch.int64)
         for distance in _doubling(size):
             before, before_place = _moved(g, value, axis, distance, size, fill), _moved(g, place, axis, distance, size, first)
-            # Of equal ones the last, and of what is not a number.
+            # Among equal elements, and among NaNs, the last one is taken.
             takes = g.node(compare, [value, before])
             if dtype.is_floating_point:
                 takes = g.node("Or", [g.node("IsNaN", [value]), g.node("And", [g.node("Not", [g.node("IsNaN", [before])]), takes])])
@@ -73,7 +75,7 @@ def logcumsumexp(g, self, dim):
         low, high = g.node("Min", [value, before]), g.node("Max", [value, before])
         share = g.node("Exp", [g.node("Sub", [low, high])])
         result = g.node("Add", [high, log1p(g, Value(share, torch.empty((), dtype=dtype, device="meta")), dtype)])
-        # The difference of two infinities is no number.
+        # The difference of two equal infinities would be NaN.
         alike = g.node("And", [g.node("Equal", [low, high]), g.node("IsInf", [low])])
         value = g.node("Where", [alike, low, result])
     return g.cast(value, self.dtype, dtype)
@@ -81,7 +83,7 @@ def logcumsumexp(g, self, dim):
 
 @aten("mode", ops="TopK, Equal, Pad, Max, ArgMax, GatherElements")
 def mode(g, self, dim=-1, keepdim=False):
-    """The smallest of the most frequent elements, and the place of the last that is like it."""
+    """The smallest of the most frequent elements, and the index of the last element equal to it."""
     if not self.rank:
         return self, g.constant(0, torch.int64)
     axis = self.axis(dim)
@@ -89,7 +91,7 @@ def mode(g, self, dim=-1, keepdim=False):
     values, places = sort(g, self, axis)
     shape = [size if number == axis else 1 for number in range(self.rank)]
     number = g.array(np.arange(size).reshape(shape))
-    # Where each run of equal elements begins, and how many of it there are up to each of them.
+    # The beginning of each run of equal elements, and each element's number within its run.
     begins = g.node("Expand", [number, g.ints(self.shape)])
     if size > 1:
         alike = g.node("Equal", [g.slice(values, axis, 1, size), g.slice(values, axis, 0, size - 1)])

@@ -14,7 +14,7 @@ def view(g, self, **_):
 
 
 def _sizes_like(g, value, sizes):
-    """A 1 that stands for the sizes that follow from the others keeps shapes simple: one open size is -1."""
+    """Replaces a single open size by -1, which follows from the others and keeps shapes simple."""
     open_sizes = [axis for axis, size in enumerate(sizes) if not isinstance(size, int)]
     if len(open_sizes) == 1 and all(size != 0 for size in sizes if isinstance(size, int)):
         return [-1 if axis == open_sizes[0] else size for axis, size in enumerate(sizes)]
@@ -80,7 +80,7 @@ def slice_tensor(g, self, dim=0, start=None, end=None, step=1):
 
 @aten("cat", "concat", ops="Concat")
 def cat(g, tensors, dim=0):
-    # Empty vectors may stand among tensors of any rank.
+    # PyTorch allows empty vectors among tensors of any rank.
     dtype, rank = g.out.dtype, g.out.dim()
     kept = [each for each in tensors if not (each.rank == 1 and rank > 1 and each.shape[0] == 0)] or tensors[:1]
     axis = dim + rank if dim < 0 else dim
@@ -184,14 +184,15 @@ def unfold(g, self, dimension, size, step):
 
 @aten("unfold_backward", ops="Pad, Slice, Reshape, Add")
 def unfold_backward(g, grad_in, input_sizes, dim, size, step):
-    """Adds windows up where they overlap: cut into pieces of a step, window n has its piece k at place n + k."""
+    """Adds up overlapping windows: if windows are cut into pieces as long as a step, piece k of window n goes to
+    position n + k."""
     axis = dim + len(input_sizes) if dim < 0 else dim
     count, length = grad_in.shape[axis], input_sizes[axis]
     if not is_static([count, length]):
         g.refuse("the number of windows is not known while compiling")
     pieces = -(-size // step)
     value = _padded(g, grad_in, [0, pieces * step - size], "constant", 0)
-    # The axis of places in a window behind that of windows.
+    # Moves the axis of positions in a window after the axis of windows.
     order = [a for a in range(grad_in.rank - 1) if a <= axis] + [grad_in.rank - 1] + [a for a in range(grad_in.rank - 1) if a > axis]
     value, total = g.transpose(value, order), None
     for piece in range(pieces):
@@ -209,7 +210,7 @@ def unfold_backward(g, grad_in, input_sizes, dim, size, step):
         ends = [length - covered if a == axis else 0 for a in range(len(sizes))]
         total = g.node("Pad", [total, g.ints([0] * len(sizes) + ends)])
     sizes[axis] = length
-    # PyTorch's own decomposition of istft gives one set of windows for all signals.
+    # PyTorch's own decomposition of istft has one set of windows for all signals.
     return total if sizes == list(input_sizes) else g.node("Expand", [total, g.ints(input_sizes)])
 
 

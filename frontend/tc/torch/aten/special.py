@@ -1,6 +1,6 @@
-"""Special functions of single elements that ONNX has no operator for, composed of others.
+"""Elementwise special functions for which ONNX has no operator, composed of others.
 
-Half types are computed in float32, where the coefficients have their digits.
+Half types are computed in float32, which is precise enough for the coefficients.
 """
 
 import math
@@ -12,13 +12,14 @@ from .table import aten
 
 
 def _computed(g, self, describe):
-    """What `describe(g, x, dtype)` makes of the operand, which is in a type of 32 bits or more."""
+    """`describe(g, x, dtype)` applied to the operand, which is cast to float32 or float64; the
+    result is cast back."""
     dtype = torch.float64 if g.out.dtype == torch.float64 else torch.float32
     return g.cast(describe(g, g.cast(self, dtype), dtype), g.out.dtype, dtype)
 
 
 def _polynomial(g, x, dtype, coefficients):
-    """The polynomial of x, coefficients from the constant on."""
+    """A polynomial of x; the coefficients begin with the constant one."""
     result = g.constant(coefficients[-1], dtype)
     for coefficient in reversed(coefficients[:-1]):
         result = g.node("Add", [g.node("Mul", [result, x]), g.constant(coefficient, dtype)])
@@ -27,12 +28,14 @@ def _polynomial(g, x, dtype, coefficients):
 
 # --- erfinv ---------------------------------------------------------------------------------------------------------------
 
-# Giles, "Approximating the erfinv function" (2010): erfinv(x) / x, of w = -log(1 - x^2), around 2.5 and of its root around 3.
+# Giles, "Approximating the erfinv function" (2010): erfinv(x) / x as a polynomial of w = -log(1 - x^2) around 2.5, and of
+# sqrt(w) around 3.
 _GILES_MIDDLE = (1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06, -3.5233877e-06, 3.43273939e-07,
                  2.81022636e-08)
 _GILES_TAIL = (2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844, 0.00134934322, 0.000100950558,
                -0.000200214257)
-# PyTorch's first guess in float64: quotients of polynomials of x^2, and of sqrt(-log((1 - |x|) / 2)).
+# PyTorch's first approximation in float64: quotients of polynomials of x^2, and of sqrt(-log((1 -
+# |x|) / 2)).
 _GUESS_MIDDLE = (0.886226899, -1.645349621, 0.914624893, -0.140543331), (1, -2.118377725, 1.442710462, -0.329097515, 0.012229801)
 _GUESS_TAIL = (-1.970840454, -1.624906493, 3.429567803, 1.641345311), (1, 3.543889200, 1.637067800)
 
@@ -58,7 +61,7 @@ def _erfinv_by_series(g, x, dtype):
 
 
 def _erfinv_by_steps(g, x, dtype):
-    """A guess of seven digits and two steps of Newton's method."""
+    """An approximation with seven digits, improved by two steps of Newton's method."""
     size, one = g.node("Abs", [x]), g.constant(1, dtype)
 
     def quotient(of, parts):
@@ -76,7 +79,8 @@ def _erfinv_by_steps(g, x, dtype):
 
 # --- lgamma ---------------------------------------------------------------------------------------------------------------
 
-# lgamma(1 + t) / (t (t - 1)) of s = 2 t - 1, from 1 to 2: Chebyshev series, relative errors of 6e-10 and 1e-18.
+# For arguments from 1 to 2: Chebyshev series of lgamma(1 + t) / (t (t - 1)) in s = 2 t - 1, with relative
+# errors of 6e-10 and 1e-18.
 _LGAMMA_32 = (0.483128950495983, -0.0729799510504546, 0.015727853479238753, -0.00391349979280726, 0.0010497816773023122,
               -0.0002948871806554151, 8.525577522215422e-05, -2.434717637839731e-05, 7.22187185157695e-06, -2.9794039552436527e-06,
               9.36653023804758e-07)
@@ -85,7 +89,8 @@ _LGAMMA_64 = (0.4831289505409809, -0.07297994795715304, 0.015727850268641094, -0
               6.948428064186312e-07, -2.1386323384115519e-07, 6.623878077265301e-08, -2.0621027431854287e-08, 6.430260727636965e-09,
               -2.016947955623982e-09, 6.566403819263112e-10, -2.0874620693971093e-10, 5.0258222095609345e-11, -1.5395748006420787e-11,
               1.1586115295157278e-11, -3.803618166622364e-12)
-# Stirling's series: B(2k) / (2k (2k - 1)) of 1 / x^2; from 8 on the terms for each type are below its last digit.
+# Stirling's series: coefficients B(2k) / (2k (2k - 1)) of powers of 1 / x^2. From x = 8 on, terms that are left
+# out are too small for the type.
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188, -174611 / 125400)
 _STIRLING_FROM = 8
 
@@ -96,7 +101,7 @@ def lgamma(g, self):
 
 
 def _lgamma(g, x, dtype):
-    """Of negative numbers by their reflection: log(pi / |sin(pi x)|) - lgamma(1 - x)."""
+    """For negative numbers the reflection is used: log(pi / |sin(pi x)|) - lgamma(1 - x)."""
     zero, one = g.constant(0, dtype), g.constant(1, dtype)
     negative = g.node("Less", [x, zero])
     size = g.node("Abs", [x])
@@ -108,13 +113,14 @@ def _lgamma(g, x, dtype):
     reflected = g.node("Sub", [g.constant(math.log(math.pi), dtype), g.node("Add", [g.node("Log", [product]), positive])])
     whole = g.node("And", [negative, g.node("Equal", [apart, zero])])
     result = g.node("Where", [negative, reflected, positive])
-    # Also of what is so large that all numbers are whole, and of -inf.
+    # Also infinite for -inf, and for numbers so large that all are whole.
     return g.node("Where", [g.node("Or", [whole, g.node("IsInf", [x])]), g.constant(math.inf, dtype), result])
 
 
 def _lgamma_positive(g, x, dtype):
     one, two = g.constant(1, dtype), g.constant(2, dtype)
-    # From 1 to 2; a step down divides by the number below, one up multiplies by it.
+    # Moves x to the range from 1 to 2 and collects the factor: a step down divides, a step up
+    # multiplies.
     place, factor = x, one
     for _ in range(_STIRLING_FROM - 2):
         above = g.node("Greater", [place, two])

@@ -8,7 +8,8 @@ from .table import aten
 
 
 def _chosen(g, self, axis, places, keepdim):
-    """[values, indices] of the elements at `places` along the axis, one of each row, in rising order."""
+    """[values, indices] of the elements that are at `places`, one per row, when the axis is sorted in
+    rising order."""
     values, indices = sort(g, self, axis)
     chosen = [g.node("GatherElements", [each, places], axis=axis) for each in (values, indices)]
     return chosen if keepdim else [g.node("Squeeze", [each, g.ints([axis])]) for each in chosen]
@@ -32,7 +33,7 @@ def kthvalue(g, self, k, dim=-1, keepdim=False):
 
 
 def _middle(g, self, axis):
-    """The place of the median among the sorted elements of which none is NaN: the lower one of two."""
+    """The position of the median among the sorted elements that are not NaN; the lower one of two."""
     size = self.shape[axis]
     if not self.dtype.is_floating_point:
         return g.full(_row_shape(self, axis), (size - 1) // 2, torch.int64)
@@ -43,7 +44,8 @@ def _middle(g, self, axis):
 
 
 def _median(g, self, axis, keepdim, skips):
-    """The median; where it does not skip them, one of NaN is NaN, the first that there is."""
+    """The median. Unless NaNs are skipped, it is NaN where there is one, and its index is that of
+    the first."""
     if skips or not self.dtype.is_floating_point:
         return _chosen(g, self, axis, _middle(g, self, axis), keepdim)
     place = g.full(_row_shape(self, axis), (self.shape[axis] - 1) // 2, torch.int64)
@@ -78,7 +80,7 @@ def histc(g, self, bins=100, min=0, max=0):
     low, high = g.constant(min, dtype), g.constant(max, dtype)
     if min == max:
         low, high = (g.node(op, [value], keepdims=0) for op in ("ReduceMin", "ReduceMax"))
-        # Equal numbers lie in the middle of a range of two.
+        # If all numbers are equal, the range is extended by 1 on both sides.
         alike = g.node("Equal", [low, high])
         one = g.constant(1, dtype)
         low, high = (g.node("Where", [alike, g.node(op, [each, one]), each]) for op, each in (("Sub", low), ("Add", high)))
@@ -86,7 +88,7 @@ def histc(g, self, bins=100, min=0, max=0):
     place = g.node("Div", [g.node("Mul", [above, g.constant(bins, dtype)]), g.node("Sub", [high, low])])
     inside = g.node("And", [g.node("GreaterOrEqual", [value, low]), g.node("LessOrEqual", [value, high])])
     place = g.node("Where", [inside, g.node("Floor", [place]), g.constant(0, dtype)])
-    # The last range has its end.
+    # The last bin includes its end.
     place = g.node("Min", [g.cast(place, torch.int64, dtype), g.constant(bins - 1, torch.int64)])
     counts = [g.full([bins], 0, dtype), place, g.cast(inside, dtype, torch.bool)]
     return g.node("ScatterElements", counts, axis=0, reduction="add")

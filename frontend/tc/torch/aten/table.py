@@ -1,8 +1,8 @@
 """The table of PyTorch's operators: overload ▶ the function that describes it.
 
-A function is given the Describer (whose `out` is what PyTorch tells of the result) and the operator's arguments by name,
-defaults filled in: tensors as Values, everything else as Python has it. It gives the name of the result, a Value, or a
-tuple of them. What has no row is decomposed by PyTorch, as far as it can.
+A function gets the Describer (whose `out` has PyTorch's type and shape of the result) and the operator's arguments by
+name, with defaults filled in: tensors as Values, everything else as Python values. It returns the name of the result, a
+Value, or a tuple of these. PyTorch decomposes operators without a row, as far as it can.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from ..describe import Value
 @dataclasses.dataclass(frozen=True)
 class Row:
     describe: Callable
-    ops: str          # what it becomes, for docs/operators.md
+    ops: str          # the ONNX operators that it becomes, for the generated page
     family: str
 
 
@@ -22,7 +22,8 @@ TABLE: dict[str, Row] = {}
 
 
 def aten(*overloads, ops=""):
-    """Adds a row for each overload ("add.Tensor", or "torchvision::nms" of another library)."""
+    """Decorator that adds a row for each overload ("add.Tensor", or "torchvision::nms" for another
+    library)."""
     def add(function):
         family = function.__module__.rpartition(".")[2]
         for overload in overloads:
@@ -39,12 +40,12 @@ def key_name(overload):
 
 
 def describe_name(result):
-    """The name of what a row gives."""
+    """The name of a row's result."""
     return result.name if isinstance(result, Value) else result
 
 
 def key_of(target):
-    """The table's name of an overload as FX graphs have it."""
+    """The key in the table of an overload in an FX graph."""
     namespace, _, _ = target._schema.name.partition("::")
     overload = target._overloadname
     name = target._schema.name if overload == "default" else f"{target._schema.name}.{overload}"

@@ -23,7 +23,7 @@ def deform_conv2d(g, input, weight, offset, mask, bias, stride_h, stride_w, pad_
 
 @aten("torchvision::nms", ops="NonMaxSuppression")
 def nms(g, dets, scores, iou_threshold):
-    """Boxes by their number; that of which axis a corner speaks first decides nothing."""
+    """Returns indices of boxes. (Whether a corner has x or y first makes no difference.)"""
     count = dets.shape[0]
     limit = g.ints([count])
     chosen = g.node("NonMaxSuppression", [g.reshape(dets, [1, count, 4]), g.reshape(scores, [1, 1, count]), limit,
