@@ -38,21 +38,26 @@ std::vector<std::string> riscv_features();
 std::vector<std::string> riscv32_features();
 std::vector<std::string> aarch64_features();
 
-// Instructions of the same shape, of which a machine has those whose features it has.
-struct UnitRow {
-  const char* feature;           // without it there is no such unit
-  bool vectors;                  // else of tiles: the system grants their registers to those who ask
-  int rows, columns, registers;  // of an accumulator, which may take several instructions; of the unit
-  std::vector<MultiplyAdd> instructions;
+// Narrow products of the same shape and route, of which a machine has those whose features it has.
+struct ProductGroup {
+  const char* feature;  // without it the machine has none of them
+  ProductRoute route;   // registers of tiles are granted by the system to those who ask
+  // Of an accumulator, which may take several instructions (0 columns: of any number), and of the unit.
+  int rows, columns, registers;
+  std::vector<NarrowProduct> instructions;
 };
 
-// The units of an architecture: a machine uses the first that it has. The rows stay where they are.
-const std::vector<UnitRow>& x86_units();
-const std::vector<UnitRow>& aarch64_units();
-const std::vector<UnitRow>& units_of(Arch arch);
+// The groups of an architecture: a machine uses the first unit of tiles or vectors that it has, and all of
+// lanes, the first that fits first. The rows stay where they are.
+const std::vector<ProductGroup>& x86_products();
+const std::vector<ProductGroup>& riscv_products();
+const std::vector<ProductGroup>& aarch64_products();
+const std::vector<ProductGroup>& narrow_products(Arch arch);
 
 // The matrix unit of a target with these features.
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features);
+// What its register tiles multiply narrow numbers by.
+std::vector<const NarrowProduct*> lane_products(Arch arch, const std::vector<std::string>& features);
 // LLVM's features that only choose among equal instructions, for the unit: "+fast-dpwssd".
 std::string tuning_features(const MatrixUnit& unit);
 // Whether code needs the feature only where it uses a unit of tiles, which the system grants.

@@ -1,12 +1,12 @@
 // Targets as tables of plain data: what the analytic model, layout choice and codegen read.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "ir/dtype.h"
+#include "ir/target/narrow_product.h"
 
 namespace tc {
 
@@ -27,21 +27,6 @@ enum class ParallelLoops : uint8_t {
   None      // nothing: kernels run on the thread that calls them
 };
 
-// One multiply-accumulate instruction: sums[row, column] += a[row, n] * b[column, n], over all n of the
-// depth.
-struct MultiplyAdd {
-  const char* name;       // as assemblers spell it
-  const char* intrinsic;  // as LLVM does
-  const char* feature;    // that a machine needs for it, by LLVM's name
-  DType a, b, sum;  // of rows, columns and sums. Kernels multiply numbers of a's type: b's may be unsigned
-  int rows, columns, depth;
-  int pack;       // of the depth, next to each other in a column of b; the rest is a row of columns apart
-  double cycles;  // where others are in flight
-  DType kept;     // where kernels add up the sums of a depth: in floats where whole numbers would overflow
-  std::array<int, 3> depth_multiples;  // so many make up a depth of a kernel, the deepest first; 0 is none
-  const char* tuning = "";             // LLVM's feature without which it takes the instruction apart
-};
-
 // A unit that multiplies small matrices held in registers of its own, or in vectors: none where `registers`
 // is 0.
 struct MatrixUnit {
@@ -50,7 +35,7 @@ struct MatrixUnit {
     DType operand, accumulator;
     int groups, pack;  // their product: the depth
     double cycles;     // of a depth, where others are in flight
-    const MultiplyAdd* instruction = nullptr;
+    const NarrowProduct* instruction = nullptr;
   };
   int rows = 0, columns = 0;  // of an accumulator
   int registers = 0;
@@ -88,10 +73,9 @@ struct Isa {
   bool broadcast_operand = false;     // multiply-add takes a broadcast scalar (memory on AVX-512,
                                       // register on RVV)
   bool prefetch_instruction = false;  // there is one that brings a line near
-  // i32 sums in the widest vectors that one instruction adds four products of bytes to; 0: none does.
-  int byte_lanes = 0;
   MatrixUnit matrix;
-  int block = 16;  // channel block of blocked layouts, in f32 elements
+  std::vector<const NarrowProduct*> lane_products;  // what register tiles multiply narrow numbers by
+  int block = 16;                                   // channel block of blocked layouts, in f32 elements
   // Block of dimensions that have no more channels, where `block` takes several registers; 0: `block`.
   int small_block = 0;
   // Targets of longer vectors that an artefact has versions of its kernels for, shortest first (`+lengths`).
