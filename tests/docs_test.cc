@@ -1,4 +1,5 @@
 // The generated pages of docs/ say what the tables say.
+#include <array>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -185,17 +186,20 @@ std::string targets_page() {
   }
   page
       << "\n## Multiply-accumulate instructions\n\nThose that products of small numbers use (`ir/target/*_instructions.cc`), by "
-         "unit: a target uses the first of its architecture's whose\nfeature it has, and of that the instructions whose features "
-         "it has. Cycles are of one instruction.\n\n| architecture | unit | instruction | needs | multiplies | sums up in | rows x "
+         "group. Of the units of tiles or vectors, which `tensorize` uses, a target has the first of its\narchitecture's whose "
+         "feature it has; register tiles use all of lanes, the first that fits. Of each group it has the instructions whose "
+         "features\nit has. Cycles are of one instruction.\n\n| architecture | group | instruction | needs | multiplies | sums up in | rows x "
          "columns x depth | cycles |\n|---|---|---|---|---|---|---|--:|\n";
+  constexpr std::array<const char*, 3> routes = {", tiles", ", vectors", ", lanes"};
   for (const auto& [name, arch] :
        {std::pair("x86-64", Arch::X86_64), {"riscv64", Arch::RiscV64}, {"aarch64", Arch::AArch64}}) {
-    for (const targets::UnitRow& unit : targets::units_of(arch)) {
-      for (const MultiplyAdd& row : unit.instructions) {
-        page << "| " << name << " | " << unit.feature << (unit.vectors ? ", vectors" : ", tiles") << " | `"
+    for (const targets::ProductGroup& group : targets::narrow_products(arch)) {
+      for (const NarrowProduct& row : group.instructions) {
+        page << "| " << name << " | " << group.feature << routes[static_cast<size_t>(group.route)] << " | `"
              << row.name << "` | " << row.feature << " | " << name_of(row.a) << " x " << name_of(row.b)
-             << " | " << name_of(row.sum) << " | " << row.rows << " x " << row.columns << " x " << row.depth
-             << " | " << row.cycles << " |\n";
+             << " | " << name_of(row.sum) << " | " << row.rows << " x "
+             << (row.columns == 0 ? "any" : text(row.columns)) << " x " << row.depth << " | " << row.cycles
+             << " |\n";
       }
     }
   }

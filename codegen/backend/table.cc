@@ -62,7 +62,7 @@ void refuse_kind(const KindOfBackend& wanted, const Target& target) {
 
 bool uses_all(const Backend& backend, const Target& target) {
   const Target usable = backend.usable(target);
-  return usable.matrix.registers == target.matrix.registers && usable.byte_lanes == target.byte_lanes &&
+  return usable.matrix.registers == target.matrix.registers && usable.lane_products == target.lane_products &&
          usable.wider_targets == target.wider_targets;
 }
 

@@ -102,7 +102,8 @@ class CBackend : public Backend {
   Target usable(const Target& target) const override {
     Target result = target;
     result.matrix = {};
-    result.byte_lanes = 0;
+    std::erase_if(result.lane_products,
+                  [](const NarrowProduct* row) { return size_of(row->a) == 1 && row->sum == DType::I32; });
     result.wider_targets.clear();
     return result;
   }

@@ -74,7 +74,7 @@ struct MatrixPlan {
   bool surplus = false;
   TileShapes shapes;  // of a unit of tiles: what its registers hold, by their numbers
 
-  const MultiplyAdd& instruction() const { return *format.instruction; }
+  const NarrowProduct& instruction() const { return *format.instruction; }
   // Whether accumulators are in memory, since the instruction's sums have another type.
   bool adds_separately() const { return instruction().sum != format.accumulator; }
   int register_of_a(int a) const { return static_cast<int>(accumulators.size()) + a; }

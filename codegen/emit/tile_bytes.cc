@@ -5,7 +5,7 @@
 #include "codegen/units/riscv_vectors.h"
 #include "codegen/emit/tile_emitter.h"
 #include "ir/error.h"
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 
 namespace tc {
 namespace {
@@ -32,8 +32,10 @@ std::optional<int64_t> constant_byte(const ExprPtr& expr) {
 }  // namespace
 
 llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, const Constraints& pending) {
+  const NarrowProduct* row = lane_product(context_.target, lanes_, DType::I16, DType::I16, DType::I32);
   if (statement_->reduction != Reduction::Sum || statement_->value->dtype != DType::I32 ||
-      !accumulator.value->getType()->isVectorTy() || !has_riscv_vectors(context_.target, lanes_)) {
+      !accumulator.value->getType()->isVectorTy() || row == nullptr || row->depth != 1 ||
+      !has_riscv_vectors(context_.target, lanes_)) {
     return nullptr;
   }
   const auto product = product_of(statement_->value);
@@ -48,8 +50,8 @@ llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, cons
     llvm::Type* half = widen(builder_.getInt16Ty(), lanes_of(byte));
     return is_signed(type) ? builder_.CreateSExt(byte, half) : builder_.CreateZExt(byte, half);
   };
-  return add_short_products(builder_, context_.target, accumulator.value, widened(a.value, first->dtype),
-                            widened(b.value, second->dtype));
+  return add_short_products(builder_, context_.target, *row, accumulator.value,
+                            widened(a.value, first->dtype), widened(b.value, second->dtype));
 }
 
 // The address of the first byte of the loop over bytes.
@@ -244,9 +246,11 @@ llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llv
   const bool mixed = is_signed(a.dtype) != is_signed(b.dtype);
   llvm::Value* whole = is_signed(a.dtype) ? b_bytes : a_bytes;
   llvm::Value* integer = is_signed(a.dtype) ? a_bytes : b_bytes;
-  if (has_byte_instruction(context_.target, lanes_, a.dtype, b.dtype)) {
-    return call_intrinsic(builder_, text("llvm.x86.avx512.vpdpbusd.", 32 * lanes_).c_str(), sums->getType(),
-                          {sums, whole, integer});
+  const auto row = [&](DType first, DType second, DType sum) {
+    return lane_product(context_.target, lanes_, first, second, sum);
+  };
+  if (const NarrowProduct* four = row(a.dtype, b.dtype, DType::I32)) {
+    return call_intrinsic(builder_, four->intrinsic, sums->getType(), {sums, whole, integer});
   }
   llvm::Type* halves = widen(builder_.getInt16Ty(), 2 * lanes_);
   const auto eight = llvm::ConstantInt::get(halves, 8);
@@ -257,20 +261,21 @@ llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llv
     return odd ? builder_.CreateLShr(pairs, eight)
                : builder_.CreateAnd(pairs, llvm::ConstantInt::get(halves, 255));
   };
-  const char* name = lanes_ == 16 ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd";
-  if (mixed && (is_signed(a.dtype) ? b : a).most < 128) {
+  const NarrowProduct* of_halves = row(DType::I16, DType::I16, DType::I32);
+  const NarrowProduct* of_bytes = mixed ? row(a.dtype, b.dtype, DType::I16) : nullptr;
+  TC_CHECK(of_halves != nullptr, "for ", lanes_, " lanes of target ", context_.target.name);
+  if (of_bytes != nullptr && (is_signed(a.dtype) ? b : a).most < 128) {
     llvm::Type* bytes = widen(builder_.getInt8Ty(), 4 * lanes_);
-    const char* of_pairs = lanes_ == 16 ? "llvm.x86.avx512.pmaddubs.w.512" : "llvm.x86.avx2.pmadd.ub.sw";
     llvm::Value* pairs =
-        call_intrinsic(builder_, of_pairs, halves,
+        call_intrinsic(builder_, of_bytes->intrinsic, halves,
                        {builder_.CreateBitCast(whole, bytes), builder_.CreateBitCast(integer, bytes)});
-    llvm::Value* products =
-        call_intrinsic(builder_, name, sums->getType(), {pairs, llvm::ConstantInt::get(halves, 1)});
+    llvm::Value* products = call_intrinsic(builder_, of_halves->intrinsic, sums->getType(),
+                                           {pairs, llvm::ConstantInt::get(halves, 1)});
     return builder_.CreateAdd(sums, products);
   }
   for (const bool odd : {false, true}) {
     llvm::Value* products =
-        call_intrinsic(builder_, name, sums->getType(),
+        call_intrinsic(builder_, of_halves->intrinsic, sums->getType(),
                        {every_other(a_bytes, a.dtype, odd), every_other(b_bytes, b.dtype, odd)});
     sums = builder_.CreateAdd(sums, products);
   }

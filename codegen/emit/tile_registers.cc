@@ -3,7 +3,7 @@
 
 #include "codegen/emit/tile_emitter.h"
 #include "ir/error.h"
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 #include "ir/target/register_groups.h"
 #include "ir/tile.h"
 

@@ -31,7 +31,7 @@ class Dots : public VectorInstructions {
 // so is a group of the columns.
 class Matrices : public VectorInstructions {
  public:
-  Matrices(Builder& builder, const MultiplyAdd& row, int columns)
+  Matrices(Builder& builder, const NarrowProduct& row, int columns)
       : VectorInstructions(builder, row, columns) {
     TC_CHECK(row.rows == kRows && row.columns == kRows && columns == 2 * kRows &&
                  row.pack * size_of(row.a) == kGroupBytes,
@@ -105,7 +105,7 @@ class Matrices : public VectorInstructions {
 
 }  // namespace
 
-std::unique_ptr<VectorInstructions> aarch64_vectors(Builder& builder, const MultiplyAdd& row, int columns) {
+std::unique_ptr<VectorInstructions> aarch64_vectors(Builder& builder, const NarrowProduct& row, int columns) {
   if (row.rows == 1) return std::make_unique<Dots>(builder, row, columns);
   return std::make_unique<Matrices>(builder, row, columns);
 }

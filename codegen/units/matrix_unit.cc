@@ -48,7 +48,7 @@ std::unique_ptr<TileInstructions> tile_instructions(KernelContext& context) {
   fail(ErrorKind::Internal, "internal error: nothing emits tiles of target '", context.target.name, "'");
 }
 
-std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const MultiplyAdd& row) {
+std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const NarrowProduct& row) {
   const int columns = context.target.matrix.columns;
   if (context.target.arch == Arch::X86_64) return x86_vectors(context.builder, row, columns);
   if (context.target.arch == Arch::AArch64) return aarch64_vectors(context.builder, row, columns);

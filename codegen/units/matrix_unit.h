@@ -27,7 +27,7 @@ class TileInstructions {
   virtual void zero(int number) = 0;
   virtual void load(int number, llvm::Value* place, int64_t row_bytes) = 0;
   virtual void store(int number, llvm::Value* place, int64_t row_bytes) = 0;
-  virtual void multiply_add(const MultiplyAdd& row, int sum, int a, int b) = 0;
+  virtual void multiply_add(const NarrowProduct& row, int sum, int a, int b) = 0;
 
  protected:
   KernelContext& context_;
@@ -46,7 +46,7 @@ struct MemoryRows {
 // read four bytes for each lane.
 class VectorInstructions {
  public:
-  VectorInstructions(Builder& builder, const MultiplyAdd& row, int columns)
+  VectorInstructions(Builder& builder, const NarrowProduct& row, int columns)
       : builder_(builder), row_(row), columns_(static_cast<unsigned>(columns)) {}
   virtual ~VectorInstructions() = default;
   VectorInstructions(const VectorInstructions&) = delete;
@@ -68,7 +68,7 @@ class VectorInstructions {
   llvm::Value* call(llvm::Type* result, const std::vector<llvm::Value*>& arguments);
 
   Builder& builder_;
-  const MultiplyAdd& row_;
+  const NarrowProduct& row_;
   const unsigned columns_;
 };
 
@@ -78,11 +78,11 @@ llvm::Value* call_intrinsic(Builder& builder, const char* name, llvm::Type* resu
 
 // Those of each instruction set.
 std::unique_ptr<TileInstructions> x86_tiles(KernelContext& context);
-std::unique_ptr<VectorInstructions> x86_vectors(Builder& builder, const MultiplyAdd& row, int columns);
-std::unique_ptr<VectorInstructions> aarch64_vectors(Builder& builder, const MultiplyAdd& row, int columns);
+std::unique_ptr<VectorInstructions> x86_vectors(Builder& builder, const NarrowProduct& row, int columns);
+std::unique_ptr<VectorInstructions> aarch64_vectors(Builder& builder, const NarrowProduct& row, int columns);
 
 // Those of the kernel's target.
 std::unique_ptr<TileInstructions> tile_instructions(KernelContext& context);
-std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const MultiplyAdd& row);
+std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const NarrowProduct& row);
 
 }  // namespace tc

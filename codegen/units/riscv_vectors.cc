@@ -65,8 +65,8 @@ bool has_riscv_vectors(const Target& target, int lanes) {
          kWord * lanes <= kLargestGroup * target.vector_bits;
 }
 
-llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Value* sums, llvm::Value* a,
-                                llvm::Value* b) {
+llvm::Value* add_short_products(Builder& builder, const Target& target, const NarrowProduct& row,
+                                llvm::Value* sums, llvm::Value* a, llvm::Value* b) {
   if (!b->getType()->isVectorTy()) std::swap(a, b);
   const int lanes = lanes_of(sums);
   const auto* before = llvm::dyn_cast<llvm::Constant>(sums);
@@ -77,11 +77,12 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Va
     return builder.CreateMul(builder.CreateSExt(first, sums->getType()),
                              builder.CreateSExt(b, sums->getType()));
   }
-  llvm::Value *to = to_scalable(builder, target, sums), *apart = to_scalable(builder, target, b);
+  llvm::Value *to = to_scalable(builder, target, sums), *each = to_scalable(builder, target, b);
   llvm::Value* with = a->getType()->isVectorTy() ? to_scalable(builder, target, a) : a;
   llvm::Value* made = builder.CreateIntrinsic(
-      llvm::Intrinsic::riscv_vwmacc, {to->getType(), with->getType(), apart->getType(), builder.getInt64Ty()},
-      {to, with, apart, builder.getInt64(static_cast<uint64_t>(lanes)), builder.getInt64(kLeaveTail)});
+      llvm::Function::lookupIntrinsicID(row.intrinsic),
+      {to->getType(), with->getType(), each->getType(), builder.getInt64Ty()},
+      {to, with, each, builder.getInt64(static_cast<uint64_t>(lanes)), builder.getInt64(kLeaveTail)});
   return to_fixed(builder, made, lanes);
 }
 

@@ -10,10 +10,10 @@ namespace tc {
 // Whether values of so many lanes are vectors of RISC-V whose floats take at most eight registers.
 bool has_riscv_vectors(const Target& target, int lanes);
 
-// Sums of 32 bits plus products of two numbers of 16 bits, one of which may be the same for all lanes: a
-// scalar.
-llvm::Value* add_short_products(Builder& builder, const Target& target, llvm::Value* sums, llvm::Value* a,
-                                llvm::Value* b);
+// Sums of 32 bits plus products of two numbers of 16 bits by the row's instruction. One of the numbers may be
+// the same for all lanes: a scalar.
+llvm::Value* add_short_products(Builder& builder, const Target& target, const NarrowProduct& row,
+                                llvm::Value* sums, llvm::Value* a, llvm::Value* b);
 
 // Integers of 32 bits plus multiples of others by a scalar.
 llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* sum, llvm::Value* value,

@@ -36,7 +36,7 @@ class X86Tiles : public TileInstructions {
   void store(int tile, llvm::Value* place, int64_t row_bytes) override {
     instruction("llvm.x86.tilestored64", {number(tile), place, context_.i64(row_bytes)});
   }
-  void multiply_add(const MultiplyAdd& row, int sum, int a, int b) override {
+  void multiply_add(const NarrowProduct& row, int sum, int a, int b) override {
     instruction(row.intrinsic, {number(sum), number(a), number(b)});
   }
 

@@ -23,7 +23,7 @@ class X86Vectors : public VectorInstructions {
 
 }  // namespace
 
-std::unique_ptr<VectorInstructions> x86_vectors(Builder& builder, const MultiplyAdd& row, int columns) {
+std::unique_ptr<VectorInstructions> x86_vectors(Builder& builder, const NarrowProduct& row, int columns) {
   return std::make_unique<X86Vectors>(builder, row, columns);
 }
 

@@ -6,7 +6,7 @@
 #include "ir/ops/op.h"
 #include "ir/ops/rows.h"
 #include "ir/ops/weight_formats.h"
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 #include "scheduler/algebra/algorithms.h"
 
 namespace tc {

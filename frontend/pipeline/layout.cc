@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ir/ops/op.h"
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 
 namespace tc {
 namespace {

@@ -10,25 +10,26 @@
 
 namespace tc::targets {
 
-const std::vector<UnitRow>& aarch64_units() {
+const std::vector<ProductGroup>& aarch64_products() {
   using enum DType;
-  static const std::vector<UnitRow> units = {
+  using enum ProductRoute;
+  static const std::vector<ProductGroup> groups = {
       // name, intrinsic, feature; a, b, sum; rows, columns, depth, pack; cycles, kept, depth multiples
       {"i8mm",
-       true,
+       Vectors,
        2,
        4,
        32,
        {{"bfmmla", "llvm.aarch64.neon.bfmmla", "bf16", BF16, BF16, F32, 2, 2, 4, 4, 0.5, F32, {1}},
         {"smmla", "llvm.aarch64.neon.smmla", "i8mm", I8, I8, I32, 2, 2, 8, 8, 0.5, I32, {1}}}},
       {"neon",
-       true,
+       Vectors,
        1,
        4,
        32,
        {{"bfdot", "llvm.aarch64.neon.bfdot", "bf16", BF16, BF16, F32, 1, 4, 2, 2, 0.5, F32, {8}},
         {"sdot", "llvm.aarch64.neon.sdot", "dotprod", I8, I8, I32, 1, 4, 4, 4, 0.5, I32, {4}}}}};
-  return units;
+  return groups;
 }
 
 }  // namespace tc::targets

@@ -14,7 +14,7 @@ bool contains(const std::vector<std::string>& names, const char* name) {
 }
 
 // The format that uses the instruction as often as an accumulator's columns and a depth of a kernel need it.
-MatrixUnit::Format format_of(const MultiplyAdd& row, const MatrixUnit& unit, int depth_multiples) {
+MatrixUnit::Format format_of(const NarrowProduct& row, const MatrixUnit& unit, int depth_multiples) {
   const int instructions = depth_multiples * unit.columns / row.columns;
   const double conversion = row.kept == row.sum ? 0 : 1;
   return {row.a,
@@ -27,28 +27,29 @@ MatrixUnit::Format format_of(const MultiplyAdd& row, const MatrixUnit& unit, int
 
 }  // namespace
 
-const std::vector<UnitRow>& units_of(Arch arch) {
-  static const std::vector<UnitRow> none;
+const std::vector<ProductGroup>& narrow_products(Arch arch) {
+  static const std::vector<ProductGroup> none;
   switch (arch) {
-    case Arch::X86_64: return x86_units();
-    case Arch::AArch64: return aarch64_units();
-    case Arch::RiscV64:
+    case Arch::X86_64: return x86_products();
+    case Arch::AArch64: return aarch64_products();
+    case Arch::RiscV64: return riscv_products();
     case Arch::RiscV32: break;
   }
   return none;
 }
 
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
-  const std::vector<UnitRow>& rows = units_of(arch);
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const UnitRow& row) { return contains(features, row.feature); });
-  if (found == rows.end()) return {};
+  const std::vector<ProductGroup>& groups = narrow_products(arch);
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const ProductGroup& group) {
+    return group.route != ProductRoute::Lanes && contains(features, group.feature);
+  });
+  if (found == groups.end()) return {};
   MatrixUnit unit;
   unit.rows = found->rows;
   unit.columns = found->columns;
   unit.registers = found->registers;
-  unit.vectors = found->vectors;
-  for (const MultiplyAdd& row : found->instructions) {
+  unit.vectors = found->route == ProductRoute::Vectors;
+  for (const NarrowProduct& row : found->instructions) {
     TC_CHECK(row.rows == unit.rows && unit.columns % row.columns == 0, "for instruction ", row.name);
     if (!contains(features, row.feature)) continue;
     unit.parts = unit.columns / row.columns;
@@ -57,6 +58,17 @@ MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
     }
   }
   return unit.formats.empty() ? MatrixUnit{} : unit;
+}
+
+std::vector<const NarrowProduct*> lane_products(Arch arch, const std::vector<std::string>& features) {
+  std::vector<const NarrowProduct*> result;
+  for (const ProductGroup& group : narrow_products(arch)) {
+    if (group.route != ProductRoute::Lanes || !contains(features, group.feature)) continue;
+    for (const NarrowProduct& row : group.instructions) {
+      if (contains(features, row.feature)) result.push_back(&row);
+    }
+  }
+  return result;
 }
 
 std::string tuning_features(const MatrixUnit& unit) {
@@ -70,10 +82,10 @@ std::string tuning_features(const MatrixUnit& unit) {
 }
 
 bool is_of_tiles(Arch arch, const std::string& feature) {
-  for (const UnitRow& row : units_of(arch)) {
-    if (row.vectors) continue;
-    if (row.feature == feature) return true;
-    for (const MultiplyAdd& each : row.instructions) {
+  for (const ProductGroup& group : narrow_products(arch)) {
+    if (group.route != ProductRoute::Tiles) continue;
+    if (group.feature == feature) return true;
+    for (const NarrowProduct& each : group.instructions) {
       if (each.feature == feature) return true;
     }
   }
@@ -93,6 +105,27 @@ const MatrixUnit::Format* MatrixUnit::format(DType operand, int64_t numbers) con
     least = cycles;
   }
   return best;
+}
+
+const NarrowProduct* lane_product(const Target& target, int64_t lanes, DType a, DType b, DType sum) {
+  for (const NarrowProduct* row : target.lane_products) {
+    const bool operands = (row->a == a && row->b == b) || (row->a == b && row->b == a);
+    if (operands && row->sum == sum && (row->columns == 0 || row->columns == lanes)) return row;
+  }
+  return nullptr;
+}
+
+// Where operands fill the lane of a sum, so do four bytes, if need be as two numbers of 16 bits twice.
+int byte_products(const Target& target) {
+  constexpr int kLaneBytes = 4;
+  for (const NarrowProduct* row : target.lane_products) {
+    if (row->depth * size_of(row->a) == kLaneBytes && row->sum == DType::I32) return kLaneBytes;
+  }
+  return 0;
+}
+
+bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b) {
+  return lane_product(target, lanes, a, b, DType::I32) != nullptr;
 }
 
 }  // namespace tc

@@ -39,21 +39,26 @@ std::vector<std::string> riscv_features();
 std::vector<std::string> riscv32_features();
 std::vector<std::string> aarch64_features();
 
-// A matrix unit: instructions of the same shape. A machine has those whose features it has.
-struct UnitRow {
-  const char* feature;           // without it there is no such unit
-  bool vectors;                  // else tiles: a program must ask the operating system for their registers
-  int rows, columns, registers;  // of an accumulator, which may take several instructions; number in the unit
-  std::vector<MultiplyAdd> instructions;
+// Narrow products of the same shape and route. A machine has those whose features it has.
+struct ProductGroup {
+  const char* feature;  // without it the machine has none of them
+  ProductRoute route;   // Tiles: a program must ask the operating system for their registers
+  // Of an accumulator, which may take several instructions (0 columns: of any number); number in the unit.
+  int rows, columns, registers;
+  std::vector<NarrowProduct> instructions;
 };
 
-// The units of an architecture: a machine uses the first that it has. Pointers to the rows stay valid.
-const std::vector<UnitRow>& x86_units();
-const std::vector<UnitRow>& aarch64_units();
-const std::vector<UnitRow>& units_of(Arch arch);
+// The groups of an architecture. A machine uses the first unit of tiles or vectors that it has; register tiles
+// use all groups of lanes, and of those the first row that fits. Pointers to the rows stay valid.
+const std::vector<ProductGroup>& x86_products();
+const std::vector<ProductGroup>& riscv_products();
+const std::vector<ProductGroup>& aarch64_products();
+const std::vector<ProductGroup>& narrow_products(Arch arch);
 
 // The matrix unit of a target with these features.
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features);
+// The narrow products of its register tiles.
+std::vector<const NarrowProduct*> lane_products(Arch arch, const std::vector<std::string>& features);
 // The LLVM features for the unit that only choose among equivalent instructions: "+fast-dpwssd".
 std::string tuning_features(const MatrixUnit& unit);
 // Whether only code that uses tiles, which the operating system grants, needs the feature.

@@ -232,7 +232,7 @@ Target parse_resolved(const std::string& text) {
   const std::vector<std::string> features = with_extras(wanted.row->required, extras);
   target.matrix = targets::matrix_unit(target.arch, features);
   target.tuning = targets::tuning_features(target.matrix);
-  target.byte_lanes = contains(features, "avx512vnni") ? 16 : contains(features, "avxvnni") ? 8 : 0;
+  target.lane_products = targets::lane_products(target.arch, features);
   for (size_t i = 0; i < extras.size(); ++i) {
     std::string feature = extras[i].first + extras[i].second;
     bool bare = i == 0 && extras[i].first == '+';

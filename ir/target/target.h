@@ -1,12 +1,12 @@
 // Targets as plain data, which the analytic cost model, the choice of layouts and code generation read.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "ir/dtype.h"
+#include "ir/target/narrow_product.h"
 
 namespace tc {
 
@@ -27,21 +27,6 @@ enum class ParallelLoops : uint8_t {
   None      // only the thread that calls the kernel
 };
 
-// One multiply-accumulate instruction: sums[row, column] += a[row, n] * b[column, n], over all n of the
-// depth.
-struct MultiplyAdd {
-  const char* name;       // as assemblers spell it
-  const char* intrinsic;  // as LLVM spells it
-  const char* feature;    // that a machine needs for it; LLVM's name
-  DType a, b, sum;        // of rows, columns, sums. Kernels multiply numbers of a's type; b may be unsigned
-  int rows, columns, depth;
-  int pack;       // how many consecutive n of a column of b are adjacent in memory, before the next column
-  double cycles;  // per instruction, when several are in flight
-  DType kept;     // the type in which kernels add up the sums: floats where integers would overflow
-  std::array<int, 3> depth_multiples;  // how many make up one depth of a kernel, deepest first; 0: unused
-  const char* tuning = "";             // LLVM feature without which LLVM splits the instruction
-};
-
 // A unit that multiplies small matrices held in registers of its own, or in vector registers. `registers` is
 // 0 where the target has no such unit.
 struct MatrixUnit {
@@ -50,7 +35,7 @@ struct MatrixUnit {
     DType operand, accumulator;
     int groups, pack;  // the depth is groups * pack
     double cycles;     // per depth, when several are in flight
-    const MultiplyAdd* instruction = nullptr;
+    const NarrowProduct* instruction = nullptr;
   };
   int rows = 0, columns = 0;  // of an accumulator
   int registers = 0;
@@ -88,11 +73,9 @@ struct Isa {
   bool broadcast_operand = false;     // multiply-add takes a broadcast scalar (memory on AVX-512,
                                       // register on RVV)
   bool prefetch_instruction = false;  // there is a prefetch instruction
-  // i32 lanes of the widest vector for which one instruction adds four products of bytes to each lane; 0:
-  // there is no such instruction.
-  int byte_lanes = 0;
   MatrixUnit matrix;
-  int block = 16;  // channel block of blocked layouts, in f32 elements
+  std::vector<const NarrowProduct*> lane_products;  // the narrow products of register tiles
+  int block = 16;                                   // channel block of blocked layouts, in f32 elements
   // Block for dimensions that have no more channels than this, where `block` takes several registers; 0: they
   // use `block`.
   int small_block = 0;

@@ -9,15 +9,16 @@
 
 namespace tc::targets {
 
-const std::vector<UnitRow>& x86_units() {
+const std::vector<ProductGroup>& x86_products() {
   using enum DType;
-  static const std::vector<UnitRow> units = {
+  using enum ProductRoute;
+  static const std::vector<ProductGroup> groups = {
       // name, intrinsic, feature; a, b, sum; rows, columns, depth, pack; cycles, kept, depth multiples
       // clang-format off
-      {"amx-tile", false, 16, 16, 8, {
+      {"amx-tile", Tiles, 16, 16, 8, {
           {"tdpbf16ps", "llvm.x86.tdpbf16ps", "amx-bf16", BF16, BF16, F32, 16, 16, 32, 2, 16, F32, {1}},
           {"tdpbssd", "llvm.x86.tdpbssd", "amx-int8", I8, I8, I32, 16, 16, 64, 4, 16, I32, {1}}}},
-      {"avx512f", true, 1, 16, 32, {
+      {"avx512f", Vectors, 1, 16, 32, {
           {"vdpbf16ps", "llvm.x86.avx512bf16.dpbf16ps.512", "avx512bf16", BF16, BF16, F32, 1, 16, 2, 2, 0.5,
            F32, {8}},
           {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.512", "avx512vnni", I8, U8, I32, 1, 16, 4, 4, 0.5, I32, {4}},
@@ -25,13 +26,23 @@ const std::vector<UnitRow>& x86_units() {
           {"vpdpwssd", "llvm.x86.avx512.vpdpwssd.512", "avx512vnni", I16, I16, I32, 1, 16, 2, 2, 0.5, F32,
            {32, 16, 8},
            "+fast-dpwssd"}}},
-      {"avxvnni", true, 1, 8, 16, {
+      {"avxvnni", Vectors, 1, 8, 16, {
           {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.256", "avxvnni", I8, U8, I32, 1, 8, 4, 4, 0.5, I32, {2}},
           {"vpdpwssd", "llvm.x86.avx512.vpdpwssd.256", "avxvnni", I16, I16, I32, 1, 8, 2, 2, 0.5, F32,
            {16, 8, 4},
-           "+fast-dpwssd"}}}};
+           "+fast-dpwssd"}}},
+      // Of the sums of two products of bytes, vpmaddubsw's saturate: it takes unsigned numbers below 128.
+      {"avx512bw", Lanes, 1, 16, 32, {
+          {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.512", "avx512vnni", U8, I8, I32, 1, 16, 4, 4, 0.5},
+          {"vpmaddubsw", "llvm.x86.avx512.pmaddubs.w.512", "avx512bw", U8, I8, I16, 1, 16, 2, 2, 0.5},
+          {"vpmaddwd", "llvm.x86.avx512.pmaddw.d.512", "avx512bw", I16, I16, I32, 1, 16, 2, 2, 0.5}}},
+      {"avx2", Lanes, 1, 8, 16, {
+          {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.256", "avx512vnni", U8, I8, I32, 1, 8, 4, 4, 0.5},
+          {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.256", "avxvnni", U8, I8, I32, 1, 8, 4, 4, 0.5},
+          {"vpmaddubsw", "llvm.x86.avx2.pmadd.ub.sw", "avx2", U8, I8, I16, 1, 8, 2, 2, 0.5},
+          {"vpmaddwd", "llvm.x86.avx2.pmadd.wd", "avx2", I16, I16, I32, 1, 8, 2, 2, 0.5}}}};
   // clang-format on
-  return units;
+  return groups;
 }
 
 }  // namespace tc::targets

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 #include "ir/traffic.h"
 #include "scheduler/core/statements.h"
 #include "scheduler/scheduler.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 #include "scheduler/algebra/algorithms.h"
 #include "ir/target/register_groups.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 #include "scheduler/cost/tile_cost.h"
 
 namespace tc {

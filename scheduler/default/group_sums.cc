@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 #include "scheduler/default/facts.h"
 
 namespace tc {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 #include "scheduler/cost/calibration.h"
 #include "scheduler/default/plan.h"
 

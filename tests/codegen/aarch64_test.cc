@@ -208,8 +208,8 @@ Tensors small_numbers(const ScheduledKernel& scheduled, bool extreme) {
 
 // Every row of the tables: what it computes, and that it is there, without copies of registers or spills.
 TEST(CodegenAarch64, EveryInstructionMultiplies) {
-  for (const targets::UnitRow& row : targets::aarch64_units()) {
-    for (const MultiplyAdd& instruction : row.instructions) {
+  for (const targets::ProductGroup& row : targets::aarch64_products()) {
+    for (const NarrowProduct& instruction : row.instructions) {
       const Target machine = target(text("+", row.feature, ",+", instruction.feature));
       const MatrixUnit::Format& format = *machine.matrix.format(instruction.a);
       ASSERT_EQ(format.instruction->name, instruction.name);

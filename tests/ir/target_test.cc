@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ir/error.h"
-#include "ir/target/byte_products.h"
+#include "ir/target/narrow_product.h"
 #include "ir/target/riscv_cores.h"
 #include "ir/target/tables.h"
 
@@ -127,7 +127,6 @@ TEST(Target, ByteInstructionsFollowTheFeatures) {
       {"rv64gcv", 0},           {"aarch64", 0}};
   for (const auto& [name, widest] : lanes) {
     const Target target = parse_target(name);
-    EXPECT_EQ(target.byte_lanes, widest) << name;
     EXPECT_EQ(has_byte_instruction(target, 8, DType::U8, DType::I8), widest >= 8) << name;
     EXPECT_EQ(has_byte_instruction(target, 16, DType::U8, DType::I8), widest >= 16) << name;
     EXPECT_FALSE(has_byte_instruction(target, 8, DType::I8, DType::I8)) << name;
@@ -256,18 +255,26 @@ TEST(Target, UnitsOfArmFollowTheFeatures) {
 // What every row has to say for the code that reads it.
 TEST(Target, InstructionsFillTheRegisters) {
   for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::AArch64}) {
-    for (const targets::UnitRow& unit : targets::units_of(arch)) {
-      for (const MultiplyAdd& row : unit.instructions) {
+    for (const targets::ProductGroup& unit : targets::narrow_products(arch)) {
+      for (const NarrowProduct& row : unit.instructions) {
         EXPECT_EQ(row.rows, unit.rows) << row.name;
-        EXPECT_EQ(unit.columns % row.columns, 0) << row.name;
         EXPECT_EQ(row.depth % row.pack, 0) << row.name;
+        const bool lanes = unit.route == ProductRoute::Lanes;
+        EXPECT_EQ(targets::is_of_tiles(arch, row.feature), unit.route == ProductRoute::Tiles) << row.name;
+        EXPECT_EQ(size_of(row.a), size_of(row.b)) << row.name;
+        EXPECT_EQ(row.depth_multiples[0] > 0, !lanes) << row.name;
+        if (lanes) {  // the operands of a lane are no wider than its sum, and the sums fill a vector
+          EXPECT_LE(row.depth * size_of(row.a), 4) << row.name;
+          EXPECT_TRUE(row.columns == 0 || row.columns == unit.columns) << row.name;
+          continue;
+        }
         // A tile's row has 64 bytes; a vector is as long as the processors with the feature have them.
         const std::string feature = unit.feature;
-        const int64_t bytes = unit.vectors && arch == Arch::AArch64 ? 16 : feature == "avxvnni" ? 32 : 64;
+        const int64_t bytes = unit.route == ProductRoute::Vectors && arch == Arch::AArch64 ? 16
+                              : feature == "avxvnni"                                       ? 32
+                                                                                           : 64;
+        EXPECT_EQ(unit.columns % row.columns, 0) << row.name;
         EXPECT_EQ(row.columns * row.pack * size_of(row.b), bytes) << row.name;
-        EXPECT_EQ(size_of(row.a), size_of(row.b)) << row.name;
-        EXPECT_GT(row.depth_multiples[0], 0) << row.name;
-        EXPECT_EQ(targets::is_of_tiles(arch, row.feature), !unit.vectors) << row.name;
       }
     }
   }

@@ -1,0 +1,49 @@
+// Instructions that multiply narrow numbers and add the products up in wider sums: one row each, in the tables
+// of each instruction set (ir/target/*_instructions.cc), whoever uses them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "ir/dtype.h"
+
+namespace tc {
+
+struct Target;
+
+// Who emits the instructions of a group.
+enum class ProductRoute : uint8_t {
+  Tiles,    // `tensorize`, on a matrix unit with registers of its own
+  Vectors,  // `tensorize`, on a matrix unit whose accumulators are vectors
+  Lanes     // register tiles: each lane of a vector of sums adds up `depth` products of its own
+};
+
+// One multiply-accumulate instruction: sums[row, column] += a[row, n] * b[column, n], over all n of the
+// depth.
+struct NarrowProduct {
+  const char* name;       // as assemblers spell it
+  const char* intrinsic;  // as LLVM spells it
+  const char* feature;    // that a machine needs for it; LLVM's name
+  // Of rows, columns, sums. `tensorize` multiplies numbers of a's type, and b may be unsigned; in lanes the
+  // operands may come in either order.
+  DType a, b, sum;
+  int rows, columns, depth;  // columns of 0: vectors of any length
+  int pack;       // how many consecutive n of a column of b are adjacent in memory, before the next column
+  double cycles;  // per instruction, when several are in flight
+  DType kept = DType::I32;  // the type in which kernels add up the sums: floats where integers would overflow
+  // `tensorize`: how many make up one depth of a kernel, deepest first; 0: unused.
+  std::array<int, 3> depth_multiples = {};
+  const char* tuning = "";  // LLVM feature without which LLVM splits the instruction
+};
+
+// The instruction of the target that register tiles use for vectors of so many sums; null where it has none.
+const NarrowProduct* lane_product(const Target& target, int64_t lanes, DType a, DType b, DType sum);
+
+// How many products of bytes kernels add up at a time in each lane of 32 bits: 4, or 0 where multiplying them
+// one at a time is better.
+int byte_products(const Target& target);
+
+// Whether one instruction does so in vectors of `lanes` lanes.
+bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b);
+
+}  // namespace tc
