@@ -35,7 +35,7 @@ HELPER = "/usr/lib/apt/apt-helper"
 # Seconds to wait before each further try of one file.
 BACK_OFF = (1, 4)
 # A file may take so many seconds, and one more for so many bytes.
-LEAST_SECONDS = 30
+MIN_SECONDS = 30
 BYTES_PER_SECOND = 100_000
 
 
@@ -90,7 +90,7 @@ def fetch_file(mirror, package, folder, seconds):
     """Fetches one package into `folder`, with apt's own transport (its proxies and certificates)."""
     address = f"{mirror}/{package.path}"
     target = os.path.join(folder, urllib.parse.unquote(os.path.basename(package.path)))
-    limit = seconds or LEAST_SECONDS + package.size / BYTES_PER_SECOND
+    limit = seconds or MIN_SECONDS + package.size / BYTES_PER_SECOND
     reason = ""
     for pause in (0, *BACK_OFF):
         time.sleep(pause)

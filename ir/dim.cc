@@ -12,7 +12,7 @@ namespace tc {
 namespace {
 
 // Expressions beyond these sizes come from broken or hostile models.
-constexpr size_t kMostTerms = 1024;
+constexpr size_t kMaxTerms = 1024;
 constexpr size_t kLongestAtom = 1 << 14;
 
 [[noreturn]] void overflow() {
@@ -78,7 +78,7 @@ std::string operand_text(const Dim& dim) {
 // How often a proof may replace a minimum or maximum by one of its operands: enough for minima of minima.
 constexpr int kReplacements = 3;
 // Proofs give up on sums of more terms, which come from generated or hostile models.
-constexpr size_t kMostProvedTerms = 16;
+constexpr size_t kMaxProvedTerms = 16;
 
 // True where no values of the symbols make it negative; false where unknown.
 bool is_nonnegative(const Dim& dim, int replacements = kReplacements);
@@ -101,7 +101,7 @@ bool is_nonnegative(const Dim& dim, int replacements) {
                        [&](const Dim::AtomPtr& factor) { return is_nonnegative(*factor, replacements); });
   });
   if (plain) return true;
-  if (replacements == 0 || dim.terms().size() > kMostProvedTerms) return false;
+  if (replacements == 0 || dim.terms().size() > kMaxProvedTerms) return false;
   // -min(a, b) is at least -a and at least -b; max(a, b) is at least a and at least b.
   for (const Dim::Term& term : dim.terms()) {
     const Dim::AtomKind replaceable = term.coefficient < 0 ? Dim::AtomKind::Min : Dim::AtomKind::Max;
@@ -153,8 +153,8 @@ Dim normalized(std::vector<Dim::Term> terms) {
   for (auto& [text, term] : sorted) {
     if (term.coefficient != 0) result.terms_.push_back(std::move(term));
   }
-  if (result.terms_.size() > kMostTerms) {
-    fail(ErrorKind::Shape, "a dimension is an expression of more than ", kMostTerms, " terms");
+  if (result.terms_.size() > kMaxTerms) {
+    fail(ErrorKind::Shape, "a dimension is an expression of more than ", kMaxTerms, " terms");
   }
   return result;
 }
@@ -255,7 +255,7 @@ Dim bound(Dim::AtomKind kind, const Dim& a, const Dim& b) {
   std::vector<Dim> given, kept;
   collect_operands(kind, a, given);
   collect_operands(kind, b, given);
-  if (given.size() > kMostProvedTerms) return make_bound(kind, a, b);
+  if (given.size() > kMaxProvedTerms) return make_bound(kind, a, b);
   for (const Dim& operand : given) {
     if (std::any_of(kept.begin(), kept.end(), [&](const Dim& other) { return covers(other, operand); }))
       continue;
@@ -389,8 +389,8 @@ Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) return checked_multiply(a.constant(), b.constant());
-  if (a.terms_.size() * b.terms_.size() > kMostTerms) {
-    fail(ErrorKind::Shape, "a dimension is an expression of more than ", kMostTerms, " terms");
+  if (a.terms_.size() * b.terms_.size() > kMaxTerms) {
+    fail(ErrorKind::Shape, "a dimension is an expression of more than ", kMaxTerms, " terms");
   }
   std::vector<Dim::Term> terms;
   for (const auto& left : a.terms_) {

@@ -11,7 +11,7 @@ namespace tc {
 namespace {
 
 // More points than this are not enumerated.
-constexpr int64_t kMostPoints = 200000;
+constexpr int64_t kMaxPoints = 200000;
 
 int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
@@ -88,7 +88,7 @@ Domain::Answer Domain::enumerate(const Affine& affine, std::map<std::string, int
   for (const std::string& name : names) {
     const Interval& range = box_.at(name);
     int64_t extent = range.high - range.low + 1;
-    if (extent > kMostPoints / points) return Answer::Unknown;
+    if (extent > kMaxPoints / points) return Answer::Unknown;
     points *= extent;
     point[name] = range.low;
   }

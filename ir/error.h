@@ -14,7 +14,7 @@
 namespace tc {
 
 // A name of foreign origin as messages show it: see show_name.
-inline std::string printable(std::string_view name, size_t most = kMostOfName) {
+inline std::string printable(std::string_view name, size_t most = kMaxOfName) {
   std::string result(show_name(name.data(), name.size(), nullptr, 0, most), 0);
   show_name(name.data(), name.size(), result.data(), result.size() + 1, most);
   return result;

@@ -11,7 +11,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostFilled = int64_t{1} << 28;
+constexpr int64_t kMaxFilled = int64_t{1} << 28;
 
 void give(Graph& graph, ValueId id, Tensor tensor) {
   graph[id].constant = held(std::make_shared<const Tensor>(std::move(tensor)), graph[id].name);
@@ -29,7 +29,7 @@ double bytes_of_outputs(const Graph& graph, const Node& node) {
 std::optional<Tensor> filled(const Graph& graph, const Node& node) {
   const Value& out = graph[node.outputs[0]];
   if (!node.op->traits.fill || node.outputs.size() != 1) return std::nullopt;
-  if (element_count(*out.shape).constant() > kMostFilled) return std::nullopt;
+  if (element_count(*out.shape).constant() > kMaxFilled) return std::nullopt;
   Tensor tensor(out.dtype, constant_shape(*out.shape));
   auto found = node.attributes.find("value");
   if (found == node.attributes.end()) return tensor;
@@ -82,7 +82,7 @@ bool fold_node(Graph& graph, const Node& node, double most_operations) {
   // An output that is too large to hold while compiling is computed when the model runs.
   if (!may_hold(bytes_of_outputs(graph, node))) return false;
   if (std::optional<Tensor> tensor =
-          most_operations >= kMostFoldedOperations ? filled(graph, node) : std::nullopt) {
+          most_operations >= kMaxFoldedOperations ? filled(graph, node) : std::nullopt) {
     give(graph, node.outputs[0], std::move(*tensor));
     return true;
   }

@@ -6,7 +6,7 @@
 namespace tc {
 
 // The most operations that folding spends on one node while compiling.
-constexpr double kMostFoldedOperations = 1 << 24;
+constexpr double kMaxFoldedOperations = 1 << 24;
 
 // Computes the outputs of one node whose inputs are all constant, where that takes at most
 // `most_operations`; they become constants. False, and nothing changed, where it does not apply.

@@ -66,9 +66,9 @@ std::set<std::string> free_symbols(const Graph& graph) {
 
 // The number N where the name goes on with `_N` at `begin`, N being written without leading zeros; else 0.
 size_t suffix_of(const std::string& name, size_t begin) {
-  constexpr size_t kMostDigits = 9;
+  constexpr size_t kMaxDigits = 9;
   const size_t first = begin + 1;
-  if (name.size() <= first || name.size() > first + kMostDigits || name[begin] != '_' || name[first] == '0')
+  if (name.size() <= first || name.size() > first + kMaxDigits || name[begin] != '_' || name[first] == '0')
     return 0;
   size_t number = 0;
   for (size_t i = first; i < name.size(); ++i) {

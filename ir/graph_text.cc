@@ -24,8 +24,8 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostElements = 16;             // of constants whose elements are written out
-constexpr int64_t kMostZeros = int64_t{1} << 24;  // elements of constants that are read back as zeros
+constexpr int64_t kMaxElements = 16;             // of constants whose elements are written out
+constexpr int64_t kMaxZeros = int64_t{1} << 24;  // elements of constants that are read back as zeros
 
 std::string name_text(const std::string& name) {
   static const std::set<std::string> words = {"graph",  "symbol",  "input", "constant",
@@ -53,7 +53,7 @@ std::string list(const Items& items, Text text) {
 std::string str(const Tensor& tensor) {
   std::string result = name_of(tensor.dtype);
   result += str(shape_of(tensor.shape));
-  if (tensor.count() > kMostElements) {
+  if (tensor.count() > kMaxElements) {
     char digits[17];
     const auto* bytes = reinterpret_cast<const char*>(tensor.bytes.data());
     snprintf(digits, sizeof digits, "%016llx",
@@ -291,7 +291,7 @@ class Parser {
     DType type = dtype();
     Shape dims = shape();
     if (!is_constant(dims)) cursor_.error("the shape of a constant holds symbols");
-    if (checked_count(constant_shape(dims)) > kMostZeros)
+    if (checked_count(constant_shape(dims)) > kMaxZeros)
       cursor_.error("the constant is too large for a text");
     auto result = std::make_shared<Tensor>(type, constant_shape(dims));
     if (cursor_.try_token("#")) {

@@ -8,16 +8,16 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kLeastHeld = 128 << 20;
+constexpr int64_t kMinHeld = 128 << 20;
 constexpr int64_t kHeldPerByte = 3;
-constexpr double kLeastOperations = 1 << 27;
+constexpr double kMinOperations = 1 << 27;
 constexpr double kOperationsPerByte = 16;
 // Tensors with no more bytes than this are not counted: a node itself takes more.
 constexpr size_t kSmall = 64;
 
 struct Account {
   explicit Account(int64_t file_bytes) : bytes_read(file_bytes) {}
-  int64_t limit() const { return kLeastHeld + kHeldPerByte * bytes_read; }
+  int64_t limit() const { return kMinHeld + kHeldPerByte * bytes_read; }
 
   std::atomic<int64_t> bytes_held{0};  // tensors may be freed by other threads
   int64_t bytes_read;
@@ -76,7 +76,7 @@ bool may_hold(double bytes) {
 
 bool may_compute(double operations) {
   if (!account) return true;
-  const double most = kLeastOperations + kOperationsPerByte * static_cast<double>(account->bytes_read);
+  const double most = kMinOperations + kOperationsPerByte * static_cast<double>(account->bytes_read);
   if (account->operations + operations > most) return false;
   account->operations += operations;
   return true;

@@ -14,8 +14,8 @@ namespace tc {
 namespace {
 
 // A text beyond these limits is broken.
-constexpr size_t kMostStatements = 100000;
-constexpr int kMostOperations = 5000;
+constexpr size_t kMaxStatements = 100000;
+constexpr int kMaxOperations = 5000;
 
 // An expression as read, before types are known.
 struct Word {
@@ -73,7 +73,7 @@ class Parser {
       if (cursor_.peek_char() == '[') {
         cursor_.set_position(start);
         statement();
-        if (kernel_.statements.size() > kMostStatements) cursor_.error("too many statements");
+        if (kernel_.statements.size() > kMaxStatements) cursor_.error("too many statements");
       } else if (word == "parameter") {
         parameter();
       } else if (word == "packing") {
@@ -260,7 +260,7 @@ class Parser {
   }
 
   WordPtr make_binary(BinaryOp op, WordPtr a, WordPtr b) {
-    if (++operations_ > kMostOperations) cursor_.error("the expression is too long");
+    if (++operations_ > kMaxOperations) cursor_.error("the expression is too long");
     WordPtr word = make(Expr::Kind::Binary);
     word->binary = op;
     word->position = a->position;

@@ -72,7 +72,7 @@ void print_steps(const PlanSteps& steps, const Plan& plan, int depth, std::strin
         out += "check " + step.left.str() + (step.equal ? " == " : " <= ") + step.right.str();
         break;
     }
-    if (!step.label.empty()) out += "  # " + printable(step.label, kMostOfLine);
+    if (!step.label.empty()) out += "  # " + printable(step.label, kMaxOfLine);
     out += "\n";
     print_steps(step.body, plan, depth + 1, out);
     if (step.otherwise.empty()) continue;

@@ -116,7 +116,7 @@ struct LoopNode {
 
 // Scratch memory of one thread, in bytes: the size that intermediate results should fit in, and the largest
 // that they may take.
-constexpr int64_t kManyScratchBytes = 64 << 20, kMostScratchBytes = int64_t{1} << 30;
+constexpr int64_t kManyScratchBytes = 64 << 20, kMaxScratchBytes = int64_t{1} << 30;
 
 struct ScheduledKernel {
   Kernel kernel;  // after rewrites; scopes decided

@@ -16,9 +16,9 @@ namespace tc::runtime {
 namespace {
 
 constexpr uint64_t kNowhere = UINT64_MAX;
-constexpr int kMostSegments = 16;
-constexpr uint64_t kMostTable = 1 << 16;      // bytes or entries of tables that do not grow with a model
-constexpr uint64_t kMostAlignment = 1 << 21;  // a huge page
+constexpr int kMaxSegments = 16;
+constexpr uint64_t kMaxTable = 1 << 16;       // bytes or entries of tables that do not grow with a model
+constexpr uint64_t kMaxAlignment = 1 << 21;   // a huge page
 constexpr uint32_t kAttributes = 0x70000003;  // PT_RISCV_ATTRIBUTES; no other architecture uses the number
 
 struct Named {
@@ -113,7 +113,7 @@ class Shape {
   const char* load_fault(const Elf64_Phdr& load) {
     const uint64_t page = static_cast<uint64_t>(getpagesize());
     const bool is_first = end_ == 0;
-    if (load.p_align < page || load.p_align > kMostAlignment || (load.p_align & (load.p_align - 1)) != 0 ||
+    if (load.p_align < page || load.p_align > kMaxAlignment || (load.p_align & (load.p_align - 1)) != 0 ||
         load.p_vaddr % load.p_align != load.p_offset % load.p_align || load.p_vaddr > kMaxBytes ||
         load.p_memsz > kMaxBytes || load.p_memsz < load.p_filesz ||
         (load.p_memsz > load.p_filesz && (load.p_flags & PF_W) == 0) || (load.p_flags & PF_R) == 0 ||
@@ -133,7 +133,7 @@ class Shape {
         return good ? nullptr : "its program headers are damaged";
       }
       case PT_DYNAMIC:
-        if (dynamic_ != nullptr || !is_there || segment.p_filesz > kMostTable ||
+        if (dynamic_ != nullptr || !is_there || segment.p_filesz > kMaxTable ||
             segment.p_memsz != segment.p_filesz || segment.p_vaddr % alignof(Elf64_Dyn) != 0 ||
             segment.p_offset - segment_of(segment.p_vaddr, segment.p_filesz)->p_offset !=
                 segment.p_vaddr - segment_of(segment.p_vaddr, segment.p_filesz)->p_vaddr)
@@ -156,7 +156,7 @@ class Shape {
   const char* headers_fault() {
     if (!read_at(file_, &header_, sizeof header_, 0)) return "it cannot be read";
     segment_count_ = header_.e_phnum;
-    if (segment_count_ > kMostSegments) return "its program headers are damaged";
+    if (segment_count_ > kMaxSegments) return "its program headers are damaged";
     return read_at(file_, segments_, header_bytes(), header_.e_phoff) ? nullptr : "it cannot be read";
   }
 
@@ -172,7 +172,7 @@ class Shape {
       if (segment.p_type == PT_TLS) return "it has variables of threads (PT_TLS)";
       if (segment.p_type != PT_DYNAMIC) continue;
       Elf64_Dyn entry = {1, {0}};
-      const uint64_t end = segment.p_filesz < kMostTable ? segment.p_filesz : kMostTable;
+      const uint64_t end = segment.p_filesz < kMaxTable ? segment.p_filesz : kMaxTable;
       for (uint64_t at = 0; at + sizeof entry <= end && entry.d_tag != DT_NULL; at += sizeof entry) {
         if (!read_at(file_, &entry, sizeof entry, segment.p_offset + at)) return "it cannot be read";
         for (const Named& refused : kRefusedEntries) {
@@ -234,7 +234,7 @@ class Shape {
   const char* symbols_fault() {
     constexpr char kName[] = TC_DESCRIPTOR_SYMBOL;
     symbol_count_ = hash_ > symbols_ ? (hash_ - symbols_) / sizeof(Elf64_Sym) : 0;
-    if (symbol_count_ == 0 || symbol_count_ > kMostTable || symbols_ % alignof(Elf64_Sym) != 0 ||
+    if (symbol_count_ == 0 || symbol_count_ > kMaxTable || symbols_ % alignof(Elf64_Sym) != 0 ||
         segment_of(names_, name_bytes_) == nullptr)
       return "its table of symbols is damaged";
     for (uint64_t i = 1; i < symbol_count_; ++i) {
@@ -259,7 +259,7 @@ class Shape {
       uint32_t buckets, first, words, shift;
     } table;
     if (hash_ % alignof(uint64_t) != 0 || !read(hash_, &table, sizeof table)) return kDamaged;
-    if (table.buckets == 0 || table.buckets > kMostTable || table.words == 0 || table.words > kMostTable ||
+    if (table.buckets == 0 || table.buckets > kMaxTable || table.words == 0 || table.words > kMaxTable ||
         (table.words & (table.words - 1)) != 0 || table.first > symbol_count_)
       return kDamaged;
     const uint64_t buckets = hash_ + sizeof table + uint64_t{8} * table.words;
@@ -411,7 +411,7 @@ class Shape {
 
   const int file_;
   Elf64_Ehdr header_ = {};
-  Elf64_Phdr segments_[kMostSegments] = {};
+  Elf64_Phdr segments_[kMaxSegments] = {};
   int segment_count_ = 0;
   uint64_t end_ = 0;  // end of the pages of the segments so far
   const Elf64_Phdr* dynamic_ = nullptr;

@@ -9,7 +9,7 @@
 namespace tc::runtime {
 namespace {
 
-thread_local char last_error[kMostOfText];
+thread_local char last_error[kMaxOfText];
 
 // A text that is appended to; what does not fit is cut off.
 struct Text {
@@ -76,7 +76,7 @@ tc_status fail(tc_status status, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   // Not written to last_error directly, since an argument may be the last error's text itself.
-  char said[kMostOfText];
+  char said[kMaxOfText];
   write_text(said, sizeof said, format, arguments);
   va_end(arguments);
   memcpy(last_error, said, sizeof last_error);

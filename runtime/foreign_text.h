@@ -11,8 +11,8 @@ namespace tc {
 
 // How many characters of a name, and of a line of other text, are shown. In longer ones the middle is left
 // out, and a note says how many characters that is.
-constexpr size_t kMostOfName = 200;
-constexpr size_t kMostOfLine = 4000;
+constexpr size_t kMaxOfName = 200;
+constexpr size_t kMaxOfLine = 4000;
 
 namespace foreign_text {
 
@@ -117,14 +117,14 @@ inline void put_line(const char* text, size_t size, size_t most, bool line, Buff
 // Writes a name as messages show it into a buffer, with a terminating 0: in one line, invisible characters as
 // C escapes (\n, \x1b, \u202e), without the middle where it has more than `most` characters. Returns the
 // length that the full result has, as snprintf does.
-inline size_t show_name(const char* text, size_t size, char* out, size_t room, size_t most = kMostOfName) {
+inline size_t show_name(const char* text, size_t size, char* out, size_t room, size_t most = kMaxOfName) {
   foreign_text::Buffer buffer{out, room};
   if (room > 0) out[0] = 0;
   foreign_text::put_line(text, size, most, false, buffer);
   return buffer.length;
 }
 
-// The same for a text of several lines: tabs and line ends are kept, and each line has at most kMostOfLine
+// The same for a text of several lines: tabs and line ends are kept, and each line has at most kMaxOfLine
 // characters.
 inline size_t show_lines(const char* text, size_t size, char* out, size_t room) {
   foreign_text::Buffer buffer{out, room};
@@ -132,7 +132,7 @@ inline size_t show_lines(const char* text, size_t size, char* out, size_t room) 
   for (size_t at = 0; at <= size;) {
     size_t end = at;
     while (end < size && text[end] != '\n') ++end;
-    foreign_text::put_line(text + at, end - at, kMostOfLine, true, buffer);
+    foreign_text::put_line(text + at, end - at, kMaxOfLine, true, buffer);
     if (end < size) buffer.put('\n');
     at = end + 1;
   }

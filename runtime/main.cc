@@ -23,7 +23,7 @@ namespace {
 
 enum ExitCode { kDone = 0, kWrongInput = 1, kUsage = 2, kMissingInstructions = 3 };
 
-constexpr size_t kMostOfPath = 4096;
+constexpr size_t kMaxOfPath = 4096;
 
 struct Options {
   const char* output_dir = nullptr;
@@ -89,15 +89,15 @@ __attribute__((noreturn)) void end(Program& program, int code) {
 
 // A name in the form in which it is printed.
 struct Shown {
-  char text[kMostOfText];
-  explicit Shown(const char* name, size_t most = kMostOfName) {
+  char text[kMaxOfText];
+  explicit Shown(const char* name, size_t most = kMaxOfName) {
     show_name(name, strlen(name), text, sizeof text, most);
   }
 };
 
 // Prints a text; invisible characters become escapes.
 void vsay(FILE* file, const char* format, va_list arguments) {
-  char text[kMostOfText];
+  char text[kMaxOfText];
   write_text(text, sizeof text, format, arguments);
   fputs(text, file);
 }
@@ -411,7 +411,7 @@ void write_outputs(Program& program) {
     char name[256], why[512];
     file_name(program, i, name, sizeof name);
     const size_t size = strlen(folder) + strlen(name) + sizeof "/.npy";
-    if (size > kMostOfPath) stop(program, kWrongInput, "%s: the folder's name is too long", folder);
+    if (size > kMaxOfPath) stop(program, kWrongInput, "%s: the folder's name is too long", folder);
     port.file = allocate<char>(program, static_cast<int64_t>(size));
     snprintf(port.file, size, "%s/%s.npy", folder, name);
     if (!write_npy(port.file, port.array, why, sizeof why))
@@ -434,11 +434,11 @@ void print_text(const Program& program, const tc_memory_info& memory) {
   for (int32_t i = 0; i < program.input_count; ++i)
     say(stdout, "input  %s: %s from %s\n", Shown(program.inputs[i].info.name).text,
         array_text(program.inputs[i].array, text, sizeof text),
-        Shown(program.inputs[i].path, kMostOfLine).text);
+        Shown(program.inputs[i].path, kMaxOfLine).text);
   for (int32_t i = 0; i < program.output_count; ++i) {
     const Port& port = program.outputs[i];
     say(stdout, "output %s: %s", Shown(port.info.name).text, array_text(port.array, text, sizeof text));
-    if (port.file != nullptr) say(stdout, " to %s", Shown(port.file, kMostOfLine).text);
+    if (port.file != nullptr) say(stdout, " to %s", Shown(port.file, kMaxOfLine).text);
     putchar('\n');
   }
   printf("memory constants %.3f MB, arena %.3f MB, scratch %.3f MB\n",
@@ -457,7 +457,7 @@ void print_text(const Program& program, const tc_memory_info& memory) {
                      : 0.0);
     if (program.counter != Counter::None)
       printf(" %12lld %s", counts_of_run(program, i), counter_name(program.counter));
-    say(stdout, "  %s\n", Shown(tc_model_step_name(program.model, i), kMostOfLine).text);
+    say(stdout, "  %s\n", Shown(tc_model_step_name(program.model, i), kMaxOfLine).text);
   }
 }
 

@@ -13,7 +13,7 @@
 namespace tc::runtime {
 namespace {
 
-constexpr int kMostLines = 256;  // of /proc/self/cgroup, which has one for each hierarchy
+constexpr int kMaxLines = 256;  // of /proc/self/cgroup, which has one for each hierarchy
 
 // The number in a file; INT64_MAX where it has none, as for "max".
 int64_t number_in(const char* path) {
@@ -70,7 +70,7 @@ int64_t group_limit(const char* root) {
   FILE* file = fopen(line, "re");
   if (file == nullptr) return INT64_MAX;
   int64_t least = INT64_MAX;
-  for (int i = 0; i < kMostLines && fgets(line, sizeof line, file) != nullptr; ++i) {
+  for (int i = 0; i < kMaxLines && fgets(line, sizeof line, file) != nullptr; ++i) {
     const int64_t limit = limit_of_line(root, line);
     if (limit < least) least = limit;
   }

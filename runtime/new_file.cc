@@ -33,10 +33,10 @@ size_t folder_length(const char* path) {
 
 // Follows the symbolic links from `path` to `target`, which need not exist. False with errno.
 bool follow_links(const char* path, char* target) {
-  constexpr int kMostLinks = 40;  // as in the kernel
+  constexpr int kMaxLinks = 40;  // as in the kernel
   if (strlen(path) >= PATH_MAX) return errno = ENAMETOOLONG, false;
   strcpy(target, path);
-  for (int i = 0; i < kMostLinks; ++i) {
+  for (int i = 0; i < kMaxLinks; ++i) {
     char link[PATH_MAX];
     const ssize_t length = readlink(target, link, sizeof link - 1);
     if (length < 0) return errno == EINVAL || errno == ENOENT;
@@ -94,8 +94,8 @@ void remove_abandoned(const char* target) {
 // Makes a new file in the folder of `target` and locks it; -1 with errno.
 int make_beside(const char* target, char* part) {
   static std::atomic<unsigned> count{0};
-  constexpr int kMostAttempts = 100;
-  for (int i = 0; i < kMostAttempts; ++i) {
+  constexpr int kMaxAttempts = 100;
+  for (int i = 0; i < kMaxAttempts; ++i) {
     timespec now = {};
     clock_gettime(CLOCK_REALTIME, &now);
     const int written = snprintf(

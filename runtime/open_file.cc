@@ -58,7 +58,7 @@ void close_library(void* pointer) {
   if (last) free(library);
 }
 
-constexpr size_t kMostOfName = 320;
+constexpr size_t kMaxOfName = 320;
 
 // Writes a name of the open file that the loader has never seen. Given a name that it has seen, the loader
 // returns the library that it loaded under that name, although the descriptor's number may belong to another
@@ -93,7 +93,7 @@ int copy_of(int file) {
 
 // Loads the open file by its descriptor, under a unique name, so that exactly the checked file is loaded.
 tc_status load(int file, const char* path, void** handle) {
-  char name[kMostOfName];
+  char name[kMaxOfName];
   name_anew(file, name);
   if (access(name, R_OK) == 0) {
     *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Of all inputs and outputs, beyond which a test does not run a model.
-constexpr uint64_t kMostBytes = uint64_t{128} << 20;
+constexpr uint64_t kMaxBytes = uint64_t{128} << 20;
 
 // Thrown with the sentence that says why.
 struct Refusal {
@@ -70,7 +70,7 @@ class LinkedModel {
   size_t pick(size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(random_); }
 
   void take(uint64_t bytes) {
-    if (bytes > kMostBytes || (taken_ += bytes) > kMostBytes)
+    if (bytes > kMaxBytes || (taken_ += bytes) > kMaxBytes)
       throw Refusal{"its inputs and outputs are too large for a test"};
   }
 

@@ -225,14 +225,14 @@ std::vector<std::string> LineGenerator::any_iterators(const Kernel& kernel, int6
 
 std::string LineGenerator::any(const PrimitiveRow& row, const Kernel& kernel,
                                const std::vector<const TreeNode*>& loops) {
-  constexpr int64_t kMostNumber = 4, kMostInList = 3;
+  constexpr int64_t kMaxNumber = 4, kMaxInList = 3;
   using Kind = Argument::Kind;
   const auto iterators = std::count_if(row.form.begin(), row.form.end(),
                                        [](const Argument& each) { return each.kind == Kind::Iterator; });
   std::vector<std::string> from = any_iterators(kernel, iterators);
   std::string line = row.first_word();
   for (const Argument& argument : row.form) {
-    const int64_t most = std::min<int64_t>(argument.most, std::max<int64_t>(argument.least, kMostInList));
+    const int64_t most = std::min<int64_t>(argument.most, std::max<int64_t>(argument.least, kMaxInList));
     for (int64_t count = pick(argument.least, most); count > 0; --count) {
       if (argument.kind == Kind::Loop && loops.empty()) return "";
       if (argument.kind == Kind::Iterator && from.empty()) return "";
@@ -246,7 +246,7 @@ std::string LineGenerator::any(const PrimitiveRow& row, const Kernel& kernel,
           from.erase(from.begin());
           break;
         case Kind::Buffer: line += " " + one_of(kernel.buffers).name; break;
-        case Kind::Number: line += text(" ", pick(argument.minimum, argument.minimum + kMostNumber)); break;
+        case Kind::Number: line += text(" ", pick(argument.minimum, argument.minimum + kMaxNumber)); break;
         case Kind::IteratorName:
         case Kind::Name: line += " " + fresh("x"); break;
       }

@@ -16,8 +16,8 @@ namespace tc {
 namespace {
 
 constexpr double kCallSeconds = 10;
-constexpr int64_t kMostFileBytes = 64 << 20;
-constexpr int kMostNamesPerCall = 4096;
+constexpr int64_t kMaxFileBytes = 64 << 20;
+constexpr int kMaxNamesPerCall = 4096;
 // In bytes per second. A link that is slower counts as broken.
 constexpr double kSlowestLink = 1e5;
 
@@ -117,10 +117,10 @@ void AgentDevice::greet(const rpc::DeviceInfo& expected) {
 
 void AgentDevice::upload(const std::vector<RemoteFile>& files) {
   rpc::FileList wanted, missing;
-  for (size_t begin = 0; begin < files.size(); begin += kMostNamesPerCall) {
+  for (size_t begin = 0; begin < files.size(); begin += kMaxNamesPerCall) {
     wanted.clear_sha256();
     wanted.set_token(token_);
-    const size_t end = std::min(files.size(), begin + kMostNamesPerCall);
+    const size_t end = std::min(files.size(), begin + kMaxNamesPerCall);
     for (size_t i = begin; i < end; ++i) wanted.add_sha256(files[i].sha256);
     rpc::FileList part;
     call(kCallSeconds, [&](grpc::ClientContext& context) { return stub_->Missing(&context, wanted, &part); });
@@ -176,9 +176,9 @@ void AgentDevice::send(const RemoteFile& file) {
     total = static_cast<int64_t>(stream.tellg());
     stream.seekg(0);
   }
-  if (total > kMostFileBytes)
+  if (total > kMaxFileBytes)
     fail(ErrorKind::Device, "a file of ", total, " bytes is too large for a device, which takes ",
-         kMostFileBytes);
+         kMaxFileBytes);
   bool complete = true;
   call(30 + static_cast<double>(total) / kSlowestLink, [&](grpc::ClientContext& context) {
     rpc::Empty empty;
@@ -189,7 +189,7 @@ void AgentDevice::send(const RemoteFile& file) {
     chunk.set_total_bytes(total);
     int64_t sent = 0;
     do {
-      const int64_t size = std::min<int64_t>(rpc::kMostChunkBytes, total - sent);
+      const int64_t size = std::min<int64_t>(rpc::kMaxChunkBytes, total - sent);
       std::string* data = chunk.mutable_data();
       data->resize(static_cast<size_t>(size));
       if (file.path.empty()) data->assign(file.bytes, static_cast<size_t>(sent), static_cast<size_t>(size));

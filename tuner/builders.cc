@@ -10,7 +10,7 @@
 namespace tc {
 namespace {
 
-constexpr int kMostProcesses = 1024;
+constexpr int kMaxProcesses = 1024;
 
 std::unique_ptr<CandidateBuilder> open_processes(const std::string* argument, const BuilderPlace& place) {
   ProcessBuilderOptions options;
@@ -21,9 +21,9 @@ std::unique_ptr<CandidateBuilder> open_processes(const std::string* argument, co
   if (argument) {
     const char* end = argument->data() + argument->size();
     const auto [at, code] = std::from_chars(argument->data(), end, options.workers);
-    if (code != std::errc() || at != end || options.workers < 1 || options.workers > kMostProcesses)
+    if (code != std::errc() || at != end || options.workers < 1 || options.workers > kMaxProcesses)
       fail(ErrorKind::Device, "builders is 'processes:", *argument,
-           "'; give processes:N with a number from 1 to ", kMostProcesses,
+           "'; give processes:N with a number from 1 to ", kMaxProcesses,
            ", or processes for one on each core");
   }
   return std::make_unique<ProcessBuilder>(options);

@@ -15,7 +15,7 @@ namespace tc {
 namespace {
 
 constexpr uint64_t kConstantPorts = 1000;
-constexpr int64_t kMostCalls = 64;
+constexpr int64_t kMaxCalls = 64;
 // Where reading the constants from the third-level cache takes less than this share of the least time of the
 // multiply-adds, it makes no difference whether they are cold.
 constexpr double kUnseen = 0.01;
@@ -117,7 +117,7 @@ int calls_per_run(const Kernel& scheduled, const Target& target, int64_t bytes_b
   // Data that is not used while the second-level cache is filled anew has left it. The factor is there
   // because the target's row has the smallest cache of all machines of its kind.
   const int64_t between = std::min(bytes_between_calls, 4 * target.l2_bytes);
-  return own == 0 ? 1 : static_cast<int>(std::clamp<int64_t>((between + own - 1) / own, 1, kMostCalls));
+  return own == 0 ? 1 : static_cast<int>(std::clamp<int64_t>((between + own - 1) / own, 1, kMaxCalls));
 }
 
 Plan kernel_plan(const ScheduledKernel& scheduled, const Target& target, uint64_t constants_seed, int calls) {

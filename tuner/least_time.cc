@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kClockHz = 8e9;        // faster than any processor
 constexpr double kBytesPerCycle = 128;  // of a core's loads and stores together
-constexpr double kLeastSeconds = 1e-9;
+constexpr double kMinSeconds = 1e-9;
 // Factors on the rate of the target's vector units: a machine may have other units for narrow types, and a
 // later one longer vectors.
 constexpr double kFloatUnits = 2, kNarrowUnits = 64;
@@ -26,7 +26,7 @@ bool is_wide(const Kernel& kernel) {
 
 }  // namespace
 
-double least_of_unit(const std::string& unit) { return unit == "seconds" ? kLeastSeconds : 1; }
+double least_of_unit(const std::string& unit) { return unit == "seconds" ? kMinSeconds : 1; }
 
 double least_time(const KernelTask& task, const std::string& unit) {
   const double units = is_wide(task.kernel) ? kFloatUnits : kNarrowUnits;

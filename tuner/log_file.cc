@@ -20,7 +20,7 @@ constexpr int kBusyMilliseconds = 30000;
 constexpr int kOperationsPerLook = 2000;
 // In calls of LogFile::progress. Reading tc's own schema takes less than a hundred operations, while a file
 // with a huge schema would take memory for each of its parts.
-constexpr int kMostSchemaLooks = 2;
+constexpr int kMaxSchemaLooks = 2;
 
 // Limits of SQLite, for the definitions in a log as well as for our own statements. The longest text is a
 // workload.
@@ -182,7 +182,7 @@ void LogFile::restart_clock() {
 
 int LogFile::progress(void* self) {
   LogFile& file = *static_cast<LogFile*>(self);
-  if (!file.schema_known_ && ++file.schema_looks_ > kMostSchemaLooks) return 1;
+  if (!file.schema_known_ && ++file.schema_looks_ > kMaxSchemaLooks) return 1;
   return processor_seconds() > file.clock_end_;
 }
 
@@ -256,7 +256,7 @@ void Query::raise() const {
     case SQLITE_TOOBIG:  // definitions or texts longer than any of ours
       file_.fail_damaged(why);
     case SQLITE_INTERRUPT:
-      if (file_.schema_looks_ > kMostSchemaLooks)
+      if (file_.schema_looks_ > kMaxSchemaLooks)
         file_.fail_damaged("it has more tables and indexes than tc makes");
       fail(ErrorKind::Log, file, ": a statement took more than ", file_.most_seconds_,
            " seconds of processor time, which none on a log of tc "

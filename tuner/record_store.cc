@@ -17,7 +17,7 @@ constexpr size_t kMaxWorkloadBytes = 1 << 20;
 constexpr size_t kMaxTraceBytes = 1 << 16;
 constexpr size_t kMaxTraceLines = 500;
 constexpr size_t kMaxNameBytes = 4096;
-constexpr size_t kMostProblems = 100;  // that are reported one by one
+constexpr size_t kMaxProblems = 100;  // that are reported one by one
 
 using Order = std::tuple<const std::string&, const std::string&, const std::string&, int, bool, bool, double,
                          const Trace&, const std::string&>;
@@ -133,15 +133,15 @@ std::vector<Record> RecordStore::records(const RecordFilter& filter,
   size_t refused = 0;
   read(filter, [&](Record&& record, int64_t number) {
     if (const auto why = check_record(record)) {
-      if (problems && refused++ < kMostProblems)
+      if (problems && refused++ < kMaxProblems)
         problems->push_back(text(name_, ": record ", number, " is refused: ", *why));
       return false;
     }
     result.push_back(std::move(record));
     return true;
   });
-  if (problems && refused > kMostProblems)
-    problems->push_back(text(name_, ": ", refused - kMostProblems, " more records are refused"));
+  if (problems && refused > kMaxProblems)
+    problems->push_back(text(name_, ": ", refused - kMaxProblems, " more records are refused"));
   std::sort(result.begin(), result.end(),
             [](const Record& a, const Record& b) { return order_of(a) < order_of(b); });
   return result;

@@ -21,9 +21,9 @@ namespace tc {
 namespace {
 
 constexpr int kDataSets = 2;
-constexpr int kMostAttempts = 3;   // at one chunk: the first and two more, on other devices where possible
-constexpr size_t kChunk = 8;       // candidates that run interleaved on one device
-constexpr size_t kMostBuilt = 64;  // candidates of one kernel whose executables are kept
+constexpr int kMaxAttempts = 3;   // at one chunk: the first and two more, on other devices where possible
+constexpr size_t kChunk = 8;      // candidates that run interleaved on one device
+constexpr size_t kMaxBuilt = 64;  // candidates of one kernel whose executables are kept
 constexpr double kNoisySpread = 0.25;
 // A candidate whose time is more than this many times the incumbent's gets one sample only: more samples of
 // it would cost time that better candidates need.
@@ -173,7 +173,7 @@ struct RemoteMeasurer::State {
     for (const Trace& trace : traces) {
       if (!built.count(trace)) fresh.push_back(trace);
     }
-    if (built.size() + fresh.size() > kMostBuilt) {
+    if (built.size() + fresh.size() > kMaxBuilt) {
       forget_built();
       fresh = traces;
     }
@@ -253,7 +253,7 @@ struct RemoteMeasurer::State {
            std::vector<Answer>& answers) {
     std::string why;
     std::vector<size_t> open_ones = which;
-    for (int attempt = 0; attempt < kMostAttempts && open_ones.size() > 1; ++attempt) {
+    for (int attempt = 0; attempt < kMaxAttempts && open_ones.size() > 1; ++attempt) {
       std::unique_ptr<LeasedDevice> device = take();
       try {
         std::vector<RemoteFile> files;

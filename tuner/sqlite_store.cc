@@ -16,7 +16,7 @@ namespace {
 constexpr int kApplicationId = 0x74634c67;  // "tcLg"
 // Records that are read may have this many bytes of text in all, plus twice the size of the file. Without a
 // limit, each record of a few bytes could repeat a workload's text of a megabyte.
-constexpr size_t kMostText = size_t{128} << 20;
+constexpr size_t kMaxText = size_t{128} << 20;
 
 // One step per schema version: element i brings a log from version i to i + 1.
 const char* const kMigrations[] = {
@@ -241,7 +241,7 @@ void SqliteStore::read(const RecordFilter& filter, const Take& take) const {
                           " FROM record JOIN workload ON workload.id = record.workload WHERE ", where));
   for (const std::string& value : values) query.bind(value);
   size_t bytes = 0;
-  const size_t most = kMostText + 2 * static_cast<size_t>(bytes_of(file_));
+  const size_t most = kMaxText + 2 * static_cast<size_t>(bytes_of(file_));
   while (query.step()) {
     Record record = read_record(query);
     const size_t more = text_bytes(record);

@@ -9,9 +9,9 @@
 namespace tc {
 namespace {
 
-constexpr size_t kMostSamples = 120;
-constexpr size_t kMostToLearn = 80;  // samples from which weights are learned
-constexpr double kNoise = 0.01;      // as a share of the variance
+constexpr size_t kMaxSamples = 120;
+constexpr size_t kMaxToLearn = 80;  // samples from which weights are learned
+constexpr double kNoise = 0.01;     // as a share of the variance
 constexpr double kFirstWeight = 0.1, kFirstFeatureWeight = 0.1;
 
 }  // namespace
@@ -93,7 +93,7 @@ bool Surrogate::varies(size_t axis) const {
 
 void Surrogate::learn_weights() {
   std::vector<Sample> all = samples_;
-  if (samples_.size() > kMostToLearn) samples_.resize(kMostToLearn);
+  if (samples_.size() > kMaxToLearn) samples_.resize(kMaxToLearn);
   double best = solve();
   for (size_t axis = 0; axis < weights_.size(); ++axis) {
     // A dimension in which all samples agree says nothing about its weight.
@@ -118,13 +118,13 @@ void Surrogate::learn_weights() {
 
 void Surrogate::fit(const std::vector<Sample>& samples) {
   samples_ = samples;
-  if (samples_.size() > kMostSamples) {
+  if (samples_.size() > kMaxSamples) {
     // Keeps the latest samples, and the best of the others.
-    const auto latest = static_cast<std::ptrdiff_t>(kMostSamples / 3);
+    const auto latest = static_cast<std::ptrdiff_t>(kMaxSamples / 3);
     std::stable_sort(samples_.begin(), samples_.end() - latest,
                      [](const Sample& a, const Sample& b) { return a.value < b.value; });
     std::rotate(samples_.begin(), samples_.end() - latest, samples_.end());
-    samples_.resize(kMostSamples);
+    samples_.resize(kMaxSamples);
   }
   // The prior is a straight line over the analytic cost model's prediction, fitted to the samples; its slope
   // is at most 1, that of the model itself.

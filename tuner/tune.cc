@@ -30,9 +30,9 @@ constexpr int kRankDraws = 5, kRankRounds = 4;
 // How often the winning model is measured again, and by how many standard errors it has to be faster.
 constexpr int kModelDraws = 12, kDrawRounds = 4;
 constexpr double kSureErrors = 2.2;
-constexpr double kModelShare = 0.2, kMostModelSeconds = 60;  // of a time limit
+constexpr double kModelShare = 0.2, kMaxModelSeconds = 60;  // of a time limit
 constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
-constexpr double kLeastGain = 0.002;
+constexpr double kMinGain = 0.002;
 
 // One kernel of the session.
 struct Tuned {
@@ -134,7 +134,7 @@ class Session {
   }
   // The last part of a time limit is reserved for measuring the whole model.
   bool budget_left() const {
-    const double kept = std::min(kMostModelSeconds, kModelShare * options_.time_limit);
+    const double kept = std::min(kMaxModelSeconds, kModelShare * options_.time_limit);
     return (options_.trials == 0 || result_.last.trials < options_.trials) &&
            (options_.time_limit == 0 || seconds() < options_.time_limit - kept);
   }
@@ -292,7 +292,7 @@ class Session {
     kernel.search->learn(traces, results);
     const double gain = 1 - kernel.search->best_ratio() / before;
     // The average of the old expectation and of what this batch gained; never 0.
-    kernel.expected_gain = std::max(kLeastGain, 0.5 * kernel.expected_gain + 0.5 * std::max(0.0, gain));
+    kernel.expected_gain = std::max(kMinGain, 0.5 * kernel.expected_gain + 0.5 * std::max(0.0, gain));
     settle_time();
   }
 

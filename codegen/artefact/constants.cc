@@ -24,7 +24,7 @@ constexpr int64_t kReach = (int64_t{2} << 30) - (int64_t{256} << 20);
 // are aligned to them, which saves much of the time of address translation.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 // For a smaller block, alignment is not worth the hole that it leaves in the file.
-constexpr int64_t kLeastInHugePages = 2 * kHugePage;
+constexpr int64_t kMinInHugePages = 2 * kHugePage;
 
 int64_t aligned(int64_t offset, int64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
@@ -195,7 +195,7 @@ Bytes object_of(const ConstantsFile& constants, const Target& target, const std:
   // A board that runs an executable may have little storage, and the hole would be a good part of a small
   // network's file.
   const bool mapped = block == BlockIs::Mapped || (block == BlockIs::Kept && !target.is_riscv());
-  const bool huge = mapped && constants.byte_count() >= kLeastInHugePages;
+  const bool huge = mapped && constants.byte_count() >= kMinInHugePages;
   section(kData, data_type, SHF_ALLOC | far, data_at, constants.byte_count(), huge ? kHugePage : kAlignment);
   section(kEmpty, SHT_PROGBITS, SHF_ALLOC | far | (block == BlockIs::Kept ? kRetain : 0), data_at, 0,
           kAlignment);

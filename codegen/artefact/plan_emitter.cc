@@ -185,13 +185,13 @@ class PlanEmitter {
   // Has bind() copy the outputs' sizes that are numbers from a table, where there are many, since LLVM would
   // compile a store for each. Returns whether it does.
   bool copy_constant_sizes() {
-    constexpr size_t kMostStores = 1024;
+    constexpr size_t kMaxStores = 1024;
     std::vector<uint64_t> sizes;
     for (const PortInfo& port : plan_.outputs) {
       for (const Dim& dim : port.shape)
         sizes.push_back(dim.is_constant() ? static_cast<uint64_t>(dim.constant()) : 0);
     }
-    if (sizes.size() <= kMostStores) return false;
+    if (sizes.size() <= kMaxStores) return false;
     llvm::Constant* words = llvm::ConstantDataArray::get(unit_.context(), sizes);
     auto* made = new llvm::GlobalVariable(module_, words->getType(), true, llvm::GlobalValue::InternalLinkage,
                                           words, "sizes");

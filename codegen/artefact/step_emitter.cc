@@ -18,8 +18,8 @@ namespace {
 // the first number, steps whose offsets and sizes are numbers become rows of a table, and the others are
 // divided into functions of the second number of steps. The steps of a plan that is just not divided take
 // about 0.1 s of LLVM's time. Networks have fewer than 400 steps.
-constexpr int64_t kMostStepsOfRun = 512, kStepsOfPart = 128;
-constexpr int64_t kLeastStepsOfTable = 4;  // consecutive ones
+constexpr int64_t kMaxStepsOfRun = 512, kStepsOfPart = 128;
+constexpr int64_t kMinStepsOfTable = 4;  // consecutive ones
 
 int64_t count_steps(const PlanSteps& list);
 
@@ -91,7 +91,7 @@ llvm::ConstantInt* StepEmitter::i64(int64_t value) { return builder_.getInt64(st
 
 void StepEmitter::emit_run(llvm::Function* run) {
   DimEmitter dims(builder_, false);
-  const bool whole = count_steps(plan_.steps) <= kMostStepsOfRun;
+  const bool whole = count_steps(plan_.steps) <= kMaxStepsOfRun;
   const Surroundings needed = needed_by_outputs();
   enter(run, dims, whole ? nullptr : &needed);
   if (!whole) {
@@ -227,7 +227,7 @@ std::vector<StepEmitter::Piece> StepEmitter::pieces(const PlanSteps& list) const
     const PlanStep* next = begin;
     int64_t count = 0;
     for (; here_.sizes != nullptr && next != end && table_.holds(*next); ++next) count += count_steps(*next);
-    if (count >= kLeastStepsOfTable) {
+    if (count >= kMinStepsOfTable) {
       result.push_back({begin, next, 1, true});
       begin = next;
       continue;

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kPiece = int64_t{2} << 20;  // bytes of one read
 // The most bytes of the constants that are being packed at the same time; a larger one is packed alone.
-constexpr int64_t kMostInPacking = 64 << 20;
+constexpr int64_t kMaxInPacking = 64 << 20;
 
 // Reads or writes all of it at an offset, with pread() or pwrite(); false with errno where that fails.
 template <class Call, class Data>
@@ -95,7 +95,7 @@ ConstantWriter::ConstantWriter(const std::vector<PlanConstant>& constants, Const
 ConstantWriter::Share::Share(ConstantWriter& writer, int64_t bytes) : writer(writer), bytes(bytes) {
   std::unique_lock<std::mutex> lock(writer.mutex_);
   writer.left_.wait(lock,
-                    [&] { return writer.in_packing_ == 0 || writer.in_packing_ + bytes <= kMostInPacking; });
+                    [&] { return writer.in_packing_ == 0 || writer.in_packing_ + bytes <= kMaxInPacking; });
   writer.in_packing_ += bytes;
 }
 

@@ -16,7 +16,7 @@ namespace tc {
 namespace {
 
 // The most bytes of constants that are written as text, which takes compilers seconds per megabyte.
-constexpr int64_t kMostText = 1 << 20;
+constexpr int64_t kMaxText = 1 << 20;
 
 std::string about(const ArtefactContent& model) {
   return "model '" + harmless(model.plan.model) +
@@ -66,7 +66,7 @@ void write_source(const ArtefactContent& model, const ArtefactPlace& place) {
 
   const std::string stem = path.substr(0, path.size() - 2) + "_weights";
   const ConstantsFile& constants = *model.objects.constants;
-  const bool as_text = constants.byte_count() <= kMostText;
+  const bool as_text = constants.byte_count() <= kMaxText;
   if (as_text) {
     Bytes bytes;
     constants.read([&](const uint8_t* data, size_t size) { bytes.insert(bytes.end(), data, data + size); });

@@ -161,11 +161,11 @@ class KernelWriter {
   std::string comment() const {
     const Kernel& kernel = context_.kernel;
     std::string result = "/* " + in_comment(kernel.name);
-    constexpr size_t kMostOrigins = 4;
-    for (size_t i = 0; i < kernel.origins.size() && i < kMostOrigins; ++i)
+    constexpr size_t kMaxOrigins = 4;
+    for (size_t i = 0; i < kernel.origins.size() && i < kMaxOrigins; ++i)
       result += (i == 0 ? ": " : ", ") + in_comment(kernel.origins[i]);
-    if (kernel.origins.size() > kMostOrigins)
-      result += text(" and ", kernel.origins.size() - kMostOrigins, " more");
+    if (kernel.origins.size() > kMaxOrigins)
+      result += text(" and ", kernel.origins.size() - kMaxOrigins, " more");
     for (size_t i = 0; i < kernel.buffers.size(); ++i) {
       const Buffer& buffer = kernel.buffers[i];
       const std::string logical = buffer.logical.empty() ? "" : " (" + in_comment(buffer.logical) + ")";

@@ -83,7 +83,7 @@ void TileWriter::trips(size_t position, const Bounds& bounds, const std::string&
 
 // The last trip all of whose lanes exist, where so few trips follow that they are written one by one.
 int64_t TileWriter::last_whole_trip(size_t position, const Bounds& bounds, Interval range) const {
-  constexpr int64_t kMostPartial = 1;
+  constexpr int64_t kMaxPartial = 1;
   const std::string& name = state_.tile->loops[position].name;
   int64_t last = range.high;
   for (const Affine& constraint : bounds.rest) {
@@ -94,7 +94,7 @@ int64_t TileWriter::last_whole_trip(size_t position, const Bounds& bounds, Inter
     const int64_t worst = others.constant() + std::min<int64_t>(step * (state_.lanes - 1), 0);
     if (worst >= 0) last = std::min(last, worst / -coefficient);
   }
-  return range.high - last <= kMostPartial ? last : range.high;
+  return range.high - last <= kMaxPartial ? last : range.high;
 }
 
 void TileWriter::known_trips(size_t position, const Bounds& bounds, Interval range) {

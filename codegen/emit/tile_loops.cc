@@ -105,7 +105,7 @@ llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& boun
 }
 
 int64_t TileEmitter::last_whole_trip(size_t position, const SerialBounds& bounds, Interval trips) const {
-  constexpr int64_t kMostPartial = 1;  // such trips are emitted one by one
+  constexpr int64_t kMaxPartial = 1;  // such trips are emitted one by one
   int64_t last = trips.high;
   for (const Affine& constraint : bounds.rest) {
     const int64_t coefficient = constraint.coefficient(tile_->loops[position].name),
@@ -116,7 +116,7 @@ int64_t TileEmitter::last_whole_trip(size_t position, const SerialBounds& bounds
     const int64_t worst = others.constant() + std::min<int64_t>(step * (lanes_ - 1), 0);
     if (worst >= 0) last = std::min(last, worst / -coefficient);
   }
-  return trips.high - last <= kMostPartial ? last : trips.high;
+  return trips.high - last <= kMaxPartial ? last : trips.high;
 }
 
 void TileEmitter::known_trips(size_t position, const SerialBounds& bounds, Interval trips) {

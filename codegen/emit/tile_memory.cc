@@ -204,7 +204,7 @@ llvm::Value* TileEmitter::lane_offsets(const Address& address) {
 // along the block are unrolled, that is a vector load and a shuffle.
 std::optional<TileEmitter::RowShuffle> TileEmitter::row_shuffle(const Access& access,
                                                                 const Address& address) const {
-  constexpr int64_t kMostVectors = 4;  // in the row
+  constexpr int64_t kMaxVectors = 4;  // in the row
   if (address.dynamic != nullptr || address.dynamic_lanes == nullptr || !address.symbolic_lane.empty()) {
     return std::nullopt;
   }
@@ -219,7 +219,7 @@ std::optional<TileEmitter::RowShuffle> TileEmitter::row_shuffle(const Access& ac
   Affine first = access.index.back().affine.substitute(iterators_);
   first = first - Affine::variable(lane_, first.coefficient(lane_));
   RowShuffle row{first.constant(), buffer.shape.back().constant(), {}};
-  if (!first.is_constant() || row.extent < 2 || row.extent > kMostVectors * lanes_) return std::nullopt;
+  if (!first.is_constant() || row.extent < 2 || row.extent > kMaxVectors * lanes_) return std::nullopt;
   for (int i = 0; i < lanes_; ++i) {
     auto* added =
         llvm::dyn_cast_or_null<llvm::ConstantInt>(offsets->getAggregateElement(static_cast<unsigned>(i)));

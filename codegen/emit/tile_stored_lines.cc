@@ -11,7 +11,7 @@ namespace tc {
 
 namespace {
 
-constexpr size_t kMostCopies = 64, kMostRuns = 4;
+constexpr size_t kMaxCopies = 64, kMaxRuns = 4;
 
 // The values of the statement's iterators in lane 0 of each copy of its unrolled loops; nothing where it has
 // other loops.
@@ -20,7 +20,7 @@ std::vector<std::map<std::string, Affine>> copies_of(const TileStatement& tile) 
   for (const TileLoop& loop : tile.loops) {
     if (loop.kind == TileLoop::Kind::Vector) continue;
     if (loop.kind != TileLoop::Kind::Unroll || loop.extent < 1 ||
-        copies.size() * static_cast<size_t>(loop.extent) > kMostCopies)
+        copies.size() * static_cast<size_t>(loop.extent) > kMaxCopies)
       return {};
     std::vector<std::map<std::string, Affine>> more;
     for (const auto& copy : copies) {
@@ -130,7 +130,7 @@ std::vector<TileEmitter::StoredRun> TileEmitter::runs_behind_sum() const {
   for (size_t i = next_statement_; i < leaf_.statements.size(); ++i) {
     for (const StoredRun& run : stored_runs(leaf_.statements[i])) runs.push_back(run);
   }
-  return runs.size() > kMostRuns ? std::vector<StoredRun>() : runs;
+  return runs.size() > kMaxRuns ? std::vector<StoredRun>() : runs;
 }
 
 // Prefetches `count` of the run's `all` lines, from `moved` bytes after its start on.

@@ -21,7 +21,7 @@ using llvm::Value;
 constexpr size_t kLong = 6;
 // The least number of chains that take turns: a target stands for a class of cores, some of which have wider
 // units than its table says.
-constexpr int kLeastChains = 2;
+constexpr int kMinChains = 2;
 
 class Chains : public StraightLine {
  public:
@@ -30,11 +30,11 @@ class Chains : public StraightLine {
   // Returns whether it changed the order.
   bool run() {
     find_chains();
-    if (chains_.size() < kLeastChains) return false;
+    if (chains_.size() < kMinChains) return false;
     needs_ = needs([](const Instruction& later, const Instruction& earlier) {
       return is_prefetch_load(later) || is_prefetch_load(earlier) || !conflict(earlier, later);
     });
-    for (int count = wanted(); count >= kLeastChains; --count) {
+    for (int count = wanted(); count >= kMinChains; --count) {
       std::vector<size_t> order = in_turns(static_cast<size_t>(count));
       std::vector<Instruction*> instructions;
       for (const size_t each : order) instructions.push_back(order_[each]);
@@ -92,7 +92,7 @@ class Chains : public StraightLine {
   int wanted() const {
     int registers = 1;
     for (const Instruction* each : order_) registers = std::max(registers, pressure_.registers(*each));
-    return std::max(kLeastChains,
+    return std::max(kMinChains,
                     static_cast<int>(std::ceil(target_.latency * target_.multiply_adds / registers)));
   }
 

@@ -23,7 +23,7 @@ namespace {
 // The least and the most products of a tile, all steps together: with more, the epilogue is a small part.
 constexpr size_t kFewest = 16, kMost = 336;
 // The most accumulators of a tile: those of two tiles, and what else both parts need, fit 32 registers.
-constexpr size_t kMostSums = 12;
+constexpr size_t kMaxSums = 12;
 
 using Instructions = std::vector<llvm::Instruction*>;
 
@@ -186,7 +186,7 @@ std::optional<Parts> parts_of(llvm::BasicBlock* block) {
     if (read) parts.results.push_back(each);
   }
   const bool fits =
-      products >= kFewest && products <= kMost && !parts.results.empty() && parts.results.size() <= kMostSums;
+      products >= kFewest && products <= kMost && !parts.results.empty() && parts.results.size() <= kMaxSums;
   return fits && are_apart(parts) ? std::optional(std::move(parts)) : std::nullopt;
 }
 

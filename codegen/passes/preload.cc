@@ -127,7 +127,7 @@ class Preload : public StraightLine {
   // Whether rows are so far apart that their addresses fill the integer registers: those of the next trip
   // would be even more.
   bool has_far_rows() const {
-    constexpr size_t kMostPages = 3;
+    constexpr size_t kMaxPages = 3;
     std::map<const Instruction*, std::set<int64_t>> pages;
     for (Instruction* each : order_) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
@@ -135,7 +135,7 @@ class Preload : public StraightLine {
       if (const std::optional<Load> found = moving(*load)) pages[found->root].insert(page_of(*found));
     }
     return std::any_of(pages.begin(), pages.end(),
-                       [](const auto& each) { return each.second.size() > kMostPages; });
+                       [](const auto& each) { return each.second.size() > kMaxPages; });
   }
 
   // Chooses the loads whose values a trip uses so early that it would wait for them.

@@ -9,7 +9,7 @@
 namespace tc {
 namespace {
 
-constexpr uint64_t kLeastAlignment = 8,
+constexpr uint64_t kMinAlignment = 8,
                    kAlignment = 16;  // of a scalable object, of all of a function together
 
 constexpr const char *kBytes = "tc-stack", *kScalableBytes = "tc-scalable-stack";  // attributes of functions
@@ -35,7 +35,7 @@ class StackFrames : public llvm::MachineFunctionPass {
     uint64_t scalable = 0;
     for (int i = info.getObjectIndexBegin(); i < info.getObjectIndexEnd(); ++i) {
       if (info.getStackID(i) != llvm::TargetStackID::ScalableVector || info.isDeadObjectIndex(i)) continue;
-      const uint64_t alignment = std::max(info.getObjectAlign(i).value(), kLeastAlignment);
+      const uint64_t alignment = std::max(info.getObjectAlign(i).value(), kMinAlignment);
       scalable += llvm::alignTo(static_cast<uint64_t>(info.getObjectSize(i)), alignment);
     }
     note(function.getFunction(), {static_cast<int64_t>(info.getStackSize()),

@@ -21,7 +21,7 @@
 namespace tc {
 namespace {
 
-constexpr size_t kMostTraces = 8;  // of a workload that are tried before the default
+constexpr size_t kMaxTraces = 8;  // of a workload that are tried before the default
 
 class Stopwatch {
  public:
@@ -201,7 +201,7 @@ CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const Co
       for (Record& record :
            options.log->best(workload, model.target.name, device, build.threads, options.build, &notes)) {
         traces.push_back(std::move(record.trace));
-        if (traces.size() == kMostTraces) break;
+        if (traces.size() == kMaxTraces) break;
       }
       return traces;
     };

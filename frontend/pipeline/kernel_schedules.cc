@@ -21,16 +21,16 @@ namespace {
 constexpr double kSingleThreadCycles = 20e3;
 // The number that stands for a symbolic size in that comparison.
 constexpr int64_t kLikelySize = 64;
-constexpr int64_t kLeastLimit = 4096;  // the lowest limit of a size that is not known
+constexpr int64_t kMinLimit = 4096;  // the lowest limit of a size that is not known
 // What records of a log may cost a build, so that a log cannot make it slow. Limits for one kernel: isl's
 // operations in all replays, the lines of a record, its splits (isl's time grows as the cube of their number:
 // 0.5 s for 32, measured on x86-64), and the operations for which code is written. Limits for one build: the
 // sum of the cubes of all records' splits (as much as 12 of the longest records), and the number of refused
 // records.
 constexpr unsigned long kReplayOperations = 20'000'000;
-constexpr size_t kMostLines = 512, kMostSplits = 32, kMostRefused = 64;
-constexpr double kMostReplayWork = 12.0 * kMostSplits * kMostSplits * kMostSplits;
-constexpr double kMostCode = 40'000;
+constexpr size_t kMaxLines = 512, kMaxSplits = 32, kMaxRefused = 64;
+constexpr double kMaxReplayWork = 12.0 * kMaxSplits * kMaxSplits * kMaxSplits;
+constexpr double kMaxCode = 40'000;
 
 size_t split_count(const std::vector<std::string>& trace) {
   return static_cast<size_t>(std::count_if(
@@ -78,7 +78,7 @@ void limit_sizes(ScheduledKernel& kernel) {
     Parameter& largest =
         **std::max_element(held.begin(), held.end(),
                            [](const Parameter* a, const Parameter* b) { return a->maximum < b->maximum; });
-    if (largest.maximum / 2 < std::max(kLeastLimit, largest.minimum)) break;
+    if (largest.maximum / 2 < std::max(kMinLimit, largest.minimum)) break;
     largest.maximum /= 2;
   }
 }
@@ -90,7 +90,7 @@ std::optional<std::string> refuse_scratch(ScheduledKernel recorded,
   const int64_t bytes = scratch_bytes(recorded);
   if (bytes <= kManyScratchBytes) return std::nullopt;
   limit_sizes(recorded);
-  bool more = scratch_bytes(recorded) > kMostScratchBytes;
+  bool more = scratch_bytes(recorded) > kMaxScratchBytes;
   if (!more && !sizes_of_scratch(recorded.kernel).empty()) {
     ScheduledKernel by_default = default_kernel();
     limit_sizes(by_default);
@@ -163,9 +163,9 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel,
   const bool laid_out = trace.size() >= layout_lines.size() &&
                         std::equal(layout_lines.begin(), layout_lines.end(), trace.begin());
   if (!laid_out) return "it does not begin with the layouts that the model gives the kernel";
-  if (trace.size() > kMostLines) return text("it has ", trace.size(), " lines; ", kMostLines, " are allowed");
-  if (split_count(trace) > kMostSplits)
-    return text("it splits loops ", split_count(trace), " times; ", kMostSplits, " are allowed");
+  if (trace.size() > kMaxLines) return text("it has ", trace.size(), " lines; ", kMaxLines, " are allowed");
+  if (split_count(trace) > kMaxSplits)
+    return text("it splits loops ", split_count(trace), " times; ", kMaxSplits, " are allowed");
   if (auto refused = schedule.replay(trace)) return refused;
   const TraceAlgorithm algorithm = algorithm_of(trace);
   if (algorithm.tolerance > tolerance) {
@@ -174,9 +174,9 @@ std::optional<std::string> KernelSchedules::refuse_trace(const Kernel& kernel,
   if (auto refused = schedule.check()) return refused;
   const ScheduledKernel finished = schedule.finish();
   const double size = code_size(finished);
-  if (size > kMostCode) {
+  if (size > kMaxCode) {
     return text("its code would have about ", static_cast<int64_t>(size), " operations; ",
-                static_cast<int64_t>(kMostCode), " are allowed");
+                static_cast<int64_t>(kMaxCode), " are allowed");
   }
   const auto by_default = [&] {
     return default_schedule(kernel, options_.target, options_.threads, layout_lines, tolerance).finish();
@@ -208,8 +208,8 @@ std::optional<Schedule> KernelSchedules::recorded_schedule(const Kernel& kernel,
       result_.notes.push_back(
           text("a recorded schedule of kernel '", kernel.name, "' is not used: ", *refused));
     }
-    replay_work_ += std::pow(static_cast<double>(std::min(split_count(trace), kMostSplits)), 3);
-    stopped_ = refused_ >= kMostRefused || replay_work_ > kMostReplayWork;
+    replay_work_ += std::pow(static_cast<double>(std::min(split_count(trace), kMaxSplits)), 3);
+    stopped_ = refused_ >= kMaxRefused || replay_work_ > kMaxReplayWork;
     if (stopped_)
       result_.notes.push_back(text("no more recorded schedules are tried: ", refused_,
                                    " were refused, and replaying them takes long"));
@@ -256,7 +256,7 @@ const KernelSchedules::Entry& KernelSchedules::schedule(const Kernel& kernel,
   finished.scratch_by_sizes = use.sizes_known && scratch_bytes(finished) > kManyScratchBytes &&
                               !sizes_of_scratch(finished.kernel).empty();
   if (!finished.scratch_by_sizes) limit_sizes(finished);
-  if (scratch_bytes(finished) > kMostScratchBytes) {
+  if (scratch_bytes(finished) > kMaxScratchBytes) {
     fail(ErrorKind::Unsupported, "kernel '", kernel.name,
          "' would need more than 1 GiB per thread for its intermediate "
          "results",

@@ -17,9 +17,9 @@ constexpr int kFewBytes = 4;
 // registers, such a window leaves room for few accumulators; with single registers there is room for more
 // (for 5 columns 3 and 19, for 13 both have 3). Single registers took 43 % fewer cycles for windows of 5x5
 // and 7x7, and up to 40 % more for 3x3.
-constexpr int64_t kLeastWideWindow = 5, kMostWideWindow = 11;
+constexpr int64_t kMinWideWindow = 5, kMaxWideWindow = 11;
 // A feature map has at least a batch, channels and one spatial axis.
-constexpr size_t kLeastRank = 3;
+constexpr size_t kMinRank = 3;
 
 class LayoutChooser {
  public:
@@ -47,7 +47,7 @@ class LayoutChooser {
   // A feature map: [batch, channels, spatial axes]. The number of spatial axes makes no difference, since
   // blocks divide only the channels.
   bool is_map(ValueId id) const {
-    return id != kNoValue && graph_[id].shape && rank(id) >= kLeastRank &&
+    return id != kNoValue && graph_[id].shape && rank(id) >= kMinRank &&
            (graph_[id].dtype == DType::F32 || graph_[id].dtype == DType::I32 ||
             graph_[id].dtype == DType::I64 || is_byte(id));
   }
@@ -90,7 +90,7 @@ class LayoutChooser {
         continue;
       const Shape& weights = *graph_[node.inputs[1]].shape;
       const bool wide =
-          weights.back().constant() >= kLeastWideWindow && weights.back().constant() <= kMostWideWindow;
+          weights.back().constant() >= kMinWideWindow && weights.back().constant() <= kMaxWideWindow;
       const Dim places = element_count(*graph_[node.outputs[0]].shape);
       const double work = static_cast<double>(element_count(weights).constant()) *
                           static_cast<double>(places.is_constant() ? places.constant() : 1);

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 // Comparing each block with all others takes 0.1 s for so many blocks. Where there are more, they are placed
 // in the order in which their lives begin, which wastes a little memory.
-constexpr size_t kMostCompared = 4096;
+constexpr size_t kMaxCompared = 4096;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -205,9 +205,9 @@ Dim plan_memory(std::vector<LiveBlock>& blocks) {
   for (LiveBlock& block : blocks) {
     (block.bytes.is_constant() ? constant : symbolic).push_back(&block);
   }
-  const int64_t end = constant.size() > kMostCompared ? place_by_lives(constant) : place_by_size(constant);
-  return symbolic.size() > kMostCompared ? place_symbolic_by_lives(symbolic, end)
-                                         : place_in_slots(symbolic, end);
+  const int64_t end = constant.size() > kMaxCompared ? place_by_lives(constant) : place_by_size(constant);
+  return symbolic.size() > kMaxCompared ? place_symbolic_by_lives(symbolic, end)
+                                        : place_in_slots(symbolic, end);
 }
 
 }  // namespace tc

@@ -12,7 +12,7 @@ namespace tc {
 namespace {
 
 // Limited, because an artefact contains the kernels of all versions.
-constexpr size_t kMostVersions = 16;
+constexpr size_t kMaxVersions = 16;
 
 std::map<std::string, Dim> as_dims(const Sizes& sizes) {
   std::map<std::string, Dim> result;
@@ -207,9 +207,9 @@ std::string text_of(const Sizes& sizes) {
 void check_size_versions(const std::vector<Sizes>& versions,
                          const std::map<std::string, std::pair<int64_t, int64_t>>& open,
                          const std::string& model) {
-  if (versions.size() > kMostVersions) {
+  if (versions.size() > kMaxVersions) {
     fail(ErrorKind::Shape, "size_versions asks for ", versions.size(), " versions of ", model, "; at most ",
-         kMostVersions, " are compiled into one artefact: give the sizes that occur most");
+         kMaxVersions, " are compiled into one artefact: give the sizes that occur most");
   }
   for (size_t i = 0; i < versions.size(); ++i) {
     for (const auto& [name, size] : versions[i]) check_size(name, size, open, model);

@@ -15,7 +15,7 @@ namespace {
 // and few of their orders matter.
 constexpr size_t kWidth = 48;
 // With more groups the search would take seconds.
-constexpr size_t kMostGroups = 600;
+constexpr size_t kMaxGroups = 600;
 
 // The blocks of memory that each group writes and reads; values in the same block count once.
 struct Uses {
@@ -147,7 +147,7 @@ std::vector<Begin> longer(const std::vector<Begin>& begins, const Uses& uses, in
 
 std::vector<Group> order_for_memory(const Graph& graph, const std::vector<Group>& groups,
                                     const std::function<int64_t(ValueId)>& bytes) {
-  if (groups.size() > kMostGroups) return groups;
+  if (groups.size() > kMaxGroups) return groups;
   const Uses uses = UsesFinder(graph, groups).find(bytes);
   const int count = static_cast<int>(groups.size());
   Begin start;

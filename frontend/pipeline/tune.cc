@@ -32,7 +32,7 @@ namespace {
 
 constexpr double kAgentStartSeconds = 10, kAgentStopSeconds = 1;
 constexpr double kFirstDeviceSeconds = 30;
-constexpr int kMostAcquires = 5;
+constexpr int kMaxAcquires = 5;
 // The limit for one run of a whole model, whose kernels were verified before. It is long because simulators
 // are slow.
 constexpr double kModelTimeoutSeconds = 300;
@@ -179,7 +179,7 @@ OpenDevice device_opener(const TuneRequest& request, const Target& target) {
         if (key->empty()) *key = device->info().key();
         return device;
       } catch (const DeviceLost&) {
-        if (attempt == kMostAcquires) throw;
+        if (attempt == kMaxAcquires) throw;
       }
     }
   };

@@ -115,7 +115,7 @@ class Context : public std::enable_shared_from_this<Context> {
     });
   }
 
-  // Runs twice to warm up, then for so many seconds, but at least `least` times and at most kMostRuns. Steps
+  // Runs twice to warm up, then for so many seconds, but at least `least` times and at most kMaxRuns. Steps
   // are timed by the monotonic clock or, where `own`, by the calling thread's processor time. Gives seconds:
   // {"runs": of each run, "steps": [(times in a run, seconds in a run: least, median, in the fastest
   // run)] by number of the step, "timeline": [(step, begin, end)] of the fastest run}.
@@ -134,7 +134,7 @@ class Context : public std::enable_shared_from_this<Context> {
       tc_status status = TC_OK;
       bool interrupted = false;
       const uint64_t end = nanoseconds() + static_cast<uint64_t>(seconds * 1e9);
-      while (status == TC_OK && !interrupted && profile.runs.size() < kMostRuns &&
+      while (status == TC_OK && !interrupted && profile.runs.size() < kMaxRuns &&
              (profile.runs.size() < static_cast<size_t>(least) || nanoseconds() < end)) {
         profile.begin();
         status = run_once(inputs, outputs);
@@ -249,8 +249,8 @@ class Context : public std::enable_shared_from_this<Context> {
   using Results = std::vector<tc_output_buffer>;
 
   static constexpr uint64_t kLongRun = 50'000'000;  // nanoseconds
-  static constexpr size_t kMostRuns = 10000;
-  static constexpr size_t kMostEvents = 100000;  // of a timeline
+  static constexpr size_t kMaxRuns = 10000;
+  static constexpr size_t kMaxEvents = 100000;  // of a timeline
 
   static uint64_t nanoseconds(clockid_t clock = CLOCK_MONOTONIC) {
     timespec now;
@@ -295,7 +295,7 @@ class Context : public std::enable_shared_from_this<Context> {
       Step& step = steps[static_cast<size_t>(number)];
       step.elapsed += now - last;
       ++step.times;
-      if (events.size() < kMostEvents) events.push_back({number, last - started, now - started});
+      if (events.size() < kMaxEvents) events.push_back({number, last - started, now - started});
       last = now;
     }
     void finish() {

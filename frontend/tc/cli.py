@@ -45,7 +45,7 @@ _KERNEL_TEXTS = {
     "tree": "isl's schedule tree of the trace: scheduler/legality/isl.cc",
     "loops": "what codegen gets: scheduler/generate",
 }
-_MOST_OF_FILE_NAME = 224     # the exported executable's
+_MAX_OF_FILE_NAME = 224     # the exported executable's
 _ALL_TEXTS = [*_KERNEL_TEXTS, "assembly"]
 
 
@@ -167,7 +167,7 @@ def _file_name(name, taken):
     """The name that the exported executable would give this file."""
     kept = "".join(chr(byte) if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "_-" or
                                                          (chr(byte) == "." and position)) else "_"
-                   for position, byte in enumerate(name.encode()[:_MOST_OF_FILE_NAME])) or "_"
+                   for position, byte in enumerate(name.encode()[:_MAX_OF_FILE_NAME])) or "_"
     return f"{kept}.{len(taken)}" if kept in taken else kept
 
 

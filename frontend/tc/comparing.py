@@ -13,7 +13,7 @@ FLOATS = {"f64": (52, -1022, 1.7976931348623157e308), "f32": (23, -126, 3.402823
           "f8e5m2": (2, -14, 57344.0), "f8e5m2fnuz": (2, -15, 57344.0), "f8e8m0": (0, -127, 2.0 ** 127), "f4e2m1": (1, 0, 6.0)}
 # Types of quantised numbers. A float half-way between two of their numbers may be rounded to either.
 QUANTISED = {"i8", "u8", "i16", "u16", "i4", "u4", "i2", "u2"}
-_MOST_HALFWAY = 0.01      # the largest share of elements that may differ for that reason
+_MAX_HALFWAY = 0.01      # the largest share of elements that may differ for that reason
 # An error from rounding stored values that every budget allows, in units in the last place of the
 # largest number.
 ROUNDING = 4
@@ -123,7 +123,7 @@ def _integers(result, actual, reference, quantised):
     distance = np.where(unlike, np.abs(actual.astype(wide) - reference.astype(wide)), 0)
     at = np.unravel_index(int(np.argmax(distance)), distance.shape)
     scale = max(1.0, float(np.abs(reference.astype(wide)).max()))
-    halfway = quantised and distance.max() <= 1 and unlike.sum() <= max(1, _MOST_HALFWAY * actual.size)
+    halfway = quantised and distance.max() <= 1 and unlike.sum() <= max(1, _MAX_HALFWAY * actual.size)
     return result(bool(halfway), f"{int(unlike.sum())} of {actual.size} elements differ", unlike=int(unlike.sum()), beside=int((distance == 1).sum()), absolute=float(distance[at]), relative=float(distance[at]) / scale,
                   index=tuple(int(i) for i in at), actual=float(actual[at]), reference=float(reference[at]))
 

@@ -12,7 +12,7 @@ from .ports import ports_of
 from .progress import Progress
 from .sources import described, refuse_examples, source_of
 
-_MOST_SHOWN = 20     # nodes that an error lists
+_MAX_SHOWN = 20     # nodes that an error lists
 
 
 def compile(model, target="native", *, inputs=None, shapes=None, size_versions=None, values=None, threads=None, tolerance=1e-4, seed=0,
@@ -98,9 +98,9 @@ def compile(model, target="native", *, inputs=None, shapes=None, size_versions=N
 
 def _versions_kept(specialise, has_limits):
     """The number of versions for recurring sizes that a module keeps."""
-    from .recurring import MOST_VERSIONS
+    from .recurring import MAX_VERSIONS
 
-    return specialise if specialise is not None else 0 if has_limits else MOST_VERSIONS
+    return specialise if specialise is not None else 0 if has_limits else MAX_VERSIONS
 
 
 def _has_open_sizes(compiled):
@@ -188,7 +188,7 @@ def _with_all(error, source, options):
         rows = []
     if all(not row["node"] or f"'{row['node']}'" in str(error) for row in rows):
         return error
-    shown = "; ".join(row["text"] for row in rows[:_MOST_SHOWN]) + (f"; and {len(rows) - _MOST_SHOWN} more" if len(rows) > _MOST_SHOWN else "")
+    shown = "; ".join(row["text"] for row in rows[:_MAX_SHOWN]) + (f"; and {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else "")
     result = UnsupportedError(f"{len(rows)} nodes of {source.name} are not supported: {shown}; docs/operators.md lists what is")
     result.problems = tuple(row["text"] for row in rows)
     return result

@@ -5,10 +5,10 @@ import re
 
 # The most characters that are shown of a name, and of a line of other text; runtime/foreign_text.h has the same numbers for
 # native code.
-MOST_OF_NAME = 200
-MOST_OF_LINE = 4000
-_MOST_OF_MESSAGE = 16_000
-_LONGEST_SHOWN = 10 * MOST_OF_NAME + 40     # characters of a shown name: an escape has at most ten
+MAX_OF_NAME = 200
+MAX_OF_LINE = 4000
+_MAX_OF_MESSAGE = 16_000
+_LONGEST_SHOWN = 10 * MAX_OF_NAME + 40     # characters of a shown name: an escape has at most ten
 
 
 # Characters that take up space but are invisible, and variation selectors.
@@ -30,24 +30,24 @@ def _line(text, most):
     return re.sub(r"[^ -~]", _escaped, text)
 
 
-def printable(text, most=MOST_OF_NAME):
+def printable(text, most=MAX_OF_NAME):
     """Foreign text made fit to be shown: one line, with invisible characters as escapes (\\n, \\x1b, \\u202e), and without its middle where
     it has more than `most` characters."""
     return _line(str(text), most)
 
 
 def printable_lines(text):
-    """The same for a text of several lines: tabs and line ends stay, and lines have at most MOST_OF_LINE characters."""
-    return "\n".join("\t".join(_line(part, MOST_OF_LINE) for part in _line_parts(line)) for line in str(text).split("\n"))
+    """The same for a text of several lines: tabs and line ends stay, and lines have at most MAX_OF_LINE characters."""
+    return "\n".join("\t".join(_line(part, MAX_OF_LINE) for part in _line_parts(line)) for line in str(text).split("\n"))
 
 
 def lines_text(lines):
     """The lines of a report as one text. Each stays one line, whatever names are in it."""
-    return "\n".join(printable(line, MOST_OF_LINE) for line in lines)
+    return "\n".join(printable(line, MAX_OF_LINE) for line in lines)
 
 
 def _line_parts(line):
-    return line.split("\t") if len(line) <= MOST_OF_LINE else [line]
+    return line.split("\t") if len(line) <= MAX_OF_LINE else [line]
 
 
 def _name(text):
@@ -66,7 +66,7 @@ def message(text):
         elif start is not None and not text[at + 1:at + 2].isalnum():
             pieces += [text[done:start], _name(text[start:at])]
             start, done = None, at
-    return printable("".join([*pieces, text[done:]]), _MOST_OF_MESSAGE)
+    return printable("".join([*pieces, text[done:]]), _MAX_OF_MESSAGE)
 
 
 class Error(Exception):
@@ -74,7 +74,7 @@ class Error(Exception):
     texts from native code are."""
 
     def __init__(self, text="", shown=False):
-        super().__init__(printable(text, _MOST_OF_MESSAGE) if shown else message(text))
+        super().__init__(printable(text, _MAX_OF_MESSAGE) if shown else message(text))
 
 
 class ModelError(Error):

@@ -13,8 +13,8 @@ import tempfile
 from .errors import DeviceError, Error
 from .interrupts import temporary
 
-_MOST_LINKS = 40     # symbolic links that are followed, as many as Linux follows
-_MOST_FOLDERS = 100
+_MAX_LINKS = 40     # symbolic links that are followed, as many as Linux follows
+_MAX_FOLDERS = 100
 _FOLDER_PART = re.compile(r"\.tc-[0-9a-f]{32}\.part")                      # names that _work_folder makes
 _FILE_PART = re.compile(r"\.tc-([0-9a-f]+)-[0-9a-f]+-[0-9a-f]+\.part")      # of runtime/new_file.cc: process and number
 _DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
@@ -38,7 +38,7 @@ def place_of(path):
     """The path to which an absolute path leads through links, of which the last may lead to nothing; and whether the file there is
     written in place: a device, a pipe, or what an open descriptor refers to."""
     place = path
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         folder, name = os.path.split(place)
         folder = os.path.realpath(folder)
         place = os.path.join(folder, name)
@@ -174,7 +174,7 @@ def _work_folder(parent, path):
     """A new folder for the file that is to become `path`. It is removed when the block ends, however it ends; if the process is killed,
     the next one that writes into `parent` removes it."""
     _remove_abandoned(parent)
-    for _ in range(_MOST_FOLDERS):
+    for _ in range(_MAX_FOLDERS):
         work = os.path.join(parent, f".tc-{os.urandom(16).hex()}.part")
         with temporary(work):
             try:

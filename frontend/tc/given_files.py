@@ -15,8 +15,8 @@ from .errors import ModelError, printable
 from .files import system_reason
 
 _MAGIC = b"\x93NUMPY"
-_MOST_OF_HEADER = 10_000     # NumPy's limit; the parser of headers has further bounds of its own
-_MOST_OF_SIZE = (1 << 63) - 1
+_MAX_OF_HEADER = 10_000     # NumPy's limit; the parser of headers has further bounds of its own
+_MAX_OF_SIZE = (1 << 63) - 1
 
 
 def open_regular(path):
@@ -58,7 +58,7 @@ def _parsed_header(text):
         raise ModelError("it holds objects of Python, which would run code where they are read; save an array of numbers or of text")
     if dtype.names is not None or dtype.shape:
         raise ModelError("its elements have several fields; save an array for each")
-    if min(shape, default=0) < 0 or max(shape, default=0) > _MOST_OF_SIZE or len(shape) > 32:
+    if min(shape, default=0) < 0 or max(shape, default=0) > _MAX_OF_SIZE or len(shape) > 32:
         raise ModelError(f"its shape {printable(shape, 80)} is none of an array")
     return dtype, in_columns, shape
 
@@ -72,7 +72,7 @@ def _read_npy(stream, there):
         raise ModelError(f"its format version {begin[6]} is unknown")
     offset = 10 if begin[6] == 1 else 12
     size = int.from_bytes(begin[8:offset], "little")
-    if size > _MOST_OF_HEADER:
+    if size > _MAX_OF_HEADER:
         raise ModelError(f"its header has {size} bytes")
     text = begin[offset:] + stream.read(size - (len(begin) - offset)) if size > len(begin) - offset else begin[offset:offset + size]
     if len(text) < size:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .errors import ModelError, ShapeError, UnsupportedError, error_of
-from .host_room import MOST_ELEMENTS
+from .host_room import MAX_ELEMENTS
 
 # The most characters of a regular expression.
 LONGEST_PATTERN = 1 << 16
@@ -43,8 +43,8 @@ def objects(value):
 def _check_together(node, *arrays):
     """Refuses arrays whose broadcast result would be too large."""
     count = math.prod(np.broadcast_shapes(*(array.shape for array in arrays)))
-    if count > MOST_ELEMENTS:
-        raise ShapeError(f"{node.who} would make {count} elements; at most {MOST_ELEMENTS} are supported on the host")
+    if count > MAX_ELEMENTS:
+        raise ShapeError(f"{node.who} would make {count} elements; at most {MAX_ELEMENTS} are supported on the host")
 
 
 def from_list(texts, shape):
@@ -71,8 +71,8 @@ def _split(node, x):
     parts = [text.split(delimiter, most) for text in x.flat]
     counts = np.array([len(each) for each in parts], np.int64).reshape(x.shape)
     widest = int(counts.max(initial=0))
-    if widest * x.size > MOST_ELEMENTS:
-        raise ShapeError(f"{node.who} splits {x.size} strings into up to {widest} parts each; at most {MOST_ELEMENTS} parts in all are supported")
+    if widest * x.size > MAX_ELEMENTS:
+        raise ShapeError(f"{node.who} splits {x.size} strings into up to {widest} parts each; at most {MAX_ELEMENTS} parts in all are supported")
     padded = [text for each in parts for text in each + [""] * (widest - len(each))]
     return from_list(padded, (*x.shape, widest)), counts
 
@@ -230,8 +230,8 @@ def _decode_image(node, stream):
     form = _choice(node, "pixel_format", "RGB", ("RGB", "BGR", "Grayscale"))
     try:
         with PIL.Image.open(io.BytesIO(stream.tobytes()), formats=IMAGE_FORMATS) as image:
-            if image.width * image.height * 3 > MOST_ELEMENTS:
-                raise ShapeError(f"{node.who} is given an image of {image.width} x {image.height} pixels; at most {MOST_ELEMENTS // 3} are supported")
+            if image.width * image.height * 3 > MAX_ELEMENTS:
+                raise ShapeError(f"{node.who} is given an image of {image.width} x {image.height} pixels; at most {MAX_ELEMENTS // 3} are supported")
             pixels = np.asarray(image.convert("L" if form == "Grayscale" else "RGB"))
     except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError):
         return (np.zeros((0, 0, 1 if form == "Grayscale" else 3), np.uint8),)

@@ -12,7 +12,7 @@ from .errors import UnsupportedError
 # Bytes for results that follow from constants alone, which are computed while compiling.
 OF_CONSTANTS = 128 << 20
 # The most elements of one result; operators refuse more.
-MOST_ELEMENTS = 1 << 28
+MAX_ELEMENTS = 1 << 28
 _POINTER = 8
 # Bytes of a string of one character, with the pointer to it.
 _STRING = 64
@@ -55,7 +55,7 @@ def _together(*arrays):
         count = math.prod(np.broadcast_shapes(*(each.shape for each in arrays)))
     except ValueError:
         return 0
-    return count if count <= MOST_ELEMENTS else 0
+    return count if count <= MAX_ELEMENTS else 0
 
 
 def _of_texts(array):
@@ -71,7 +71,7 @@ def _split(node, x):
     delimiter, most = node.attributes.get("delimiter") or None, node.attributes.get("maxsplit", -1)
     counts = [len(text.split(delimiter, most)) for text in x.flat]
     made = max(counts, default=0) * x.size
-    return _POINTER * made + _STRING * sum(counts) + _of_texts(x) if made <= MOST_ELEMENTS else 0
+    return _POINTER * made + _STRING * sum(counts) + _of_texts(x) if made <= MAX_ELEMENTS else 0
 
 
 def _taken(node, x, places):

@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 
 from .composites import Division
-from .errors import MOST_OF_LINE, DeviceError, Error, ShapeError, TargetError, error_of, lines_text, printable, renamed
+from .errors import MAX_OF_LINE, DeviceError, Error, ShapeError, TargetError, error_of, lines_text, printable, renamed
 from .files import cannot_be_written, replaced
 from .interrupts import temporary
 from .kinds import kind_row, runnable_kind
@@ -391,7 +391,7 @@ class Module:
 
     def __repr__(self):
         ports = ", ".join(f"{printable(port.name)}: {shape_text(port)}" for port in self.inputs)
-        return printable(f"<tc.Module {printable(self.name)} for {self.target} ({ports})>", MOST_OF_LINE)
+        return printable(f"<tc.Module {printable(self.name)} for {self.target} ({ports})>", MAX_OF_LINE)
 
     def _repr_html_(self):
         """For notebooks."""

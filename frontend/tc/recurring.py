@@ -14,9 +14,9 @@ from .module import Memory, Module
 from .sources import source_of
 
 # Versions that tc.compile keeps by default.
-MOST_VERSIONS = 4
+MAX_VERSIONS = 4
 # The most sizes for which a module counts how many runs had them.
-MOST_SEEN = 1024
+MAX_SEEN = 1024
 # A version that is dropped before so many runs took it was not worth its compilation.
 WORTH_RUNS = 8
 # Versions take at most this share of the machine's memory.
@@ -54,7 +54,7 @@ class RecurringModule(Module):
             # Counted after the run, so that only sizes are counted that the model accepts.
             if shapes not in self._without:
                 self._seen[shapes] = self._seen.pop(shapes, 0) + 1
-                while len(self._seen) > MOST_SEEN:
+                while len(self._seen) > MAX_SEEN:
                     self._seen.popitem(last=False)
         return results
 
@@ -68,7 +68,7 @@ class RecurringModule(Module):
                 return self._versions[shapes][0]
             if shapes in self._without or self._seen.get(shapes, 0) < self._runs_before:
                 return None
-            if len(self._without) == MOST_SEEN:
+            if len(self._without) == MAX_SEEN:
                 self._without.clear()
             self._without.add(shapes)
             del self._seen[shapes]

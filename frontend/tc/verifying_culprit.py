@@ -9,9 +9,9 @@ from .errors import Error
 from .verifying_pipeline import as_input, evaluate
 
 # The most models that a search compiles; it then answers with the best found so far.
-MOST_BUILDS = 250
+MAX_BUILDS = 250
 # The error of a compiled model counts as rounding if it is at most so many times the interpreter's.
-MOST_ROUNDING = 10
+MAX_ROUNDING = 10
 
 
 @dataclasses.dataclass
@@ -111,7 +111,7 @@ class Subject:
 
     @property
     def exhausted(self):
-        return self._builds >= MOST_BUILDS
+        return self._builds >= MAX_BUILDS
 
     def local(self, name, found):
         """How far a node's value is from what the reference computes for the node's actual operands; None where that
@@ -252,7 +252,7 @@ def is_rounding(subject, case, differences):
     for each in differences:
         rounded = compared(each.name, each.dtype, stored[each.name], expected[each.name], subject.budget)
         # A value of another shape, or an integer, cannot be compared so.
-        if not each.within and (each.ulp is None or rounded.relative is None or each.relative > MOST_ROUNDING * rounded.relative):
+        if not each.within and (each.ulp is None or rounded.relative is None or each.relative > MAX_ROUNDING * rounded.relative):
             return False
     return True
 

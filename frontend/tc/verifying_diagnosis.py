@@ -9,7 +9,7 @@ from .comparing import compared
 from .errors import Error
 from .verifying_pipeline import evaluate, traces_of, traces_without_schedule
 
-_MOST_LINES = 12     # that a report shows of what a pass changed
+_MAX_LINES = 12     # that a report shows of what a pass changed
 
 
 @dataclasses.dataclass
@@ -57,7 +57,7 @@ def _wrong_pass(subject, case):
                    for output in case.outputs):
             changed = [line for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
                        if not line.startswith(("---", "+++", "@@"))]
-            return name, changed[:_MOST_LINES] + (["…"] if len(changed) > _MOST_LINES else [])
+            return name, changed[:_MAX_LINES] + (["…"] if len(changed) > _MAX_LINES else [])
         before = after
     return None, []
 

@@ -14,12 +14,12 @@ from .native import compiler
 from .ports import ports_of, shape_text
 
 # The most numbers of an input that decides a structure.
-MOST_NUMBERS = 1024
+MAX_NUMBERS = 1024
 # The most versions that a module keeps; the least recently used one is dropped first.
-MOST_VERSIONS = 64
+MAX_VERSIONS = 64
 # The most entries: versions, and values for which only the names of further deciding inputs are
 # known.
-MOST_ENTRIES = 1024
+MAX_ENTRIES = 1024
 # After so many compilations without a reuse of a version, a warning says that the values may be
 # data.
 MANY_COMPILATIONS = 16
@@ -86,9 +86,9 @@ class VersionedModule(Module):
 
     def _check_size(self, values):
         for name, value in values.items():
-            if not isinstance(value, Form) and value.size > MOST_NUMBERS:
+            if not isinstance(value, Form) and value.size > MAX_NUMBERS:
                 raise UnsupportedError(f"input '{name}' of model '{self.name}' decides its structure, and has {value.size} "
-                                       f"numbers; at most {MOST_NUMBERS} may: what is larger is data")
+                                       f"numbers; at most {MAX_NUMBERS} may: what is larger is data")
 
     def _compile(self, values):
         """The version for these values, or, where they do not suffice, the names of all inputs that
@@ -116,9 +116,9 @@ class VersionedModule(Module):
 
     def _forget_old(self):
         modules = [key for key, known in self._versions.items() if not isinstance(known, tuple)]
-        for key in modules[:max(0, len(modules) - MOST_VERSIONS)]:
+        for key in modules[:max(0, len(modules) - MAX_VERSIONS)]:
             del self._versions[key]
-        while len(self._versions) > MOST_ENTRIES:
+        while len(self._versions) > MAX_ENTRIES:
             self._versions.popitem(last=False)
 
     def of_tensors(self):

@@ -8,10 +8,10 @@
 namespace tc {
 namespace {
 
-constexpr size_t kMostRank = 16;
+constexpr size_t kMaxRank = 16;
 constexpr int64_t kLargestWindow = int64_t{1} << 31;
 // Errors show at most so much of a list or a text.
-constexpr size_t kMostShown = 16, kLongestShown = 80;
+constexpr size_t kMaxShown = 16, kLongestShown = 80;
 
 bool is_index(DType type) { return type == DType::I32 || type == DType::I64; }
 bool is_number(DType type) { return type != DType::Bool; }
@@ -21,8 +21,8 @@ bool is_wide(DType type) { return is_float(type) || (is_integer(type) && size_of
 
 std::string list_text(const std::vector<int64_t>& numbers) {
   std::string result;
-  for (size_t i = 0; i < numbers.size() && i < kMostShown; ++i) result += text(i ? ", " : "", numbers[i]);
-  return "[" + result + (numbers.size() > kMostShown ? ", …]" : "]");
+  for (size_t i = 0; i < numbers.size() && i < kMaxShown; ++i) result += text(i ? ", " : "", numbers[i]);
+  return "[" + result + (numbers.size() > kMaxShown ? ", …]" : "]");
 }
 
 std::string shortened(const std::string& words) {
@@ -143,13 +143,13 @@ void check_attribute(const InferContext& context, const AttributeRow& row) {
 // Checks that the number of elements, with symbols at their least values, is not too large for the arithmetic
 // of sizes.
 void check_size(const InferContext& context, const Shape& shape) {
-  constexpr int64_t kMostElements = int64_t{1} << 40;
+  constexpr int64_t kMaxElements = int64_t{1} << 40;
   int64_t count = 1;
   for (const Dim& dim : shape) {
     const int64_t extent =
         dim.is_constant() ? dim.constant() : std::max<int64_t>(dim_range(dim, context.graph()).low, 0);
     if (extent == 0) return;
-    if (__builtin_mul_overflow(count, extent, &count) || count > kMostElements) {
+    if (__builtin_mul_overflow(count, extent, &count) || count > kMaxElements) {
       context.error("the result would have shape ", str(shape),
                     "; a tensor of more than 2^40 elements is not supported");
     }
@@ -235,8 +235,8 @@ void check_operands(const InferContext& context) {
 }
 
 void check_result(const InferContext& context, const Shape& shape) {
-  if (shape.size() > kMostRank)
-    context.error("a tensor of rank ", shape.size(), " is over the limit of ", kMostRank);
+  if (shape.size() > kMaxRank)
+    context.error("a tensor of rank ", shape.size(), " is over the limit of ", kMaxRank);
   for (const Dim& dim : shape) {
     if (dim.is_constant() && dim.constant() < 0) {
       context.error("the result would have shape ", str(shape), ", with a negative dimension");

@@ -363,9 +363,9 @@ class LoopForm {
   // How many iterations there are.
   void carry_count(const std::optional<Dim>& trip) {
     // The most parts for which memory is reserved before their number is known.
-    constexpr int64_t kMostReserved = 1 << 16;
+    constexpr int64_t kMaxReserved = 1 << 16;
     const bool reserved =
-        trip && !mentions_data(*trip, graph_) && !(trip->is_constant() && trip->constant() > kMostReserved);
+        trip && !mentions_data(*trip, graph_) && !(trip->is_constant() && trip->constant() > kMaxReserved);
     carry(Dim(0), reserved ? trip : std::nullopt);
     body_->inputs.push_back(body_->fresh_value("iterations", DType::I64, Shape{}));
     NodeBuilder build(*body_, node_);

@@ -238,7 +238,7 @@ void lower_einsum(LowerContext& context) {
 using LetterSet = std::bitset<128>;
 
 // More operands than this are multiplied from the left.
-constexpr size_t kMostOrdered = 10;
+constexpr size_t kMaxOrdered = 10;
 // The extent assumed for a letter that is known only at run time, to choose an order.
 constexpr double kLikelyExtent = 128;
 
@@ -302,7 +302,7 @@ class PairwiseExpansion {
   // The members of the left side of the last multiplication, chosen for the least work in all; the other
   // members are its right side.
   std::vector<size_t> first_part(const std::vector<size_t>& members) {
-    if (members.size() > kMostOrdered) return {members.begin(), members.end() - 1};
+    if (members.size() > kMaxOrdered) return {members.begin(), members.end() - 1};
     return best(members).second;
   }
 

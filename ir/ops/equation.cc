@@ -464,10 +464,10 @@ namespace {
 // Like parse_equation, but keeps the equations that this thread has parsed recently, because shapes are
 // inferred after each pass.
 std::shared_ptr<const Equation> parsed_once(const std::string& text) {
-  constexpr size_t kMostKept = 256;
+  constexpr size_t kMaxKept = 256;
   thread_local std::unordered_map<std::string, std::shared_ptr<const Equation>> kept;
   if (const auto known = kept.find(text); known != kept.end()) return known->second;
-  if (kept.size() >= kMostKept) kept.clear();
+  if (kept.size() >= kMaxKept) kept.clear();
   return kept[text] = std::make_shared<const Equation>(parse_equation(text));
 }
 

@@ -7,7 +7,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostNumbers = int64_t{1} << 28;  // in one table
+constexpr int64_t kMaxNumbers = int64_t{1} << 28;  // in one table
 
 }  // namespace
 
@@ -24,9 +24,9 @@ Forest::Forest(const std::string& who, std::vector<TreeTest> tests, const std::v
       lay_out(from.child + 1, test_at(from)->second);
     }
   }
-  if (static_cast<int64_t>(places_.size()) > kMostNumbers / std::max<int64_t>(targets_, 1)) {
+  if (static_cast<int64_t>(places_.size()) > kMaxNumbers / std::max<int64_t>(targets_, 1)) {
     fail(ErrorKind::Model, who_, ": ", tests_.size(), " nodes of trees and ", targets_,
-         " targets need tables of more than ", kMostNumbers, " numbers");
+         " targets need tables of more than ", kMaxNumbers, " numbers");
   }
   std::vector<int64_t> known(places_.size(), -1);
   for (const int64_t root : roots_) depth_ = std::max(depth_, steps_from(root, 0, known));

@@ -12,7 +12,7 @@
 namespace tc {
 
 constexpr int64_t kDeepestTree = 4096;
-constexpr int64_t kMostTargets = 1 << 20;
+constexpr int64_t kMaxTargets = 1 << 20;
 
 // A node of a tree: where `feature` is at most `value` (less than it, if strict), `first` comes next, else
 // `second`.

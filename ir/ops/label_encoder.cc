@@ -10,9 +10,9 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostLabels = 1 << 20;
+constexpr int64_t kMaxLabels = 1 << 20;
 constexpr int64_t kLargestTable = 1 << 22;  // largest table indexed by integer keys
-constexpr int64_t kMostCompared = 1 << 14;  // most keys that an element is compared with
+constexpr int64_t kMaxCompared = 1 << 14;   // most keys that an element is compared with
 
 // A number without rounding: doubles cannot represent all 64-bit integers.
 struct Label {
@@ -30,9 +30,9 @@ std::vector<Label> labels_of(const Node& node, const std::string& kind) {
     for (double each : floats_attribute(node, kind + "_floats")) labels.push_back({false, 0, each});
   } else if (has_attribute(node, kind + "_tensor")) {
     const TensorPtr tensor = tensor_attribute(node, kind + "_tensor");
-    if (tensor->count() > kMostLabels)
+    if (tensor->count() > kMaxLabels)
       fail(ErrorKind::Unsupported, node.origin.str(), ": attribute '", kind, "_tensor' has ", tensor->count(),
-           " elements, over the limit of ", kMostLabels);
+           " elements, over the limit of ", kMaxLabels);
     for (int64_t i = 0; i < tensor->count(); ++i)
       labels.push_back(
           {!is_float(tensor->dtype), is_float(tensor->dtype) ? 0 : tensor->as_int(i), tensor->as_double(i)});
@@ -157,9 +157,9 @@ std::vector<Node> expand_encoder(Graph& graph, const Node& node) {
       return build.take();
     }
   }
-  if (static_cast<int64_t>(encoding.keys.size()) > kMostCompared) {
+  if (static_cast<int64_t>(encoding.keys.size()) > kMaxCompared) {
     fail(ErrorKind::Unsupported, node.origin.str(), " has ", encoding.keys.size(),
-         " keys that are no integers close to each other; at most ", kMostCompared, " are supported");
+         " keys that are no integers close to each other; at most ", kMaxCompared, " are supported");
   }
   build.give(0, by_comparing(build, input, encoding));
   return build.take();

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kBlockBits = 6, kBlock = int64_t{1} << kBlockBits;
 constexpr int64_t kShortRow = 256;
 // Stages of merging for rows of 2^40 elements.
-constexpr int64_t kMostStages = 34;
+constexpr int64_t kMaxStages = 34;
 
 // The pair of runs that output `o` of a row belongs to: runs of `width` elements, of which the right one may
 // be shorter.
@@ -113,12 +113,12 @@ Dim stages_of(NodeBuilder& build, const Dim& length) {
     return stages;
   }
   std::vector<int64_t> widths;
-  for (int64_t i = 0; i < kMostStages; ++i) widths.push_back(kBlock << i);
+  for (int64_t i = 0; i < kMaxStages; ++i) widths.push_back(kBlock << i);
   const ValueId shorter =
-      build.add("Less", {build.constant(int_tensor({kMostStages}, widths)), value_of(build, length)});
+      build.add("Less", {build.constant(int_tensor({kMaxStages}, widths)), value_of(build, length)});
   const ValueId count = build.add("ReduceSum", {build.cast(shorter, DType::I64)},
                                   {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}});
-  return build.size(count, Dim(kMostStages));
+  return build.size(count, Dim(kMaxStages));
 }
 
 // Merges sorted runs of kBlock keys in pairs until one is left; returns the places in that order.

@@ -344,9 +344,9 @@ void register_movement_ops(OpTable& table) {
       "Elements added at (or, if negative, cut from) both ends of each axis; `mode` is constant, reflect, edge or wrap.");
   pad.onnx = {{"Pad", 1, old_pad}, {"Pad", 11, pads_of_inputs}};
   pad.maximum_inputs = 4;
-  constexpr int64_t kMostAdded = int64_t{1} << 40;
+  constexpr int64_t kMaxAdded = int64_t{1} << 40;
   pad.attributes = {
-      {"pads", std::vector<int64_t>(), true, "", from_to(-kMostAdded, kMostAdded)},
+      {"pads", std::vector<int64_t>(), true, "", from_to(-kMaxAdded, kMaxAdded)},
       {"mode", std::string("constant"), false, "", one_of({"constant", "reflect", "edge", "wrap"})},
       {"value", 0.0},
       {"axes", std::vector<int64_t>(), false, "", axis_of(0)}};

@@ -7,8 +7,8 @@ namespace tc {
 namespace {
 
 constexpr int64_t kLongestGram = 64;
-constexpr int64_t kMostSkips = 4096;
-constexpr int64_t kMostColumns = 1 << 20;
+constexpr int64_t kMaxSkips = 4096;
+constexpr int64_t kMaxColumns = 1 << 20;
 
 // The n-grams of one length: their numbers, concatenated, and the result's column that each gram counts in.
 struct Grams {
@@ -35,8 +35,8 @@ Vocabulary vocabulary_of(const Node& node) {
   const std::vector<int64_t> columns = ints_attribute(node, "ngram_indexes");
   Vocabulary result;
   for (int64_t column : columns) {
-    if (column < 0 || column >= kMostColumns)
-      wrong("ngram_indexes has ", column, "; 0 to ", kMostColumns - 1, " is possible");
+    if (column < 0 || column >= kMaxColumns)
+      wrong("ngram_indexes has ", column, "; 0 to ", kMaxColumns - 1, " is possible");
     result.columns = std::max(result.columns, column + 1);
   }
   size_t next = 0;
@@ -74,8 +74,8 @@ void infer_vectorizer(InferContext& context) {
     context.error("the input has shape ", str(rows), "; [numbers] or [rows, numbers] is needed");
   const Vocabulary vocabulary = vocabulary_of(node);
   const int64_t skips = int_attribute(node, "max_skip_count");
-  if (skips < 0 || skips > kMostSkips)
-    context.error("max_skip_count is ", skips, "; 0 to ", kMostSkips, " is possible");
+  if (skips < 0 || skips > kMaxSkips)
+    context.error("max_skip_count is ", skips, "; 0 to ", kMaxSkips, " is possible");
   const size_t weights = floats_attribute(node, "weights").size(),
                grams = ints_attribute(node, "ngram_indexes").size();
   if (weights != 0 && weights < grams)

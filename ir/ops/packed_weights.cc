@@ -132,7 +132,7 @@ void lower_rows(LowerContext& context) {
 
 // Scales are computed from at least this magnitude, so that their inverses do not overflow; much smaller
 // numbers become 0.
-constexpr double kLeastPeak = 1e-30;
+constexpr double kMinPeak = 1e-30;
 
 struct Groups {
   int64_t size = 1, digits = 1;
@@ -171,7 +171,7 @@ void lower_quantised(LowerContext& context) {
 
   context.reduce("peak", {group.iterators, {inside}}, peak, group.position, Reduction::Max,
                  unary(UnaryOp::Abs, value));
-  const ExprPtr bounded = binary(BinaryOp::Max, at_group(peak), constant(DType::F32, kLeastPeak));
+  const ExprPtr bounded = binary(BinaryOp::Max, at_group(peak), constant(DType::F32, kMinPeak));
   context.assign("scale", group.iterators, context.output(1), group.position,
                  binary(BinaryOp::Div, bounded, constant(DType::F32, largest)));
   context.assign("inverse", group.iterators, inverse, group.position,

@@ -256,7 +256,7 @@ TensorPtr signed_weights(const Graph& graph, const Node& node, int weights, int 
   return result;
 }
 
-constexpr int64_t kMostTerms = int64_t{1} << 15;  // products of bytes whose sum stays within 32 bits
+constexpr int64_t kMaxTerms = int64_t{1} << 15;  // products of bytes whose sum stays within 32 bits
 
 std::vector<Node> expand_conv_integer(Graph& graph, const Node& node) {
   NodeBuilder build(graph, node);
@@ -266,7 +266,7 @@ std::vector<Node> expand_conv_integer(Graph& graph, const Node& node) {
   const ValueId zero = optional_input(node, 2);
   const bool centre = zero == kNoValue || (graph[zero].constant && graph[zero].constant->count() == 1 &&
                                            graph[zero].constant->as_int(0) == 0);
-  if (weights && centre && weights->count() <= kMostTerms * weights->shape[0]) {
+  if (weights && centre && weights->count() <= kMaxTerms * weights->shape[0]) {
     build.add_to("IntegerConv", {node.inputs[0], build.constant(weights)}, {node.outputs[0]},
                  node.attributes);
     return build.take();
@@ -283,7 +283,7 @@ bool expand_by_constant(NodeBuilder& build, const Node& node) {
   const ValueId zero = optional_input(node, 2);
   const bool one = zero == kNoValue || element_count(build.shape(zero)) == Dim(1);
   if (!weights || !one || weights->shape.size() != 2 || build.shape(node.inputs[0]).size() < 2 ||
-      weights->shape[0] > kMostTerms)
+      weights->shape[0] > kMaxTerms)
     return false;
   const ValueId b = build.constant(weights);
   if (zero == kNoValue) {

@@ -7,8 +7,8 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostOutputs = 1 << 20;  // along an axis of a pooled region
-constexpr int64_t kMostSamples = 1 << 12;  // along an axis of a bin, where the model gives their number
+constexpr int64_t kMaxOutputs = 1 << 20;  // along an axis of a pooled region
+constexpr int64_t kMaxSamples = 1 << 12;  // along an axis of a bin, where the model gives their number
 
 ExprPtr add(const ExprPtr& a, const ExprPtr& b) { return binary(BinaryOp::Add, a, b); }
 ExprPtr sub(const ExprPtr& a, const ExprPtr& b) { return binary(BinaryOp::Sub, a, b); }
@@ -31,8 +31,8 @@ void check_map(InferContext& context, int rois, int64_t columns) {
 
 void set_regions(InferContext& context, int rois, int64_t height, int64_t width) {
   for (int64_t size : {height, width}) {
-    if (size < 1 || size > kMostOutputs)
-      context.error("the regions' size is ", height, " by ", width, "; 1 to ", kMostOutputs, " is possible");
+    if (size < 1 || size > kMaxOutputs)
+      context.error("the regions' size is ", height, " by ", width, "; 1 to ", kMaxOutputs, " is possible");
   }
   context.set_output(0, context.dtype(0),
                      {context.shape(rois)[0], context.shape(0)[1], Dim(height), Dim(width)});
@@ -89,8 +89,8 @@ void infer_roi_align(InferContext& context) {
   choice_attribute(node, "coordinate_transformation_mode", {"half_pixel", "output_half_pixel"});
   check_map(context, 1, 4);
   const int64_t samples = int_attribute(node, "sampling_ratio");
-  if (samples < 0 || samples > kMostSamples)
-    context.error("sampling_ratio is ", samples, "; 0 to ", kMostSamples, " is possible");
+  if (samples < 0 || samples > kMaxSamples)
+    context.error("sampling_ratio is ", samples, "; 0 to ", kMaxSamples, " is possible");
   for (int i : {0, 1}) {
     if (!is_float(context.dtype(i)) || context.dtype(i) != context.dtype(0)) {
       context.error("X and rois have types ", name_of(context.dtype(0)), " and ", name_of(context.dtype(1)),

@@ -302,10 +302,10 @@ AxisForm form_of_axis(const Node& node, const Dim& in, const ResizedShape& targe
   const int64_t size =
       symbolic ? static_cast<int64_t>(std::floor(kPattern * scale + 1e-9)) : target.sizes[axis].constant();
   // The most entries of its table, which has one for each position and tap.
-  constexpr double kMostEntries = 1 << 22;
+  constexpr double kMaxEntries = 1 << 22;
   const double shrink = sampling.antialias ? std::min(scale, 1.0) : 1.0;
   if ((extent < 1 && size > 0) || size < 0 ||
-      static_cast<double>(size) * (1 + 4 / shrink) > kMostEntries * 5) {
+      static_cast<double>(size) * (1 + 4 / shrink) > kMaxEntries * 5) {
     fail(ErrorKind::Shape, node.origin.str(), ": axis ", axis, " of size ", extent, " cannot become ", size);
   }
   AxisForm form{table_of(sampling, scale, extent, size, window), std::nullopt, size};
@@ -487,7 +487,7 @@ ExprPtr sampled_element(LowerContext& context, const ResizeLoops& loops, const s
 }
 
 void lower_resize(LowerContext& context) {
-  constexpr int64_t kMostInLine = 4;  // the most combinations of taps that are unrolled
+  constexpr int64_t kMaxInLine = 4;  // the most combinations of taps that are unrolled
   const ResizeLoops loops = resize_loops(context);
   if (loops.tables.empty()) {
     context.assign("copy", loops.outer, context.output(0), loops.position, context.read(0, loops.source));
@@ -496,7 +496,7 @@ void lower_resize(LowerContext& context) {
   int64_t combinations = 1;
   for (const Taps& table : loops.tables) combinations *= table.count;
   ExprPtr outside, result;
-  if (combinations <= kMostInLine) {
+  if (combinations <= kMaxInLine) {
     for (int64_t combination = 0; combination < combinations; ++combination) {
       std::vector<Affine> taps;
       int64_t rest = combination;

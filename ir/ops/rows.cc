@@ -18,7 +18,7 @@ const char* const kOutputLetters[] = {"z", "y", "x"};
 const char* const kKernelLetters[] = {"q", "r", "s"};
 
 // A tensor with more elements than this is data, not a shape.
-constexpr int64_t kMostElements = 1024;
+constexpr int64_t kMaxElements = 1024;
 
 // How many letters of a node's name the names of its sizes begin with, at most.
 constexpr size_t kLongestStem = 40;
@@ -104,7 +104,7 @@ std::optional<std::vector<Dim>> known_elements(const Value& value) {
   if (value.elements) return value.elements;
   if (!value.constant || is_float(value.dtype)) return std::nullopt;
   const Tensor& tensor = *value.constant;
-  if (tensor.shape.size() > 1 || tensor.count() > kMostElements) return std::nullopt;
+  if (tensor.shape.size() > 1 || tensor.count() > kMaxElements) return std::nullopt;
   std::vector<Dim> result;
   for (int64_t i = 0; i < tensor.count(); ++i) result.push_back(tensor.as_int(i));
   return result;
@@ -177,7 +177,7 @@ Normalize input_to_ints(int input, std::string attribute) {
 
 Normalize input_to_floats(int input, std::string attribute) {
   return input_to(input, attribute, [=](const Node&, const Value& value) -> std::optional<Attribute> {
-    if (!value.constant || value.constant->count() > kMostElements) return std::nullopt;
+    if (!value.constant || value.constant->count() > kMaxElements) return std::nullopt;
     std::vector<double> result;
     for (int64_t i = 0; i < value.constant->count(); ++i) result.push_back(value.constant->as_double(i));
     return result;

@@ -10,8 +10,8 @@ namespace tc {
 namespace {
 
 const std::vector<std::string> kKernels = {"LINEAR", "POLY", "RBF", "SIGMOID"};
-constexpr int64_t kMostNumbers = int64_t{1} << 28;  // in a table that is computed while compiling
-constexpr int64_t kMostCoupledClasses = 128;        // whose probabilities are computed from those of pairs
+constexpr int64_t kMaxNumbers = int64_t{1} << 28;  // in a table that is computed while compiling
+constexpr int64_t kMaxCoupledClasses = 128;        // whose probabilities are computed from those of pairs
 
 std::vector<double> floats_or_none(const Node& node, const std::string& name) {
   return has_attribute(node, name) ? floats_attribute(node, name) : std::vector<double>();
@@ -142,7 +142,7 @@ Machine machine_of(const Node& node) {
                                           ? ints_attribute(node, "vectors_per_class")
                                           : std::vector<int64_t>();
   for (int64_t count : counts) {
-    if (count < 0 || count > kMostNumbers)
+    if (count < 0 || count > kMaxNumbers)
       fail(ErrorKind::Model, node.origin.str(), ": attribute 'vectors_per_class' has the number ", count);
     machine.vectors += count;
     machine.begins.push_back(machine.vectors);
@@ -158,10 +158,10 @@ Machine machine_of(const Node& node) {
     bad_attribute(node, "vectors_per_class", counts.size(),
                   text("one for each of ", machine.classes, " labels is needed"));
   }
-  if (machine.vectors > kMostNumbers || machine.classes > 1 << 14 ||
-      machine.vectors * machine.pairs() > kMostNumbers) {
+  if (machine.vectors > kMaxNumbers || machine.classes > 1 << 14 ||
+      machine.vectors * machine.pairs() > kMaxNumbers) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": ", machine.vectors, " support vectors of ",
-         machine.classes, " classes are over the limit of ", kMostNumbers, " numbers");
+         machine.classes, " classes are over the limit of ", kMaxNumbers, " numbers");
   }
   if (static_cast<int64_t>(machine.coefficients.size()) != machine.vectors * (machine.classes - 1)) {
     bad_attribute(node, "coefficients", machine.coefficients.size(),
@@ -176,9 +176,9 @@ Machine machine_of(const Node& node) {
   if (machine.coupled()) {
     needs_pairs("prob_a", machine.prob_a);
     needs_pairs("prob_b", machine.prob_b);
-    if (machine.classes > kMostCoupledClasses) {
+    if (machine.classes > kMaxCoupledClasses) {
       fail(ErrorKind::Unsupported, node.origin.str(), ": probabilities of ", machine.classes,
-           " classes are over the limit of ", kMostCoupledClasses);
+           " classes are over the limit of ", kMaxCoupledClasses);
     }
   }
   return machine;
@@ -409,7 +409,7 @@ void register_support_vector_ops(OpTable& table) {
   OpRow regressor =
       machine_row("SVMRegressor", "A weighted sum of the kernels of a sample and each support vector.",
                   infer_regressor, expand_regressor);
-  regressor.attributes.push_back({"n_supports", int64_t{0}, false, "", from_to(0, kMostNumbers)});
+  regressor.attributes.push_back({"n_supports", int64_t{0}, false, "", from_to(0, kMaxNumbers)});
   regressor.attributes.push_back({"one_class", int64_t{0}});
   table.add(std::move(regressor));
 

@@ -4,7 +4,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostInLine = 8;  // the most combinations of taps that are unrolled
+constexpr int64_t kMaxInLine = 8;  // the most combinations of taps that are unrolled
 
 std::vector<Affine> entry(const TableSpace& space, int64_t tap) {
   std::vector<Affine> result = {Affine(tap)};
@@ -117,7 +117,7 @@ void lower_samples(LowerContext& context, const SampleLoops& loops, const std::v
   int64_t combinations = 1;
   for (const SampledAxis& axis : axes) combinations *= axis.taps;
   ExprPtr result;
-  if (combinations <= kMostInLine) {
+  if (combinations <= kMaxInLine) {
     result = sum_in_line(context, loops.leading, axes, combinations);
   } else {
     std::vector<Iterator> inner;

@@ -337,7 +337,7 @@ void register_tree_ops(OpTable& table) {
        {"target_ids", std::vector<int64_t>(), true},
        {"target_weights", std::vector<double>()},
        {"target_weights_as_tensor", TensorPtr()},
-       {"n_targets", int64_t{1}, false, "", from_to(1, kMostTargets)},
+       {"n_targets", int64_t{1}, false, "", from_to(1, kMaxTargets)},
        {"aggregate_function", std::string("SUM"), false, "", one_of({"SUM", "AVERAGE", "MIN", "MAX"})}});
   regressor.infer = infer_regressor;
   regressor.expand = expand_regressor;
@@ -372,7 +372,7 @@ void register_tree_ops(OpTable& table) {
                          {"membership_values", TensorPtr()},
                          {"nodes_missing_value_tracks_true", ints},
                          {"nodes_hitrates", TensorPtr()},
-                         {"n_targets", int64_t{1}, false, "", from_to(1, kMostTargets)},
+                         {"n_targets", int64_t{1}, false, "", from_to(1, kMaxTargets)},
                          {"aggregate_function", int64_t{1}, false, "", from_to(0, 3)},
                          {"post_transform", int64_t{0}, false, "", from_to(0, 3)}};
   ensemble.infer = infer_ensemble;

@@ -10,11 +10,11 @@ namespace tc {
 namespace {
 
 // Operands of one kernel: scheduling time grows with the square of their number and is 0.1 s for this many.
-constexpr size_t kMostJoined = 128;
+constexpr size_t kMaxJoined = 128;
 
 // Operands of one Sum, Max or Min: each is a level of the kernel's expression tree, which is walked
 // recursively.
-constexpr size_t kMostCombined = 64;
+constexpr size_t kMaxCombined = 64;
 
 // The operator that combines some of the node's operands in the same way as the node combines all of them;
 // null where there is none.
@@ -37,7 +37,7 @@ void divide_combination(Graph& graph, Node node, std::vector<Node>& nodes) {
   for (size_t i = 0; i < operands.size(); ++i) {
     taken.push_back(operands[i]);
     const bool is_last = i + 1 == operands.size();
-    if (taken.size() < kMostCombined && !is_last) continue;
+    if (taken.size() < kMaxCombined && !is_last) continue;
     Node part = node;
     part.op = combining(node);
     part.inputs = taken;
@@ -54,7 +54,7 @@ void divide_combination(Graph& graph, Node node, std::vector<Node>& nodes) {
 }
 
 bool is_divided(const Graph& graph, const Node& node, int64_t axis) {
-  if (node.op->traits.movement != OpTraits::Movement::Join || node.inputs.size() <= kMostJoined) return false;
+  if (node.op->traits.movement != OpTraits::Movement::Join || node.inputs.size() <= kMaxJoined) return false;
   // Operands that are adjacent in memory need no kernel.
   const Shape& shape = *graph[node.outputs[0]].shape;
   return std::any_of(shape.begin(), shape.begin() + axis, [](const Dim& size) { return size != Dim(1); });
@@ -65,7 +65,7 @@ bool is_divided(const Graph& graph, const Node& node, int64_t axis) {
 void divide_joins(Graph& graph) {
   std::vector<Node> nodes;
   for (Node& node : std::vector<Node>(std::move(graph.nodes))) {
-    if (node.inputs.size() > kMostCombined && combining(node) != nullptr) {
+    if (node.inputs.size() > kMaxCombined && combining(node) != nullptr) {
       divide_combination(graph, std::move(node), nodes);
       continue;
     }
@@ -74,11 +74,11 @@ void divide_joins(Graph& graph) {
     const int64_t given = join ? int_attribute(node, "axis") : 0, axis = given < 0 ? given + rank : given;
     while (is_divided(graph, node, axis)) {
       std::vector<ValueId> joined;
-      for (size_t begin = 0; begin < node.inputs.size(); begin += kMostJoined) {
+      for (size_t begin = 0; begin < node.inputs.size(); begin += kMaxJoined) {
         Node part = node;
         const auto first = node.inputs.begin() + static_cast<std::ptrdiff_t>(begin);
         part.inputs.assign(
-            first, first + static_cast<std::ptrdiff_t>(std::min(kMostJoined, node.inputs.size() - begin)));
+            first, first + static_cast<std::ptrdiff_t>(std::min(kMaxJoined, node.inputs.size() - begin)));
         Shape shape = *graph[part.inputs[0]].shape;
         for (size_t i = 1; i < part.inputs.size(); ++i)
           shape[axis] = shape[axis] + (*graph[part.inputs[i]].shape)[axis];

@@ -28,7 +28,7 @@ void fold_constants(Graph& graph) {
   std::vector<int> readers = readers_of(graph, old);
   std::vector<Node> kept;
   for (Node& node : old) {
-    if (!fold_node(graph, node, kMostFoldedOperations)) {
+    if (!fold_node(graph, node, kMaxFoldedOperations)) {
       kept.push_back(std::move(node));
       continue;
     }

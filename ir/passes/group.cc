@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kLargestGroup = 24;
 // A fusion is given up where more than this many nodes have to be checked for a dependence on it: the checks
 // would take longer than the rest of the compilation.
-constexpr size_t kMostLookedAt = 1024;
+constexpr size_t kMaxLookedAt = 1024;
 // This many steps that bring an integer sum to its scale count as one node.
 constexpr size_t kWholeSteps = 3;
 
@@ -130,7 +130,7 @@ class Grouper {
     };
     push_inputs(node);
     while (!open.empty()) {
-      if (seen.size() > kMostLookedAt) return true;
+      if (seen.size() > kMaxLookedAt) return true;
       int at = open.back();
       open.pop_back();
       for (int maker : before(at)) {
@@ -155,8 +155,8 @@ class Grouper {
   // A float computed from one integer: its conversion, followed by a few steps whose other operands are
   // constants.
   bool is_scaled_integer(int node) const {
-    constexpr int kMostSteps = 4;
-    for (int steps = 0; steps < kMostSteps && node >= 0; ++steps) {
+    constexpr int kMaxSteps = 4;
+    for (int steps = 0; steps < kMaxSteps && node >= 0; ++steps) {
       if (!is_elementwise(node) || graph_[graph_.nodes[node].outputs[0]].dtype != DType::F32) return false;
       const std::vector<ValueId>& inputs = graph_.nodes[node].inputs;
       const auto is_computed = [&](ValueId id) { return id != kNoValue && !graph_[id].constant; };

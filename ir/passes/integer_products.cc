@@ -400,11 +400,11 @@ class Products {
   // that rounding could change the resulting integer.
   static void add_in_floats(const Weights& weights, const std::vector<float>& scales, float step,
                             std::vector<double>& whole, std::vector<double>& real) {
-    constexpr double kExact = 1 << 24, kMostSteps = 1 << 12;
+    constexpr double kExact = 1 << 24, kMaxSteps = 1 << 12;
     for (size_t i = 0; i < whole.size(); ++i) {
       const auto scale = static_cast<double>(scales[scales.size() == 1 ? 0 : i]);
       if (weights.magnitudes[i] * 255 > kExact || std::abs(whole[i]) > kExact) return;
-      if (step > 0 && std::abs(whole[i]) * scale > kMostSteps * static_cast<double>(step)) return;
+      if (step > 0 && std::abs(whole[i]) * scale > kMaxSteps * static_cast<double>(step)) return;
     }
     if (std::all_of(whole.begin(), whole.end(), [](double number) { return number == 0; })) return;
     real.resize(whole.size());

@@ -247,7 +247,7 @@ Target parse_resolved(const std::string& text) {
 }  // namespace
 
 int64_t Target::width_for(int64_t size, int64_t width) const {
-  constexpr double kLeastWaste = 0.02;  // part of all lanes
+  constexpr double kMinWaste = 0.02;  // part of all lanes
   if (size <= small_block) return std::min<int64_t>(width, small_block);
   // One whole register, where the lanes of longer vectors would be a quarter unused.
   auto padded = [&](int64_t lanes) { return (size + lanes - 1) / lanes * lanes; };
@@ -261,7 +261,7 @@ int64_t Target::width_for(int64_t size, int64_t width) const {
   if (counts_registers(*this)) return 10 * padded(width / 2) <= 9 * padded(width) ? width / 2 : width;
   const int64_t rest = size % width;
   const bool waste = rest > 0 && 2 * rest <= width &&
-                     static_cast<double>(width - rest) > kLeastWaste * static_cast<double>(size);
+                     static_cast<double>(width - rest) > kMinWaste * static_cast<double>(size);
   return waste ? width / 2 : width;
 }
 

@@ -13,7 +13,7 @@ using grpc::Status;
 using grpc::StatusCode;
 
 // Calls without a token yet, and calls of each kind per lease: together far fewer than the server's threads.
-constexpr int kMostNewcomers = 16, kMostOfLease = 4;
+constexpr int kMaxNewcomers = 16, kMaxOfLease = 4;
 constexpr double kFirstSeconds = 5;  // in which a call has to show its token
 constexpr double kCutSeconds = 2;    // in which a call that is over may end by itself
 constexpr auto kTick = std::chrono::milliseconds(100);
@@ -44,7 +44,7 @@ std::unique_ptr<Calls::Call> Calls::begin(Kind kind, const std::string& client,
     ++newcomers;
     if (oldest == nullptr) oldest = call;
   }
-  if (newcomers >= kMostNewcomers)
+  if (newcomers >= kMaxNewcomers)
     end(*oldest, Status(StatusCode::RESOURCE_EXHAUSTED, "others came while it sent nothing"));
   std::unique_ptr<Call> call(new Call(*this, kind, client, context));
   call->end_ = now_seconds() + kFirstSeconds;
@@ -66,7 +66,7 @@ Status Calls::Call::hold(const std::string& token) {
       calls_.end(*other, Status(StatusCode::PERMISSION_DENIED, "its lease is over"));
     else if (other->kind_ == kind_) ++under_way;
   }
-  if (under_way >= kMostOfLease)
+  if (under_way >= kMaxOfLease)
     return Status(StatusCode::RESOURCE_EXHAUSTED,
                   "this lease has " + std::to_string(under_way) + " " + name_of(kind_) +
                       "s under way already, which is all it may have; wait for one to end");

@@ -21,8 +21,8 @@
 namespace tc::agent {
 namespace {
 
-constexpr int kMostFiles = 1024;  // most descriptors of a candidate
-constexpr int kAway = 400;        // descriptors are moved here first; above all those of a candidate
+constexpr int kMaxFiles = 1024;  // most descriptors of a candidate
+constexpr int kAway = 400;       // descriptors are moved here first; above all those of a candidate
 constexpr int64_t kSlack = int64_t{64} << 20;
 constexpr int kCloseRange = 436;  // newer than some headers; the same on all processors
 // Limit of pending signals, which the system counts per user; a candidate has a user of its own, and needs
@@ -77,7 +77,7 @@ int place_descriptors(ChildPlan& plan) {
   // All other descriptors, including the parent's, are closed by the exec.
   constexpr unsigned kCloexec = 4;
   if (syscall(kCloseRange, next, ~0u, kCloexec) != 0)
-    for (int number = next; number < kMostFiles; ++number) fcntl(number, F_SETFD, FD_CLOEXEC);
+    for (int number = next; number < kMaxFiles; ++number) fcntl(number, F_SETFD, FD_CLOEXEC);
   const bool keeps_executable = !launch.program.empty() && !plan.walls.files;
   if (!keeps_executable) fcntl(kExecutableDescriptor, F_SETFD, FD_CLOEXEC);
   return status;
@@ -101,7 +101,7 @@ void set_limits(const ChildPlan& plan, int status) {
   const Launch& launch = *plan.launch;
   limit(status, RLIMIT_CORE, 0, "core limit");
   limit(status, RLIMIT_FSIZE, 0, "file size limit");
-  limit(status, RLIMIT_NOFILE, kMostFiles, "descriptor limit");
+  limit(status, RLIMIT_NOFILE, kMaxFiles, "descriptor limit");
   limit(status, RLIMIT_CPU, static_cast<int64_t>(std::ceil(launch.cpu_seconds)) + 1, "processor time limit");
   limit(status, RLIMIT_MEMLOCK, 0, "locked memory limit");
   limit(status, RLIMIT_MSGQUEUE, 0, "message queue limit");

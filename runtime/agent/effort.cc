@@ -10,24 +10,24 @@ namespace {
 // A run within a sample takes at least this share of the time of a single run, after the single run's
 // overhead has been subtracted: waking and stopping the process, and fetching new inputs and poisoned outputs
 // into caches. A shorter time is not believed, and is raised to that share.
-constexpr double kLeastTime = 0.8;
+constexpr double kMinTime = 0.8;
 // Below these shares the candidate is rejected: the first share is for runs far longer than the overhead, the
 // second for shorter ones. Kernels that branch on their data take longer on new data than on repeated data,
 // up to twice as long where the branch predictor remembers all branches.
-constexpr double kLeastEffort = 0.7, kLeastShortEffort = 0.3;
+constexpr double kMinEffort = 0.7, kMinShortEffort = 0.3;
 constexpr double kFetchedBytesPerSecond = 4e9;
 
 // Where both share a processor, the agent spends twice as much time as the candidate on waking and stopping
 // it, whatever the machine does. The estimate is capped, in case a candidate finds a way to make the agent
 // work.
-constexpr double kBesidePerAgentSecond = 0.5, kMostBeside = 30e-6;
+constexpr double kBesidePerAgentSecond = 0.5, kMaxBeside = 30e-6;
 // Threads that wait for each other on one processor poll for a while before they yield it, which takes more
 // time than with a processor each. The candidate decides how often they do so, so the allowance for it is
 // limited. After their last run they wait for more work until the agent stops them: immediately where the
 // agent has priority, else once they sleep.
 // How often a thread that waits for no other is scheduled: for its run, and for its stop after the agent's.
 constexpr int kOwnTurns = 2;
-constexpr double kWaitPerTurn = 3e-6, kMostWait = 50e-6, kMostWaitShare = 0.3, kLastWait = 110e-6;
+constexpr double kWaitPerTurn = 3e-6, kMaxWait = 50e-6, kMaxWaitShare = 0.3, kLastWait = 110e-6;
 constexpr double kBesidePerThread = 100e-6;  // further allowance before a candidate is rejected
 constexpr double kShortBeside = 10e-6;       // allowance before one with short runs is rejected
 // Single runs in which the agent needed more than this many times its median time are not used.
@@ -35,7 +35,7 @@ constexpr double kUsualSingles = 2;
 // Where agent and candidate run on different processors, waking and stopping took 25 to 450 us on one virtual
 // machine, changing from one second to the next. The agent's time rises and falls with it: the candidate's
 // time was more than twice the agent's in one of 600 single runs.
-constexpr double kAwayPerThread = 150e-6, kAwayPerAgentSecond = 2, kMostAway = 1e-3;
+constexpr double kAwayPerThread = 150e-6, kAwayPerAgentSecond = 2, kMaxAway = 1e-3;
 
 // For lone runs: threads are woken one by one, and each takes as long as the first one took in a command with
 // no run, or longer.
@@ -52,15 +52,15 @@ double median(std::vector<double> values) {
 // The seconds of a single run that waking and stopping the process may have taken.
 double overhead_of(const SingleRun& single, int threads, bool is_generous) {
   if (!single.beside)
-    return kAwayPerThread * threads + std::min(kAwayPerAgentSecond * single.agent, kMostAway);
-  const double sure = std::min(kBesidePerAgentSecond * single.agent, kMostBeside);
+    return kAwayPerThread * threads + std::min(kAwayPerAgentSecond * single.agent, kMaxAway);
+  const double sure = std::min(kBesidePerAgentSecond * single.agent, kMaxBeside);
   return is_generous ? sure + kBesidePerThread * threads : sure;
 }
 
 // The seconds that a thread may have spent in a single run waiting for other threads.
 double waits_of(const SingleRun& single) {
   const double between = kWaitPerTurn * std::max(single.turns - kOwnTurns, 0);
-  const double most = std::max(kMostWait, kMostWaitShare * single.busiest);
+  const double most = std::max(kMaxWait, kMaxWaitShare * single.busiest);
   return std::min(between, most) + (single.goes_first ? 0 : kLastWait);
 }
 
@@ -109,25 +109,25 @@ double Effort::seconds_of_work() const {
 double Effort::sure_latency() const {
   double least = INFINITY;
   for (const LoneRun& lone : lones_) {
-    const double most = kAwayPerThread * threads_ + std::min(kAwayPerAgentSecond * lone.agent, kMostAway);
+    const double most = kAwayPerThread * threads_ + std::min(kAwayPerAgentSecond * lone.agent, kMaxAway);
     const double overhead = std::min(kWakes * threads_ * lone.wake + kLoneBeside, most);
     least = std::min(least, lone.seconds - overhead - bytes_ / kFetchedBytesPerSecond);
   }
   return lones_.empty() ? 0 : std::max(least, 0.0);
 }
 
-double Effort::least_seconds() const { return kLeastTime * std::max(seconds_of_work(), sure_latency()); }
+double Effort::least_seconds() const { return kMinTime * std::max(seconds_of_work(), sure_latency()); }
 
 bool Effort::needs_lone() const {
-  if (threads_ < 2 || seconds_.empty() || lones_.size() >= kMostLoneRuns) return false;
+  if (threads_ < 2 || seconds_.empty() || lones_.size() >= kMaxLoneRuns) return false;
   double processor = singles_.empty() ? 0 : INFINITY;
   for (const SingleRun& single : singles_) processor = std::min(processor, single.processor);
   // No overhead is subtracted here: another lone run costs little.
-  return median(seconds_) < (lones_.empty() ? kSerial * processor : kLeastTime * sure_latency());
+  return median(seconds_) < (lones_.empty() ? kSerial * processor : kMinTime * sure_latency());
 }
 
 bool Effort::is_doubtful() const {
-  return !seconds_.empty() && (median(seconds_) < kLeastTime * seconds_of_work() || !problem(1).empty());
+  return !seconds_.empty() && (median(seconds_) < kMinTime * seconds_of_work() || !problem(1).empty());
 }
 
 std::string Effort::problem(uint32_t runs) const {
@@ -138,8 +138,8 @@ std::string Effort::problem(uint32_t runs) const {
     return processor < least * work.processor || seconds < least * work.busiest;
   };
   const Work almost = {sure.processor - kShortBeside, sure.busiest - kShortBeside};
-  if (!is_short_of(kLeastEffort, generous) && !is_short_of(kLeastShortEffort, almost)) return "";
-  const bool by_processor = processor < kLeastEffort * sure.processor;
+  if (!is_short_of(kMinEffort, generous) && !is_short_of(kMinShortEffort, almost)) return "";
+  const bool by_processor = processor < kMinEffort * sure.processor;
   return "does not run as often as it is told: one run takes " +
          microseconds(by_processor ? sure.processor : sure.busiest) + " us of processor time" +
          (by_processor ? "" : " on one thread") + ", without waking it and fetching its data; each of " +

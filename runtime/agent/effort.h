@@ -33,14 +33,14 @@ class Effort {
 
   // How many single runs each candidate makes, and how many one makes whose single runs contradict its
   // samples.
-  static constexpr size_t kSingleRuns = 3, kMostSingleRuns = 15;
+  static constexpr size_t kSingleRuns = 3, kMaxSingleRuns = 15;
   bool needs_single() const { return singles_.size() < kSingleRuns; }
-  bool needs_more() const { return singles_.size() < kMostSingleRuns && is_doubtful(); }
+  bool needs_more() const { return singles_.size() < kMaxSingleRuns && is_doubtful(); }
   void add_single(const SingleRun& single) { singles_.push_back(single); }
   // Processor time alone cannot distinguish threads that work in parallel from a thread that hands its work
   // on to the next one, or from two runs that overlap. So a candidate whose samples are faster than one
   // thread could be makes lone runs, which show how long a run takes while no other is under way.
-  static constexpr size_t kMostLoneRuns = 6;
+  static constexpr size_t kMaxLoneRuns = 6;
   bool needs_lone() const;
   void add_lone(const LoneRun& lone) { lones_.push_back(lone); }
   // Adds a sample: mean seconds of one run by the clock, and in processor time.

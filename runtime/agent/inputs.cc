@@ -11,7 +11,7 @@ namespace {
 
 // No more of an input is changed at a time: the candidate has to fetch the changed bytes into its caches,
 // which takes time.
-constexpr int64_t kMostChanged = int64_t{64} << 10;
+constexpr int64_t kMaxChanged = int64_t{64} << 10;
 // Size of the pieces from which new inputs are assembled.
 constexpr int64_t kPiece = int64_t{16} << 10;
 
@@ -93,7 +93,7 @@ std::vector<Inputs::Change> Inputs::drawn() const {
     if (port.bytes == 0) continue;
     const int64_t size = port.bytes / port.elements;
     Port part = port;
-    part.elements = std::min(port.elements, kMostChanged / size);
+    part.elements = std::min(port.elements, kMaxChanged / size);
     part.bytes = part.elements * size;
     change.values.resize(static_cast<size_t>(part.bytes));
     fill_sample(part, secret_bits(), 0, change.values.data());
@@ -136,7 +136,7 @@ void Inputs::show_spare() {
 
 bool Inputs::change_all() const {
   return std::all_of(batch_.inputs.begin(), batch_.inputs.end(),
-                     [](const Port& port) { return port.bytes <= kMostChanged; });
+                     [](const Port& port) { return port.bytes <= kMaxChanged; });
 }
 
 }  // namespace tc::agent

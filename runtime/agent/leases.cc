@@ -20,7 +20,7 @@ using grpc::StatusCode;
 
 constexpr double kAskAgain = 1;  // seconds for which an answer of the tracker is reused
 constexpr double kCallSeconds = 5;
-constexpr int kRetryMs = 250, kMostRetryMs = 2000;
+constexpr int kRetryMs = 250, kMaxRetryMs = 2000;
 
 const Status& refused() {
   static const Status status(StatusCode::PERMISSION_DENIED,
@@ -124,7 +124,7 @@ void Membership::announce_for_ever() {
       known = false;
       last_problem = kind;
       pause_ms = retry_ms;
-      retry_ms = std::min(2 * retry_ms, kMostRetryMs);
+      retry_ms = std::min(2 * retry_ms, kMaxRetryMs);
     }
     std::fflush(stdout);
     std::unique_lock lock(mutex_);

@@ -13,7 +13,7 @@
 namespace tc::agent {
 namespace {
 
-constexpr uint32_t kMostRuns = 1000000;
+constexpr uint32_t kMaxRuns = 1000000;
 // Where a sample has fewer runs than this, they are commanded one by one, each with its own inputs.
 constexpr uint32_t kFewRuns = 3;
 constexpr int kSampleAttempts = 10;
@@ -97,7 +97,7 @@ class Candidate {
       if (!found.conclusive) {
         // On a busy machine, a short command is done before the agent gets to change its inputs.
         if (found.processor_seconds * runs_ < kLongestSamples * batch_.sample_seconds)
-          runs_ = std::min(4 * runs_, kMostRuns);
+          runs_ = std::min(4 * runs_, kMaxRuns);
         continue;
       }
       result_.samples.push_back(found.seconds);
@@ -229,7 +229,7 @@ class Candidate {
     const double seconds =
         std::min(batch_.sample_seconds, 0.5 * std::max(subject_.seconds_left(), 0.0) / (batch_.rounds + 2));
     const double runs = std::ceil(seconds / std::max(seconds_per_run_, 1e-9));
-    return static_cast<uint32_t>(std::clamp(runs, 1.0, static_cast<double>(kMostRuns)));
+    return static_cast<uint32_t>(std::clamp(runs, 1.0, static_cast<double>(kMaxRuns)));
   }
 
   Bench& bench_;

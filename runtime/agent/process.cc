@@ -28,7 +28,7 @@
 namespace tc::agent {
 namespace {
 
-constexpr size_t kMostErrorText = 2000;
+constexpr size_t kMaxErrorText = 2000;
 constexpr double kSlice = 0.1;  // seconds between looks at `cancelled`
 // System calls that some C libraries' headers lack; the numbers are the same on all processors.
 constexpr int kPidfdOpen = 434, kPidfdGetfd = 438;
@@ -143,7 +143,7 @@ void Process::read_errors() {
     if (got == 0) errors_.close();
     if (got <= 0) return;
     ++requests_;
-    if (error_text_.size() < kMostErrorText) error_text_.append(text, static_cast<size_t>(got));
+    if (error_text_.size() < kMaxErrorText) error_text_.append(text, static_cast<size_t>(got));
   }
 }
 

@@ -28,12 +28,11 @@ using grpc::ServerContext;
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr int kMostFiles = 4096;  // of one list
-constexpr int kMostCandidates = 64, kMostPorts = 64, kMostDataSets = 16, kMostRounds = 10000,
-              kMostCalls = 1 << 20;
-constexpr int kMostThreads = 64;
-constexpr size_t kMostMemory = 256 << 20;
-constexpr double kMostSeconds = 3600;
+constexpr int kMaxFiles = 4096;  // of one list
+constexpr int kMaxCandidates = 64, kMaxPorts = 64, kMaxDataSets = 16, kMaxRounds = 10000, kMaxCalls = 1 << 20;
+constexpr int kMaxThreads = 64;
+constexpr size_t kMaxMemory = 256 << 20;
+constexpr double kMaxSeconds = 3600;
 constexpr double kRoomSeconds = 2;  // in which uploads that are being ended free their memory
 // Each chunk of an upload has to follow the last within this time, and the whole upload may not be slower
 // than this many bytes per second.
@@ -43,7 +42,7 @@ constexpr double kChunkSeconds = 15, kUploadSeconds = 30, kSlowestLink = 1e5;
 rpc::ListenerLimits listener_limits() {
   rpc::ListenerLimits limits;
   limits.open = 1000;
-  limits.memory = kMostMemory;
+  limits.memory = kMaxMemory;
   limits.receive_bytes = 0;
   return limits;
 }
@@ -65,10 +64,10 @@ class BatchReader {
       : request_(request), store_(store), cores_(cores), memory_bytes_(memory_bytes) {}
 
   Batch read() {
-    count("executables", request_.executables_size(), 1, kMostCandidates);
-    count("inputs", request_.inputs_size(), 0, kMostPorts);
-    count("outputs", request_.outputs_size(), 1, kMostPorts);
-    count("data_sets", request_.data_sets_size(), 2, kMostDataSets);
+    count("executables", request_.executables_size(), 1, kMaxCandidates);
+    count("inputs", request_.inputs_size(), 0, kMaxPorts);
+    count("outputs", request_.outputs_size(), 1, kMaxPorts);
+    count("data_sets", request_.data_sets_size(), 2, kMaxDataSets);
     Batch batch;
     for (const std::string& sha256 : request_.executables())
       batch.executables.push_back(find(sha256, "an executable"));
@@ -92,16 +91,16 @@ class BatchReader {
     }
     batch.tolerance = number("tolerance", request_.tolerance(), 0, 1);
     batch.threads = static_cast<int>(number("threads", request_.threads(), 1, cores_));
-    batch.rounds = static_cast<int>(number("rounds", request_.rounds(), 1, kMostRounds));
+    batch.rounds = static_cast<int>(number("rounds", request_.rounds(), 1, kMaxRounds));
     batch.sample_seconds = number("sample_seconds", request_.sample_seconds(), 0, 60);
-    batch.timeout_seconds = number("timeout_seconds", request_.timeout_seconds(), 1e-3, kMostSeconds);
+    batch.timeout_seconds = number("timeout_seconds", request_.timeout_seconds(), 1e-3, kMaxSeconds);
     batch.memory_bytes = static_cast<int64_t>(number(
         "memory_bytes", static_cast<double>(request_.memory_bytes()), 1, static_cast<double>(memory_bytes_)));
     batch.slow_ratio = number("slow_ratio", request_.slow_ratio(), 0, 1e9);
     if (request_.calls_size() > 0)
       count("calls", request_.calls_size(), request_.executables_size(), request_.executables_size());
     for (const int32_t calls : request_.calls())
-      batch.calls.push_back(static_cast<int>(number("calls", calls, 1, kMostCalls)));
+      batch.calls.push_back(static_cast<int>(number("calls", calls, 1, kMaxCalls)));
     return batch;
   }
 
@@ -188,8 +187,8 @@ class Server::Service final : public rpc::Agent::Service {
   Status Missing(ServerContext* context, const rpc::FileList* request, rpc::FileList* reply) override {
     return serve("Missing", *context, [&](const rpc::Caller& caller) {
       if (Status status = leases_.load()->check(request->token(), caller.name); !status.ok()) return status;
-      if (request->sha256_size() > kMostFiles)
-        return malformed("it asks for more than " + std::to_string(kMostFiles) + " files");
+      if (request->sha256_size() > kMaxFiles)
+        return malformed("it asks for more than " + std::to_string(kMaxFiles) + " files");
       for (const std::string& name : request->sha256()) {
         if (!rpc::is_sha256(name)) return malformed("a file's name is not 64 digits of hex");
         if (store_.find(name) == nullptr) reply->add_sha256(name);
@@ -274,7 +273,7 @@ class Server::Service final : public rpc::Agent::Service {
     do {
       const std::string& data = chunk.data();
       const auto size = static_cast<int64_t>(data.size());
-      if (size > rpc::kMostChunkBytes) return malformed("a chunk is larger than 1 MiB");
+      if (size > rpc::kMaxChunkBytes) return malformed("a chunk is larger than 1 MiB");
       if (size > total - done) return malformed("the file is longer than announced");
       if (size == 0 && total > 0) return malformed("a chunk without data");
       if (size > 0) std::memcpy(memory.data() + done, data.data(), data.size());
@@ -349,8 +348,8 @@ Server::Server(Runner& runner, rpc::Keyring& keyring, const ServerOptions& optio
   grpc::ServerBuilder builder;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   if (options.listen.rfind("unix:", 0) == 0) {
-    builder.SetMaxReceiveMessageSize(rpc::kMostMessageBytes);
-    builder.SetMaxSendMessageSize(rpc::kMostMessageBytes);
+    builder.SetMaxReceiveMessageSize(rpc::kMaxMessageBytes);
+    builder.SetMaxSendMessageSize(rpc::kMaxMessageBytes);
     builder.AddListeningPort(options.listen, keyring.server_credentials(), &port_);
   } else {
     const rpc::Address address = rpc::parse_address(options.listen);
@@ -363,7 +362,7 @@ Server::Server(Runner& runner, rpc::Keyring& keyring, const ServerOptions& optio
         keyring.server_credentials());
   }
   grpc::ResourceQuota quota("agent");
-  quota.SetMaxThreads(kMostThreads).Resize(kMostMemory);
+  quota.SetMaxThreads(kMaxThreads).Resize(kMaxMemory);
   server_ = rpc::start_server(builder, *service_, quota, options.listen, port_);
   if (listener_) listener_->start(std::move(acceptor));
 }

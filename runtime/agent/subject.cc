@@ -10,9 +10,9 @@ namespace tc::agent {
 namespace {
 
 // No run is shorter than this: setting the floating-point mode alone takes longer.
-constexpr double kLeastSeconds = 5e-9;
+constexpr double kMinSeconds = 5e-9;
 // No core writes faster than this: 128 bytes in each cycle of a clock faster than any.
-constexpr double kMostBytesPerSecond = 1e12;
+constexpr double kMaxBytesPerSecond = 1e12;
 // Address space in addition to the candidate's own memory: stacks, the C library, rounding to pages.
 constexpr int64_t kBaseBytes = int64_t{16} << 20, kThreadBytes = int64_t{9} << 20;
 // Threads that a candidate may have in addition to those that it is told to use.
@@ -35,8 +35,8 @@ void Subject::start(double candidates) {
   const File& executable = *batch_.executables[static_cast<size_t>(index_)];
   // The physical addresses of its pages matter as much as its schedule for data that just fit into a cache.
   // So a candidate gets other pages each time it is measured.
-  constexpr int64_t kMostCopied = int64_t{64} << 20;
-  if (!bench_.is_exact() && executable.bytes() <= kMostCopied)
+  constexpr int64_t kMaxCopied = int64_t{64} << 20;
+  if (!bench_.is_exact() && executable.bytes() <= kMaxCopied)
     copy_ = make_file(executable.data(), executable.bytes());
   Launch launch;
   launch.executable = (copy_ ? *copy_ : executable).descriptor();
@@ -94,9 +94,9 @@ double Subject::finish() {
   agent_seconds_ = process_->requests() == begin_requests_ ? thread_seconds() - begin_agent_ : 0;
   const double seconds = *done_ - begin_;
   left_ -= seconds;
-  double least = kLeastSeconds;
+  double least = kMinSeconds;
   for (const SharedMemory& output : outputs_)
-    least += static_cast<double>(output.bytes()) / (kMostBytesPerSecond * batch_.threads);
+    least += static_cast<double>(output.bytes()) / (kMaxBytesPerSecond * batch_.threads);
   if (seconds < least * runs_)
     throw Misbehaviour{Outcome::WrongResult, "does not run as often as it is told: " + std::to_string(runs_) +
                                                  " runs took " + std::to_string(std::lround(seconds * 1e6)) +

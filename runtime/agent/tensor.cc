@@ -12,9 +12,9 @@
 namespace tc::agent {
 namespace {
 
-constexpr size_t kMostDims = 16;
+constexpr size_t kMaxDims = 16;
 constexpr uint8_t kUndefined = 0xff;
-constexpr int64_t kMostBytes = int64_t{2} << 30;
+constexpr int64_t kMaxBytes = int64_t{2} << 30;
 
 // Rounds a value to the nearest float with that many exponent and mantissa bits; the value has to be within
 // its range.
@@ -203,17 +203,17 @@ Port make_port(const std::string& name, const std::string& dtype, std::vector<in
   for (int32_t type = TC_F32; type <= TC_BOOL; ++type)
     if (dtype == tc_dtype_name(type)) port.dtype = type;
   if (port.dtype < 0) throw std::runtime_error("tensor '" + name + "': '" + dtype + "' is no element type");
-  if (shape.size() > kMostDims)
+  if (shape.size() > kMaxDims)
     throw std::runtime_error("tensor '" + name + "' has " + std::to_string(shape.size()) +
-                             " dimensions, more than " + std::to_string(kMostDims));
+                             " dimensions, more than " + std::to_string(kMaxDims));
   port.elements = 1;
   const int64_t size = tc_dtype_size(port.dtype);
   for (const int64_t dim : shape) {
     if (dim < 0)
       throw std::runtime_error("tensor '" + name + "' has the negative size " + std::to_string(dim));
-    if (dim > kMostBytes || __builtin_mul_overflow(port.elements, dim, &port.elements) ||
-        port.elements > kMostBytes / size)
-      throw std::runtime_error("tensor '" + name + "' is larger than " + std::to_string(kMostBytes) +
+    if (dim > kMaxBytes || __builtin_mul_overflow(port.elements, dim, &port.elements) ||
+        port.elements > kMaxBytes / size)
+      throw std::runtime_error("tensor '" + name + "' is larger than " + std::to_string(kMaxBytes) +
                                " bytes");
   }
   port.bytes = port.elements * size;

@@ -17,7 +17,7 @@ constexpr double kRunsAfter = 2.2;
 constexpr double kBlurTime = 10e-6;  // uncertainty of the clocks
 // Before the change, a command has to run for at least this long, by the wall clock and in processor time.
 // This way the time to wake up, up to 450 us on a slow system, is seldom mistaken for a run.
-constexpr double kLeastMoment = 300e-6, kLeastProcessor = 150e-6;
+constexpr double kMinMoment = 300e-6, kMinProcessor = 150e-6;
 
 double random_share() { return static_cast<double>(secret_bits() >> 11) * 0x1p-53; }
 
@@ -84,11 +84,11 @@ Probe probe(Subject& subject, Inputs& inputs, const Trial& trial, uint32_t runs,
   const uint8_t filling = poison(static_cast<int>(secret_bits() % 2));
   inputs.show_own();
   subject.poison_outputs(filling);
-  const double last = (1 - kRunsAfter / runs) * seconds_per_run * runs, first = std::min(kLeastMoment, last);
+  const double last = (1 - kRunsAfter / runs) * seconds_per_run * runs, first = std::min(kMinMoment, last);
   const double moment = first + random_share() * (last - first);
   subject.begin(runs, "running on inputs of the agent's own");
   // On a busy machine, a command that no processor has started yet would do all its runs on the new inputs.
-  const double least_processor = std::min(0.5 * moment, kLeastProcessor);
+  const double least_processor = std::min(0.5 * moment, kMinProcessor);
   bool is_changed = false;
   for (double clock = now_seconds() + moment; !is_changed && !subject.is_done_by(clock);) {
     const double lacking = least_processor - subject.since_begin().processor;

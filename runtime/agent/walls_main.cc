@@ -29,9 +29,9 @@ namespace tc::agent {
 namespace {
 
 constexpr int kNoStart = 124, kNoWalls = 125;
-constexpr int kMostThreads = 64;
+constexpr int kMaxThreads = 64;
 // Processor time, until the program itself sets a limit for the file.
-constexpr double kMostSeconds = 3600;
+constexpr double kMaxSeconds = 3600;
 
 // The means of confinement that are lacking, for a message; empty where none is.
 std::string lacking(const Isolation& walls) {
@@ -68,8 +68,8 @@ Launch launch_of(int count, char** words) {
   for (const std::string& folder : library_folders()) launch.shown.push_back(folder);
   launch.is_interpreter = true;
   launch.extra_bytes = -1;
-  launch.cpu_seconds = kMostSeconds;
-  launch.threads = kMostThreads;
+  launch.cpu_seconds = kMaxSeconds;
+  launch.threads = kMaxThreads;
   launch.walls.notify = false;
   return launch;
 }

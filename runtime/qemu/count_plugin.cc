@@ -236,7 +236,7 @@ void clear_upper_halves(unsigned, void*) {}
 // The number of write(2) on riscv64; and how many 64-bit numbers fit into the page after the first, which is
 // their count.
 constexpr int64_t kWrite = 64;
-constexpr uint64_t kMostReplies = 511;
+constexpr uint64_t kMaxReplies = 511;
 
 // Cycles of the thread that took most. Only used at the end of the process, when no guest thread runs.
 uint64_t slowest_cycles() {
@@ -274,7 +274,7 @@ void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... argum
   if (caller.running != nullptr) caller.finish_block(caller.running->end);
   std::lock_guard lock(state.mutex);
   const uint64_t count = state.page[0];
-  if (count >= kMostReplies) return;
+  if (count >= kMaxReplies) return;
   state.page[1 + count] = all_cycles();
   state.page[0] = count + 1;
 }
@@ -517,7 +517,7 @@ std::optional<std::string> map_page() {
   if (!state.options.has_replies) return std::nullopt;
   const int descriptor = std::atoi(state.options.output.c_str() + 4);
   void* memory =
-      mmap(nullptr, (1 + kMostReplies) * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+      mmap(nullptr, (1 + kMaxReplies) * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return "descriptor " + std::to_string(descriptor) + " cannot be mapped";
   close(descriptor);
   state.page = static_cast<uint64_t*>(memory);

@@ -16,8 +16,8 @@ namespace tc::rpc {
 std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Credentials& credentials, Role peer,
                                             const std::string& name) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
-  arguments.SetMaxSendMessageSize(kMostMessageBytes);
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   // Pings distinguish a long Measure call from a dead board; our servers allow this many.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
@@ -33,13 +33,13 @@ std::shared_ptr<grpc::Channel> make_channel(const Address& address, const Creden
 }
 
 void limit_server(grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
-  builder.SetMaxSendMessageSize(kMostMessageBytes);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
 }
 
 // A host name may have several addresses; in plain text the server listens at loopback only.

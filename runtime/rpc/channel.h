@@ -16,9 +16,9 @@
 
 namespace tc::rpc {
 
-constexpr int kMostMessageBytes = 4 << 20;
-constexpr int kMostChunkBytes = 1 << 20;
-constexpr int kMostCallsPerConnection = 100;
+constexpr int kMaxMessageBytes = 4 << 20;
+constexpr int kMaxChunkBytes = 1 << 20;
+constexpr int kMaxCallsPerConnection = 100;
 
 // A channel to a tracker or an agent. A tracker's certificate has to name the address's host. An agent's
 // certificate has to name its device, `name`, since boards change their addresses.

@@ -13,7 +13,7 @@
 namespace tc::rpc {
 namespace {
 
-constexpr off_t kMostPemBytes = 64 << 10;
+constexpr off_t kMaxPemBytes = 64 << 10;
 
 std::string advice(const std::string& folder) {
   return "; make credentials with `python -m tc certs init --folder " + folder +
@@ -32,7 +32,7 @@ std::string read_pem(const std::string& folder, const std::string& name, bool se
   std::ifstream file(path, std::ios::binary);
   if (!file || stat(path.c_str(), &status) != 0)
     throw std::runtime_error("the credentials file " + path + " cannot be read" + advice(folder));
-  if (!S_ISREG(status.st_mode) || status.st_size > kMostPemBytes)
+  if (!S_ISREG(status.st_mode) || status.st_size > kMaxPemBytes)
     throw std::runtime_error("the credentials file " + path + " is no file of at most 64 KiB" +
                              advice(folder));
   if (secret && (status.st_mode & 077) != 0)

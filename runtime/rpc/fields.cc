@@ -12,7 +12,7 @@ namespace tc::rpc {
 namespace {
 
 constexpr size_t kWord = 128;
-constexpr int kMostFeatures = 512;
+constexpr int kMaxFeatures = 512;
 
 bool is_hex(const std::string& text, size_t size) {
   return text.size() == size && text.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -29,9 +29,9 @@ std::string word_problem(const char* name, const std::string& value, size_t limi
 
 template <class Words>
 std::string words_problem(const char* name, const Words& words) {
-  if (words.size() > kMostFeatures)
+  if (words.size() > kMaxFeatures)
     return std::string("the field '") + name + "' has " + std::to_string(words.size()) +
-           " entries, more than " + std::to_string(kMostFeatures);
+           " entries, more than " + std::to_string(kMaxFeatures);
   for (const std::string& word : words)
     if (std::string problem = word_problem(name, word); !problem.empty()) return problem;
   return "";

@@ -21,7 +21,7 @@ using grpc::StatusCode;
 
 constexpr double kLookSeconds = 1;
 constexpr int64_t kDay = 24 * 3600;
-constexpr off_t kMostListBytes = 1 << 20;
+constexpr off_t kMaxListBytes = 1 << 20;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -85,7 +85,7 @@ std::set<std::string> load_revoked(const std::string& folder) {
   std::set<std::string> serials;
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return serials;
-  if (!S_ISREG(status.st_mode) || status.st_size > kMostListBytes) fail("is no file of at most 1 MiB");
+  if (!S_ISREG(status.st_mode) || status.st_size > kMaxListBytes) fail("is no file of at most 1 MiB");
   std::ifstream file(path);
   if (!file) fail("cannot be read");
   std::string line;

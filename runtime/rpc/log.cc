@@ -59,8 +59,8 @@ bool LineLimit::pass(int64_t now, int64_t* left_out) {
 }
 
 std::string one_line(const std::string& text) {
-  std::string shown(show_name(text.data(), text.size(), nullptr, 0, kMostOfLine), 0);
-  show_name(text.data(), text.size(), shown.data(), shown.size() + 1, kMostOfLine);
+  std::string shown(show_name(text.data(), text.size(), nullptr, 0, kMaxOfLine), 0);
+  show_name(text.data(), text.size(), shown.data(), shown.size() + 1, kMaxOfLine);
   return shown;
 }
 

@@ -14,7 +14,7 @@
 namespace tc::tracker {
 namespace {
 
-constexpr size_t kMostText = 256;
+constexpr size_t kMaxText = 256;
 constexpr int kKept = 3;
 
 std::string time_now() {
@@ -32,7 +32,7 @@ std::string time_now() {
 // A JSON string. UTF-8 is not decoded: each byte that is not plain ASCII is escaped by itself.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text.substr(0, kMostText)) {
+  for (const char c : text.substr(0, kMaxText)) {
     if (c >= 0x20 && c <= 0x7e && c != '"' && c != '\\') {
       out += c;
       continue;
@@ -41,7 +41,7 @@ std::string quoted(const std::string& text) {
     std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned char>(c));
     out += escape;
   }
-  return out + (text.size() > kMostText ? "...\"" : "\"");
+  return out + (text.size() > kMaxText ? "...\"" : "\"");
 }
 
 }  // namespace

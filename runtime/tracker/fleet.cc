@@ -17,9 +17,9 @@ namespace {
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr size_t kMostDevices = 4096;
-constexpr size_t kMostWaiting = 128, kMostWaitingOfOne = 32;
-constexpr size_t kMostReplaced = 16;
+constexpr size_t kMaxDevices = 4096;
+constexpr size_t kMaxWaiting = 128, kMaxWaitingOfOne = 32;
+constexpr size_t kMaxReplaced = 16;
 constexpr size_t kListedInTexts = 20;
 // After this many quarantine periods, an old failure is not counted any more.
 constexpr int kForgetFailure = 5;
@@ -109,9 +109,9 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
     return Status::OK;
   }
   if (found == devices_.end()) {
-    if (devices_.size() >= kMostDevices)
+    if (devices_.size() >= kMaxDevices)
       return refuse(StatusCode::RESOURCE_EXHAUSTED,
-                    "the tracker has " + std::to_string(kMostDevices) +
+                    "the tracker has " + std::to_string(kMaxDevices) +
                         " devices, which is all it takes; start a second tracker");
     found = devices_.emplace(name, Device()).first;
   }
@@ -124,7 +124,7 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
                                                     device.info.address() +
                                                     "; give this one a certificate of its own (`python -m tc "
                                                     "certs add`), or with --insecure another --name");
-    if (device.replaced.size() >= kMostReplaced) device.replaced.clear();
+    if (device.replaced.size() >= kMaxReplaced) device.replaced.clear();
     device.replaced.insert(device.session);
     device.session = request.session();
     // Whoever restarted the agent has probably looked after it, so its quarantine ends; but the next failure
@@ -145,15 +145,15 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
 }
 
 Status Fleet::may_wait(const rpc::Caller& caller) const {
-  if (waiting_.size() >= kMostWaiting)
-    return refuse(StatusCode::RESOURCE_EXHAUSTED, "more than " + std::to_string(kMostWaiting) +
+  if (waiting_.size() >= kMaxWaiting)
+    return refuse(StatusCode::RESOURCE_EXHAUSTED, "more than " + std::to_string(kMaxWaiting) +
                                                       " clients wait for devices already; try again later");
   const auto of_one = std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& other) {
     return !caller.name.empty() && other.caller.name == caller.name;
   });
-  if (static_cast<size_t>(of_one) >= kMostWaitingOfOne)
+  if (static_cast<size_t>(of_one) >= kMaxWaitingOfOne)
     return refuse(StatusCode::RESOURCE_EXHAUSTED, "the client '" + caller.name + "' waits for devices " +
-                                                      std::to_string(kMostWaitingOfOne) +
+                                                      std::to_string(kMaxWaitingOfOne) +
                                                       " times already; try again later");
   return Status::OK;
 }

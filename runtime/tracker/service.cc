@@ -22,10 +22,10 @@ using Reactor = grpc::ServerUnaryReactor;
 using grpc::Status;
 using grpc::StatusCode;
 
-constexpr int kMostThreads = 32;  // in addition to those that gRPC always has
-constexpr size_t kMostMemory = 256 << 20;
+constexpr int kMaxThreads = 32;  // in addition to those that gRPC always has
+constexpr size_t kMaxMemory = 256 << 20;
 // One client may wait 32 times at most.
-constexpr int kMostCallsPerConnection = 40;
+constexpr int kMaxCallsPerConnection = 40;
 constexpr int kTrimMilliseconds = 2000;
 
 Status malformed(const std::string& problem) {
@@ -213,11 +213,11 @@ Server::Server(const rpc::Address& address, const rpc::Credentials& credentials,
   address_.port = listener_.port();
   grpc::ServerBuilder builder;
   rpc::limit_server(builder);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, keyring_.server_credentials());
   grpc::ResourceQuota quota("tracker");
-  quota.SetMaxThreads(kMostThreads).Resize(kMostMemory);
+  quota.SetMaxThreads(kMaxThreads).Resize(kMaxMemory);
   server_ = rpc::start_server(builder, *service_, quota, address_.text(), address_.port);
   listener_.start(std::move(acceptor));
   queue_ = std::thread([this] { serve_queue(); });

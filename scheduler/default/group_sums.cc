@@ -15,7 +15,7 @@ namespace {
 
 // Registers that hold sums, on targets with 16 and with 32 registers: operands and scales take the others.
 constexpr int64_t kSumsOfFew = 9, kSumsOfMany = 24;
-constexpr int64_t kMostRows = 8;
+constexpr int64_t kMaxRows = 8;
 
 bool has_many_registers(const Target& target) { return target.vector_registers >= 32; }
 
@@ -282,7 +282,7 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   const bool fills = count % (2 * width) == 0 || count >= 16 * width;
   plan.vectors = fills && (many || rows == 1) ? 2 : 1;
   const int64_t most =
-      std::clamp((many ? kSumsOfMany : kSumsOfFew) / (plan.vectors * digits), int64_t{1}, kMostRows);
+      std::clamp((many ? kSumsOfMany : kSumsOfFew) / (plan.vectors * digits), int64_t{1}, kMaxRows);
   const int64_t tiles = (rows + most - 1) / most;
   plan.rows = (rows + tiles - 1) / tiles;
   plan.cycles = products / (4.0 * builder.target().lanes(DType::I32) * builder.target().multiply_adds);

@@ -10,7 +10,7 @@
 namespace tc {
 namespace {
 
-constexpr double kLeastUses = 32;  // uses of a panel with which K-blocks pay
+constexpr double kMinUses = 32;  // uses of a panel with which K-blocks pay
 
 // Divides a panel that would fill the second cache into K-blocks: their loop is outside of all loops but the
 // one over panels.
@@ -37,7 +37,7 @@ std::optional<Division> divide_panel(const ReductionFacts& facts, const Iterator
   }
   const double sums = facts.bytes_of(facts.sum().write) / static_cast<double>(plan.panel_count);
   if (longest.empty() || panel < calibration::kLargePanel * cache ||
-      sums > calibration::kWaitingSums * cache || uses < kLeastUses)
+      sums > calibration::kWaitingSums * cache || uses < kMinUses)
     return std::nullopt;
   const int64_t extent = facts.extent(longest, 1);
   const auto parts = static_cast<int64_t>(std::ceil(panel / (calibration::kBlockOfPanel * cache)));

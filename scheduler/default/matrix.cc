@@ -17,7 +17,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kLeastRows = 7;  // rows of an accumulator, below which it does not pay
+constexpr int64_t kMinRows = 7;  // rows of an accumulator, below which it does not pay
 // How many blocks of features have their sums in vector registers at a time, in the order in which they are
 // tried; of one row the registers hold up to seven.
 constexpr std::array<int64_t, 7> kBlocksOfVectors = {4, 5, 6, 7, 3, 2, 1};
@@ -92,7 +92,7 @@ class MatrixScheduler {
       }
       plan.rows = rows_of(flat, plan.tiles);
       if (sizes->digits_are_rows) plan.blocks = std::min<int64_t>(2, blocks);
-      else if (plan.rows < kLeastRows && !problem_.unit().vectors) continue;
+      else if (plan.rows < kMinRows && !problem_.unit().vectors) continue;
       std::vector<int64_t> block_counts = {plan.blocks};
       if (problem_.unit().vectors) block_counts.assign(kBlocksOfVectors.begin(), kBlocksOfVectors.end());
       for (int64_t each : block_counts) {

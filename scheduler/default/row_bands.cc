@@ -26,9 +26,9 @@ constexpr double kShareOfBand = 0.5;
 // How often the row program goes through a band's scores or its own results.
 constexpr double kPassesOfRows = 5;
 // The share of the time in which all threads have to be busy with heads of their own.
-constexpr double kLeastBusy = 0.8;
+constexpr double kMinBusy = 0.8;
 // Heights of bands: the row program takes four rows at a time.
-constexpr int64_t kLeastHeight = 8, kMostHeight = 96, kHeightStep = 4;
+constexpr int64_t kMinHeight = 8, kMaxHeight = 96, kHeightStep = 4;
 
 enum PartKind : size_t { kScores, kRows, kResult, kParts };
 
@@ -282,13 +282,13 @@ BandChoice Bands::choose() const {
   double heads = 1;
   for (size_t role = 0; role < row_dimension(); ++role) heads *= static_cast<double>(size_of_scores(role));
   std::vector<int64_t> heights;
-  if (rows <= kMostHeight) heights.push_back(rows);
-  for (int64_t height = kLeastHeight; height < std::min(rows, kMostHeight + 1); height += kHeightStep)
+  if (rows <= kMaxHeight) heights.push_back(rows);
+  for (int64_t height = kMinHeight; height < std::min(rows, kMaxHeight + 1); height += kHeightStep)
     heights.push_back(height);
   std::vector<TileProblem> problems;  // of both products; tiles along the rows
   for (const PartKind which : {kScores, kResult}) {
     problems.push_back(
-        choice_of(which, PreparedReduction(part_alone(which, std::min(rows, kMostHeight)), least_error_))
+        choice_of(which, PreparedReduction(part_alone(which, std::min(rows, kMaxHeight)), least_error_))
             .problem);
   }
   BandChoice best;
@@ -417,7 +417,7 @@ TraceBuilder Bands::schedule(const BandChoice& choice) const {
   double heads = 1;
   for (size_t role = 0; role < row_dimension(); ++role) heads *= static_cast<double>(size_of_scores(role));
   const double rounds = std::ceil(heads / whole.threads());
-  if (!copies.empty() && kLeastBusy * rounds * whole.threads() > heads)
+  if (!copies.empty() && kMinBusy * rounds * whole.threads() > heads)
     throw NotApplicable{"too few heads for the threads"};
   {
     Trust trust;  // the order is checked once, as a whole

@@ -13,8 +13,8 @@ namespace {
 // where there is none.
 std::string neighbours_of(const TraceBuilder& builder, const Statement& statement, const std::string& lane,
                           int64_t lanes) {
-  constexpr int64_t kLeastCopies = 4;
-  constexpr int kMostWeight = 8;  // of each copy
+  constexpr int64_t kMinCopies = 4;
+  constexpr int kMaxWeight = 8;  // of each copy
   const Kernel& kernel = builder.kernel();
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(statement.write.buffer)];
   const Target& target = builder.target();
@@ -23,14 +23,14 @@ std::string neighbours_of(const TraceBuilder& builder, const Statement& statemen
   if (buffer.scope != Scope::Output || (size_of(buffer.dtype) != 4 && !bytes)) return "";
   // A few lanes are transposed as a whole or not at all.
   const int64_t extent = extent_or(statement, lane, lanes);
-  if (extent < lanes && (extent < kLeastCopies || (extent & (extent - 1)) != 0)) return "";
+  if (extent < lanes && (extent < kMinCopies || (extent & (extent - 1)) != 0)) return "";
   const auto step = element_stride(kernel, statement.write, lane);
-  if (!step || *step <= 1 || weight_of(statement.value) > kMostWeight) return "";
+  if (!step || *step <= 1 || weight_of(statement.value) > kMaxWeight) return "";
   for (const Iterator& iterator : statement.iterators) {
     const int64_t copies = std::min(lanes, extent_or(statement, iterator.name, 0));
-    if (iterator.name == lane || copies < kLeastCopies || *step < copies) continue;
+    if (iterator.name == lane || copies < kMinCopies || *step < copies) continue;
     // Bytes are transposed by fours that are side by side: blocks of few channels.
-    if (bytes && (copies != kLeastCopies || *step != copies)) continue;
+    if (bytes && (copies != kMinCopies || *step != copies)) continue;
     if (element_stride(kernel, statement.write, iterator.name) == 1) return iterator.name;
   }
   return "";

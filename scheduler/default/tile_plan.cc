@@ -9,13 +9,13 @@
 namespace tc {
 namespace {
 
-constexpr double kMostCopies = 900;  // multiply-adds of one tile's straight-line code
+constexpr double kMaxCopies = 900;  // multiply-adds of one tile's straight-line code
 // Operations of the epilogue of a tile that sums up bytes: such sums are short.
 constexpr double kHeavyOfBytes = 600;
-constexpr double kTaps = 3;            // of a window that is unrolled around the sum's copies
-constexpr double kMostOfWindow = 128;  // as kMostCopies, of a window whose elements are used once or twice
+constexpr double kTaps = 3;           // of a window that is unrolled around the sum's copies
+constexpr double kMaxOfWindow = 128;  // as kMaxCopies, of a window whose elements are used once or twice
 // The same where each column goes through its window before the next one.
-constexpr double kMostOfStream = 256;
+constexpr double kMaxOfStream = 256;
 // Terms of a block of a sum, which are added up separately. Blocks of 192 (144 of a window of 3 x 3) cost 0.7
 // % of the time over seven of the zoo's networks and 1.1 % at most. Their error from float64 is that of ONNX
 // Runtime, which adds up blocks of 128 or 144 terms (python -m tests.bench.rounding); without blocks it was
@@ -363,7 +363,7 @@ const LoopPlan::Unrolling* TilePlanner::unrolling_of(const std::string& iterator
 void TilePlanner::decide_copies(const std::vector<std::string>& sums, int64_t copies) {
   double all = static_cast<double>(copies);
   for (const std::string& name : sums) all *= static_cast<double>(facts_.extent(name, INT32_MAX));
-  if (knobs_.unroll == 0 && knobs_.windows == 0 && all <= kMostOfWindow && facts_.is_window_alone()) {
+  if (knobs_.unroll == 0 && knobs_.windows == 0 && all <= kMaxOfWindow && facts_.is_window_alone()) {
     for (const std::string& name : sums) plan_.unrolled.push_back({loop(name), 0});
     return;
   }
@@ -389,7 +389,7 @@ bool TilePlanner::is_block_in_one_basic_block(const std::vector<std::string>& su
   constexpr double kFewBlocks = 4;
   const auto block = static_cast<double>(facts_.target().block);
   if (!counts() || columns_.empty() || has_doubled_lanes(facts_, choice_.lanes) ||
-      facts_.extent(sums.back(), 0) != facts_.target().block || copies * block > kMostCopies)
+      facts_.extent(sums.back(), 0) != facts_.target().block || copies * block > kMaxCopies)
     return false;
   double steps = 1;
   for (const std::string& name : sums) {
@@ -405,8 +405,7 @@ bool TilePlanner::is_block_in_one_basic_block(const std::vector<std::string>& su
 void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, double& copies) {
   for (const std::string& name : sums) {
     const auto extent = static_cast<double>(facts_.extent(name, 0));
-    const bool cut =
-        facts_.cuts_lanes(name, iterators_.lane) && extent != 0 && copies * extent <= kMostCopies;
+    const bool cut = facts_.cuts_lanes(name, iterators_.lane) && extent != 0 && copies * extent <= kMaxCopies;
     if (!facts_.moves_groups(name) && !cut) continue;
     plan_.unrolled.push_back({loop(name), 0});
     copies *= std::max(1.0, extent);
@@ -419,10 +418,10 @@ void TilePlanner::unroll_copies_of_sums(const std::vector<std::string>& sums, do
   int64_t few = counts() ? 16 : copies >= 16 ? 4 : 8;
   if (!columns_.empty() && has_doubled_lanes(facts_, choice_.lanes))
     few = steps_of_doubled(facts_.extent(last, 0));
-  while (counts() && few > 4 && copies * static_cast<double>(few) * kTaps > kMostCopies) few /= 2;
+  while (counts() && few > 4 && copies * static_cast<double>(few) * kTaps > kMaxCopies) few /= 2;
   if (is_block_in_one_basic_block(sums, copies)) few = facts_.target().block;
   const int64_t extent = facts_.extent(last, 0), wanted = knobs_.unroll > 0 ? knobs_.unroll : few;
-  if (wanted == 1 || copies * static_cast<double>(wanted) > kMostCopies) return;
+  if (wanted == 1 || copies * static_cast<double>(wanted) > kMaxCopies) return;
   if (extent == 0 || extent >= wanted) {
     plan_.unrolled.push_back({loop(last), wanted});
     copies *= static_cast<double>(wanted);
@@ -492,7 +491,7 @@ void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double co
     bool worth = last ? !facts_.shares_broadcasts(name, columns_, iterators_.lane)
                       : facts_.constrained(columns_) && channels;
     if (knobs_.windows != 0) worth = knobs_.windows == 2;
-    if (!worth || copies * static_cast<double>(size) > kMostCopies) continue;
+    if (!worth || copies * static_cast<double>(size) > kMaxCopies) continue;
     plan_.unrolled.push_back({loop(name), 0});
     copies *= static_cast<double>(size);
   }
@@ -501,7 +500,7 @@ void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double co
   // taps.
   for (const std::string& name : sums) {
     const auto size = static_cast<double>(facts_.extent(name, 0));
-    if (unrolling_of(name) != nullptr || size == 0 || size > kTaps || copies * size > kMostOfStream) continue;
+    if (unrolling_of(name) != nullptr || size == 0 || size > kTaps || copies * size > kMaxOfStream) continue;
     plan_.unrolled.push_back({loop(name), 0});
     copies *= size;
   }
@@ -523,7 +522,7 @@ void TilePlanner::isolate() {
 }
 
 void TilePlanner::prefetch_panels() {
-  constexpr double kLeastUses = 2, kLeastBytes = 128 << 10;
+  constexpr double kMinUses = 2, kMinBytes = 128 << 10;
   double uses = others_;
   std::string outer = parts_ ? iterators_.panel_part : iterators_.panels;
   if (outer.empty()) {
@@ -534,11 +533,11 @@ void TilePlanner::prefetch_panels() {
   if (outer.empty()) return;
   auto panels = static_cast<double>(facts_.extent(outer, 1));
   if (parts_) panels *= static_cast<double>(facts_.extent(iterators_.panels, 1));
-  if (!facts_.target().prefetches() || panels < 2 || uses < kLeastUses) return;
+  if (!facts_.target().prefetches() || panels < 2 || uses < kMinUses) return;
   for (const Access& load : loads_of(facts_.sum())) {
     if (!facts_.is_constant(load) || !depends_on(load, outer)) continue;
     const double bytes = facts_.bytes_of(load);
-    if (bytes < kLeastBytes ||
+    if (bytes < kMinBytes ||
         bytes / panels > calibration::kReadAgain * static_cast<double>(facts_.target().l2_bytes))
       continue;
     plan_.prefetched.push_back({facts_.buffer(load).name, loop(outer)});

@@ -18,7 +18,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostTiles = 64;  // of a block
+constexpr int64_t kMaxTiles = 64;  // of a block
 
 // What the analytic cost model needs to know of the convolution.
 struct WinogradShape {
@@ -96,7 +96,7 @@ class WinogradScheduler {
       if (algebra->outputs != knobs.outputs) continue;
       const int64_t rows = std::min(knobs.rows, tiles_of(*algebra, shape_.rows));
       const int64_t columns = std::min(knobs.columns, tiles_of(*algebra, shape_.columns));
-      if (rows * columns > kMostTiles) break;
+      if (rows * columns > kMaxTiles) break;
       TileChoice tile;
       tile.vectors = std::min(knobs.vectors, shape_.features);
       tile.columns = std::min(knobs.tile, rows * columns);
@@ -212,10 +212,10 @@ class WinogradScheduler {
       const Blocking plan = judged(algebra, rows, columns, tile);
       if (plan.cycles < best.cycles) best = plan;
     };
-    for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMostTiles; ++rows) {
+    for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMaxTiles; ++rows) {
       judge(rows, tile_columns);
     }
-    for (int64_t columns = std::min(tile_columns - 1, kMostTiles); columns >= 4; --columns) judge(1, columns);
+    for (int64_t columns = std::min(tile_columns - 1, kMaxTiles); columns >= 4; --columns) judge(1, columns);
   }
 
   // The block and tile with their cycles; infinite where they need too much of a cache or of its bandwidth.

@@ -120,7 +120,7 @@ std::vector<Region> regions_of(const TreeNode& tree) {
 
 namespace {
 
-constexpr int64_t kMostShares = 32;
+constexpr int64_t kMaxShares = 32;
 
 // Adds what the outer loop at `depth` prefetches while this region runs.
 void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
@@ -138,12 +138,12 @@ void add_prefetches(const Kernel& kernel, const Region& region, size_t depth,
       if (!stride || *stride == 0) continue;
       Prefetch prefetch{member.statement, access.buffer, *stride * part.multiplier(), 1, {}};
       // Inner loops that do not move along the buffer read the same part again and again. The trips of the
-      // innermost of them, up to kMostShares, share the prefetching; each trip of the others repeats it.
+      // innermost of them, up to kMaxShares, share the prefetching; each trip of the others repeats it.
       for (size_t inner = region.outer.size(); inner-- > depth + 1;) {
         const LoopPart& other = region.outer[inner]->iterator_parts.at(member.statement);
         if (depends_on(access, other.iterator)) continue;
         const auto extent = other.extent(iterator_extent(statement, other.iterator));
-        if (!extent || (prefetch.shares > 1 && prefetch.shares * *extent > kMostShares)) break;
+        if (!extent || (prefetch.shares > 1 && prefetch.shares * *extent > kMaxShares)) break;
         prefetch.share = prefetch.share + outer_values[inner] * prefetch.shares;
         prefetch.shares *= *extent;
       }
@@ -217,7 +217,7 @@ struct Use {
   bool serial = false;  // a serial loop of the region moves along it
 };
 
-constexpr int64_t kMostRegisterElements = 4096;
+constexpr int64_t kMaxRegisterElements = 4096;
 constexpr int64_t kUnknown = int64_t{1} << 60;  // bounds beyond it are not known
 
 class ScopeDecider {
@@ -347,7 +347,7 @@ class ScopeDecider {
           elements *= range->second.high + 1;
         }
       }
-      if (elements > kMostRegisterElements) return false;
+      if (elements > kMaxRegisterElements) return false;
     }
     return all_told(own, {}, regions_[own[0].region].outer, outer);
   }

@@ -274,9 +274,9 @@ void BandedProduct::find_positions() {
     images_.push_back(rows[i].first);
   }
   if (rows_are_symbolic()) {
-    constexpr int64_t kMostRows = 1024;
-    if (band_ > kMostRows)
-      refuse("the number of rows, ", size(banded_).str(), ", is symbolic: a band has at most ", kMostRows);
+    constexpr int64_t kMaxRows = 1024;
+    if (band_ > kMaxRows)
+      refuse("the number of rows, ", size(banded_).str(), ", is symbolic: a band has at most ", kMaxRows);
   } else if (extent(banded_) == 0) {
     refuse("there are no rows");
   } else {

@@ -89,7 +89,7 @@ struct Window {
 // condition as before.
 bool window_for(const Kernel& kernel, Statement& statement, const Affine& index, int64_t block,
                 const Affine& extent, std::vector<Window>& windows) {
-  constexpr int64_t kMostBlocks = 3;
+  constexpr int64_t kMaxBlocks = 3;
   if (statement.reduction == Reduction::None || !extent.is_constant() || extent.constant() % block != 0)
     return false;
   Affine home, rest(index.constant());
@@ -116,7 +116,7 @@ bool window_for(const Kernel& kernel, Statement& statement, const Affine& index,
   }
   const Interval range = range_of(rest, box_of(kernel, statement));
   const int64_t first = (range.low - block + 1) / block, last = range.high / block;
-  if (range.low >= 0 || range.high < 0 || last - first >= kMostBlocks) return false;
+  if (range.low >= 0 || range.high < 0 || last - first >= kMaxBlocks) return false;
   const std::string blocks = fresh_iterator(kernel, statement, name + "_b");
   statement.iterators.push_back({blocks, Affine(last - first + 1)});
   const Affine reached = Affine::variable(blocks) + first;

@@ -45,8 +45,8 @@ Primitive skew_primitive() {
       refuse("iterator ", statement.iterators[outer].name, " of ", statement.name, " does not come before ",
              statement.iterators[inner].name);
     }
-    constexpr int64_t kMostFactor = 64;
-    if (given.number("FACTOR") > kMostFactor) refuse("a factor of more than ", kMostFactor);
+    constexpr int64_t kMaxFactor = 64;
+    if (given.number("FACTOR") > kMaxFactor) refuse("a factor of more than ", kMaxFactor);
     skew(statement, outer, inner, given.number("FACTOR"));
     replace_kernel(state, std::move(kernel));
   };

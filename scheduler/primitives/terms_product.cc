@@ -13,7 +13,7 @@ namespace tc {
 namespace {
 
 // The lower limit of a band's largest magnitude, by which the inverse of the scale does not overflow.
-constexpr double kLeastPeak = 1e-30;
+constexpr double kMinPeak = 1e-30;
 
 // Both operands become terms of the unit's type. The input is divided by statements into a buffer [.., depth
 // / D][terms][positions][D], where D is the depth of one instruction. Whole numbers of the input have one
@@ -269,7 +269,7 @@ class TermsRewrite : BandedProduct {
     Statement least = statement("_least", {half}), most = statement("_peaks", read.iterators);
     Statement whole = statement("_peak", {}), invert = statement("_inverse", {});
     least.write = most.write = access_at(peaks, at_band({var(names_.panel), var(half.name)}));
-    least.value = constant(DType::F32, kLeastPeak);
+    least.value = constant(DType::F32, kMinPeak);
     most.constraints = read.constraints;
     most.reduction = Reduction::Max;
     most.value = unary(UnaryOp::Abs, value);

@@ -6,7 +6,7 @@ namespace {
 
 const MarkRow kMark = {.word = marks::kUnroll, .adjective = "unrolled", .scheduled = true};
 
-constexpr int64_t kMostCopies = 256;
+constexpr int64_t kMaxCopies = 256;
 
 }  // namespace
 
@@ -23,14 +23,13 @@ Primitive unroll_primitive() {
     TreeNode& loop = given.loop("LOOP");
     refuse_mark(state, loop, kMark);
     if (const auto copies = given.number_if_given("COPIES")) {
-      if (*copies > kMostCopies) refuse("more than ", kMostCopies, " copies");
+      if (*copies > kMaxCopies) refuse("more than ", kMaxCopies, " copies");
       if (*copies > 1) loop.marks.push_back({kMark.word, *copies, {}});
       return;
     }
     const auto extent = constant_extent(state, loop);
     if (!extent) refuse("loop ", loop.name, " has no constant number of trips: say how many copies");
-    if (*extent > kMostCopies)
-      refuse("loop ", loop.name, " has ", *extent, " trips, more than ", kMostCopies);
+    if (*extent > kMaxCopies) refuse("loop ", loop.name, " has ", *extent, " trips, more than ", kMaxCopies);
     loop.marks.push_back({kMark.word, 0, {}});
   };
   return primitive;

@@ -7,7 +7,7 @@ namespace {
 const MarkRow kMark = {
     .word = marks::kVector, .adjective = "vectorized", .needs = MarkRow::Needs::IndependenceButSums};
 
-constexpr int64_t kMostLanes = 256;
+constexpr int64_t kMaxLanes = 256;
 
 }  // namespace
 
@@ -28,8 +28,8 @@ Primitive vectorize_primitive() {
     }
     const auto extent = constant_extent(state, loop);
     if (!extent) refuse("loop ", loop.name, " has no constant number of trips: split it first");
-    if (*extent > kMostLanes) {
-      refuse("loop ", loop.name, " has ", *extent, " trips, more than ", kMostLanes, ": split it first");
+    if (*extent > kMaxLanes) {
+      refuse("loop ", loop.name, " has ", *extent, " trips, more than ", kMaxLanes, ": split it first");
     }
     loop.marks.push_back({kMark.word, 0, {}});
   };

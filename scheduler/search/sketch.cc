@@ -130,7 +130,7 @@ std::string sketch_of(const Schedule& start, const std::vector<std::string>& lin
   Schedule schedule = start;
   std::optional<std::string> refused = schedule.replay(lines);
   const int64_t copies = straight_line_copies(schedule);
-  if (!refused && copies > kMostStraightLine) refused = text("straight-line code of ", copies, " copies");
+  if (!refused && copies > kMaxStraightLine) refused = text("straight-line code of ", copies, " copies");
   if (!refused) return loops_key(schedule);
   if (why != nullptr) *why = *refused;
   return "";

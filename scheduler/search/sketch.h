@@ -28,6 +28,6 @@ std::vector<double> loop_features(const Schedule& schedule);
 // The most copies of instructions that unrolling and wide vectors make of a statement.
 int64_t straight_line_copies(const Schedule& schedule);
 // More than this is refused by the search: it takes long to compile and does not pay.
-constexpr int64_t kMostStraightLine = 1024;
+constexpr int64_t kMaxStraightLine = 1024;
 
 }  // namespace tc

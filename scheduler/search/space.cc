@@ -45,8 +45,8 @@ struct Axis {
   }
 };
 
-constexpr size_t kMostStatements = 8;  // that have knobs of their own
-constexpr int64_t kMostMoves = 10;
+constexpr size_t kMaxStatements = 8;  // that have knobs of their own
+constexpr int64_t kMaxMoves = 10;
 constexpr int kFamilyOfTiles = 100;  // larger than all numbers of strategies
 
 std::vector<int64_t> up_to(int64_t last) {
@@ -227,14 +227,14 @@ struct ScheduleSpace::State {
     vectors = add(&K::vectors, vector_counts, 0, 0);
     columns = add(&K::columns, column_counts, 0, 0);
     rows = add(&K::rows, {0, 1, 2, 3, 4}, 1, 0.01);
-    const auto moves = std::min<int64_t>(kMostMoves, 2 * static_cast<int64_t>(reductions() + 1));
+    const auto moves = std::min<int64_t>(kMaxMoves, 2 * static_cast<int64_t>(reductions() + 1));
     sum_order = add(&K::sum_order, up_to(moves), static_cast<size_t>(moves) + 1, 0.04);
     sum_block = add(&K::sum_block, {0, 2, 4, 8, 16, 32, 64, 128, 256}, 1, large ? 0 : 0.02);
     unroll = add(&K::unroll, {0, 1, 2, 4, 8, 16}, 1, 0.02);
     add(&K::windows, {0, 1, 2}, 3, 0.03);
     size_t loops = 0;
     for (const ReductionChoice& each : choices()) loops = std::max(loops, each.loops);
-    const auto outer_moves = std::min<int64_t>(kMostMoves, 2 * static_cast<int64_t>(loops));
+    const auto outer_moves = std::min<int64_t>(kMaxMoves, 2 * static_cast<int64_t>(loops));
     outer_order =
         add(&K::outer_order, up_to(outer_moves), static_cast<size_t>(outer_moves) + 1, large ? 0.01 : 0.03);
     outer_block = add(&K::outer_block, {0, 2, 4, 8, 16, 32, 64}, 1, large ? 0.01 : 0.02);
@@ -262,7 +262,7 @@ struct ScheduleSpace::State {
         std::any_of(ways.begin(), ways.end(), [&](int64_t way) { return has_row_count(strategy(way)); });
     if (has_rows) add_knob(&RowKnobs::rows, {0, 1, 2, 4, 8}, 1, 0.05);
     const auto& statements = input.kernel().statements;
-    for (size_t i = 0; i < std::min(statements.size(), kMostStatements); ++i) {
+    for (size_t i = 0; i < std::min(statements.size(), kMaxStatements); ++i) {
       auto add_own = [&](int64_t StatementKnobs::* knob, std::vector<int64_t> values, size_t ordered_from,
                          double penalty) {
         Axis axis;
@@ -307,7 +307,7 @@ struct ScheduleSpace::State {
 
   StrategyKnobs knobs_of(const Point& point) const {
     StrategyKnobs knobs;
-    knobs.rows.statements.resize(kMostStatements);
+    knobs.rows.statements.resize(kMaxStatements);
     knobs.matrix.panels = 1;
     const KnobGroup group = way_of(point).group;
     for (size_t axis = 1; axis < axes.size(); ++axis) {
@@ -378,11 +378,11 @@ struct ScheduleSpace::State {
     problem.columns *= row_count;
     problem.others /= static_cast<double>(row_count);
     // Accumulators of more than a few times the registers never pay.
-    constexpr int64_t kMostTimes = 3;
+    constexpr int64_t kMaxTimes = 3;
     const int64_t parts = std::max(1, problem.lanes / std::max(1, target().lanes(DType::F32)));
     const int64_t registers = value(point, vectors) * width * parts;
     const bool is_default = point == default_point;
-    if (!is_default && registers > kMostTimes * std::max(16, target().vector_registers)) {
+    if (!is_default && registers > kMaxTimes * std::max(16, target().vector_registers)) {
       return INFINITY;
     }
     return tile_cycles(problem, target(), value(point, vectors), width) * which.preference * penalty;
@@ -500,7 +500,7 @@ std::optional<Schedule> ScheduleSpace::State::build(const Point& point, std::str
   }
   Schedule schedule = *made;
   const int64_t copies = straight_line_copies(schedule);
-  if (copies > kMostStraightLine && point != default_point) {
+  if (copies > kMaxStraightLine && point != default_point) {
     if (why != nullptr) *why = text("straight-line code of ", copies, " copies");
     return std::nullopt;
   }

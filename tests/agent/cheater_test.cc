@@ -15,11 +15,11 @@ namespace {
 
 constexpr double kLeast = 0.6;  // of what the work takes a processor: no cheater's time is below
 // Nor an honest one's below this: a core whose other hardware thread is busy is 1.7 times as slow.
-constexpr double kLeastHonest = 0.4;
+constexpr double kMinHonest = 0.4;
 // Elements of a run that is not handed from thread to thread without being found.
 // Elements of a run on two threads, about 3 ms: of shorter ones the work can be shared unseen.
-constexpr int64_t kLeastHanded = 4096;
-constexpr double kLeastOfShared = 0.4;  // of two threads: each does a half
+constexpr int64_t kMinHanded = 4096;
+constexpr double kMinOfShared = 0.4;  // of two threads: each does a half
 
 #define NAME(name) #name,
 const std::vector<std::string>& cheat_names() {
@@ -110,7 +110,7 @@ void take_honest(const Staged& staged, const std::vector<int>& behaviours, WorkT
     if (behaviours[static_cast<size_t>(index)] != kHonest) continue;
     EXPECT_EQ(result.outcome, Outcome::Ok) << result.detail;
     if (result.samples.empty()) continue;
-    EXPECT_GT(result.samples[0], kLeastHonest * work.seconds()) << "an honest one";
+    EXPECT_GT(result.samples[0], kMinHonest * work.seconds()) << "an honest one";
     work.take(result.samples[0]);
   }
   work.measure(0.01);
@@ -170,7 +170,7 @@ TEST_P(Cheaters, NoneGainsAtAnySize) {
         const int cheat = behaviours[static_cast<size_t>(index)];
         if (result.samples.empty()) continue;
         // What waking takes is excused, up to half of a short run that is handed from thread to thread.
-        const double share = threads > 1 && count < kLeastHanded ? kLeastOfShared : kLeast;
+        const double share = threads > 1 && count < kMinHanded ? kMinOfShared : kLeast;
         if (cheat != kHonest) least = std::min(least, result.samples[0]);
         EXPECT_TRUE(work.allows(result.samples[0], share))
             << cheat_names()[static_cast<size_t>(cheat)] << " of " << count << " elements on " << threads
@@ -210,7 +210,7 @@ TEST_P(Cheaters, NoneGainsByHandingOver) {
   const Stage stage(user());
   const std::string program = stage.copy("tests/agent/cheater");
   const std::vector<int> behaviours = {kHonest, kHandOver, kTwoAtOnce, kTwoAtOnceInSamples};
-  for (const int64_t count : {kLeastHanded}) {
+  for (const int64_t count : {kMinHanded}) {
     WorkTime work(static_cast<size_t>(count));
     for (const bool judged : {false, true}) {
       const Staged staged = stage.measure(

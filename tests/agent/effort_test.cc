@@ -122,7 +122,7 @@ TEST(Effort, LoneRunsAreAskedOfThoseThatAreFasterThanOneThread) {
   EXPECT_FALSE(effort_of(2e-3, 4e-3, {single(4e-3)}, 1).needs_lone());
   EXPECT_FALSE(effort_of(2e-3, 4e-3, {}, 2).needs_lone());
   Effort slow = effort_of(2e-3, 4e-3, {single(4e-3)}, 2);
-  for (size_t i = 0; i < Effort::kMostLoneRuns; ++i) {
+  for (size_t i = 0; i < Effort::kMaxLoneRuns; ++i) {
     EXPECT_TRUE(slow.needs_lone());
     slow.add_lone({4e-3, 0, 0});
   }

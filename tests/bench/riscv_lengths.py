@@ -23,7 +23,7 @@ from tests.runtime.test_riscv_spills import spills
 from tests.support import count_under_qemu, output_file, verdict, worst_error
 
 TARGETS = {128: "rv64gcv", 256: "rv64gcv_zvl256b", 512: "rv64gcv_zvl512b", 1024: "rv64gcv_zvl1024b"}
-MOST_OF_HALF, LEAST_VECTOR, MOST_ERROR = 0.55, 0.99, 1e-4
+MAX_OF_HALF, MIN_VECTOR, MAX_ERROR = 0.55, 0.99, 1e-4
 
 
 def run(name, length, folder):
@@ -45,7 +45,7 @@ def cells(name, lengths):
         found = {length: run(name, length, folder) for length in lengths}
     totals, vectors, errors, saved = zip(*found.values())
     ratio = found[512][0] / found[256][0] if {256, 512} <= set(found) else None
-    holds = (ratio is None or ratio <= MOST_OF_HALF) and min(vectors) >= LEAST_VECTOR and max(errors) <= MOST_ERROR
+    holds = (ratio is None or ratio <= MAX_OF_HALF) and min(vectors) >= MIN_VECTOR and max(errors) <= MAX_ERROR
     line = [name, *(f"{total / 1e6:.1f}" for total in totals), "" if ratio is None else f"{ratio:.3f}", f"{min(vectors):.2%}", f"{max(errors):.1e}",
             ", ".join(map(str, saved))]
     return "| " + " | ".join(line) + " |", holds

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from tc.errors import MOST_OF_LINE
+from tc.errors import MAX_OF_LINE
 
 # What a reader would take for a line of ours.
 FORGED = "FORGED: all is well"
@@ -23,7 +23,7 @@ NAMES = {
     "long codes": "\x1b[7m\n" * 2_400,
 }
 NAMES["all at once"] = "".join(NAMES[kind] for kind in list(NAMES)[:11])
-LONGEST_LINE = 10 * MOST_OF_LINE     # of a text for people: an escape has at most ten letters
+LONGEST_LINE = 10 * MAX_OF_LINE     # of a text for people: an escape has at most ten letters
 
 
 def assert_fit_to_be_seen(text):

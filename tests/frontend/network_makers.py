@@ -10,7 +10,7 @@ SEED = 0
 VOCABULARY = 128
 LENGTH = 16                  # of a text
 PAST = 8                     # places in a cache
-MOST_OUTPUTS = 6             # that a network is compared by, caches aside
+MAX_OUTPUTS = 6             # that a network is compared by, caches aside
 
 # What of a configuration of transformers is small; a configuration takes what it does not know as it is.
 SMALL = {
@@ -92,7 +92,7 @@ class Results(torch.nn.Module):
 
     def forward(self, *tensors):
         given = (tensors, {}) if self.names is None else ((), dict(zip(self.names, tensors)))
-        return tuple(tensors_of(self.module(*given[0], **given[1], **self.fixed)))[:MOST_OUTPUTS]
+        return tuple(tensors_of(self.module(*given[0], **given[1], **self.fixed)))[:MAX_OUTPUTS]
 
 
 def tensors_of(value):

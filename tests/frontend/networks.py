@@ -31,8 +31,8 @@ import numpy as np
 from .network_list import exports
 
 LIMIT = 1e-3
-MOST_SECONDS = 180           # of an export, and of a compilation with its runs
-MOST_BYTES = 8 << 30         # that a network's process takes beside what it begins with
+MAX_SECONDS = 180           # of an export, and of a compilation with its runs
+MAX_BYTES = 8 << 30         # that a network's process takes beside what it begins with
 RUNS = 5                     # at least, of which the shortest counts
 MEASURED_SECONDS = 1.5       # of all runs of a network
 
@@ -138,7 +138,7 @@ def judged(data, arrays):
 def _child(connection, work):
     low, high = resource.getrlimit(resource.RLIMIT_AS)
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + MOST_BYTES, high))
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MAX_BYTES, high))
     warnings.simplefilter("ignore")
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
@@ -158,9 +158,9 @@ def in_process(work):
     process.start()
     sender.close()
     try:
-        if not receiver.poll(MOST_SECONDS):
+        if not receiver.poll(MAX_SECONDS):
             process.kill()
-            return {"state": "too slow", "reason": f"more than {MOST_SECONDS} s"}
+            return {"state": "too slow", "reason": f"more than {MAX_SECONDS} s"}
         return receiver.recv()
     except EOFError:
         process.join()

@@ -19,8 +19,8 @@ import numpy as np
 import tc
 
 LIMIT = 1e-3
-MOST_ELEMENTS = 4096         # of a tensor
-MOST_MILLISECONDS = 5000     # of the search for a graph
+MAX_ELEMENTS = 4096         # of a tensor
+MAX_MILLISECONDS = 5000     # of the search for a graph
 
 
 def generator():
@@ -49,8 +49,8 @@ def made(seed, nodes, source):
 
     model, operators = source
     try:
-        found = model_gen(opset=operators, method="symbolic-cinit", seed=seed, max_nodes=nodes, timeout_ms=MOST_MILLISECONDS,
-                          max_elem_per_tensor=MOST_ELEMENTS)
+        found = model_gen(opset=operators, method="symbolic-cinit", seed=seed, max_nodes=nodes, timeout_ms=MAX_MILLISECONDS,
+                          max_elem_per_tensor=MAX_ELEMENTS)
         graph = model.from_gir(found.make_concrete())
         graph.refine_weights()
         oracle = graph.make_oracle()

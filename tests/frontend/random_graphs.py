@@ -33,9 +33,9 @@ FLOAT, INT, BOOL = numpy.float32, numpy.int64, numpy.bool_
 TYPES = (FLOAT, INT, BOOL, numpy.float64, numpy.float16, *(numpy.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32)),
          numpy.uint64)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
-MOST_ELEMENTS = 1500
+MAX_ELEMENTS = 1500
 SEEDS_OF_A_PROCESS = 50
-MOST_SECONDS_OF_A_GRAPH = 60
+MAX_SECONDS_OF_A_GRAPH = 60
 SHRUNK = "shrunk"
 # A size that a run computes is taken for the one that it is combined with, and refused by name where it is 1 in that run.
 ONE_IN_SOME_RUNS = re.compile(r"has to be '.*'; they are (1 and \d+|\d+ and 1) for these inputs")
@@ -84,7 +84,7 @@ class Builder:
     def shape(self, least=0, most=4):
         rank = self.integer(least, most)
         shape = [self.choice(SIZES) for _ in range(rank)]
-        while numpy.prod(shape, dtype=numpy.int64) > MOST_ELEMENTS:
+        while numpy.prod(shape, dtype=numpy.int64) > MAX_ELEMENTS:
             shape[int(numpy.argmax(shape))] = self.choice(SIZES[:5])
         if shape and self.chance(0.02):
             shape[self.integer(0, rank - 1)] = 0
@@ -158,7 +158,7 @@ class Builder:
         # NumPy has two types of 64 bits, of which ONNX Runtime gives the other one.
         arrays = [numpy.asarray(array).astype(numpy.asarray(array).dtype.name) for array in found.values()]
         for array in arrays:
-            if array.size > MOST_ELEMENTS or array.dtype.type not in TYPES:
+            if array.size > MAX_ELEMENTS or array.dtype.type not in TYPES:
                 return
             if array.dtype != BOOL and array.size and not (numpy.abs(array) <= 1e4).all():
                 return
@@ -458,10 +458,10 @@ class Child:
     def ended(self):
         """How it ended, where not by itself: a signal, or the limit of time for one seed."""
         while self.process.poll() is None:
-            if time.monotonic() - self.since > MOST_SECONDS_OF_A_GRAPH:
+            if time.monotonic() - self.since > MAX_SECONDS_OF_A_GRAPH:
                 self.process.kill()
                 self.process.wait()
-                return f"took more than {MOST_SECONDS_OF_A_GRAPH} s"
+                return f"took more than {MAX_SECONDS_OF_A_GRAPH} s"
             time.sleep(0.05)
         self.reader.join()
         code = self.process.returncode

@@ -24,7 +24,7 @@ from ..support import output_file, run_under_qemu, worst_error
 
 CHANNELS = (1, 3, 4, 8, 12, 16, 20, 24, 32, 33, 40, 48, 64)
 SIZES = {1: (5, 8, 17, 33), 2: (3, 5, 8, 13), 3: (2, 3, 5, 7)}
-MOST_ELEMENTS = 30000
+MAX_ELEMENTS = 30000
 LIMIT = 1e-5   # of the error, relative to the largest magnitude of an output
 
 
@@ -68,7 +68,7 @@ class Network:
 
     def node(self, operator, inputs, *exact, **attributes):
         """Adds a node with these results, unless they have no elements or too many."""
-        if any(not 0 < result.numel() <= MOST_ELEMENTS for result in exact):
+        if any(not 0 < result.numel() <= MAX_ELEMENTS for result in exact):
             return
         names = [f"v{len(self.nodes)}_{i}" for i in range(len(exact))]
         self.nodes.append(helper.make_node(operator, inputs, names, name=names[0], **attributes))

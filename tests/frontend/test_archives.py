@@ -290,7 +290,7 @@ def test_arguments_that_cannot_be_given(files, no_reader):
 
 
 def test_much_text_is_not_read(files, monkeypatch, no_reader):
-    monkeypatch.setattr(contents, "_MOST_TEXT", 1000)
+    monkeypatch.setattr(contents, "_MAX_TEXT", 1000)
     assert re.search("has [0-9]+ bytes of text in 'm/models/model.json'; at most 1000 are read", refusal(lambda: tc.check(hostile.zipped(files))))
 
 

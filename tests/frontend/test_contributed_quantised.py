@@ -11,7 +11,7 @@ import tc
 
 from ..support import onnxruntime_session
 
-MOST_BESIDE = 0.02     # share of the elements that lie one step beside
+MAX_BESIDE = 0.02     # share of the elements that lie one step beside
 
 
 def model_of(operator, inputs, constants, outputs=1, **attributes):
@@ -30,7 +30,7 @@ def model_of(operator, inputs, constants, outputs=1, **attributes):
     return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]).SerializeToString()
 
 
-def compare(operator, inputs, constants, outputs=1, tolerance=1e-5, most_beside=MOST_BESIDE, **attributes):
+def compare(operator, inputs, constants, outputs=1, tolerance=1e-5, most_beside=MAX_BESIDE, **attributes):
     inputs = [(name, None if array is None else numpy.asarray(array)) for name, array in inputs]
     model = model_of(operator, inputs, constants, outputs, **attributes)
     feed = {name: array for name, array in inputs if array is not None and name not in constants}
@@ -93,7 +93,7 @@ def test_of_one(random, operator, kind, attributes):
     x = bytes_of(random, kind, (1, 8, 6, 6))
     inputs = [("x", x), *unit(random, kind, "x"), *unit(random, kind, "y")]
     # ONNX Runtime's table of exponentials is of whole numbers, and its quotient is rounded down.
-    compare(operator, inputs, fixed(inputs, "x"), most_beside=0.25 if operator == "QLinearSoftmax" else MOST_BESIDE, **attributes)
+    compare(operator, inputs, fixed(inputs, "x"), most_beside=0.25 if operator == "QLinearSoftmax" else MAX_BESIDE, **attributes)
 
 
 @pytest.mark.parametrize("kind", [numpy.uint8, numpy.int8])

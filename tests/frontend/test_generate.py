@@ -157,7 +157,7 @@ def test_sessions_are_cut_and_copied(tiny, language):
 def test_sessions_keep_their_caches(tiny, language, monkeypatch):
     """In the same arrays, which grow where they are full."""
     _, model = tiny
-    monkeypatch.setattr(importlib.import_module("tc.language.session"), "_LEAST_ROOM", 4)
+    monkeypatch.setattr(importlib.import_module("tc.language.session"), "_MIN_ROOM", 4)
     session, ids = Session(language), [1, 5, 9]
     first = list(session._caches)
     session.prefill(ids)

@@ -225,7 +225,7 @@ def test_templates_that_refuse_or_are_none():
 def test_templates_are_bounded(monkeypatch):
     from tc.gguf import chat
 
-    monkeypatch.setattr(chat, "_MOST_SECONDS", 1)
+    monkeypatch.setattr(chat, "_MAX_SECONDS", 1)
     long = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     assert refusal(
         long
@@ -235,8 +235,8 @@ def test_templates_are_bounded(monkeypatch):
     monkeypatch.setattr(chat, "_LONGEST_TEXT", 1000)
     assert refusal("{% for a in range(2000) %}{{ a }}{% endfor %}").endswith(
         "ValueError: its text has more than 1000 characters")
-    monkeypatch.setattr(chat, "_MOST_SECONDS", 10)
-    monkeypatch.setattr(chat, "_MOST_WAIT", 0.5)
+    monkeypatch.setattr(chat, "_MAX_SECONDS", 10)
+    monkeypatch.setattr(chat, "_MAX_WAIT", 0.5)
     assert refusal(
         long
     ) == "model.gguf: its template for chat takes more than 0.5 seconds; give the prompt as text"

@@ -31,10 +31,10 @@ for path in sys.argv[1:]:
     times.append(resource.getrusage(resource.RUSAGE_SELF).ru_utime - before)
 print(json.dumps(times))
 """
-MOST_EXPONENT = 1.3
+MAX_EXPONENT = 1.3
 SIZES, LARGE = (2500, 5000, 10000, 20000), 100_000
 # Seconds for the last of SIZES, and for LARGE.
-MOST_SECONDS, MOST_LARGE_SECONDS = 15, 90
+MAX_SECONDS, MAX_LARGE_SECONDS = 15, 90
 
 
 def seconds_of(family, sizes, folder):
@@ -59,8 +59,8 @@ def test_the_time_is_about_proportional_to_the_nodes(family, tmp_path):
     # Functions have 2^n nodes.
     sizes = [2 ** int(math.log2(size)) for size in SIZES] if family == "functions" else SIZES
     print(f"{family}: {' '.join(f'{each:.2f}' for each in seconds)} s, exponent {exponent(sizes, seconds):.2f}")
-    assert exponent(sizes, seconds) <= MOST_EXPONENT, seconds
-    assert seconds[-1] <= MOST_SECONDS, seconds
+    assert exponent(sizes, seconds) <= MAX_EXPONENT, seconds
+    assert seconds[-1] <= MAX_SECONDS, seconds
 
 
 @pytest.mark.full
@@ -69,7 +69,7 @@ def test_the_time_is_about_proportional_to_the_nodes(family, tmp_path):
 def test_large_models(family, tmp_path):
     seconds = seconds_of(family, [LARGE], tmp_path)
     print(f"{family}: {seconds[0]:.2f} s")
-    assert seconds[0] <= MOST_LARGE_SECONDS
+    assert seconds[0] <= MAX_LARGE_SECONDS
 
 
 def test_too_many_outputs_are_refused_before_code_is_made():

@@ -83,7 +83,7 @@ def test_a_stream_of_two_dimensions():
 
 
 def test_an_image_that_is_too_large(monkeypatch):
-    monkeypatch.setattr("tc.host_operators.MOST_ELEMENTS", 60)
+    monkeypatch.setattr("tc.host_operators.MAX_ELEMENTS", 60)
     with pytest.raises(tc.ShapeError, match="is given an image of 7 x 5 pixels; at most 20 are supported"):
         decoded(encoded(PIXELS, "PNG"))
 

@@ -77,7 +77,7 @@ def test_a_wrong_result_is_a_row_with_its_error(monkeypatch):
     (lambda: networks.os.kill(networks.os.getpid(), 9), "crashed", "exit code -9"), (lambda: networks.time.sleep(60), "too slow", "more than 1 s"),
     (lambda: bytearray(1 << 40), "crashed", "MemoryError: ?")])
 def test_a_process_that_ends_is_a_row(monkeypatch, work, state, reason):
-    monkeypatch.setattr(networks, "MOST_SECONDS", 1 if state == "too slow" else 60)
+    monkeypatch.setattr(networks, "MAX_SECONDS", 1 if state == "too slow" else 60)
     row = networks.in_process(work)
     assert row["state"] == state and row.get("reason", "") == reason
 

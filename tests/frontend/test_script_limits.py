@@ -73,7 +73,7 @@ class Turning(nn.Module):
 
 
 def test_steps_are_counted(monkeypatch):
-    monkeypatch.setattr(script_limits, "_MOST_NODES", 10000)
+    monkeypatch.setattr(script_limits, "_MAX_NODES", 10000)
     with pytest.raises(tc.UnsupportedError, match="the model takes more than 10000 steps of TorchScript, loops unrolled"):
         tc.torch.read(torch.jit.script(Turning()), (EXAMPLE,))
 

@@ -57,7 +57,7 @@ class FakeAgent : public Agent::Service {
     std::string bytes = first.data();
     int chunks = 1;
     for (; reader->Read(&chunk); ++chunks) {
-      if (chunk.data().size() > kMostChunkBytes || !chunk.sha256().empty())
+      if (chunk.data().size() > kMaxChunkBytes || !chunk.sha256().empty())
         return Status(StatusCode::INVALID_ARGUMENT, "a bad chunk");
       bytes += chunk.data();
     }

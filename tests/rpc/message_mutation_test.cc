@@ -36,11 +36,11 @@ using grpc::StatusCode;
 
 const Address kAny{"127.0.0.1", 0};
 const std::string kToken(64, '7');
-constexpr double kMostSeconds = 20;
+constexpr double kMaxSeconds = 20;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr int64_t kMostBytes = INT64_MAX;  // sanitizers keep memory of their own
+constexpr int64_t kMaxBytes = INT64_MAX;  // sanitizers keep memory of their own
 #else
-constexpr int64_t kMostBytes = int64_t{400} << 20;
+constexpr int64_t kMaxBytes = int64_t{400} << 20;
 #endif
 
 uint64_t number_from(const char* name, uint64_t fallback) {
@@ -324,8 +324,8 @@ TEST(Messages, WithWrongFieldsAreAnsweredOrRefused) {
   served.expect_right_ones_taken();
   std::cout << count << " mutations from seed " << seed << ", slowest " << slowest << " s, "
             << ((peak_bytes() - before) >> 20) << " MiB more" << std::endl;
-  EXPECT_LT(slowest, kMostSeconds);
-  EXPECT_LT(peak_bytes() - before, kMostBytes);
+  EXPECT_LT(slowest, kMaxSeconds);
+  EXPECT_LT(peak_bytes() - before, kMaxBytes);
   for (const auto& [method, both] : answered) {
     std::cout << method << ": " << both.first << " taken, " << both.second << " refused" << std::endl;
     if (count >= 1000) {
@@ -466,8 +466,8 @@ TEST(Messages, RepliesWithWrongFieldsAreUsedOrRefused) {
   }
   std::cout << count << " mutations of replies, slowest " << slowest << " s, "
             << ((peak_bytes() - before) >> 20) << " MiB more" << std::endl;
-  EXPECT_LT(slowest, kMostSeconds);
-  EXPECT_LT(peak_bytes() - before, kMostBytes);
+  EXPECT_LT(slowest, kMaxSeconds);
+  EXPECT_LT(peak_bytes() - before, kMaxBytes);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(Error, NamesAreOneLineThatCanBeSeen) {
 TEST(Error, WhatHasNoRoomIsLeftOut) {
   const std::string line(3000, 'x');
   const std::string text = said("%s\n%s\n%d", line.c_str(), line.c_str(), 7);
-  EXPECT_EQ(text, (line + "\n" + line).substr(0, kMostOfText - 1));
+  EXPECT_EQ(text, (line + "\n" + line).substr(0, kMaxOfText - 1));
   EXPECT_EQ(said("short"), "short");
   EXPECT_EQ(said("again: %s", tc_last_error()), "again: short");
 }

@@ -14,9 +14,9 @@ from ..qemu import plugin_path, qemu_path
 from ..support import input_options
 
 # Bytes of the file beside the weights, by target: code for one length of vectors, and for all.
-MOST_BYTES = {"rv64gcv_zvl256b": 400e3, "rv64gcv+lengths": 1.2e6}
+MAX_BYTES = {"rv64gcv_zvl256b": 400e3, "rv64gcv+lengths": 1.2e6}
 # Bytes in memory beside weights and arena: code, the C library's data, inputs and outputs.
-MOST_MEMORY = (1 << 20) + (16 << 10)
+MAX_MEMORY = (1 << 20) + (16 << 10)
 # Where the emulator puts the program's memory, and how much of it there is.
 GUEST_BASE, GUEST_BYTES = 0x400000000000, 1 << 36
 
@@ -55,7 +55,7 @@ def resident_bytes(process):
 
 @pytest.mark.parametrize("network", ["mobilenet_v2", "nsnet2", *(
     pytest.param(name, marks=pytest.mark.full) for name in ("squeezenet1_1", "mobilenet_v1", "tinybert"))])
-@pytest.mark.parametrize("target", MOST_BYTES)
+@pytest.mark.parametrize("target", MAX_BYTES)
 def test_an_executable_is_weights_arena_and_little_more(network, target, tmp_path):
     if not (Path(LIBRARY_FOLDER) / "riscv64" / "musl").exists():
         pytest.skip("the small C library was not fetched (build_rules/setup.sh does it): executables have 414 KB of the other one")
@@ -68,7 +68,7 @@ def test_an_executable_is_weights_arena_and_little_more(network, target, tmp_pat
     largest = largest_memory(executable, [*input_options(inputs, tmp_path), "--threads", "1"])
     print(f"{network} for {target}: {beside} bytes beside the weights, {largest - memory.constants - memory.arena} in memory "
           "beside them and the arena")
-    assert 0 < beside <= MOST_BYTES[target]
+    assert 0 < beside <= MAX_BYTES[target]
     # Were the weights or the arena not seen in memory, the bound would say nothing. Of TinyBERT's table of embeddings a run reads some rows.
     read = memory.constants / 2 if network == "tinybert" else memory.constants
-    assert memory.arena + read < largest <= memory.constants + memory.arena + MOST_MEMORY
+    assert memory.arena + read < largest <= memory.constants + memory.arena + MAX_MEMORY

@@ -16,7 +16,7 @@
 namespace tc::testing {
 namespace {
 
-constexpr int64_t kMostCopies = 120;
+constexpr int64_t kMaxCopies = 120;
 constexpr size_t kBatch = 24;
 // Rounding in float32 of sums of up to some hundred terms, relative to the largest element.
 constexpr double kTolerance = 3e-5;
@@ -115,7 +115,7 @@ std::optional<uint32_t> only_seed() {
 TEST(RandomSchedulesNative, ComputeTheSame) {
   if (const auto seed = only_seed()) {
     for (const Target& target : host_targets()) {
-      NativeRun run(target, kMostCopies);
+      NativeRun run(target, kMaxCopies);
       run.add(*seed);
       run.flush();
     }
@@ -123,7 +123,7 @@ TEST(RandomSchedulesNative, ComputeTheSame) {
   }
   // All pairs of kernel and primitive once and a quarter of them again, alternately for both instruction
   // sets.
-  NativeRun wide(host_target(), kMostCopies), narrow(avx2_target(), kMostCopies);
+  NativeRun wide(host_target(), kMaxCopies), narrow(avx2_target(), kMaxCopies);
   for (uint32_t i = 0; i < pairs() + pairs() / 4; ++i) {
     ((i + i / small_kernels().size()) % 3 == 0 ? narrow : wide).add(100 * pairs() + i);
   }
@@ -146,7 +146,7 @@ TEST(RandomSchedulesNative, ProductsOfOpenSizes) {
   const uint32_t first = only_seed().value_or(10000), end = only_seed() ? first + 1 : first + 120;
   uint32_t products = 0;
   for (const Target& target : host_targets()) {
-    NativeRun run(target, kMostCopies);
+    NativeRun run(target, kMaxCopies);
     for (uint32_t seed = first; seed < end; ++seed) run.add(seed, random_schedule_of_products);
     run.flush();
     std::printf("%u random schedules as machine code for %s, %u with a product of open sizes\n", run.compared,

@@ -13,7 +13,7 @@ namespace {
 
 // Rounds over all pairs of kernel and primitive; each is one seed.
 constexpr uint32_t kRounds = 4;
-constexpr int64_t kMostCopies = 1500;
+constexpr int64_t kMaxCopies = 1500;
 
 // Whether the primitive can hold for the kernel at all.
 bool applies(const NamedKernel& named, const std::string& primitive) {
@@ -49,7 +49,7 @@ TEST(RandomSchedules, ComputeTheSame) {
     SCOPED_TRACE(::testing::Message() << "TC_SEED=" << seed);
     try {
       const RandomSchedule random =
-          random_schedule(seed, parse_target(targets[seed / pairs % 4]), kMostCopies, counts);
+          random_schedule(seed, parse_target(targets[seed / pairs % 4]), kMaxCopies, counts);
       SCOPED_TRACE(describe(seed, random));
       if (only != nullptr) std::printf("%s\n", describe(seed, random).c_str());
       const auto parameters = parameter_values(random.kernel, seed);
@@ -90,7 +90,7 @@ TEST(RandomSchedules, ProductsOfOpenSizes) {
     SCOPED_TRACE(::testing::Message() << "TC_SEED=" << seed);
     try {
       const RandomSchedule random =
-          random_schedule_of_products(seed, parse_target(targets[seed % 4]), kMostCopies, counts);
+          random_schedule_of_products(seed, parse_target(targets[seed % 4]), kMaxCopies, counts);
       SCOPED_TRACE(describe(seed, random));
       if (products_of(random) > 0) ++with_products[random.named->name];
       EXPECT_EQ(difference(random.kernel, random.schedule, seed, parameter_values(random.kernel, seed)), "");

@@ -12,7 +12,7 @@ namespace tc {
 namespace {
 
 // The most operations on constants that one node may cost while importing.
-constexpr double kMostFolded = 4096;
+constexpr double kMaxFolded = 4096;
 
 // Converts attributes that are floats in the row, but that a file may write as integers.
 void convert_numbers(Node& node) {
@@ -73,7 +73,7 @@ bool compute_while_importing(Graph& graph, const Node& node) {
     if (known_by_shape(graph, node)) return true;
     // Quantised weights stay integers until a pass has seen what multiplies them.
     return node.op->traits.quantisation != OpTraits::Quantisation::Dequantize &&
-           fold_node(graph, node, kMostFolded);
+           fold_node(graph, node, kMaxFolded);
   } catch (const Error& error) {
     const std::string who = node.origin.str(), what = error.what();
     if (what.rfind(who, 0) == 0) throw;

@@ -9,13 +9,13 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostSizes = 64;  // elements of one operand
+constexpr int64_t kMaxSizes = 64;  // elements of one operand
 constexpr int kDeepest = 200;  // longest chain of shape arithmetic that is followed; what precedes it is data
 
 bool is_small(const Value& value) {
   if (is_float(value.dtype) || !value.shape || value.shape->size() > 1 || !is_constant(*value.shape))
     return false;
-  return element_count(*value.shape).constant() <= kMostSizes;
+  return element_count(*value.shape).constant() <= kMaxSizes;
 }
 
 class SizeReader {

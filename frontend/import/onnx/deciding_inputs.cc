@@ -11,7 +11,7 @@ namespace tc {
 namespace {
 
 // The largest number of elements of an input whose content may decide a structure; larger inputs are data.
-constexpr int64_t kMostDecidingNumbers = 1024;
+constexpr int64_t kMaxDecidingNumbers = 1024;
 
 // Adds the model's inputs from which the value is computed; false where it also depends on what a loop passes
 // to an iteration.
@@ -44,7 +44,7 @@ std::vector<std::string> deciding_inputs(const Graph& model, const DependsOnData
   for (ValueId id : model.inputs) {
     if (!inputs.count(id)) continue;
     const Value& value = model[id];
-    if (is_constant(*value.shape) && element_count(*value.shape).constant() > kMostDecidingNumbers) return {};
+    if (is_constant(*value.shape) && element_count(*value.shape).constant() > kMaxDecidingNumbers) return {};
     const bool data = value.shape->size() > 1 ||
                       (is_float(value.dtype) && !is_float((*scope.graph)[error.operand()].dtype));
     if (numbers_only && data) return {};

@@ -41,11 +41,11 @@ constexpr size_t kLongestName = 64 << 10;
 constexpr int kLowestOpset = 1;
 // The most nodes that are imported for the iterations of unrolled loops: each takes about a millisecond to
 // compile.
-constexpr int64_t kMostRepeated = 1 << 12;
+constexpr int64_t kMaxRepeated = 1 << 12;
 // The most nodes that are imported again because their loops change sizes.
-constexpr int64_t kMostImportedAgain = 1 << 15;
+constexpr int64_t kMaxImportedAgain = 1 << 15;
 // The most changes to the operands of one node by which a run can compute or check their sizes.
-constexpr int kMostChanges = 64;
+constexpr int kMaxChanges = 64;
 
 void set_ranges(Graph& graph, const ModelDescription& description) {
   for (const auto& [symbol, range] : description.ranges()) {
@@ -169,15 +169,15 @@ class OnnxImporter final : public NodeImporter {
     interruption_point();
     if (++imported_ > limit_.most) limit_.refuse("");
     if (depth > kDeepestSubgraph) fail(ErrorKind::Model, "'", file_name_, "' nests too deep");
-    if (repeating_ && ++repeated_ > kMostRepeated) {
+    if (repeating_ && ++repeated_ > kMaxRepeated) {
       fail(ErrorKind::Unsupported, origin_of(proto, scope).str(),
-           " is in a loop over sequences, whose iterations are compiled one by one; more than ",
-           kMostRepeated, " nodes come of that");
+           " is in a loop over sequences, whose iterations are compiled one by one; more than ", kMaxRepeated,
+           " nodes come of that");
     }
-    if (again_ && ++imported_again_ > kMostImportedAgain) {
+    if (again_ && ++imported_again_ > kMaxImportedAgain) {
       fail(ErrorKind::Unsupported, origin_of(proto, scope).str(),
            " is in loops whose iterations change the sizes of states, which takes more than ",
-           kMostImportedAgain, " nodes; give the states of loops inside of others one size");
+           kMaxImportedAgain, " nodes; give the states of loops inside of others one size");
     }
     for (const std::string& name : proto.output()) checked_name(name);
     if (const auto* function = called_function(functions_, proto))
@@ -421,13 +421,13 @@ class OnnxImporter final : public NodeImporter {
       } catch (const DependsOnData& error) {
         const bool sizes =
             error.decides_sizes() && deciding_inputs(*root_, error, scope, /*numbers_only=*/true).empty();
-        if (changes == kMostChanges || !sizes) throw;
+        if (changes == kMaxChanges || !sizes) throw;
         if (!resolve_shape(graph, node, error.operand(), sizes_) &&
             !know_elements(graph, node, error.operand(), sizes_))
           throw;
       } catch (const UnprovedSizes& error) {
         graph.data_symbols = symbols;  // drops the symbols of this failed attempt
-        if (changes == kMostChanges || !make_equal(graph, node, error.left(), error.right())) throw;
+        if (changes == kMaxChanges || !make_equal(graph, node, error.left(), error.right())) throw;
       }
     }
   }
@@ -563,7 +563,7 @@ class OnnxImporter final : public NodeImporter {
   int again_ = 0;               // depth in bodies that were imported before
   int64_t imported_again_ = 0;  // nodes
   int64_t imported_ = 0;        // nodes
-  int64_t spent_ = 0;           // how much of kMostSpent is used
+  int64_t spent_ = 0;           // how much of kMaxSpent is used
   SizesOfValues sizes_;         // of the current graph
   std::vector<std::pair<Node, std::vector<ValueId>>>
       sized_;  // the graph's nodes, as in the file, that compute sizes, with their results

@@ -10,8 +10,8 @@ GraphPtr poison_like(const Graph& other, const Error& refusal) {
   body->name = "impossible";
   for (ValueId id : other.outputs) {
     const Value& value = other[id];
-    constexpr int64_t kMostPoison = int64_t{1} << 22;
-    if (!value.shape || !is_constant(*value.shape) || element_count(*value.shape).constant() > kMostPoison)
+    constexpr int64_t kMaxPoison = int64_t{1} << 22;
+    if (!value.shape || !is_constant(*value.shape) || element_count(*value.shape).constant() > kMaxPoison)
       throw refusal;
     auto data = std::make_shared<Tensor>(value.dtype, constant_shape(*value.shape));
     for (int64_t i = 0; is_float(value.dtype) && i < data->count(); ++i) data->set(i, std::nan(""));

@@ -18,12 +18,12 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<tc_onnx::NodeProto>;
 
-// The most bytes that all sparse tensors of a file may take as dense ones: the larger of kLeastDense and
+// The most bytes that all sparse tensors of a file may take as dense ones: the larger of kMinDense and
 // kDensePerByte times the file's size.
-constexpr int64_t kLeastDense = 128 << 20;
+constexpr int64_t kMinDense = 128 << 20;
 constexpr int64_t kDensePerByte = 3;
 // The most nodes of a circle that an error names.
-constexpr size_t kMostNamed = 8;
+constexpr size_t kMaxNamed = 8;
 
 void add_reads(const tc_onnx::NodeProto& node, int depth, std::vector<std::string>& names) {
   if (depth > kDeepestSubgraph) {
@@ -119,8 +119,8 @@ class NodeOrder {
     path.erase(path.begin(), path.begin() + static_cast<int64_t>(seen.at(at)));
     std::string circle = named(path[0]);
     for (size_t i = 1; i < path.size(); ++i) {
-      if (i == kMostNamed) circle += text(", and so on through ", path.size() - i, " more");
-      if (i < kMostNamed) circle += text(i > 1 ? ", which" : "", " needs ", named(path[i]));
+      if (i == kMaxNamed) circle += text(", and so on through ", path.size() - i, " more");
+      if (i < kMaxNamed) circle += text(i > 1 ? ", which" : "", " needs ", named(path[i]));
     }
     circle += path.size() > 1 ? text(", which needs ", named(path[0])) : " needs itself";
     fail(ErrorKind::Model, "'", file_name_, "' has nodes that cannot be computed in any order: ", circle,
@@ -141,7 +141,7 @@ class Densifier {
  public:
   Densifier(const std::string& file_name, int64_t file_bytes)
       : file_name_(file_name),
-        most_(std::min<int64_t>(std::max(kLeastDense, kDensePerByte * file_bytes), INT32_MAX)) {}
+        most_(std::min<int64_t>(std::max(kMinDense, kDensePerByte * file_bytes), INT32_MAX)) {}
 
   tc_onnx::TensorProto dense(const tc_onnx::SparseTensorProto& sparse) {
     const std::string where = text("sparse tensor '", sparse.values().name(), "' of ", file_name_);

@@ -50,9 +50,9 @@ void Refusals::stand_in(const tc_onnx::NodeProto& node, NameScope& scope, const 
 }
 
 void Refusals::tell_operands(const tc_onnx::NodeProto& node, const NameScope& scope) {
-  constexpr int kMostOperands = 8;
+  constexpr int kMaxOperands = 8;
   std::string operands;
-  for (int i = 0; i < std::min(node.input_size(), kMostOperands); ++i) {
+  for (int i = 0; i < std::min(node.input_size(), kMaxOperands); ++i) {
     const auto found = scope.names.find(node.input(i));
     if (found == scope.names.end()) continue;
     const Value& value = (*scope.graph)[found->second];

@@ -8,8 +8,8 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostBatch = 256;
-constexpr int64_t kMostNodes = 1 << 12;
+constexpr int64_t kMaxBatch = 256;
+constexpr int64_t kMaxNodes = 1 << 12;
 constexpr int kFirstWithAxes = 9;  // opset
 
 const tc_onnx::AttributeProto* find_attribute(const tc_onnx::NodeProto& node, const std::string& name) {
@@ -139,9 +139,9 @@ class OtherScan {
       fail(ErrorKind::Unsupported, who_, " has ", other,
            " in its body, which is not supported there; export the model with opset 9 or later");
     }
-    if (batch * nodes > kMostNodes) {
+    if (batch * nodes > kMaxNodes) {
       fail(ErrorKind::Unsupported, who_, " scans each element of a batch by itself, of which ", batch * nodes,
-           " nodes would come; at most ", kMostNodes, " are supported");
+           " nodes would come; at most ", kMaxNodes, " are supported");
     }
   }
 
@@ -172,9 +172,9 @@ class OtherScan {
            " scans each element of a batch, whose size is not known; bind it with shapes={…}");
     }
     const int64_t batch = shape[0].constant();
-    if (batch < 1 || batch > kMostBatch) {
+    if (batch < 1 || batch > kMaxBatch) {
       fail(ErrorKind::Unsupported, who_, " scans each element of a batch of ", batch, " by itself; at most ",
-           kMostBatch, " are supported");
+           kMaxBatch, " are supported");
     }
     check_body(batch);
     tc_onnx::NodeProto plain = proto_;

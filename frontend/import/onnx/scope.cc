@@ -21,9 +21,9 @@ ValueId captured(ValueId outer, NameScope& scope) {
 void spend(NameScope& scope, const std::string& name, int64_t amount) {
   NameScope* root = &scope;
   while (root->parent) root = root->parent;
-  if (root->spent && (*root->spent += amount) > kMostSpent) {
-    fail(ErrorKind::Unsupported, "'", name, "' and the sequences before it hold ", kMostSpent,
-         " tensors or make ", kMostSpent / kSpentByValue, " values in all; more are not supported");
+  if (root->spent && (*root->spent += amount) > kMaxSpent) {
+    fail(ErrorKind::Unsupported, "'", name, "' and the sequences before it hold ", kMaxSpent,
+         " tensors or make ", kMaxSpent / kSpentByValue, " values in all; more are not supported");
   }
 }
 

@@ -34,15 +34,15 @@ struct NameScope {
   std::map<std::string, tc_onnx::AttributeProto> function_attributes;
   std::map<std::string, Composite> composites = {};
   std::vector<OutputForm> forms = {};  // of the graph's outputs, once it is imported
-  int64_t* spent = nullptr;            // how much of kMostSpent is used; only where there is no parent
+  int64_t* spent = nullptr;            // how much of kMaxSpent is used; only where there is no parent
 };
 
 // The most tensors in all sequences of a model, counted each time that a sequence is made: a few bytes of a
 // file may ask for many.
-constexpr int64_t kMostSpent = int64_t{1} << 25;
+constexpr int64_t kMaxSpent = int64_t{1} << 25;
 // A value that is made for a sequence counts as so many tensors.
 constexpr int64_t kSpentByValue = 2048;
-// Counts `amount` tensors; an Unsupported error that names `name` where there are more than kMostSpent.
+// Counts `amount` tensors; an Unsupported error that names `name` where there are more than kMaxSpent.
 void spend(NameScope& scope, const std::string& name, int64_t amount);
 
 // The value of a name, captured where an enclosing graph defines it; kNoValue where none does.

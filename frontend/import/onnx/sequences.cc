@@ -189,9 +189,9 @@ void SequenceOperator::check_type(const Composite& sequence, ValueId value) {
 void SequenceOperator::give(const Binding& binding, int output) {
   if (proto_.output_size() <= output) return;
   const Composite* composite = std::get_if<Composite>(&binding);
-  if (composite && static_cast<int64_t>(composite->values.size()) > kMostTensors) {
+  if (composite && static_cast<int64_t>(composite->values.size()) > kMaxTensors) {
     refuse(ErrorKind::Unsupported, text("makes a sequence of ", composite->values.size(),
-                                        " tensors; at most ", kMostTensors, " are supported"));
+                                        " tensors; at most ", kMaxTensors, " are supported"));
   }
   importer_.define(proto_.output(output), binding, scope_);
 }
@@ -256,9 +256,9 @@ std::vector<int64_t> SequenceOperator::split_sizes(int64_t size) {
   }
   const std::vector<int64_t> known = has(1) ? known_integers(1, "split") : std::vector<int64_t>{1};
   if (known.size() != 1 || known[0] < 1) refuse(ErrorKind::Model, "splits into parts of no element");
-  if (size / known[0] >= kMostTensors) {
+  if (size / known[0] >= kMaxTensors) {
     refuse(ErrorKind::Unsupported, text("splits ", size, " elements into parts of ", known[0], "; at most ",
-                                        kMostTensors, " parts are supported"));
+                                        kMaxTensors, " parts are supported"));
   }
   for (int64_t left = size; left > 0; left -= known[0]) sizes.push_back(std::min(left, known[0]));
   return sizes;
@@ -482,8 +482,8 @@ Composite composite_input(Graph& graph, const tc_onnx::ValueInfoProto& input, co
   const DType dtype = dtype_of_onnx(tensor_type_of(input.type()).elem_type(), who);
   Composite result{kind, form.present || kind == PortKind::Sequence, {}};
   const int64_t count = static_cast<int64_t>(form.shapes.size());
-  if (count > kMostTensors)
-    fail(ErrorKind::Unsupported, who, " is given ", count, " tensors; at most ", kMostTensors,
+  if (count > kMaxTensors)
+    fail(ErrorKind::Unsupported, who, " is given ", count, " tensors; at most ", kMaxTensors,
          " are supported");
   if (kind != PortKind::OptionalSequence && form.present != (kind == PortKind::Sequence || count == 1)) {
     fail(ErrorKind::Shape, who,

@@ -11,7 +11,7 @@
 namespace tc {
 
 // The most tensors that a sequence may have.
-constexpr int64_t kMostTensors = 4096;
+constexpr int64_t kMaxTensors = 4096;
 
 // The kind of a port or an Optional of this type; Unsupported error naming `who` for maps, sparse tensors and
 // nested sequences.

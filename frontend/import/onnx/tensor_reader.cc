@@ -38,7 +38,7 @@ class ReadTensors {
       note_bytes_read(file_bytes);
     }
     read_bytes_ += bytes;
-    return read_bytes_ <= kLeastRead + 2 * files_bytes_;
+    return read_bytes_ <= kMinRead + 2 * files_bytes_;
   }
 
   TensorPtr at(const Place& place, const Tensor& like) const {
@@ -67,7 +67,7 @@ class ReadTensors {
   }
 
  private:
-  static constexpr int64_t kLeastRead = 64 << 20;
+  static constexpr int64_t kMinRead = 64 << 20;
   static constexpr size_t kSmall = 4096;
 
   std::set<std::pair<uint64_t, uint64_t>> files_;

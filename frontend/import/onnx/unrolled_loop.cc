@@ -11,7 +11,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMostIterations = 1024;
+constexpr int64_t kMaxIterations = 1024;
 
 bool has_sequence_operators(const tc_onnx::GraphProto& body) {
   return std::any_of(body.node().begin(), body.node().end(), [](const tc_onnx::NodeProto& node) {
@@ -48,10 +48,10 @@ class Unrolling {
     for (size_t i = 0; i < states_; ++i)
       carried_.push_back(binding_of(importer_, proto_.input(static_cast<int>(i) + 2), scope_, who_));
     for (int64_t i = 0; goes_on && (!trip_count || i < *trip_count); ++i) {
-      if (i == kMostIterations) {
+      if (i == kMaxIterations) {
         fail(ErrorKind::Unsupported, who_,
              " works on sequences, for which its iterations are compiled one by one; it has more than ",
-             kMostIterations);
+             kMaxIterations);
       }
       goes_on = iterate(i);
     }

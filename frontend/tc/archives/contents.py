@@ -13,13 +13,13 @@ from .expressions import check_expression
 
 # The most bytes of all compressed files in an archive together. Programs are text; weights are not
 # compressed.
-_MOST_COMPRESSED = 256 << 20
-_MOST_ENTRIES = 1 << 18
+_MAX_COMPRESSED = 256 << 20
+_MAX_ENTRIES = 1 << 18
 # The most bytes of a text file in an archive of torch.export.
-_MOST_TEXT = 256 << 20
+_MAX_TEXT = 256 << 20
 # Files up to this size are compared with their checksums. Larger ones are numbers, for which any bytes
 # are valid.
-_MOST_CHECKED = 16 << 20
+_MAX_CHECKED = 16 << 20
 _HEADER = struct.Struct("<4s4xH8xIIHH")     # precedes each file: compression, sizes, lengths of name and extra field
 
 # The files that an archive of torch.export may have, below its folder: they are inspected here, or
@@ -122,8 +122,8 @@ def _entries(file, name):
 def _check_entries(entries, size, name):
     """Refuses archives whose content is far larger than the file, or whose entries would be outside
     of their folder."""
-    if len(entries) > _MOST_ENTRIES:
-        raise ModelError(f"'{name}' is an archive of {len(entries)} files; at most {_MOST_ENTRIES} are read")
+    if len(entries) > _MAX_ENTRIES:
+        raise ModelError(f"'{name}' is an archive of {len(entries)} files; at most {_MAX_ENTRIES} are read")
     seen = set()
     for entry in entries:
         path, shown = entry.filename.replace("\\", "/"), printable(entry.filename)
@@ -140,8 +140,8 @@ def _check_entries(entries, size, name):
     packed = sum(entry.file_size for entry in entries if entry.compress_type != zipfile.ZIP_STORED)
     if stored > size:
         raise ModelError(f"'{name}' is a damaged archive: its files have {stored} bytes, and it has {size}")
-    if packed > _MOST_COMPRESSED:
-        raise ModelError(f"'{name}' is an archive whose compressed files unfold to {packed} bytes; at most {_MOST_COMPRESSED} are read")
+    if packed > _MAX_COMPRESSED:
+        raise ModelError(f"'{name}' is an archive whose compressed files unfold to {packed} bytes; at most {_MAX_COMPRESSED} are read")
 
 
 def _check_layout(file, entries, name):
@@ -172,7 +172,7 @@ def _raw_name(entry):
 
 def _check_sums(archive, entries, name):
     for entry in entries:
-        if entry.file_size > _MOST_CHECKED:
+        if entry.file_size > _MAX_CHECKED:
             continue
         try:
             archive.read(entry)
@@ -198,8 +198,8 @@ def _check_exported(archive, entries, name):
 
 
 def _text(archive, entry, name):
-    if entry.file_size > _MOST_TEXT:
-        raise ModelError(f"'{name}' has {entry.file_size} bytes of text in '{printable(entry.filename)}'; at most {_MOST_TEXT} are read")
+    if entry.file_size > _MAX_TEXT:
+        raise ModelError(f"'{name}' has {entry.file_size} bytes of text in '{printable(entry.filename)}'; at most {_MAX_TEXT} are read")
     try:
         return archive.read(entry).decode()
     except UnicodeDecodeError:

@@ -11,10 +11,10 @@ _OTHERS = ("Mul", "FloorDiv", "CleanDiv", "CeilDiv", "IntTrueDiv", "FloatTrueDiv
            "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "And", "Or", "Not", "Piecewise", "ExprCondPair")
 _WORDS = ("true", "false", "True", "False", "None")
 
-_MOST_CHARACTERS = 1 << 16
-_MOST_DEPTH = 64
-_MOST_DIGITS = 19
-_MOST_BITS = 4096
+_MAX_CHARACTERS = 1 << 16
+_MAX_DEPTH = 64
+_MAX_DIGITS = 19
+_MAX_BITS = 4096
 _LARGEST_POWER = 8
 
 
@@ -25,8 +25,8 @@ class _Problem(Exception):
 def check_expression(text):
     """Why the expression is refused, or None. Accepted are sums, products, quotients, remainders, comparisons, minima and maxima of
     symbols and whole numbers, and small powers."""
-    if len(text) > _MOST_CHARACTERS:
-        return f"it has {len(text)} characters; at most {_MOST_CHARACTERS} are read"
+    if len(text) > _MAX_CHARACTERS:
+        return f"it has {len(text)} characters; at most {_MAX_CHARACTERS} are read"
     try:
         _Parser(text).run()
     except _Problem as problem:
@@ -66,8 +66,8 @@ class _Parser:
         return self.at < len(self.tokens) and self.tokens[self.at].group(4) == text
 
     def expression(self, depth):
-        if depth > _MOST_DEPTH:
-            raise _Problem(f"it is nested more than {_MOST_DEPTH} times")
+        if depth > _MAX_DEPTH:
+            raise _Problem(f"it is nested more than {_MAX_DEPTH} times")
         if self.at < len(self.tokens) and self.tokens[self.at].group(2) is not None:
             return self.number()
         name = self.take(1)
@@ -78,14 +78,14 @@ class _Parser:
             return 64
         self.take(4, "(")
         bits = self.call(name, depth)
-        if bits > _MOST_BITS:
+        if bits > _MAX_BITS:
             raise _Problem("its numbers grow without a bound")
         return bits
 
     def number(self):
         text = self.take(2)
-        if len(text) > _MOST_DIGITS + 1 or "e" in text.lower():
-            raise _Problem(f"a number in it has more than {_MOST_DIGITS} digits")
+        if len(text) > _MAX_DIGITS + 1 or "e" in text.lower():
+            raise _Problem(f"a number in it has more than {_MAX_DIGITS} digits")
         return 64
 
     def call(self, name, depth):

@@ -17,12 +17,12 @@ NOT_INSTALLED = "models of PyTorch are read by PyTorch itself, which is not inst
 
 # In addition to what PyTorch itself takes: memory and processor time that reading an empty file may
 # take.
-_LEAST_BYTES = 336 << 20
-_LEAST_STORE = 64 << 20
-_LEAST_SECONDS = 8
+_MIN_BYTES = 336 << 20
+_MIN_STORE = 64 << 20
+_MIN_SECONDS = 8
 _PROGRAM_BYTES_PER_SECOND = 20_000
-_MOST_SECONDS = 600
-_LEAST_ANSWER = 16 << 20
+_MAX_SECONDS = 600
+_MIN_ANSWER = 16 << 20
 # Packages other than PyTorch whose operators TorchScript may use.
 _OPERATORS = {"torchvision": ("torchvision", "PIL", "pillow.libs")}
 
@@ -93,7 +93,7 @@ class Archive:
 
     @property
     def seconds(self):
-        return min(_LEAST_SECONDS + self.programs / _PROGRAM_BYTES_PER_SECOND, _MOST_SECONDS)
+        return min(_MIN_SECONDS + self.programs / _PROGRAM_BYTES_PER_SECOND, _MAX_SECONDS)
 
     def start(self, inputs=None, shapes=None, call=None, state=None, artefact=False):
         """Starts reading the archive for these example inputs, or for a call with a given state. `artefact`: the result is the
@@ -101,17 +101,17 @@ class Archive:
         if self._state() != self._known:
             raise ModelError(f"'{self.name}' is not the file any more from which the model was compiled; compile it again")
         sizes = _Sizes()
-        store = 2 * self.size + _LEAST_STORE
+        store = 2 * self.size + _MIN_STORE
         request = {"name": self.name, "kind": self.kind, "packages": self._packages, "artefact": artefact, "store": store, "seconds": self.seconds,
                    "inputs": values.written(inputs, sizes.row), "shapes": values.written(shapes, sizes.row),
                    "call": values.written(call, sizes.row), "state": values.written(state, sizes.row)}
-        request["memory"] = 2 * self.size + _LEAST_BYTES + 2 * sizes.bytes
+        request["memory"] = 2 * self.size + _MIN_BYTES + 2 * sizes.bytes
         shown = [each for name in self._packages for each in _OPERATORS[name]]
         return Reading(self.file.fileno(), store, json.dumps(request).encode(), shown)
 
     def answer(self, reading):
         """(the program's answer, its memory with tensors); raises the errors that it reports."""
-        text, store = reading.answer(self.name, self.seconds, _LEAST_ANSWER + 4 * self.programs)
+        text, store = reading.answer(self.name, self.seconds, _MIN_ANSWER + 4 * self.programs)
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):

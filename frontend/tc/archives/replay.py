@@ -9,7 +9,7 @@ from ..native import compiler
 # Bytes per element, by the compiler's names of types.
 _WIDTHS = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1,
            "f8e4m3fn": 1, "f8e4m3fnuz": 1, "f8e5m2": 1, "f8e5m2fnuz": 1}
-_MOST_DEPTH = 64
+_MAX_DEPTH = 64
 _LARGEST_SIZE = 1 << 48
 _LONGEST_NAME = 1 << 16
 
@@ -56,7 +56,7 @@ def _add_constants(model, rows, store):
 
 
 def _add_graph(graph, written, depth):
-    if depth > _MOST_DEPTH:
+    if depth > _MAX_DEPTH:
         raise ValueError("graphs nested too deep")
     for name, dtype, sizes in written["inputs"]:
         graph.input(_name(name), _type(dtype), [_name(each) if type(each) is str else _whole(each) for each in sizes])

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import ModelError, ShapeError
 
-_MOST_DEPTH = 40
-_MOST_FIELDS = 64
+_MAX_DEPTH = 40
+_MAX_FIELDS = 64
 
 
 def written(value, tensor):
@@ -41,7 +41,7 @@ def read(value, tensor, depth=0):
     """The value from what written() made; `tensor` makes a tensor. The writer is not trusted."""
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if depth > _MOST_DEPTH or type(value) is not dict or len(value) != 1:
+    if depth > _MAX_DEPTH or type(value) is not dict or len(value) != 1:
         raise ModelError("the description of a value cannot be read")
     (kind, what), = value.items()
     if kind == "tensor":
@@ -68,7 +68,7 @@ def _is_array(value):
 
 def _named(name, fields):
     known = all(type(each) is str and each.isascii() and each.isidentifier() and not keyword.iskeyword(each) for each in (name, *fields))
-    if not known or len(fields) > _MOST_FIELDS or any(len(each) > 200 for each in (name, *fields)):
+    if not known or len(fields) > _MAX_FIELDS or any(len(each) > 200 for each in (name, *fields)):
         raise ModelError("the description of a named tuple cannot be read")
     return collections.namedtuple(name, fields)
 

@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 _SLOWEST_FILE = 20e6
 # The time that the system has to end a program that was killed.
 _SECONDS_TO_END = 30
-_MOST_ERRORS = 4096
+_MAX_ERRORS = 4096
 # Exit codes of tc-walls.
 _NO_START, _NO_WALLS = 124, 125
 # PyTorch, and packages that it imports where they are installed.
@@ -87,7 +87,7 @@ class Reading:
                 if not data:
                     open_ends.remove(descriptor)
                 elif descriptor != self._answer:
-                    self._errors = (self._errors + data)[-_MOST_ERRORS:]
+                    self._errors = (self._errors + data)[-_MAX_ERRORS:]
                 else:
                     said += data
             if not waiting and said.startswith(READY):

@@ -16,8 +16,8 @@ from ..errors import Error, ModelError, UnsupportedError, printable
 
 _LONGEST_TEMPLATE = 1 << 20      # characters
 _LONGEST_TEXT = 1 << 24
-_MOST_SECONDS = 10     # of processor time
-_MOST_WAIT = 60        # seconds of waiting for the process
+_MAX_SECONDS = 10     # of processor time
+_MAX_WAIT = 60        # seconds of waiting for the process
 ROLES = ("system", "user", "assistant", "tool")
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chat_process.py")
 
@@ -49,7 +49,7 @@ class ChatTemplate:
                 "here: pip install 'tc-compiler[gguf]'")
         given = json.dumps({
             "template": self.text, "messages": checked(messages), "longest": _LONGEST_TEXT,
-            "seconds": _MOST_SECONDS, **self._names})
+            "seconds": _MAX_SECONDS, **self._names})
         # The search path leaves out the current folder, where a file might be called jinja2.py;
         # packages are found where this process finds them.
         path = os.pathsep.join(each for each in sys.path if each)
@@ -57,16 +57,16 @@ class ChatTemplate:
             done = subprocess.run([sys.executable, "-I", "-S", _PROGRAM, path],
                                   input=given.encode(),
                                   capture_output=True,
-                                  timeout=_MOST_WAIT)
+                                  timeout=_MAX_WAIT)
         except subprocess.TimeoutExpired:
             raise ModelError(
-                f"{self.name}: its template for chat takes more than {_MOST_WAIT} seconds; give "
+                f"{self.name}: its template for chat takes more than {_MAX_WAIT} seconds; give "
                 f"the prompt as text") from None
         try:
             result = json.loads(done.stdout)
         except ValueError:     # the process was ended at one of its bounds
             raise ModelError(
-                f"{self.name}: its template for chat takes more than {_MOST_SECONDS} seconds of a "
+                f"{self.name}: its template for chat takes more than {_MAX_SECONDS} seconds of a "
                 "processor or too much memory; give the prompt "
                 "as text") from None
         if "error" in result:

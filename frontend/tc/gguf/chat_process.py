@@ -8,13 +8,13 @@ import os
 import resource
 import sys
 
-_MOST_MEMORY = 1 << 29     # bytes that the process may map
+_MAX_MEMORY = 1 << 29     # bytes that the process may map
 
 
 def bound(seconds):
     """Limits what the process may use from here on."""
     for kind, most in ((resource.RLIMIT_CPU, math.ceil(seconds)),
-                       (resource.RLIMIT_AS, _MOST_MEMORY), (resource.RLIMIT_NOFILE, 64),
+                       (resource.RLIMIT_AS, _MAX_MEMORY), (resource.RLIMIT_NOFILE, 64),
                        (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (most, most))
 

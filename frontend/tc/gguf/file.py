@@ -27,10 +27,10 @@ _DEFAULT_ALIGNMENT = 32
 _LARGEST_ALIGNMENT = 1 << 20
 _LONGEST_KEY = (1 << 16) - 1     # by the format's definition
 _LONGEST_TENSOR_NAME = 64        # likewise, in bytes
-_MOST_AXES = 4
+_MAX_AXES = 4
 _LARGEST_SIZE = (1 << 40) - 1
-_LEAST_FIELD = 8 + 4 + 1         # bytes: a key's length, a type, the smallest value
-_LEAST_TENSOR = 8 + 4 + 4 + 8    # a name's length, the number of axes, a type, an offset
+_MIN_FIELD = 8 + 4 + 1         # bytes: a key's length, a type, the smallest value
+_MIN_TENSOR = 8 + 4 + 4 + 8    # a name's length, the number of axes, a type, an offset
 
 # NumPy's types of the fields' types.
 _NUMBERS = {
@@ -152,7 +152,7 @@ class _Reader:
                 f"{self.name}: GGUF files of version {version} are not supported, only "
                 f"{' and '.join(map(str, _VERSIONS))}; convert the model again")
         tensors = self.number("Q", "the number of tensors")
-        fields = self.count(self.number("Q", "the number of fields"), _LEAST_FIELD,
+        fields = self.count(self.number("Q", "the number of fields"), _MIN_FIELD,
                             "the number of fields")
         found = {}
         for index in range(fields):
@@ -205,7 +205,7 @@ class _Reader:
 
     def tensors(self, count, alignment):
         rows, names = [], set()
-        for index in range(self.count(count, _LEAST_TENSOR, "the number of tensors")):
+        for index in range(self.count(count, _MIN_TENSOR, "the number of tensors")):
             row = self.tensor(index)
             if row.name in names:
                 raise self.damaged(f"the tensor '{row.name}' is there twice")
@@ -226,8 +226,8 @@ class _Reader:
         name = self.text(f"the name of tensor {index}", _LONGEST_TENSOR_NAME)
         what = f"the tensor '{name}'"
         axes = self.number("I", f"the number of axes of {what}")
-        if not 1 <= axes <= _MOST_AXES:
-            raise self.damaged(f"{what} has {axes} axes; 1 to {_MOST_AXES} are possible")
+        if not 1 <= axes <= _MAX_AXES:
+            raise self.damaged(f"{what} has {axes} axes; 1 to {_MAX_AXES} are possible")
         sizes = [self.number("Q", f"the sizes of {what}") for _ in range(axes)]
         if min(sizes) < 1 or math.prod(sizes) > _LARGEST_SIZE:
             raise self.damaged(

@@ -11,7 +11,7 @@ from .parameters import parameters_of
 from .rotary import frequencies
 from .weights import Weights, order_of_halves
 
-_MOST_SHOWN = 5
+_MAX_SHOWN = 5
 _TOKENS = "token_embd.weight"
 
 
@@ -23,8 +23,8 @@ def describe(file, last_only=False):
     network.run(last_only)
     unused = network.weights.unused()
     if unused:
-        shown = ", ".join(f"'{name}'" for name in unused[:_MOST_SHOWN])
-        shown += ", …" if len(unused) > _MOST_SHOWN else ""
+        shown = ", ".join(f"'{name}'" for name in unused[:_MAX_SHOWN])
+        shown += ", …" if len(unused) > _MAX_SHOWN else ""
         raise UnsupportedError(
             f"{file.name} has {len(unused)} tensors of which the architecture "
             f"'{network.row.name}' knows nothing: {shown}; "

@@ -8,7 +8,7 @@ import numpy as np
 from ..errors import ModelError, UnsupportedError
 from .architectures import Architecture, architecture_of
 
-_MOST_LAYERS = 1024
+_MAX_LAYERS = 1024
 _MOST = 1 << 24       # the largest value of any size
 _DEFAULT_BASE = 10000.0
 _SCALINGS = ("none", "linear", "yarn", "longrope")
@@ -96,7 +96,7 @@ def parameters_of(file):
             f"('{row.name}.expert_count' is "
             f"{fields.whole('expert_count', 0, 0)})")
     width, heads = fields.whole("embedding_length"), fields.whole("attention.head_count")
-    layers = fields.whole("block_count", most=_MOST_LAYERS)
+    layers = fields.whole("block_count", most=_MAX_LAYERS)
     key_heads = fields.whole("attention.head_count_kv", heads)
     if heads % key_heads:
         raise fields.wrong(f"{row.name}.attention.head_count_kv", key_heads,

@@ -17,7 +17,7 @@ except ImportError:
 _FIELDS = "tokenizer.ggml."
 # Kinds of tokens in the field `token_type`.
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
-_MOST_TOKENS = 1 << 22
+_MAX_TOKENS = 1 << 22
 _LONGEST_TOKEN = 1 << 16
 _SPACE = "\u2581"     # SentencePiece's character for a space
 # Texts of the tokens that end an answer in a chat. A file names one of them as the end of texts,
@@ -62,10 +62,10 @@ class Tokenizer:
         found = self._field("tokens", None)
         if not isinstance(found, list) or not found:
             raise self._damaged(f"the field '{_FIELDS}tokens' is no list of texts")
-        if len(found) > _MOST_TOKENS or max(map(len, found)) > _LONGEST_TOKEN:
+        if len(found) > _MAX_TOKENS or max(map(len, found)) > _LONGEST_TOKEN:
             raise self._damaged(
                 f"'{_FIELDS}tokens' has {len(found)} tokens of up to {max(map(len, found))} "
-                f"characters; at most {_MOST_TOKENS} "
+                f"characters; at most {_MAX_TOKENS} "
                 f"of {_LONGEST_TOKEN} are read")
         return found
 

@@ -6,7 +6,7 @@ from ..errors import Error
 
 
 # The number of positions in the first caches; caches double when they are full, up to the context.
-_LEAST_ROOM = 256
+_MIN_ROOM = 256
 
 
 class Session:
@@ -79,7 +79,7 @@ class Session:
         """Empty caches for at least so many positions. The system provides the memory only when it
         is first written."""
         parameters = self._language.parameters
-        capacity = _LEAST_ROOM
+        capacity = _MIN_ROOM
         while capacity < count:
             capacity *= 2
         capacity = min(capacity, parameters.context)

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..errors import ModelError, UnsupportedError
 from ..foreign_models import refuse_file, refuse_object
 
-LEAST_OPSET = 13     # the first with a scale per channel
+MIN_OPSET = 13     # the first with a scale per channel
 
 
 def read(model):
@@ -38,11 +38,11 @@ class Network:
     def __init__(self, model):
         self.proto, self.name = read(model)
         opset = next((each.version for each in self.proto.opset_import if each.domain in ("", "ai.onnx")), 0)
-        if opset < LEAST_OPSET:
+        if opset < MIN_OPSET:
             try:
-                self.proto = onnx.version_converter.convert_version(self.proto, LEAST_OPSET)
+                self.proto = onnx.version_converter.convert_version(self.proto, MIN_OPSET)
             except Exception as error:   # the converter raises anything for what it does not know
-                raise UnsupportedError(f"{self.name} has opset {opset}, quantising needs {LEAST_OPSET} or later, and the package onnx cannot "
+                raise UnsupportedError(f"{self.name} has opset {opset}, quantising needs {MIN_OPSET} or later, and the package onnx cannot "
                                        f"convert it ({str(error).strip().splitlines()[0]}); export it again") from None
         graph = self.proto.graph
         if any(attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for node in graph.node for attribute in node.attribute):

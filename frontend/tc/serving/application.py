@@ -23,7 +23,7 @@ LARGEST_BODY = 4 << 20      # bytes
 BODY_SECONDS = 30           # within which a body has to arrive
 # The most prompts that are turned into tokens at the same time; each chat template runs in a
 # separate process.
-_MOST_PROMPTS = 2
+_MAX_PROMPTS = 2
 _RETRY = {"retry-after": "2"}
 # The status for each error of the engine; any other error is the server's own fault.
 _STATUSES = {Full: 429, WaitedTooLong: 503, Stopped: 503}
@@ -61,7 +61,7 @@ class Service:
     def __init__(self, engine, counts, name, created):
         self.engine, self.metrics = engine, counts
         self.name, self._created = name, created
-        self._preparing = anyio.CapacityLimiter(_MOST_PROMPTS)
+        self._preparing = anyio.CapacityLimiter(_MAX_PROMPTS)
 
     def application(self):
         routes = [

@@ -12,7 +12,7 @@ from ..language.generating import common_length
 from ..language.session import Session
 
 # A kept sequence is continued only if at least its first so many tokens equal those of the prompt.
-LEAST_REUSED = 16
+MIN_REUSED = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Engine:
             # answer.
             alike = [common_length(each.tokens, job.prompt[:-1]) for each in self._kept]
             job.cached = max(alike)
-            if job.cached >= LEAST_REUSED:
+            if job.cached >= MIN_REUSED:
                 session = self._kept.pop(alike.index(job.cached))
                 session.truncate(job.cached)
                 return session

@@ -9,7 +9,7 @@ from ..errors import Error, printable
 from ..language.generating import stops_of
 from ..language.sampling import Sampling
 
-_MOST_STOPS, _LONGEST_STOP = 16, 1000
+_MAX_STOPS, _LONGEST_STOP = 16, 1000
 # The interface's default of `max_tokens` for completions.
 _TOKENS_OF_COMPLETION = 16
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p", "seed")
@@ -211,9 +211,9 @@ def _stops(fields):
         stops = stops_of(fields.get("stop"))
     except Error:
         stops = None
-    if stops is None or len(stops) > _MOST_STOPS or max(map(len, stops), default=0) > _LONGEST_STOP:
+    if stops is None or len(stops) > _MAX_STOPS or max(map(len, stops), default=0) > _LONGEST_STOP:
         raise Refusal(400, f"stop is {_shown(fields['stop'])}; give a text or a list of up to "
-                      f"{_MOST_STOPS}, each of 1 to {_LONGEST_STOP} characters", "stop")
+                      f"{_MAX_STOPS}, each of 1 to {_LONGEST_STOP} characters", "stop")
     return tuple(_text(stop, "stop") for stop in stops)
 
 

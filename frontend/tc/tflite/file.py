@@ -17,14 +17,14 @@ from .sparse import Damaged, dense
 
 MAGIC = b"TFL3"
 _VERSION = 3
-_MOST_RANK = 16
+_MAX_RANK = 16
 _LARGEST_SIZE = (1 << 31) - 1
-_MOST_ELEMENTS = 1 << 40
+_MAX_ELEMENTS = 1 << 40
 # The most elements of all vectors together: a small file may refer to one vector many times.
-_MOST_READ = 1 << 24
+_MAX_READ = 1 << 24
 
 # The most bytes of all sparse tensors together, zeros included.
-_MOST_FILLED = 1 << 31
+_MAX_FILLED = 1 << 31
 
 # The exceptions that the package raises for wrong offsets and sizes.
 _DAMAGED = (struct.error, ValueError, IndexError, TypeError, OverflowError, AttributeError, KeyError, AssertionError)
@@ -123,12 +123,12 @@ class _Reader:
         return ModelError(f"'{self.name}' is a damaged file of TensorFlow Lite: {what}")
 
     def count(self, length, size, what):
-        """Checks that a vector fits in the file and in _MOST_READ; returns its length."""
+        """Checks that a vector fits in the file and in _MAX_READ; returns its length."""
         if length * size > len(self.data):
             raise self.damaged(f"{what} has {length} entries, more than its {len(self.data)} bytes can hold")
         self.read += length
-        if self.read > _MOST_READ:
-            raise self.damaged(f"it refers to more than {_MOST_READ} entries of lists")
+        if self.read > _MAX_READ:
+            raise self.damaged(f"it refers to more than {_MAX_READ} entries of lists")
         return length
 
     def numbers(self, table, field, size, what):
@@ -193,11 +193,11 @@ class _Reader:
     def tensor(self, table, number, buffers):
         name = self.text(table.Name()) or f"tensor_{number}"
         shape = tuple(self.numbers(table, "Shape", 4, f"the shape of tensor '{name}'"))
-        if len(shape) > _MOST_RANK:
-            raise self.damaged(f"tensor '{name}' has {len(shape)} axes; at most {_MOST_RANK} are read")
-        if any(not 0 <= size <= _LARGEST_SIZE for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
+        if len(shape) > _MAX_RANK:
+            raise self.damaged(f"tensor '{name}' has {len(shape)} axes; at most {_MAX_RANK} are read")
+        if any(not 0 <= size <= _LARGEST_SIZE for size in shape) or math.prod(shape) > _MAX_ELEMENTS:
             raise self.damaged(f"tensor '{name}' has the shape {list(shape)}; sizes are 0 to {_LARGEST_SIZE}, and a tensor has at most "
-                               f"{_MOST_ELEMENTS} elements")
+                               f"{_MAX_ELEMENTS} elements")
         type_name = _TYPE_NAMES.get(table.Type(), f"type {table.Type()}")
         if table.Buffer() >= max(len(buffers), 1):
             raise self.damaged(f"tensor '{name}' is in buffer {table.Buffer()}, and the file has {len(buffers)}")
@@ -231,8 +231,8 @@ class _Reader:
         if len(content) % np.dtype(kind[1]).itemsize:
             raise self.damaged(f"tensor '{name}' has {len(content)} bytes, which are no whole elements of {type_name}")
         self.filled += math.prod(shape) * np.dtype(kind[1]).itemsize
-        if self.filled > _MOST_FILLED:
-            raise UnsupportedError(f"{self.name}: its sparse tensors have {self.filled} bytes with their zeros; at most {_MOST_FILLED} are supported")
+        if self.filled > _MAX_FILLED:
+            raise UnsupportedError(f"{self.name}: its sparse tensors have {self.filled} bytes with their zeros; at most {_MAX_FILLED} are supported")
         for field in ("TraversalOrder", "BlockMap", "DimMetadata"):
             self.count(getattr(table, field + "Length")(), 4, f"the sparsity of tensor '{name}'")
         try:

@@ -12,7 +12,7 @@ from ..arguments import Options, options_of
 from ..errors import Error, UnsupportedError
 from ..native import compiler
 
-_MOST_VERSIONS = 64
+_MAX_VERSIONS = 64
 
 
 class _Bound(torch.nn.Module):
@@ -45,7 +45,7 @@ class CompiledGraph:
         constants = {place: value for place, value in enumerate(arguments) if self._is_constant(place, value)}
         key = tuple(_key(value, place in constants) for place, value in enumerate(arguments))
         if key not in self.versions:
-            if len(self.versions) >= _MOST_VERSIONS:
+            if len(self.versions) >= _MAX_VERSIONS:
                 self.versions.pop(next(iter(self.versions)))
             self.versions[key] = self._compiled(arguments)
         run = self.versions[key]

@@ -9,7 +9,7 @@ from torch.utils import _pytree as pytree
 
 from ..errors import ShapeError, UnsupportedError
 from ..module import Module
-from ..versions import MOST_VERSIONS, VersionedModule
+from ..versions import MAX_VERSIONS, VersionedModule
 from .describe import _BITS
 from .kept_state import refuse_changed_sizes
 
@@ -221,7 +221,7 @@ class _CalledAsModule:
         program = model.again(*tensors)
         version = Version(program, self._compile_source(program.source))
         self._versions_of_calls.append(version)
-        if len(self._versions_of_calls) > MOST_VERSIONS:
+        if len(self._versions_of_calls) > MAX_VERSIONS:
             del self._versions_of_calls[1]
         return version, leaves
 

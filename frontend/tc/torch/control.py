@@ -6,7 +6,7 @@ from .aten import key_of
 from .describe import Missing, Refusal, Value, dtype_name
 
 # A trip count that is never reached: the condition ends the loop before.
-_MOST_ITERATIONS = 2**63 - 1
+_MAX_ITERATIONS = 2**63 - 1
 
 
 def describe(walk, node, args, kwargs):
@@ -107,7 +107,7 @@ def _loop(walk, node, cond_module, body_module, carried, additional=()):
     _add_outputs(describer, [_as_truth(describer, going), *results])
     walk.g.begin(node.name, walk.g.node_source, None)
     start = _as_truth(walk.g, first)
-    most = walk.g.constant(_MOST_ITERATIONS, torch.int64)
+    most = walk.g.constant(_MAX_ITERATIONS, torch.int64)
     names = walk.g.node("Loop", [most, start, *carried], outputs=len(carried), graphs={"body": describer.graph})
     names = names if isinstance(names, tuple) else (names,)
     return tuple(Value(name, fake) for name, fake in zip(names, node.meta["val"]))

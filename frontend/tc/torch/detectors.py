@@ -9,7 +9,7 @@ import torch
 
 # The most values of a box's heatmaps, for all keypoints together, if each covers the whole image: 8
 # MiB for each box.
-_MOST_PLACES = 1 << 21
+_MAX_PLACES = 1 << 21
 
 
 @contextlib.contextmanager
@@ -80,7 +80,7 @@ def _known_keypoints(heads):
         return forward(self, features, proposals, image_shapes, targets)
 
     def found(maps, rois):
-        if maps.shape[1] * extents[0] * extents[1] > _MOST_PLACES:
+        if maps.shape[1] * extents[0] * extents[1] > _MAX_PLACES:
             return original(maps, rois)
         return _keypoints(maps, rois, extents)
 

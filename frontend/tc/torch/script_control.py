@@ -8,7 +8,7 @@ from torch._higher_order_ops.while_loop import while_loop_op
 from .script_numbers import DataNumber, NumberTensor
 from .script_values import ScriptError
 
-_MOST_ITERATIONS = 1 << 16
+_MAX_ITERATIONS = 1 << 16
 
 
 def known_number(tensor):
@@ -148,8 +148,8 @@ def loop(interpreter, node, inputs, values):
             return _data_loop(interpreter, node, (iteration, limit, condition, carried), values)
         if not condition:
             break
-        if iteration >= _MOST_ITERATIONS:
-            raise ScriptError(f"a loop of more than {_MOST_ITERATIONS} iterations is not unrolled")
+        if iteration >= _MAX_ITERATIONS:
+            raise ScriptError(f"a loop of more than {_MAX_ITERATIONS} iterations is not unrolled")
         inner = dict(values)
         inner.update(zip(formals, [iteration, *carried]))
         going, *carried = interpreter.block(block, inner)

@@ -5,8 +5,8 @@ from .script_values import ScriptError
 
 # The most elements of lists and dictionaries and characters of strings that a run may make in total, including
 # those that it drops again.
-_MOST_ELEMENTS = 1 << 25
-_MOST_NODES = 1 << 22
+_MAX_ELEMENTS = 1 << 25
+_MAX_NODES = 1 << 22
 _BITS = 64
 
 # Operators that copy their operands, and operators that add the second operand to the first.
@@ -22,14 +22,14 @@ class Limits:
 
     def note_node(self):
         self.nodes += 1
-        if self.nodes > _MOST_NODES:
-            raise ScriptError(f"the model takes more than {_MOST_NODES} steps of TorchScript, loops unrolled")
+        if self.nodes > _MAX_NODES:
+            raise ScriptError(f"the model takes more than {_MAX_NODES} steps of TorchScript, loops unrolled")
 
     def before(self, name, inputs):
         """Refuses an operator, before it runs, whose result would exceed the limit."""
         self.elements += made_by(name, inputs)
-        if self.elements > _MOST_ELEMENTS:
-            raise ScriptError(f"the model makes lists and strings of more than {_MOST_ELEMENTS} elements")
+        if self.elements > _MAX_ELEMENTS:
+            raise ScriptError(f"the model makes lists and strings of more than {_MAX_ELEMENTS} elements")
 
 
 def made_by(name, inputs):

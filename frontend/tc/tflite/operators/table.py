@@ -44,7 +44,7 @@ def _names_of(enumeration):
     return {number: name for name, number in vars(enumeration).items() if isinstance(number, int)}
 
 
-_MOST_PLACES = 1 << 22
+_MAX_PLACES = 1 << 22
 _ACTIVATIONS = _names_of(tflite.ActivationFunctionType)
 _PADDINGS = _names_of(tflite.Padding)
 
@@ -114,10 +114,10 @@ class Call:
         return [self.axis(axis, rank) for axis in self.ints(number, "the list of axes")]
 
     def need_few(self, count, what):
-        """Refuses more than _MOST_PLACES elements, since they are listed one by one while
+        """Refuses more than _MAX_PLACES elements, since they are listed one by one while
         importing."""
-        if count > _MOST_PLACES:
-            raise Refusal(f"{what} has {count} places; at most {_MOST_PLACES} are supported here")
+        if count > _MAX_PLACES:
+            raise Refusal(f"{what} has {count} places; at most {_MAX_PLACES} are supported here")
 
     def need_rank(self, value, rank):
         if value.rank != rank:
