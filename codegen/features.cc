@@ -26,7 +26,7 @@ std::string required_features(const Unit& unit, bool with_matrices) {
   std::string result;
   for (const std::string& name : names) {
     if (!unit.has_feature(name)) continue;
-    if (!with_matrices && targets::is_of_tiles(unit.target().arch, name)) continue;
+    if (!with_matrices && targets::needs_tile_unit(unit.target().arch, name)) continue;
     result += (result.empty() ? "" : " ") + name;
   }
   return result;

@@ -1,6 +1,7 @@
 """Options of the Python tests."""
 
 import os
+import signal
 
 import pytest
 
@@ -11,6 +12,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # A shell starts what runs in the background with SIGINT ignored, which the tests' own commands would inherit.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["TC_LOG"] = ""  # what the user tuned on this machine decides no test
     config.addinivalue_line("markers", "full: runs only with --full")
 

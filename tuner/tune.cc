@@ -24,8 +24,8 @@ constexpr int kBatch = 8;
 // Samples of each candidate in the three rounds of a batch (successive halving): the first measures all, the
 // second the faster half, the third the fastest two.
 constexpr int kRounds[] = {3, 7, 15};
-constexpr size_t kHotKernels = 6;    // that are judged one by one inside the whole model
-constexpr size_t kExactKernels = 3;  // the same, where the device is a slow simulator
+constexpr size_t kHotKernels = 6;            // that are judged one by one inside the whole model
+constexpr size_t kDeterministicKernels = 3;  // the same, where the device is a slow simulator
 constexpr int kRankDraws = 5, kRankRounds = 4;
 // How often the winning model is measured again, and by how many standard errors it has to be faster.
 constexpr int kModelDraws = 12, kDrawRounds = 4;
@@ -272,7 +272,8 @@ class Session {
     // Where the log had the whole batch, it also had the results of the further rounds.
     const bool fresh = result_.last.measured > measured_before;
     size_t keep = (traces.size() + 1) / 2;
-    for (int round = 1; round < 3 && fresh && !is_exact(); ++round, keep = std::min<size_t>(keep, 2)) {
+    for (int round = 1; round < 3 && fresh && !is_deterministic();
+         ++round, keep = std::min<size_t>(keep, 2)) {
       std::vector<size_t> order;
       for (size_t i = 0; i < results.size(); ++i) {
         // A candidate that is clearly slower than the untuned schedule or the best so far will not be chosen,
@@ -315,7 +316,7 @@ class Session {
   }
 
   // A simulator, which does not count seconds, gives the same result every time: one measurement is enough.
-  bool is_exact() const { return measurer_.unit() != "seconds"; }
+  bool is_deterministic() const { return measurer_.unit() != "seconds"; }
 
   // Logarithms of (time of a whole model / time of the untuned one), one per draw; none for a model that
   // failed.
@@ -353,11 +354,11 @@ class Session {
     Ranked ranked;
     ranked.draws.resize(variants.size());
     std::set<size_t> failed;
-    const bool known =
-        is_exact() && std::all_of(variants.begin(), variants.end(),
-                                  [this](const Choices& choices) { return exact_.count(choices) > 0; });
+    const bool known = is_deterministic() &&
+                       std::all_of(variants.begin(), variants.end(),
+                                   [this](const Choices& choices) { return exact_.count(choices) > 0; });
     for (size_t i = 0; known && i < variants.size(); ++i) ranked.draws[i] = {exact_.at(variants[i])};
-    for (int draw = 0; draw < (known ? 0 : is_exact() ? 1 : draws); ++draw) {
+    for (int draw = 0; draw < (known ? 0 : is_deterministic() ? 1 : draws); ++draw) {
       const std::vector<Measurement> measured = measure_model(variants, rounds);
       for (size_t i = 0; i < variants.size(); ++i) {
         if (measured[i].outcome == Outcome::Ok) {
@@ -389,12 +390,12 @@ class Session {
     std::vector<Choices> variants = {{}, all};
     std::vector<Option> options;
     for (Tuned* kernel : changed) {
-      if (options.size() == (is_exact() ? kExactKernels : kHotKernels)) break;
+      if (options.size() == (is_deterministic() ? kDeterministicKernels : kHotKernels)) break;
       Option option{kernel, variants.size(), 0};
       variants.push_back(all);
       variants.back().erase(kernel->task->workload);
       for (const Trace& other : kernel->search->fastest(2)) {
-        if (is_exact() || other == kernel->search->best() || other == kernel->task->untuned) continue;
+        if (is_deterministic() || other == kernel->search->best() || other == kernel->task->untuned) continue;
         option.second = variants.size();
         variants.push_back(all);
         variants.back()[kernel->task->workload] = other;
@@ -470,7 +471,7 @@ class Session {
   std::vector<Tuned> kernels_;
   TuneResult result_;
   std::string name_;
-  std::map<Choices, double> exact_;  // results of whole models, reused where is_exact()
+  std::map<Choices, double> exact_;  // results of whole models, reused where is_deterministic()
   size_t seeds_ = 0;
   double spent_before_ = 0;
   const Clock::time_point started_ = Clock::now();

@@ -303,7 +303,7 @@ class TileEmitter {
     int64_t first = 0, end = 0;
   };
   std::vector<StoredRun> stored_runs(const TileStatement& tile) const;
-  std::vector<StoredRun> runs_behind_sum() const;
+  std::vector<StoredRun> runs_stored_after_sum() const;
   void prefetch_stores(const std::string& variable, const Trips& trips);
   void prefetch_all_stores();
   void prefetch_lines(const StoredRun& run, int64_t all, int64_t count, const Affine& moved);

@@ -86,7 +86,7 @@ void TileEmitter::prefetch_stores(const std::string& variable, const Trips& trip
   // Rounded up: where a trip's first value is not known, the last trip may lie between two multiples of the
   // copies.
   const int64_t count = (trips.range.high - trips.range.low + trips.copies - 1) / trips.copies + 1;
-  for (const StoredRun& run : runs_behind_sum()) {
+  for (const StoredRun& run : runs_stored_after_sum()) {
     const int64_t lines = (run.end - run.first + kLineBytes - 1) / kLineBytes,
                   each = (lines + count - 1) / count;
     // Not for a long sum: its stores take little of the time, and the prefetches would be more than three
@@ -117,13 +117,13 @@ void TileEmitter::prefetch_all_stores() {
                      return subscript.affine.substitute(tile_->iterators).coefficient(innermost->name) != 0;
                    });
   if (in_turn) return;
-  for (const StoredRun& run : runs_behind_sum()) {
+  for (const StoredRun& run : runs_stored_after_sum()) {
     const int64_t lines = (run.end - run.first + kLineBytes - 1) / kLineBytes;
     prefetch_lines(run, lines, lines, {});
   }
 }
 
-std::vector<TileEmitter::StoredRun> TileEmitter::runs_behind_sum() const {
+std::vector<TileEmitter::StoredRun> TileEmitter::runs_stored_after_sum() const {
   const Target& target = context_.unit.target();
   if (target.out_of_order() || !target.prefetch_by_loads || !region_.active) return {};
   std::vector<StoredRun> runs;

@@ -27,7 +27,7 @@ int64_t digits_for(double tolerance) {
 
 }  // namespace
 
-void multiply_codes(Graph& graph, const Target& target, double tolerance) {
+void use_integer_products(Graph& graph, const Target& target, double tolerance) {
   static const OpRow *const product = find_op("BlockMatMul"), *const dot = find_op("BlockDot");
   const int64_t digits = digits_for(tolerance);
   if (digits == 0 || byte_products(target) == 0) return;

@@ -10,6 +10,6 @@ namespace tc {
 // group by group, and a product of integers (BlockQuantize, BlockDot). Products with the same operand share
 // its quantisation. Nothing changes where the target has no instruction that sums products of bytes or the
 // tolerance is too small.
-void multiply_codes(Graph& graph, const Target& target, double tolerance);
+void use_integer_products(Graph& graph, const Target& target, double tolerance);
 
 }  // namespace tc

@@ -54,7 +54,7 @@ class LayoutChooser {
   size_t rank(ValueId id) const { return graph_[id].shape->size(); }
   bool is_byte(ValueId id) const { return graph_[id].dtype == DType::I8 || graph_[id].dtype == DType::U8; }
   // Whether one instruction sums the products of all channels.
-  bool is_few_bytes(ValueId id) const {
+  bool packs_into_byte_products(ValueId id) const {
     return is_byte(id) && channels(id) > 1 && channels(id) <= kFewBytes &&
            byte_products(target_) == kFewBytes;
   }
@@ -62,11 +62,13 @@ class LayoutChooser {
     const Dim& dim = (*graph_[id].shape)[1];
     return dim.is_constant() ? dim.constant() : 0;
   }
-  bool worth(ValueId id) const { return is_map(id) && (channels(id) * 2 >= block_ || is_few_bytes(id)); }
+  bool worth(ValueId id) const {
+    return is_map(id) && (channels(id) * 2 >= block_ || packs_into_byte_products(id));
+  }
   bool blocked(ValueId id) const { return id != kNoValue && layouts_.count(id) > 0; }
   // The block size; the same for all values with this number of channels, but for those of a few bytes.
   int block_of(ValueId id) const {
-    if (is_few_bytes(id)) return kFewBytes;
+    if (packs_into_byte_products(id)) return kFewBytes;
     return static_cast<int>(single_registers_.count(channels(id)) > 0
                                 ? target_.lanes(DType::F32)
                                 : target_.width_for(channels(id), block_));
@@ -99,11 +101,11 @@ class LayoutChooser {
     for (const auto& [count, gain] : gains) {
       if (gain > 0) single_registers_.insert(count);
     }
-    while (part_from_joins()) {}
+    while (leave_mixed_concats()) {}
   }
   // Removes numbers of channels that a concatenation would mix with blocks of another size, which it could
   // not join. Returns whether it removed any.
-  bool part_from_joins() {
+  bool leave_mixed_concats() {
     bool changed = false;
     for (const Node& node : graph_.nodes) {
       if (node.op->traits.movement != OpTraits::Movement::Join || int_attribute(node, "axis") != 1) continue;

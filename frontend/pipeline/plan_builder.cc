@@ -548,7 +548,7 @@ BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
        {MemorySaving::None, MemorySaving::Order, MemorySaving::Constants, MemorySaving::Layouts}) {
     const BuildOptions& chosen = saving < MemorySaving::Constants ? options : plain;
     Graph own = given ? graph : std::move(graph);
-    multiply_codes(own, chosen.target, chosen.tolerance);
+    use_integer_products(own, chosen.target, chosen.tolerance);
     BuiltPlan built = PlanBuilder(chosen, saving).run(std::move(own));
     const std::optional<MemoryNeed> need = memory_need(built.plan, options.threads);
     const bool has_room = fits(built.plan, options.threads, {options.memory_limit, options.constants_limit});

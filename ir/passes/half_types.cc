@@ -210,7 +210,7 @@ class Promotion {
 };
 
 // Whether each element of the node's results is an element of an operand, or is rounded by the node itself.
-bool is_exact(const Node& node) {
+bool is_deterministic(const Node& node) {
   return node.op->kind == OpRow::Kind::View || node.op->kind == OpRow::Kind::Control ||
          node.op->traits.movement != OpTraits::Movement::None || node.op->traits.fill || is_cast(node);
 }
@@ -240,7 +240,7 @@ void round_each(Graph& graph) {
   std::vector<std::vector<Node>> casts(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
-    if (is_exact(node)) continue;
+    if (is_deterministic(node)) continue;
     for (ValueId& output : node.outputs) {
       if (output == kNoValue || !is_half(graph[output].dtype) ||
           stays_inside(graph, node, consumers[static_cast<size_t>(output)], output))

@@ -81,7 +81,7 @@ std::string tuning_features(const MatrixUnit& unit) {
   return result;
 }
 
-bool is_of_tiles(Arch arch, const std::string& feature) {
+bool needs_tile_unit(Arch arch, const std::string& feature) {
   for (const ProductGroup& group : narrow_products(arch)) {
     if (group.route != ProductRoute::Tiles) continue;
     if (group.feature == feature) return true;

@@ -48,7 +48,7 @@ struct ProductGroup {
   std::vector<NarrowProduct> instructions;
 };
 
-// The groups of an architecture. A machine uses the first unit of tiles or vectors that it has; register tiles
+// The groups of an architecture. A machine uses the first unit of tiles or vectors that it has. Register tiles
 // use all groups of lanes, and of those the first row that fits. Pointers to the rows stay valid.
 const std::vector<ProductGroup>& x86_products();
 const std::vector<ProductGroup>& riscv_products();
@@ -62,7 +62,7 @@ std::vector<const NarrowProduct*> lane_products(Arch arch, const std::vector<std
 // The LLVM features for the unit that only choose among equivalent instructions: "+fast-dpwssd".
 std::string tuning_features(const MatrixUnit& unit);
 // Whether only code that uses tiles, which the operating system grants, needs the feature.
-bool is_of_tiles(Arch arch, const std::string& feature);
+bool needs_tile_unit(Arch arch, const std::string& feature);
 
 // The features of `arch` that this machine has, by LLVM's names; empty where it is another machine.
 std::vector<std::string> detected_features(Arch arch);

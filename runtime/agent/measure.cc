@@ -53,9 +53,9 @@ class Candidate {
     for (int set = 0; set < sets; ++set) {
       const double seconds = run_set(set);
       seconds_per_run_ = set == 0 ? seconds : std::min(seconds, seconds_per_run_);
-      if (bench_.is_exact() && set == sets - 1) result_.samples.push_back(bench_.last_measurement());
+      if (bench_.is_deterministic() && set == sets - 1) result_.samples.push_back(bench_.last_measurement());
     }
-    if (bench_.is_exact()) return false;
+    if (bench_.is_deterministic()) return false;
     if (!trial.has_witness()) trial.take_witness(result_.candidate);
     if (is_slow(too_slow)) return false;
     // The first runs are slower than later ones (caches, clocks, page tables), so the number is found in

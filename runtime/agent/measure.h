@@ -15,7 +15,7 @@ class Bench {
   virtual void prepare(Launch& launch, const Batch& batch, const File& executable) = 0;
   // Whether equal runs always give equal measurements. Then one sample of one run, on the last data set, is
   // enough.
-  virtual bool is_exact() const = 0;
+  virtual bool is_deterministic() const = 0;
   // The measurement of the last command, for an exact bench. Throws Misbehaviour where there is none.
   virtual double last_measurement() { return 0; }
 };

@@ -42,7 +42,7 @@ class NativeRunner : public Runner, public Bench {
     launch.threads += kLauncherThreads;
     launch.shown = library_folders();
   }
-  bool is_exact() const override { return false; }
+  bool is_deterministic() const override { return false; }
 
  private:
   std::vector<std::string> launcher_;

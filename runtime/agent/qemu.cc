@@ -153,7 +153,7 @@ class QemuRunner : public Runner, public Bench {
     launch.shown.push_back(plugin_);
   }
 
-  bool is_exact() const override { return true; }
+  bool is_deterministic() const override { return true; }
 
   // The cycles of the last command. The report has the number of commands, and then the cycles from the
   // candidate's first reply to the end of each command.

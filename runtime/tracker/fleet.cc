@@ -417,7 +417,7 @@ const Fleet::Waiting* Fleet::waits_for(const Device& device) const {
   return nullptr;
 }
 
-bool Fleet::someone_before_wants(const rpc::AcquireRequest* request, const Device& device) const {
+bool Fleet::earlier_client_wants(const rpc::AcquireRequest* request, const Device& device) const {
   for (const Waiting& other : waiting_) {
     if (other.request == request) return false;
     if (misfit(*other.request, device.info).empty()) return true;
@@ -430,7 +430,7 @@ Fleet::Device* Fleet::pick(const rpc::AcquireRequest& request, int64_t now) {
   Device* best = nullptr;
   for (auto& [name, device] : devices_) {
     if (!device.token.empty() || device.quarantine_end > now) continue;
-    if (!misfit(request, device.info).empty() || someone_before_wants(&request, device)) continue;
+    if (!misfit(request, device.info).empty() || earlier_client_wants(&request, device)) continue;
     if (!best || std::pair(device.failures, device.last_use) < std::pair(best->failures, best->last_use))
       best = &device;
   }

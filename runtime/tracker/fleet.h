@@ -122,7 +122,7 @@ class Fleet {
   // `*problem`.
   Device* find_held(const std::string& token, const rpc::Caller& caller, grpc::Status* problem);
   Device* pick(const rpc::AcquireRequest& request, int64_t now);
-  bool someone_before_wants(const rpc::AcquireRequest* request, const Device& device) const;
+  bool earlier_client_wants(const rpc::AcquireRequest* request, const Device& device) const;
   grpc::Status none_left(const rpc::AcquireRequest& request, int64_t now) const;
   rpc::Lease lease_of(const Device& device, int64_t now) const;
 

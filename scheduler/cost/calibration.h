@@ -68,7 +68,7 @@ inline constexpr double kTileStart = 12;
 // Additional cycles per vector of the epilogue of sums of bytes in tiles of 20 or more accumulators, compared
 // with tiles of 8: 3.6 instead of 1.9, whatever the length of the sum. B; 1x1 convolutions of 16 to 256
 // channels with vpdpbusd.
-inline constexpr double kBehindSumsOfBytes = 1.7;
+inline constexpr double kAfterSumsOfBytes = 1.7;
 // Share of a step's cycles that is added for each register that a tile of four accumulators needs but the
 // core does not have. A; tiles of 30 to 40 registers.
 inline constexpr double kSpillPerRegister = 0.25;

@@ -63,10 +63,10 @@ bool is_short(const TileProblem& problem, const Target& target) {
 // Additional cycles per accumulator that the epilogue of a short sum takes, compared with a tile of few
 // accumulators. In a small tile the next tile's sums begin before the epilogue ends, as the instructions of
 // both fit the core's out-of-order window.
-double behind_sums(const TileProblem& problem, const Target& target, double accumulators) {
+double after_sums(const TileProblem& problem, const Target& target, double accumulators) {
   if (!is_short(problem, target)) return 0;
   constexpr double kOverlapped = 8, kAlone = 20;  // accumulators of a tile
-  return calibration::kBehindSumsOfBytes *
+  return calibration::kAfterSumsOfBytes *
          std::clamp((accumulators - kOverlapped) / (kAlone - kOverlapped), 0.0, 1.0);
 }
 
@@ -129,7 +129,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   const double finish =
       accumulators * parts *
       (problem.store_cost / target.stores + problem.epilogue_loads / target.loads + problem.finish +
-       behind_sums(problem, target, accumulators) + (is_joined(problem, vectors) ? kTakeApart : 0));
+       after_sums(problem, target, accumulators) + (is_joined(problem, vectors) ? kTakeApart : 0));
   return problem.steps * step + finish + calibration::kTileStart;
 }
 

@@ -24,8 +24,8 @@ std::string listed(const Items& items, const ToText& to_text) {
 const char* str(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::InTile: return "in the tile";
-    case Epilogue::BehindTile: return "behind the tile";
-    case Epilogue::BehindSums: return "behind all sums, which wait in memory";
+    case Epilogue::AfterTile: return "behind the tile";
+    case Epilogue::AfterSums: return "behind all sums, which wait in memory";
     case Epilogue::OfScalars: return "of scalars";
   }
   return "";

@@ -39,10 +39,10 @@ struct IteratorPlan {
 
 // Where the statements after the sum run.
 enum class Epilogue {
-  InTile,      // on the accumulators in registers
-  BehindTile,  // in loops of its own: straight-line code of a whole tile would be too much
-  BehindSums,  // after all sums, which wait in memory between the parts of a sum
-  OfScalars,   // of partial sums, which are put together in one number
+  InTile,     // on the accumulators in registers
+  AfterTile,  // in loops of its own: straight-line code of a whole tile would be too much
+  AfterSums,  // after all sums, which wait in memory between the parts of a sum
+  OfScalars,  // of partial sums, which are put together in one number
 };
 
 // The loops of the sum, and of the statements that run with it.

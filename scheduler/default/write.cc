@@ -128,7 +128,7 @@ void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const st
     builder.apply("compute_at ", packed, " at ", packed_at);
     write_packing(reduction, packed, lanes);
   }
-  write_copies(reduction, reduction.init, lanes, plan.epilogue != Epilogue::BehindSums);
+  write_copies(reduction, reduction.init, lanes, plan.epilogue != Epilogue::AfterSums);
   for (const std::string& name : reduction.tails)
     write_copies(reduction, name, lanes, plan.epilogue == Epilogue::InTile);
 }

@@ -81,7 +81,7 @@ struct ScheduleSpace::State {
   int threads = 1;
   std::vector<int64_t> ways;               // numbers of the strategies that apply
   int64_t by_default = 0;                  // the one that the default takes
-  int64_t plain_way = 0;                   // the first that is no algorithm
+  int64_t plain_strategy = 0;              // the first that is no algorithm
   int64_t taken = 0;                       // the choice of a reduction's default, from 1
   bool large = false;                      // the buffers are large for the second cache
   double statement_cycles = 1;             // of rows and separate statements
@@ -131,7 +131,7 @@ struct ScheduleSpace::State {
 
   // Finds the strategies that apply and are legal with the choices of the analytic cost model. At most one
   // strategy with a register tile is among them.
-  void find_ways() {
+  void find_strategies() {
     const Decision decision = decide(input);
     by_default = decision.taken;
     for (size_t i = 0; i < strategies().size(); ++i) {
@@ -145,7 +145,7 @@ struct ScheduleSpace::State {
         continue;
       }
       if (each.group == KnobGroup::Reduction) taken = knobs.reduction.choice;
-      if (each.kind != StrategyKind::Algorithm && plain_way == 0) plain_way = number;
+      if (each.kind != StrategyKind::Algorithm && plain_strategy == 0) plain_strategy = number;
       if (each.group == KnobGroup::Rows && statement_cycles == 1)
         statement_cycles = decision.reports[i].cycles;
       if (each.group == KnobGroup::None) fixed_cycles[number] = decision.reports[i].cycles;
@@ -293,7 +293,7 @@ struct ScheduleSpace::State {
   State(const Schedule& schedule, int thread_count, double error_budget)
       : input(unordered(ScheduleAccess::state(schedule)), thread_count, error_budget, true),
         threads(thread_count) {
-    find_ways();
+    find_strategies();
     if (ways.empty()) return;
     Axis axis;
     add("way", ways, ways.size(), axis);
@@ -369,7 +369,7 @@ struct ScheduleSpace::State {
     if (group == KnobGroup::Winograd) return input.winograd().cycles(knobs_of(point).winograd);
     if (group == KnobGroup::Matrix) return cycles_of_matrix(knobs_of(point).matrix);
     if (group == KnobGroup::Rows)
-      return statement_cycles * penalty * (value(point, 0) == plain_way ? 1 : calibration::kFromAfar);
+      return statement_cycles * penalty * (value(point, 0) == plain_strategy ? 1 : calibration::kFromAfar);
     const ReductionChoice& which = choice_of(point);
     TileProblem problem = which.problem;
     int64_t width = value(point, columns);

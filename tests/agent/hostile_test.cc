@@ -162,7 +162,7 @@ class OpenRunner : public Runner, public Bench {
     measure_batch(*this, batch, done, cancelled);
   }
   void prepare(Launch& launch, const Batch&, const File&) override { leave_out_(launch.walls); }
-  bool is_exact() const override { return false; }
+  bool is_deterministic() const override { return false; }
 
  private:
   const std::function<void(Isolation&)> leave_out_;

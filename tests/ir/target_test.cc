@@ -260,7 +260,7 @@ TEST(Target, InstructionsFillTheRegisters) {
         EXPECT_EQ(row.rows, unit.rows) << row.name;
         EXPECT_EQ(row.depth % row.pack, 0) << row.name;
         const bool lanes = unit.route == ProductRoute::Lanes;
-        EXPECT_EQ(targets::is_of_tiles(arch, row.feature), unit.route == ProductRoute::Tiles) << row.name;
+        EXPECT_EQ(targets::needs_tile_unit(arch, row.feature), unit.route == ProductRoute::Tiles) << row.name;
         EXPECT_EQ(size_of(row.a), size_of(row.b)) << row.name;
         EXPECT_EQ(row.depth_multiples[0] > 0, !lanes) << row.name;
         if (lanes) {  // the operands of a lane are no wider than its sum, and the sums fill a vector

@@ -92,8 +92,8 @@ class OnnxImporter final : public NodeImporter {
     refusals_ = &refused;
     try {
       known_run();
-    } catch (const NotLookedAt&) {  // an output of the model is the result of a refused node
-    } catch (const NeedsForms&) {   // no refusal: a version is compiled for each form
+    } catch (const NotChecked&) {  // an output of the model is the result of a refused node
+    } catch (const NeedsForms&) {  // no refusal: a version is compiled for each form
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::Shape) throw;
       if (refused.none()) refused.add({"", "", 0, error.what()});
@@ -139,7 +139,7 @@ class OnnxImporter final : public NodeImporter {
       fail(ErrorKind::Model, "'", file_name_, "': ", who, " takes a tensor, but '", name, "' is ",
            composite->kind == PortKind::Sequence ? "a " : "an ", name_of(composite->kind));
     }
-    if (refusals_ && refusals_->hides(name)) throw NotLookedAt();
+    if (refusals_ && refusals_->hides(name)) throw NotChecked();
     fail(ErrorKind::Model, "'", file_name_, "': ", who, " reads tensor '", name,
          "', which no earlier node, input or initializer defines");
   }
@@ -195,7 +195,7 @@ class OnnxImporter final : public NodeImporter {
     node.origin = origin_of(proto, scope);
     const OnnxName* form = nullptr;
     node.op = find_onnx_op(domain, proto.op_type(), std::max(1, opset_of(proto, scope)), &form);
-    if (refusals_ && !node.op) throw NotLookedAt();
+    if (refusals_ && !node.op) throw NotChecked();
     TC_CHECK(node.op && form);
     const std::string who = node.origin.str();
     for (const std::string& name : proto.input())
@@ -347,7 +347,7 @@ class OnnxImporter final : public NodeImporter {
     const bool certain = !refusals_->rests_on_them(proto);
     try {
       return import_told(proto, scope, 0);
-    } catch (const NotLookedAt&) {
+    } catch (const NotChecked&) {
     } catch (const NeedsForms&) {
     } catch (const DependsOnData& error) {
       if (error.inputs().empty())

@@ -34,14 +34,14 @@ void Refusals::stand_in(const tc_onnx::NodeProto& node, NameScope& scope, const 
       const auto found = declared_.find(name);
       if (found == declared_.end() || !found->second->type().has_tensor_type() ||
           !found->second->type().tensor_type().has_shape())
-        throw NotLookedAt();
+        throw NotChecked();
       const tc_onnx::ValueInfoProto& info = *found->second;
       const DType dtype =
           dtype_of_onnx(info.type().tensor_type().elem_type(), text("value '", name, "' of ", file_name));
       const Shape shape = shapes.shape_of(*scope.graph, info);
       declared_only_.insert(name);
       scope.names.emplace(name, scope.graph->fresh_value(name, dtype, shape));
-    } catch (const NotLookedAt&) {
+    } catch (const NotChecked&) {
       hidden_.insert(name);
     } catch (const Error&) {
       hidden_.insert(name);  // the declaration is wrong; nothing else reads it

@@ -16,7 +16,7 @@ namespace tc {
 
 // Thrown where a node cannot be checked, because it reads a result of a refused node or its operator is not
 // known.
-struct NotLookedAt {};
+struct NotChecked {};
 
 // The nodes that were refused so far. Their results get the types and shapes that the file declares; where it
 // declares none, the nodes that read these results are not checked.
