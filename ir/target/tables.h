@@ -48,8 +48,8 @@ struct ProductGroup {
   std::vector<NarrowProduct> instructions;
 };
 
-// The groups of an architecture. A machine uses the first unit of tiles or vectors that it has. Register tiles
-// use all groups of lanes, and of those the first row that fits. Pointers to the rows stay valid.
+// The groups of an architecture. A machine uses the first unit of tiles or vectors that it has. Register
+// tiles use all groups of lanes, and of those the first row that fits. Pointers to the rows stay valid.
 const std::vector<ProductGroup>& x86_products();
 const std::vector<ProductGroup>& riscv_products();
 const std::vector<ProductGroup>& aarch64_products();

@@ -13,6 +13,7 @@ namespace {
 constexpr double kMinSeconds = 1e-9;
 // Nor does a core write faster: 128 bytes per cycle at a clock frequency that no core has.
 constexpr double kMaxBytesPerSecond = 1e12;
+// Address space in addition to the candidate's own memory: stacks, the C library, rounding to pages.
 constexpr int64_t kBaseBytes = int64_t{16} << 20, kThreadBytes = int64_t{9} << 20;
 // Threads that a candidate may have in addition to those that it is told to use.
 constexpr int kMoreThreads = 16;
