@@ -2,6 +2,7 @@
 #include "tests/c_kernels.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -33,7 +34,7 @@ void compile_as_c(const std::vector<ScheduledKernel>& kernels, const std::string
   std::stringstream told;
   told << std::ifstream(log).rdbuf();
   if (const char* kept = std::getenv("TC_KEEP_SOURCE"))
-    std::system(text("cp ", folder, "/*.c ", kept).c_str());
+    std::filesystem::copy(folder, kept, std::filesystem::copy_options::overwrite_existing);
   fail(ErrorKind::Internal, command, "\n", told.str().substr(0, 4000));
 }
 

@@ -88,7 +88,7 @@ TensorPtr places_of(const Value& tuples, const std::vector<int64_t>& sizes) {
 
 }  // namespace
 
-void gather_by_flat_index(Graph& graph) {
+void choose_by_place(Graph& graph) {
   static const OpRow* const chooses = find_op("GatherND");
   std::vector<Node> nodes;
   for (Node& node : std::vector<Node>(std::move(graph.nodes))) {

@@ -66,7 +66,7 @@ const std::vector<Pass>& pass_table() {
       // Must precede the folding of batch normalisation: dropouts and identities between two nodes hide the
       // pair.
       {"eliminate", "Removes identities and whatever else gives back its operand.", eliminate},
-      {"gather_by_flat_index", "Chooses along one axis what constant tuples choose.", gather_by_flat_index},
+      {"choose_by_place", "Chooses along one axis what constant tuples choose.", choose_by_place},
       {"narrow_sums", "Sums integers in their own type where the sum is cast back to it.", narrow_sums},
       {"merge_views", "Makes one of chains of views and of transposes.", merge_views},
       // Pairs of transposes have become identities.

@@ -39,7 +39,7 @@ void bind_sizes(Graph& graph);
 void eliminate(Graph& graph);
 
 // GatherND with constant index tuples becomes Gather along one axis.
-void gather_by_flat_index(Graph& graph);
+void choose_by_place(Graph& graph);
 
 // Chains of views become one Reshape, chains of transposes one Transpose, transposes that move only
 // axes of extent 1 a Reshape.

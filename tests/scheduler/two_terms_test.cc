@@ -652,7 +652,7 @@ TEST(Terms, TensorizeIsRefusedByName) {
   EXPECT_EQ(changed({{"A[i, 2*g + e]", "A[{min(max(N[i], 0), 15)}, 2*g + e]"}}),
             "buffer A is not read at fixed steps");
   EXPECT_EQ(changed({{"B[g, j, e]", "B[j, g, e]"}}),
-            "operand B of dot is not packed as [groups][columns][members]");
+            "operand B of dot is not packed as [groups][columns][packed elements]");
   EXPECT_EQ(changed({{"f32(A[i, 2*g + e])", "F[i, 2*g + e]"}}),
             "statement dot multiplies f32, which the unit does not");
   EXPECT_EQ(changed({{"f32(B[g, j, e])", "F[g, j]"}}), "an operand of dot is not read and cast to f32");

@@ -158,7 +158,7 @@ TEST(VectorUnit, IsRefusedByName) {
   EXPECT_EQ(changed("", "", line, parse_target("x86-64-v4")), "target x86-64-v4 has no matrix unit");
   EXPECT_EQ(changed("m:1", "m:2", line), "loop dot_m has 2 trips, but the unit has 1 rows");
   EXPECT_EQ(changed("B[d, g, 1, j, e]", "B[d, e, 1, j, g]", line),
-            "operand B of dot is not packed as [groups][columns][members]");
+            "operand B of dot is not packed as [groups][columns][packed elements]");
   EXPECT_EQ(changed("16*d + 4*g + e", "16*d + 4*e + g", line),
             "operand A of dot does not have the depth of 4 x 4 next to each other");
   Schedule halves(biased_product(1, 32, 32), vector_target());

@@ -62,9 +62,9 @@ def random_moment(moments, tuner):
 
 @pytest.fixture
 def share(request):
-    """Of the kills: all with --full, else about a fifth."""
+    """Of the kills: all with --full, else about a tenth."""
     full = request.config.getoption("--full")
-    return lambda count: count if full else (count + 4) // 5
+    return lambda count: count if full else (count + 9) // 10
 
 
 @pytest.mark.parametrize("tracked, kills", [(True, 14), (False, 6)], ids=["tracker", "alone"])

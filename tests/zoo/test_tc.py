@@ -9,12 +9,12 @@ from tests.zoo import mutate
 
 tc = pytest.importorskip("tc", reason="tc is not installed here")
 
-RUN = [pytest.param(name, marks=pytest.mark.full if network.large else ())
-       for name, network in zoo.NETWORKS.items()]
+# Each network on one thread or on two, by turns; both with --full.
+RUN = [pytest.param(name, threads, marks=pytest.mark.full if network.large or (number + threads) % 2 else ())
+       for threads in (1, 2) for number, (name, network) in enumerate(zoo.NETWORKS.items())]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name, threads", RUN)
 def test_agrees_with_float64(name, threads):
     inputs, expected = zoo.reference(name)
     actual = tc.compile(str(zoo.export(name)), threads=threads).run(inputs)
