@@ -1,5 +1,5 @@
-// Instructions that multiply narrow numbers and add the products up in wider sums: one row each, in the tables
-// of each instruction set (ir/target/*_instructions.cc), whoever uses them.
+// Instructions that multiply narrow numbers and add the products up in wider sums: one row each, in the
+// tables of each instruction set (ir/target/*_instructions.cc), whoever uses them.
 #pragma once
 
 #include <array>

@@ -295,7 +295,7 @@ TEST(InOrder, TouchesAreSpread) {
 
 // A prefetch waits for the memory port, which a strided access takes for 16 cycles, and would hold back the
 // sums behind itself.
-TEST(InOrder, TouchesComeRightBeforeStridedAccesses) {
+TEST(InOrder, PrefetchesComeRightBeforeStridedAccesses) {
   std::string body =
       "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
   body +=
@@ -307,7 +307,7 @@ TEST(InOrder, TouchesComeRightBeforeStridedAccesses) {
   EXPECT_EQ(count_of(order, "prefetch"), 2) << order;
   const size_t first = order.find("prefetch prefetch ");
   ASSERT_NE(first, std::string::npos) << order;
-  const std::string behind = order.substr(first + 12);
+  const std::string behind = order.substr(first + std::string("prefetch prefetch ").size());
   EXPECT_TRUE(behind.empty() || behind.starts_with("far ")) << order;
 }
 
