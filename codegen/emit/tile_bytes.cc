@@ -1,4 +1,4 @@
-// Products of bytes, of which one instruction adds up four in each lane of 32 bits.
+// Products of bytes, of which each step adds up four in each lane of 32 bits, by one instruction or several.
 #include <algorithm>
 
 #include "codegen/units/matrix_unit.h"
