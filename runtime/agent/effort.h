@@ -56,8 +56,9 @@ class Effort {
   struct Work {
     double processor = 0, busiest = 0;  // seconds
   };
-  // The time that one run takes at least, by the single run that is most favourable to the candidate.
-  Work sure_work(bool is_generous) const;
+  // The time that one run takes at least, by the single run that is most favourable to the candidate, or by
+  // the one after so many that are more favourable, where there are three or more.
+  Work sure_work(bool is_generous, size_t rank) const;
   // The same as seconds of a run, by processor time alone.
   double seconds_of_work() const;
   // The wall-clock time that one run takes at least, by the lone run that is most favourable to the

@@ -67,6 +67,14 @@ TEST(Effort, ShortRunsThatTakeLongerOnNewDataAreGivenThatTime) {
   EXPECT_FALSE(effort_of(40e-6, 40e-6, {single(44e-6)}).needs_more());
 }
 
+// By a clock that stood still, for one.
+TEST(Effort, OneSingleRunThatTookNoTimeExcusesNothing) {
+  const Effort effort = effort_of(20e-6, 20e-6, {single(44e-6), single(4e-6), single(44e-6)});
+  EXPECT_EQ(effort.problem(1000), "");
+  EXPECT_TRUE(effort.needs_more());
+  EXPECT_NEAR(effort.least_seconds(), 0.8 * 40e-6, 1e-9);
+}
+
 TEST(Effort, OneSingleRunThatTookLongIsNoVerdict) {
   EXPECT_EQ(problem(10e-6, {single(900e-6), single(14e-6), single(900e-6)}), "");
   // Nor does one excuse that the agent was held up in.
