@@ -1,8 +1,8 @@
 """Sums the results of a run of ./check: build event files of Bazel and JUnit files of pytest.
 
-The only argument is the folder they are in. Prints what failed, the levels of x86-64 that no
-test ran for (tests/levels.py), and then the one line "N passed, N failed[, N skipped]"; the exit code is 1 where
-something failed or nothing ran.
+The only argument is the folder they are in. Prints what failed, the levels of x86-64 that no test
+ran for (tests/levels.py), and then the one line "N passed, N failed[, N skipped]"; the exit code is
+1 where something failed or nothing ran.
 """
 
 import glob
@@ -26,7 +26,8 @@ def junit_cases(path, prefix):
 
 
 def untested_levels(path):
-    """Yields "LEVEL: why" for each test case of a JUnit file that was skipped since the machine cannot run its level."""
+    """Yields "LEVEL: why" for each test case of a JUnit file that was skipped since the machine
+    cannot run its level."""
     for skipped in ElementTree.parse(path).getroot().iter("skipped"):
         _, begin, level = skipped.get("message", "").partition("untested level ")
         if begin:
@@ -44,9 +45,12 @@ def bazel_cases(path):
         if "testResult" not in key:
             continue
         label = key["testResult"]["label"]
-        result = event.get("testResult", {"status": "ABORTED"})   # a run that was interrupted
-        reports = [output["uri"] for output in result.get("testActionOutput", [])
-                   if output["name"] == "test.xml"]
+        result = event.get("testResult", {"status": "ABORTED"})  # a run that was interrupted
+        reports = [
+            output["uri"]
+            for output in result.get("testActionOutput", [])
+            if output["name"] == "test.xml"
+        ]
         cases = []
         for report in reports:
             try:

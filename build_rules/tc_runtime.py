@@ -1,6 +1,8 @@
-"""`import tc` where the distribution tc-compiler-runtime is installed: its files are those of tc_runtime/ beside this one.
+"""`import tc` where the distribution tc-compiler-runtime is installed: its files are those of
+tc_runtime/ beside this one.
 
-Where tc-compiler is installed, too, `import tc` gives that one: Python takes a folder tc/ before this file.
+Where tc-compiler is installed, too, `import tc` gives that one: Python takes a folder tc/ before
+this file.
 """
 
 import importlib.util
@@ -13,5 +15,5 @@ _spec = importlib.util.spec_from_file_location("tc", os.path.join(_folder, "__in
 sys.modules["tc"] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sys.modules["tc"])
 
-if __name__ == "__main__":   # python -m tc
+if __name__ == "__main__":  # python -m tc
     runpy.run_module("tc", run_name="__main__", alter_sys=True)

@@ -7,12 +7,16 @@ import pytest
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true",
-                     help="run the tests of big networks too (minutes, and gigabytes of cache)")
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="run the tests of big networks too (minutes, and gigabytes of cache)",
+    )
 
 
 def pytest_configure(config):
-    # A shell starts what runs in the background with SIGINT ignored, which the tests' own commands would inherit.
+    # A shell starts what runs in the background with SIGINT ignored, which the tests' own commands
+    # would inherit.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["TC_LOG"] = ""  # what the user tuned on this machine decides no test

@@ -6,9 +6,21 @@ from .support import ROOT
 
 FOLDERS = ("ir", "frontend", "scheduler", "codegen", "runtime")
 # The programs around the tuner have tests of their own.
-ELSEWHERE = ("runtime/agent", "runtime/rpc", "runtime/tracker", "runtime/serve", "frontend/python/tune",
-             "frontend/pipeline/tune", "frontend/tc/certs", "frontend/tc/fleet", "frontend/tc/log", "frontend/tc/tun")
-CALL = re.compile(r"\b(?:fail|fail_at|error|unsupported|refuse|refusal|damaged|raise \w*Error|throw Error)\s*\(")
+ELSEWHERE = (
+    "runtime/agent",
+    "runtime/rpc",
+    "runtime/tracker",
+    "runtime/serve",
+    "frontend/python/tune",
+    "frontend/pipeline/tune",
+    "frontend/tc/certs",
+    "frontend/tc/fleet",
+    "frontend/tc/log",
+    "frontend/tc/tun",
+)
+CALL = re.compile(
+    r"\b(?:fail|fail_at|error|unsupported|refuse|refusal|damaged|raise \w*Error|throw Error)\s*\("
+)
 PYTHON_CALL = re.compile(r"\braise \w*Error\s*\(")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s*f?"((?:[^"\\]|\\.)*)")*')
 # What a text has between its fixed parts: printf's directives, Python's braces.
@@ -29,11 +41,12 @@ def argument_text(source, begin):
         else:
             depth += (c == "(") - (c == ")")
         at += 1
-    return source[begin:at - 1]
+    return source[begin : at - 1]
 
 
 def pieces(arguments):
-    """The fixed parts of the texts among the arguments; parts of one literal on several lines are one."""
+    """The fixed parts of the texts among the arguments; parts of one literal on several lines are
+    one."""
     joined = re.sub(r'"\s*f?"', "", arguments)
     found = []
     for literal in re.findall(r'"((?:[^"\\]|\\.)*)"', joined):
@@ -65,7 +78,7 @@ def sites():
 def is_quoted(piece, tests):
     """Whether a test quotes the piece, or most of it."""
     size = min(len(piece), max(SHORTEST + 2, len(piece) // 2))
-    return any(piece[at:at + size] in tests for at in range(len(piece) - size + 1))
+    return any(piece[at : at + size] in tests for at in range(len(piece) - size + 1))
 
 
 def all_tests():
@@ -73,6 +86,9 @@ def all_tests():
     texts = []
     for path in sorted((ROOT / "tests").rglob("*")):
         golden = path.suffix == ".txt" and path.parent.name in ("golden", "primitives")
-        if (path.suffix in (".cc", ".py") and path.name not in ("error_sites.py", "test_error_texts.py")) or golden:
+        if (
+            path.suffix in (".cc", ".py")
+            and path.name not in ("error_sites.py", "test_error_texts.py")
+        ) or golden:
             texts.append(re.sub(r'"\s*\n\s*f?"', "", path.read_text()))
     return "\n".join(texts)

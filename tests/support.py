@@ -17,7 +17,9 @@ def models_folder():
     """The folder of real model files, or a skip that says where it was looked for."""
     folder = Path(os.environ.get("TC_MODELS", ROOT.parent / "shared" / "models"))
     if not folder.is_dir():
-        pytest.skip(f"no model files: neither $TC_MODELS nor {folder.name} beside the project exists")
+        pytest.skip(
+            f"no model files: neither $TC_MODELS nor {folder.name} beside the project exists"
+        )
     return folder
 
 
@@ -29,7 +31,9 @@ def worst_error(actual, expected):
         return float("inf")
     if expected.size == 0:
         return 0.0
-    if not numpy.array_equal(numpy.isnan(actual.astype(float)), numpy.isnan(expected.astype(float))):
+    if not numpy.array_equal(
+        numpy.isnan(actual.astype(float)), numpy.isnan(expected.astype(float))
+    ):
         return float("inf")
     expected = expected.astype(numpy.float64)
     scale = numpy.nanmax(numpy.abs(expected)) or 1.0
@@ -37,7 +41,8 @@ def worst_error(actual, expected):
 
 
 def onnxruntime_session(model):
-    """ONNX Runtime on one model. Without VNNI its products of unsigned and signed bytes are cut at 16 bits unless it is told to be precise."""
+    """ONNX Runtime on one model. Without VNNI its products of unsigned and signed bytes are cut at
+    16 bits unless it is told to be precise."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -46,14 +51,16 @@ def onnxruntime_session(model):
 
 
 def verdict(failed):
-    """The exit status of a command that prints a table: 1, and a line with the rows' names, where some do not hold what they have to."""
+    """The exit status of a command that prints a table: 1, and a line with the rows' names, where
+    some do not hold what they have to."""
     if failed:
         print(f"not so: {', '.join(failed)}")
     return 1 if failed else 0
 
 
 def expect_golden(path, text):
-    """Fails where the file does not hold the text; with TC_UPDATE set to the repository's root, writes it instead."""
+    """Fails where the file does not hold the text; with TC_UPDATE set to the repository's root,
+    writes it instead."""
     if os.environ.get("TC_UPDATE"):
         path = Path(os.environ["TC_UPDATE"]) / path.relative_to(ROOT)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,8 +89,13 @@ def count_under_qemu(executable, inputs, folder, vlen=256, vector=True, argument
     outputs = Path(folder) / f"out_{vlen if vector else 0}"
     outputs.mkdir(exist_ok=True)
     code, _, error, counts = run_riscv64(
-        executable, [*options, "--output-dir", str(outputs), *arguments], vlen=vlen, vector=vector,
-        count=True, timeout=3 * 3600)
+        executable,
+        [*options, "--output-dir", str(outputs), *arguments],
+        vlen=vlen,
+        vector=vector,
+        count=True,
+        timeout=3 * 3600,
+    )
     assert code == 0, error.decode()
     return {file.name: numpy.load(file) for file in outputs.glob("*.npy")}, counts
 
@@ -99,18 +111,24 @@ def input_options(inputs, folder):
 
 
 def emulate_aarch64(program, arguments, core="max", libraries=None):
-    """Runs a program for aarch64 on an emulated core, or skips; dynamic ones with the libraries of that folder."""
+    """Runs a program for aarch64 on an emulated core, or skips; dynamic ones with the libraries of
+    that folder."""
     if shutil.which("qemu-aarch64") is None:
         pytest.skip("qemu-aarch64 is not installed")
     folder = ["-L", libraries] if libraries else []
     command = ["qemu-aarch64", "-cpu", core, *folder, program, *arguments]
-    return subprocess.run([str(word) for word in command], capture_output=True, timeout=3600, check=False)
+    return subprocess.run(
+        [str(word) for word in command], capture_output=True, timeout=3600, check=False
+    )
 
 
 def run_on_aarch64(executable, inputs, folder, core="max"):
-    """Runs an exported aarch64 executable on an emulated core; returns its outputs by file name, or skips."""
+    """Runs an exported aarch64 executable on an emulated core; returns its outputs by file name, or
+    skips."""
     outputs = Path(folder) / f"out_{core}"
     outputs.mkdir(exist_ok=True)
-    done = emulate_aarch64(executable, [*input_options(inputs, folder), "--output-dir", outputs], core)
+    done = emulate_aarch64(
+        executable, [*input_options(inputs, folder), "--output-dir", outputs], core
+    )
     assert done.returncode == 0, done.stderr.decode()
     return {file.name: numpy.load(file) for file in outputs.glob("*.npy")}

@@ -23,7 +23,11 @@ def test_texts_are_tested():
     assert len(every) > 300
     untested = {site for site in every if not is_quoted(site[1], tests)}
     missing = sorted(untested - set(listed()))
-    assert not missing, "no test quotes:\n" + "\n".join(f"{file} | {text}" for file, text in missing)
+    assert not missing, "no test quotes:\n" + "\n".join(
+        f"{file} | {text}" for file, text in missing
+    )
     stale = sorted(set(listed()) - untested)
-    assert not stale, "tested now, or gone:\n" + "\n".join(f"{file} | {text}" for file, text in stale)
+    assert not stale, "tested now, or gone:\n" + "\n".join(
+        f"{file} | {text}" for file, text in stale
+    )
     assert all(len(reason) > 10 for reason in listed().values())

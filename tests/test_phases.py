@@ -1,4 +1,5 @@
-"""A compilation goes one way through the sources: no file includes one of a phase behind its own, and planning none of a back end."""
+"""A compilation goes one way through the sources: no file includes one of a phase behind its own,
+and planning none of a back end."""
 
 import re
 from pathlib import Path
@@ -14,7 +15,7 @@ DRIVER = ("compile", "kernel_module", "tune")
 PHASES = {
     "import": r"frontend/import/",
     "group": r"ir/passes/group\.",
-    "passes": r"ir/(passes/|evaluate\.)",     # the reference runs a pass
+    "passes": r"ir/(passes/|evaluate\.)",  # the reference runs a pass
     "schedule": r"scheduler/",
     "drive": rf"frontend/(pipeline/({'|'.join(DRIVER)})\.|profile/|python/)|tuner/|codegen/backend/table\.",
     "plan": r"frontend/pipeline/",
@@ -36,7 +37,11 @@ def includes():
         for path in sorted(Path(ROOT, folder).rglob("*")):
             if path.suffix in (".cc", ".h"):
                 text = path.read_text(encoding="utf-8")
-                found[str(path.relative_to(ROOT))] = re.findall(r'^#include "((?:ir|frontend|scheduler|codegen|tuner|runtime)/[^"]+)"', text, re.M)
+                found[str(path.relative_to(ROOT))] = re.findall(
+                    r'^#include "((?:ir|frontend|scheduler|codegen|tuner|runtime)/[^"]+)"',
+                    text,
+                    re.M,
+                )
     return found
 
 
@@ -54,8 +59,15 @@ def test_no_phase_includes_a_later_one():
     assert list(forwards(includes())) == []
 
 
-@pytest.mark.parametrize("line", [("scheduler/a.cc", "frontend/pipeline/layout.h"), ("ir/loop.h", "ir/passes/group.h"), ("frontend/pipeline/layout.cc", "codegen/codegen.h"),
-                                  ("codegen/emit/math.cc", "codegen/artefact/link.h")])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("scheduler/a.cc", "frontend/pipeline/layout.h"),
+        ("ir/loop.h", "ir/passes/group.h"),
+        ("frontend/pipeline/layout.cc", "codegen/codegen.h"),
+        ("codegen/emit/math.cc", "codegen/artefact/link.h"),
+    ],
+)
 def test_what_goes_forwards_is_found(line):
     name, header = line
     assert len(list(forwards({name: [header]}))) == 1
@@ -74,17 +86,32 @@ def reached(name, all_includes):
 
 def test_planning_sees_no_back_end():
     all_includes = includes()
-    planning = [name for name in all_includes if phase_of(name) in ("import", "passes", "group", "schedule", "plan")]
+    planning = [
+        name
+        for name in all_includes
+        if phase_of(name) in ("import", "passes", "group", "schedule", "plan")
+    ]
     assert len(planning) > 200
-    assert [name for name in planning if any(header.startswith("codegen/") for header in reached(name, all_includes))] == []
+    assert [
+        name
+        for name in planning
+        if any(header.startswith("codegen/") for header in reached(name, all_includes))
+    ] == []
 
 
 def library(package, name):
     text = Path(ROOT, package, "BUILD").read_text(encoding="utf-8")
-    return next(rule for rule in re.findall(r"^cc_library\(\n.*?^\)", text, re.M | re.S) if f'name = "{name}"' in rule)
+    return next(
+        rule
+        for rule in re.findall(r"^cc_library\(\n.*?^\)", text, re.M | re.S)
+        if f'name = "{name}"' in rule
+    )
 
 
-@pytest.mark.parametrize("package, name", [("frontend", "import"), ("frontend", "plan"), ("scheduler", "scheduler"), ("ir", "ir")])
+@pytest.mark.parametrize(
+    "package, name",
+    [("frontend", "import"), ("frontend", "plan"), ("scheduler", "scheduler"), ("ir", "ir")],
+)
 def test_the_build_graph_says_the_same(package, name):
     """Bazel refuses headers of libraries that are no dependencies."""
     assert "//codegen" not in library(package, name).partition("deps = [")[2]
@@ -94,8 +121,23 @@ def test_back_ends_know_nothing_of_each_other():
     """The driver and the tuner reach them by their interface and table alone."""
     all_includes = includes()
     shared = ("codegen/backend/", "codegen/c/")
-    assert [name for name, headers in all_includes.items() if name.startswith("codegen/c/")
-            and any(header.startswith("codegen/") and not header.startswith(shared) for header in headers)] == []
-    users = [name for name, headers in all_includes.items() if not name.startswith("codegen/")
-             and any(header.startswith("codegen/") and not header.startswith("codegen/backend/") for header in headers)]
-    assert users == ["frontend/profile/limits.cc"]     # measures the machine with code of the back end for it
+    assert [
+        name
+        for name, headers in all_includes.items()
+        if name.startswith("codegen/c/")
+        and any(
+            header.startswith("codegen/") and not header.startswith(shared) for header in headers
+        )
+    ] == []
+    users = [
+        name
+        for name, headers in all_includes.items()
+        if not name.startswith("codegen/")
+        and any(
+            header.startswith("codegen/") and not header.startswith("codegen/backend/")
+            for header in headers
+        )
+    ]
+    assert users == [
+        "frontend/profile/limits.cc"
+    ]  # measures the machine with code of the back end for it

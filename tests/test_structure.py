@@ -1,4 +1,5 @@
-"""How large the project's own files, functions, classes and parameter lists are, with the exceptions listed."""
+"""How large the project's own files, functions, classes and parameter lists are, with the
+exceptions listed."""
 
 import glob
 import os
@@ -17,8 +18,8 @@ MAX_PARAMETERS = 6
 CONTRACT = "the contract of users: every option is a keyword with a default"
 OPERATORS = "a value with the operators of arithmetic"
 
-# What is larger all the same, and why. The list is exact: what no longer is larger fails, too. It may only become
-# shorter.
+# What is larger all the same, and why. The list is exact: what no longer is larger fails, too. It
+# may only become shorter.
 EXCEPTIONS = {
     "frontend/tc/compiling.py compile: parameters": CONTRACT,
     "frontend/tc/tuning.py tune: parameters": CONTRACT,
@@ -38,7 +39,8 @@ def sources():
 
 
 def methods_of_classes(text):
-    """Name and number of methods declared in each class or struct of a C++ header, nested ones apart."""
+    """Name and number of methods declared in each class or struct of a C++ header, nested ones
+    apart."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', text)
     found, stack, statement = [], [], ""
@@ -64,13 +66,17 @@ def methods_of_classes(text):
 
 
 def is_method(statement):
-    """Whether a declaration inside a class is a function: a name before parentheses, no initialiser before them."""
+    """Whether a declaration inside a class is a function: a name before parentheses, no initialiser
+    before them."""
     statement = re.sub(r"\b(?:public|private|protected)\s*:", "", statement).strip()
     if statement.startswith(("using ", "friend ", "typedef ", "static_assert")):
         return False
     if re.search(r"\boperator\b", statement):
         return True
-    return re.match(r"[^=(]*[\w>&*\]=+\-()]\s*\(", statement) is not None and "std::function<" not in statement.split("(")[0]
+    return (
+        re.match(r"[^=(]*[\w>&*\]=+\-()]\s*\(", statement) is not None
+        and "std::function<" not in statement.split("(")[0]
+    )
 
 
 def excesses():
@@ -90,7 +96,9 @@ def excesses():
             length = function.end_line - function.start_line + 1
             if length > MAX_LINES_OF_FUNCTION:
                 yield f"{name} {short}: lines", length
-            if len(function.full_parameters) > MAX_PARAMETERS and not name.startswith(ROWS_OF_PYTORCH):
+            if len(function.full_parameters) > MAX_PARAMETERS and not name.startswith(
+                ROWS_OF_PYTORCH
+            ):
                 yield f"{name} {short}: parameters", len(function.full_parameters)
 
 
@@ -114,5 +122,11 @@ def test_counts_methods():
 
 def test_the_page_of_code_generation_names_every_file():
     page = (ROOT / "docs" / "codegen.md").read_text(encoding="utf-8")
-    names = {os.path.splitext(os.path.basename(name))[0] for _, name in sources() if name.startswith("codegen/")}
-    assert [name for name in sorted(names) if f"`{name}`" not in page and f"`codegen/{name}" not in page] == []
+    names = {
+        os.path.splitext(os.path.basename(name))[0]
+        for _, name in sources()
+        if name.startswith("codegen/")
+    }
+    assert [
+        name for name in sorted(names) if f"`{name}`" not in page and f"`codegen/{name}" not in page
+    ] == []

@@ -1,4 +1,5 @@
-"""Words that the project does not use: each had a meaning of its own here where the field has a term."""
+"""Words that the project does not use: each had a meaning of its own here where the field has a
+term."""
 
 import re
 
@@ -50,6 +51,8 @@ def test_the_fields_word_is_used(lines, pattern, instead):
     assert uses(pattern, lines) == [], f"say '{instead}'"
 
 
-@pytest.mark.parametrize("line", ["throw Abandon{why};", "  loop->members.at(0)", "void park_sums();", "is_touch(a)"])
+@pytest.mark.parametrize(
+    "line", ["throw Abandon{why};", "  loop->members.at(0)", "void park_sums();", "is_touch(a)"]
+)
 def test_uses_are_found(line):
     assert any(uses(pattern, [("file.cc", 1, line)]) for pattern, _ in REPLACED)

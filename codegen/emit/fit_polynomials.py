@@ -1,9 +1,10 @@
-"""Prints the polynomials of math_tables.h: minimax fits by the exchange algorithm (needs mpmath and numpy).
+"""Prints the polynomials of math_tables.h: minimax fits by the exchange algorithm (needs mpmath and
+numpy).
 
     python3 codegen/emit/fit_polynomials.py > ir/math_tables.h
 
-Each row fits p(t) to f(t) on an interval so that the largest |p - f| * weight is least, in 60 digits;
-coefficients are then rounded to the type.
+Each row fits p(t) to f(t) on an interval so that the largest |p - f| * weight is least, in 60
+digits; coefficients are then rounded to the type.
 """
 
 import struct
@@ -25,7 +26,7 @@ def exchange(f, weight, low, high, degree, rounds=12):
         system, right = matrix(count, count), matrix(count, 1)
         for i, x in enumerate(points):
             for j in range(degree + 1):
-                system[i, j] = x ** j
+                system[i, j] = x**j
             system[i, degree + 1] = (-1) ** i / weight(x)
             right[i] = f(x)
         solution = lu_solve(system, right)
@@ -58,8 +59,10 @@ def exchange(f, weight, low, high, degree, rounds=12):
 
 def series(f):
     """f with its removable singularity at 0 filled in by the limit."""
+
     def value(x):
         return f(x) if abs(x) > mpf(10) ** -25 else f(mpf(10) ** -20)
+
     return value
 
 
@@ -69,30 +72,116 @@ def erfcx(x):
 
 ROWS = [
     # name, what p(t) is, f, weight, interval, degree, type
-    ("kExpF32", "(exp(t) - 1 - t) / t^2", lambda t: (exp(t) - 1 - t) / t ** 2,
-     lambda t: t ** 2, -0.3475, 0.3475, 4, "float"),
-    ("kExpF64", "(exp(t) - 1 - t) / t^2", lambda t: (exp(t) - 1 - t) / t ** 2,
-     lambda t: t ** 2, -0.3475, 0.3475, 9, "double"),
-    ("kLogF32", "(log(1 + t) - t + t^2/2) / t^3", lambda t: (log(1 + t) - t + t * t / 2) / t ** 3,
-     lambda t: abs(t ** 3 / log(1 + t)) if t else mpf(0), sqrt(mpf(0.5)) - 1, sqrt(mpf(2)) - 1, 7, "float"),
-    ("kLogF64", "(log((1+s)/(1-s)) / s - 2) / t, t = s^2",
-     lambda t: (log((1 + sqrt(t)) / (1 - sqrt(t))) / sqrt(t) - 2) / t,
-     lambda t: t, 0, 0.02945, 6, "double"),
-    ("kErfSmallF32", "erf(s) / s - 1, t = s^2", lambda t: erf(sqrt(t)) / sqrt(t) - 1,
-     lambda t: mpf(1), 0, 1, 6, "float"),
-    ("kErfLargeF32", "log(erfc(t + 2.5))", lambda t: log(erfc(t + mpf(2.5))),
-     lambda t: erfc(t + mpf(2.5)), -1.5, 1.5, 6, "float"),
-    ("kErfSmallF64", "erf(s) / s - 1, t = s^2", lambda t: erf(sqrt(t)) / sqrt(t) - 1,
-     lambda t: mpf(1), 0, 1, 12, "double"),
-    ("kErfLargeF64", "(1 + 2x) exp(x^2) erfc(x), t = (x - 3) / (x + 3), x = 1 .. 6",
-     lambda t: (1 + 2 * (3 * (1 + t) / (1 - t))) * erfcx(3 * (1 + t) / (1 - t)),
-     lambda t: erfc(3 * (1 + t) / (1 - t)), -0.5, 0.3334, 12, "double"),
-    ("kSinF64", "(sin(s)/s - 1) / t, t = s^2", lambda t: (sin(sqrt(t)) / sqrt(t) - 1) / t,
-     lambda t: t, 0, 0.6169, 5, "double"),
-    ("kCosF64", "(cos(s) - 1 + t/2) / t^2, t = s^2", lambda t: (cos(sqrt(t)) - 1 + t / 2) / t ** 2,
-     lambda t: t ** 2, 0, 0.6169, 5, "double"),
-    ("kAtanF64", "(atan(s)/s - 1) / t, t = s^2", lambda t: (atan(sqrt(t)) / sqrt(t) - 1) / t,
-     lambda t: t, 0, 0.17158, 10, "double"),
+    (
+        "kExpF32",
+        "(exp(t) - 1 - t) / t^2",
+        lambda t: (exp(t) - 1 - t) / t**2,
+        lambda t: t**2,
+        -0.3475,
+        0.3475,
+        4,
+        "float",
+    ),
+    (
+        "kExpF64",
+        "(exp(t) - 1 - t) / t^2",
+        lambda t: (exp(t) - 1 - t) / t**2,
+        lambda t: t**2,
+        -0.3475,
+        0.3475,
+        9,
+        "double",
+    ),
+    (
+        "kLogF32",
+        "(log(1 + t) - t + t^2/2) / t^3",
+        lambda t: (log(1 + t) - t + t * t / 2) / t**3,
+        lambda t: abs(t**3 / log(1 + t)) if t else mpf(0),
+        sqrt(mpf(0.5)) - 1,
+        sqrt(mpf(2)) - 1,
+        7,
+        "float",
+    ),
+    (
+        "kLogF64",
+        "(log((1+s)/(1-s)) / s - 2) / t, t = s^2",
+        lambda t: (log((1 + sqrt(t)) / (1 - sqrt(t))) / sqrt(t) - 2) / t,
+        lambda t: t,
+        0,
+        0.02945,
+        6,
+        "double",
+    ),
+    (
+        "kErfSmallF32",
+        "erf(s) / s - 1, t = s^2",
+        lambda t: erf(sqrt(t)) / sqrt(t) - 1,
+        lambda t: mpf(1),
+        0,
+        1,
+        6,
+        "float",
+    ),
+    (
+        "kErfLargeF32",
+        "log(erfc(t + 2.5))",
+        lambda t: log(erfc(t + mpf(2.5))),
+        lambda t: erfc(t + mpf(2.5)),
+        -1.5,
+        1.5,
+        6,
+        "float",
+    ),
+    (
+        "kErfSmallF64",
+        "erf(s) / s - 1, t = s^2",
+        lambda t: erf(sqrt(t)) / sqrt(t) - 1,
+        lambda t: mpf(1),
+        0,
+        1,
+        12,
+        "double",
+    ),
+    (
+        "kErfLargeF64",
+        "(1 + 2x) exp(x^2) erfc(x), t = (x - 3) / (x + 3), x = 1 .. 6",
+        lambda t: (1 + 2 * (3 * (1 + t) / (1 - t))) * erfcx(3 * (1 + t) / (1 - t)),
+        lambda t: erfc(3 * (1 + t) / (1 - t)),
+        -0.5,
+        0.3334,
+        12,
+        "double",
+    ),
+    (
+        "kSinF64",
+        "(sin(s)/s - 1) / t, t = s^2",
+        lambda t: (sin(sqrt(t)) / sqrt(t) - 1) / t,
+        lambda t: t,
+        0,
+        0.6169,
+        5,
+        "double",
+    ),
+    (
+        "kCosF64",
+        "(cos(s) - 1 + t/2) / t^2, t = s^2",
+        lambda t: (cos(sqrt(t)) - 1 + t / 2) / t**2,
+        lambda t: t**2,
+        0,
+        0.6169,
+        5,
+        "double",
+    ),
+    (
+        "kAtanF64",
+        "(atan(s)/s - 1) / t, t = s^2",
+        lambda t: (atan(sqrt(t)) / sqrt(t) - 1) / t,
+        lambda t: t,
+        0,
+        0.17158,
+        10,
+        "double",
+    ),
 ]
 
 
@@ -103,13 +192,18 @@ PARTS = {16: (mpf(17) / 64, 5), 8: (mpf(9) / 16, 7)}
 
 
 def erf_parts(parts, width, degree):
-    """Coefficients by power and part. Those of the first part fit erf(t) - t, which is exact at 0."""
+    """Coefficients by power and part. Those of the first part fit erf(t) - t, which is exact at
+    0."""
     half = width / 2
     first, _ = exchange(series(lambda t: erf(t) / t - 1), lambda t: mpf(1), -half, half, degree - 1)
     rows = [[mpf(0), *first]]
     for part in range(1, parts):
         middle = part * width
-        rows.append(exchange(lambda t: erf(middle + t), lambda t: 1 / erf(middle + t), -half, half, degree)[0])
+        rows.append(
+            exchange(lambda t: erf(middle + t), lambda t: 1 / erf(middle + t), -half, half, degree)[
+                0
+            ]
+        )
     return [[row[power] for row in rows] for power in range(degree + 1)]
 
 
@@ -119,26 +213,36 @@ ERF_BOUND = 3.925
 
 
 def erf_quotient(bound, degree=5, rounds=800):
-    """Coefficients of numerator and denominator of erf(s) / s by t = s^2, and the largest relative error: least squares
-    whose weights follow the error (Lawson), linear in both polynomials with the last round's denominator (Sanathanan
-    and Koerner)."""
-    top, nodes = bound ** 2, numpy.cos(numpy.pi * numpy.arange(1201) / 1200)
-    wanted = numpy.array([float(erf(sqrt(mpf(t))) / sqrt(mpf(t))) if t > 1e-20 else float(2 / sqrt(pi)) for t in (1 + nodes) / 2 * top])
+    """Coefficients of numerator and denominator of erf(s) / s by t = s^2, and the largest relative
+    error: least squares whose weights follow the error (Lawson), linear in both polynomials with
+    the last round's denominator (Sanathanan and Koerner)."""
+    top, nodes = bound**2, numpy.cos(numpy.pi * numpy.arange(1201) / 1200)
+    wanted = numpy.array(
+        [
+            float(erf(sqrt(mpf(t))) / sqrt(mpf(t))) if t > 1e-20 else float(2 / sqrt(pi))
+            for t in (1 + nodes) / 2 * top
+        ]
+    )
     powers = numpy.polynomial.chebyshev.chebvander(nodes, degree)
     weights, below, best = numpy.ones(len(nodes)), numpy.ones(len(nodes)), None
     for _ in range(rounds):
         scale = numpy.sqrt(weights) / (below * wanted)
         system = numpy.hstack([powers, -wanted[:, None] * powers[:, 1:]]) * scale[:, None]
         found = numpy.linalg.lstsq(system, wanted * scale, rcond=None)[0]
-        below = 1 + powers[:, 1:] @ found[degree + 1:]
-        errors = abs(powers @ found[:degree + 1] / below / wanted - 1)
+        below = 1 + powers[:, 1:] @ found[degree + 1 :]
+        errors = abs(powers @ found[: degree + 1] / below / wanted - 1)
         if (below > 0).all() and (best is None or errors.max() < best[0]):
             best = errors.max(), found
         weights *= errors / errors.max() + 1e-3
         weights /= weights.mean()
     error, found = best
-    parts = [found[:degree + 1], numpy.concatenate([[1], found[degree + 1:]])]
-    parts = [numpy.polynomial.chebyshev.Chebyshev(each, domain=[0, top]).convert(kind=numpy.polynomial.Polynomial).coef for each in parts]
+    parts = [found[: degree + 1], numpy.concatenate([[1], found[degree + 1 :]])]
+    parts = [
+        numpy.polynomial.chebyshev.Chebyshev(each, domain=[0, top])
+        .convert(kind=numpy.polynomial.Polynomial)
+        .coef
+        for each in parts
+    ]
     return parts[0] / parts[1][0], parts[1] / parts[1][0], error
 
 
@@ -161,15 +265,23 @@ def main():
             print("    %s," % text(c, kind))
         print("};\n")
     for parts, (width, degree) in PARTS.items():
-        print("// erf(s), t = s - part * kErfPart%d, by power and part; less t in the first part." % parts)
+        print(
+            "// erf(s), t = s - part * kErfPart%d, by power and part; less t in the first part."
+            % parts
+        )
         print("constexpr double kErfPart%d = %s;" % (parts, text(width, "float")))
         print("constexpr double kErf%dPartsF32[%d][%d] = {" % (parts, degree + 1, parts))
         for row in erf_parts(parts, width, degree):
-            lines = [", ".join(text(c, "float") for c in row[i:i + 4]) for i in range(0, parts, 4)]
+            lines = [
+                ", ".join(text(c, "float") for c in row[i : i + 4]) for i in range(0, parts, 4)
+            ]
             print("    {" + ",\n     ".join(lines) + "},")
         print("};\n")
     above, below, error = erf_quotient(ERF_BOUND)
-    print("// erf(s) / s, t = s^2, as a quotient, s up to kErfBound; largest relative error %.1e." % error)
+    print(
+        "// erf(s) / s, t = s^2, as a quotient, s up to kErfBound; largest relative error %.1e."
+        % error
+    )
     print("constexpr double kErfBound = %s;" % ERF_BOUND)
     for name, coefficients in ("kErfNumeratorF32", above), ("kErfDenominatorF32", below):
         print("constexpr double %s[] = {" % name)

@@ -1,9 +1,9 @@
 """tc: a tensor compiler. ONNX models in, native code for x86-64 and RISC-V out.
 
-    import tc
-    module = tc.compile("model.onnx")                  # for this machine
-    outputs = module(array)
-    tc.compile("model.onnx", target="rv64gcv").export("model", kind="executable")
+import tc
+module = tc.compile("model.onnx")                  # for this machine
+outputs = module(array)
+tc.compile("model.onnx", target="rv64gcv").export("model", kind="executable")
 """
 
 import importlib
@@ -14,8 +14,16 @@ if interrupts.is_command():
     interrupts.begin()
 
 from .compiling import check, compile, load, targets
-from .errors import (DeviceError, Error, LogError, ModelError, ScheduleError, ShapeError,
-                     TargetError, UnsupportedError)
+from .errors import (
+    DeviceError,
+    Error,
+    LogError,
+    ModelError,
+    ScheduleError,
+    ShapeError,
+    TargetError,
+    UnsupportedError,
+)
 from .module import Memory, Module
 from .ports import Port
 from .version import VERSION
@@ -23,16 +31,48 @@ from .version import VERSION
 __version__ = VERSION
 
 __all__ = [
-    "DeviceError", "Error", "Kernel", "Log", "LogError", "Memory", "ModelError", "Module", "Port",
-    "Schedule", "ScheduleError", "ShapeError", "TargetError", "Timing", "TuneResult", "UnsupportedError",
-    "Verification", "check", "compile", "generate", "kernels", "load", "quantize", "targets", "tune", "verify",
+    "DeviceError",
+    "Error",
+    "Kernel",
+    "Log",
+    "LogError",
+    "Memory",
+    "ModelError",
+    "Module",
+    "Port",
+    "Schedule",
+    "ScheduleError",
+    "ShapeError",
+    "TargetError",
+    "Timing",
+    "TuneResult",
+    "UnsupportedError",
+    "Verification",
+    "check",
+    "compile",
+    "generate",
+    "kernels",
+    "load",
+    "quantize",
+    "targets",
+    "tune",
+    "verify",
 ]
 
 # Names that running a model does not need: their modules are imported on first use.
 _LATER = {
     "generate": "language.generating",
-    "Kernel": "kernel", "Schedule": "kernel", "Timing": "kernel", "kernels": "kernel", "Log": "log",
-    "Quantised": "quantising", "TuneResult": "tuning", "quantize": "quantising", "tune": "tuning", "Verification": "verifying", "verify": "verifying",
+    "Kernel": "kernel",
+    "Schedule": "kernel",
+    "Timing": "kernel",
+    "kernels": "kernel",
+    "Log": "log",
+    "Quantised": "quantising",
+    "TuneResult": "tuning",
+    "quantize": "quantising",
+    "tune": "tuning",
+    "Verification": "verifying",
+    "verify": "verifying",
 }
 
 

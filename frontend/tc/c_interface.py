@@ -17,13 +17,20 @@ def c_flags():
 
 
 def c_libraries(machine=None):
-    """What to link a program that opens artefacts with, after its own objects, on `machine` ("aarch64") or this one. A static artefact
-    contains the runtime and needs only the system's libraries, which are the last three."""
+    """What to link a program that opens artefacts with, after its own objects, on `machine`
+    ("aarch64") or this one. A static artefact contains the runtime and needs only the system's
+    libraries, which are the last three."""
     machine = machine or platform.machine()
     library = os.path.join(LIBRARY_FOLDER, _MACHINES.get(machine, machine), "libtc_runtime.a")
     if not os.path.isfile(library):
-        have = ", ".join(name for name in ("x86_64", "aarch64", "riscv64") if os.path.isfile(os.path.join(LIBRARY_FOLDER, name, "libtc_runtime.a")))
-        raise TargetError(f"there is no runtime to link programs for '{machine}' with; this installation has {have or 'none: install the whole package'}")
+        have = ", ".join(
+            name
+            for name in ("x86_64", "aarch64", "riscv64")
+            if os.path.isfile(os.path.join(LIBRARY_FOLDER, name, "libtc_runtime.a"))
+        )
+        raise TargetError(
+            f"there is no runtime to link programs for '{machine}' with; this installation has {have or 'none: install the whole package'}"
+        )
     return [library, *_SYSTEM_LIBRARIES]
 
 
@@ -33,6 +40,16 @@ def _cflags(arguments):
 
 
 def add_command(command):
-    added = command("cflags", _cflags, "Tell a C compiler's options for programs that use artefacts (docs/c.md).")
-    added.add_argument("--libs", action="store_true", help="what the program is linked with, instead")
-    added.add_argument("--machine", metavar="NAME", help="with --libs: x86_64, aarch64 or riscv64; default: this one")
+    added = command(
+        "cflags",
+        _cflags,
+        "Tell a C compiler's options for programs that use artefacts (docs/c.md).",
+    )
+    added.add_argument(
+        "--libs", action="store_true", help="what the program is linked with, instead"
+    )
+    added.add_argument(
+        "--machine",
+        metavar="NAME",
+        help="with --libs: x86_64, aarch64 or riscv64; default: this one",
+    )

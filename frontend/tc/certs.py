@@ -1,9 +1,10 @@
 """python -m tc certs: a small certificate authority, and credentials with names for a fleet.
 
-A certificate names its holder by the URI tc://ROLE/NAME; an agent's also has the host name NAME.tc-agent,
-which TLS compares. The folder has, besides the credentials of this machine's own tracker, agent and
-client, a folder to copy for each other device (devices/NAME) and client (clients/NAME), a list of all
-certificates issued (issued.txt: serial, role, name, last day) and one of those revoked (revoked.txt).
+A certificate names its holder by the URI tc://ROLE/NAME; an agent's also has the host name
+NAME.tc-agent, which TLS compares. The folder has, besides the credentials of this machine's own
+tracker, agent and client, a folder to copy for each other device (devices/NAME) and client
+(clients/NAME), a list of all certificates issued (issued.txt: serial, role, name, last day) and one
+of those revoked (revoked.txt).
 
 The program openssl makes the certificates. It is installed wherever TLS is used; own code, or a
 Python package that has to be kept up to date, would be worse.
@@ -75,11 +76,18 @@ def credentials_folder():
 
 def _openssl(*arguments):
     try:
-        done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, timeout=60,
-                              stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            ["openssl", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+        )
     except FileNotFoundError:
-        raise DeviceError("the program openssl, which makes the certificates, is missing; install "
-                          "it (Debian: apt-get install openssl)") from None
+        raise DeviceError(
+            "the program openssl, which makes the certificates, is missing; install "
+            "it (Debian: apt-get install openssl)"
+        ) from None
     except subprocess.TimeoutExpired:
         raise DeviceError("openssl does not come to an end; try again") from None
     if done.returncode != 0:
@@ -100,8 +108,10 @@ def _is_ip(host):
 def check_name(name):
     """Returns the name if a certificate may contain it; an error otherwise."""
     if not _NAME.fullmatch(name):
-        raise DeviceError(f"'{name}' is no name for a device or a client: it has 1 to 63 lower-case letters, digits "
-                          "and the characters '._-', with a letter or digit in front")
+        raise DeviceError(
+            f"'{name}' is no name for a device or a client: it has 1 to 63 lower-case letters, digits "
+            "and the characters '._-', with a letter or digit in front"
+        )
     return name
 
 
@@ -144,23 +154,31 @@ def _known_hosts(folder):
     if not os.path.exists(path):
         return []
     text = _openssl("x509", "-in", path, "-noout", "-ext", "subjectAltName")
-    return [host for kind, host in re.findall(r"(DNS|IP Address):([^,\s]+)", text) if host != "tc-tracker"]
+    return [
+        host
+        for kind, host in re.findall(r"(DNS|IP Address):([^,\s]+)", text)
+        if host != "tc-tracker"
+    ]
 
 
 def _known_name(folder, role):
-    """The name in the folder's present certificate of the role; None where there is no certificate, or no
-    name in it."""
+    """The name in the folder's present certificate of the role; None where there is no certificate,
+    or no name in it."""
     path = os.path.join(folder, role + ".pem")
     if not os.path.exists(path):
         return None
-    found = re.search(rf"URI:tc://{role}/([^,\s]+)",
-                      _openssl("x509", "-in", path, "-noout", "-ext", "subjectAltName"))
+    found = re.search(
+        rf"URI:tc://{role}/([^,\s]+)",
+        _openssl("x509", "-in", path, "-noout", "-ext", "subjectAltName"),
+    )
     return found[1] if found else None
 
 
 def _write(folder, name, text, mode):
     """Puts the file there in one step, so that no reader sees half of it."""
-    with replaced(os.path.join(folder, name), durable=True) as place:     # a key that is lost cannot be made again
+    with replaced(
+        os.path.join(folder, name), durable=True
+    ) as place:  # a key that is lost cannot be made again
         with open(place, "w", opener=lambda path, flags: os.open(path, flags, mode)) as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
@@ -170,21 +188,54 @@ def _certificate(work, name, uses="", hosts="", authority=None, days=_DAYS):
     """(certificate, key) as PEM texts, signed by (certificate, key) files or by itself."""
     paths = {end: os.path.join(work, "new." + end) for end in ("cnf", "key", "csr", "pem")}
     with open(paths["cnf"], "w") as file:
-        file.write(_CONFIG.format(name=name, work=work, uses=uses or "clientAuth",
-                                  hosts=hosts or "DNS:tc"))
+        file.write(
+            _CONFIG.format(name=name, work=work, uses=uses or "clientAuth", hosts=hosts or "DNS:tc")
+        )
     open(os.path.join(work, "index.txt"), "w").close()
-    _openssl("req", "-new", "-config", paths["cnf"], "-newkey", "ec", "-pkeyopt",
-             "ec_paramgen_curve:P-256", "-nodes", "-keyout", paths["key"], "-out", paths["csr"])
+    _openssl(
+        "req",
+        "-new",
+        "-config",
+        paths["cnf"],
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-keyout",
+        paths["key"],
+        "-out",
+        paths["csr"],
+    )
     now = datetime.datetime.now(datetime.timezone.utc)
     # Valid from yesterday on, because clocks of boards may be wrong.
     begin, end = now - datetime.timedelta(days=1), now + datetime.timedelta(days=days)
     signer = ["-selfsign", "-keyfile", paths["key"], "-extensions", "authority_extensions"]
     if authority:
-        signer = ["-cert", authority[0], "-keyfile", authority[1], "-extensions",
-                  "program_extensions"]
-    _openssl("ca", "-batch", "-notext", "-config", paths["cnf"], "-in", paths["csr"], "-out",
-             paths["pem"], "-startdate", f"{begin:%Y%m%d%H%M%SZ}", "-enddate",
-             f"{end:%Y%m%d%H%M%SZ}", *signer)
+        signer = [
+            "-cert",
+            authority[0],
+            "-keyfile",
+            authority[1],
+            "-extensions",
+            "program_extensions",
+        ]
+    _openssl(
+        "ca",
+        "-batch",
+        "-notext",
+        "-config",
+        paths["cnf"],
+        "-in",
+        paths["csr"],
+        "-out",
+        paths["pem"],
+        "-startdate",
+        f"{begin:%Y%m%d%H%M%SZ}",
+        "-enddate",
+        f"{end:%Y%m%d%H%M%SZ}",
+        *signer,
+    )
     with open(paths["pem"]) as certificate, open(paths["key"]) as key:
         return certificate.read(), key.read()
 
@@ -197,12 +248,16 @@ class _Authority:
         self.files = [os.path.join(self.folder, name) for name in ("ca.pem", "ca.key")]
         there = [os.path.basename(path) for path in self.files if os.path.exists(path)]
         if len(there) == 1:
-            raise DeviceError(f"{self.folder} has {there[0]} without "
-                              f"{'ca.key' if there[0] == 'ca.pem' else 'ca.pem'}: its authority was made "
-                              "elsewhere; run this where it was made, or name another --folder")
+            raise DeviceError(
+                f"{self.folder} has {there[0]} without "
+                f"{'ca.key' if there[0] == 'ca.pem' else 'ca.pem'}: its authority was made "
+                "elsewhere; run this where it was made, or name another --folder"
+            )
         if not there and not create:
-            raise DeviceError(f"{self.folder} has no authority; make one with `python -m tc certs init`, or name "
-                              "its --folder")
+            raise DeviceError(
+                f"{self.folder} has no authority; make one with `python -m tc certs init`, or name "
+                "its --folder"
+            )
         self.kept = bool(there)
 
     def make(self):
@@ -210,8 +265,9 @@ class _Authority:
         if self.kept:
             return
         with tempfile.TemporaryDirectory() as work, temporary(work):
-            certificate, key = _certificate(work, f"tc authority {secrets.token_hex(4)}",
-                                            days=_AUTHORITY_DAYS)
+            certificate, key = _certificate(
+                work, f"tc authority {secrets.token_hex(4)}", days=_AUTHORITY_DAYS
+            )
         _write(self.folder, "ca.key", key, 0o600)
         _write(self.folder, "ca.pem", certificate, 0o644)
 
@@ -222,7 +278,9 @@ class _Authority:
         if role == "agent":
             names.append(f"DNS:{name}.tc-agent")
         with tempfile.TemporaryDirectory() as work, temporary(work):
-            certificate, key = _certificate(work, f"tc-{role}", _USES[role], ",".join(names), self.files, days)
+            certificate, key = _certificate(
+                work, f"tc-{role}", _USES[role], ",".join(names), self.files, days
+            )
             path = os.path.join(work, "new.pem")
             serial = _openssl("x509", "-in", path, "-noout", "-serial").strip().partition("=")[2]
         end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=days)
@@ -257,7 +315,11 @@ class _Authority:
     def known(self, role):
         """Names of the devices or clients that have a folder here."""
         place = os.path.join(self.folder, _FOLDERS[role])
-        return sorted(name for name in (os.listdir(place) if os.path.isdir(place) else []) if _NAME.fullmatch(name))
+        return sorted(
+            name
+            for name in (os.listdir(place) if os.path.isdir(place) else [])
+            if _NAME.fullmatch(name)
+        )
 
     def issued(self):
         """A dict for each certificate that was issued, oldest first."""
@@ -266,8 +328,15 @@ class _Authority:
         for line in _lines(self.folder, _ISSUED):
             words = line.split()
             if len(words) == 4:
-                rows.append({"serial": words[0], "role": words[1], "name": words[2], "ends": words[3],
-                             "revoked": words[0] in revoked})
+                rows.append(
+                    {
+                        "serial": words[0],
+                        "role": words[1],
+                        "name": words[2],
+                        "ends": words[3],
+                        "revoked": words[0] in revoked,
+                    }
+                )
         return rows
 
 
@@ -294,15 +363,17 @@ def _writing(folder):
     try:
         yield
     except OSError as error:
-        raise DeviceError(f"{error.filename or folder} cannot be written: {error.strerror}") from None
+        raise DeviceError(
+            f"{error.filename or folder} cannot be written: {error.strerror}"
+        ) from None
 
 
 def init(folder=None, hosts=(), devices=()):
-    """Makes an authority in `folder`, or keeps the one there, and issues credentials anew: those of the
-    tracker, the agent and the client of this machine, and of all devices and clients that have a folder
-    here or are in `devices`. `hosts` are names and addresses of the tracker's machine besides this one's
-    and those named before. Returns {"folder", "authority": "new" | "kept", "hosts", "agent", "client",
-    "devices", "clients", "days"}.
+    """Makes an authority in `folder`, or keeps the one there, and issues credentials anew: those of
+    the tracker, the agent and the client of this machine, and of all devices and clients that have
+    a folder here or are in `devices`. `hosts` are names and addresses of the tracker's machine
+    besides this one's and those named before. Returns {"folder", "authority": "new" | "kept",
+    "hosts", "agent", "client", "devices", "clients", "days"}.
     """
     for name in devices:
         check_name(name)
@@ -330,9 +401,16 @@ def init(folder=None, hosts=(), devices=()):
         for role, names in others.items():
             for name in names:
                 authority.issue(role, name, authority.folder_of(role, name))
-    return {"folder": folder, "authority": "kept" if authority.kept else "new",
-            "hosts": [line.partition(":")[2] for line in lines], "agent": agent, "client": client,
-            "devices": others["agent"], "clients": others["client"], "days": _DAYS}
+    return {
+        "folder": folder,
+        "authority": "kept" if authority.kept else "new",
+        "hosts": [line.partition(":")[2] for line in lines],
+        "agent": agent,
+        "client": client,
+        "devices": others["agent"],
+        "clients": others["client"],
+        "days": _DAYS,
+    }
 
 
 def _user():
@@ -344,9 +422,9 @@ def _user():
 
 
 def add(names, folder=None, role="agent", days=_DAYS):
-    """Issues credentials for devices, or for clients (role "client"), each in a folder of its own that is to
-    be copied there. Those of a name that has some already stay valid until they end or are revoked. Returns
-    the folders."""
+    """Issues credentials for devices, or for clients (role "client"), each in a folder of its own
+    that is to be copied there. Those of a name that has some already stay valid until they end or
+    are revoked. Returns the folders."""
     for name in names:
         check_name(name)
     authority = _Authority(folder)
@@ -358,29 +436,36 @@ def add(names, folder=None, role="agent", days=_DAYS):
 
 
 def revoke(names, folder=None, role="agent"):
-    """Puts all certificates that were issued to these names into the list of revoked ones, which trackers and
-    agents read again when it changes, and removes their folders. Returns the rows of issued() concerned."""
+    """Puts all certificates that were issued to these names into the list of revoked ones, which
+    trackers and agents read again when it changes, and removes their folders. Returns the rows of
+    issued() concerned."""
     authority = _Authority(folder)
     rows = []
     for name in names:
         found = [row for row in authority.issued() if (row["role"], row["name"]) == (role, name)]
         if not found:
             known = sorted({row["name"] for row in authority.issued() if row["role"] == role})
-            raise DeviceError(f"no certificate was issued to {role} '{name}' by {authority.folder}; it has issued "
-                              f"some to {', '.join(known) or 'nobody'}")
+            raise DeviceError(
+                f"no certificate was issued to {role} '{name}' by {authority.folder}; it has issued "
+                f"some to {', '.join(known) or 'nobody'}"
+            )
         rows += [row for row in found if not row["revoked"]]
     today = datetime.datetime.now(datetime.timezone.utc)
     with _writing(authority.folder):
         if role in _FOLDERS:
             for name in names:
                 shutil.rmtree(authority.folder_of(role, name), ignore_errors=True)
-        authority.revoke("".join(
-            f"{row['serial']} {row['role']} {row['name']} {today:%Y-%m-%d}\n" for row in rows))
+        authority.revoke(
+            "".join(
+                f"{row['serial']} {row['role']} {row['name']} {today:%Y-%m-%d}\n" for row in rows
+            )
+        )
     return rows
 
 
 def issued(folder=None):
-    """All certificates that the folder's authority has issued: dicts of serial, role, name, ends, revoked."""
+    """All certificates that the folder's authority has issued: dicts of serial, role, name, ends,
+    revoked."""
     return _Authority(folder).issued()
 
 
@@ -388,29 +473,47 @@ def _run_init(arguments):
     hosts = [host for text in arguments.hosts for host in text.split(",") if host]
     result = init(arguments.folder, hosts, arguments.devices)
     folder = result["folder"]
-    text = [f"authority    {folder}/ca.pem ({result['authority']}; ca.key signs, keep it here)",
-            f"tracker      {folder}/tracker.pem, tracker.key for {', '.join(result['hosts'])}",
-            f"agent        {folder}/agent.pem, agent.key for this machine, as the device '{result['agent']}'",
-            f"client       {folder}/client.pem, client.key as '{result['client']}'"]
-    text += [f"device       {folder}/devices/{name}: copy what is in it to that board" for name in result["devices"]]
-    text += [f"client       {folder}/clients/{name}: copy it to who tunes" for name in result["clients"]]
-    text += ["             `python -m tc certs add NAME` makes those of one more board" +
-             ("" if result["devices"] else "; each needs its own"),
-             f"valid for    {result['days']} days; the same command issues new ones"]
+    text = [
+        f"authority    {folder}/ca.pem ({result['authority']}; ca.key signs, keep it here)",
+        f"tracker      {folder}/tracker.pem, tracker.key for {', '.join(result['hosts'])}",
+        f"agent        {folder}/agent.pem, agent.key for this machine, as the device '{result['agent']}'",
+        f"client       {folder}/client.pem, client.key as '{result['client']}'",
+    ]
+    text += [
+        f"device       {folder}/devices/{name}: copy what is in it to that board"
+        for name in result["devices"]
+    ]
+    text += [
+        f"client       {folder}/clients/{name}: copy it to who tunes" for name in result["clients"]
+    ]
+    text += [
+        "             `python -m tc certs add NAME` makes those of one more board"
+        + ("" if result["devices"] else "; each needs its own"),
+        f"valid for    {result['days']} days; the same command issues new ones",
+    ]
     return result, lines_text(text)
 
 
 def _run_add(arguments):
     folders = add(arguments.names, arguments.folder, arguments.role or "agent")
-    return ({"folders": folders},
-            lines_text(f"{folder}: copy what is in it to its machine; valid for {_DAYS} days" for folder in folders))
+    return (
+        {"folders": folders},
+        lines_text(
+            f"{folder}: copy what is in it to its machine; valid for {_DAYS} days"
+            for folder in folders
+        ),
+    )
 
 
 def _run_revoke(arguments):
     rows = revoke(arguments.names, arguments.folder, arguments.role or "agent")
-    text = [f"revoked {row['serial']} of {row['role']} '{row['name']}'" for row in rows] or ["all were revoked already"]
-    text.append(f"the list is {_Authority(arguments.folder).folder}/{_REVOKED}: copy it to the tracker's folder and to "
-                "those of the agents, which read it again when it changes")
+    text = [f"revoked {row['serial']} of {row['role']} '{row['name']}'" for row in rows] or [
+        "all were revoked already"
+    ]
+    text.append(
+        f"the list is {_Authority(arguments.folder).folder}/{_REVOKED}: copy it to the tracker's folder and to "
+        "those of the agents, which read it again when it changes"
+    )
     return {"revoked": rows}, lines_text(text)
 
 
@@ -426,7 +529,10 @@ def _state(row):
 
 def _run_list(arguments):
     rows = issued(arguments.folder)
-    text = [f"{row['role']:8} {row['name']:20} {row['ends']}  {_state(row):16} {row['serial']}" for row in rows]
+    text = [
+        f"{row['role']:8} {row['name']:20} {row['ends']}  {_state(row):16} {row['serial']}"
+        for row in rows
+    ]
     return {"issued": rows}, lines_text(text) or "this authority has issued nothing yet"
 
 
@@ -434,20 +540,43 @@ def run(arguments):
     """The command: (result, text)."""
     takes_names = arguments.action in ("add", "revoke")
     if takes_names != bool(arguments.names):
-        raise DeviceError(f"certs {arguments.action} " +
-                          ("needs the names of devices (or of clients, with --role client)" if takes_names
-                           else "takes no names; --devices has those of init"))
-    return {"init": _run_init, "add": _run_add, "revoke": _run_revoke, "list": _run_list}[arguments.action](arguments)
+        raise DeviceError(
+            f"certs {arguments.action} "
+            + (
+                "needs the names of devices (or of clients, with --role client)"
+                if takes_names
+                else "takes no names; --devices has those of init"
+            )
+        )
+    return {"init": _run_init, "add": _run_add, "revoke": _run_revoke, "list": _run_list}[
+        arguments.action
+    ](arguments)
 
 
 def add_arguments(parser):
     """Adds the arguments of this command."""
-    parser.add_argument("action", choices=["init", "add", "revoke", "list"],
-                        help="init: an authority and credentials, anew where there are some; add, revoke: of the "
-                             "devices (or clients) NAME; list: what was issued")
+    parser.add_argument(
+        "action",
+        choices=["init", "add", "revoke", "list"],
+        help="init: an authority and credentials, anew where there are some; add, revoke: of the "
+        "devices (or clients) NAME; list: what was issued",
+    )
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--folder", help="default: $TC_CREDENTIALS, else ~/.config/tc")
-    parser.add_argument("--hosts", nargs="+", default=[], metavar="HOST",
-                        help="init: more names and addresses of the tracker's machine")
-    parser.add_argument("--devices", nargs="+", default=[], metavar="NAME", help="init: boards to make credentials for")
-    parser.add_argument("--role", choices=["agent", "client", "tracker"], help="add, revoke: whose (default: agent)")
+    parser.add_argument(
+        "--hosts",
+        nargs="+",
+        default=[],
+        metavar="HOST",
+        help="init: more names and addresses of the tracker's machine",
+    )
+    parser.add_argument(
+        "--devices",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="init: boards to make credentials for",
+    )
+    parser.add_argument(
+        "--role", choices=["agent", "client", "tracker"], help="add, revoke: whose (default: agent)"
+    )

@@ -10,6 +10,6 @@ def run():
     """Runs the command line of this process to its end, and exits."""
     try:
         from .cli import main
-    except Error as error:     # the package with the runtime alone has no commands
+    except Error as error:  # the package with the runtime alone has no commands
         sys.exit(f"error: {error}")
     interrupts.run(main)

@@ -12,15 +12,43 @@ from .ports import ports_of
 from .progress import Progress
 from .sources import described, refuse_examples, source_of
 
-_MAX_SHOWN = 20     # nodes that an error lists
+_MAX_SHOWN = 20  # nodes that an error lists
 
 
-def compile(model, target="native", *, inputs=None, shapes=None, size_versions=None, values=None, threads=None, tolerance=1e-4, seed=0,
-            tune=False, trials=None, time_limit=None, log=None, tracker=None, credentials=None,
-            insecure=False, builders="processes", progress=None, build_threads=None, max_ram=None, max_flash=None, specialise=None, quantised="exact",
-            rounding="stored", open_initializers=(), data_folders=(), trust_archive=False, max_nodes=None, compile_time_limit=None):
-    """Compiles a model. The same model and options give the same bytes, whatever its file is called; an artefact has its own file's name in
-    its symbols.
+def compile(
+    model,
+    target="native",
+    *,
+    inputs=None,
+    shapes=None,
+    size_versions=None,
+    values=None,
+    threads=None,
+    tolerance=1e-4,
+    seed=0,
+    tune=False,
+    trials=None,
+    time_limit=None,
+    log=None,
+    tracker=None,
+    credentials=None,
+    insecure=False,
+    builders="processes",
+    progress=None,
+    build_threads=None,
+    max_ram=None,
+    max_flash=None,
+    specialise=None,
+    quantised="exact",
+    rounding="stored",
+    open_initializers=(),
+    data_folders=(),
+    trust_archive=False,
+    max_nodes=None,
+    compile_time_limit=None,
+):
+    """Compiles a model. The same model and options give the same bytes, whatever its file is
+    called; an artefact has its own file's name in its symbols.
 
     model      path of an .onnx, .tflite or .gguf file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
                file of these (.pt2, .pt, .jit)
@@ -67,7 +95,7 @@ def compile(model, target="native", *, inputs=None, shapes=None, size_versions=N
     compile_time_limit  seconds from the model's bytes to its code, after which UnsupportedError is raised; None: no limit
     trust_archive  for a file of PyTorch: True opens it in this process, where code in it runs; False in a sandbox (docs/security.md)
     """
-    from .log import let_read     # imported here: loading a module needs no log
+    from .log import let_read  # imported here: loading a module needs no log
 
     model = archives.trusted(model) if trust_archive else model
     if not takes_examples(model):
@@ -76,24 +104,64 @@ def compile(model, target="native", *, inputs=None, shapes=None, size_versions=N
     if tune:
         from .tuning import tune as search
 
-        search(read.source, target, shapes=read.shapes, threads=threads, tolerance=tolerance, trials=trials,
-               time_limit=time_limit, log=log, tracker=tracker, credentials=credentials,
-               insecure=insecure, builders=builders, seed=seed, progress=progress, quantised=quantised, rounding=rounding,
-               open_initializers=open_initializers, data_folders=data_folders, max_nodes=max_nodes, compile_time_limit=compile_time_limit)
+        search(
+            read.source,
+            target,
+            shapes=read.shapes,
+            threads=threads,
+            tolerance=tolerance,
+            trials=trials,
+            time_limit=time_limit,
+            log=log,
+            tracker=tracker,
+            credentials=credentials,
+            insecure=insecure,
+            builders=builders,
+            seed=seed,
+            progress=progress,
+            quantised=quantised,
+            rounding=rounding,
+            open_initializers=open_initializers,
+            data_folders=data_folders,
+            max_nodes=max_nodes,
+            compile_time_limit=compile_time_limit,
+        )
 
     def options(sizes=None, versions=size_versions):
-        made = options_of(Options(target=target, shapes={**(read.shapes or {}), **(sizes or {})}, size_versions=versions, threads=threads, build_threads=build_threads,
-                                  tolerance=tolerance, seed=seed, max_ram=max_ram, max_flash=max_flash, quantised=quantised, rounding=rounding,
-                                  open_initializers=open_initializers, data_folders=data_folders, max_nodes=max_nodes,
-                                  compile_time_limit=compile_time_limit))
+        made = options_of(
+            Options(
+                target=target,
+                shapes={**(read.shapes or {}), **(sizes or {})},
+                size_versions=versions,
+                threads=threads,
+                build_threads=build_threads,
+                tolerance=tolerance,
+                seed=seed,
+                max_ram=max_ram,
+                max_flash=max_flash,
+                quantised=quantised,
+                rounding=rounding,
+                open_initializers=open_initializers,
+                data_folders=data_folders,
+                max_nodes=max_nodes,
+                compile_time_limit=compile_time_limit,
+            )
+        )
         set_values(made, read.source, values)
         let_read(made, log)
         return made
 
     specialise = _versions_kept(specialise, max_ram or size_versions)
     with Progress(progress):
-        return read.module(lambda source, make=Module, sizes=None, versions=size_versions: _compiled(
-            source, options if sizes is None else lambda: options(sizes, versions), threads, specialise if sizes is None else 0, make))
+        return read.module(
+            lambda source, make=Module, sizes=None, versions=size_versions: _compiled(
+                source,
+                options if sizes is None else lambda: options(sizes, versions),
+                threads,
+                specialise if sizes is None else 0,
+                make,
+            )
+        )
 
 
 def _versions_kept(specialise, has_limits):
@@ -104,15 +172,19 @@ def _versions_kept(specialise, has_limits):
 
 
 def _has_open_sizes(compiled):
-    return any(not isinstance(size, int) for port in ports_of(compiled.inputs) for size in ((None,) if port.shape is None else port.shape))
+    return any(
+        not isinstance(size, int)
+        for port in ports_of(compiled.inputs)
+        for size in ((None,) if port.shape is None else port.shape)
+    )
 
 
 @bounded
 def _compiled(model, options, threads, specialise=0, make=Module):
-    """The module of a model, made by `make`. `options()` makes the compiler's options for each compilation; up to `specialise` versions are kept where
-    sizes stay open."""
+    """The module of a model, made by `make`. `options()` makes the compiler's options for each
+    compilation; up to `specialise` versions are kept where sizes stay open."""
     source = source_of(model)
-    name = source.name     # read first, because compiling consumes the source
+    name = source.name  # read first, because compiling consumes the source
     try:
         made = options()
         compiled = compiler.compile(source, made)
@@ -120,7 +192,12 @@ def _compiled(model, options, threads, specialise=0, make=Module):
             from .recurring import RecurringModule, reader_of
 
             read = reader_of(model)
-            module = RecurringModule(compiled, threads, lambda sizes: _compiled(read(), lambda: options(sizes, None), threads), specialise)
+            module = RecurringModule(
+                compiled,
+                threads,
+                lambda sizes: _compiled(read(), lambda: options(sizes, None), threads),
+                specialise,
+            )
         else:
             module = make(compiled=compiled, threads=threads)
     except UnsupportedError as error:
@@ -146,9 +223,12 @@ def _compiled(model, options, threads, specialise=0, make=Module):
 
 
 def _compiler_of_kinds(model, options, compiled):
-    """A function that compiles the model again for a kind of artefact that cannot use all of the target, as C source cannot use a matrix
-    unit. None where there is no such kind, or where the model is a source that only the compiler holds and that is not kept."""
-    if isinstance(model, compiler.Source) or not any(compiler.needs_own_plan(compiled, row["name"]) for row in compiler.kinds()):
+    """A function that compiles the model again for a kind of artefact that cannot use all of the
+    target, as C source cannot use a matrix unit. None where there is no such kind, or where the
+    model is a source that only the compiler holds and that is not kept."""
+    if isinstance(model, compiler.Source) or not any(
+        compiler.needs_own_plan(compiled, row["name"]) for row in compiler.kinds()
+    ):
         return None
     from .recurring import reader_of
 
@@ -188,8 +268,12 @@ def _with_all(error, source, options):
         rows = []
     if all(not row["node"] or f"'{row['node']}'" in str(error) for row in rows):
         return error
-    shown = "; ".join(row["text"] for row in rows[:_MAX_SHOWN]) + (f"; and {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else "")
-    result = UnsupportedError(f"{len(rows)} nodes of {source.name} are not supported: {shown}; docs/operators.md lists what is")
+    shown = "; ".join(row["text"] for row in rows[:_MAX_SHOWN]) + (
+        f"; and {len(rows) - _MAX_SHOWN} more" if len(rows) > _MAX_SHOWN else ""
+    )
+    result = UnsupportedError(
+        f"{len(rows)} nodes of {source.name} are not supported: {shown}; docs/operators.md lists what is"
+    )
     result.problems = tuple(row["text"] for row in rows)
     return result
 
@@ -198,20 +282,30 @@ def _with_all(error, source, options):
 def load(path, *, threads=None, check=True, trusted=True):
     """Opens an artefact that Module.save wrote. It is native code: load only files you trust.
 
-    The file is read whole and compared with the checksum at its end; check=False leaves that out, also for files that have none.
-    trusted=False looks at the file before the system's loader has it, and refuses what tc does not write (constructors, other
-    libraries, …): opening it runs none of its code. Calls do, and nothing holds them: that is no sandbox."""
+    The file is read whole and compared with the checksum at its end; check=False leaves that out,
+    also for files that have none. trusted=False looks at the file before the system's loader has
+    it, and refuses what tc does not write (constructors, other libraries, …): opening it runs none
+    of its code. Calls do, and nothing holds them: that is no sandbox."""
     threads = thread_count("threads", threads)
     path = os.fspath(path)
-    return Module(path=path, threads=threads, loaded=runtime.Model(os.fsencode(path), check=check, trusted=trusted))
+    return Module(
+        path=path,
+        threads=threads,
+        loaded=runtime.Model(os.fsencode(path), check=check, trusted=trusted),
+    )
 
 
 @bounded
 def check(model, *, inputs=None, shapes=None, trust_archive=False, **reading):
     """What keeps the model from being compiled: a list of sentences, each naming its node; empty
-    where nothing does. Damaged files and wrong shapes raise. trust_archive, and of `reading` open_initializers, data_folders,
-    max_nodes and compile_time_limit, are those of tc.compile."""
-    if unknown := reading.keys() - {"open_initializers", "data_folders", "max_nodes", "compile_time_limit"}:
+    where nothing does. Damaged files and wrong shapes raise. trust_archive, and of `reading`
+    open_initializers, data_folders, max_nodes and compile_time_limit, are those of tc.compile."""
+    if unknown := reading.keys() - {
+        "open_initializers",
+        "data_folders",
+        "max_nodes",
+        "compile_time_limit",
+    }:
         raise TypeError(f"check() got an unexpected keyword argument '{min(unknown)}'")
     model = archives.trusted(model) if trust_archive else model
     try:

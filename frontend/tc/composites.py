@@ -1,5 +1,6 @@
-"""Inputs and outputs that are sequences (lists of arrays) or optionals (None, or the value). A compiled model has only
-tensors. The form of such an input says how many there are and of which shapes."""
+"""Inputs and outputs that are sequences (lists of arrays) or optionals (None, or the value). A
+compiled model has only tensors. The form of such an input says how many there are and of which
+shapes."""
 
 import typing
 
@@ -11,14 +12,17 @@ from .ports import ports_of
 
 class Form(typing.NamedTuple):
     """The tensors of an input in one compiled model."""
+
     present: bool
     shapes: tuple
 
     def __str__(self):
         if not self.present:
             return "None"
-        return f"{len(self.shapes)} tensors{': ' if self.shapes else ''}{', '.join(map(str, self.shapes[:8]))}" + (
-            ", ..." if len(self.shapes) > 8 else "")
+        return (
+            f"{len(self.shapes)} tensors{': ' if self.shapes else ''}{', '.join(map(str, self.shapes[:8]))}"
+            + (", ..." if len(self.shapes) > 8 else "")
+        )
 
 
 def arrays_of(module, port, value):
@@ -29,10 +33,14 @@ def arrays_of(module, port, value):
     if port.kind == "optional":
         return True, [module._as_array(port, value)]
     if not isinstance(value, (list, tuple)):
-        raise ShapeError(f"{who} is a{'n' if port.kind != 'sequence' else ''} {port.kind}: pass a list of arrays of {port.dtype}"
-                         f"{' or None' if port.kind != 'sequence' else ''}, not a {type(value).__name__}")
-    return True, [module._as_array(port._replace(name=f"{port.name}[{number}]", kind="tensor"), each)
-                  for number, each in enumerate(value)]
+        raise ShapeError(
+            f"{who} is a{'n' if port.kind != 'sequence' else ''} {port.kind}: pass a list of arrays of {port.dtype}"
+            f"{' or None' if port.kind != 'sequence' else ''}, not a {type(value).__name__}"
+        )
+    return True, [
+        module._as_array(port._replace(name=f"{port.name}[{number}]", kind="tensor"), each)
+        for number, each in enumerate(value)
+    ]
 
 
 def form_of(arrays):
@@ -64,7 +72,11 @@ class Division:
             tensors, ports = iter(module.outputs), []
             for port, (name, kind, _, count) in zip(ports_of(results), self._outputs):
                 parts = [next(tensors) for _ in range(count)]
-                ports.append(parts[0] if kind == "tensor" else port._replace(name=name, shape=None, kind=kind))
+                ports.append(
+                    parts[0]
+                    if kind == "tensor"
+                    else port._replace(name=name, shape=None, kind=kind)
+                )
             module.outputs = tuple(ports)
 
     def tensors(self, values):
@@ -76,9 +88,11 @@ class Division:
                 continue
             present, parts = arrays_of(self._module, port, value)
             if present != form[0] or len(parts) != len(form[1]):
-                raise ShapeError(f"input '{port.name}' of model '{self._module.name}' has "
-                                 f"{len(parts) if present else 'no value, not so many'} tensors, but it was compiled for "
-                                 f"{len(form[1]) if form[0] else 'none'}; compile it without shapes={{'{port.name}': ...}}")
+                raise ShapeError(
+                    f"input '{port.name}' of model '{self._module.name}' has "
+                    f"{len(parts) if present else 'no value, not so many'} tensors, but it was compiled for "
+                    f"{len(form[1]) if form[0] else 'none'}; compile it without shapes={{'{port.name}': ...}}"
+                )
             result += parts
         return result
 
@@ -97,13 +111,17 @@ class Division:
 
 
 def forms_in(shapes):
-    """Divides tc.compile's `shapes` into (forms, the rest): entries {input: None or a list of shapes} are
-    forms."""
+    """Divides tc.compile's `shapes` into (forms, the rest): entries {input: None or a list of
+    shapes} are forms."""
     forms, rest = {}, {}
     for name, value in shapes.items():
         if value is None:
             forms[name] = Form(False, ())
-        elif isinstance(value, (list, tuple)) and value and all(isinstance(shape, (list, tuple)) for shape in value):
+        elif (
+            isinstance(value, (list, tuple))
+            and value
+            and all(isinstance(shape, (list, tuple)) for shape in value)
+        ):
             forms[name] = Form(True, tuple(_sizes(name, shape) for shape in value))
         else:
             rest[name] = value
@@ -116,7 +134,9 @@ def _sizes(name, shape):
     except (TypeError, ValueError):
         sizes = (-2,)
     if any(size < -1 or size >= 1 << 31 for size in sizes):
-        raise ShapeError(f"shapes: '{name}' has the tensor shape {shape!r}; give numbers, None leaves a size open")
+        raise ShapeError(
+            f"shapes: '{name}' has the tensor shape {shape!r}; give numbers, None leaves a size open"
+        )
     return sizes
 
 

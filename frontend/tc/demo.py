@@ -18,7 +18,7 @@ import numpy as np
 from . import interrupts
 from .files import replaced
 
-COPIES = 4   # of a module, where small differences in time matter
+COPIES = 4  # of a module, where small differences in time matter
 
 
 def seeded_light_model(name, folder):
@@ -56,7 +56,9 @@ def seeded_light_model(name, folder):
             weights = random.standard_normal(shape) * np.sqrt(2.0 / fan_in)
         else:
             weights = 0.01 * random.standard_normal(shape)
-        graph.initializer.append(numpy_helper.from_array(weights.astype(np.float32), node.output[0]))
+        graph.initializer.append(
+            numpy_helper.from_array(weights.astype(np.float32), node.output[0])
+        )
     del graph.node[:]
     graph.node.extend(kept)
     with replaced(path) as place:
@@ -89,14 +91,20 @@ def best_and_median(call, seconds=1.0):
 
 
 def run_simulated(executable, inputs, folder):
-    """Runs an exported rv64gcv executable under qemu-riscv64, which writes its outputs into the folder;
-    returns the number of executed instructions. (With a plugin that counts them qemu is also several
-    times as fast.)"""
+    """Runs an exported rv64gcv executable under qemu-riscv64, which writes its outputs into the
+    folder; returns the number of executed instructions. (With a plugin that counts them qemu is
+    also several times as fast.)"""
     from tc import fleet
 
     counts = os.path.join(folder, "instructions.json")
-    command = ["qemu-riscv64", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0",
-               "-plugin", fleet.counting_plugin(counts), executable]
+    command = [
+        "qemu-riscv64",
+        "-cpu",
+        "rv64,v=true,vlen=256,vext_spec=v1.0",
+        "-plugin",
+        fleet.counting_plugin(counts),
+        executable,
+    ]
     for name, array in inputs.items():
         file = os.path.join(folder, f"in_{len(command)}.npy")
         np.save(file, array)
@@ -135,7 +143,9 @@ def job(path, folder, shapes):
     outputs = module.run(inputs)
 
     session = onnxruntime_session(path)
-    expected = dict(zip([output.name for output in session.get_outputs()], session.run(None, inputs)))
+    expected = dict(
+        zip([output.name for output in session.get_outputs()], session.run(None, inputs))
+    )
     error = max(worst_error(outputs[key], expected[key].astype(np.float64)) for key in expected)
     print(f"  worst error against ONNX Runtime: {error:.1e} of the largest output")
     if not error <= 1e-3:
@@ -144,13 +154,17 @@ def job(path, folder, shapes):
 
     ours = best_and_median(lambda: module.run(inputs))
     theirs = best_and_median(lambda: session.run(None, inputs))
-    print(f"  one thread, minimum / median: tc {ours[0]:.2f} / {ours[1]:.2f} ms, "
-          f"ONNX Runtime {theirs[0]:.2f} / {theirs[1]:.2f} ms "
-          f"(ONNX Runtime / tc = {theirs[0] / ours[0]:.2f})")
+    print(
+        f"  one thread, minimum / median: tc {ours[0]:.2f} / {ours[1]:.2f} ms, "
+        f"ONNX Runtime {theirs[0]:.2f} / {theirs[1]:.2f} ms "
+        f"(ONNX Runtime / tc = {theirs[0] / ours[0]:.2f})"
+    )
 
     executable = os.path.join(folder, f"{name}.rv64gcv")
     tc.compile(path, target="rv64gcv", shapes=shapes).export(executable, kind="executable")
-    print(f"  exported for rv64gcv: {executable} ({os.path.getsize(executable) / 1e6:.1f} MB, static)")
+    print(
+        f"  exported for rv64gcv: {executable} ({os.path.getsize(executable) / 1e6:.1f} MB, static)"
+    )
     if shutil.which("qemu-riscv64") is None:
         print("  qemu-riscv64 is not installed: the executable was not run")
         return True
@@ -160,8 +174,10 @@ def job(path, folder, shapes):
     instructions = run_simulated(executable, inputs, results)
     simulated = {key: np.load(os.path.join(results, output_file(key))) for key in expected}
     error = max(worst_error(simulated[key], expected[key].astype(np.float64)) for key in expected)
-    print(f"  ran under qemu-riscv64 (256-bit vectors) in {time.perf_counter() - begin:.0f} s, "
-          f"{instructions / 1e6:.0f} million instructions: worst error {error:.1e}; outputs in {results}")
+    print(
+        f"  ran under qemu-riscv64 (256-bit vectors) in {time.perf_counter() - begin:.0f} s, "
+        f"{instructions / 1e6:.0f} million instructions: worst error {error:.1e}; outputs in {results}"
+    )
     if not error <= 1e-3:
         print("  FAILED: the outputs differ")
         return False
@@ -169,8 +185,8 @@ def job(path, folder, shapes):
 
 
 def medians_by_turns(calls, inputs, seconds=6.0, least_rounds=20):
-    """Milliseconds of each name's calls. The names take turns, and so do the calls of a name, so that
-    slow moments of the machine affect all of them."""
+    """Milliseconds of each name's calls. The names take turns, and so do the calls of a name, so
+    that slow moments of the machine affect all of them."""
     times = {name: [] for name in calls}
     for each in calls.values():
         for call in each:
@@ -187,22 +203,43 @@ def medians_by_turns(calls, inputs, seconds=6.0, least_rounds=20):
 
 
 def tune_job(path, folder, shapes, seconds):
-    """Tunes the model for this machine and for the simulated board through a tracker, then compiles it
-    from the log, without measuring again."""
+    """Tunes the model for this machine and for the simulated board through a tracker, then compiles
+    it from the log, without measuring again."""
     import tc
     from tc import fleet
 
     log = os.path.join(folder, "tuning.db")
-    print(f"\ntuning {os.path.basename(path)} for {seconds:.0f} s each, with a tracker and agents on this machine")
+    print(
+        f"\ntuning {os.path.basename(path)} for {seconds:.0f} s each, with a tracker and agents on this machine"
+    )
     devices = {"native": ["--name", "this-machine"]}
     if shutil.which("qemu-riscv64"):
-        devices["rv64gcv"] = ["--name", "simulated-board", "--runner", "qemu", "--vector-bits", "256"]
+        devices["rv64gcv"] = [
+            "--name",
+            "simulated-board",
+            "--runner",
+            "qemu",
+            "--vector-bits",
+            "256",
+        ]
     with fleet.Local(*devices.values()) as local:
         for target in devices:
-            found = tc.tune(path, target, shapes=shapes, threads=1, time_limit=seconds, log=log,
-                            tracker=local.address, insecure=True, progress=False)
-            gain = ("the time did not last to measure the whole model" if found.model_gain is None else
-                    f"the whole model is {found.model_gain:.3f} times as fast as untuned (in {found.unit})")
+            found = tc.tune(
+                path,
+                target,
+                shapes=shapes,
+                threads=1,
+                time_limit=seconds,
+                log=log,
+                tracker=local.address,
+                insecure=True,
+                progress=False,
+            )
+            gain = (
+                "the time did not last to measure the whole model"
+                if found.model_gain is None
+                else f"the whole model is {found.model_gain:.3f} times as fast as untuned (in {found.unit})"
+            )
             print(f"  {target}: {found.trials} schedules tried in {found.seconds:.0f} s, {gain}")
     # The address at which a copy is loaded changes its time by a few percent, so several copies of
     # each are timed.
@@ -210,10 +247,18 @@ def tune_job(path, folder, shapes, seconds):
     tuned = [tc.compile(path, shapes=shapes, threads=1, log=log) for _ in range(COPIES)]
     inputs = example_inputs(tuned[0])
     session = onnxruntime_session(path)
-    times = medians_by_turns({"untuned": [module.run for module in untuned], "tuned": [module.run for module in tuned],
-                              "ONNX Runtime": [lambda values: session.run(None, values)]}, inputs)
-    print("  compiled again from the log, with no measurement; one thread, median: " +
-          ", ".join(f"{name} {time:.3f} ms" for name, time in times.items()))
+    times = medians_by_turns(
+        {
+            "untuned": [module.run for module in untuned],
+            "tuned": [module.run for module in tuned],
+            "ONNX Runtime": [lambda values: session.run(None, values)],
+        },
+        inputs,
+    )
+    print(
+        "  compiled again from the log, with no measurement; one thread, median: "
+        + ", ".join(f"{name} {time:.3f} ms" for name, time in times.items())
+    )
     print(f"  the log: {log}")
 
 
@@ -226,10 +271,19 @@ def main():
     parser = argparse.ArgumentParser(prog="quickstart", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", help="ONNX files; default: SqueezeNet and ResNet-50")
     parser.add_argument("--output", default="out", help="folder for what is written (default: out)")
-    parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224",
-                        help="shape of an input with symbolic dimensions")
-    parser.add_argument("--tune-seconds", type=float, default=60,
-                        help="of the first model, for each of two targets (default 60; 0: none)")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=1,3,224,224",
+        help="shape of an input with symbolic dimensions",
+    )
+    parser.add_argument(
+        "--tune-seconds",
+        type=float,
+        default=60,
+        help="of the first model, for each of two targets (default 60; 0: none)",
+    )
     arguments = parser.parse_args()
     shapes = {}
     for text in arguments.shape:
@@ -237,7 +291,9 @@ def main():
         shapes[name] = tuple(int(size) for size in sizes.split(","))
     folder = os.path.abspath(arguments.output)
     os.makedirs(folder, exist_ok=True)
-    paths = arguments.models or [seeded_light_model(name, folder) for name in ("squeezenet", "resnet50")]
+    paths = arguments.models or [
+        seeded_light_model(name, folder) for name in ("squeezenet", "resnet50")
+    ]
     good = [job(path, folder, shapes or None) for path in paths]
     if arguments.tune_seconds > 0:
         tune_job(paths[0], folder, shapes or None, arguments.tune_seconds)

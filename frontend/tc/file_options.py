@@ -7,26 +7,49 @@ from .parser import number
 
 def add_file_options(added):
     """Gives a command's parser the options; returns the parser."""
-    added.add_argument("--open-initializer", action="append", default=[], metavar="NAME",
-                       help="have the model take an input that has an initializer too, which is a constant otherwise")
-    added.add_argument("--data-folder", action="append", default=[], metavar="FOLDER",
-                       help="a further folder into which symbolic links to external data may lead")
+    added.add_argument(
+        "--open-initializer",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="have the model take an input that has an initializer too, which is a constant otherwise",
+    )
+    added.add_argument(
+        "--data-folder",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a further folder into which symbolic links to external data may lead",
+    )
     return add_bounds(added)
 
 
 def add_bounds(added):
     """Adds only the options that bound nodes and compile time."""
-    added.add_argument("--max-nodes", type=number(int, 1, "a whole number"), metavar="COUNT",
-                       help="nodes that the model may have where functions stand in the place of their calls; default: 262144")
-    added.add_argument("--compile-time-limit", type=number(float, 0, "a number"), metavar="SECONDS",
-                       help="give up where compiling takes longer; default: never")
+    added.add_argument(
+        "--max-nodes",
+        type=number(int, 1, "a whole number"),
+        metavar="COUNT",
+        help="nodes that the model may have where functions stand in the place of their calls; default: 262144",
+    )
+    added.add_argument(
+        "--compile-time-limit",
+        type=number(float, 0, "a number"),
+        metavar="SECONDS",
+        help="give up where compiling takes longer; default: never",
+    )
     return added
 
 
 def add_size_versions(added):
     """Gives a command's parser the option that size_versions() reads."""
-    added.add_argument("--size-version", action="append", default=[], metavar="SIZES",
-                       help="compile steps of their own for runs of these sizes (tokens=1 or batch=1,tokens=1), into the same artefact")
+    added.add_argument(
+        "--size-version",
+        action="append",
+        default=[],
+        metavar="SIZES",
+        help="compile steps of their own for runs of these sizes (tokens=1 or batch=1,tokens=1), into the same artefact",
+    )
 
 
 def size_versions(arguments):
@@ -42,7 +65,11 @@ def size_versions(arguments):
 
 def file_options(arguments):
     """The options as tc.compile and tc.check take them."""
-    return {"open_initializers": arguments.open_initializer, "data_folders": arguments.data_folder, **bounds(arguments)}
+    return {
+        "open_initializers": arguments.open_initializer,
+        "data_folders": arguments.data_folder,
+        **bounds(arguments),
+    }
 
 
 def bounds(arguments):

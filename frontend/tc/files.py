@@ -13,19 +13,30 @@ import tempfile
 from .errors import DeviceError, Error
 from .interrupts import temporary
 
-_MAX_LINKS = 40     # symbolic links that are followed, as many as Linux follows
+_MAX_LINKS = 40  # symbolic links that are followed, as many as Linux follows
 _MAX_FOLDERS = 100
-_FOLDER_PART = re.compile(r"\.tc-[0-9a-f]{32}\.part")                      # names that _work_folder makes
-_FILE_PART = re.compile(r"\.tc-([0-9a-f]+)-[0-9a-f]+-[0-9a-f]+\.part")      # of runtime/new_file.cc: process and number
+_FOLDER_PART = re.compile(r"\.tc-[0-9a-f]{32}\.part")  # names that _work_folder makes
+_FILE_PART = re.compile(
+    r"\.tc-([0-9a-f]+)-[0-9a-f]+-[0-9a-f]+\.part"
+)  # of runtime/new_file.cc: process and number
 _DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
-_REFUSED = {stat.S_ISDIR: "a folder", stat.S_ISSOCK: "a socket", stat.S_ISBLK: "a device with blocks, whose contents would be lost"}
+_REFUSED = {
+    stat.S_ISDIR: "a folder",
+    stat.S_ISSOCK: "a socket",
+    stat.S_ISBLK: "a device with blocks, whose contents would be lost",
+}
 
 
 def system_reason(error):
     """What the system refused, according to an OSError, and what helps."""
-    remedy = {errno.ENOSPC: "free some disk space", errno.EDQUOT: "free some disk space: the quota is used up",
-              errno.EACCES: "choose a folder that can be written", errno.EPERM: "choose a folder that can be written",
-              errno.EROFS: "choose a folder of a file system that can be written", errno.EFBIG: "the file system takes no file that large"}
+    remedy = {
+        errno.ENOSPC: "free some disk space",
+        errno.EDQUOT: "free some disk space: the quota is used up",
+        errno.EACCES: "choose a folder that can be written",
+        errno.EPERM: "choose a folder that can be written",
+        errno.EROFS: "choose a folder of a file system that can be written",
+        errno.EFBIG: "the file system takes no file that large",
+    }
     reason = error.strerror or str(error)
     return f"{reason}; {remedy[error.errno]}" if error.errno in remedy else reason
 
@@ -35,8 +46,9 @@ def cannot_be_written(path, error):
 
 
 def place_of(path):
-    """The path to which an absolute path leads through links, of which the last may lead to nothing; and whether the file there is
-    written in place: a device, a pipe, or what an open descriptor refers to."""
+    """The path to which an absolute path leads through links, of which the last may lead to
+    nothing; and whether the file there is written in place: a device, a pipe, or what an open
+    descriptor refers to."""
     place = path
     for _ in range(_MAX_LINKS):
         folder, name = os.path.split(place)
@@ -67,8 +79,10 @@ def _copy_in_place(file, place, path):
     folder, name = os.path.split(place)
     try:
         if folder == f"/proc/{os.getpid()}/fd":
-            with contextlib.suppress(AttributeError, ValueError):     # there is no stdout, or it is closed
-                sys.stdout.flush()     # the descriptor may be that of stdout
+            with contextlib.suppress(
+                AttributeError, ValueError
+            ):  # there is no stdout, or it is closed
+                sys.stdout.flush()  # the descriptor may be that of stdout
             descriptor = os.dup(int(name))
         else:
             # Does not wait for a program to open the pipe for reading: there may never be one.
@@ -78,7 +92,9 @@ def _copy_in_place(file, place, path):
             shutil.copyfileobj(source, target)
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise DeviceError(f"'{path}' cannot be written: no program reads from the pipe") from None
+            raise DeviceError(
+                f"'{path}' cannot be written: no program reads from the pipe"
+            ) from None
         raise cannot_be_written(path, error) from None
 
 
@@ -108,12 +124,15 @@ def _move(file, place, path, durable):
 
 
 def _lock(path):
-    """An open descriptor that locks the file or folder until it is closed; BlockingIOError where another process holds the lock. The system
-    releases a process's locks when the process ends, however it ends."""
+    """An open descriptor that locks the file or folder until it is closed; BlockingIOError where
+    another process holds the lock. The system releases a process's locks when the process ends,
+    however it ends."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(descriptor), os.lstat(path)):     # it was removed before it was locked
+        if not os.path.samestat(
+            os.fstat(descriptor), os.lstat(path)
+        ):  # it was removed before it was locked
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     except OSError:
         os.close(descriptor)
@@ -139,14 +158,20 @@ def _remove_abandoned(folder):
     except OSError:
         return
     for name in names:
-        path, is_folder, of_file = os.path.join(folder, name), _FOLDER_PART.fullmatch(name), _FILE_PART.fullmatch(name)
+        path, is_folder, of_file = (
+            os.path.join(folder, name),
+            _FOLDER_PART.fullmatch(name),
+            _FILE_PART.fullmatch(name),
+        )
         # For files the process is checked too: a linker may have replaced the file, and with it the
         # lock.
         if not is_folder and (not of_file or _is_running(int(of_file.group(1), 16))):
             continue
         with contextlib.suppress(OSError):
             state = os.lstat(path)
-            if state.st_uid != os.geteuid() or not (stat.S_ISDIR if is_folder else stat.S_ISREG)(state.st_mode):
+            if state.st_uid != os.geteuid() or not (stat.S_ISDIR if is_folder else stat.S_ISREG)(
+                state.st_mode
+            ):
                 continue
             lock = _lock(path)
             try:
@@ -156,8 +181,8 @@ def _remove_abandoned(folder):
 
 
 def _make_locked(work):
-    """Makes the folder and locks it. Returns what releases the lock, or None where another writer took the folder for an abandoned one
-    before it was locked."""
+    """Makes the folder and locks it. Returns what releases the lock, or None where another writer
+    took the folder for an abandoned one before it was locked."""
     os.mkdir(work, 0o700)
     lock = contextlib.ExitStack()
     try:
@@ -165,14 +190,14 @@ def _make_locked(work):
     except (BlockingIOError, FileNotFoundError):
         return None
     except OSError:
-        pass     # on a file system without locks no writer removes it
+        pass  # on a file system without locks no writer removes it
     return lock
 
 
 @contextlib.contextmanager
 def _work_folder(parent, path):
-    """A new folder for the file that is to become `path`. It is removed when the block ends, however it ends; if the process is killed,
-    the next one that writes into `parent` removes it."""
+    """A new folder for the file that is to become `path`. It is removed when the block ends,
+    however it ends; if the process is killed, the next one that writes into `parent` removes it."""
     _remove_abandoned(parent)
     for _ in range(_MAX_FOLDERS):
         work = os.path.join(parent, f".tc-{os.urandom(16).hex()}.part")
@@ -192,12 +217,14 @@ def _work_folder(parent, path):
 
 
 def _copies_of_neighbours(path, suffixes, work):
-    """Copies files that differ from `path` only by one of the suffixes; returns the state of each copy, which tells
-    later whether it was changed."""
+    """Copies files that differ from `path` only by one of the suffixes; returns the state of each
+    copy, which tells later whether it was changed."""
     copies = {}
     for suffix in suffixes:
         source = os.path.splitext(path)[0] + suffix
-        with contextlib.suppress(OSError):     # there is no such file, or it is being replaced right now
+        with contextlib.suppress(
+            OSError
+        ):  # there is no such file, or it is being replaced right now
             if stat.S_ISREG(os.stat(source).st_mode):
                 copy = shutil.copy(source, work)
                 copies[os.path.basename(copy)] = _state_of(copy)
@@ -211,11 +238,12 @@ def _state_of(path):
 
 @contextlib.contextmanager
 def replaced(path, beside=(), durable=False):
-    """A path in a new folder next to `path`, to which the block writes the file, and others named after it. All are moved to their
-    places when the block ends normally, and none if it raises. A regular file that is in use is replaced, never overwritten; links are
-    followed, and stay. For devices and pipes the bytes of the one file are written in place. The new folder has copies of the existing
-    files that are called like `path` with the suffixes in `beside`. If `durable`, the files are on the disk when the block has
-    ended."""
+    """A path in a new folder next to `path`, to which the block writes the file, and others named
+    after it. All are moved to their places when the block ends normally, and none if it raises. A
+    regular file that is in use is replaced, never overwritten; links are followed, and stay. For
+    devices and pipes the bytes of the one file are written in place. The new folder has copies of
+    the existing files that are called like `path` with the suffixes in `beside`. If `durable`, the
+    files are on the disk when the block has ended."""
     path = os.path.abspath(os.fsdecode(path))
     if "\0" in path:
         raise DeviceError(f"{path!r} cannot be written: no file's name has a zero in it")
@@ -225,11 +253,17 @@ def replaced(path, beside=(), durable=False):
         try:
             copies = _copies_of_neighbours(path, () if in_place else beside, work)
             yield os.path.join(work, name)
-            made = [each for each in os.listdir(work) if each not in copies or copies[each] != _state_of(os.path.join(work, each))]
+            made = [
+                each
+                for each in os.listdir(work)
+                if each not in copies or copies[each] != _state_of(os.path.join(work, each))
+            ]
             others = {each: place_of(os.path.join(folder, each)) for each in made if each != name}
             for each, (_, special) in others.items():
                 if special or in_place:
-                    raise DeviceError(f"'{path}' cannot be written: '{each}' belongs beside it, where no file can be; give the name of a file")
+                    raise DeviceError(
+                        f"'{path}' cannot be written: '{each}' belongs beside it, where no file can be; give the name of a file"
+                    )
             # The file itself is moved last, so that the files named after it exist when it does.
             for each, (other, _) in others.items():
                 _move(os.path.join(work, each), other, os.path.join(folder, each), durable)
@@ -240,7 +274,9 @@ def replaced(path, beside=(), durable=False):
         except Error as error:
             if work not in str(error):
                 raise
-            raise type(error)(str(error).replace(work, folder)) from None     # the path that the user gave
+            raise type(error)(
+                str(error).replace(work, folder)
+            ) from None  # the path that the user gave
 
 
 def write(path, data):
@@ -266,8 +302,8 @@ def write_array(path, array):
 
 
 class _Plain:
-    """A file that NumPy writes through Python. When NumPy writes a file directly, it does not tell why that
-    fails."""
+    """A file that NumPy writes through Python. When NumPy writes a file directly, it does not tell
+    why that fails."""
 
     def __init__(self, file):
         self.write = file.write
@@ -277,4 +313,6 @@ def make_folder(path):
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise DeviceError(f"folder '{os.fsdecode(path)}' cannot be made: {system_reason(error)}") from None
+        raise DeviceError(
+            f"folder '{os.fsdecode(path)}' cannot be made: {system_reason(error)}"
+        ) from None

@@ -9,9 +9,11 @@ from . import certs, interrupts
 from .errors import DeviceError, lines_text, printable
 from .native import compiler
 
-PROGRAMS = {"tracker": "Start a tracker, which lends devices to tuners (options: tracker --help).",
-            "agent": "Offer this machine to a tracker (options: agent --help); agent --program riscv64 "
-                     "prints the path of the one for boards."}
+PROGRAMS = {
+    "tracker": "Start a tracker, which lends devices to tuners (options: tracker --help).",
+    "agent": "Offer this machine to a tracker (options: agent --help); agent --program riscv64 "
+    "prints the path of the one for boards.",
+}
 
 _NO_TRACKER = "localhost:9190"
 
@@ -19,13 +21,16 @@ _NO_TRACKER = "localhost:9190"
 def program(name, architecture=""):
     """The path of this package's native program tc-NAME, for this machine or for boards of
     `architecture` ("riscv64", for which only the agent exists)."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", architecture, "tc-" + name)
+    path = os.path.join(
+        os.path.dirname(os.path.abspath(__file__)), "bin", architecture, "tc-" + name
+    )
     if not os.access(path, os.X_OK):
         if architecture == "riscv64" and name == "agent":
             raise DeviceError(
                 "this build of tc has no agent for riscv64 boards: Debian's riscv64 packages, which "
                 "it is linked with, could not be fetched; run ./quickstart again where the mirror "
-                "has them, or name a folder that has them laid out in TC_SYSROOT_RISCV64")
+                "has them, or name a folder that has them laid out in TC_SYSROOT_RISCV64"
+            )
         raise DeviceError(f"this package has no program tc-{name} ({path}); install tc anew")
     return path
 
@@ -67,7 +72,9 @@ class Local:
 
     def start_tracker(self, *options):
         """Starts a tracker at this fleet's address; returns the address at which it listens."""
-        return self._start("tracker", "--listen", self.address, *options, until="listens").split()[4]
+        return self._start("tracker", "--listen", self.address, *options, until="listens").split()[
+            4
+        ]
 
     def add_agent(self, *options):
         """Starts an agent, waits until the tracker knows it, and returns its process."""
@@ -75,8 +82,9 @@ class Local:
         return self.processes[-1]
 
     def _start(self, name, *arguments, until):
-        process = subprocess.Popen([program(name), "--insecure", *arguments],
-                                   stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [program(name), "--insecure", *arguments], stdout=subprocess.PIPE, text=True
+        )
         self.processes.append(process)
         for line in process.stdout:
             if until in line:
@@ -112,10 +120,13 @@ def _warnings(rows, arguments):
     for row in rows:
         days = int((row["certificate_ends"] - now) // 86400)
         if row["certificate_ends"] and days <= certs.WARN_DAYS:
-            lines.append(f"warning: the certificate of '{row['name']}' ends in {days} days; issue another with "
-                         f"`python -m tc certs add {row['name']}` and copy it to the board")
-    own = compiler.credentials_warning(tracker_address(arguments.tracker, arguments.insecure),
-                                       arguments.credentials or "")
+            lines.append(
+                f"warning: the certificate of '{row['name']}' ends in {days} days; issue another with "
+                f"`python -m tc certs add {row['name']}` and copy it to the board"
+            )
+    own = compiler.credentials_warning(
+        tracker_address(arguments.tracker, arguments.insecure), arguments.credentials or ""
+    )
     return lines + ([f"warning: {own}"] if own else [])
 
 
@@ -131,10 +142,16 @@ def _queue(row):
     waits."""
     if not row["waiting"]:
         return []
-    waiting = ", ".join(f"{printable(client['client']) or 'someone'} (since {client['seconds']:.0f} s, at most {client['seconds_left']:.0f} s more)"
-                        for client in row["waiting"])
+    waiting = ", ".join(
+        f"{printable(client['client']) or 'someone'} (since {client['seconds']:.0f} s, at most {client['seconds_left']:.0f} s more)"
+        for client in row["waiting"]
+    )
     left = max(0, row["longest_lease_seconds"] - row["lease_seconds"])
-    until = f"; its lease of {row['lease_seconds']:.0f} s ends within {left:.0f} s" if row["state"] == "leased" else ""
+    until = (
+        f"; its lease of {row['lease_seconds']:.0f} s ends within {left:.0f} s"
+        if row["state"] == "leased"
+        else ""
+    )
     return [f"waiting for '{row['name']}': {waiting}{until}"]
 
 
@@ -143,19 +160,47 @@ def _run_devices(arguments):
     warnings = _warnings(rows, arguments)
     if not rows:
         return {"devices": [], "warnings": warnings}, lines_text(
-            ["no agent has joined this tracker; start one with `python -m tc agent`", *warnings])
-    header = ["name", "state", "architecture", "processor", "cores", "vector", "clock",
-              "L1 / L2 / L3", "runner", "unit", "measured", "client"]
+            ["no agent has joined this tracker; start one with `python -m tc agent`", *warnings]
+        )
+    header = [
+        "name",
+        "state",
+        "architecture",
+        "processor",
+        "cores",
+        "vector",
+        "clock",
+        "L1 / L2 / L3",
+        "runner",
+        "unit",
+        "measured",
+        "client",
+    ]
     table = [header]
     for row in rows:
-        table.append([printable(cell) for cell in (
-            row["name"], row["state"], row["architecture"], row["processor"] or "-",
-            row["cores"], f"{row['vector_bits']} bit" if row["vector_bits"] else "-",
-            f"{row['clock_ghz']:.4g} GHz" if row["clock_ghz"] else "-",
-            " / ".join(_size(row[f"l{level}_bytes"]) for level in (1, 2, 3)),
-            row["runner"], row["unit"], row["measured"], row["client"] or "-")])
+        table.append(
+            [
+                printable(cell)
+                for cell in (
+                    row["name"],
+                    row["state"],
+                    row["architecture"],
+                    row["processor"] or "-",
+                    row["cores"],
+                    f"{row['vector_bits']} bit" if row["vector_bits"] else "-",
+                    f"{row['clock_ghz']:.4g} GHz" if row["clock_ghz"] else "-",
+                    " / ".join(_size(row[f"l{level}_bytes"]) for level in (1, 2, 3)),
+                    row["runner"],
+                    row["unit"],
+                    row["measured"],
+                    row["client"] or "-",
+                )
+            ]
+        )
     widths = [max(len(line[column]) for line in table) for column in range(len(header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table
+    ]
     queues = [line for row in rows for line in _queue(row)]
     return {"devices": rows, "warnings": warnings}, lines_text([*lines, *queues, *warnings])
 
@@ -165,11 +210,18 @@ def add_commands(command):
     for name, text in PROGRAMS.items():
         command(name, None, text)
     added = command("devices", _run_devices, "List the devices of a tracker.")
-    added.add_argument("--tracker", metavar="HOST:PORT",
-                       help=f"default: $TC_TRACKER, else {_NO_TRACKER}")
-    added.add_argument("--credentials", metavar="FOLDER",
-                       help="default: $TC_CREDENTIALS, else ~/.config/tc")
-    added.add_argument("--insecure", action="store_true",
-                       help="plain text, to a tracker of this machine started so")
-    added = command("certs", certs.run, "Make, list and revoke credentials of trackers, agents and clients.")
+    added.add_argument(
+        "--tracker", metavar="HOST:PORT", help=f"default: $TC_TRACKER, else {_NO_TRACKER}"
+    )
+    added.add_argument(
+        "--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc"
+    )
+    added.add_argument(
+        "--insecure",
+        action="store_true",
+        help="plain text, to a tracker of this machine started so",
+    )
+    added = command(
+        "certs", certs.run, "Make, list and revoke credentials of trackers, agents and clients."
+    )
     certs.add_arguments(added)

@@ -1,5 +1,5 @@
-"""Reading files that users give, whoever wrote them: never waits for a pipe or device, and says in a sentence what is wrong with a
-file."""
+"""Reading files that users give, whoever wrote them: never waits for a pipe or device, and says in
+a sentence what is wrong with a file."""
 
 import ast
 import io
@@ -15,18 +15,18 @@ from .errors import ModelError, printable
 from .files import system_reason
 
 _MAGIC = b"\x93NUMPY"
-_MAX_OF_HEADER = 10_000     # NumPy's limit; the parser of headers has further bounds of its own
+_MAX_OF_HEADER = 10_000  # NumPy's limit; the parser of headers has further bounds of its own
 _MAX_OF_SIZE = (1 << 63) - 1
 
 
 def open_regular(path):
-    """Opens a regular file for reading bytes. Pipes and devices, which may never answer or never end, raise a ModelError, whose text leaves
-    out the path."""
+    """Opens a regular file for reading bytes. Pipes and devices, which may never answer or never
+    end, raise a ModelError, whose text leaves out the path."""
     try:
         file = open(path, "rb", opener=lambda each, flags: os.open(each, flags | os.O_NONBLOCK))
     except OSError as error:
         raise ModelError(system_reason(error)) from None
-    except ValueError as error:     # the path is not valid
+    except ValueError as error:  # the path is not valid
         raise ModelError(str(error)) from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -35,8 +35,8 @@ def open_regular(path):
 
 
 def begin_of(path, count):
-    """The first bytes of a regular file; none of anything else, since the function that reads it later
-    says what is wrong."""
+    """The first bytes of a regular file; none of anything else, since the function that reads it
+    later says what is wrong."""
     try:
         with open_regular(path) as file:
             return file.read(count)
@@ -47,15 +47,26 @@ def begin_of(path, count):
 def _parsed_header(text):
     """(dtype, whether it is in Fortran order, shape) from the text of a header."""
     try:
-        header = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin1")))     # the L of Python 2
-        description, in_columns, shape = (header[key] for key in ("descr", "fortran_order", "shape"))
+        header = ast.literal_eval(
+            re.sub(r"(?<=\d)L\b", "", text.decode("latin1"))
+        )  # the L of Python 2
+        description, in_columns, shape = (
+            header[key] for key in ("descr", "fortran_order", "shape")
+        )
         dtype = np.lib.format.descr_to_dtype(description)
     except Exception:  # noqa: BLE001 - Python's parser and NumPy's types raise errors of many kinds
         raise ModelError("its header is damaged") from None
-    if len(header) != 3 or type(in_columns) is not bool or type(shape) is not tuple or any(type(size) is not int for size in shape):
+    if (
+        len(header) != 3
+        or type(in_columns) is not bool
+        or type(shape) is not tuple
+        or any(type(size) is not int for size in shape)
+    ):
         raise ModelError("its header is damaged")
     if dtype.hasobject:
-        raise ModelError("it holds objects of Python, which would run code where they are read; save an array of numbers or of text")
+        raise ModelError(
+            "it holds objects of Python, which would run code where they are read; save an array of numbers or of text"
+        )
     if dtype.names is not None or dtype.shape:
         raise ModelError("its elements have several fields; save an array for each")
     if min(shape, default=0) < 0 or max(shape, default=0) > _MAX_OF_SIZE or len(shape) > 32:
@@ -74,7 +85,11 @@ def _read_npy(stream, there):
     size = int.from_bytes(begin[8:offset], "little")
     if size > _MAX_OF_HEADER:
         raise ModelError(f"its header has {size} bytes")
-    text = begin[offset:] + stream.read(size - (len(begin) - offset)) if size > len(begin) - offset else begin[offset:offset + size]
+    text = (
+        begin[offset:] + stream.read(size - (len(begin) - offset))
+        if size > len(begin) - offset
+        else begin[offset : offset + size]
+    )
     if len(text) < size:
         raise ModelError("it is cut short")
     dtype, in_columns, shape = _parsed_header(text)
@@ -121,7 +136,9 @@ def _read_npz(file):
         with zipfile.ZipFile(file) as archive:
             for entry in archive.infolist():
                 with archive.open(entry) as stream:
-                    arrays[entry.filename.removesuffix(".npy")] = _read_npy(io.BufferedReader(stream), entry.file_size)
+                    arrays[entry.filename.removesuffix(".npy")] = _read_npy(
+                        io.BufferedReader(stream), entry.file_size
+                    )
     except (ModelError, MemoryError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 - what Python's own reader says of damaged archives is of many kinds

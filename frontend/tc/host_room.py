@@ -1,5 +1,5 @@
-"""Bounds the memory of operators on strings: the size of each result is estimated before the operator
-runs."""
+"""Bounds the memory of operators on strings: the size of each result is estimated before the
+operator runs."""
 
 import math
 import os
@@ -40,13 +40,19 @@ class Room:
 
     def take(self, node, arrays):
         if not self.fits(node, arrays):
-            raise UnsupportedError(f"{node.who} and those before it make strings and tables of more than {self.most} bytes; give shorter strings, or "
-                                   "more memory by max_ram (default: half of this machine's memory)")
+            raise UnsupportedError(
+                f"{node.who} and those before it make strings and tables of more than {self.most} bytes; give shorter strings, or "
+                "more memory by max_ram (default: half of this machine's memory)"
+            )
 
 
 def _bytes_made(node, arrays):
     estimate = _ESTIMATES.get(node.op_type)
-    return estimate(node, *arrays) if estimate and arrays and all(isinstance(each, np.ndarray) for each in arrays) else 0
+    return (
+        estimate(node, *arrays)
+        if estimate and arrays and all(isinstance(each, np.ndarray) for each in arrays)
+        else 0
+    )
 
 
 def _together(*arrays):
@@ -64,7 +70,9 @@ def _of_texts(array):
 
 def _joined(node, *arrays):
     count = _together(*arrays)
-    return _POINTER * count + sum(_of_texts(each) * (count // each.size) for each in arrays if each.size)
+    return _POINTER * count + sum(
+        _of_texts(each) * (count // each.size) for each in arrays if each.size
+    )
 
 
 def _split(node, x):
@@ -86,9 +94,18 @@ def _of_each(node, x, *rest):
 
 
 _ESTIMATES = {
-    "StringConcat": _joined, "StringSplit": _split, "Gather": _taken, "ArrayFeatureExtractor": _taken,
+    "StringConcat": _joined,
+    "StringSplit": _split,
+    "Gather": _taken,
+    "ArrayFeatureExtractor": _taken,
     "Concat": lambda node, *arrays: _POINTER * sum(each.size for each in arrays),
-    "Equal": lambda node, *arrays: _POINTER * _together(*arrays), "Where": lambda node, *arrays: _POINTER * _together(*arrays),
-    "OneHotEncoder": lambda node, x: _POINTER * x.size * (1 + len(node.attributes.get("cats_strings", ()))),
-    "Cast": _of_each, "LabelEncoder": _of_each, "StringNormalizer": _of_each, "ZipMap": _of_each,
+    "Equal": lambda node, *arrays: _POINTER * _together(*arrays),
+    "Where": lambda node, *arrays: _POINTER * _together(*arrays),
+    "OneHotEncoder": lambda node, x: (
+        _POINTER * x.size * (1 + len(node.attributes.get("cats_strings", ())))
+    ),
+    "Cast": _of_each,
+    "LabelEncoder": _of_each,
+    "StringNormalizer": _of_each,
+    "ZipMap": _of_each,
 }

@@ -1,5 +1,6 @@
-"""Ctrl-C on the command line: whatever a command is doing, it ends within a second, with one line, the exit status 130 and no
-temporary file left. Calls of the Python package raise a KeyboardInterrupt instead."""
+"""Ctrl-C on the command line: whatever a command is doing, it ends within a second, with one line,
+the exit status 130 and no temporary file left. Calls of the Python package raise a
+KeyboardInterrupt instead."""
 
 import contextlib
 import os
@@ -9,11 +10,11 @@ import sys
 import tempfile
 import threading
 
-STATUS = 130      # as shells report it
-GRACE = 0.5       # seconds in which a command has to end by itself
+STATUS = 130  # as shells report it
+GRACE = 0.5  # seconds in which a command has to end by itself
 
-_temporaries = set()     # paths to remove where a command does not end by itself
-_before = []             # the old $TMPDIR, where it was changed
+_temporaries = set()  # paths to remove where a command does not end by itself
+_before = []  # the old $TMPDIR, where it was changed
 _said = threading.Lock()
 
 
@@ -21,7 +22,9 @@ def is_command():
     """Whether this process runs tc's own command line; works while the package is still being
     imported."""
     asked = sys.orig_argv[1:]
-    by_module = sys.argv[:1] == ["-m"] and "-m" in asked and asked[asked.index("-m") + 1:][:1] == ["tc"]
+    by_module = (
+        sys.argv[:1] == ["-m"] and "-m" in asked and asked[asked.index("-m") + 1 :][:1] == ["tc"]
+    )
     return by_module or os.path.basename(sys.argv[0] if sys.argv else "") == "tcompile"
 
 
@@ -56,9 +59,11 @@ def hand_over():
 
 
 def _is_ours():
-    """Whether Ctrl-C concerns this code: it does not in background processes of a script, nor in other threads
-    than the main one."""
-    return threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
+    """Whether Ctrl-C concerns this code: it does not in background processes of a script, nor in
+    other threads than the main one."""
+    return threading.current_thread() is threading.main_thread() and signal.getsignal(
+        signal.SIGINT
+    ) not in (signal.SIG_IGN, None)
 
 
 def begin():
@@ -84,8 +89,9 @@ class temporary:
 
 
 class Watch:
-    """Context around a command. Ctrl-C raises a KeyboardInterrupt; the process is ended if the command still runs after GRACE
-    seconds, or at the second Ctrl-C. Temporary files of native code go to a separate folder of the command."""
+    """Context around a command. Ctrl-C raises a KeyboardInterrupt; the process is ended if the
+    command still runs after GRACE seconds, or at the second Ctrl-C. Temporary files of native code
+    go to a separate folder of the command."""
 
     def __init__(self):
         self._ended = threading.Event()
@@ -110,9 +116,11 @@ class Watch:
     def _make_folder(self):
         # In the folder that native code would use for temporary files.
         try:
-            self._folder = tempfile.mkdtemp(prefix="tc-command-", dir=os.environ.get("TMPDIR") or "/tmp")
+            self._folder = tempfile.mkdtemp(
+                prefix="tc-command-", dir=os.environ.get("TMPDIR") or "/tmp"
+            )
         except OSError:
-            return      # code that needs a temporary folder will report that
+            return  # code that needs a temporary folder will report that
         _temporaries.add(self._folder)
         _before.append(os.environ.get("TMPDIR"))
         os.environ["TMPDIR"] = self._folder
@@ -150,11 +158,11 @@ def run(main):
         with watch:
             status = main()
     except KeyboardInterrupt:
-        watch.close()     # where Ctrl-C arrived while the watch was being closed
+        watch.close()  # where Ctrl-C arrived while the watch was being closed
     if watch.interrupted:
         say()
         _flush()
-        os._exit(STATUS)       # does not wait for threads that still work
+        os._exit(STATUS)  # does not wait for threads that still work
     sys.exit(status)
 
 

@@ -16,6 +16,7 @@ from .sources import described, source_of
 
 class Timing(typing.NamedTuple):
     """Seconds of one run."""
+
     minimum: float
     median: float
 
@@ -81,20 +82,24 @@ class Schedule:
         return self._native.code_text("assembly")
 
     def after_pass(self, name):
-        """The code after a pass of docs/code_passes.md, as LLVM IR or LLVM's machine instructions; empty where the pass does not run for the
-        target."""
+        """The code after a pass of docs/code_passes.md, as LLVM IR or LLVM's machine instructions;
+        empty where the pass does not run for the target."""
         passes = [each for each, _, _, stage in compiler.code_texts() if stage]
         if name not in passes:
-            raise ModelError(f"there is no pass over code that is called '{name}'; the passes are {', '.join(passes)}")
+            raise ModelError(
+                f"there is no pass over code that is called '{name}'; the passes are {', '.join(passes)}"
+            )
         return self._native.code_text(name)
 
     def code_text(self, name):
-        """One of the texts of the kernel's code that back ends offer: llvm, assembly, c, or the code after a
-        pass."""
+        """One of the texts of the kernel's code that back ends offer: llvm, assembly, c, or the
+        code after a pass."""
         return self._native.code_text(name)
 
     def __repr__(self):
-        return lines_text([f"<tc.Schedule of {printable(self._native.name)} for {self.target}>", *self.trace])
+        return lines_text(
+            [f"<tc.Schedule of {printable(self._native.name)} for {self.target}>", *self.trace]
+        )
 
 
 def _flat(values):
@@ -106,9 +111,9 @@ def _flat(values):
 
 
 def line_of(row, arguments, named):
-    """The text of a primitive with these arguments; `row` is its dict of compiler.primitives(). Positional arguments
-    go to the row's arguments in order. Each gets the least number that it needs, and the rest go to the first that
-    takes more."""
+    """The text of a primitive with these arguments; `row` is its dict of compiler.primitives().
+    Positional arguments go to the row's arguments in order. Each gets the least number that it
+    needs, and the rest go to the first that takes more."""
     places = {each["name"].lower(): each for each in row["arguments"] if each["kind"] != "keyword"}
     wrong = [name for name in named if name not in places]
     filled = {name: list(_flat([value])) for name, value in named.items() if name in places}
@@ -123,22 +128,35 @@ def line_of(row, arguments, named):
         filled[name], values = values[:count], values[count:]
     missing = [name for name, each in places.items() if len(filled[name]) < each["least"]]
     if wrong or missing or values:
-        what = (f"there is no argument '{wrong[0]}'" if wrong else
-                f"'{missing[0]}' is missing" if missing else f"'{values[0]}' is one too many")
+        what = (
+            f"there is no argument '{wrong[0]}'"
+            if wrong
+            else f"'{missing[0]}' is missing"
+            if missing
+            else f"'{values[0]}' is one too many"
+        )
         raise ScheduleError(f"{what}; the form is: {row['signature']}")
-    words = [[each["name"]] if each["kind"] == "keyword" else filled[each["name"].lower()] for each in row["arguments"]]
+    words = [
+        [each["name"]] if each["kind"] == "keyword" else filled[each["name"].lower()]
+        for each in row["arguments"]
+    ]
     return " ".join(_flat([row["verb"], words]))
 
 
 def _primitive_method(row):
-    """A method whose arguments are the row's: split("x", 14, "xo", "xi"), or split("x", 14, outer="xo", inner="xi")."""
+    """A method whose arguments are the row's: split("x", 14, "xo", "xi"), or split("x", 14,
+    outer="xo", inner="xi")."""
 
     def method(self, *arguments, **named):
         return self.apply(line_of(row, arguments, named))
 
     method.__name__ = row["name"]
     method.__qualname__ = f"Schedule.{row['name']}"
-    lines = [f"{each['name'].lower()}: {each['description']}" for each in row["arguments"] if each["kind"] != "keyword"]
+    lines = [
+        f"{each['name'].lower()}: {each['description']}"
+        for each in row["arguments"]
+        if each["kind"] != "keyword"
+    ]
     method.__doc__ = "\n".join([row["doc"], "", f"Text form: {row['signature']}", "", *lines])
     return method
 
@@ -163,7 +181,9 @@ class Kernel:
         self.multiply_adds = report["multiply_adds"]
         self.flops = report["flops"]
         self.predicted_seconds = report["predicted_seconds"]
-        self.tolerance = report["tolerance"]   # error that schedules may cause; less than the model's where all weights are equal
+        self.tolerance = report[
+            "tolerance"
+        ]  # error that schedules may cause; less than the model's where all weights are equal
         self.target = target
         self._threads = threads
 
@@ -174,8 +194,9 @@ class Kernel:
         return schedule.apply("\n".join(self.trace if trace is None else trace))
 
     def default_report(self):
-        """The analytic default's report on each strategy (predicted cycles, plan, why it is not taken), as text and
-        as a list of dicts. A tuned kernel has another schedule than the one that the report marks."""
+        """The analytic default's report on each strategy (predicted cycles, plan, why it is not
+        taken), as text and as a list of dicts. A tuned kernel has another schedule than the one
+        that the report marks."""
         start = self.schedule(self.layout_lines)
         return start._native.default_report(self._threads, self.tolerance)
 
@@ -199,7 +220,9 @@ def seeded_array(random, dtype, shape):
     """Data for timing: normally distributed floats; zeros and ones for the rest, so that indices
     stay small."""
     if dtype == "bfloat16":
-        return (random.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        return (random.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(
+            np.uint16
+        )
     if dtype in BIT_TYPES:
         return random.integers(0, 2, shape).astype(np.uint8)
     if np.issubdtype(np.dtype(dtype), np.floating):
@@ -220,9 +243,14 @@ def time_calls(call, seconds, repeat=None):
 
 
 def kernels(model, target="native", shapes=None, threads=1, inputs=None, **options):
-    """The fused groups of the model in the order of a run, as the compiler schedules them; tolerance, quantised, rounding,
-    max_nodes, compile_time_limit and trust_archive are those of tc.compile."""
-    model, shapes = described(archives.trusted(model) if options.pop("trust_archive", False) else model, inputs, shapes)
+    """The fused groups of the model in the order of a run, as the compiler schedules them;
+    tolerance, quantised, rounding, max_nodes, compile_time_limit and trust_archive are those of
+    tc.compile."""
+    model, shapes = described(
+        archives.trusted(model) if options.pop("trust_archive", False) else model, inputs, shapes
+    )
     options = options_of(Options(target=target, shapes=shapes, threads=threads, **options))
     name = compiler.resolve_target(target)[0]
-    return [Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)]
+    return [
+        Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)
+    ]

@@ -1,4 +1,5 @@
-"""The log of measured schedules: what tuning found, in a file or another store that later builds read."""
+"""The log of measured schedules: what tuning found, in a file or another store that later builds
+read."""
 
 import functools
 import hashlib
@@ -21,6 +22,7 @@ class Record(typing.NamedTuple):
     """A measured schedule. Times are those of one run, in `unit`; `ratio` is its time divided by
     the untuned schedule's, measured in turns with it. Only records with the outcome "ok" have
     times."""
+
     workload: str
     target: str
     device: str
@@ -43,8 +45,8 @@ class Record(typing.NamedTuple):
 
 
 def default_url():
-    """Where the log is when none is named: $TC_LOG, else the user's cache folder; None where $TC_LOG
-    is empty."""
+    """Where the log is when none is named: $TC_LOG, else the user's cache folder; None where
+    $TC_LOG is empty."""
     if "TC_LOG" in os.environ:
         return os.environ["TC_LOG"] or None
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -52,8 +54,8 @@ def default_url():
 
 
 def url_of(log):
-    """The URL by which the compiler opens what was given as a log: a text (a URL or a path), another path object, which
-    is never taken for a URL, or a Log."""
+    """The URL by which the compiler opens what was given as a log: a text (a URL or a path),
+    another path object, which is never taken for a URL, or a Log."""
     if isinstance(log, Log):
         return log.path
     if isinstance(log, str):
@@ -63,8 +65,8 @@ def url_of(log):
 
 
 def opened(log, write=False):
-    """The store of a log given by URL, path or Log. With `write`, a log that does not exist is created, and so is
-    its folder."""
+    """The store of a log given by URL, path or Log. With `write`, a log that does not exist is
+    created, and so is its folder."""
     if isinstance(log, Log) and not write:
         return log.store
     url = url_of(log)
@@ -79,8 +81,10 @@ def _make_folder(file):
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise LogError(f"the folder '{folder}' of the log cannot be made: {error.strerror}; name a log elsewhere (log=\"FILE\", --log FILE, or "
-                       "the variable TC_LOG)") from None
+        raise LogError(
+            f"the folder '{folder}' of the log cannot be made: {error.strerror}; name a log elsewhere (log=\"FILE\", --log FILE, or "
+            "the variable TC_LOG)"
+        ) from None
 
 
 @functools.cache
@@ -94,9 +98,9 @@ def build_id():
 
 
 class Log:
-    """A log, named by a path or by a URL (docs/tuning.md lists their forms); made by tc.tune and tc.compile(tune=True).
-    Reading needs no right to write. It is accepted wherever a log can be named, and is closed by `close` or at the end of
-    `with`."""
+    """A log, named by a path or by a URL (docs/tuning.md lists their forms); made by tc.tune and
+    tc.compile(tune=True). Reading needs no right to write. It is accepted wherever a log can be
+    named, and is closed by `close` or at the end of `with`."""
 
     def __init__(self, path):
         self.path = url_of(path)
@@ -149,13 +153,15 @@ class Log:
     def export(self, path):
         """Writes all records as lines of JSON. Returns how many."""
         records = self.records()
-        write(path, "".join(json.dumps(record._asdict(), sort_keys=True) + "\n" for record in records))
+        write(
+            path, "".join(json.dumps(record._asdict(), sort_keys=True) + "\n" for record in records)
+        )
         return len(records)
 
     @staticmethod
     def import_into(path, source):
-        """Adds the records of a file that `export` wrote to the log at `path`, all or none; makes the
-        log where there is none. Returns how many."""
+        """Adds the records of a file that `export` wrote to the log at `path`, all or none; makes
+        the log where there is none. Returns how many."""
         rows = []
         with open(source, encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), ""), 1):
@@ -164,8 +170,10 @@ class Log:
                 except (ValueError, RecursionError):
                     row = None
                 if not isinstance(row, dict):
-                    raise LogError(f"{source}: line {number} is no record: a record is one JSON object per "
-                                   "line, as `python -m tc log export` writes them")
+                    raise LogError(
+                        f"{source}: line {number} is no record: a record is one JSON object per "
+                        "line, as `python -m tc log export` writes them"
+                    )
                 rows.append(row)
         opened(path, write=True).add(rows)
         return len(rows)
@@ -190,7 +198,9 @@ def describe(workload):
         line = line[:_MAX_STATEMENT]
         if port := re.fullmatch(r"  (input|constant|output) \S+ (\w+)\[(.*)\]", line):
             role, dtype, shape = port.groups()
-            ports[role].append(("" if dtype == "f32" else dtype + " ") + (shape.replace(", ", "x") or "scalar"))
+            ports[role].append(
+                ("" if dtype == "f32" else dtype + " ") + (shape.replace(", ", "x") or "scalar")
+            )
             continue
         # "macc[m:8, k:32]: tmp0[m] += in0[m, k] * const0[k]"
         place, assigned, value = line.partition(": ")[2].partition("= ")
@@ -214,10 +224,12 @@ def _rows(records):
 
 
 def _record_lines(records):
-    return [f"{_time_text(record):>24}  x{1 / record.ratio if record.ratio else 0:5.2f}  "
-            f"{'chosen' if record.chosen else '      '}  {record.target}  {record.threads} threads  "
-            f"{hashlib.sha256(record.workload.encode()).hexdigest()[:8]} {printable(describe(record.workload)[:100])}"
-            for record in records]
+    return [
+        f"{_time_text(record):>24}  x{1 / record.ratio if record.ratio else 0:5.2f}  "
+        f"{'chosen' if record.chosen else '      '}  {record.target}  {record.threads} threads  "
+        f"{hashlib.sha256(record.workload.encode()).hexdigest()[:8]} {printable(describe(record.workload)[:100])}"
+        for record in records
+    ]
 
 
 def _run(arguments):
@@ -228,39 +240,58 @@ def _run(arguments):
         raise LogError("no log is named: give its path or URL, or set TC_LOG")
     if arguments.action == "import":
         count = Log.import_into(path, arguments.file)
-        return {"imported": count}, printable(f"{count} records from {arguments.file} are in {path}")
+        return {"imported": count}, printable(
+            f"{count} records from {arguments.file} are in {path}"
+        )
     log = Log(path)
     if arguments.action == "merge":
         count = log.merge(arguments.file)
         return {"merged": count, "problems": log.problems}, lines_text(
-            [f"{count} records from {arguments.file} are in {path}", *log.problems])
+            [f"{count} records from {arguments.file} are in {path}", *log.problems]
+        )
     if arguments.action == "export":
         count = log.export(arguments.file)
         return {"exported": count}, printable(f"{count} records of {path} are in {arguments.file}")
     if arguments.action == "stats":
         stats = log.stats()
-        text = [f"{path}: {stats['records']} records of {stats['workloads']} workloads, "
-                f"{stats['verified']} verified, {stats['bytes'] / 1e6:.2f} MB, schema {stats['schema']}"]
+        text = [
+            f"{path}: {stats['records']} records of {stats['workloads']} workloads, "
+            f"{stats['verified']} verified, {stats['bytes'] / 1e6:.2f} MB, schema {stats['schema']}"
+        ]
         for name in ("target", "device", "build", "outcome"):
-            text += [f"{name:8} {count:7d}  {value}" for value, count in stats[f"by_{name}"].items()]
+            text += [
+                f"{name:8} {count:7d}  {value}" for value, count in stats[f"by_{name}"].items()
+            ]
         return stats, lines_text(text)
     if arguments.action == "best":
         records = log.best(target=arguments.target or "")
-        return {"records": _rows(records)}, lines_text(_record_lines(records)) or _none_text(path, "verified record", arguments)
+        return {"records": _rows(records)}, lines_text(_record_lines(records)) or _none_text(
+            path, "verified record", arguments
+        )
     records = log.records(target=arguments.target or "")
     if arguments.action == "show":
         wanted = arguments.workload
-        records = [record for record in records if not wanted or
-                   hashlib.sha256(record.workload.encode()).hexdigest().startswith(wanted)]
+        records = [
+            record
+            for record in records
+            if not wanted or hashlib.sha256(record.workload.encode()).hexdigest().startswith(wanted)
+        ]
         if not records:
             raise LogError(f"{path}: no workload begins with {wanted}; `log list` shows them")
-        text = [printable(line, _MAX_STATEMENT) for line in records[0].workload.rstrip().splitlines()]
+        text = [
+            printable(line, _MAX_STATEMENT) for line in records[0].workload.rstrip().splitlines()
+        ]
         for head, record in zip(_record_lines(records), records):
-            text += ["", head, f"  {printable(record.detail, _MAX_STATEMENT)}" if record.detail else "",
-                     *(f"  {printable(line, _MAX_STATEMENT)}" for line in record.trace)]
+            text += [
+                "",
+                head,
+                f"  {printable(record.detail, _MAX_STATEMENT)}" if record.detail else "",
+                *(f"  {printable(line, _MAX_STATEMENT)}" for line in record.trace),
+            ]
         return {"records": _rows(records)}, "\n".join(text)
     return {"records": _rows(records), "problems": log.problems}, lines_text(
-        (_record_lines(records) or [_none_text(path, "record", arguments)]) + log.problems)
+        (_record_lines(records) or [_none_text(path, "record", arguments)]) + log.problems
+    )
 
 
 def _none_text(path, what, arguments):
@@ -270,11 +301,17 @@ def _none_text(path, what, arguments):
 
 def add_command(command):
     added = command("log", _run, "Look into a log of tuning records, or change it.")
-    added.add_argument("action", choices=("list", "show", "best", "stats", "merge", "export", "import"))
-    added.add_argument("log", nargs="?", help="path or URL; default: $TC_LOG, else the user's cache folder")
+    added.add_argument(
+        "action", choices=("list", "show", "best", "stats", "merge", "export", "import")
+    )
+    added.add_argument(
+        "log", nargs="?", help="path or URL; default: $TC_LOG, else the user's cache folder"
+    )
     added.add_argument("file", nargs="?", help="of merge, export and import: the other file")
     added.add_argument("--target", help="only records of this target")
-    added.add_argument("--workload", default="", help="of show: the first digits of a workload's hash")
+    added.add_argument(
+        "--workload", default="", help="of show: the first digits of a workload's hash"
+    )
 
 
 def let_read(options, log):
@@ -287,7 +324,8 @@ def let_read(options, log):
 
 
 def _opened_default():
-    """The default log's store; None where there is none, and with a warning where it cannot be used."""
+    """The default log's store; None where there is none, and with a warning where it cannot be
+    used."""
     url = default_url()
     try:
         if url is None or ((file := compiler.file_of_store(url)) and not os.path.exists(file)):

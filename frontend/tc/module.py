@@ -9,7 +9,17 @@ import weakref
 import numpy as np
 
 from .composites import Division
-from .errors import MAX_OF_LINE, DeviceError, Error, ShapeError, TargetError, error_of, lines_text, printable, renamed
+from .errors import (
+    MAX_OF_LINE,
+    DeviceError,
+    Error,
+    ShapeError,
+    TargetError,
+    error_of,
+    lines_text,
+    printable,
+    renamed,
+)
 from .files import cannot_be_written, replaced
 from .interrupts import temporary
 from .kinds import kind_row, runnable_kind
@@ -25,6 +35,7 @@ def file_name(path):
 class Memory(typing.NamedTuple):
     """Bytes: constants (once, read-only), the arena of one run (None where it depends on shapes
     that no run has bound yet), and both together with the threads' scratch (None likewise)."""
+
     constants: int
     arena: typing.Optional[int]
     peak: typing.Optional[int]
@@ -34,9 +45,9 @@ class Module:
     """A compiled model. Made by tc.compile and tc.load; may be called from several threads."""
 
     _model = None
-    _cast = "x.astype('{}')"     # what an error suggests for converting an input
-    _direct = None   # runs with a tuple of arrays; set where a call needs nothing else
-    _defaults = {}   # values of inputs that a run may leave out
+    _cast = "x.astype('{}')"  # what an error suggests for converting an input
+    _direct = None  # runs with a tuple of arrays; set where a call needs nothing else
+    _defaults = {}  # values of inputs that a run may leave out
     _compile_kind = None  # compiles the model for a kind of artefact that needs another plan
 
     def __init__(self, compiled=None, path=None, threads=None, loaded=None):
@@ -44,14 +55,17 @@ class Module:
         self._path = path
         self._threads = threads or 0
         self._model = None
-        self._runner = None     # stays None where the module cannot run here
+        self._runner = None  # stays None where the module cannot run here
         self._last_profile = None
         self._why_not = ""
-        self._division = None   # divides sequences and optionals into tensors (composites.py)
+        self._division = None  # divides sequences and optionals into tensors (composites.py)
         if compiled is None:
-            self._model = loaded     # from the file at `path`
+            self._model = loaded  # from the file at `path`
             info = self._model.info()
-            self.inputs, self.outputs = ports_of(self._model.inputs()), ports_of(self._model.outputs())
+            self.inputs, self.outputs = (
+                ports_of(self._model.inputs()),
+                ports_of(self._model.outputs()),
+            )
             self.name, self.target = file_name(path), info["target"]
             self.provenance, self.symbols = info["provenance"], dict(info["symbols"])
         else:
@@ -68,11 +82,20 @@ class Module:
             self._make_runner()
 
     def _make_runner(self):
-        types = tuple([np.dtype(BIT_TYPES.get(port.dtype, port.dtype)) for port in ports] for ports in (self.inputs, self.outputs))
-        # Python's garbage collector does not look into the runner: a strong reference to the module would keep both alive for
-        # ever.
+        types = tuple(
+            [np.dtype(BIT_TYPES.get(port.dtype, port.dtype)) for port in ports]
+            for ports in (self.inputs, self.outputs)
+        )
+        # Python's garbage collector does not look into the runner: a strong reference to the module
+        # would keep both alive for ever.
         this = weakref.ref(self)
-        self._runner = runtime.Runner(self._model, self._threads, types, lambda index, value: this()._convert(index, value), self._filled)
+        self._runner = runtime.Runner(
+            self._model,
+            self._threads,
+            types,
+            lambda index, value: this()._convert(index, value),
+            self._filled,
+        )
         if type(self)._run is Module._run and not self._gives_bits:
             self._direct = self._runner.function()
 
@@ -82,23 +105,29 @@ class Module:
         self._division, self._direct = Division(self, declared, options), None
 
     def of_tensors(self):
-        """The module with the inputs and outputs of an artefact: the tensors of sequences and optionals. For the command
-        line."""
+        """The module with the inputs and outputs of an artefact: the tensors of sequences and
+        optionals. For the command line."""
         self._division, self.inputs, self.outputs = None, self._tensor_inputs, self._tensor_outputs
         return self
 
     def take_defaults(self, defaults):
-        """Lets runs leave out the inputs that have a value in the model's file: {input: (element type, sizes, bytes)}."""
-        self._defaults = {name: np.frombuffer(data, np.dtype(BIT_TYPES.get(NUMPY_NAMES[dtype], NUMPY_NAMES[dtype]))).reshape(shape)
-                          for name, (dtype, shape, data) in defaults.items()}
+        """Lets runs leave out the inputs that have a value in the model's file: {input: (element
+        type, sizes, bytes)}."""
+        self._defaults = {
+            name: np.frombuffer(
+                data, np.dtype(BIT_TYPES.get(NUMPY_NAMES[dtype], NUMPY_NAMES[dtype]))
+            ).reshape(shape)
+            for name, (dtype, shape, data) in defaults.items()
+        }
 
     def compile_kinds_by(self, compile_kind):
-        """`compile_kind(kind)` compiles the model for a kind of artefact whose plan is not this module's; None: that is never needed."""
+        """`compile_kind(kind)` compiles the model for a kind of artefact whose plan is not this
+        module's; None: that is never needed."""
         self._compile_kind = compile_kind
 
     def as_artefact(self):
-        """The module with the inputs and outputs of an artefact: this one, except for models of PyTorch with
-        state."""
+        """The module with the inputs and outputs of an artefact: this one, except for models of
+        PyTorch with state."""
         return self
 
     @property
@@ -121,7 +150,9 @@ class Module:
         with tempfile.TemporaryDirectory(prefix="tc-") as folder, temporary(folder):
             path = os.path.join(folder, "model.so")
             self._write("shared", path)
-            self._model = runtime.Model(os.fsencode(path), check=False)     # no other process had access to the file
+            self._model = runtime.Model(
+                os.fsencode(path), check=False
+            )  # no other process had access to the file
             self._model.rename(self.name)
 
     def __call__(self, *arrays, **named):
@@ -141,17 +172,24 @@ class Module:
 
     @property
     def in_place(self):
-        """{output: input} for the outputs that run_in_place writes into an input's array: outputs that equal the
-        input but for some changed elements, such as caches of keys and values."""
+        """{output: input} for the outputs that run_in_place writes into an input's array: outputs
+        that equal the input but for some changed elements, such as caches of keys and values."""
         if self._model is None or self._division:
             return {}
-        return {port.name: self.inputs[index].name for port, index in zip(self.outputs, self._model.in_place()) if index >= 0}
+        return {
+            port.name: self.inputs[index].name
+            for port, index in zip(self.outputs, self._model.in_place())
+            if index >= 0
+        }
 
     def run_in_place(self, *arrays):
-        """Runs the model with its inputs in order; returns a tuple of its outputs. Outputs that `in_place` lists are the
-        arrays of their inputs, in which the run changes elements; the others are new arrays."""
+        """Runs the model with its inputs in order; returns a tuple of its outputs. Outputs that
+        `in_place` lists are the arrays of their inputs, in which the run changes elements; the
+        others are new arrays."""
         if not self.in_place:
-            raise ShapeError(f"model '{self.name}' has no output that lies in an input's array; call it")
+            raise ShapeError(
+                f"model '{self.name}' has no output that lies in an input's array; call it"
+            )
         self._check_count(arrays)
         self._need_runnable()
         return self._runner.run(arrays, in_place=True)
@@ -163,8 +201,9 @@ class Module:
         values = dict(zip(names, arrays))
         for name, array in named.items():
             if name not in names:
-                raise ShapeError(f"model '{self.name}' has no input '{name}'; its inputs are "
-                                 f"{', '.join(names)}")
+                raise ShapeError(
+                    f"model '{self.name}' has no input '{name}'; its inputs are {', '.join(names)}"
+                )
             if name in values:
                 raise ShapeError(f"input '{name}' of model '{self.name}' is given twice")
             values[name] = array
@@ -174,14 +213,16 @@ class Module:
             if port.name not in values and port.kind.startswith("optional"):
                 values[port.name] = None
             if port.name not in values:
-                raise ShapeError(f"input '{port.name}' of model '{self.name}' is missing "
-                                 f"({shape_text(port)})")
+                raise ShapeError(
+                    f"input '{port.name}' of model '{self.name}' is missing ({shape_text(port)})"
+                )
         return [values[name] for name in names]
 
     def _check_count(self, arrays):
         if len(arrays) != len(self.inputs):
-            raise ShapeError(f"model '{self.name}' takes {len(self.inputs)} inputs, not "
-                             f"{len(arrays)}")
+            raise ShapeError(
+                f"model '{self.name}' takes {len(self.inputs)} inputs, not {len(arrays)}"
+            )
 
     def _run(self, arrays):
         if self._direct is not None and len(arrays) == len(self.inputs):
@@ -201,8 +242,9 @@ class Module:
             kind = runnable_kind(self.target)
             raise TargetError(
                 f"model '{self.name}' is compiled for {self.target} and does not run here "
-                f"({self._why_not}); write it with export(path, kind=\"{kind}\") and run it on "
-                "a machine of that target")
+                f'({self._why_not}); write it with export(path, kind="{kind}") and run it on '
+                "a machine of that target"
+            )
 
     @staticmethod
     def _filled(array, shape):
@@ -225,10 +267,12 @@ class Module:
         except (TypeError, ValueError, OverflowError):
             array = np.empty(0, object)
         if array.dtype.kind == "O" and typed and str(value.dtype).startswith("torch."):
-            raise self._wrong_type(port, str(value.dtype)[6:], value)     # NumPy has no such type
+            raise self._wrong_type(port, str(value.dtype)[6:], value)  # NumPy has no such type
         if array.dtype.kind not in "biufV":
-            raise ShapeError(f"input '{port.name}' of model '{self.name}' is no array of numbers but "
-                             f"a {type(value).__name__}; expected {shape_text(port)}")
+            raise ShapeError(
+                f"input '{port.name}' of model '{self.name}' is no array of numbers but "
+                f"a {type(value).__name__}; expected {shape_text(port)}"
+            )
         wanted = np.dtype(BIT_TYPES.get(port.dtype, port.dtype))
         if port.dtype in BIT_TYPES:
             if array.dtype.name not in (port.dtype, wanted.name):
@@ -243,9 +287,13 @@ class Module:
             raise error_of(error) from error
 
     def _wrong_type(self, port, dtype, value):
-        cast = "x.to(torch.{})" if type(value).__module__.partition(".")[0] == "torch" else self._cast
-        return ShapeError(f"input '{port.name}' of model '{self.name}' is {dtype}; expected "
-                          f"{shape_text(port)}: pass {cast.format(port.dtype)}")
+        cast = (
+            "x.to(torch.{})" if type(value).__module__.partition(".")[0] == "torch" else self._cast
+        )
+        return ShapeError(
+            f"input '{port.name}' of model '{self.name}' is {dtype}; expected "
+            f"{shape_text(port)}: pass {cast.format(port.dtype)}"
+        )
 
     @staticmethod
     def _from_untyped(value, port):
@@ -259,8 +307,10 @@ class Module:
             import ml_dtypes
         except ImportError:
             return results
-        return tuple(result.view(getattr(ml_dtypes, port.dtype)) if port.dtype in BIT_TYPES else result
-                     for port, result in zip(self._tensor_outputs, results))
+        return tuple(
+            result.view(getattr(ml_dtypes, port.dtype)) if port.dtype in BIT_TYPES else result
+            for port, result in zip(self._tensor_outputs, results)
+        )
 
     @property
     def memory(self):
@@ -276,7 +326,11 @@ class Module:
                 self._runner.give_back(context)
             memory = self._runner.last.memory()
             constants, arena, scratch = memory["constants"], memory["arena"], memory["scratch"]
-        return Memory(constants, arena, None if arena is None or scratch is None else constants + arena + scratch)
+        return Memory(
+            constants,
+            arena,
+            None if arena is None or scratch is None else constants + arena + scratch,
+        )
 
     def save(self, path):
         """Writes the shared artefact, which tc.load and C programs open."""
@@ -284,14 +338,16 @@ class Module:
 
     def export(self, path, kind="shared"):
         """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable" (no
-        files beside it are needed; reads and writes .npy), "object" (one relocatable file with a .h beside it), "bare" (an
-        object for a system without an OS, with a .h beside it that tells what it needs: docs/bare.md) or "c" (C99 source: first.c,
-        first.h and first_weights.c, docs/c_source.md). Symbols are called after the file, so that one program may have several:
+        files beside it are needed; reads and writes .npy), "object" (one relocatable file with a .h
+        beside it), "bare" (an object for a system without an OS, with a .h beside it that tells
+        what it needs: docs/bare.md) or "c" (C99 source: first.c, first.h and first_weights.c,
+        docs/c_source.md). Symbols are called after the file, so that one program may have several:
         first.a has first_descriptor (docs/c.md).
 
-        Returns what a "bare" one takes of memory, {"constants", "code", "arena", "zeros", "stack"} in bytes; else {}."""
+        Returns what a "bare" one takes of memory, {"constants", "code", "arena", "zeros", "stack"}
+        in bytes; else {}."""
         path = os.fsdecode(path)
-        if kind != "shared":      # "shared" needs no compiler
+        if kind != "shared":  # "shared" needs no compiler
             kind_row(kind)
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
@@ -299,9 +355,11 @@ class Module:
         if os.path.isdir(path):
             raise DeviceError(f"'{path}' cannot be written: it is a folder")
         if self._compiled is None and kind != "shared":
-            raise DeviceError(f"'{self._path}' was loaded, and a loaded module can be written as "
-                              f"\"shared\" only; compile the model again for \"{kind}\"")
-        with replaced(path, beside=(".h",)) as place:     # the .h may belong to another artefact
+            raise DeviceError(
+                f"'{self._path}' was loaded, and a loaded module can be written as "
+                f'"shared" only; compile the model again for "{kind}"'
+            )
+        with replaced(path, beside=(".h",)) as place:  # the .h may belong to another artefact
             if self._compiled is not None:
                 return self._write(kind, place)
             try:
@@ -328,9 +386,10 @@ class Module:
 
     @property
     def arithmetic(self):
-        """How each node of a quantised network is computed: dicts with node, operator, kind ("integers"; "bytes": a function of elements
-        in registers, between integers that its kernel reads and writes; "floats"), region, fixed_point and reason. Empty for other
-        networks and for a loaded module."""
+        """How each node of a quantised network is computed: dicts with node, operator, kind
+        ("integers"; "bytes": a function of elements in registers, between integers that its kernel
+        reads and writes; "floats"), region, fixed_point and reason. Empty for other networks and
+        for a loaded module."""
         return list(self._compiled.arithmetic) if self._compiled else []
 
     @property
@@ -339,10 +398,10 @@ class Module:
         return dict(self._compiled.phases) if self._compiled else {}
 
     def profile(self, *arrays, seconds=1.0, **named):
-        """Runs the model for about that long and tells where the time goes: a tc.profile.Profile with
-        one row per step (time, GFLOP/s, bytes, share of the roof that the machine's measured limits
-        set, predicted time), print()able, with .to_dict() and .to_perfetto(path). explain() has the
-        measured times from then on. A loaded module knows its steps' times alone."""
+        """Runs the model for about that long and tells where the time goes: a tc.profile.Profile
+        with one row per step (time, GFLOP/s, bytes, share of the roof that the machine's measured
+        limits set, predicted time), print()able, with .to_dict() and .to_perfetto(path). explain()
+        has the measured times from then on. A loaded module knows its steps' times alone."""
         from .profile import profile
 
         given = self._in_order(arrays, named) if named else arrays
@@ -353,8 +412,8 @@ class Module:
         return self._last_profile
 
     def explain(self):
-        """What the compiler did, as text: one line per kernel with its work, the predicted time, after
-        a profile the measured one, and its schedule."""
+        """What the compiler did, as text: one line per kernel with its work, the predicted time,
+        after a profile the measured one, and its schedule."""
         lines = [f"model {printable(self.name)} for {self.target}"]
         lines += [f"input  {printable(port.name)}: {shape_text(port)}" for port in self.inputs]
         lines += [f"output {printable(port.name)}: {shape_text(port)}" for port in self.outputs]
@@ -371,13 +430,17 @@ class Module:
         lines += [f"{phase}: {seconds:.3f} s" for phase, seconds in self._compiled.phases]
         reports = self._compiled.reports
         total = sum(report["multiply_adds"] for report in reports)
-        lines.append(f"{len(reports)} kernel calls of {len({r['kernel'] for r in reports})} "
-                     f"kernels, {total / 1e6:.1f} M multiply-adds")
+        lines.append(
+            f"{len(reports)} kernel calls of {len({r['kernel'] for r in reports})} "
+            f"kernels, {total / 1e6:.1f} M multiply-adds"
+        )
         measured = self._last_profile.by_report if self._last_profile else {}
         if measured:
             totals = self._last_profile.summary()
-            lines.append(f"predicted {totals['predicted_seconds'] * 1e3:.3f} ms, measured "
-                         f"{totals['run_seconds'] * 1e3:.3f} ms")
+            lines.append(
+                f"predicted {totals['predicted_seconds'] * 1e3:.3f} ms, measured "
+                f"{totals['run_seconds'] * 1e3:.3f} ms"
+            )
         for number, report in enumerate(reports):
             row = measured.get(number)
             predicted = row.predicted_seconds / row.calls if row else report["predicted_seconds"]
@@ -391,15 +454,24 @@ class Module:
 
     def __repr__(self):
         ports = ", ".join(f"{printable(port.name)}: {shape_text(port)}" for port in self.inputs)
-        return printable(f"<tc.Module {printable(self.name)} for {self.target} ({ports})>", MAX_OF_LINE)
+        return printable(
+            f"<tc.Module {printable(self.name)} for {self.target} ({ports})>", MAX_OF_LINE
+        )
 
     def _repr_html_(self):
         """For notebooks."""
-        import html     # 0.3 MB, which runs do without
+        import html  # 0.3 MB, which runs do without
 
-        rows = [("input", port) for port in self.inputs] + [("output", port) for port in self.outputs]
-        cells = "".join(f"<tr><td>{kind}</td><td>{html.escape(port.name)}</td><td>{html.escape(shape_text(port))}</td></tr>" for kind, port in rows)
-        return f"<b>{html.escape(self.name)}</b> for {html.escape(self.target)}<table>{cells}</table>"
+        rows = [("input", port) for port in self.inputs] + [
+            ("output", port) for port in self.outputs
+        ]
+        cells = "".join(
+            f"<tr><td>{kind}</td><td>{html.escape(port.name)}</td><td>{html.escape(shape_text(port))}</td></tr>"
+            for kind, port in rows
+        )
+        return (
+            f"<b>{html.escape(self.name)}</b> for {html.escape(self.target)}<table>{cells}</table>"
+        )
 
 
 def arithmetic_text(meaning, lines):

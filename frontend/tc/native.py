@@ -1,5 +1,5 @@
-"""The two native parts of tc: the runtime, which loads and runs compiled models, and the compiler, which is loaded by
-the first call that needs it (LLVM alone takes some 50 MB)."""
+"""The two native parts of tc: the runtime, which loads and runs compiled models, and the compiler,
+which is loaded by the first call that needs it (LLVM alone takes some 50 MB)."""
 
 import importlib
 import os
@@ -18,8 +18,10 @@ class _Compiler:
         try:
             module = importlib.import_module("._tc", __package__)
         except ModuleNotFoundError:
-            raise Error("this is tc's runtime alone: it loads and runs compiled models and does not compile; "
-                        "the compiler is another package: pip install tc-compiler") from None
+            raise Error(
+                "this is tc's runtime alone: it loads and runs compiled models and does not compile; "
+                "the compiler is another package: pip install tc-compiler"
+            ) from None
         value = getattr(module, name)
         setattr(self, name, value)
         return value

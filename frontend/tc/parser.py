@@ -13,6 +13,7 @@ _NAMES = {"COMMAND": "the command"}
 
 def number(kind, minimum, what):
     """A function for argparse's `type=` that turns a text into a number of at least `minimum`."""
+
     def parse(text):
         try:
             value = kind(text)
@@ -21,6 +22,7 @@ def number(kind, minimum, what):
         if value is None or not value >= minimum:
             raise argparse.ArgumentTypeError(f"'{text}' is not {what} of at least {minimum}")
         return value
+
     return parse
 
 
@@ -48,7 +50,12 @@ class Parser(argparse.ArgumentParser):
         return {}
 
     def options(self):
-        return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        return [
+            name
+            for action in self._actions
+            for name in action.option_strings
+            if name.startswith("--")
+        ]
 
     def refuse_rest(self, rest, given=()):
         """Refuses with a sentence that names the argument that is one too many, or that is no
@@ -66,7 +73,9 @@ class Parser(argparse.ArgumentParser):
 
 def _sentence(message):
     """One of argparse's messages, reworded."""
-    if found := re.fullmatch(r"argument (\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", message, re.DOTALL):
+    if found := re.fullmatch(
+        r"argument (\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", message, re.DOTALL
+    ):
         name, given, choices = found.groups()
         choices = [each.strip("' ") for each in choices.split(",")]
         known = f"'{given}' is no {'command' if name == 'COMMAND' else f'value of {name}'}"

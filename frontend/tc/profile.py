@@ -24,8 +24,8 @@ def limits(target="native", threads=None):
     cores), measured once per process in about a second: {"threads", "peaks": [{"instructions",
     "types", "vector_bits", "flops_per_second"}], "bandwidths": [{"level", "bytes",
     "read_bytes_per_second", "write_bytes_per_second"}], "call_seconds", "awake_seconds",
-    "asleep_seconds"}: a call of an empty model on one thread, on all while the workers still poll, and
-    after they went to sleep."""
+    "asleep_seconds"}: a call of an empty model on one thread, on all while the workers still poll,
+    and after they went to sleep."""
     key = (compiler.resolve_target(target)[0], threads or runtime.core_count())
     if key not in _limits:
         _limits[key] = compiler.measure_limits(*key)
@@ -33,8 +33,8 @@ def limits(target="native", threads=None):
 
 
 def bandwidth(measured, size, direction="read"):
-    """Bytes per second of a stream over `size` bytes, interpolated between the measured sizes by their
-    logarithms."""
+    """Bytes per second of a stream over `size` bytes, interpolated between the measured sizes by
+    their logarithms."""
     rows = measured["bandwidths"]
     sizes = [math.log(row["bytes"]) for row in rows]
     rates = [math.log(row[f"{direction}_bytes_per_second"]) for row in rows]
@@ -49,8 +49,9 @@ def level(measured, size):
 
 class Row(typing.NamedTuple):
     """One step of a run. Seconds are of a whole run, in which the step is done `calls` times: the
-    least and the median of all profiled runs, on one thread of its processor time, else by the clock.
-    Fields that a loaded artefact does not know are None."""
+    least and the median of all profiled runs, on one thread of its processor time, else by the
+    clock. Fields that a loaded artefact does not know are None."""
+
     step: int
     label: str
     kind: str
@@ -87,11 +88,13 @@ def _roof(measured, target, work, calls, all_bytes):
         (work["constants"] / bandwidth(measured, held), level(measured, held)),
         ((work["read"] + work["constants"]) / bandwidth(measured, own), level(measured, own)),
         (work["written"] / bandwidth(measured, own, "write"), level(measured, own)),
-        key=lambda item: item[0])
+        key=lambda item: item[0],
+    )
 
 
 class Machine(typing.NamedTuple):
     """The machine on which a profile was taken; `limits` are those measured there, or None."""
+
     target: str
     threads: int
     limits: object
@@ -99,6 +102,7 @@ class Machine(typing.NamedTuple):
 
 class Plan(typing.NamedTuple):
     """The steps of a model: their labels, and their work (None for a loaded artefact)."""
+
     labels: list
     work: list
     all_bytes: int
@@ -134,12 +138,21 @@ class Profile:
         flops = work["flops"] * calls
         # Loops and branches have no work of their own, only that of the steps in them.
         has_roof = work["kind"] in ("kernel", "copy")
-        return Row(step, self.labels[step], work["class"], calls, least, median, flops,
-                   1e-9 * flops / least,
-                   (work["read"] + work["constants"] + work["written"]) * calls,
-                   roof if has_roof else None, seconds * calls if has_roof else None,
-                   seconds * calls / least if has_roof else None,
-                   work["predicted_seconds"] * calls / (1 if work["single_thread"] else self.threads))
+        return Row(
+            step,
+            self.labels[step],
+            work["class"],
+            calls,
+            least,
+            median,
+            flops,
+            1e-9 * flops / least,
+            (work["read"] + work["constants"] + work["written"]) * calls,
+            roof if has_roof else None,
+            seconds * calls if has_roof else None,
+            seconds * calls / least if has_roof else None,
+            work["predicted_seconds"] * calls / (1 if work["single_thread"] else self.threads),
+        )
 
     @property
     def classes(self):
@@ -153,64 +166,109 @@ class Profile:
             known = [row for row in rows if row.roof_seconds is not None]
             roof = sum(row.roof_seconds for row in known) if known else None
             flops = sum(row.flops or 0 for row in rows)
-            result.append({
-                "kind": kind, "steps": len(rows), "seconds": seconds,
-                "gflops_per_second": 1e-9 * flops / seconds, "roof_seconds": roof,
-                "share": roof / seconds if roof is not None else None,
-                "lost_seconds": seconds - roof if roof is not None else None,
-                "predicted_seconds": sum(row.predicted_seconds or 0 for row in rows)})
+            result.append(
+                {
+                    "kind": kind,
+                    "steps": len(rows),
+                    "seconds": seconds,
+                    "gflops_per_second": 1e-9 * flops / seconds,
+                    "roof_seconds": roof,
+                    "share": roof / seconds if roof is not None else None,
+                    "lost_seconds": seconds - roof if roof is not None else None,
+                    "predicted_seconds": sum(row.predicted_seconds or 0 for row in rows),
+                }
+            )
         return sorted(result, key=lambda item: -item["seconds"])
 
     def summary(self):
-        """Totals: seconds of all steps at their fastest, at their roofs and as predicted; the share of
-        the roof."""
+        """Totals: seconds of all steps at their fastest, at their roofs and as predicted; the share
+        of the roof."""
         steps = sum(row.seconds for row in self.rows)
         known = [row.roof_seconds for row in self.rows if row.roof_seconds is not None]
-        return {"runs": self.runs, "run_seconds": self.run_seconds,
-                "median_run_seconds": self.median_seconds, "step_seconds": steps,
-                "roof_seconds": sum(known) if known else None,
-                "share": sum(known) / steps if known else None,
-                "predicted_seconds": sum(row.predicted_seconds or 0 for row in self.rows)
-                if known else None}
+        return {
+            "runs": self.runs,
+            "run_seconds": self.run_seconds,
+            "median_run_seconds": self.median_seconds,
+            "step_seconds": steps,
+            "roof_seconds": sum(known) if known else None,
+            "share": sum(known) / steps if known else None,
+            "predicted_seconds": sum(row.predicted_seconds or 0 for row in self.rows)
+            if known
+            else None,
+        }
 
     def to_dict(self):
         """Everything as values that JSON can represent."""
-        return self.summary() | {"threads": self.threads, "classes": self.classes,
-                                 "rows": [row._asdict() for row in self.rows]}
+        return self.summary() | {
+            "threads": self.threads,
+            "classes": self.classes,
+            "rows": [row._asdict() for row in self.rows],
+        }
 
     def to_perfetto(self, path):
-        """Writes the fastest run as a trace that https://ui.perfetto.dev and chrome://tracing open."""
-        events = [{"name": self.labels[step], "cat": "step", "ph": "X", "pid": 1, "tid": 1,
-                   "ts": begin * 1e6, "dur": (end - begin) * 1e6, "args": {"step": step}}
-                  for step, begin, end in self._timeline]
-        write(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ns",
-                                "otherData": {"model": self.model, "target": self.target}}))
+        """Writes the fastest run as a trace that https://ui.perfetto.dev and chrome://tracing
+        open."""
+        events = [
+            {
+                "name": self.labels[step],
+                "cat": "step",
+                "ph": "X",
+                "pid": 1,
+                "tid": 1,
+                "ts": begin * 1e6,
+                "dur": (end - begin) * 1e6,
+                "args": {"step": step},
+            }
+            for step, begin, end in self._timeline
+        ]
+        write(
+            path,
+            json.dumps(
+                {
+                    "traceEvents": events,
+                    "displayTimeUnit": "ns",
+                    "otherData": {"model": self.model, "target": self.target},
+                }
+            ),
+        )
 
     def __str__(self):
         totals = self.summary()
         whole = totals["step_seconds"]
-        lines = [f"{printable(self.model)} for {self.target}, {self.threads} thread{'s' * (self.threads > 1)}: "
-                 f"{self.runs} runs, fastest {totals['run_seconds'] * 1e3:.3f} ms, median "
-                 f"{totals['median_run_seconds'] * 1e3:.3f} ms",
-                 f"{'step':>5s} {'us':>10s} {'%':>5s} {'GFLOP/s':>8s} {'MB':>8s} {'roof':>8s} "
-                 f"{'share':>6s} {'predicted':>10s}  {'kind':16s} label"]
+        lines = [
+            f"{printable(self.model)} for {self.target}, {self.threads} thread{'s' * (self.threads > 1)}: "
+            f"{self.runs} runs, fastest {totals['run_seconds'] * 1e3:.3f} ms, median "
+            f"{totals['median_run_seconds'] * 1e3:.3f} ms",
+            f"{'step':>5s} {'us':>10s} {'%':>5s} {'GFLOP/s':>8s} {'MB':>8s} {'roof':>8s} "
+            f"{'share':>6s} {'predicted':>10s}  {'kind':16s} label",
+        ]
         for row in self.rows:
-            lines.append(f"{row.step:5d} {_columns(row._asdict(), whole)}  {row.kind:16s} "
-                         f"{row.label}" + (f" ({row.calls} times)" if row.calls > 1 else ""))
+            lines.append(
+                f"{row.step:5d} {_columns(row._asdict(), whole)}  {row.kind:16s} "
+                f"{row.label}" + (f" ({row.calls} times)" if row.calls > 1 else "")
+            )
         lines.append("by kind, the one with the most time first; lost: the time above the roof")
-        lines.append(f"{'kind':16s} {'steps':>5s} {'us':>10s} {'%':>5s} {'GFLOP/s':>8s} {'share':>6s} "
-                     f"{'lost us':>10s} {'predicted':>10s}")
+        lines.append(
+            f"{'kind':16s} {'steps':>5s} {'us':>10s} {'%':>5s} {'GFLOP/s':>8s} {'share':>6s} "
+            f"{'lost us':>10s} {'predicted':>10s}"
+        )
         for item in self.classes:
-            lines.append(f"{item['kind']:16s} {item['steps']:5d} {item['seconds'] * 1e6:10.1f} "
-                         f"{100 * item['seconds'] / whole:5.1f} "
-                         f"{item['gflops_per_second']:8.1f} {_percent(item['share']):>6s} "
-                         f"{_micro(item['lost_seconds'])} {_micro(item['predicted_seconds'])}")
-        total = (f"total: {whole * 1e3:.3f} ms in all steps at their fastest, "
-                 f"{totals['run_seconds'] * 1e3:.3f} ms in the fastest run")
+            lines.append(
+                f"{item['kind']:16s} {item['steps']:5d} {item['seconds'] * 1e6:10.1f} "
+                f"{100 * item['seconds'] / whole:5.1f} "
+                f"{item['gflops_per_second']:8.1f} {_percent(item['share']):>6s} "
+                f"{_micro(item['lost_seconds'])} {_micro(item['predicted_seconds'])}"
+            )
+        total = (
+            f"total: {whole * 1e3:.3f} ms in all steps at their fastest, "
+            f"{totals['run_seconds'] * 1e3:.3f} ms in the fastest run"
+        )
         if totals["roof_seconds"] is not None:
-            total += (f", {totals['roof_seconds'] * 1e3:.3f} ms at the roofs "
-                      f"({_percent(totals['share'])} of the roof), predicted "
-                      f"{totals['predicted_seconds'] * 1e3:.3f} ms")
+            total += (
+                f", {totals['roof_seconds'] * 1e3:.3f} ms at the roofs "
+                f"({_percent(totals['share'])} of the roof), predicted "
+                f"{totals['predicted_seconds'] * 1e3:.3f} ms"
+            )
         return lines_text([*lines, total])
 
 
@@ -225,22 +283,31 @@ def _micro(seconds):
 def _columns(row, whole):
     gflops = "-" if row["gflops_per_second"] is None else f"{row['gflops_per_second']:.1f}"
     megabytes = "-" if row["bytes"] is None else f"{row['bytes'] / 1e6:.3f}"
-    return (f"{row['seconds'] * 1e6:10.1f} {100 * row['seconds'] / whole:5.1f} {gflops:>8s} "
-            f"{megabytes:>8s} {row['roof'] or '-':>8s} {_percent(row['share']):>6s} "
-            f"{_micro(row['predicted_seconds'])}")
+    return (
+        f"{row['seconds'] * 1e6:10.1f} {100 * row['seconds'] / whole:5.1f} {gflops:>8s} "
+        f"{megabytes:>8s} {row['roof'] or '-':>8s} {_percent(row['share']):>6s} "
+        f"{_micro(row['predicted_seconds'])}"
+    )
 
 
 def limits_text(measured):
     """The machine's limits as a table."""
     lines = [f"limits measured on {measured['threads']} thread{'s' * (measured['threads'] > 1)}"]
-    lines += [f"  {row['instructions']:14s} {row['types']:16s} {row['flops_per_second'] * 1e-9:10.1f} GFLOP/s"
-              for row in measured["peaks"]]
-    lines += [f"  {row['level']:8s} {row['bytes'] / 1024:12.0f} KiB  read "
-              f"{row['read_bytes_per_second'] * 1e-9:8.1f} GB/s, write "
-              f"{row['write_bytes_per_second'] * 1e-9:8.1f} GB/s" for row in measured["bandwidths"]]
-    lines.append(f"  call {measured['call_seconds'] * 1e6:.2f} us, with all threads "
-                 f"{measured['awake_seconds'] * 1e6:.2f} us, woken from sleep "
-                 f"{measured['asleep_seconds'] * 1e6:.2f} us")
+    lines += [
+        f"  {row['instructions']:14s} {row['types']:16s} {row['flops_per_second'] * 1e-9:10.1f} GFLOP/s"
+        for row in measured["peaks"]
+    ]
+    lines += [
+        f"  {row['level']:8s} {row['bytes'] / 1024:12.0f} KiB  read "
+        f"{row['read_bytes_per_second'] * 1e-9:8.1f} GB/s, write "
+        f"{row['write_bytes_per_second'] * 1e-9:8.1f} GB/s"
+        for row in measured["bandwidths"]
+    ]
+    lines.append(
+        f"  call {measured['call_seconds'] * 1e6:.2f} us, with all threads "
+        f"{measured['awake_seconds'] * 1e6:.2f} us, woken from sleep "
+        f"{measured['asleep_seconds'] * 1e6:.2f} us"
+    )
     return lines_text(lines)
 
 
@@ -251,7 +318,9 @@ def profile(module, arrays, seconds, repeat=None):
     module._need_runnable()
     ordered = list(arrays)
     if len(ordered) != len(module._tensor_inputs):
-        raise ShapeError(f"model '{module.name}' takes {len(module._tensor_inputs)} inputs, not {len(ordered)}")
+        raise ShapeError(
+            f"model '{module.name}' takes {len(module._tensor_inputs)} inputs, not {len(ordered)}"
+        )
     context = module._runner.take()
     try:
         # On one thread, processor time is used: it leaves out the time that other programs take on

@@ -12,8 +12,8 @@ PAUSE = 0.1
 
 
 class _Line:
-    """One line on a terminal, updated in place and removed at the end; on another stream a new line from time to
-    time."""
+    """One line on a terminal, updated in place and removed at the end; on another stream a new line
+    from time to time."""
 
     def __init__(self, stream, patience):
         self._stream, self._next, self._shown = stream, time.monotonic() + patience, False
@@ -36,18 +36,30 @@ class _Line:
 
 
 class Progress:
-    """While its block runs, the progress of the compiler and of the block's own calls is told to a callable, as {"phase": text, "done":
-    parts done, "total": number of parts or 0, "seconds": since the start}, or shown on a terminal. `wanted` is the argument progress= of the
-    calls: a callable, True, False, or None, which shows a line where stderr is a terminal."""
+    """While its block runs, the progress of the compiler and of the block's own calls is told to a
+    callable, as {"phase": text, "done": parts done, "total": number of parts or 0, "seconds": since
+    the start}, or shown on a terminal. `wanted` is the argument progress= of the calls: a callable,
+    True, False, or None, which shows a line where stderr is a terminal."""
 
     def __init__(self, wanted, patience=PATIENCE):
         self._begin = time.monotonic()
         self._tell = wanted if callable(wanted) else None
-        if self._tell is None and wanted is not False and (wanted or (sys.stderr is not None and sys.stderr.isatty())):
+        if (
+            self._tell is None
+            and wanted is not False
+            and (wanted or (sys.stderr is not None and sys.stderr.isatty()))
+        ):
             self._tell = _Line(sys.stderr, patience)
 
     def _told(self, phase, done=0, total=0):
-        self._tell({"phase": phase, "done": done, "total": total, "seconds": time.monotonic() - self._begin})
+        self._tell(
+            {
+                "phase": phase,
+                "done": done,
+                "total": total,
+                "seconds": time.monotonic() - self._begin,
+            }
+        )
 
     def __call__(self, phase, done=0, total=0):
         if self._tell:

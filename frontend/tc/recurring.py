@@ -1,5 +1,5 @@
-"""Models with open sizes: a version is compiled for sizes of the inputs that recur, which is as fast as a model with these
-sizes."""
+"""Models with open sizes: a version is compiled for sizes of the inputs that recur, which is as
+fast as a model with these sizes."""
 
 import collections
 import glob
@@ -24,9 +24,10 @@ SHARE_OF_MEMORY = 1 / 4
 
 
 class RecurringModule(Module):
-    """A model with open sizes. The second run with the same sizes compiles a version for them, which is used from then on; the versions
-    used most recently are kept. Where there are more sizes than versions, some are dropped before they were worth their compilation.
-    Each of these doubles the number of runs that a size must have had before the next version is compiled. Made by
+    """A model with open sizes. The second run with the same sizes compiles a version for them,
+    which is used from then on; the versions used most recently are kept. Where there are more sizes
+    than versions, some are dropped before they were worth their compilation. Each of these doubles
+    the number of runs that a size must have had before the next version is compiled. Made by
     tc.compile(specialise=...)."""
 
     def __init__(self, compiled, threads, compile_for, most):
@@ -34,12 +35,16 @@ class RecurringModule(Module):
         are kept."""
         super().__init__(compiled=compiled, threads=threads)
         self._compile_for, self._most = compile_for, most
-        self._most_bytes = int(SHARE_OF_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        self._most_bytes = int(
+            SHARE_OF_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        )
         self._lock = threading.Lock()
-        self._runs_before = 1    # runs that a size must have had before its version is compiled
-        self._seen = collections.OrderedDict()       # {shapes of the inputs: runs that had them}, for those without a version
-        self._versions = collections.OrderedDict()   # {shapes: [module, its bytes, its runs]}
-        self._without = set()    # shapes for which a version cannot be made, or is being made
+        self._runs_before = 1  # runs that a size must have had before its version is compiled
+        self._seen = (
+            collections.OrderedDict()
+        )  # {shapes of the inputs: runs that had them}, for those without a version
+        self._versions = collections.OrderedDict()  # {shapes: [module, its bytes, its runs]}
+        self._without = set()  # shapes for which a version cannot be made, or is being made
 
     def _run(self, arrays):
         if self._division:
@@ -59,8 +64,8 @@ class RecurringModule(Module):
         return results
 
     def _version(self, shapes):
-        """The version for these shapes, or None where there is none. While one is being compiled, other threads go on with the model
-        of open sizes."""
+        """The version for these shapes, or None where there is none. While one is being compiled,
+        other threads go on with the model of open sizes."""
         with self._lock:
             if shapes in self._versions:
                 self._versions.move_to_end(shapes)
@@ -73,11 +78,13 @@ class RecurringModule(Module):
             self._without.add(shapes)
             del self._seen[shapes]
         try:
-            module = self._compile_for({port.name: shape for port, shape in zip(self.inputs, shapes)})
+            module = self._compile_for(
+                {port.name: shape for port, shape in zip(self.inputs, shapes)}
+            )
             size = module.memory.constants + (module.memory.arena or 0)
         except Error:
-            # The file has gone, or the version would need too much memory. The model with open sizes is still right
-            # for these.
+            # The file has gone, or the version would need too much memory. The model with open
+            # sizes is still right for these.
             return None
         with self._lock:
             if size > self._most_bytes:
@@ -88,7 +95,10 @@ class RecurringModule(Module):
         return module
 
     def _forget_old(self):
-        while len(self._versions) > self._most or sum(size for _, size, _ in self._versions.values()) > self._most_bytes:
+        while (
+            len(self._versions) > self._most
+            or sum(size for _, size, _ in self._versions.values()) > self._most_bytes
+        ):
             _, (_, _, runs) = self._versions.popitem(last=False)
             if runs < WORTH_RUNS:
                 self._runs_before *= 2
@@ -109,14 +119,20 @@ class RecurringModule(Module):
         return Memory(*(None if None in column else sum(column) for column in zip(*every)))
 
     def explain(self):
-        lines = [f"a version is compiled for sizes that {self._runs_before + 1} runs have; the last {self._most} are kept"]
-        lines += ["  " + ", ".join(f"{port.name}: {shape}" for port, shape in zip(self.inputs, shapes)) for shapes in self.versions]
+        lines = [
+            f"a version is compiled for sizes that {self._runs_before + 1} runs have; the last {self._most} are kept"
+        ]
+        lines += [
+            "  " + ", ".join(f"{port.name}: {shape}" for port, shape in zip(self.inputs, shapes))
+            for shapes in self.versions
+        ]
         return lines_text([*super().explain().splitlines(), *lines])
 
 
 def reader_of(model):
-    """A function that makes the model's source whenever a version is compiled. A file is not kept in memory but read again, provided
-    that it and the files next to it whose names begin with its own have not changed."""
+    """A function that makes the model's source whenever a version is compiled. A file is not kept
+    in memory but read again, provided that it and the files next to it whose names begin with its
+    own have not changed."""
     if not isinstance(model, (str, os.PathLike)):
         source = source_of(model)
         return source.copy
@@ -125,7 +141,9 @@ def reader_of(model):
 
     def read():
         if _state_of(path) != known:
-            raise ModelError(f"{path} is not the file any more from which the model was compiled; compile it again")
+            raise ModelError(
+                f"{path} is not the file any more from which the model was compiled; compile it again"
+            )
         return source_of(path)
 
     return read
@@ -134,7 +152,10 @@ def reader_of(model):
 def _state_of(path):
     """A value that changes when the model's file or its external data change."""
     try:
-        found = [(each.name, each.stat()) for each in sorted(path.parent.glob(f"{glob.escape(path.stem)}*"))]
+        found = [
+            (each.name, each.stat())
+            for each in sorted(path.parent.glob(f"{glob.escape(path.stem)}*"))
+        ]
     except OSError:
         return None
     return [(name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in found]

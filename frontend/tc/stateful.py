@@ -8,15 +8,19 @@ from .module import Module
 
 
 class StatefulModule(Module):
-    """A module whose artefact takes the value of each state before a run as an input and gives the value after it as an output; the module keeps these
-    values from call to call. Calls run one after the other."""
+    """A module whose artefact takes the value of each state before a run as an input and gives the
+    value after it as an output; the module keeps these values from call to call. Calls run one
+    after the other."""
 
     def __init__(self, states, **arguments):
         """`states` are (name, input, output, initial value)."""
         super().__init__(**arguments)
         self._lock = threading.Lock()
         self._states, self._held = states, {}
-        taken, given = {before for _, before, _, _ in states}, {behind for _, _, behind, _ in states}
+        taken, given = (
+            {before for _, before, _, _ in states},
+            {behind for _, _, behind, _ in states},
+        )
         self.inputs = tuple(port for port in self.inputs if port.name not in taken)
         self.outputs = tuple(port for port in self.outputs if port.name not in given)
         self.reset_state()
@@ -40,14 +44,22 @@ class StatefulModule(Module):
         """The artefact's inputs in order, the states included."""
         names = {before: name for name, before, _, _ in self._states}
         given = iter(arrays)
-        return tuple(self._held[names[port.name]] if port.name in names else next(given) for port in self._tensor_inputs)
+        return tuple(
+            self._held[names[port.name]] if port.name in names else next(given)
+            for port in self._tensor_inputs
+        )
 
     def _run(self, arrays):
         self._check_count(arrays)
         self._need_runnable()
         names = {behind: name for name, _, behind, _ in self._states}
         with self._lock:
-            results = dict(zip((port.name for port in self._tensor_outputs), self._runner.run(self._with_states(arrays))))
+            results = dict(
+                zip(
+                    (port.name for port in self._tensor_outputs),
+                    self._runner.run(self._with_states(arrays)),
+                )
+            )
             self._held.update({name: results.pop(behind) for behind, name in names.items()})
         return tuple(results.values())
 

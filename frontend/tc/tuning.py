@@ -27,6 +27,7 @@ DEFAULT_TRIALS = 1000
 class KernelResult(typing.NamedTuple):
     """What tuning did for one kernel: times of one call, in the result's unit; how many schedules
     were tried; and how many failed, by outcome and with an example."""
+
     label: str
     calls: int
     untuned: float
@@ -43,8 +44,9 @@ class KernelResult(typing.NamedTuple):
 
 class TuneResult(typing.NamedTuple):
     """`measured` counts the candidates that were run in this call, `trials` also those of the log.
-    `model_gain` is untuned over tuned time of the whole model in interleaved runs, None where it was
-    not measured."""
+    `model_gain` is untuned over tuned time of the whole model in interleaved runs, None where it
+    was not measured."""
+
     kernels: list
     unit: str
     trials: int
@@ -62,9 +64,14 @@ class TuneResult(typing.NamedTuple):
         for kernel in self.kernels:
             for outcome, count in kernel.failures.items():
                 failures[outcome] = failures.get(outcome, 0) + count
-        lines.append(f"{self.trials} schedules tried, {self.measured} measured now in {self.seconds:.0f} s "
-                     f"({self.stopped}); failed: " +
-                     (", ".join(f"{count} {outcome}" for outcome, count in sorted(failures.items())) or "none"))
+        lines.append(
+            f"{self.trials} schedules tried, {self.measured} measured now in {self.seconds:.0f} s "
+            f"({self.stopped}); failed: "
+            + (
+                ", ".join(f"{count} {outcome}" for outcome, count in sorted(failures.items()))
+                or "none"
+            )
+        )
         example = next((kernel.example for kernel in self.kernels if kernel.example), "")
         if example:
             lines.append(f"for example: {example}")
@@ -86,15 +93,19 @@ def _table(kernels, unit, most=None):
     roof, trials."""
     total = sum(kernel.untuned * kernel.calls for kernel in kernels) or math.inf
     ordered = sorted(kernels, key=lambda kernel: -kernel.untuned * kernel.calls)
-    yield (f"{'share':>6} {'untuned':>12} {'best':>12} {'gain':>6} {'of roof':>7} {'tried':>6} "
-           f"{'failed':>6}  kernel")
+    yield (
+        f"{'share':>6} {'untuned':>12} {'best':>12} {'gain':>6} {'of roof':>7} {'tried':>6} "
+        f"{'failed':>6}  kernel"
+    )
     for kernel in ordered[:most]:
         roof = kernel.roof_seconds / kernel.best if kernel.best and unit == "seconds" else 0
-        yield (f"{100 * kernel.untuned * kernel.calls / total:5.1f}% {_amount(kernel.untuned, unit):>12} "
-               f"{_amount(kernel.best, unit):>12} {kernel.gain:6.2f} "
-               f"{f'{100 * roof:.0f}%' if roof else '-':>7} {kernel.trials:6d} "
-               f"{sum(kernel.failures.values()):6d}  {kernel.label[:50]}"
-               f"{f' x{kernel.calls}' if kernel.calls > 1 else ''}")
+        yield (
+            f"{100 * kernel.untuned * kernel.calls / total:5.1f}% {_amount(kernel.untuned, unit):>12} "
+            f"{_amount(kernel.best, unit):>12} {kernel.gain:6.2f} "
+            f"{f'{100 * roof:.0f}%' if roof else '-':>7} {kernel.trials:6d} "
+            f"{sum(kernel.failures.values()):6d}  {kernel.label[:50]}"
+            f"{f' x{kernel.calls}' if kernel.calls > 1 else ''}"
+        )
 
 
 def _progress_of(raw):
@@ -116,8 +127,10 @@ class _LiveDisplay:
 
         kernels, unit = _progress_of(raw)
         left = f", {raw['seconds_left']:.0f} s left" if raw["seconds_left"] >= 0 else ""
-        lines = [*_table(kernels, unit, most=24),
-                 f"{raw['trials']} tried, {raw['measured']} measured{left}: {raw['doing']}"]
+        lines = [
+            *_table(kernels, unit, most=24),
+            f"{raw['trials']} tried, {raw['measured']} measured{left}: {raw['doing']}",
+        ]
         self._live.update(Text(lines_text(lines)), refresh=True)
 
     def close(self):
@@ -138,8 +151,14 @@ class _PlainLines:
         kernels, unit = _progress_of(raw)
         untuned = sum(kernel.untuned * kernel.calls for kernel in kernels)
         best = sum(kernel.best * kernel.calls for kernel in kernels)
-        print(printable(f"tune: {raw['seconds']:.0f} s, {raw['trials']} tried, kernels {_amount(untuned, unit)} -> "
-                        f"{_amount(best, unit)}, {raw['doing']}"), file=self._stream, flush=True)
+        print(
+            printable(
+                f"tune: {raw['seconds']:.0f} s, {raw['trials']} tried, kernels {_amount(untuned, unit)} -> "
+                f"{_amount(best, unit)}, {raw['doing']}"
+            ),
+            file=self._stream,
+            flush=True,
+        )
 
     def close(self):
         pass
@@ -157,28 +176,57 @@ def _display(progress):
 
 @contextlib.contextmanager
 def _work_folder():
-    """A folder for candidates, removed at the end. Folders of tuners that were killed are removed when
-    the next one starts: a tuner locks its folder for as long as it runs."""
+    """A folder for candidates, removed at the end. Folders of tuners that were killed are removed
+    when the next one starts: a tuner locks its folder for as long as it runs."""
     with os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
-                if (not entry.name.startswith("tc-tune-") or not entry.is_dir(follow_symlinks=False)
-                        or entry.stat(follow_symlinks=False).st_uid != os.getuid()):
+                if (
+                    not entry.name.startswith("tc-tune-")
+                    or not entry.is_dir(follow_symlinks=False)
+                    or entry.stat(follow_symlinks=False).st_uid != os.getuid()
+                ):
                     continue
                 with open(os.path.join(entry.path, "lock")) as lock:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(entry.path, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="tc-tune-", ignore_cleanup_errors=True) as folder, temporary(folder):
+    with (
+        tempfile.TemporaryDirectory(prefix="tc-tune-", ignore_cleanup_errors=True) as folder,
+        temporary(folder),
+    ):
         with open(os.path.join(folder, "unlocked"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.rename(lock.name, os.path.join(folder, "lock"))
             yield folder
 
 
-def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tolerance=1e-4, trials=None,
-         time_limit=None, log=None, tracker=None, credentials=None, insecure=False, builders="processes", seed=0,
-         progress=None, quantised="exact", rounding="stored", open_initializers=(), data_folders=(), trust_archive=False,
-         max_nodes=None, compile_time_limit=None, _from_random=False, _sample_seconds=None):
+def tune(
+    model,
+    target="native",
+    *,
+    inputs=None,
+    shapes=None,
+    threads=None,
+    tolerance=1e-4,
+    trials=None,
+    time_limit=None,
+    log=None,
+    tracker=None,
+    credentials=None,
+    insecure=False,
+    builders="processes",
+    seed=0,
+    progress=None,
+    quantised="exact",
+    rounding="stored",
+    open_initializers=(),
+    data_folders=(),
+    trust_archive=False,
+    max_nodes=None,
+    compile_time_limit=None,
+    _from_random=False,
+    _sample_seconds=None,
+):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
 
     trials      the most candidates, including those in the log already; default 1000 where no time
@@ -201,13 +249,24 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
     model, shapes = described(archives.trusted(model) if trust_archive else model, inputs, shapes)
     log = url_of(log) if log else default_url()
     if log is None:
-        raise Error("tuning needs a log: give log=\"FILE\"")
-    store = opened(log, write=True)     # opened first, so that an error comes before the work
+        raise Error('tuning needs a log: give log="FILE"')
+    store = opened(log, write=True)  # opened first, so that an error comes before the work
     request = compiler.TuneRequest()
-    request.compile = options_of(Options(target=target, shapes=shapes, threads=threads, tolerance=tolerance,
-                                         seed=seed, quantised=quantised, rounding=rounding,
-                                         open_initializers=open_initializers, data_folders=data_folders,
-                                         max_nodes=max_nodes, compile_time_limit=compile_time_limit))
+    request.compile = options_of(
+        Options(
+            target=target,
+            shapes=shapes,
+            threads=threads,
+            tolerance=tolerance,
+            seed=seed,
+            quantised=quantised,
+            rounding=rounding,
+            open_initializers=open_initializers,
+            data_folders=data_folders,
+            max_nodes=max_nodes,
+            compile_time_limit=compile_time_limit,
+        )
+    )
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
     request.credentials = os.fspath(credentials) if credentials else ""
     request.programs = PROGRAM_FOLDER
@@ -229,19 +288,48 @@ def tune(model, target="native", *, inputs=None, shapes=None, threads=None, tole
         if hasattr(display, "close"):
             display.close()
     kernels, unit = _progress_of(raw["last"])
-    return TuneResult(kernels, unit, raw["last"]["trials"], raw["last"]["measured"],
-                      raw["last"]["seconds"], 1 / raw["model_ratio"] if raw["model_ratio"] else None,
-                      raw["stopped"], raw["notes"], log)
+    return TuneResult(
+        kernels,
+        unit,
+        raw["last"]["trials"],
+        raw["last"]["measured"],
+        raw["last"]["seconds"],
+        1 / raw["model_ratio"] if raw["model_ratio"] else None,
+        raw["stopped"],
+        raw["notes"],
+        log,
+    )
 
 
 def add_tuning_options(added):
     """The options of a search, for a command that makes one."""
-    added.add_argument("--trials", type=number(int, 1, "a whole number"), help="schedules to try at most (default 1000)")
-    added.add_argument("--time-limit", type=number(float, 0, "a number"), metavar="SECONDS",
-                       help="stop after that long, earlier sessions with this log included")
-    added.add_argument("--tracker", metavar="HOST:PORT",
-                       help="tune on this tracker's devices; default: on this machine")
-    added.add_argument("--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc")
-    added.add_argument("--insecure", action="store_true", help="plain text, to a tracker of this machine started so")
-    added.add_argument("--builders", default="processes", metavar="processes[:N]",
-                       help="what builds the schedules to try; default: a process on each core")
+    added.add_argument(
+        "--trials",
+        type=number(int, 1, "a whole number"),
+        help="schedules to try at most (default 1000)",
+    )
+    added.add_argument(
+        "--time-limit",
+        type=number(float, 0, "a number"),
+        metavar="SECONDS",
+        help="stop after that long, earlier sessions with this log included",
+    )
+    added.add_argument(
+        "--tracker",
+        metavar="HOST:PORT",
+        help="tune on this tracker's devices; default: on this machine",
+    )
+    added.add_argument(
+        "--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc"
+    )
+    added.add_argument(
+        "--insecure",
+        action="store_true",
+        help="plain text, to a tracker of this machine started so",
+    )
+    added.add_argument(
+        "--builders",
+        default="processes",
+        metavar="processes[:N]",
+        help="what builds the schedules to try; default: a process on each core",
+    )

@@ -1,6 +1,6 @@
-"""Checks whether a compiled model computes what its file says: compares every value with the project's interpreter in
-float64 and, where it is installed, with ONNX Runtime. Where they differ, finds which node and which part of the compiler
-are to blame."""
+"""Checks whether a compiled model computes what its file says: compares every value with the
+project's interpreter in float64 and, where it is installed, with ONNX Runtime. Where they differ,
+finds which node and which part of the compiler are to blame."""
 
 import dataclasses
 import json
@@ -27,9 +27,11 @@ from .verifying_report import report_text, rows_of
 
 @dataclasses.dataclass
 class Verification:
-    """What tc.verify found. `right` is whether the outputs of the compiled model are within the budget and no node is wrong
-    by itself; `outputs` are Differences of the build as it is, `values` of a build that has every value as an output;
-    `culprit` is None or has `node`, `part` ("pass", "schedule", "fusion", …), `name`, `detail` and `confirmed`."""
+    """What tc.verify found. `right` is whether the outputs of the compiled model are within the
+    budget and no node is wrong by itself; `outputs` are Differences of the build as it is, `values`
+    of a build that has every value as an output; `culprit` is None or has `node`, `part` ("pass",
+    "schedule", "fusion", …), `name`, `detail` and `confirmed`."""
+
     model: str
     target: str
     budget: float
@@ -38,28 +40,40 @@ class Verification:
     right: bool = True
     culprit: typing.Optional[dict] = None
     warnings: list = dataclasses.field(default_factory=list)
-    peer: typing.Optional[dict] = None      # ONNX Runtime: its version, its outputs' differences, or why there are none
+    peer: typing.Optional[dict] = (
+        None  # ONNX Runtime: its version, its outputs' differences, or why there are none
+    )
     reference: str = "float64"
     minimal: typing.Optional[bytes] = None
     minimal_inputs: dict = dataclasses.field(default_factory=dict)
     minimal_reference: typing.Optional[bytes] = None
     files: list = dataclasses.field(default_factory=list)
-    quantised: str = ""                     # the meaning of a quantised network, "exact" or "fast"
+    quantised: str = ""  # the meaning of a quantised network, "exact" or "fast"
 
     def to_dict(self):
-        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
-                 if not field.name.startswith("minimal") and field.name not in ("outputs", "values")}
+        plain = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if not field.name.startswith("minimal") and field.name not in ("outputs", "values")
+        }
         return plain | {"outputs": rows_of(self.outputs), "values": rows_of(self.values)}
 
     def __str__(self):
         return report_text(self)
 
     def __repr__(self):
-        verdict = "right" if self.right else f"wrong: {self.culprit['part']} '{self.culprit['name']}'" if self.culprit else "wrong"
+        verdict = (
+            "right"
+            if self.right
+            else f"wrong: {self.culprit['part']} '{self.culprit['name']}'"
+            if self.culprit
+            else "wrong"
+        )
         return f"<tc.Verification of {self.model} for {self.target}: {verdict}>"
 
     def write(self, folder):
-        """Writes the minimal model, its inputs as .npy files and the report into a folder; returns the files."""
+        """Writes the minimal model, its inputs as .npy files and the report into a folder; returns
+        the files."""
         if self.minimal is None:
             return []
         make_folder(folder)
@@ -98,7 +112,9 @@ def _typed(port, array, name):
     if array.dtype.name == port.dtype and array.dtype != wanted:
         array = array.view(wanted)
     if array.dtype != wanted:
-        raise ShapeError(f"input '{port.name}' of {name} is {array.dtype}; expected {shape_text(port)}")
+        raise ShapeError(
+            f"input '{port.name}' of {name} is {array.dtype}; expected {shape_text(port)}"
+        )
     return dtype, np.asarray(array, order="C")
 
 
@@ -108,38 +124,56 @@ def _values(file, name, pipeline, given, shapes):
         signature = compiler.signature(compiler.Source(file.data(), name), pipeline.options())
     except UnsupportedError as error:
         if error.strings:
-            raise UnsupportedError(f"{name} works on strings, and verify takes models of numbers alone; take the part behind them") from None
+            raise UnsupportedError(
+                f"{name} works on strings, and verify takes models of numbers alone; take the part behind them"
+            ) from None
         raise
     ports = ports_of(signature[1])
     random = np.random.default_rng(pipeline.seed)
     wrong = [each for each in given if each not in {port.name for port in ports}]
     if wrong:
-        raise ShapeError(f"'{wrong[0]}' is no input of {name}; its inputs are {', '.join(port.name for port in ports)}")
+        raise ShapeError(
+            f"'{wrong[0]}' is no input of {name}; its inputs are {', '.join(port.name for port in ports)}"
+        )
     values = {}
     for port in ports:
         if port.kind != "tensor":
-            raise UnsupportedError(f"input '{port.name}' of {name} is no tensor ({port.kind}); verify takes models of tensors alone")
+            raise UnsupportedError(
+                f"input '{port.name}' of {name} is no tensor ({port.kind}); verify takes models of tensors alone"
+            )
         if port.name in given:
             values[port.name] = _typed(port, given[port.name], name)
             continue
-        wanted = shapes[port.name] if isinstance(shapes.get(port.name), (tuple, list)) else port.shape
+        wanted = (
+            shapes[port.name] if isinstance(shapes.get(port.name), (tuple, list)) else port.shape
+        )
         if wanted is None:
-            raise ShapeError(f"input '{port.name}' of {name} has no shape; give an array, or its sizes with shapes={{'{port.name}': (…)}}")
-        sizes = [shapes.get(size, size) if isinstance(size, str) else declared if size is None else size
-                 for size, declared in zip(wanted, port.shape or wanted)]
+            raise ShapeError(
+                f"input '{port.name}' of {name} has no shape; give an array, or its sizes with shapes={{'{port.name}': (…)}}"
+            )
+        sizes = [
+            shapes.get(size, size) if isinstance(size, str) else declared if size is None else size
+            for size, declared in zip(wanted, port.shape or wanted)
+        ]
         if not all(isinstance(size, (int, np.integer)) for size in sizes):
-            raise ShapeError(f"input '{port.name}' of {name} is {shape_text(port)}; verify runs the model, so give arrays, or sizes "
-                             "(shapes={'symbol': 1}, --shape SYMBOL=1)")
+            raise ShapeError(
+                f"input '{port.name}' of {name} is {shape_text(port)}; verify runs the model, so give arrays, or sizes "
+                "(shapes={'symbol': 1}, --shape SYMBOL=1)"
+            )
         values[port.name] = _typed(port, seeded_array(random, port.dtype, sizes), name)
     return values
 
 
 def _bound(file, values, shapes, pipeline):
-    """(the file, the remaining values): inputs that decide the structure are made constants, and inputs get the sizes
-    that the user binds."""
+    """(the file, the remaining values): inputs that decide the structure are made constants, and
+    inputs get the sizes that the user binds."""
     values, constants = dict(values), {}
     while True:
-        declared = {name: (dtype, array.shape) for name, (dtype, array) in values.items()} if shapes else {}
+        declared = (
+            {name: (dtype, array.shape) for name, (dtype, array) in values.items()}
+            if shapes
+            else {}
+        )
         data = file.data(inputs=declared, constants=constants)
         try:
             pipeline.imported(data)
@@ -157,6 +191,7 @@ def _bound(file, values, shapes, pipeline):
 @dataclasses.dataclass(frozen=True)
 class Question:
     """The options of verify that do not concern compiling; see its docstring."""
+
     shapes: dict | None = None
     examples: object = None
     against: object = None
@@ -166,8 +201,9 @@ class Question:
 
 @bounded
 def verify(model, target="native", inputs=None, *, budget=None, **options):
-    """Compares every value of a compiled model with the interpreter in float64, its outputs with ONNX Runtime too where that
-    is installed, and looks for the culprit where they differ. Returns a Verification: print it, or ask `.right`.
+    """Compares every value of a compiled model with the interpreter in float64, its outputs with
+    ONNX Runtime too where that is installed, and looks for the culprit where they differ. Returns a
+    Verification: print it, or ask `.right`.
 
     model      as tc.compile takes it
     inputs     {name: array}; what is not given is seeded data of normal distribution
@@ -178,8 +214,14 @@ def verify(model, target="native", inputs=None, *, budget=None, **options):
                trust_archive
     """
     model = archives.trusted(model) if options.pop("trust_archive", False) else model
-    asked = {name: options.pop(name) for name in ("shapes", "examples", "against", "progress") if name in options}
-    return verify_by(Pipeline(target=target, **options), model, inputs, Question(budget=budget, **asked))
+    asked = {
+        name: options.pop(name)
+        for name in ("shapes", "examples", "against", "progress")
+        if name in options
+    }
+    return verify_by(
+        Pipeline(target=target, **options), model, inputs, Question(budget=budget, **asked)
+    )
 
 
 @bounded
@@ -204,21 +246,34 @@ def _verify(pipeline, model, inputs, question, progress):
 def _verified(subject, name):
     pipeline, file = subject.pipeline, subject.file
     outputs = subject.differences(pipeline.build(file.data()).run(subject.values))
-    types = {each: None for each in file.outputs} | {each: dtype for each, dtype in subject.made.items() if each not in file.outputs}
+    types = {each: None for each in file.outputs} | {
+        each: dtype for each, dtype in subject.made.items() if each not in file.outputs
+    }
     every = file.data(outputs=types)
     build = pipeline.build(every)
     found = build.run(subject.values)
     values = subject.differences({each: found[each] for each in subject.made})
-    result = Verification(name, compiler.resolve_target(pipeline.target)[0], subject.budget, outputs, values)
+    result = Verification(
+        name, compiler.resolve_target(pipeline.target)[0], subject.budget, outputs, values
+    )
     result.quantised = build.quantised
-    result.reference = "float64" if subject.wide else "float64 within an operator, stored in the types of the model"
+    result.reference = (
+        "float64"
+        if subject.wide
+        else "float64 within an operator, stored in the types of the model"
+    )
     wrong = next((each for each in outputs if not each.within), None)
     peer = _ask_peer(subject, result, every, types)
     culprit, drifted = find_first(subject, found, values, wrong is not None)
     where = "a build that gives every value"
-    rounding = wrong is not None and not culprit and is_rounding(subject, whole_case(subject), outputs)
+    rounding = (
+        wrong is not None and not culprit and is_rounding(subject, whole_case(subject), outputs)
+    )
     if wrong and not culprit and not rounding:
-        culprit, where = find_together(subject, wrong.name), "builds of parts of the model, with no outputs but the part's"
+        culprit, where = (
+            find_together(subject, wrong.name),
+            "builds of parts of the model, with no outputs but the part's",
+        )
     if wrong and not culprit and not rounding:
         culprit = Found(subject, whole_case(subject), wrong)
     _judge(subject, result, culprit, where, wrong, drifted)
@@ -230,15 +285,27 @@ def _verified(subject, name):
 def _judge(subject, result, culprit, where, wrong, drifted):
     """Fills in the verdict from what was found."""
     if culprit and culprit.overflow and not wrong and not subject.compares_models:
-        result.warnings.append(f"{culprit.difference.why}: {_node_text(culprit.node)} overflows as '{culprit.value}' is stored. The compiled "
-                               "model's outputs are right, for it keeps the value in float32; others may not")
+        result.warnings.append(
+            f"{culprit.difference.why}: {_node_text(culprit.node)} overflows as '{culprit.value}' is stored. The compiled "
+            "model's outputs are right, for it keeps the value in float32; others may not"
+        )
         culprit = None
     if wrong and not culprit:
         first = drifted[0] if drifted else wrong
         result.right = False
-        result.culprit = {"part": "rounding", "name": first.name, "node": None, "difference": rows_of([first])[0], "trials": [], "where": where,
-                          "detail": [f"no node is wrong by itself: '{first.name}' is the first value that leaves the budget, by the rounding of "
-                                     "all before it"], "confirmed": None}
+        result.culprit = {
+            "part": "rounding",
+            "name": first.name,
+            "node": None,
+            "difference": rows_of([first])[0],
+            "trials": [],
+            "where": where,
+            "detail": [
+                f"no node is wrong by itself: '{first.name}' is the first value that leaves the budget, by the rounding of "
+                "all before it"
+            ],
+            "confirmed": None,
+        }
         return
     if not culprit:
         return
@@ -250,10 +317,19 @@ def _judge(subject, result, culprit, where, wrong, drifted):
     else:
         diagnosis = diagnose(subject, culprit.case)
     result.culprit = {
-        "part": diagnosis.part, "name": diagnosis.name, "node": _node_row(culprit.node), "nodes": [_node_row(node) for node in culprit.nodes],
-        "value": culprit.value, "difference": rows_of([culprit.difference])[0],
-        "inputs": {each: [dtype, list(array.shape)] for each, (dtype, array) in culprit.case.values.items()},
-        "detail": diagnosis.detail, "line": diagnosis.line, "kernel": diagnosis.kernel, "where": where,
+        "part": diagnosis.part,
+        "name": diagnosis.name,
+        "node": _node_row(culprit.node),
+        "nodes": [_node_row(node) for node in culprit.nodes],
+        "value": culprit.value,
+        "difference": rows_of([culprit.difference])[0],
+        "inputs": {
+            each: [dtype, list(array.shape)] for each, (dtype, array) in culprit.case.values.items()
+        },
+        "detail": diagnosis.detail,
+        "line": diagnosis.line,
+        "kernel": diagnosis.kernel,
+        "where": where,
         "trials": [{"change": change, "right": right} for change, right in diagnosis.trials],
         "confirmed": _confirmed(subject, diagnosis, culprit, wrong),
     }
@@ -268,13 +344,19 @@ def _confirmed(subject, diagnosis, culprit, wrong):
         return "the outputs of the model as it is compiled are within the budget on these inputs: what is wrong there is hidden"
     if not diagnosis.without:
         explained = culprit.value in subject.made and culprit.value not in subject.file.outputs
-        return (f"the outputs of the model as it is compiled are wrong, and become so from '{culprit.value}' on" if explained else
-                "this is an output of the model as it is compiled")
+        return (
+            f"the outputs of the model as it is compiled are wrong, and become so from '{culprit.value}' on"
+            if explained
+            else "this is an output of the model as it is compiled"
+        )
     try:
         found = diagnosis.without(subject.file.data()).run(subject.values)
     except Error as error:
         return f"the whole model cannot be compiled without it ({error})"
-    if all(each.within for each in subject.differences({name: found[name] for name in subject.file.outputs})):
+    if all(
+        each.within
+        for each in subject.differences({name: found[name] for name in subject.file.outputs})
+    ):
         return "the whole model, compiled without it, is right"
     return "the whole model, compiled without it, is still wrong: this is not the only culprit"
 
@@ -284,19 +366,31 @@ def _unlike(subject, culprit):
     number, twin = subject.file.maker[culprit.value], subject.against.maker[culprit.value]
     mine, other = subject.file.nodes[number], subject.against.nodes[twin]
     if (mine.op_type, mine.domain) != (other.op_type, other.domain):
-        return [f"it is made by {_node_text(mine)} here and by {_node_text(other)} in the reference"]
+        return [
+            f"it is made by {_node_text(mine)} here and by {_node_text(other)} in the reference"
+        ]
     result = []
     for one, two in zip(mine.reads, other.reads):
         left, right = subject.file.initializer(one), subject.against.initializer(two)
         if left is not None and right is not None and left != right:
-            result.append(f"the constant '{one}' is another than" + (" in the reference" if one == two else f" '{two}' of the reference"))
+            result.append(
+                f"the constant '{one}' is another than"
+                + (" in the reference" if one == two else f" '{two}' of the reference")
+            )
     if not result and subject.file.node_bytes(number) != subject.against.node_bytes(twin):
         result.append("its attributes or operands are others than in the reference")
-    return result or ["the node is the same as in the reference, and computes something else: verify each model on its own"]
+    return result or [
+        "the node is the same as in the reference, and computes something else: verify each model on its own"
+    ]
 
 
 def _node_row(node):
-    return {"name": node.name, "operator": f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type}
+    return {
+        "name": node.name,
+        "operator": f"{node.domain}.{node.op_type}"
+        if node.domain not in ("", "ai.onnx")
+        else node.op_type,
+    }
 
 
 def _node_text(node):
@@ -304,8 +398,8 @@ def _node_text(node):
 
 
 def _ask_peer(subject, result, every, types):
-    """ONNX Runtime's values, where it can run the model. Adds to the result how far its outputs are from the
-    reference."""
+    """ONNX Runtime's values, where it can run the model. Adds to the result how far its outputs are
+    from the reference."""
     if subject.compares_models:
         return None
     peer = Peer()
@@ -328,8 +422,8 @@ def _against_peer(subject, name, array):
 
 
 def _judge_reference(subject, result, peer):
-    """For the case that tc agrees with its own interpreter but ONNX Runtime with neither: then the definition of an
-    operator is in question."""
+    """For the case that tc agrees with its own interpreter but ONNX Runtime with neither: then the
+    definition of an operator is in question."""
     if all(_against_peer(subject, name, peer[name]).within for name in subject.file.outputs):
         return
     for name in subject.made:
@@ -342,22 +436,45 @@ def _judge_reference(subject, result, peer):
         alone = Peer().run(case.data, case.values, [name])
         if alone is None:
             continue
-        local = compared(name, difference.dtype, alone[name], subject.expected(case)[name], subject.budget, subject.reads_floats(name))
+        local = compared(
+            name,
+            difference.dtype,
+            alone[name],
+            subject.expected(case)[name],
+            subject.budget,
+            subject.reads_floats(name),
+        )
         node = subject.file.nodes[subject.file.maker[name]]
         if local.within:
             continue
         if overflows(local):
-            result.warnings.append(f"ONNX Runtime's outputs leave the budget, tc's do not: {_node_text(node)} overflows as '{name}' is stored "
-                                   f"({local.why})")
+            result.warnings.append(
+                f"ONNX Runtime's outputs leave the budget, tc's do not: {_node_text(node)} overflows as '{name}' is stored "
+                f"({local.why})"
+            )
             return
         result.right = False
-        result.culprit = {"part": "definition", "name": node.op_type, "node": _node_row(node), "nodes": [_node_row(node)], "value": name,
-                          "difference": rows_of([local])[0], "trials": [], "line": None, "kernel": None, "where": "ONNX Runtime",
-                          "inputs": {each: [dtype, list(array.shape)] for each, (dtype, array) in case.values.items()},
-                          "detail": ["tc agrees with its own interpreter, ONNX Runtime with neither: one of both reads the operator's "
-                                     "specification in another way"], "confirmed": None}
+        result.culprit = {
+            "part": "definition",
+            "name": node.op_type,
+            "node": _node_row(node),
+            "nodes": [_node_row(node)],
+            "value": name,
+            "difference": rows_of([local])[0],
+            "trials": [],
+            "line": None,
+            "kernel": None,
+            "where": "ONNX Runtime",
+            "inputs": {
+                each: [dtype, list(array.shape)] for each, (dtype, array) in case.values.items()
+            },
+            "detail": [
+                "tc agrees with its own interpreter, ONNX Runtime with neither: one of both reads the operator's "
+                "specification in another way"
+            ],
+            "confirmed": None,
+        }
         result.minimal, result.minimal_reference = case.data, case.reference
         result.minimal_inputs = {each: array for each, (_, array) in case.values.items()}
         return
     result.warnings.append("ONNX Runtime's outputs leave the budget, by the rounding of many nodes")
-

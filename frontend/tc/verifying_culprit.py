@@ -1,5 +1,5 @@
-"""Where a compiled model goes wrong: the first node that by itself exceeds the error budget, or the fewest nodes that do
-so together, as a small model that still fails."""
+"""Where a compiled model goes wrong: the first node that by itself exceeds the error budget, or the
+fewest nodes that do so together, as a small model that still fails."""
 
 import dataclasses
 import functools
@@ -17,20 +17,21 @@ MAX_ROUNDING = 10
 @dataclasses.dataclass
 class Case:
     """A part of a model and the values of its inputs."""
-    nodes: frozenset      # the part's nodes, by their numbers in the whole model
+
+    nodes: frozenset  # the part's nodes, by their numbers in the whole model
     data: bytes
-    values: dict          # {input: (element type, array)}
+    values: dict  # {input: (element type, array)}
     outputs: list
-    reference: bytes      # the model with which it is compared
+    reference: bytes  # the model with which it is compared
 
 
 class Subject:
-    """A model, its inputs, and what all its values should be. `against` is the file of a model that should compute the
-    same; without it the model itself is the reference."""
+    """A model, its inputs, and what all its values should be. `against` is the file of a model that
+    should compute the same; without it the model itself is the reference."""
 
     def __init__(self, pipeline, file, values, budget, against=None):
         self.pipeline, self.file, self.budget = pipeline, file, budget
-        self.progress = lambda *_: None     # called with (phase, done, total)
+        self.progress = lambda *_: None  # called with (phase, done, total)
         self.values, self.against = values, against or file
         self.compares_models = against is not None
         graph = pipeline.imported(file.data())
@@ -39,40 +40,55 @@ class Subject:
             known = pipeline.imported(against.data()).made
             made = {name: dtype for name, dtype in made.items() if name in known}
         # Values made by nodes of the file's main graph, in the order of the nodes.
-        self.made = {name: made[name] for node in file.nodes for name in node.outputs if name in made}
+        self.made = {
+            name: made[name] for node in file.nodes for name in node.outputs if name in made
+        }
         self.types = {name: dtype for name, (dtype, _) in values.items()} | self.made
-        self.reference, self.wide = self._references(self.against.data(), values, [*self.made, *file.outputs])
+        self.reference, self.wide = self._references(
+            self.against.data(), values, [*self.made, *file.outputs]
+        )
         self._builds = 0
 
     def _references(self, data, values, names):
         return evaluate(self.pipeline.imported(data), values, dict.fromkeys(names))
 
     def dtype_of(self, name):
-        return self.types.get(name) or {"float64": "f64", "int64": "i64", "bool": "bool"}.get(self.reference[name].dtype.name, "f64")
+        return self.types.get(name) or {"float64": "f64", "int64": "i64", "bool": "bool"}.get(
+            self.reference[name].dtype.name, "f64"
+        )
 
     @functools.cached_property
     def known(self):
         """The reference's values as the model would store them."""
-        return {name: as_input(self.reference[name], dtype) for name, dtype in self.made.items()} | self.values
+        return {
+            name: as_input(self.reference[name], dtype) for name, dtype in self.made.items()
+        } | self.values
 
     def reads_floats(self, name):
         number = self.file.maker.get(name)
-        return number is not None and any(self.types.get(each) in FLOATS for each in self.file.nodes[number].reads)
+        return number is not None and any(
+            self.types.get(each) in FLOATS for each in self.file.nodes[number].reads
+        )
 
     def difference(self, name, typed, reference):
         dtype, array = typed
-        return compared(name, dtype, numbers(array, dtype), reference, self.budget, self.reads_floats(name))
+        return compared(
+            name, dtype, numbers(array, dtype), reference, self.budget, self.reads_floats(name)
+        )
 
     def differences(self, found, reference=None):
         """Differences, in the order of the nodes, of a build's results {name: (element type,
         array)}."""
         reference = self.reference if reference is None else reference
-        names = [*(name for name in self.made if name in found), *(name for name in found if name not in self.made)]
+        names = [
+            *(name for name in self.made if name in found),
+            *(name for name in found if name not in self.made),
+        ]
         return [self.difference(name, found[name], reference[name]) for name in names]
 
     def case(self, nodes, known, outputs):
-        """A Case of these nodes. Their operands are given where `known` has them; otherwise the nodes that make them
-        are added."""
+        """A Case of these nodes. Their operands are given where `known` has them; otherwise the
+        nodes that make them are added."""
         nodes, waiting = set(nodes), list(nodes)
         while waiting:
             for name in self.file.nodes[waiting.pop()].reads:
@@ -81,9 +97,16 @@ class Subject:
                     nodes.add(number)
                     waiting.append(number)
         made = {name for number in nodes for name in self.file.nodes[number].outputs}
-        read = dict.fromkeys(name for number in sorted(nodes) for name in self.file.nodes[number].reads if name not in made)
+        read = dict.fromkeys(
+            name
+            for number in sorted(nodes)
+            for name in self.file.nodes[number].reads
+            if name not in made
+        )
         values = {name: known[name] for name in read if name in known}
-        values |= {name: self.values[name] for name in read if name in self.values and name not in values}
+        values |= {
+            name: self.values[name] for name in read if name in self.values and name not in values
+        }
         declared = {name: (dtype, array.shape) for name, (dtype, array) in values.items()}
         types = {name: self.dtype_of(name) for name in outputs}
         data = self.file.data(nodes, declared, types)
@@ -114,8 +137,8 @@ class Subject:
         return self._builds >= MAX_BUILDS
 
     def local(self, name, found):
-        """How far a node's value is from what the reference computes for the node's actual operands; None where that
-        cannot be computed."""
+        """How far a node's value is from what the reference computes for the node's actual
+        operands; None where that cannot be computed."""
         try:
             case = self.case([self.file.maker[name]], found | self.values, [name])
             return self.difference(name, found[name], self.expected(case)[name])
@@ -134,8 +157,12 @@ class Subject:
             results, _ = self._references(data, values, self.file.outputs)
         except Error:
             return True
-        return not all(compared(output, types[output], results[output], self.reference[output], self.budget).within
-                       for output in self.file.outputs)
+        return not all(
+            compared(
+                output, types[output], results[output], self.reference[output], self.budget
+            ).within
+            for output in self.file.outputs
+        )
 
 
 class Found:
@@ -144,17 +171,22 @@ class Found:
     def __init__(self, subject, case, difference):
         self.case, self.difference, self.file = case, difference, subject.file
         self.value = difference.name
-        self.nodes = [subject.file.nodes[number] for number in sorted(case.nodes) if not subject.file.nodes[number].is_constant]
+        self.nodes = [
+            subject.file.nodes[number]
+            for number in sorted(case.nodes)
+            if not subject.file.nodes[number].is_constant
+        ]
         # The node that computes the value.
         self.node = subject.file.nodes[subject.file.maker[self.value]]
         self.overflow = overflows(difference)
 
 
 def find_first(subject, found, differences, wrong_outputs):
-    """(the first node that is wrong by itself, or None; values that exceed the budget though their nodes are
-    right).
+    """(the first node that is wrong by itself, or None; values that exceed the budget though their
+    nodes are right).
 
-    `found` are all values of one build, `wrong_outputs` those of the build without further outputs."""
+    `found` are all values of one build, `wrong_outputs` those of the build without further
+    outputs."""
     drifted = []
     for number, difference in enumerate(differences, 1):
         subject.progress("comparing values", number, len(differences))
@@ -167,7 +199,9 @@ def find_first(subject, found, differences, wrong_outputs):
             continue
         if wrong_outputs and not subject.explains(difference.name, found[difference.name]):
             continue
-        case = subject.case([subject.file.maker[difference.name]], found | subject.values, [difference.name])
+        case = subject.case(
+            [subject.file.maker[difference.name]], found | subject.values, [difference.name]
+        )
         if subject.fails(case):
             return Found(subject, case, difference), drifted
     return None, drifted
@@ -184,7 +218,9 @@ def _failing_prefix(subject, output):
     names = [*(name for name in names.values() if name != output), output]
 
     def prefix(position):
-        return subject.case(subject.file.needed([names[position]]), subject.values, [names[position]])
+        return subject.case(
+            subject.file.needed([names[position]]), subject.values, [names[position]]
+        )
 
     if not subject.fails(prefix(len(names) - 1)):
         return output, None
@@ -206,13 +242,16 @@ def _by_distance(file, name):
         if number in order:
             continue
         order.append(number)
-        waiting += sorted({file.maker[each] for each in file.nodes[number].reads if each in file.maker}, reverse=True)
+        waiting += sorted(
+            {file.maker[each] for each in file.nodes[number].reads if each in file.maker},
+            reverse=True,
+        )
     return order
 
 
 def shrink(subject, name, case):
-    """The fewest nodes found with which the value is still wrong, when the other values are taken from the
-    reference."""
+    """The fewest nodes found with which the value is still wrong, when the other values are taken
+    from the reference."""
     order = _by_distance(subject.file, name)
     size, best = 1, case
     while size < len(order) and not subject.exhausted:
@@ -222,7 +261,12 @@ def shrink(subject, name, case):
             break
         size *= 2
     for number in reversed(order):
-        if subject.exhausted or number not in best.nodes or len(best.nodes) == 1 or number == subject.file.maker[name]:
+        if (
+            subject.exhausted
+            or number not in best.nodes
+            or len(best.nodes) == 1
+            or number == subject.file.maker[name]
+        ):
             continue
         tried = subject.case(best.nodes - {number}, subject.known, [name])
         if len(tried.nodes) < len(best.nodes) and subject.fails(tried):
@@ -231,8 +275,9 @@ def shrink(subject, name, case):
 
 
 def find_together(subject, wrong_output):
-    """The fewest nodes that are wrong only together (because passes or fusion combine them), found with builds that have
-    only the model's outputs; None where the model is wrong only as a whole."""
+    """The fewest nodes that are wrong only together (because passes or fusion combine them), found
+    with builds that have only the model's outputs; None where the model is wrong only as a
+    whole."""
     name, case = _failing_prefix(subject, wrong_output)
     if case is None:
         return None
@@ -243,21 +288,34 @@ def find_together(subject, wrong_output):
 
 
 def is_rounding(subject, case, differences):
-    """Whether the interpreter, if it stores each value in its type, differs from float64 about as much as these
-    outputs."""
+    """Whether the interpreter, if it stores each value in its type, differs from float64 about as
+    much as these outputs."""
     if not subject.wide:
         return False
-    stored, _ = evaluate(subject.pipeline.imported(case.data), case.values, case.outputs, wide=False)
+    stored, _ = evaluate(
+        subject.pipeline.imported(case.data), case.values, case.outputs, wide=False
+    )
     expected = subject.expected(case)
     for each in differences:
-        rounded = compared(each.name, each.dtype, stored[each.name], expected[each.name], subject.budget)
+        rounded = compared(
+            each.name, each.dtype, stored[each.name], expected[each.name], subject.budget
+        )
         # A value of another shape, or an integer, cannot be compared so.
-        if not each.within and (each.ulp is None or rounded.relative is None or each.relative > MAX_ROUNDING * rounded.relative):
+        if not each.within and (
+            each.ulp is None
+            or rounded.relative is None
+            or each.relative > MAX_ROUNDING * rounded.relative
+        ):
             return False
     return True
 
 
 def whole_case(subject):
     """The whole model as a Case."""
-    return Case(frozenset(range(len(subject.file.nodes))), subject.file.data(), subject.values, list(subject.file.outputs),
-                subject.against.data())
+    return Case(
+        frozenset(range(len(subject.file.nodes))),
+        subject.file.data(),
+        subject.values,
+        list(subject.file.outputs),
+        subject.against.data(),
+    )

@@ -1,5 +1,5 @@
-"""The stages of the compiler as verify runs them: import, passes one by one, schedules, code; and the references for
-comparison."""
+"""The stages of the compiler as verify runs them: import, passes one by one, schedules, code; and
+the references for comparison."""
 
 import functools
 
@@ -30,7 +30,10 @@ class Build:
         """{output: (element type, array as modules give it)} for inputs {name: (element type,
         array)}."""
         results = self.module._run([values[port.name][1] for port in self.module.inputs])
-        return {port.name: (TC_NAMES[port.dtype], np.asarray(array)) for port, array in zip(self.module.outputs, results)}
+        return {
+            port.name: (TC_NAMES[port.dtype], np.asarray(array))
+            for port, array in zip(self.module.outputs, results)
+        }
 
 
 class Pipeline:
@@ -39,11 +42,13 @@ class Pipeline:
     def __init__(self, log=None, **options):
         """`options` are those of tc.compile."""
         self._options, self.log = Options(**options), log
-        self.model = "model.onnx"     # its name in errors
+        self.model = "model.onnx"  # its name in errors
         self.target, self.threads = self._options.target, self._options.threads
         self.tolerance, self.seed = self._options.tolerance, self._options.seed
         # (name, function that runs the pass on a graph), in the order of the passes.
-        wanted = compiler.passes(self._options.quantised == "fast", self._options.rounding == "each")
+        wanted = compiler.passes(
+            self._options.quantised == "fast", self._options.rounding == "each"
+        )
         self.passes = [(name, functools.partial(_after, name=name)) for name, _ in wanted]
 
     def options(self):
@@ -63,8 +68,8 @@ class Pipeline:
         return graph
 
     def compiled(self, graph, traces=None):
-        """The Build of a simplified graph; `traces` gives schedules {workload: lines} that replace the log's and the default
-        ones."""
+        """The Build of a simplified graph; `traces` gives schedules {workload: lines} that replace
+        the log's and the default ones."""
         return Build(graph.compile(traces or {}), self.threads)
 
     def build(self, data, traces=None, tolerance=None, log=None):
@@ -86,13 +91,15 @@ def traces_of(kernels):
 
 
 def _given(values):
-    return [(name, dtype, list(array.shape), array.tobytes()) for name, (dtype, array) in values.items()]
+    return [
+        (name, dtype, list(array.shape), array.tobytes()) for name, (dtype, array) in values.items()
+    ]
 
 
 def evaluate(graph, values, names, wide=True):
-    """(the values of these names, whether `wide` was possible), computed by the interpreter for inputs {name: (element type,
-    array)}, as float64 or integers. `wide` computes and keeps all floats in float64; otherwise each is stored in its own
-    type."""
+    """(the values of these names, whether `wide` was possible), computed by the interpreter for
+    inputs {name: (element type, array)}, as float64 or integers. `wide` computes and keeps all
+    floats in float64; otherwise each is stored in its own type."""
     wide = wide and not any(node["op"] in _RANDOM for node in graph.nodes)
     try:
         found = graph.evaluate(_given(values), list(names), wide)
@@ -103,8 +110,15 @@ def evaluate(graph, values, names, wide=True):
         return evaluate(graph, values, names, wide=False)
     result = {}
     for name, (dtype, shape, data) in found.items():
-        kind = dtype if dtype in ("f64", "f32", "f16", "bool") or dtype[0] in "iu" and int(dtype[1:]) >= 8 else None
-        array = np.frombuffer(data, np.dtype(NUMPY_NAMES[dtype]) if kind else np.uint16 if dtype == "bf16" else np.uint8).reshape(shape)
+        kind = (
+            dtype
+            if dtype in ("f64", "f32", "f16", "bool") or dtype[0] in "iu" and int(dtype[1:]) >= 8
+            else None
+        )
+        array = np.frombuffer(
+            data,
+            np.dtype(NUMPY_NAMES[dtype]) if kind else np.uint16 if dtype == "bf16" else np.uint8,
+        ).reshape(shape)
         result[name] = numbers(array, dtype)
     return result, wide
 
@@ -127,11 +141,15 @@ class Peer:
         try:
             options = self._library.SessionOptions()
             options.log_severity_level = 4
-            session = self._library.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            session = self._library.InferenceSession(
+                data, options, providers=["CPUExecutionProvider"]
+            )
             known = {port.name for port in session.get_inputs()}
-            results = session.run(list(names), {name: array for name, (_, array) in values.items() if name in known})
+            results = session.run(
+                list(names), {name: array for name, (_, array) in values.items() if name in known}
+            )
             return {name: numbers(result, tc_type(result)) for name, result in zip(names, results)}
-        except Exception as error:   # the library may raise anything
+        except Exception as error:  # the library may raise anything
             self.why_not = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
             return None
 

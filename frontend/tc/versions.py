@@ -1,5 +1,5 @@
-"""Models whose structure depends on the values of inputs (axes, shapes, counts) or on the form of sequences and optionals:
-a version for each."""
+"""Models whose structure depends on the values of inputs (axes, shapes, counts) or on the form of
+sequences and optionals: a version for each."""
 
 import collections
 import threading
@@ -26,12 +26,13 @@ MANY_COMPILATIONS = 16
 
 
 class VersionedModule(Module):
-    """A model that is compiled for each combination of values of the inputs that decide its structure, when a run has
-    them for the first time. Made by tc.compile; export() needs a model with known values: tc.compile(values={...})."""
+    """A model that is compiled for each combination of values of the inputs that decide its
+    structure, when a run has them for the first time. Made by tc.compile; export() needs a model
+    with known values: tc.compile(values={...})."""
 
     def __init__(self, source, options, inputs, threads=None):
-        """`source` is the model, `options` makes the compiler's options, `inputs` are the names of inputs
-        that decide the structure."""
+        """`source` is the model, `options` makes the compiler's options, `inputs` are the names of
+        inputs that decide the structure."""
         self._source, self._options, self._first = source, options, tuple(inputs)
         self._threads = threads or 0
         self._lock = threading.Lock()
@@ -49,7 +50,12 @@ class VersionedModule(Module):
     @property
     def deciding_inputs(self):
         """Names of the inputs whose values decide the structure, as far as runs have shown."""
-        names = {name for key, known in self._versions.items() if isinstance(known, tuple) for name in known}
+        names = {
+            name
+            for key, known in self._versions.items()
+            if isinstance(known, tuple)
+            for name in known
+        }
         return tuple(port.name for port in self.inputs if port.name in names.union(self._first))
 
     def _run(self, arrays):
@@ -63,9 +69,18 @@ class VersionedModule(Module):
         names = self._first
         with self._lock:
             while True:
-                values = {name: self._value(self.inputs[place[name]], arrays[place[name]]) for name in names}
+                values = {
+                    name: self._value(self.inputs[place[name]], arrays[place[name]])
+                    for name in names
+                }
                 self._check_size(values)
-                key = (names, tuple(value if isinstance(value, Form) else (value.shape, value.tobytes()) for value in values.values()))
+                key = (
+                    names,
+                    tuple(
+                        value if isinstance(value, Form) else (value.shape, value.tobytes())
+                        for value in values.values()
+                    ),
+                )
                 if key not in self._versions:
                     self._versions[key] = self._compile(values)
                     self._forget_old()
@@ -82,24 +97,34 @@ class VersionedModule(Module):
     def _value(self, port, value):
         """The part of an input's value that decides: the array, or the form of a sequence or
         optional."""
-        return self._as_array(port, value) if port.kind == "tensor" else form_of(arrays_of(self, port, value))
+        return (
+            self._as_array(port, value)
+            if port.kind == "tensor"
+            else form_of(arrays_of(self, port, value))
+        )
 
     def _check_size(self, values):
         for name, value in values.items():
             if not isinstance(value, Form) and value.size > MAX_NUMBERS:
-                raise UnsupportedError(f"input '{name}' of model '{self.name}' decides its structure, and has {value.size} "
-                                       f"numbers; at most {MAX_NUMBERS} may: what is larger is data")
+                raise UnsupportedError(
+                    f"input '{name}' of model '{self.name}' decides its structure, and has {value.size} "
+                    f"numbers; at most {MAX_NUMBERS} may: what is larger is data"
+                )
 
     def _compile(self, values):
         """The version for these values, or, where they do not suffice, the names of all inputs that
         decide."""
         options = self._options()
-        set_forms(options, {name: value for name, value in values.items() if isinstance(value, Form)})
+        set_forms(
+            options, {name: value for name, value in values.items() if isinstance(value, Form)}
+        )
         for name, value in values.items():
             if not isinstance(value, Form):
                 options.set_value(name, self._types[name], list(value.shape), value.tobytes())
         try:
-            module = Module(compiled=compiler.compile(self._source.copy(), options), threads=self._threads)
+            module = Module(
+                compiled=compiler.compile(self._source.copy(), options), threads=self._threads
+            )
             module.name = self.name
         except UnsupportedError as error:
             if not error.inputs:
@@ -110,13 +135,16 @@ class VersionedModule(Module):
             module._divide(compiler.signature(self._source.copy(), options), options)
         self._compiled_since_reuse += 1
         if self._compiled_since_reuse == MANY_COMPILATIONS:
-            warnings.warn(f"model '{printable(self.name)}' was compiled for {MANY_COMPILATIONS} combinations of values of "
-                          f"{', '.join(self.deciding_inputs)}; each new one takes a compilation", stacklevel=5)
+            warnings.warn(
+                f"model '{printable(self.name)}' was compiled for {MANY_COMPILATIONS} combinations of values of "
+                f"{', '.join(self.deciding_inputs)}; each new one takes a compilation",
+                stacklevel=5,
+            )
         return module
 
     def _forget_old(self):
         modules = [key for key, known in self._versions.items() if not isinstance(known, tuple)]
-        for key in modules[:max(0, len(modules) - MAX_VERSIONS)]:
+        for key in modules[: max(0, len(modules) - MAX_VERSIONS)]:
             del self._versions[key]
         while len(self._versions) > MAX_ENTRIES:
             self._versions.popitem(last=False)
@@ -124,12 +152,16 @@ class VersionedModule(Module):
     def of_tensors(self):
         for port in self.inputs:
             if port.kind != "tensor":
-                raise UnsupportedError(f"input '{port.name}' of model '{self.name}' is no tensor ({port.kind}); say what it has with "
-                                       f"--shape '{port.name}=2,3;4,3' (the shapes of its tensors) or {port.name}=none")
+                raise UnsupportedError(
+                    f"input '{port.name}' of model '{self.name}' is no tensor ({port.kind}); say what it has with "
+                    f"--shape '{port.name}=2,3;4,3' (the shapes of its tensors) or {port.name}=none"
+                )
         for port in self.outputs:
             if port.kind != "tensor":
-                raise UnsupportedError(f"output '{port.name}' of model '{self.name}' is no tensor ({port.kind}), and what it has depends on "
-                                       f"{', '.join(self.deciding_inputs)}; give their values with --value NAME=NUMBERS")
+                raise UnsupportedError(
+                    f"output '{port.name}' of model '{self.name}' is no tensor ({port.kind}), and what it has depends on "
+                    f"{', '.join(self.deciding_inputs)}; give their values with --value NAME=NUMBERS"
+                )
         return self
 
     def export(self, path, kind="shared"):
@@ -137,8 +169,10 @@ class VersionedModule(Module):
         example = f"{{'{self.deciding_inputs[0]}': ...}}"
         kind = next(port.kind for port in self.inputs if port.name == self.deciding_inputs[0])
         option = "values" if kind == "tensor" else "shapes"
-        raise UnsupportedError(f"model '{self.name}' has another structure for other values of {names}, and an artefact has "
-                               f"one: compile it with tc.compile(..., {option}={example})")
+        raise UnsupportedError(
+            f"model '{self.name}' has another structure for other values of {names}, and an artefact has "
+            f"one: compile it with tc.compile(..., {option}={example})"
+        )
 
     @property
     def memory(self):
@@ -160,8 +194,12 @@ class VersionedModule(Module):
         lines = [f"model {self.name} for {self.target}"]
         lines += [f"input  {port.name}: {shape_text(port)}" for port in self.inputs]
         lines += [f"output {port.name}: {shape_text(port)}" for port in self.outputs]
-        lines.append(f"a version is compiled for each combination of values of {', '.join(self.deciding_inputs)}")
-        versions = [(key, known) for key, known in self._versions.items() if not isinstance(known, tuple)]
+        lines.append(
+            f"a version is compiled for each combination of values of {', '.join(self.deciding_inputs)}"
+        )
+        versions = [
+            (key, known) for key, known in self._versions.items() if not isinstance(known, tuple)
+        ]
         for (names, _), module in versions:
             values = ", ".join(f"{name} = {_short(value)}" for name, value in module.values.items())
             lines.append(f"  {values}{' (last run)' if module is self._last else ''}")

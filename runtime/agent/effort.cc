@@ -51,7 +51,8 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
-// The value that has `rank` smaller ones, or the least where there are fewer than three; 0 where there are none.
+// The value that has `rank` smaller ones, or the least where there are fewer than three values; 0 where there
+// are none.
 double ranked(std::vector<double> values, size_t rank) {
   std::sort(values.begin(), values.end());
   if (values.empty()) return 0;

@@ -1,13 +1,13 @@
-"""Whether two checkouts make the same artefacts: every network of the zoo and every shared model, for several
-targets and tolerances.
+"""Whether two checkouts make the same artefacts: every network of the zoo and every shared model,
+for several targets and tolerances.
 
     python -m tests.bench.artefacts write FOLDER OUT.json [NAME ...] [--targets T ...] [--tolerances X ...]
     python -m tests.bench.artefacts compare BEFORE.json AFTER.json
 
-`write` compiles with the package of a checkout in which `build_rules/stage.sh` was run (or `installed`) and
-notes, for each combination, a hash of the linked artefact, the traces of its kernels, predicted times and the
-seconds that compiling took. `compare` prints each combination that differs with the kernels whose traces do, and
-ends with 1 where there is any.
+`write` compiles with the package of a checkout in which `build_rules/stage.sh` was run (or
+`installed`) and notes, for each combination, a hash of the linked artefact, the traces of its
+kernels, predicted times and the seconds that compiling took. `compare` prints each combination that
+differs with the kernels whose traces do, and ends with 1 where there is any.
 """
 
 import argparse
@@ -35,7 +35,8 @@ def shared_models():
 
 
 def one(name, target, tolerance):
-    """What is noted of one compilation: a dict with `artefact`, `kernels` and `seconds`, or with `refused`."""
+    """What is noted of one compilation: a dict with `artefact`, `kernels` and `seconds`, or with
+    `refused`."""
     import tc
 
     shapes = {}
@@ -54,12 +55,15 @@ def one(name, target, tolerance):
         path = Path(folder) / "artefact.so"
         module.export(str(path))
         artefact = hashlib.sha256(path.read_bytes()).hexdigest()
-    kernels = [[report["label"], report["statements"], report["trace"]] for report in module.kernels]
+    kernels = [
+        [report["label"], report["statements"], report["trace"]] for report in module.kernels
+    ]
     return {"artefact": artefact, "kernels": kernels, "seconds": round(seconds, 2)}
 
 
 def work():
-    """Answers a line of JSON for each line of JSON on standard input: a process of a build's package."""
+    """Answers a line of JSON for each line of JSON on standard input: a process of a build's
+    package."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -67,9 +71,16 @@ def work():
 
 
 def write(folder, out, names, targets, tolerances):
-    environment = dict(os.environ, PYTHONPATH=search_path(package_of(folder), ROOT, os.environ.get("PYTHONPATH")))
-    worker = subprocess.Popen([sys.executable, "-m", "tests.bench.artefacts", "worker"], env=environment, text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    environment = dict(
+        os.environ, PYTHONPATH=search_path(package_of(folder), ROOT, os.environ.get("PYTHONPATH"))
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.artefacts", "worker"],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     found = {}
     for name in names or [*zoo.NETWORKS, *shared_models()]:
         for target in targets:
@@ -78,7 +89,9 @@ def write(folder, out, names, targets, tolerances):
                 worker.stdin.flush()
                 line = worker.stdout.readline()
                 if not line:
-                    sys.exit(f"the process ended while it compiled {name} for {target} at {tolerance:g}")
+                    sys.exit(
+                        f"the process ended while it compiled {name} for {target} at {tolerance:g}"
+                    )
                 found[f"{name} {target} {tolerance:g}"] = json.loads(line)
     worker.stdin.close()
     worker.wait()
@@ -96,8 +109,11 @@ def differences(before, after):
                 yield f"{key}: {a.get('refused', 'compiled')} ▶ {b.get('refused', 'compiled')}"
         elif a["artefact"] != b["artefact"]:
             changed = [new[0] for old, new in zip(a["kernels"], b["kernels"]) if old != new]
-            count = f"{len(a['kernels'])} ▶ {len(b['kernels'])} kernels" if len(a["kernels"]) != len(b["kernels"]) \
+            count = (
+                f"{len(a['kernels'])} ▶ {len(b['kernels'])} kernels"
+                if len(a["kernels"]) != len(b["kernels"])
                 else f"{len(changed)} of {len(b['kernels'])} kernels"
+            )
             yield f"{key}: {count}: {', '.join(changed[:6]) or 'the same traces'}"
 
 
@@ -106,7 +122,9 @@ def compare(before, after):
     found = list(differences(before, after))
     print("\n".join(found))
     seconds = [sum(each.get("seconds", 0) for each in notes.values()) for notes in (before, after)]
-    print(f"{len(found)} of {len(before | after)} differ; compiling took {seconds[0]:.0f} s ▶ {seconds[1]:.0f} s")
+    print(
+        f"{len(found)} of {len(before | after)} differ; compiling took {seconds[0]:.0f} s ▶ {seconds[1]:.0f} s"
+    )
     return 1 if found else 0
 
 
@@ -127,7 +145,9 @@ def main():
     if options.command == "worker":
         return work()
     if options.command == "write":
-        return write(options.folder, options.out, options.names, options.targets, options.tolerances)
+        return write(
+            options.folder, options.out, options.names, options.targets, options.tolerances
+        )
     return compare(options.before, options.after)
 
 

@@ -1,10 +1,12 @@
-"""Tuning for a core that is not there: `python -m tests.bench.cores [--board CORE] [--wrong CORE] [LAYER ...]`; `--tables` compares the rows with
-LLVM's scheduling tables instead (core_tables.py).
+"""Tuning for a core that is not there: `python -m tests.bench.cores [--board CORE] [--wrong CORE]
+[LAYER ...]`; `--tables` compares the rows with LLVM's scheduling tables instead (core_tables.py).
 
-The simulated board models each row of ir/target/riscv_cores.h in turn, or the one of --board. Each layer is tuned on it from that row (the
-right table) and from the row of another core with vectors of the same length: other latencies, datapath and caches. Printed are simulated
-cycles untuned and tuned by both, and what the wrong table's tuned schedule takes for the right one's. Exit status 1: a tuned schedule is
-slower than the untuned one of its table, or the wrong table's takes more than 1.05 times the right one's.
+The simulated board models each row of ir/target/riscv_cores.h in turn, or the one of --board. Each
+layer is tuned on it from that row (the right table) and from the row of another core with vectors
+of the same length: other latencies, datapath and caches. Printed are simulated cycles untuned and
+tuned by both, and what the wrong table's tuned schedule takes for the right one's. Exit status 1: a
+tuned schedule is slower than the untuned one of its table, or the wrong table's takes more than
+1.05 times the right one's.
 """
 
 import argparse
@@ -25,34 +27,66 @@ LAYERS = {
     "depthwise 3x3 32 28²": Layer("convolution", (1, 32, 28, 28, 32, 3, 1, 1, 32, 1)),
     "product 32x64 by 96": Layer("product", (32, 64, 96)),
 }
-# Of each row, the row that is the wrong table: vectors as long, but a window where it has none, or none where it has one, and no extension that
-# the board lacks. Where no core's row is such it is the generic one's target for vectors of that length.
-WRONG = {"spacemit-x60": "spacemit-x100", "spacemit-x100": "rv64gcv_zvl256b", "sifive-p670": "rv64gcv", "sifive-x280": "rv64gcv_zvl512b",
-         "thead-c908": "sifive-p670", "thead-c920v2": "thead-c908"}
+# Of each row, the row that is the wrong table: vectors as long, but a window where it has none, or
+# none where it has one, and no extension that the board lacks. Where no core's row is such it is
+# the generic one's target for vectors of that length.
+WRONG = {
+    "spacemit-x60": "spacemit-x100",
+    "spacemit-x100": "rv64gcv_zvl256b",
+    "sifive-p670": "rv64gcv",
+    "sifive-x280": "rv64gcv_zvl512b",
+    "thead-c908": "sifive-p670",
+    "thead-c920v2": "thead-c908",
+}
 
 
 def target_of(core):
-    """What is compiled for with the core's table; the generic row is that of the targets that name a length alone."""
+    """What is compiled for with the core's table; the generic row is that of the targets that name
+    a length alone."""
     return "rv64gcv_zvl256b" if core == "generic" else core
 
 
 def tuned(path, target, address, log, trials):
     """Simulated cycles of all kernels, untuned and tuned."""
-    found = tc.tune(str(path), target, trials=trials, log=log, tracker=address, insecure=True, progress=False, threads=1)
+    found = tc.tune(
+        str(path),
+        target,
+        trials=trials,
+        log=log,
+        tracker=address,
+        insecure=True,
+        progress=False,
+        threads=1,
+    )
     print(found.summary(), flush=True)
-    return sum(kernel.untuned for kernel in found.kernels), sum(kernel.best for kernel in found.kernels)
+    return sum(kernel.untuned for kernel in found.kernels), sum(
+        kernel.best for kernel in found.kernels
+    )
 
 
 def rows_of(board, wrong, layers, trials):
     """Lines of the board's table, and the layers for which something does not hold."""
     rows, failed = [], []
-    with tempfile.TemporaryDirectory(prefix="tc-cores-") as folder, fleet.Local(["--name", "device", "--runner", "qemu", "--cpu", board]) as local:
+    with (
+        tempfile.TemporaryDirectory(prefix="tc-cores-") as folder,
+        fleet.Local(["--name", "device", "--runner", "qemu", "--cpu", board]) as local,
+    ):
         for number, name in enumerate(layers):
             path = Path(folder) / "model.onnx"
             save(LAYERS[name], path)
             (untuned, right), (untuned_wrong, other) = (
-                tuned(path, target_of(core), local.address, str(Path(folder) / f"{number} {core}.db"), trials) for core in (board, wrong))
-            rows.append(f"{name:22} {untuned:>9,.0f} {right:>9,.0f} {untuned_wrong:>9,.0f} {other:>9,.0f} {other / right:6.3f}")
+                tuned(
+                    path,
+                    target_of(core),
+                    local.address,
+                    str(Path(folder) / f"{number} {core}.db"),
+                    trials,
+                )
+                for core in (board, wrong)
+            )
+            rows.append(
+                f"{name:22} {untuned:>9,.0f} {right:>9,.0f} {untuned_wrong:>9,.0f} {other:>9,.0f} {other / right:6.3f}"
+            )
             if right > untuned or other > untuned_wrong or other > 1.05 * right:
                 failed.append(f"{name} on {board}")
     head = f"{'on ' + board:22} {'untuned':>9} {'tuned':>9} {'untuned':>9} {'tuned':>9}  ratio, the last two by the table of {wrong}"
@@ -60,17 +94,31 @@ def rows_of(board, wrong, layers, trials):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.cores", description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("layers", nargs="*", default=list(LAYERS), help=f"default: {', '.join(LAYERS)}")
-    parser.add_argument("--board", choices=cores(), help="the core that the simulated board models (each in turn, but the generic one)")
-    parser.add_argument("--wrong", help="the core whose table is the wrong one (one with vectors as long)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.cores", description=__doc__.split("\n\n", maxsplit=1)[0]
+    )
+    parser.add_argument(
+        "layers", nargs="*", default=list(LAYERS), help=f"default: {', '.join(LAYERS)}"
+    )
+    parser.add_argument(
+        "--board",
+        choices=cores(),
+        help="the core that the simulated board models (each in turn, but the generic one)",
+    )
+    parser.add_argument(
+        "--wrong", help="the core whose table is the wrong one (one with vectors as long)"
+    )
     parser.add_argument("--trials", type=int, default=300, help="measurements (300)")
-    parser.add_argument("--tables", action="store_true", help="compare the rows with LLVM's scheduling tables")
+    parser.add_argument(
+        "--tables", action="store_true", help="compare the rows with LLVM's scheduling tables"
+    )
     options = parser.parse_args()
     if options.tables:
         return verdict(compare_tables(cores()))
     if options.board == "generic" and options.wrong is None:
-        parser.error("the generic core has no other row whose code it runs; name a target with --wrong")
+        parser.error(
+            "the generic core has no other row whose code it runs; name a target with --wrong"
+        )
     tables, failed = [], []
     for board in [options.board] if options.board else WRONG:
         rows, bad = rows_of(board, options.wrong or WRONG[board], options.layers, options.trials)

@@ -1,11 +1,11 @@
 """One engine, one language model, one process: loads, then generates on request.
 
 Called by language.py with ENGINE MODEL THREADS CONTEXT. Speaks one JSON object a line: first
-`{"build_seconds", "load_seconds", "peak_megabytes"}` (or "missing", or "failed"), then, for each line
-`{"prompt": [token, ...], "tokens": COUNT}` read, the greedy answer to it: `{"prefill_seconds",
+`{"build_seconds", "load_seconds", "peak_megabytes"}` (or "missing", or "failed"), then, for each
+line `{"prompt": [token, ...], "tokens": COUNT}` read, the greedy answer to it: `{"prefill_seconds",
 "decode_seconds", "answer", "peak_megabytes"}`. The time of decoding is that of the COUNT - 1 passes
-behind the prompt's, whose logits choose the first token. The answer is a list of tokens or a text, as
-the engine gives it. No engine ends an answer by itself.
+behind the prompt's, whose logits choose the first token. The answer is a list of tokens or a text,
+as the engine gives it. No engine ends an answer by itself.
 """
 
 import json
@@ -18,6 +18,7 @@ from tests.bench.peer_worker import peak_megabytes
 
 class Tc:
     """This project. Building is the compilation of both entries, loading all else."""
+
     package = "tc"
 
     def __init__(self, model, threads, context):
@@ -41,6 +42,7 @@ class Tc:
 
 class LlamaCpp:
     """llama.cpp as the package xllamacpp has it, by the times that it tells itself."""
+
     package = "xllamacpp"
 
     def __init__(self, model, threads, context):
@@ -53,21 +55,33 @@ class LlamaCpp:
         self._server = xllamacpp.Server(options)
 
     def generate(self, prompt, count):
-        answer = self._server.handle_completions({
-            "prompt": prompt, "max_tokens": count, "temperature": 0.0, "cache_prompt": False,
-            "ignore_eos": True})
+        answer = self._server.handle_completions(
+            {
+                "prompt": prompt,
+                "max_tokens": count,
+                "temperature": 0.0,
+                "cache_prompt": False,
+                "ignore_eos": True,
+            }
+        )
         answer = answer[-1] if isinstance(answer, list) else answer
         if "timings" not in answer:
             raise RuntimeError(str(answer)[:300])
         times = answer["timings"]
         if times["prompt_n"] != len(prompt) or times["predicted_n"] != count:
-            raise RuntimeError(f"it read {times['prompt_n']} tokens and gave {times['predicted_n']}")
-        return (1e-3 * times["prompt_ms"], 1e-3 * times["predicted_ms"],
-                answer["choices"][0]["text"])
+            raise RuntimeError(
+                f"it read {times['prompt_n']} tokens and gave {times['predicted_n']}"
+            )
+        return (
+            1e-3 * times["prompt_ms"],
+            1e-3 * times["predicted_ms"],
+            answer["choices"][0]["text"],
+        )
 
 
 class OnnxRuntimeGenAi:
     """A folder that its builder wrote."""
+
     package = "onnxruntime_genai"
 
     def __init__(self, model, threads, context):
@@ -75,8 +89,20 @@ class OnnxRuntimeGenAi:
 
         self._genai, self._context = genai, context
         configuration = genai.Config(model)
-        configuration.overlay(json.dumps({"model": {"decoder": {"session_options": {
-            "intra_op_num_threads": threads, "inter_op_num_threads": 1}}}}))
+        configuration.overlay(
+            json.dumps(
+                {
+                    "model": {
+                        "decoder": {
+                            "session_options": {
+                                "intra_op_num_threads": threads,
+                                "inter_op_num_threads": 1,
+                            }
+                        }
+                    }
+                }
+            )
+        )
         self._model = genai.Model(configuration)
 
     def generate(self, prompt, count):
@@ -93,20 +119,25 @@ class OnnxRuntimeGenAi:
         for _ in range(count - 1):
             generator.generate_next_token()
         end = time.perf_counter()
-        return middle - begin, end - middle, [int(token) for token in
-                                              generator.get_sequence(0)[len(prompt):]]
+        return (
+            middle - begin,
+            end - middle,
+            [int(token) for token in generator.get_sequence(0)[len(prompt) :]],
+        )
 
 
 class OpenVinoGenAi:
     """A .gguf file, or a folder of optimum-intel, by the times that it tells itself."""
+
     package = "openvino_genai"
 
     def __init__(self, model, threads, context):
         import openvino_genai
 
         self._genai = openvino_genai
-        self._pipe = openvino_genai.LLMPipeline(model, "CPU", INFERENCE_NUM_THREADS=threads,
-                                                ATTENTION_BACKEND="SDPA")
+        self._pipe = openvino_genai.LLMPipeline(
+            model, "CPU", INFERENCE_NUM_THREADS=threads, ATTENTION_BACKEND="SDPA"
+        )
 
     def generate(self, prompt, count):
         import numpy
@@ -123,6 +154,7 @@ class OpenVinoGenAi:
 
 class Bandwidth:
     """No engine: what the machine's threads read a second, of memory that no cache holds."""
+
     package = "tc"
 
     def __init__(self, model, threads, context):
@@ -132,8 +164,13 @@ class Bandwidth:
         self.read = profile.limits(threads=threads)["bandwidths"][-1]["read_bytes_per_second"]
 
 
-ENGINES = {"tc": Tc, "llama.cpp": LlamaCpp, "onnxruntime-genai": OnnxRuntimeGenAi,
-           "openvino-genai": OpenVinoGenAi, "bandwidth": Bandwidth}
+ENGINES = {
+    "tc": Tc,
+    "llama.cpp": LlamaCpp,
+    "onnxruntime-genai": OnnxRuntimeGenAi,
+    "openvino-genai": OpenVinoGenAi,
+    "bandwidth": Bandwidth,
+}
 
 
 def main():
@@ -153,14 +190,26 @@ def main():
     except Exception as error:
         return answer({"failed": f"{type(error).__name__}: {error}"})
     built = getattr(engine, "build_seconds", 0.0)
-    answer({"build_seconds": built, "load_seconds": time.perf_counter() - begin - built,
-            "peak_megabytes": peak_megabytes(), "read": getattr(engine, "read", None)})
+    answer(
+        {
+            "build_seconds": built,
+            "load_seconds": time.perf_counter() - begin - built,
+            "peak_megabytes": peak_megabytes(),
+            "read": getattr(engine, "read", None),
+        }
+    )
     for line in sys.stdin:
         asked = json.loads(line)
         try:
             prefill, decode, given = engine.generate(asked["prompt"], asked["tokens"])
-            answer({"prefill_seconds": prefill, "decode_seconds": decode, "answer": given,
-                    "peak_megabytes": peak_megabytes()})
+            answer(
+                {
+                    "prefill_seconds": prefill,
+                    "decode_seconds": decode,
+                    "answer": given,
+                    "peak_megabytes": peak_megabytes(),
+                }
+            )
         except Exception as error:
             return answer({"failed": f"{type(error).__name__}: {error}"})
 

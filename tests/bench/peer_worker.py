@@ -32,8 +32,10 @@ def load_onnxruntime(model, threads, inputs, folder):
     names = [output.name for output in session.get_outputs()]
     for name in names:
         binding.bind_output(name)
-    return (lambda: session.run_with_iobinding(binding),
-            lambda: dict(zip(names, binding.copy_outputs_to_cpu())))
+    return (
+        lambda: session.run_with_iobinding(binding),
+        lambda: dict(zip(names, binding.copy_outputs_to_cpu())),
+    )
 
 
 def load_openvino(model, threads, inputs, folder, precision="f32"):
@@ -44,15 +46,19 @@ def load_openvino(model, threads, inputs, folder, precision="f32"):
     shapes = {name: array.shape for name, array in inputs.items()}
     network = core.read_model(model)
     network.reshape(shapes)
-    options = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1",
-               "INFERENCE_NUM_THREADS": str(threads)}
+    options = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": "1",
+        "INFERENCE_NUM_THREADS": str(threads),
+    }
     if precision:
         options["INFERENCE_PRECISION_HINT"] = precision
     request = core.compile_model(network, "CPU", options).create_infer_request()
     for name, array in inputs.items():
         request.set_tensor(name, openvino.Tensor(array))
-    return request.infer, lambda: {next(iter(port.names)): request.get_tensor(port).data
-                                   for port in request.model_outputs}
+    return request.infer, lambda: {
+        next(iter(port.names)): request.get_tensor(port).data for port in request.model_outputs
+    }
 
 
 def load_iree(model, threads, inputs, folder):
@@ -66,7 +72,8 @@ def load_iree(model, threads, inputs, folder):
     compiled = os.path.join(folder, "iree.vmfb")
     begin = time.perf_counter()
     if not os.path.exists(compiled):
-        # The importer infers shapes best where inputs have them; symbolic ones become the example's.
+        # The importer infers shapes best where inputs have them; symbolic ones become the
+        # example's.
         source, text = os.path.join(folder, "iree.onnx"), os.path.join(folder, "iree.mlir")
         proto = onnx.load(model)
         for value in proto.graph.input:
@@ -76,8 +83,12 @@ def load_iree(model, threads, inputs, folder):
         importer.main(importer.parse_arguments([source, "-o", text]))
         os.unlink(source)
         iree.compiler.compile_file(
-            text, input_type="onnx", target_backends=["llvm-cpu"], output_file=compiled,
-            extra_args=["--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3"])
+            text,
+            input_type="onnx",
+            target_backends=["llvm-cpu"],
+            output_file=compiled,
+            extra_args=["--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3"],
+        )
         os.unlink(text)
         with open(compiled + ".seconds", "w") as file:
             file.write(str(time.perf_counter() - begin))
@@ -104,7 +115,8 @@ def load_iree(model, threads, inputs, folder):
 
 
 def load_inductor(model, threads, inputs, folder, autotune=False):
-    """torch.compile of the PyTorch module itself, constants folded and weights packed (`freezing`)."""
+    """torch.compile of the PyTorch module itself, constants folded and weights packed
+    (`freezing`)."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, f"inductor-{threads}-{autotune}")
     import torch
 
@@ -140,8 +152,13 @@ def load_tvm(model, threads, inputs, folder):
     shapes = {name: array.shape for name, array in inputs.items()}
     types = {name: str(array.dtype) for name, array in inputs.items()}
     module = importer.from_onnx(onnx.load(model), shape_dict=shapes, dtype_dict=types)
-    target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.get_global_func(
-        "target.llvm_get_system_cpu")(), "num-cores": threads})
+    target = tvm.target.Target(
+        {
+            "kind": "llvm",
+            "mcpu": tvm.get_global_func("target.llvm_get_system_cpu")(),
+            "num-cores": threads,
+        }
+    )
     machine = tvm.relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
     function, arrays = machine["main"], [tvm.runtime.tensor(array) for array in inputs.values()]
     names = output_names(model)
@@ -155,7 +172,8 @@ def load_tvm(model, threads, inputs, folder):
 
 
 def load_tc(model, threads, inputs, folder, target="native", tolerance=1e-4):
-    """This project's compiler, untuned: no log is read, and nothing is kept from earlier compiles."""
+    """This project's compiler, untuned: no log is read, and nothing is kept from earlier
+    compiles."""
     import tc
 
     module = tc.compile(model, target, threads=threads, tolerance=tolerance, log=False)
@@ -219,16 +237,23 @@ def start(peer: str, model: str, threads: int, folder: str):
     state = {"load_seconds": load, "peak_megabytes": peak_megabytes()}
     actual = outputs()
     with numpy.load(os.path.splitext(model)[0] + ".ref.npz") as file:
-        state["error"] = max(distance(numpy.asarray(actual[key[5:]]), file[key])
-                             for key in file if key.startswith("out__"))
+        state["error"] = max(
+            distance(numpy.asarray(actual[key[5:]]), file[key])
+            for key in file
+            if key.startswith("out__")
+        )
     return run, state
 
 
 def run_for(run, seconds: float) -> list[float]:
-    """The times of runs for that long, in seconds: of three at least, unless they take four times as long."""
+    """The times of runs for that long, in seconds: of three at least, unless they take four times
+    as long."""
     begin, times = time.perf_counter(), []
-    while not times or (past := time.perf_counter() - begin) < seconds or (
-            len(times) < 3 and past < 4 * seconds):
+    while (
+        not times
+        or (past := time.perf_counter() - begin) < seconds
+        or (len(times) < 3 and past < 4 * seconds)
+    ):
         start_of_run = time.perf_counter()
         run()
         times.append(time.perf_counter() - start_of_run)

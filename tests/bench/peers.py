@@ -45,10 +45,10 @@ AGAINST = {
 # (ONEDNN_MAX_CPU_ISA), which not all of its code heeds: kernels with AVX-512 remain, and it crashes
 # on TinyBERT. ONNX Runtime has none. With AMX tiles of unknown size OpenVINO's default crashes.
 CPUID = {"onnxruntime-avx2": "avx2", "openvino-avx2": "avx2", "openvino-default": "amx"}
-# The instruction, and what stands in its place in copies for processors that cannot fault on it. Nothing
-# is at 0F 0A in the kernel's opcode map (arch/x86/lib/x86-opcode-map.txt), which is that of Intel's manual
-# (volume 2, appendix A) with AMD's instructions, so it raises SIGILL; and compilers make no traps of it,
-# as they do of UD1 and UD2.
+# The instruction, and what stands in its place in copies for processors that cannot fault on it.
+# Nothing is at 0F 0A in the kernel's opcode map (arch/x86/lib/x86-opcode-map.txt), which is that of
+# Intel's manual (volume 2, appendix A) with AMD's instructions, so it raises SIGILL; and compilers
+# make no traps of it, as they do of UD1 and UD2.
 CPUID_CODE, UNDEFINED_CODE = b"\x0f\xa2", b"\x0f\x0a"
 # From the kernel's asm/unistd_64.h and asm/prctl.h.
 ARCH_PRCTL, ARCH_SET_CPUID = 158, 0x1012
@@ -59,8 +59,21 @@ DEFAULT_PEERS = ("onnxruntime", "openvino", "tc")
 ALL_PEERS = tuple(peer for peer in LOADERS if peer != "inductor-autotune")
 ZOOS = {
     "all": tuple(zoo.NETWORKS),
-    "issue5": ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "alexnet", "nin", "googlenet",
-               "resnet50", "resnet101", "yolov6n", "unet", "nsnet2", "tinybert", "bert_base"),
+    "issue5": (
+        "squeezenet1_1",
+        "mobilenet_v1",
+        "mobilenet_v2",
+        "alexnet",
+        "nin",
+        "googlenet",
+        "resnet50",
+        "resnet101",
+        "yolov6n",
+        "unet",
+        "nsnet2",
+        "tinybert",
+        "bert_base",
+    ),
     "unseen": tuple(unseen.NETWORKS),
 }
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -69,14 +82,20 @@ PATIENCE_SECONDS = 600.0
 
 
 class Process:
-    """A Python process that answers lines of JSON with lines of JSON; what it says besides is kept for its end."""
+    """A Python process that answers lines of JSON with lines of JSON; what it says besides is kept
+    for its end."""
 
     def __init__(self, arguments: list[str], environment: dict, patience: float = PATIENCE_SECONDS):
         self.said = tempfile.TemporaryFile("w+")  # A pipe that nobody reads could fill up.
         self.patience = patience
         self.process = subprocess.Popen(
-            [sys.executable, "-m", *arguments], text=True, env=environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said)
+            [sys.executable, "-m", *arguments],
+            text=True,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+        )
         self.lines: queue.Queue[str] = queue.Queue()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -125,8 +144,14 @@ class Process:
 class Worker(Process):
     """A peer's process; `state` is what it said after its first run."""
 
-    def __init__(self, peer: str, model: Path, threads: int, folder: Path | None = None,
-                 patience: float = PATIENCE_SECONDS):
+    def __init__(
+        self,
+        peer: str,
+        model: Path,
+        threads: int,
+        folder: Path | None = None,
+        patience: float = PATIENCE_SECONDS,
+    ):
         self.times: list[float] = []
         self.own_folder = None
         if folder is None:
@@ -136,7 +161,11 @@ class Worker(Process):
         if peer in CPUID:
             environment |= cpuid_environment(CPUID[peer], LOADERS[peer][0])
         environment["PYTHONPATH"] = search_path(ROOT, environment.get("PYTHONPATH"))
-        super().__init__(["tests.bench.peer_worker", peer, str(model), str(threads), str(folder)], environment, patience)
+        super().__init__(
+            ["tests.bench.peer_worker", peer, str(model), str(threads), str(folder)],
+            environment,
+            patience,
+        )
         self.state = self.answer()
 
     @property
@@ -172,18 +201,31 @@ def cpuid_library() -> str:
     """The library that answers a process's CPUID instructions, built for this one's life."""
     cpuid_library.folder = tempfile.TemporaryDirectory(prefix="tc-peer-")
     library = Path(cpuid_library.folder.name) / "cpuid.so"
-    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o", str(library),
-                    str(Path(__file__).with_name("cpuid.c"))], check=True)
+    subprocess.run(
+        [
+            os.environ.get("CC", "cc"),
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-o",
+            str(library),
+            str(Path(__file__).with_name("cpuid.c")),
+        ],
+        check=True,
+    )
     return str(library)
 
 
 def cpuid_environment(change: str, package: str) -> dict:
-    """What a process that imports the package needs for its CPUID to be answered with that change."""
+    """What a process that imports the package needs for its CPUID to be answered with that
+    change."""
     environment = {"LD_PRELOAD": cpuid_library(), "TC_PEER_CPUID": change}
     if change == "avx2" and not can_fault_on_cpuid() and shutil.which("objdump"):
         folder = patched_copy(package).name
-        environment |= {"TC_PEER_CPUID": "avx2-patched",
-                        "PYTHONPATH": search_path(folder, os.environ.get("PYTHONPATH"))}
+        environment |= {
+            "TC_PEER_CPUID": "avx2-patched",
+            "PYTHONPATH": search_path(folder, os.environ.get("PYTHONPATH")),
+        }
     return environment
 
 
@@ -192,13 +234,15 @@ def search_path(*parts: str | Path | None) -> str:
 
 
 def can_fault_on_cpuid() -> bool:
-    """Whether a process can be made to; asked with the call that lets this one go on without faults."""
+    """Whether a process can be made to; asked with the call that lets this one go on without
+    faults."""
     return ctypes.CDLL(None).syscall(ARCH_PRCTL, ARCH_SET_CPUID, 1) == 0
 
 
 @functools.cache
 def patched_copy(package: str) -> tempfile.TemporaryDirectory:
-    """A folder with the package and its libraries without CPUID instructions, for this process's life."""
+    """A folder with the package and its libraries without CPUID instructions, for this process's
+    life."""
     folder = tempfile.TemporaryDirectory(prefix="tc-peer-")
     spec = importlib.util.find_spec(package)
     if spec:  # Else the worker says what is missing.
@@ -215,20 +259,30 @@ def copy_without_cpuid(source: str, destination: str) -> None:
     if code[:4] != b"\x7fELF" or CPUID_CODE not in code:
         return
     for place in cpuid_places(source):
-        if code[place:place + 2] != CPUID_CODE:
-            raise RuntimeError(f"{source} has a CPUID instruction that cannot be replaced at {place:#x}")
-        code[place:place + 2] = UNDEFINED_CODE
+        if code[place : place + 2] != CPUID_CODE:
+            raise RuntimeError(
+                f"{source} has a CPUID instruction that cannot be replaced at {place:#x}"
+            )
+        code[place : place + 2] = UNDEFINED_CODE
     Path(destination).write_bytes(code)
 
 
 def cpuid_places(library: str) -> list[int]:
-    """Offsets in the file: a disassembly, since constants and displacements have these bytes, too."""
-    headers = subprocess.run(["objdump", "--section-headers", library], stdout=subprocess.PIPE, check=True)
-    shifts = {name: int(offset, 16) - int(address, 16) for name, address, offset in re.findall(
-        rb"^ *\d+ (\S+) +\w+ +(\w+) +\w+ +(\w+) ", headers.stdout, re.MULTILINE)}
+    """Offsets in the file: a disassembly, since constants and displacements have these bytes,
+    too."""
+    headers = subprocess.run(
+        ["objdump", "--section-headers", library], stdout=subprocess.PIPE, check=True
+    )
+    shifts = {
+        name: int(offset, 16) - int(address, 16)
+        for name, address, offset in re.findall(
+            rb"^ *\d+ (\S+) +\w+ +(\w+) +\w+ +(\w+) ", headers.stdout, re.MULTILINE
+        )
+    }
     places = []
-    with subprocess.Popen(["objdump", "--disassemble", "--no-show-raw-insn", library],
-                          stdout=subprocess.PIPE) as objdump:
+    with subprocess.Popen(
+        ["objdump", "--disassemble", "--no-show-raw-insn", library], stdout=subprocess.PIPE
+    ) as objdump:
         for line in objdump.stdout:  # Some millions of them.
             if line.startswith(b"Disassembly of section "):
                 shift = shifts[line.split()[3].rstrip(b":")]
@@ -239,15 +293,22 @@ def cpuid_places(library: str) -> list[int]:
     return places
 
 
-def compare(model: Path, peers: list[str], threads: int, rounds: int, seconds: float,
-            folder: Path | None = None, patience: float = PATIENCE_SECONDS) -> dict:
+def compare(
+    model: Path,
+    peers: list[str],
+    threads: int,
+    rounds: int,
+    seconds: float,
+    folder: Path | None = None,
+    patience: float = PATIENCE_SECONDS,
+) -> dict:
     """Results by peer: times in milliseconds, error, memory; or why there are none.
 
     A peer whose runs took four times what the rounds are meant to take sits out the rest.
     """
     workers = {peer: Worker(peer, model, threads, folder, patience) for peer in peers}
     for number in range(rounds):
-        for peer in peers[number % len(peers):] + peers[:number % len(peers)]:
+        for peer in peers[number % len(peers) :] + peers[: number % len(peers)]:
             worker = workers[peer]
             if worker.works and sum(worker.times) <= 4 * rounds * seconds:
                 worker.measure(seconds)
@@ -257,15 +318,21 @@ def compare(model: Path, peers: list[str], threads: int, rounds: int, seconds: f
         worker.close()
         results[peer] = dict(worker.state)
         if worker.works:
-            results[peer] |= {"best_ms": 1e3 * min(worker.times), "runs": len(worker.times),
-                              "median_ms": 1e3 * statistics.median(worker.times)}
+            results[peer] |= {
+                "best_ms": 1e3 * min(worker.times),
+                "runs": len(worker.times),
+                "median_ms": 1e3 * statistics.median(worker.times),
+            }
     return results
 
 
 def best_peer(results: dict, own: str = "tc", key: str = "best_ms") -> str | None:
     """The fastest of the peers that this variant of tc is compared with."""
-    others = {peer: results[peer][key] for peer in AGAINST[own][0] if key in results.get(peer, {})
-              and (own == "tc-loose" or results[peer]["error"] <= WRONG)}
+    others = {
+        peer: results[peer][key]
+        for peer in AGAINST[own][0]
+        if key in results.get(peer, {}) and (own == "tc-loose" or results[peer]["error"] <= WRONG)
+    }
     return min(others, key=others.get) if others else None
 
 
@@ -277,9 +344,17 @@ def ratio(results: dict, own: str = "tc", key: str = "best_ms") -> float | None:
 
 
 def ratios(results: dict) -> dict:
-    """By variant of tc among the results: its ratio, that of the medians, and who the best peer is."""
-    return {own: {"best": ratio(results, own), "median": ratio(results, own, "median_ms"),
-                  "best_peer": best_peer(results, own)} for own in AGAINST if own in results}
+    """By variant of tc among the results: its ratio, that of the medians, and who the best peer
+    is."""
+    return {
+        own: {
+            "best": ratio(results, own),
+            "median": ratio(results, own, "median_ms"),
+            "best_peer": best_peer(results, own),
+        }
+        for own in AGAINST
+        if own in results
+    }
 
 
 def geometric_mean(values: list[float]) -> float:
@@ -291,17 +366,29 @@ def means(table: list[dict]) -> list[dict]:
     found = []
     for threads in sorted({row["threads"] for row in table}):
         for own in AGAINST:
-            measured = [(row["ratios"][own]["best"], row["network"]) for row in table
-                        if row["threads"] == threads and row["ratios"].get(own, {}).get("best")]
+            measured = [
+                (row["ratios"][own]["best"], row["network"])
+                for row in table
+                if row["threads"] == threads and row["ratios"].get(own, {}).get("best")
+            ]
             if measured:
                 least, worst = min(measured)
-                found.append({"threads": threads, "variant": own, "networks": len(measured),
-                              "mean": geometric_mean([value for value, _ in measured]),
-                              "least": least, "least_network": worst})
+                found.append(
+                    {
+                        "threads": threads,
+                        "variant": own,
+                        "networks": len(measured),
+                        "mean": geometric_mean([value for value, _ in measured]),
+                        "least": least,
+                        "least_network": worst,
+                    }
+                )
     return found
 
 
-def complaints(table: list[dict], variants: list[str], least_mean: float, least: float) -> list[str]:
+def complaints(
+    table: list[dict], variants: list[str], least_mean: float, least: float
+) -> list[str]:
     """What is wrong with tc's results: failures, wrong outputs, ratios below what was asked."""
     found = []
     for row in table:
@@ -312,20 +399,30 @@ def complaints(table: list[dict], variants: list[str], least_mean: float, least:
             if "failed" in own:
                 found.append(f"{where}{variant} failed: {own['failed']}")
             elif own.get("error", 0) > AGAINST[variant][1]:
-                found.append(f"{where}{variant} is wrong by {own['error']:.1e} of the largest output")
+                found.append(
+                    f"{where}{variant} is wrong by {own['error']:.1e} of the largest output"
+                )
             elif least and (found_ratio or 0) < least:
                 found.append(f"{where}best peer / {variant} is {found_ratio}, below {least}")
     if least_mean:
-        enough = {(mean["threads"], mean["variant"]) for mean in means(table)
-                  if mean["mean"] >= least_mean}
-        found += [f"the geometric mean of {variant} on {threads} is below {least_mean}"
-                  for threads in sorted({row["threads"] for row in table}) for variant in variants
-                  if (threads, variant) not in enough]
+        enough = {
+            (mean["threads"], mean["variant"])
+            for mean in means(table)
+            if mean["mean"] >= least_mean
+        }
+        found += [
+            f"the geometric mean of {variant} on {threads} is below {least_mean}"
+            for threads in sorted({row["threads"] for row in table})
+            for variant in variants
+            if (threads, variant) not in enough
+        ]
     return found
 
 
-HEAD = (f"{'network':14s} {'threads':>7s} {'peer':17s} {'best ms':>10s} {'median ms':>10s} {'runs':>6s} "
-        f"{'error':>8s} {'peak MB':>8s} {'load s':>7s}  best peer/tc")
+HEAD = (
+    f"{'network':14s} {'threads':>7s} {'peer':17s} {'best ms':>10s} {'median ms':>10s} {'runs':>6s} "
+    f"{'error':>8s} {'peak MB':>8s} {'load s':>7s}  best peer/tc"
+)
 
 
 def print_rows(name: str, threads: int, results: dict) -> None:
@@ -339,13 +436,17 @@ def print_rows(name: str, threads: int, results: dict) -> None:
             continue
         found = against.get(peer, {})
         tail = f"{found['best']:6.2f} {found['best_peer']}" if found.get("best") else ""
-        print(f"{head} {result['best_ms']:10.3f} {result['median_ms']:10.3f} {result['runs']:6d} "
-              f"{result['error']:8.1e} {result['peak_megabytes']:8.0f} "
-              f"{result['load_seconds']:7.2f}  {tail}".rstrip(), flush=True)
+        print(
+            f"{head} {result['best_ms']:10.3f} {result['median_ms']:10.3f} {result['runs']:6d} "
+            f"{result['error']:8.1e} {result['peak_megabytes']:8.0f} "
+            f"{result['load_seconds']:7.2f}  {tail}".rstrip(),
+            flush=True,
+        )
 
 
 def draw(table: list[dict], file: Path) -> None:
-    """A picture: for each thread count and network every peer's speed, the best float32 peer's as 1."""
+    """A picture: for each thread count and network every peer's speed, the best float32 peer's as
+    1."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -353,38 +454,82 @@ def draw(table: list[dict], file: Path) -> None:
 
     counts = sorted({row["threads"] for row in table})
     peers = [peer for peer in LOADERS if any(peer in row["peers"] for row in table)]
-    figure, panels = pyplot.subplots(len(counts), squeeze=False, layout="constrained",
-                                     figsize=(3 + 0.9 * len(table) / len(counts), 4 * len(counts)))
+    figure, panels = pyplot.subplots(
+        len(counts),
+        squeeze=False,
+        layout="constrained",
+        figsize=(3 + 0.9 * len(table) / len(counts), 4 * len(counts)),
+    )
     for threads, panel in zip(counts, panels[:, 0]):
         rows = [row for row in table if row["threads"] == threads]
         bests = [best_peer(row["peers"]) for row in rows]
-        speeds = {peer: [row["peers"][best]["best_ms"] / own if best and (own := row["peers"].get(peer, {}).get("best_ms")) else None
-                         for row, best in zip(rows, bests)] for peer in peers}
-        bars(panel, [row["network"] for row in rows], speeds, "speed, best float32 peer = 1", f"{threads} thread{'s' * (threads > 1)}",
-             {peer: {"edgecolor": "black", "linewidth": 1} for peer in peers if peer.startswith("tc")})
+        speeds = {
+            peer: [
+                row["peers"][best]["best_ms"] / own
+                if best and (own := row["peers"].get(peer, {}).get("best_ms"))
+                else None
+                for row, best in zip(rows, bests)
+            ]
+            for peer in peers
+        }
+        bars(
+            panel,
+            [row["network"] for row in rows],
+            speeds,
+            "speed, best float32 peer = 1",
+            f"{threads} thread{'s' * (threads > 1)}",
+            {
+                peer: {"edgecolor": "black", "linewidth": 1}
+                for peer in peers
+                if peer.startswith("tc")
+            },
+        )
     panels[0, 0].legend(ncols=2, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(file)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME",
-                        help=f"networks: {', '.join([*ZOOS['all'], *ZOOS['unseen']])}")
-    parser.add_argument("--zoo", default="all", choices=ZOOS,
-                        help="where no network is named: a list of them")
-    parser.add_argument("--peers", nargs="+", default=list(DEFAULT_PEERS), metavar="PEER",
-                        choices=["all", *LOADERS], help="all, or some of " + ", ".join(LOADERS))
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"networks: {', '.join([*ZOOS['all'], *ZOOS['unseen']])}",
+    )
+    parser.add_argument(
+        "--zoo", default="all", choices=ZOOS, help="where no network is named: a list of them"
+    )
+    parser.add_argument(
+        "--peers",
+        nargs="+",
+        default=list(DEFAULT_PEERS),
+        metavar="PEER",
+        choices=["all", *LOADERS],
+        help="all, or some of " + ", ".join(LOADERS),
+    )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="per round and peer")
-    parser.add_argument("--patience", type=float, default=PATIENCE_SECONDS,
-                        help="seconds that a peer may need to load, or for a round")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=PATIENCE_SECONDS,
+        help="seconds that a peer may need to load, or for a round",
+    )
     parser.add_argument("--models", type=Path, help="folder of exported models (default: cache)")
     parser.add_argument("--json", type=Path, help="write everything there too")
-    parser.add_argument("--plot", type=Path, help="draw it there too (.svg, .png; needs matplotlib)")
-    parser.add_argument("--least-mean", type=float, default=0.0,
-                        help="fail if a geometric mean of tc's ratios is below")
-    parser.add_argument("--least", type=float, default=0.0, help="fail if any ratio of tc's is below")
+    parser.add_argument(
+        "--plot", type=Path, help="draw it there too (.svg, .png; needs matplotlib)"
+    )
+    parser.add_argument(
+        "--least-mean",
+        type=float,
+        default=0.0,
+        help="fail if a geometric mean of tc's ratios is below",
+    )
+    parser.add_argument(
+        "--least", type=float, default=0.0, help="fail if any ratio of tc's is below"
+    )
     arguments = parser.parse_args()
     names = arguments.names or ZOOS[arguments.zoo]
     for name in names:
@@ -403,21 +548,37 @@ def main() -> int:
             if any(peer.startswith("inductor") for peer in peers):
                 unseen.save_module(name, folder / "module.pt")
             for threads in arguments.threads:
-                results = compare(model, peers, threads, arguments.rounds, arguments.seconds,
-                                  folder, arguments.patience)
+                results = compare(
+                    model,
+                    peers,
+                    threads,
+                    arguments.rounds,
+                    arguments.seconds,
+                    folder,
+                    arguments.patience,
+                )
                 print_rows(name, threads, results)
-                table.append({"network": name, "threads": threads, "ratios": ratios(results),
-                              "peers": results})
+                table.append(
+                    {
+                        "network": name,
+                        "threads": threads,
+                        "ratios": ratios(results),
+                        "peers": results,
+                    }
+                )
                 if arguments.json:  # After each: an hour's work is not lost.
                     arguments.json.write_text(
-                        json.dumps({"rows": table, "means": means(table)}, indent=1) + "\n")
+                        json.dumps({"rows": table, "means": means(table)}, indent=1) + "\n"
+                    )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     for mean in means(table):
-        print(f"{mean['threads']} thread{'s' * (mean['threads'] > 1)}: geometric mean of best peer / "
-              f"{mean['variant']} {mean['mean']:.2f} over {mean['networks']} networks, "
-              f"least {mean['least']:.2f} ({mean['least_network']})")
+        print(
+            f"{mean['threads']} thread{'s' * (mean['threads'] > 1)}: geometric mean of best peer / "
+            f"{mean['variant']} {mean['mean']:.2f} over {mean['networks']} networks, "
+            f"least {mean['least']:.2f} ({mean['least_network']})"
+        )
     if arguments.plot:
         draw(table, arguments.plot)
     variants = [peer for peer in peers if peer in AGAINST]

@@ -1,4 +1,5 @@
-"""Layers that tests/bench/riscv.py compares: as an ONNX file, and as the numbers that xnnpack_layer.c takes."""
+"""Layers that tests/bench/riscv.py compares: as an ONNX file, and as the numbers that
+xnnpack_layer.c takes."""
 
 from dataclasses import dataclass
 
@@ -11,13 +12,16 @@ from onnx import TensorProto, helper, numpy_helper
 class Layer:
     kind: str
     numbers: tuple
-    # Below this share of the model's peak the layer counts as slow; None where no multiply-adds decide.
+    # Below this share of the model's peak the layer counts as slow; None where no multiply-adds
+    # decide.
     tolerance: float | None = None
 
     def multiply_adds(self):
         """Those of the graph, padding included; 0 of a layer without weights."""
         if self.kind == "convolution":
-            batch, channels, height, width, features, kernel, stride, padding, groups, _ = self.numbers
+            batch, channels, height, width, features, kernel, stride, padding, groups, _ = (
+                self.numbers
+            )
             places = [(size + 2 * padding - kernel) // stride + 1 for size in (height, width)]
             return batch * features * places[0] * places[1] * kernel * kernel * channels // groups
         if self.kind == "product":
@@ -27,7 +31,11 @@ class Layer:
 
     def model(self):
         """The ONNX model."""
-        return _MODELS[self.kind](*self.numbers) if self.kind in _MODELS else _unary(self.kind, *self.numbers)
+        return (
+            _MODELS[self.kind](*self.numbers)
+            if self.kind in _MODELS
+            else _unary(self.kind, *self.numbers)
+        )
 
 
 def _draw(*shape):
@@ -36,28 +44,50 @@ def _draw(*shape):
 
 def _model(shape, nodes, **constants):
     graph = helper.make_graph(
-        [helper.make_node(operator, names.split(), [output], **attributes) for operator, names, output, attributes in nodes],
-        "layer", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [
+            helper.make_node(operator, names.split(), [output], **attributes)
+            for operator, names, output, attributes in nodes
+        ],
+        "layer",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info(nodes[-1][2], TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()])
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
-def _convolution(batch, channels, height, width, features, kernel, stride, padding, groups, has_relu):
+def _convolution(
+    batch, channels, height, width, features, kernel, stride, padding, groups, has_relu
+):
     attributes = {"pads": [padding] * 4, "group": groups, "strides": [stride] * 2}
     nodes = [("Conv", "x w b", "c" if has_relu else "y", attributes)]
     nodes += [("Relu", "c", "y", {})] * has_relu
-    return _model([batch, channels, height, width], nodes, w=_draw(features, channels // groups, kernel, kernel), b=_draw(features))
+    return _model(
+        [batch, channels, height, width],
+        nodes,
+        w=_draw(features, channels // groups, kernel, kernel),
+        b=_draw(features),
+    )
 
 
 def _product(rows, inner, columns):
-    return _model([rows, inner], [("Gemm", "x w b", "y", {})], w=_draw(inner, columns), b=_draw(columns))
+    return _model(
+        [rows, inner], [("Gemm", "x w b", "y", {})], w=_draw(inner, columns), b=_draw(columns)
+    )
 
 
 def _pooling(operator):
     return lambda batch, channels, height, width, kernel, stride, padding: _model(
-        [batch, channels, height, width], [(operator, "x", "y", {
-            "kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [padding] * 4})])
+        [batch, channels, height, width],
+        [
+            (
+                operator,
+                "x",
+                "y",
+                {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [padding] * 4},
+            )
+        ],
+    )
 
 
 def _unary(kind, *shape):
@@ -65,13 +95,21 @@ def _unary(kind, *shape):
     return _model(list(shape), [(operator, "x", "y", {})])
 
 
-_MODELS = {"convolution": _convolution, "product": _product, "max_pooling": _pooling("MaxPool"),
-           "average_pooling": _pooling("AveragePool")}
+_MODELS = {
+    "convolution": _convolution,
+    "product": _product,
+    "max_pooling": _pooling("MaxPool"),
+    "average_pooling": _pooling("AveragePool"),
+}
 
 LAYERS = {
     "3x3 64 channels 56²": Layer("convolution", (1, 64, 56, 56, 64, 3, 1, 1, 1, 1)),
-    "3x3 64 channels 56² direct": Layer("convolution", (1, 64, 56, 56, 64, 3, 1, 1, 1, 1), tolerance=0),
-    "3x3 128 channels 28² direct": Layer("convolution", (1, 128, 28, 28, 128, 3, 1, 1, 1, 1), tolerance=0),
+    "3x3 64 channels 56² direct": Layer(
+        "convolution", (1, 64, 56, 56, 64, 3, 1, 1, 1, 1), tolerance=0
+    ),
+    "3x3 128 channels 28² direct": Layer(
+        "convolution", (1, 128, 28, 28, 128, 3, 1, 1, 1, 1), tolerance=0
+    ),
     "3x3/2 64 to 128 56²": Layer("convolution", (1, 64, 56, 56, 128, 3, 2, 1, 1, 1)),
     "5x5 32 to 64 28²": Layer("convolution", (1, 32, 28, 28, 64, 5, 1, 2, 1, 1)),
     "1x1 256 to 1024 14²": Layer("convolution", (1, 256, 14, 14, 1024, 1, 1, 0, 1, 1)),

@@ -20,8 +20,14 @@ def model(tmp_path_factory):
 
 
 def bench(*arguments, **environment):
-    return subprocess.run([sys.executable, "-m", "tests.bench.language", *map(str, arguments)], cwd=ROOT,
-                          env={**os.environ, **environment}, text=True, capture_output=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "tests.bench.language", *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
 
 
 def test_rows_and_table(model, tmp_path):
@@ -29,14 +35,31 @@ def test_rows_and_table(model, tmp_path):
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages" / "xllamacpp.py").write_text("import a_part_that_nobody_has\n")
     (tmp_path / "packages" / "openvino_genai.py").write_text("class LLMPipeline:\n    pass\n")
-    done = bench(model, "--packages", tmp_path / "packages", "--lengths", 8, 24, 4096, "--tokens", 6,
-                 "--rounds", 2, "--json", tmp_path / "rows.json")
+    done = bench(
+        model,
+        "--packages",
+        tmp_path / "packages",
+        "--lengths",
+        8,
+        24,
+        4096,
+        "--tokens",
+        6,
+        "--rounds",
+        2,
+        "--json",
+        tmp_path / "rows.json",
+    )
     assert done.returncode == 0, done.stderr
     *rows, facts, read, head, first, second = [
-        line for line in done.stdout.splitlines() if " llama.cpp " not in line and " openvino-genai " not in line]
+        line
+        for line in done.stdout.splitlines()
+        if " llama.cpp " not in line and " openvino-genai " not in line
+    ]
     rows = [json.loads(row) for row in rows]
     assert [(row["engine"], row["length"]) for row in rows] == [
-        (engine, length) for length in (8, 24) for engine in ("tc", "llama.cpp", "openvino-genai")]
+        (engine, length) for length in (8, 24) for engine in ("tc", "llama.cpp", "openvino-genai")
+    ]
     for row in rows[::3]:
         assert len(row["prefill_seconds"]) == len(row["decode_seconds"]) == 2
         assert row["decode_per_second"] == 5 / min(row["decode_seconds"])
@@ -45,10 +68,18 @@ def test_rows_and_table(model, tmp_path):
         assert row["alike"] >= 6 and row["format"] == "F32"
     assert rows[1]["missing"] == "No module named 'a_part_that_nobody_has'"
     assert rows[2]["failed"].startswith("TypeError: ")
-    assert facts.startswith("tiny.gguf: F32, 0.1 MB of weights a token") and read.startswith("1 thread read ")
-    assert head == language.HEAD and first.startswith("     8       1 tc  ") and second.startswith("    24  ")
+    assert facts.startswith("tiny.gguf: F32, 0.1 MB of weights a token") and read.startswith(
+        "1 thread read "
+    )
+    assert (
+        head == language.HEAD
+        and first.startswith("     8       1 tc  ")
+        and second.startswith("    24  ")
+    )
     assert json.loads((tmp_path / "rows.json").read_text())["rows"] == rows
-    assert "llama.cpp          not installed (No module named 'a_part_that_nobody_has')" in done.stdout
+    assert (
+        "llama.cpp          not installed (No module named 'a_part_that_nobody_has')" in done.stdout
+    )
 
 
 def test_bytes_of_a_token(model):
@@ -61,24 +92,37 @@ def test_bytes_of_a_token(model):
     assert facts["bytes"] == whole - (table if "output.weight" in file.tensors else 0)
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["--lengths", "64"], "the model's context of 64 tokens has room for none of the lengths"),
-    (["--model", "x"], "--model takes ENGINE=PATH of tc, llama.cpp, onnxruntime-genai, openvino-genai, not 'x'"),
-    (["--tokens", "1"], "give answers of at least 2 tokens, and lengths, threads and rounds of at least 1"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--lengths", "64"], "the model's context of 64 tokens has room for none of the lengths"),
+        (
+            ["--model", "x"],
+            "--model takes ENGINE=PATH of tc, llama.cpp, onnxruntime-genai, openvino-genai, not 'x'",
+        ),
+        (
+            ["--tokens", "1"],
+            "give answers of at least 2 tokens, and lengths, threads and rounds of at least 1",
+        ),
+    ],
+)
 def test_wrong_uses(model, arguments, message):
     done = bench(model, *arguments)
     assert done.returncode == 2 and done.stderr.endswith(f"error: {message}\n")
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("engine, package", [("llama.cpp", "xllamacpp"), ("openvino-genai", "openvino_genai")])
+@pytest.mark.parametrize(
+    "engine, package", [("llama.cpp", "xllamacpp"), ("openvino-genai", "openvino_genai")]
+)
 def test_peers_that_are_installed(engine, package):
     """With the real model of $TC_GGUF: the answers begin alike."""
     from tests.frontend.test_generate import real_model
 
     pytest.importorskip(package, reason=f"{package} is not installed")
-    done = bench(real_model(), "--engines", "tc", engine, "--lengths", 128, "--tokens", 8, "--rounds", 1)
+    done = bench(
+        real_model(), "--engines", "tc", engine, "--lengths", 128, "--tokens", 8, "--rounds", 1
+    )
     assert done.returncode == 0, done.stderr
     own, other = [json.loads(line) for line in done.stdout.splitlines()[:2]]
     assert other["engine"] == engine and other["decode_per_second"] > 0

@@ -75,8 +75,12 @@ def probe(change: str | None, instruction: bytes) -> subprocess.CompletedProcess
     environment = dict(os.environ)
     if change:
         environment |= {"LD_PRELOAD": peers.cpuid_library(), "TC_PEER_CPUID": change}
-    done = subprocess.run([sys.executable, "-c", PROBE, instruction.hex()], env=environment,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, instruction.hex()],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     if "CPUID cannot be answered here" in done.stderr:
         pytest.skip(done.stderr.strip())
     return done
@@ -90,8 +94,9 @@ def processor(change: str | None, instruction: bytes = peers.CPUID_CODE) -> list
 
 
 @of_x86
-@pytest.mark.parametrize("change, instruction", [("avx2", peers.CPUID_CODE),
-                                                 ("avx2-patched", peers.UNDEFINED_CODE)])
+@pytest.mark.parametrize(
+    "change, instruction", [("avx2", peers.CPUID_CODE), ("avx2-patched", peers.UNDEFINED_CODE)]
+)
 def test_peers_can_be_held_to_avx2(change, instruction):
     avx2 = processor(None)[0]
     assert processor(change, instruction)[:3] == [avx2, 0, 0]
@@ -104,8 +109,11 @@ def test_peers_can_be_told_of_tiles():
 
 
 @of_x86
-@pytest.mark.parametrize("change, instruction", [
-    (None, peers.UNDEFINED_CODE), ("avx2-patched", bytes.fromhex("0f0b"))], ids=["alone", "other"])
+@pytest.mark.parametrize(
+    "change, instruction",
+    [(None, peers.UNDEFINED_CODE), ("avx2-patched", bytes.fromhex("0f0b"))],
+    ids=["alone", "other"],
+)
 def test_other_illegal_instructions_end_a_process(change, instruction):
     assert probe(change, instruction).returncode == -signal.SIGILL
 
@@ -130,27 +138,45 @@ for folder in "held", "held.libs":
 def test_copies_stand_in_where_the_processor_cannot_fault(tmp_path, monkeypatch):
     for folder in "held", "held.libs":
         (tmp_path / folder).mkdir()
-        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-xc", "-",
-                        "-o", tmp_path / folder / "library.so.1"], input=LIBRARY, text=True, check=True)
+        subprocess.run(
+            [
+                os.environ.get("CC", "cc"),
+                "-O2",
+                "-shared",
+                "-fPIC",
+                "-xc",
+                "-",
+                "-o",
+                tmp_path / folder / "library.so.1",
+            ],
+            input=LIBRARY,
+            text=True,
+            check=True,
+        )
     (tmp_path / "held" / "__init__.py").write_text(PACKAGE)
     before = (tmp_path / "held" / "library.so.1").read_bytes()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(peers, "can_fault_on_cpuid", lambda: False)
     environment = os.environ | peers.cpuid_environment("avx2", "held")
-    done = subprocess.run([sys.executable, "-c", "import held"], env=environment,
-                          capture_output=True, text=True)
-    assert done.stdout.split() == ["0", str(0xa20f)] * 2, done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", "import held"], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["0", str(0xA20F)] * 2, done.stderr
     assert (tmp_path / "held" / "library.so.1").read_bytes() == before
 
 
 def test_ratio_is_of_the_best_peer():
-    results = {"onnxruntime": {"best_ms": 3.0, "error": 1e-6},
-               "openvino": {"best_ms": 2.0, "error": 1e-6},
-               "iree": {"best_ms": 1.0, "error": 0.5},
-               "openvino-default": {"best_ms": 1.0, "error": 0.08},
-               "onnxruntime-avx2": {"best_ms": 9.0, "error": 1e-6},
-               "tc": {"best_ms": 4.0}, "tc-loose": {"best_ms": 0.5}, "tc-avx2": {"best_ms": 6.0}}
+    results = {
+        "onnxruntime": {"best_ms": 3.0, "error": 1e-6},
+        "openvino": {"best_ms": 2.0, "error": 1e-6},
+        "iree": {"best_ms": 1.0, "error": 0.5},
+        "openvino-default": {"best_ms": 1.0, "error": 0.08},
+        "onnxruntime-avx2": {"best_ms": 9.0, "error": 1e-6},
+        "tc": {"best_ms": 4.0},
+        "tc-loose": {"best_ms": 0.5},
+        "tc-avx2": {"best_ms": 6.0},
+    }
     assert peers.ratio(results) == 0.5
     assert peers.best_peer(results) == "openvino"  # What is wrong does not count.
     assert peers.ratio(results, "tc-loose") == 2.0
@@ -161,29 +187,53 @@ def test_ratio_is_of_the_best_peer():
 
 
 def row(ratio, variant="tc", threads=1, network="n", **own):
-    return {"network": network, "threads": threads, "peers": {variant: own},
-            "ratios": {variant: {"best": ratio}}}
+    return {
+        "network": network,
+        "threads": threads,
+        "peers": {variant: own},
+        "ratios": {variant: {"best": ratio}},
+    }
 
 
 def test_means():
-    table = [row(0.5, network="a"), row(2.0, network="b"), row(None, network="c"),
-             row(3.0, threads=2, network="a"), row(5.0, "tc-loose", 2, "a")]
-    assert [(mean["threads"], mean["variant"], mean["networks"], mean["mean"], mean["least"],
-             mean["least_network"]) for mean in peers.means(table)] == [
-        (1, "tc", 2, pytest.approx(1.0), 0.5, "a"), (2, "tc", 1, pytest.approx(3.0), 3.0, "a"),
-        (2, "tc-loose", 1, pytest.approx(5.0), 5.0, "a")]
+    table = [
+        row(0.5, network="a"),
+        row(2.0, network="b"),
+        row(None, network="c"),
+        row(3.0, threads=2, network="a"),
+        row(5.0, "tc-loose", 2, "a"),
+    ]
+    assert [
+        (
+            mean["threads"],
+            mean["variant"],
+            mean["networks"],
+            mean["mean"],
+            mean["least"],
+            mean["least_network"],
+        )
+        for mean in peers.means(table)
+    ] == [
+        (1, "tc", 2, pytest.approx(1.0), 0.5, "a"),
+        (2, "tc", 1, pytest.approx(3.0), 3.0, "a"),
+        (2, "tc-loose", 1, pytest.approx(5.0), 5.0, "a"),
+    ]
 
 
 def test_judges():
     good = [row(0.5, error=1e-6), row(2.0, error=1e-6)]
     assert peers.complaints(good, ["tc"], 0.99, 0.4) == []
-    assert peers.complaints(good, ["tc"], 1.1, 0.4) == ["the geometric mean of tc on 1 is below 1.1"]
+    assert peers.complaints(good, ["tc"], 1.1, 0.4) == [
+        "the geometric mean of tc on 1 is below 1.1"
+    ]
     assert peers.complaints(good, ["tc"], 0, 0.6) == ["n on 1: best peer / tc is 0.5, below 0.6"]
     assert peers.complaints([row(1.0, error=2e-4)], ["tc"], 0, 0) == [
-        "n on 1: tc is wrong by 2.0e-04 of the largest output"]
+        "n on 1: tc is wrong by 2.0e-04 of the largest output"
+    ]
     assert peers.complaints([row(1.0, "tc-loose", error=2e-4)], ["tc-loose"], 0, 0) == []
     assert peers.complaints([row(1.0, "tc-loose", error=float("inf"))], ["tc-loose"], 0, 0) == [
-        "n on 1: tc-loose is wrong by inf of the largest output"]
+        "n on 1: tc-loose is wrong by inf of the largest output"
+    ]
     assert peers.complaints([row(None, failed="why")], ["tc"], 0, 0) == ["n on 1: tc failed: why"]
     assert len(peers.complaints([row(None, missing="tc")], ["tc"], 0.7, 0.35)) == 2
 
@@ -197,8 +247,18 @@ def test_named_lists():
 
 def peers_program(tmp_path, *arguments):
     result = subprocess.run(
-        [sys.executable, "-m", "tests.bench.peers", "--json", str(tmp_path / "peers.json"), *arguments],
-        cwd=ROOT, capture_output=True, text=True)
+        [
+            sys.executable,
+            "-m",
+            "tests.bench.peers",
+            "--json",
+            str(tmp_path / "peers.json"),
+            *arguments,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode in (0, 1), result.stdout + result.stderr
     return result, json.loads((tmp_path / "peers.json").read_text())
 
@@ -208,8 +268,9 @@ def peers_program(tmp_path, *arguments):
 def test_is_fast_untuned(threads, tmp_path):
     """Best peer / tc over the zoo: a geometric mean of 0.7, no network below 0.35."""
     pytest.importorskip("openvino")
-    result, found = peers_program(tmp_path, "--threads", str(threads), "--least-mean", "0.7",
-                                  "--least", "0.35")
+    result, found = peers_program(
+        tmp_path, "--threads", str(threads), "--least-mean", "0.7", "--least", "0.35"
+    )
     assert len(found["rows"]) == len(zoo.NETWORKS), result.stdout + result.stderr
     assert result.returncode == 0, result.stdout
 
@@ -219,8 +280,19 @@ def test_every_peer_runs_or_says_why_not(tmp_path):
     """All of them on a small network, and the picture of it."""
     picture = tmp_path / "peers.svg"
     plot = ["--plot", str(picture)] if has_matplotlib() else []
-    result, found = peers_program(tmp_path, "nsnet2_step", "--peers", "all", "--threads", "1",
-                                  "--rounds", "2", "--seconds", "0.1", *plot)
+    result, found = peers_program(
+        tmp_path,
+        "nsnet2_step",
+        "--peers",
+        "all",
+        "--threads",
+        "1",
+        "--rounds",
+        "2",
+        "--seconds",
+        "0.1",
+        *plot,
+    )
     (measured,) = (row["peers"] for row in found["rows"])
     assert set(measured) == set(peers.ALL_PEERS)
     for peer, state in measured.items():
@@ -245,10 +317,14 @@ def test_networks_not_seen_before_agree_with_float64(name, threads):
 
     inputs, expected = unseen.reference(name)
     for tolerance in (0, 1e-4):
-        actual = tc.compile(str(unseen.export(name)), threads=threads, tolerance=tolerance).run(inputs)
+        actual = tc.compile(str(unseen.export(name)), threads=threads, tolerance=tolerance).run(
+            inputs
+        )
         for output in expected:
             assert zoo.agrees(actual[output], expected[output]), (
-                tolerance, zoo.distance(actual[output], expected[output]))
+                tolerance,
+                zoo.distance(actual[output], expected[output]),
+            )
 
 
 @pytest.mark.full

@@ -24,26 +24,40 @@ def array(shape, seed=0, scale=1.0):
 
 def model(nodes, inputs, output, **constants):
     graph = helper.make_graph(
-        nodes, "ruler",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        nodes,
+        "ruler",
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+            for name, shape in inputs.items()
+        ],
         [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()])
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
 
 
 def network():
     """Several kinds of kernels, of which the convolutions have the time."""
     return model(
-        [helper.make_node("Conv", ["x", "k1"], ["a"], pads=[1, 1, 1, 1]),
-         helper.make_node("Relu", ["a"], ["b"]),
-         helper.make_node("Conv", ["b", "k2"], ["c"], group=64, pads=[1, 1, 1, 1], strides=[2, 2]),
-         helper.make_node("Conv", ["c", "k3"], ["d"]),
-         helper.make_node("MaxPool", ["d"], ["e"], kernel_shape=[2, 2], strides=[2, 2]),
-         helper.make_node("GlobalAveragePool", ["e"], ["g"]),
-         helper.make_node("Flatten", ["g"], ["h"]),
-         helper.make_node("Gemm", ["h", "w"], ["y"])],
-        {"x": [1, 32, 40, 40]}, "y", k1=array((64, 32, 3, 3), 1, 0.1), k2=array((64, 1, 3, 3), 2, 0.3),
-        k3=array((96, 64, 1, 1), 3, 0.1), w=array((96, 50), 4, 0.1))
+        [
+            helper.make_node("Conv", ["x", "k1"], ["a"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["a"], ["b"]),
+            helper.make_node(
+                "Conv", ["b", "k2"], ["c"], group=64, pads=[1, 1, 1, 1], strides=[2, 2]
+            ),
+            helper.make_node("Conv", ["c", "k3"], ["d"]),
+            helper.make_node("MaxPool", ["d"], ["e"], kernel_shape=[2, 2], strides=[2, 2]),
+            helper.make_node("GlobalAveragePool", ["e"], ["g"]),
+            helper.make_node("Flatten", ["g"], ["h"]),
+            helper.make_node("Gemm", ["h", "w"], ["y"]),
+        ],
+        {"x": [1, 32, 40, 40]},
+        "y",
+        k1=array((64, 32, 3, 3), 1, 0.1),
+        k2=array((64, 1, 3, 3), 2, 0.3),
+        k3=array((96, 64, 1, 1), 3, 0.1),
+        w=array((96, 50), 4, 0.1),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +74,9 @@ def found(module):
 def test_limits_of_the_machine():
     limits = ruler.limits(threads=1)
     assert ruler.limits(threads=1) is limits  # measured once
-    peaks = {(row["instructions"], row["types"]): row["flops_per_second"] for row in limits["peaks"]}
+    peaks = {
+        (row["instructions"], row["types"]): row["flops_per_second"] for row in limits["peaks"]
+    }
     assert min(peaks.values()) > 1e9
     for instructions in {instructions for instructions, types in peaks if types == "f64"}:
         # Twice as many lanes.
@@ -81,9 +97,22 @@ def test_limits_of_the_machine():
 
 
 def test_bandwidths_between_the_measured_sizes():
-    limits = {"bandwidths": [
-        {"level": "L1", "bytes": 1000, "read_bytes_per_second": 4e9, "write_bytes_per_second": 2e9},
-        {"level": "memory", "bytes": 100000, "read_bytes_per_second": 1e9, "write_bytes_per_second": 5e8}]}
+    limits = {
+        "bandwidths": [
+            {
+                "level": "L1",
+                "bytes": 1000,
+                "read_bytes_per_second": 4e9,
+                "write_bytes_per_second": 2e9,
+            },
+            {
+                "level": "memory",
+                "bytes": 100000,
+                "read_bytes_per_second": 1e9,
+                "write_bytes_per_second": 5e8,
+            },
+        ]
+    }
     assert ruler.bandwidth(limits, 1) == pytest.approx(4e9)
     assert ruler.bandwidth(limits, 10000) == pytest.approx(2e9)
     assert ruler.bandwidth(limits, 1e9, "write") == pytest.approx(5e8)
@@ -108,11 +137,15 @@ def test_shares_of_the_roof(module, found):
         assert 0 < row.seconds <= row.median_seconds
         assert row.bytes > 0 and row.calls == 1
     assert 0 < totals["share"] <= MOST
-    assert sum(row.flops for row in found.rows) >= 1.7 * sum(k["multiply_adds"] for k in module.kernels)
+    assert sum(row.flops for row in found.rows) >= 1.7 * sum(
+        k["multiply_adds"] for k in module.kernels
+    )
     kinds = {item["kind"]: item for item in found.classes}
-    assert {"conv 3x3", "depthwise 3x3/2", "conv 1x1", "pool 2x2/2", "matrix x vector"} <= set(kinds)
+    assert {"conv 3x3", "depthwise 3x3/2", "conv 1x1", "pool 2x2/2", "matrix x vector"} <= set(
+        kinds
+    )
     # 2 * 9 * 32 * 64 * 40 * 40 without the products that meet padding.
-    conv, = [row for row in found.rows if row.kind == "conv 3x3"]
+    (conv,) = [row for row in found.rows if row.kind == "conv 3x3"]
     assert 0.94 * 58982400 < conv.flops < 1.01 * 58982400
     assert conv.bytes == 4 * (32 * 1600 + 64 * 1600 + 64 * 32 * 9)
     assert conv.roof == "compute" and conv.share > 0.2
@@ -132,14 +165,43 @@ def test_texts(module, found):
 
 def test_json(found):
     value = json.loads(json.dumps(found.to_dict()))
-    assert set(value) == {"runs", "run_seconds", "median_run_seconds", "step_seconds", "roof_seconds",
-                          "share", "predicted_seconds", "threads", "classes", "rows"}
+    assert set(value) == {
+        "runs",
+        "run_seconds",
+        "median_run_seconds",
+        "step_seconds",
+        "roof_seconds",
+        "share",
+        "predicted_seconds",
+        "threads",
+        "classes",
+        "rows",
+    }
     assert set(value["rows"][0]) == {
-        "step", "label", "kind", "calls", "seconds", "median_seconds", "flops", "gflops_per_second",
-        "bytes", "roof", "roof_seconds", "share", "predicted_seconds"}
+        "step",
+        "label",
+        "kind",
+        "calls",
+        "seconds",
+        "median_seconds",
+        "flops",
+        "gflops_per_second",
+        "bytes",
+        "roof",
+        "roof_seconds",
+        "share",
+        "predicted_seconds",
+    }
     assert set(value["classes"][0]) == {
-        "kind", "steps", "seconds", "gflops_per_second", "roof_seconds", "share", "lost_seconds",
-        "predicted_seconds"}
+        "kind",
+        "steps",
+        "seconds",
+        "gflops_per_second",
+        "roof_seconds",
+        "share",
+        "lost_seconds",
+        "predicted_seconds",
+    }
 
 
 def test_perfetto(found, tmp_path):
@@ -163,24 +225,33 @@ def test_two_threads(found):
     if two.threads == 2:
         # The convolution is divided, what is too small is not.
         one = {row.label: row.predicted_seconds for row in found.rows}
-        parts = {round(one[row.label] / row.predicted_seconds, 6) for row in two.rows
-                 if one.get(row.label) and row.predicted_seconds}
+        parts = {
+            round(one[row.label] / row.predicted_seconds, 6)
+            for row in two.rows
+            if one.get(row.label) and row.predicted_seconds
+        }
         assert parts == {1, 2}
 
 
 def test_loops_are_profiled_step_by_step():
     """A recurrence: its steps have rows of their own, done once per frame."""
     units = 64
-    source = model([helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=units, linear_before_reset=1)],
-                   {"x": ["frames", 1, 32]}, "y", w=array((1, 3 * units, 32), 1, 0.1),
-                   r=array((1, 3 * units, units), 2, 0.1))
+    source = model(
+        [helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=units, linear_before_reset=1)],
+        {"x": ["frames", 1, 32]},
+        "y",
+        w=array((1, 3 * units, 32), 1, 0.1),
+        r=array((1, 3 * units, units), 2, 0.1),
+    )
     module = tc.compile(source, threads=1)
     flops = {}
     for frames in (5, 20):
         found = module.profile(array((frames, 1, 32)), seconds=0.05)
         inner = [row for row in found.rows if row.calls > 1]
         assert inner and all(row.calls == frames for row in inner)
-        assert any(row.kind == "loop" and row.calls == 1 and row.share is None for row in found.rows)
+        assert any(
+            row.kind == "loop" and row.calls == 1 and row.share is None for row in found.rows
+        )
         assert found.summary()["step_seconds"] <= found.run_seconds
         assert all(0 < row.share <= MOST for row in found.rows if row.share is not None)
         flops[frames] = sum(row.flops for row in found.rows)
@@ -195,8 +266,9 @@ def test_a_loaded_artefact_knows_its_times(module, tmp_path):
     found = tc.load(tmp_path / "model.so", threads=1).profile(array((1, 32, 40, 40)), seconds=0.02)
     assert found.limits is None and found.summary()["share"] is None
     assert all(row.share is None and row.flops is None and row.seconds > 0 for row in found.rows)
-    assert [row.label for row in found.rows] == [row.label for row in module.profile(
-        x=array((1, 32, 40, 40)), seconds=0.02).rows]
+    assert [row.label for row in found.rows] == [
+        row.label for row in module.profile(x=array((1, 32, 40, 40)), seconds=0.02).rows
+    ]
     assert " - " in str(found)
 
 
@@ -215,9 +287,23 @@ def test_command(tmp_path):
     (tmp_path / "model.onnx").write_bytes(network())
 
     def bench(*arguments):
-        result = subprocess.run([sys.executable, "-m", "tc", "bench", str(tmp_path / "model.onnx"), "--roof",
-                                 "--threads", "1", "--seconds", "0.1", *arguments],
-                                capture_output=True, text=True)
+        result = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "tc",
+                "bench",
+                str(tmp_path / "model.onnx"),
+                "--roof",
+                "--threads",
+                "1",
+                "--seconds",
+                "0.1",
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+        )
         return result.returncode, result.stdout, result.stderr
 
     code, out, err = bench("--json")
@@ -227,6 +313,8 @@ def test_command(tmp_path):
     assert value["profile"]["rows"][0]["seconds"] > 0 and value["min_ms"] > 0
     code, out, err = bench()
     assert (code, err) == (0, "")
-    assert "limits measured on 1 thread" in out and "by kind, the one with the most time first" in out
+    assert (
+        "limits measured on 1 thread" in out and "by kind, the one with the most time first" in out
+    )
     code, out, err = bench("--target", "rv64gcv")
     assert code == 1 and "does not run here" in err

@@ -53,8 +53,12 @@ def test_pairs_change_their_order():
 def run(tmp_path, *arguments):
     """The script's table; its exit status is 0."""
     table = tmp_path / "table.json"
-    result = subprocess.run([sys.executable, "-m", "tests.bench.tuned", *arguments, "--json", str(table)],
-                            cwd=ROOT, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.bench.tuned", *arguments, "--json", str(table)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     print(result.stdout)
     assert result.returncode == 0, result.stdout + result.stderr
     return json.loads(table.read_text())
@@ -76,5 +80,5 @@ def test_comes_back_from_random_schedules(tmp_path):
 
 @pytest.mark.full
 def test_saves_simulated_cycles(tmp_path):
-    row, = run(tmp_path, "squeezenet1_1", "--target", "rv64gcv", "--seconds", "900")
+    (row,) = run(tmp_path, "squeezenet1_1", "--target", "rv64gcv", "--seconds", "900")
     assert row["unit"] != "seconds" and row["model_gain"] > 1

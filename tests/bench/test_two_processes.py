@@ -47,8 +47,19 @@ def test_two_processes_get_along(tmp_path):
     """Two of tc slow each other at most 1.1 times as much as two of ONNX Runtime, in the geometric
     mean over the networks and thread counts; 1.3 times on any."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.bench.two_processes", "--json", str(tmp_path / "two.json"),
-         "--most", "1.3"], cwd=ROOT, capture_output=True, text=True)
+        [
+            sys.executable,
+            "-m",
+            "tests.bench.two_processes",
+            "--json",
+            str(tmp_path / "two.json"),
+            "--most",
+            "1.3",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     ratios = [row["ratio"] for row in json.loads((tmp_path / "two.json").read_text())]
     product = 1.0

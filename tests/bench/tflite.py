@@ -1,7 +1,9 @@
-"""Latency of TensorFlow Lite's files in tc beside ai-edge-litert, one thread, in one run on one machine.
+"""Latency of TensorFlow Lite's files in tc beside ai-edge-litert, one thread, in one run on one
+machine.
 
-`python -m tests.bench.tflite [FILE ...]` (default: every .tflite file below $TC_MODELS). The runs of both go by turns, in rounds; the
-fastest of each counts. Prints for each file both times and litert / tc: above 1, tc is faster.
+`python -m tests.bench.tflite [FILE ...]` (default: every .tflite file below $TC_MODELS). The runs
+of both go by turns, in rounds; the fastest of each counts. Prints for each file both times and
+litert / tc: above 1, tc is faster.
 """
 
 import argparse
@@ -24,7 +26,8 @@ def timed(run, seconds):
 
 
 def litert(path, random):
-    """(a run, {input: array}) of the package's default kernels, which are XNNPACK's where it has them."""
+    """(a run, {input: array}) of the package's default kernels, which are XNNPACK's where it has
+    them."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=str(path), num_threads=1)
@@ -33,7 +36,11 @@ def litert(path, random):
     for each in interpreter.get_input_details():
         kind = each["dtype"]
         shape = [int(size) for size in each["shape"]]
-        drawn = random.standard_normal(shape) if numpy.issubdtype(kind, numpy.floating) else random.integers(-128, 128, shape)
+        drawn = (
+            random.standard_normal(shape)
+            if numpy.issubdtype(kind, numpy.floating)
+            else random.integers(-128, 128, shape)
+        )
         arrays[each["name"]] = drawn.astype(kind)
         interpreter.set_tensor(each["index"], arrays[each["name"]])
     return interpreter.invoke, arrays
@@ -58,7 +65,11 @@ def compare(path, rounds, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.tflite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.tflite",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=0.1, help="per round and peer")
@@ -69,11 +80,14 @@ def main():
     for path in files:
         try:
             best = compare(path, arguments.rounds, arguments.seconds)
-        except Exception as error:   # a file that one of both does not take is a line, too
+        except Exception as error:  # a file that one of both does not take is a line, too
             print(f"{path.name:30s} {type(error).__name__}: {error}")
             continue
         ratios.append(best["litert"] / best["tc"])
-        print(f"{path.name:30s} {1e3 * best['litert']:10.4f} {1e3 * best['tc']:10.4f}  {ratios[-1]:6.2f}", flush=True)
+        print(
+            f"{path.name:30s} {1e3 * best['litert']:10.4f} {1e3 * best['tc']:10.4f}  {ratios[-1]:6.2f}",
+            flush=True,
+        )
     if ratios:
         print(f"geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
 

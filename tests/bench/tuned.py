@@ -1,9 +1,10 @@
-"""What tuning gains: networks of the zoo tuned through a tracker and an agent, then measured in pairs.
+"""What tuning gains: networks of the zoo tuned through a tracker and an agent, then measured in
+pairs.
 
-`python -m tests.bench.tuned [NAME ...]`. For this machine untuned and tuned builds run by turns in one
-process; printed are the gain of each kernel, and the ratio of the pairs, untuned / tuned, with its 95 %
-interval over copies of both builds. With `--target rv64gcv` the agent is the simulated board, and the whole model's
-simulated cycles are compared. Exit status 1: a tuned model is slower.
+`python -m tests.bench.tuned [NAME ...]`. For this machine untuned and tuned builds run by turns in
+one process; printed are the gain of each kernel, and the ratio of the pairs, untuned / tuned, with
+its 95 % interval over copies of both builds. With `--target rv64gcv` the agent is the simulated
+board, and the whole model's simulated cycles are compared. Exit status 1: a tuned model is slower.
 """
 
 import argparse
@@ -22,8 +23,9 @@ from tc import fleet
 DEFAULT = ("squeezenet1_1", "nsnet2")
 
 
-# Where a model's constants lie in memory decides some percent of its time; each copy lies elsewhere. So
-# copies are what is drawn at random, not pairs: thousands of pairs of the same copies all have their luck.
+# Where a model's constants lie in memory decides some percent of its time; each copy lies
+# elsewhere. So copies are what is drawn at random, not pairs: thousands of pairs of the same copies
+# all have their luck.
 COPIES = 8
 STUDENT = 2.365  # of 95 %, for 7 degrees of freedom
 
@@ -34,8 +36,9 @@ def copies_met(number, count):
 
 
 def interval_over_copies(ratios, count=COPIES):
-    """The ratio and its 95 % interval, of pairs in the order of `copies_met`: medians of each two copies'
-    pairs, as a table of two factors on the logarithms, whose row and column means spread by luck alone."""
+    """The ratio and its 95 % interval, of pairs in the order of `copies_met`: medians of each two
+    copies' pairs, as a table of two factors on the logarithms, whose row and column means spread by
+    luck alone."""
     met = [[[] for _ in range(count)] for _ in range(count)]
     for number, ratio in enumerate(ratios):
         first, second = copies_met(number, count)
@@ -51,6 +54,7 @@ def interval_over_copies(ratios, count=COPIES):
 def pair_ratios(firsts, seconds, inputs, duration):
     """Times of `firsts` over times of `seconds`, copies of two modules, in pairs of one each; which
     copies meet and which of them runs first changes from pair to pair."""
+
     def timed(module):
         begin = time.perf_counter()
         module.run(inputs)
@@ -83,18 +87,35 @@ def study(name, arguments, folder):
     shapes = {key: value.shape for key, value in inputs.items()}
     log = str(Path(folder) / f"{name}.db")
     simulated = arguments.target != "native"
-    agent = (["--runner", "qemu", "--vector-bits", "256"] if simulated else [])
+    agent = ["--runner", "qemu", "--vector-bits", "256"] if simulated else []
     options = dict(shapes=shapes, threads=1, tolerance=arguments.tolerance)
-    print(f"\n{name}: {arguments.seconds:.0f} s for {arguments.target}"
-          f"{', from random schedules' if arguments.from_random else ''}", flush=True)
+    print(
+        f"\n{name}: {arguments.seconds:.0f} s for {arguments.target}"
+        f"{', from random schedules' if arguments.from_random else ''}",
+        flush=True,
+    )
     with fleet.Local(["--name", "device", *agent]) as local:
-        found = tc.tune(path, arguments.target, time_limit=arguments.seconds, log=log,
-                        tracker=local.address, insecure=True, progress=False, seed=arguments.seed,
-                        _from_random=arguments.from_random, **options)
+        found = tc.tune(
+            path,
+            arguments.target,
+            time_limit=arguments.seconds,
+            log=log,
+            tracker=local.address,
+            insecure=True,
+            progress=False,
+            seed=arguments.seed,
+            _from_random=arguments.from_random,
+            **options,
+        )
     print(found.summary(), flush=True)
-    row = {"network": name, "target": arguments.target, "from_random": arguments.from_random,
-           "model_gain": found.model_gain, "unit": found.unit,
-           "kernels": [dict(kernel._asdict(), gain=kernel.gain) for kernel in found.kernels]}
+    row = {
+        "network": name,
+        "target": arguments.target,
+        "from_random": arguments.from_random,
+        "model_gain": found.model_gain,
+        "unit": found.unit,
+        "kernels": [dict(kernel._asdict(), gain=kernel.gain) for kernel in found.kernels],
+    }
     if simulated:
         row["low"] = found.model_gain or 0  # The same program takes the same cycles every time.
         return row
@@ -106,8 +127,11 @@ def study(name, arguments, folder):
         return row
     ratios = pair_ratios(untuned, tuned, inputs, arguments.pair_seconds)
     row["ratio"], row["low"], row["high"] = interval_over_copies(ratios)
-    print(f"{len(ratios)} pairs, untuned / tuned: {row['ratio']:.4f}, "
-          f"95 % interval {row['low']:.4f} to {row['high']:.4f}", flush=True)
+    print(
+        f"{len(ratios)} pairs, untuned / tuned: {row['ratio']:.4f}, "
+        f"95 % interval {row['low']:.4f} to {row['high']:.4f}",
+        flush=True,
+    )
     return row
 
 
@@ -119,8 +143,11 @@ def main():
     parser.add_argument("--pair-seconds", type=float, default=20, help="of pairs, for each network")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--from-random", action="store_true",
-                        help="start the search at random legal schedules, not at the default")
+    parser.add_argument(
+        "--from-random",
+        action="store_true",
+        help="start the search at random legal schedules, not at the default",
+    )
     parser.add_argument("--json", metavar="FILE", help="writes the table there too")
     parser.add_argument("--logs", metavar="FOLDER", help="keeps the logs there")
     arguments = parser.parse_args()
@@ -129,8 +156,11 @@ def main():
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")
     slower = [row["network"] for row in rows if row["low"] < 1]
-    print(f"\nnot proved to be at least as fast as untuned: {', '.join(slower)}" if slower else
-          "\nevery network is at least as fast as untuned")
+    print(
+        f"\nnot proved to be at least as fast as untuned: {', '.join(slower)}"
+        if slower
+        else "\nevery network is at least as fast as untuned"
+    )
     return 1 if slower else 0
 
 

@@ -1,8 +1,8 @@
 """What programs that run at once do to each other: two of tc beside two of ONNX Runtime.
 
-`python -m tests.bench.two_processes [NAME ...]`. A process runs the model alone, then two at the same
-time; printed is how much longer the median run takes, for each peer, and tc's slowdown over ONNX
-Runtime's. Rounds alone and together alternate, and go from peer to peer.
+`python -m tests.bench.two_processes [NAME ...]`. A process runs the model alone, then two at the
+same time; printed is how much longer the median run takes, for each peer, and tc's slowdown over
+ONNX Runtime's. Rounds alone and together alternate, and go from peer to peer.
 """
 
 import argparse
@@ -23,14 +23,18 @@ PEERS = ("tc", "onnxruntime")
 
 def cpu_of_others() -> int:
     """Nanoseconds of processor time that the process's threads but the calling one have used."""
-    others = [int(task) for task in os.listdir("/proc/self/task") if int(task) != threading.get_native_id()]
+    others = [
+        int(task)
+        for task in os.listdir("/proc/self/task")
+        if int(task) != threading.get_native_id()
+    ]
     # The kernel's number of a thread's clock: MAKE_THREAD_CPUCLOCK in linux/posix-timers.h.
     return sum(time.clock_gettime_ns(~task << 3 | 6) for task in others)
 
 
 def idle_cpu(run, rest: float = 1e-3, seconds: float = 0.2) -> tuple[int, int]:
-    """Processor time, in nanoseconds, of the process's other threads from `rest` seconds after a run
-    on, for that long; and in the run and the rest."""
+    """Processor time, in nanoseconds, of the process's other threads from `rest` seconds after a
+    run on, for that long; and in the run and the rest."""
     before = cpu_of_others()
     run()
     time.sleep(rest)
@@ -59,7 +63,7 @@ def study(name: str, threads: int, rounds: int, seconds: float, models: Path | N
         for peer in PEERS if number % 2 else reversed(PEERS):
             for count in (1, 2):
                 # Alone, they take turns.
-                chosen = pairs[peer] if count == 2 else pairs[peer][number % 2:][:1]
+                chosen = pairs[peer] if count == 2 else pairs[peer][number % 2 :][:1]
                 times[peer, count] += together(chosen, seconds)
                 time.sleep(0.02)
     for pair in pairs.values():
@@ -68,40 +72,55 @@ def study(name: str, threads: int, rounds: int, seconds: float, models: Path | N
     row = {"network": name, "threads": threads, "peers": {}}
     for peer in PEERS:
         alone, company = (1e3 * statistics.median(times[peer, count]) for count in (1, 2))
-        row["peers"][peer] = {"alone_ms": alone, "together_ms": company, "slowdown": company / alone}
+        row["peers"][peer] = {
+            "alone_ms": alone,
+            "together_ms": company,
+            "slowdown": company / alone,
+        }
     row["ratio"] = row["peers"]["tc"]["slowdown"] / row["peers"]["onnxruntime"]["slowdown"]
     return row
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.two_processes", description=__doc__)
-    parser.add_argument("names", nargs="*", default=DEFAULT, metavar="NAME",
-                        help=f"default: {' '.join(DEFAULT)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.two_processes", description=__doc__
+    )
+    parser.add_argument(
+        "names", nargs="*", default=DEFAULT, metavar="NAME", help=f"default: {' '.join(DEFAULT)}"
+    )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=0.5, help="per round")
     parser.add_argument("--models", type=Path, help="folder of exported models (default: cache)")
     parser.add_argument("--json", type=Path, help="write everything there too")
-    parser.add_argument("--most", type=float, default=0.0,
-                        help="fail if tc's slowdown over ONNX Runtime's is above")
+    parser.add_argument(
+        "--most", type=float, default=0.0, help="fail if tc's slowdown over ONNX Runtime's is above"
+    )
     arguments = parser.parse_args()
-    print(f"{'network':14s} {'threads':>7s} {'peer':12s} {'alone ms':>9s} {'together ms':>11s} "
-          f"{'slowdown':>8s}  tc's / ONNX Runtime's")
+    print(
+        f"{'network':14s} {'threads':>7s} {'peer':12s} {'alone ms':>9s} {'together ms':>11s} "
+        f"{'slowdown':>8s}  tc's / ONNX Runtime's"
+    )
     table = []
     for name in arguments.names:
         for threads in arguments.threads:
             row = study(name, threads, arguments.rounds, arguments.seconds, arguments.models)
             table.append(row)
             for peer, found in row["peers"].items():
-                print(f"{name:14s} {threads:7d} {peer:12s} {found['alone_ms']:9.3f} "
-                      f"{found['together_ms']:11.3f} {found['slowdown']:8.2f}"
-                      f"{'  %.2f' % row['ratio'] if peer == 'tc' else ''}", flush=True)
+                print(
+                    f"{name:14s} {threads:7d} {peer:12s} {found['alone_ms']:9.3f} "
+                    f"{found['together_ms']:11.3f} {found['slowdown']:8.2f}"
+                    f"{'  %.2f' % row['ratio'] if peer == 'tc' else ''}",
+                    flush=True,
+                )
     if arguments.json:
         arguments.json.write_text(json.dumps(table, indent=1) + "\n")
     above = [row for row in table if arguments.most and row["ratio"] > arguments.most]
     for row in above:
-        print(f"{row['network']} on {row['threads']}: two of tc slow each other {row['ratio']:.2f} times "
-              f"as much as two of ONNX Runtime, above {arguments.most}")
+        print(
+            f"{row['network']} on {row['threads']}: two of tc slow each other {row['ratio']:.2f} times "
+            f"as much as two of ONNX Runtime, above {arguments.most}"
+        )
     return 1 if above else 0
 
 

@@ -29,7 +29,8 @@ class Grouped(nn.Module):
         self.body = nn.Sequential(
             conv_norm(inputs, width, 1, activation=nn.ReLU()),
             conv_norm(width, width, 3, stride, groups=32, activation=nn.ReLU()),
-            conv_norm(width, 2 * width, 1))
+            conv_norm(width, 2 * width, 1),
+        )
         projects = stride > 1 or inputs != 2 * width
         self.shortcut = conv_norm(inputs, 2 * width, 1, stride) if projects else nn.Identity()
 
@@ -54,8 +55,13 @@ class Dense(nn.Module):
     def __init__(self, inputs: int):
         super().__init__()
         self.body = nn.Sequential(
-            nn.BatchNorm2d(inputs), nn.ReLU(), nn.Conv2d(inputs, 128, 1, bias=False),
-            nn.BatchNorm2d(128), nn.ReLU(), nn.Conv2d(128, 32, 3, padding=1, bias=False))
+            nn.BatchNorm2d(inputs),
+            nn.ReLU(),
+            nn.Conv2d(inputs, 128, 1, bias=False),
+            nn.BatchNorm2d(128),
+            nn.ReLU(),
+            nn.Conv2d(128, 32, 3, padding=1, bias=False),
+        )
 
     def forward(self, x):
         return torch.cat([x, self.body(x)], 1)
@@ -67,14 +73,24 @@ def densenet121() -> nn.Module:
     channels = 64
     for stage, depth in enumerate((6, 12, 24, 16)):
         if stage:
-            layers += [nn.BatchNorm2d(channels), nn.ReLU(),
-                       nn.Conv2d(channels, channels // 2, 1, bias=False), nn.AvgPool2d(2)]
+            layers += [
+                nn.BatchNorm2d(channels),
+                nn.ReLU(),
+                nn.Conv2d(channels, channels // 2, 1, bias=False),
+                nn.AvgPool2d(2),
+            ]
             channels //= 2
         for _ in range(depth):
             layers.append(Dense(channels))
             channels += 32
-    return nn.Sequential(*layers, nn.BatchNorm2d(channels), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
-                         nn.Flatten(), nn.Linear(channels, 1000))
+    return nn.Sequential(
+        *layers,
+        nn.BatchNorm2d(channels),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(channels, 1000),
+    )
 
 
 class Gate(nn.Module):
@@ -82,8 +98,13 @@ class Gate(nn.Module):
 
     def __init__(self, channels: int, hidden: int):
         super().__init__()
-        self.body = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(channels, hidden, 1), nn.SiLU(),
-                                  nn.Conv2d(hidden, channels, 1), nn.Sigmoid())
+        self.body = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1),
+            nn.Conv2d(channels, hidden, 1),
+            nn.SiLU(),
+            nn.Conv2d(hidden, channels, 1),
+            nn.Sigmoid(),
+        )
 
     def forward(self, x):
         return x * self.body(x)
@@ -97,8 +118,11 @@ class GatedResidual(nn.Module):
         hidden = inputs * expansion
         expand = [conv_norm(inputs, hidden, 1, activation=nn.SiLU())] if expansion > 1 else []
         self.body = nn.Sequential(
-            *expand, conv_norm(hidden, hidden, kernel, stride, groups=hidden, activation=nn.SiLU()),
-            Gate(hidden, inputs // 4), conv_norm(hidden, outputs, 1))
+            *expand,
+            conv_norm(hidden, hidden, kernel, stride, groups=hidden, activation=nn.SiLU()),
+            Gate(hidden, inputs // 4),
+            conv_norm(hidden, outputs, 1),
+        )
         self.residual = stride == 1 and inputs == outputs
 
     def forward(self, x):
@@ -109,13 +133,26 @@ def efficientnet_b0() -> nn.Module:
     """EfficientNet-B0, arXiv:1905.11946."""
     layers, inputs = [conv_norm(3, 32, 3, 2, activation=nn.SiLU())], 32
     for expansion, outputs, repeats, stride, kernel in [
-            (1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3),
-            (6, 112, 3, 1, 5), (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)]:
+        (1, 16, 1, 1, 3),
+        (6, 24, 2, 2, 3),
+        (6, 40, 2, 2, 5),
+        (6, 80, 3, 2, 3),
+        (6, 112, 3, 1, 5),
+        (6, 192, 4, 2, 5),
+        (6, 320, 1, 1, 3),
+    ]:
         for repeat in range(repeats):
-            layers.append(GatedResidual(inputs, outputs, kernel, 1 if repeat else stride, expansion))
+            layers.append(
+                GatedResidual(inputs, outputs, kernel, 1 if repeat else stride, expansion)
+            )
             inputs = outputs
-    return nn.Sequential(*layers, conv_norm(320, 1280, 1, activation=nn.SiLU()),
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000))
+    return nn.Sequential(
+        *layers,
+        conv_norm(320, 1280, 1, activation=nn.SiLU()),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(1280, 1000),
+    )
 
 
 class Attention(nn.Module):
@@ -131,7 +168,7 @@ class Attention(nn.Module):
     def forward(self, x):
         parts = self.queries_keys_values(x).reshape(1, -1, 3, self.heads, 64).permute(2, 0, 3, 1, 4)
         queries, keys, values = parts[0], parts[1], parts[2]
-        weights = (queries @ keys.transpose(-2, -1) * 64 ** -0.5).softmax(-1)
+        weights = (queries @ keys.transpose(-2, -1) * 64**-0.5).softmax(-1)
         return self.output((weights @ values).transpose(1, 2).reshape(1, -1, 64 * self.heads))
 
 
@@ -141,8 +178,12 @@ class Transformer(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.attention = nn.Sequential(nn.LayerNorm(width, eps=1e-6), Attention(width))
-        self.dense = nn.Sequential(nn.LayerNorm(width, eps=1e-6), nn.Linear(width, 4 * width),
-                                   nn.GELU(), nn.Linear(4 * width, width))
+        self.dense = nn.Sequential(
+            nn.LayerNorm(width, eps=1e-6),
+            nn.Linear(width, 4 * width),
+            nn.GELU(),
+            nn.Linear(4 * width, width),
+        )
 
     def forward(self, x):
         x = x + self.attention(x)
@@ -157,8 +198,9 @@ class VisionTransformer(nn.Module):
         self.patches = nn.Conv2d(3, width, 16, 16)
         self.token = nn.Parameter(torch.randn(1, 1, width))
         self.places = nn.Parameter(torch.randn(1, 197, width))
-        self.blocks = nn.Sequential(*[Transformer(width) for _ in range(depth)],
-                                    nn.LayerNorm(width, eps=1e-6))
+        self.blocks = nn.Sequential(
+            *[Transformer(width) for _ in range(depth)], nn.LayerNorm(width, eps=1e-6)
+        )
         self.head = nn.Linear(width, 1000)
 
     def forward(self, image):
@@ -186,8 +228,12 @@ class Next(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.depthwise = nn.Conv2d(width, width, 7, padding=3, groups=width)
-        self.dense = nn.Sequential(nn.LayerNorm(width, eps=1e-6), nn.Linear(width, 4 * width),
-                                   nn.GELU(), nn.Linear(4 * width, width))
+        self.dense = nn.Sequential(
+            nn.LayerNorm(width, eps=1e-6),
+            nn.Linear(width, 4 * width),
+            nn.GELU(),
+            nn.Linear(4 * width, width),
+        )
         self.scale = nn.Parameter(0.3 + 0.05 * torch.randn(width))
 
     def forward(self, x):
@@ -201,11 +247,18 @@ def convnext_tiny() -> nn.Module:
     layers = [nn.Conv2d(3, 96, 4, 4), ChannelNorm(96, eps=1e-6)]
     for stage, depth in enumerate((3, 3, 9, 3)):
         if stage:
-            layers += [ChannelNorm(widths[stage - 1], eps=1e-6),
-                       nn.Conv2d(widths[stage - 1], widths[stage], 2, 2)]
+            layers += [
+                ChannelNorm(widths[stage - 1], eps=1e-6),
+                nn.Conv2d(widths[stage - 1], widths[stage], 2, 2),
+            ]
         layers += [Next(widths[stage]) for _ in range(depth)]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.LayerNorm(768, eps=1e-6), nn.Linear(768, 1000))
+    return nn.Sequential(
+        *layers,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.LayerNorm(768, eps=1e-6),
+        nn.Linear(768, 1000),
+    )
 
 
 def _row(make, parameters: int, multiply_adds: int, published: tuple[float, float]) -> Network:

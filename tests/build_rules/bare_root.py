@@ -1,5 +1,6 @@
-"""A root file system with the files of a few Debian packages and of those they depend on, copied from this machine. No
-development package is in it, and no library that only such a package brings."""
+"""A root file system with the files of a few Debian packages and of those they depend on, copied
+from this machine. No development package is in it, and no library that only such a package
+brings."""
 
 import os
 import pathlib
@@ -17,13 +18,20 @@ SITE = "usr/local/lib/python3.11/dist-packages"
 MOUNTED = ("proc", "dev", "sys")
 _SHARE = "/usr/share/"
 
-_MOUNT_AND_ENTER = "".join(f'mount --rbind /{name} "$0/{name}" && ' for name in MOUNTED) + 'exec unshare --root="$0" --wd=/tmp "$@"'
+_MOUNT_AND_ENTER = (
+    "".join(f'mount --rbind /{name} "$0/{name}" && ' for name in MOUNTED)
+    + 'exec unshare --root="$0" --wd=/tmp "$@"'
+)
 
 
 def packages_of(names):
     """The packages and all that they depend on, as dpkg knows them."""
-    listing = subprocess.run(["dpkg-query", "-W", "-f", "${Package}\t${Pre-Depends}, ${Depends}\t${Provides}\n"],
-                             check=True, text=True, stdout=subprocess.PIPE).stdout
+    listing = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Package}\t${Pre-Depends}, ${Depends}\t${Provides}\n"],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+    ).stdout
     depends, provider = {}, {}
     for line in listing.splitlines():
         name, needed, provides = line.split("\t")
@@ -58,8 +66,9 @@ class BareRoot:
         for name in (*MOUNTED, "tmp"):
             (self.folder / name).mkdir()
         self.packages = packages_of(PACKAGES)
-        listing = subprocess.run(["dpkg-query", "-L", *self.packages], check=True, text=True,
-                                 stdout=subprocess.PIPE).stdout
+        listing = subprocess.run(
+            ["dpkg-query", "-L", *self.packages], check=True, text=True, stdout=subprocess.PIPE
+        ).stdout
         for name in listing.splitlines():
             if name.startswith("/") and not name.startswith(_SHARE):
                 self.copy(name)
@@ -68,27 +77,60 @@ class BareRoot:
     def copy(self, name):
         """Copies a file of this machine to the same place."""
         target = self.folder / name[1:]
-        if target.exists() or target.is_symlink() or (os.path.isdir(name) and not os.path.islink(name)):
+        if (
+            target.exists()
+            or target.is_symlink()
+            or (os.path.isdir(name) and not os.path.islink(name))
+        ):
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(name, target, follow_symlinks=False)
 
     def install_numpy(self):
         import numpy
+
         package = pathlib.Path(numpy.__file__).parent
         for name in ("numpy", "numpy.libs"):
-            shutil.copytree(package.parent / name, self.folder / SITE / name,
-                            ignore=shutil.ignore_patterns("tests", "__pycache__"))
+            shutil.copytree(
+                package.parent / name,
+                self.folder / SITE / name,
+                ignore=shutil.ignore_patterns("tests", "__pycache__"),
+            )
 
     def install(self, wheel):
-        subprocess.run([sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-deps",
-                        "--no-index", "--no-compile", "--target", self.folder / SITE, wheel], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "-qq",
+                "--disable-pip-version-check",
+                "--no-deps",
+                "--no-index",
+                "--no-compile",
+                "--target",
+                self.folder / SITE,
+                wheel,
+            ],
+            check=True,
+        )
 
     def run(self, *command):
         """Runs a program in it, from /tmp; returns what it printed."""
-        done = subprocess.run([*namespace(), "sh", "-c", _MOUNT_AND_ENTER, self.folder, *map(str, command)],
-                              capture_output=True, text=True, check=False, timeout=500,
-                              env={"HOME": "/tmp", "PATH": "/usr/bin:/usr/sbin", "PYTHONDONTWRITEBYTECODE": "1", "TC_LOG": ""})
+        done = subprocess.run(
+            [*namespace(), "sh", "-c", _MOUNT_AND_ENTER, self.folder, *map(str, command)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
+            env={
+                "HOME": "/tmp",
+                "PATH": "/usr/bin:/usr/sbin",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "TC_LOG": "",
+            },
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -97,11 +139,15 @@ class BareRoot:
 
 
 def namespace():
-    """The command that gives a program mounts of its own, or None where this machine has none to give."""
+    """The command that gives a program mounts of its own, or None where this machine has none to
+    give."""
     for command in (["unshare", "--mount", "--map-root-user"], ["unshare", "--mount"]):
         try:
-            tried = subprocess.run([*command, "sh", "-c", "mount --rbind /proc /proc"], check=False,
-                                   capture_output=True)
+            tried = subprocess.run(
+                [*command, "sh", "-c", "mount --rbind /proc /proc"],
+                check=False,
+                capture_output=True,
+            )
         except FileNotFoundError:
             return None
         if tried.returncode == 0:

@@ -62,7 +62,10 @@ def test_success_needs_a_test_that_ran(tmp_path):
 
 
 def test_a_run_that_was_interrupted_is_a_failure(tmp_path):
-    event = {"id": {"testResult": {"label": "//tests:c_test"}}, "aborted": {"reason": "USER_INTERRUPTED"}}
+    event = {
+        "id": {"testResult": {"label": "//tests:c_test"}},
+        "aborted": {"reason": "USER_INTERRUPTED"},
+    }
     (tmp_path / "plain.json").write_text(json.dumps(event) + "\n")
     assert count(tmp_path) == ("0 passed, 1 failed", 1)
 
@@ -70,15 +73,20 @@ def test_a_run_that_was_interrupted_is_a_failure(tmp_path):
 def test_levels_that_nobody_tested_are_told(tmp_path):
     reason = "untested level x86-64-v4: this processor lacks avx512f"
     (tmp_path / "pytest.xml").write_text(
-        f'<testsuite><testcase name="good"/><testcase name="wide"><skipped message="{reason}"/></testcase></testsuite>')
+        f'<testsuite><testcase name="good"/><testcase name="wide"><skipped message="{reason}"/></testcase></testsuite>'
+    )
     result = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
-    assert result.stdout == ("Nobody tested the numbers of x86-64-v4: this processor lacks avx512f\n"
-                             "1 passed, 0 failed, 1 skipped\n")
+    assert result.stdout == (
+        "Nobody tested the numbers of x86-64-v4: this processor lacks avx512f\n"
+        "1 passed, 0 failed, 1 skipped\n"
+    )
 
 
 def test_a_level_is_skipped_where_the_processor_lacks_its_features(tmp_path):
     cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text("processor : 0\nflags\t\t: fpu avx2 bmi1 bmi2 f16c fma movbe avx512f avx512cd\n")
+    cpuinfo.write_text(
+        "processor : 0\nflags\t\t: fpu avx2 bmi1 bmi2 f16c fma movbe avx512f avx512cd\n"
+    )
     assert levels.missing_features("x86-64-v3", cpuinfo) == []
     assert levels.missing_features("x86-64-v4", cpuinfo) == ["avx512bw", "avx512dq", "avx512vl"]
     assert levels.UNTESTED in open(SCRIPT, encoding="utf-8").read()

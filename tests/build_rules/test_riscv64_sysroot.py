@@ -22,7 +22,8 @@ def make_package(folder, name, version):
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
         f"Package: {name}\nVersion: {version}\nArchitecture: riscv64\nMaintainer: none\n"
-        "Description: for a test\n")
+        "Description: for a test\n"
+    )
     (root / "usr/lib").mkdir(parents=True)
     (root / f"usr/lib/{name}.a").write_text(version)
     (root / "usr/share").mkdir()
@@ -52,9 +53,11 @@ class Mirror(http.server.ThreadingHTTPServer):
         for path in sorted((self.folder / "pool").iterdir()):
             name, version, _ = path.name.split("_")
             content = path.read_bytes()
-            index += (f"Package: {name}\nVersion: {version}\nArchitecture: riscv64\n"
-                      f"Filename: pool/{path.name}\nSize: {len(content)}\n"
-                      f"SHA256: {hashlib.sha256(content).hexdigest()}\n\n")
+            index += (
+                f"Package: {name}\nVersion: {version}\nArchitecture: riscv64\n"
+                f"Filename: pool/{path.name}\nSize: {len(content)}\n"
+                f"SHA256: {hashlib.sha256(content).hexdigest()}\n\n"
+            )
         where = self.folder / "dists/now/main/binary-riscv64"
         where.mkdir(parents=True, exist_ok=True)
         (where / "Packages").write_text(index)
@@ -62,7 +65,8 @@ class Mirror(http.server.ThreadingHTTPServer):
         (self.folder / "dists/now/Release").write_text(
             "Origin: Debian\nLabel: Debian\nSuite: now\nCodename: now\nArchitectures: riscv64\n"
             "Components: main\nDate: Sat, 21 Nov 2026 09:15:44 UTC\nSHA256:\n"
-            f" {digest} {listed_size or len(index)} main/binary-riscv64/Packages\n")
+            f" {digest} {listed_size or len(index)} main/binary-riscv64/Packages\n"
+        )
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -74,8 +78,11 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         mirror.requests.append(self.path)
         if mirror.gone and re.search(mirror.gone, self.path):
             return self.send_error(404)
-        if mirror.flaky and re.search(mirror.flaky, self.path) and \
-                mirror.requests.count(self.path) < 3:
+        if (
+            mirror.flaky
+            and re.search(mirror.flaky, self.path)
+            and mirror.requests.count(self.path) < 3
+        ):
             return self.send_error(503)
         if mirror.slow and re.search(mirror.slow, self.path):
             time.sleep(6)
@@ -93,20 +100,38 @@ class Setting:
         paths = [make_package(folder, name, "1.0") for name in NAMES]
         self.mirror.write_index()
         self.lock = folder / "packages.lock"
-        self.lock.write_text("# a comment\nsuite now\n" + "".join(
-            f"{name} 1.0 pool/{path.name.replace('+', '%2b')} {path.stat().st_size} "
-            f"{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
-            for name, path in zip(NAMES, paths)))
+        self.lock.write_text(
+            "# a comment\nsuite now\n"
+            + "".join(
+                f"{name} 1.0 pool/{path.name.replace('+', '%2b')} {path.stat().st_size} "
+                f"{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+                for name, path in zip(NAMES, paths)
+            )
+        )
         self.target = folder / "cache/sysroot"
 
     def run(self, *options, mirror=None, seconds=60):
-        """Returns exit code and output of the script; `seconds` is the limit of each fetch, by default
-        one that a busy machine keeps as well."""
+        """Returns exit code and output of the script; `seconds` is the limit of each fetch, by
+        default one that a busy machine keeps as well."""
         done = subprocess.run(
-            [sys.executable, SCRIPT, *([] if "--renew" in options else [self.target]), *options,
-             "--lock", self.lock, "--unsigned", "--seconds", str(seconds),
-             "--mirror", mirror or self.mirror.address],
-            capture_output=True, text=True, timeout=120, check=False)
+            [
+                sys.executable,
+                SCRIPT,
+                *([] if "--renew" in options else [self.target]),
+                *options,
+                "--lock",
+                self.lock,
+                "--unsigned",
+                "--seconds",
+                str(seconds),
+                "--mirror",
+                mirror or self.mirror.address,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         return done.returncode, done.stdout + done.stderr
 
     def contents(self):
@@ -172,7 +197,9 @@ def test_wrong_hash_is_never_laid_out(setting):
     assert re.fullmatch(
         r"== riscv64 packages of Debian could not be fetched, the build goes on without the agent of "
         r"riscv64 boards \(by path: .*libb%2b-dev_1.0_riscv64.deb: its SHA-256 is \w{64}, the lock "
-        r"file's \w{64}; by apt's index: .*\)\n", out), out
+        r"file's \w{64}; by apt's index: .*\)\n",
+        out,
+    ), out
 
 
 def test_gone_and_index_behind(setting):
@@ -224,16 +251,32 @@ def test_renew_leaves_the_lock_file_where_the_index_is_behind(setting):
     assert setting.lock.read_text() == before
 
 
-@pytest.mark.parametrize("name, call, purpose", [
-    ("SYSROOT", "lay_out_riscv64 SYSROOT sysroot-riscv64 none.lock 'the agent of riscv64 boards'",
-     "the agent of riscv64 boards"),
-    ("PYTHON", "lay_out_riscv64_python", "the runtime's wheel for riscv64")])
+@pytest.mark.parametrize(
+    "name, call, purpose",
+    [
+        (
+            "SYSROOT",
+            "lay_out_riscv64 SYSROOT sysroot-riscv64 none.lock 'the agent of riscv64 boards'",
+            "the agent of riscv64 boards",
+        ),
+        ("PYTHON", "lay_out_riscv64_python", "the runtime's wheel for riscv64"),
+    ],
+)
 def test_setup_goes_on_without_a_named_folder(tmp_path, name, call, purpose):
-    """What ./quickstart, ./check and build_rules/wheels.sh do with a folder that has no packages."""
+    """What ./quickstart, ./check and build_rules/wheels.sh do with a folder that has no
+    packages."""
     script = f'. {os.path.dirname(SCRIPT)}/setup.sh; {call}; echo "then <$LAID_OUT>"'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False,
-                          env={**os.environ, f"TC_{name}_RISCV64": str(tmp_path)})
-    assert (done.returncode, done.stdout) == (0, f"""\
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, f"TC_{name}_RISCV64": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"""\
 == TC_{name}_RISCV64 names {tmp_path}, which has no packages.txt: the build goes on without {purpose}
 then <>
-""")
+""",
+    )

@@ -1,6 +1,6 @@
 """Compiles one model in a process of its own and exports every kind of artefact of it.
 
-    python -m tests.frontend.determinism_worker MODEL TARGET BUILD_THREADS FOLDER [SHAPES as JSON]
+python -m tests.frontend.determinism_worker MODEL TARGET BUILD_THREADS FOLDER [SHAPES as JSON]
 """
 
 import json
@@ -21,8 +21,12 @@ def main():
     module = tc.compile(model, target, threads=2, build_threads=int(build_threads), shapes=shapes)
     for kind, suffix in SUFFIXES.items():
         module.export(str(Path(folder) / f"artefact{suffix}"), kind=kind)
-    (Path(folder) / "explained.txt").write_text("\n".join(
-        "\n".join([report["label"], report["statements"], *report["trace"]]) for report in module.kernels))
+    (Path(folder) / "explained.txt").write_text(
+        "\n".join(
+            "\n".join([report["label"], report["statements"], *report["trace"]])
+            for report in module.kernels
+        )
+    )
     print(locale.localeconv()["decimal_point"])
 
 

@@ -8,8 +8,10 @@ import numpy as np
 from gguf.constants import GGUFValueType
 
 KINDS = {
-    int: (GGUFValueType.UINT32, "I"), float: (GGUFValueType.FLOAT32, "f"),
-    bool: (GGUFValueType.BOOL, "?")}
+    int: (GGUFValueType.UINT32, "I"),
+    float: (GGUFValueType.FLOAT32, "f"),
+    bool: (GGUFValueType.BOOL, "?"),
+}
 F32, F16, Q4_0 = 0, 1, 2
 
 # What every small model has as its vocabulary: the letters of bytes, a few merges and two tokens
@@ -22,7 +24,8 @@ END = len(TOKENS) - 1
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}{{ message['content'] "
     "}}<|im_end|>{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant{% endif %}")
+    "{% if add_generation_prompt %}<|im_start|>assistant{% endif %}"
+)
 
 
 def add_tokenizer(writer):
@@ -37,6 +40,7 @@ def add_tokenizer(writer):
 
 # --- bytes --------------------------------------------------------------------------------------
 
+
 def text(value):
     value = value.encode() if isinstance(value, str) else value
     return struct.pack("<Q", len(value)) + value
@@ -44,17 +48,21 @@ def text(value):
 
 def field(key, value):
     """A field of a number, a text, a list of texts or an array."""
-    if isinstance(value, bytes):     # a type and a value as they are
+    if isinstance(value, bytes):  # a type and a value as they are
         return text(key) + value
     if isinstance(value, str):
         return text(key) + struct.pack("<I", GGUFValueType.STRING) + text(value)
     if isinstance(value, list):
-        return text(key) + struct.pack("<IIQ", GGUFValueType.ARRAY, GGUFValueType.STRING,
-                                       len(value)) + b"".join(map(text, value))
+        return (
+            text(key)
+            + struct.pack("<IIQ", GGUFValueType.ARRAY, GGUFValueType.STRING, len(value))
+            + b"".join(map(text, value))
+        )
     if isinstance(value, np.ndarray):
         kind = {"f4": GGUFValueType.FLOAT32, "i4": GGUFValueType.INT32}[value.dtype.str[1:]]
-        return text(key) + struct.pack("<IIQ", GGUFValueType.ARRAY, kind,
-                                       len(value)) + value.tobytes()
+        return (
+            text(key) + struct.pack("<IIQ", GGUFValueType.ARRAY, kind, len(value)) + value.tobytes()
+        )
     kind, form = KINDS[type(value)]
     return text(key) + struct.pack("<I" + form, kind, value)
 
@@ -73,11 +81,15 @@ def file_of(fields=(), tensors=(), data=b"", magic=b"GGUF", version=3, counts=No
 
 # --- models -------------------------------------------------------------------------------------
 
+
 def split_pairs(matrix, heads):
     """The rows of a projection of queries or keys as llama.cpp's conversion has them: what is
     turned together lies side by side."""
-    return matrix.reshape(heads, 2, matrix.shape[0] // heads // 2,
-                          *matrix.shape[1:]).swapaxes(1, 2).reshape(matrix.shape)
+    return (
+        matrix.reshape(heads, 2, matrix.shape[0] // heads // 2, *matrix.shape[1:])
+        .swapaxes(1, 2)
+        .reshape(matrix.shape)
+    )
 
 
 def write_model(path, architecture, model, config, more=None, tensors=()):
@@ -98,7 +110,8 @@ def write_model(path, architecture, model, config, more=None, tensors=()):
     add_tokenizer(writer)
     names = gguf.get_tensor_name_map(
         next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture),
-        config.num_hidden_layers)
+        config.num_hidden_layers,
+    )
     for name, value in model.state_dict().items():
         array = value.detach().float().numpy()
         if name == "lm_head.weight" and config.tie_word_embeddings:
@@ -106,7 +119,8 @@ def write_model(path, architecture, model, config, more=None, tensors=()):
         if architecture in ("llama", "smollm3") and ("q_proj" in name or "k_proj" in name):
             array = split_pairs(
                 array,
-                config.num_attention_heads if "q_proj" in name else config.num_key_value_heads)
+                config.num_attention_heads if "q_proj" in name else config.num_key_value_heads,
+            )
         if architecture.startswith("gemma") and name.endswith("norm.weight"):
             array = array + 1
         own = names.get_name(name, try_suffixes=(".weight", ".bias"))

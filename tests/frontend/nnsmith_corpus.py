@@ -2,10 +2,12 @@
 
     python -m tests.frontend.nnsmith_corpus [--count 100] [--first 0] [--nodes 10] [--keep FOLDER]
 
-NNSmith is not among the project's packages: `pip install --no-deps --target FOLDER nnsmith z3-solver hydra-core omegaconf
-'antlr4-python3-runtime==4.9.*' multipledispatch appdirs psutil`, and FOLDER in PYTHONPATH; it needs PyTorch. The graphs are written by
-PyTorch's exporter. A graph is right within 1e-3 of PyTorch, or where tc.verify finds it within that of float64, or no farther
-from it than twice ONNX Runtime is: graphs of random operators meet poles and steps, on which rounding decides. The rest is wrong.
+NNSmith is not among the project's packages: `pip install --no-deps --target FOLDER nnsmith
+z3-solver hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' multipledispatch appdirs psutil`, and
+FOLDER in PYTHONPATH; it needs PyTorch. The graphs are written by PyTorch's exporter. A graph is
+right within 1e-3 of PyTorch, or where tc.verify finds it within that of float64, or no farther from
+it than twice ONNX Runtime is: graphs of random operators meet poles and steps, on which rounding
+decides. The rest is wrong.
 """
 
 import argparse
@@ -19,8 +21,8 @@ import numpy as np
 import tc
 
 LIMIT = 1e-3
-MAX_ELEMENTS = 4096         # of a tensor
-MAX_MILLISECONDS = 5000     # of the search for a graph
+MAX_ELEMENTS = 4096  # of a tensor
+MAX_MILLISECONDS = 5000  # of the search for a graph
 
 
 def generator():
@@ -31,6 +33,7 @@ def generator():
 
     export = torch.onnx.export
     if not hasattr(export, "of_nnsmith"):
+
         def by_script(model, arguments, file, *, verbose=False, **options):
             return export(model, arguments, file, dynamo=False, **options)
 
@@ -44,17 +47,24 @@ def generator():
 
 
 def made(seed, nodes, source):
-    """(ONNX bytes, inputs, expected outputs by name), or the reason why there is no graph for this seed."""
+    """(ONNX bytes, inputs, expected outputs by name), or the reason why there is no graph for this
+    seed."""
     from nnsmith.graph_gen import model_gen
 
     model, operators = source
     try:
-        found = model_gen(opset=operators, method="symbolic-cinit", seed=seed, max_nodes=nodes, timeout_ms=MAX_MILLISECONDS,
-                          max_elem_per_tensor=MAX_ELEMENTS)
+        found = model_gen(
+            opset=operators,
+            method="symbolic-cinit",
+            seed=seed,
+            max_nodes=nodes,
+            timeout_ms=MAX_MILLISECONDS,
+            max_elem_per_tensor=MAX_ELEMENTS,
+        )
         graph = model.from_gir(found.make_concrete())
         graph.refine_weights()
         oracle = graph.make_oracle()
-    except Exception as error:   # of NNSmith, the exporter or PyTorch
+    except Exception as error:  # of NNSmith, the exporter or PyTorch
         return f"{type(error).__name__}: {(str(error).splitlines() or ['?'])[0][:100]}"
     return graph.native_model.SerializeToString(), oracle.input, oracle.output
 
@@ -78,14 +88,18 @@ def outcome(data, inputs, expected):
 
 
 def judgement(outputs, peers, culprit):
-    """("right" | "wrong", why) of the differences that tc.verify found; those of ONNX Runtime are rows of its report."""
+    """("right" | "wrong", why) of the differences that tc.verify found; those of ONNX Runtime are
+    rows of its report."""
     peers = {each["name"]: each["relative"] for each in peers}
     beyond, wrong = [], []
     for each in outputs:
         if each.within:
             continue
         # None: where shapes or what is no number differ.
-        own, peer = (math.inf if relative is None else relative for relative in (each.relative, peers.get(each.name)))
+        own, peer = (
+            math.inf if relative is None else relative
+            for relative in (each.relative, peers.get(each.name))
+        )
         far = f"{each.name} is {own:.1e} from float64, ONNX Runtime's {peer:.1e}"
         (beyond if own <= 2 * peer < math.inf else wrong).append(far)
     if wrong:
@@ -115,7 +129,9 @@ def run(first, count, nodes, keep=None, say=print):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.frontend.nnsmith_corpus", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.frontend.nnsmith_corpus", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--first", type=int, default=0, help="seed of the first graph")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=10, help="operators of a graph at most")

@@ -8,8 +8,21 @@ kernels' argument lists: each reads its inputs whole and writes its outputs whol
 import re
 from dataclasses import dataclass, field
 
-_SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2,
-          "u16": 2, "i8": 1, "u8": 1, "bool": 1}
+_SIZES = {
+    "f64": 8,
+    "i64": 8,
+    "u64": 8,
+    "f32": 4,
+    "i32": 4,
+    "u32": 4,
+    "f16": 2,
+    "bf16": 2,
+    "i16": 2,
+    "u16": 2,
+    "i8": 1,
+    "u8": 1,
+    "bool": 1,
+}
 
 
 class PlanFault(Exception):
@@ -52,6 +65,7 @@ class Block:
 @dataclass(frozen=True)
 class Access:
     """Bytes begin .. end of the arena, meant for `block`, at a place in the order of steps."""
+
     step: int
     block: int
     write: bool
@@ -76,17 +90,20 @@ class Plan:
         self.arena = None
         lines = text.splitlines()
         begin = lines.index("steps")
-        end = next((i for i in range(begin, len(lines)) if lines[i].startswith("kernel 0:")),
-                   len(lines))
+        end = next(
+            (i for i in range(begin, len(lines)) if lines[i].startswith("kernel 0:")), len(lines)
+        )
         for line in lines[:begin]:
             if found := re.fullmatch(r"constant (\d+) .* (\d+) bytes", line):
                 self.constants.append(int(found[2]))
             elif found := re.fullmatch(r"arena (.*) bytes, scratch \d+ bytes", line):
                 self.arena = found[1]
-            elif found := re.fullmatch(r"block (\d+) (.*) \[(.*), \+(.*)\) steps \d+ \.\. \d+", line):
+            elif found := re.fullmatch(
+                r"block (\d+) (.*) \[(.*), \+(.*)\) steps \d+ \.\. \d+", line
+            ):
                 assert int(found[1]) == len(self.blocks)
                 self.blocks.append(Block(*found.groups()[1:]))
-        self._read_steps(lines[begin + 1:end])
+        self._read_steps(lines[begin + 1 : end])
         self._read_kernels(lines[end:])
         assert self.arena is not None and self.steps
 
@@ -112,7 +129,9 @@ class Plan:
             elif found := re.match(r"  parameter (\w+) = ", line):
                 self.kernels[-1].parameters.append(found[1])
             elif found := re.match(r"  (input|output|constant) \w+ (\w+)\[(.*?)\]", line):
-                self.kernels[-1].arguments.append((found[1], _SIZES[found[2]], split_list(found[3])))
+                self.kernels[-1].arguments.append(
+                    (found[1], _SIZES[found[2]], split_list(found[3]))
+                )
 
     def arena_bytes(self, symbols):
         return value_of(self.arena, symbols)
@@ -133,8 +152,10 @@ class Plan:
                 assert re.match(r"(input|output|constant)\d+", location), location
                 return
             # With a loop's symbol in it: from the first iteration's bytes to the last one's.
-            ends = [value_of(match[2], {**values, **dict(zip(trips, times))})
-                    for times in ([0] * len(trips), [trip - 1 for trip in trips.values()])]
+            ends = [
+                value_of(match[2], {**values, **dict(zip(trips, times))})
+                for times in ([0] * len(trips), [trip - 1 for trip in trips.values()])
+            ]
             found.append(Access(self._count, int(match[1]), write, min(ends), max(ends) + bytes))
 
         def walk(steps, values, trips):
@@ -145,19 +166,32 @@ class Plan:
                     start = f"call {match[1]} {kernel.name}("
                     assert step.text.startswith(start), step.text
                     locations = _closed(step.text, len(start) - 1)
-                    rest = step.text[len(start) + len(locations) + 1:]
-                    if found := re.search(r" scratch (block(\d+)@\[.*\])(  # .*)?$", rest):   # the first thread writes all of it
+                    rest = step.text[len(start) + len(locations) + 1 :]
+                    if found := re.search(
+                        r" scratch (block(\d+)@\[.*\])(  # .*)?$", rest
+                    ):  # the first thread writes all of it
                         begin, end = self.extent(int(found[2]), values)
                         add(found[1], True, end - begin, values, trips)
-                        rest = rest[:found.start()]
+                        rest = rest[: found.start()]
                     given = re.match(r" with (.*?)( single_thread)?( no_barrier)?(  # .*)?$", rest)
-                    numbers = [value_of(part, {**values, **{name: 0 for name in trips}})
-                               for part in split_list(given[1])] if given else []
+                    numbers = (
+                        [
+                            value_of(part, {**values, **{name: 0 for name in trips}})
+                            for part in split_list(given[1])
+                        ]
+                        if given
+                        else []
+                    )
                     parts = split_list(locations)
                     assert len(parts) == len(kernel.arguments), step.text
                     for number, part in enumerate(parts):
-                        add(part, kernel.arguments[number][0] == "output",
-                            kernel.bytes_of(number, numbers), values, trips)
+                        add(
+                            part,
+                            kernel.arguments[number][0] == "output",
+                            kernel.bytes_of(number, numbers),
+                            values,
+                            trips,
+                        )
                 elif match := re.match(r"copy (.*?) bytes \(", step.text):
                     to, source = split_list(_closed(step.text, match.end() - 1))
                     bytes = value_of(match[1], values)
@@ -169,22 +203,30 @@ class Plan:
                     if trip > 0:
                         walk(step.body, values, {**trips, match[1]: trip})
                     loops.append((here, self._count))
-                elif match := re.match(r"if (.* == .*?)(  # .*)?$", step.text):   # by sizes: a run takes one of both
+                elif match := re.match(
+                    r"if (.* == .*?)(  # .*)?$", step.text
+                ):  # by sizes: a run takes one of both
                     self._count += 1
                     pairs = [pair.split(" == ") for pair in split_list(match[1])]
-                    holds = all(value_of(left, values) == value_of(right, values) for left, right in pairs)
+                    holds = all(
+                        value_of(left, values) == value_of(right, values) for left, right in pairs
+                    )
                     walk(step.body if holds else step.otherwise, values, trips)
                 elif match := re.match(r"if (\S+)", step.text):
                     add(match[1], False, 1, values, trips)
                     self._count += 1
                     for branch in (step.body, step.otherwise):
-                        # No barrier before its first step: another thread may still read the condition.
+                        # No barrier before its first step: another thread may still read the
+                        # condition.
                         if branch:
                             add(match[1], False, 1, values, trips)
                         walk(branch, values, trips)
                 elif match := re.match(r"bind (\w+) <= (.*?) to (\S+)  # ", step.text):
                     add(match[3], False, 8, values, trips)
-                    values = {**values, match[1]: value_of(match[2], values)}   # the most that the run finds
+                    values = {
+                        **values,
+                        match[1]: value_of(match[2], values),
+                    }  # the most that the run finds
                 else:
                     raise AssertionError(f"no step: {step.text}")
                 self._count += 1
@@ -199,7 +241,7 @@ def _closed(text, at):
     for end in range(at, len(text)):
         depth += (text[end] in "[(") - (text[end] in "])")
         if depth == 0:
-            return text[at + 1:end]
+            return text[at + 1 : end]
     raise AssertionError(text)
 
 
@@ -207,6 +249,7 @@ def _closed(text, at):
 class Piece:
     """Bytes of one block that are accessed alike, and the steps from the first write to the last
     use, over whole loops where their iterations hand the bytes on."""
+
     block: int
     begin: int
     end: int
@@ -273,9 +316,11 @@ def check_disjoint(pieces):
     """Raises PlanFault where two pieces that live at once share bytes. One block's never do."""
     ordered = sorted(pieces, key=lambda piece: piece.begin)
     for at, piece in enumerate(ordered):
-        for other in ordered[at + 1:]:
+        for other in ordered[at + 1 :]:
             if other.begin >= piece.end:
                 break
             if piece.first <= other.last and other.first <= piece.last:
-                raise PlanFault(f"blocks {piece.block} and {other.block} share bytes {other.begin} "
-                                f".. {min(piece.end, other.end)} while both live")
+                raise PlanFault(
+                    f"blocks {piece.block} and {other.block} share bytes {other.begin} "
+                    f".. {min(piece.end, other.end)} while both live"
+                )

@@ -1,10 +1,12 @@
 """Random quantised graphs, drawn from a seed, with what their integers may be.
 
-Between DequantizeLinear and QuantizeLinear the operators are those of floats. The reference evaluates each on its own in float64, where
-sums of 8-bit integers are exact, and rounds. A number that lies at a tie may become either neighbour (the specification's float32 may
-fall on either side), so a tensor is kept as the least and the largest integers that it may have, and what follows computes with both.
-With quantised="fast" each operator may be one step beside that, and the results are compared with those of "exact" too.
-Seeds from 5000 on draw further operators: those of ONNX Runtime's own domain, means over axes, slices.
+Between DequantizeLinear and QuantizeLinear the operators are those of floats. The reference
+evaluates each on its own in float64, where sums of 8-bit integers are exact, and rounds. A number
+that lies at a tie may become either neighbour (the specification's float32 may fall on either
+side), so a tensor is kept as the least and the largest integers that it may have, and what follows
+computes with both. With quantised="fast" each operator may be one step beside that, and the results
+are compared with those of "exact" too. Seeds from 5000 on draw further operators: those of ONNX
+Runtime's own domain, means over axes, slices.
 
     python -m tests.frontend.quantised_graphs --count 2000 --target x86-64-v3
     python -m tests.frontend.quantised_graphs --count 500 --first 5000 --quantised fast
@@ -24,9 +26,10 @@ import tc
 from ..support import count_under_qemu, output_file
 
 TYPES = {numpy.dtype(numpy.uint8): TensorProto.UINT8, numpy.dtype(numpy.int8): TensorProto.INT8}
-# Of a step, from halfway between two: float32 may round either way there. And how wrong a float32 may be, per step.
+# Of a step, from halfway between two: float32 may round either way there. And how wrong a float32
+# may be, per step.
 TIE, RELATIVE = 2e-3, 1e-6
-FURTHER = 5000     # the first seed that draws further operators
+FURTHER = 5000  # the first seed that draws further operators
 MICROSOFT = "com.microsoft"
 
 
@@ -42,7 +45,10 @@ class Quantised:
         return self.low.shape
 
     def reals(self):
-        return [(each.astype(numpy.float64) - float(self.zero)) * float(self.scale) for each in (self.low, self.high)]
+        return [
+            (each.astype(numpy.float64) - float(self.zero)) * float(self.scale)
+            for each in (self.low, self.high)
+        ]
 
 
 def between(corners):
@@ -72,11 +78,12 @@ def activation(name, x, attributes):
         return 0.5 + 0.5 * numpy.tanh(x / 2)
     if name == "Tanh":
         return numpy.tanh(x)
-    return x * numpy.clip(x / 6 + 0.5, 0, 1)   # HardSwish
+    return x * numpy.clip(x / 6 + 0.5, 0, 1)  # HardSwish
 
 
 def numbers_of_type(random, kind, shape, share_at_ends):
-    """Whole numbers over all that the type has; in this share of the arrays all are its least or its largest."""
+    """Whole numbers over all that the type has; in this share of the arrays all are its least or
+    its largest."""
     info = numpy.iinfo(kind)
     drawn = random.integers(info.min, info.max + 1, shape)
     if random.random() < share_at_ends:
@@ -91,11 +98,21 @@ class Graph:
         self.random = numpy.random.default_rng([271, seed])
         self.further, self.slack = seed >= FURTHER, slack
         self.nodes, self.constants, self.inputs, self.count = [], [], {}, 0
-        self.tensors = [self.input((1, int(self.random.choice([1, 3, 4, 8, 16, 24, 32])), *map(int, self.random.integers(4, 15, 2))))]
+        self.tensors = [
+            self.input(
+                (
+                    1,
+                    int(self.random.choice([1, 3, 4, 8, 16, 24, 32])),
+                    *map(int, self.random.integers(4, 15, 2)),
+                )
+            )
+        ]
         for _ in range(int(self.random.integers(1, 6))):
             self.draw()
         read = {name for node in self.nodes for name in node.input}
-        self.outputs = [each for each in self.tensors if each.name not in read and each.name not in self.inputs]
+        self.outputs = [
+            each for each in self.tensors if each.name not in read and each.name not in self.inputs
+        ]
 
     def fresh(self, stem):
         self.count += 1
@@ -115,7 +132,11 @@ class Graph:
 
     def zero(self, kind):
         info = numpy.iinfo(kind)
-        return kind(self.random.choice([0, info.min, info.max, *self.random.integers(info.min, info.max + 1, 3)]))
+        return kind(
+            self.random.choice(
+                [0, info.min, info.max, *self.random.integers(info.min, info.max + 1, 3)]
+            )
+        )
 
     def numbers(self, kind, shape):
         return numbers_of_type(self.random, kind, shape, share_at_ends=0.2)
@@ -123,24 +144,38 @@ class Graph:
     def input(self, shape):
         name, kind = self.fresh("x"), self.random.choice([numpy.uint8, numpy.uint8, numpy.int8])
         self.inputs[name] = drawn = self.numbers(kind, shape)
-        return Quantised(name, drawn, drawn, self.random.choice([2e-3, 0.05, 1.0]) * self.random.uniform(0.5, 2), self.zero(kind))
+        return Quantised(
+            name,
+            drawn,
+            drawn,
+            self.random.choice([2e-3, 0.05, 1.0]) * self.random.uniform(0.5, 2),
+            self.zero(kind),
+        )
 
     def floats(self, tensor):
-        """The name of the dequantised tensor, which each reader computes for itself, as quantisers write it."""
-        return self.node("DequantizeLinear", [tensor.name, self.constant(tensor.scale), self.constant(tensor.zero)])
+        """The name of the dequantised tensor, which each reader computes for itself, as quantisers
+        write it."""
+        return self.node(
+            "DequantizeLinear",
+            [tensor.name, self.constant(tensor.scale), self.constant(tensor.zero)],
+        )
 
     def units(self, tensor):
         """The names of the constants that say what integers mean."""
         return [self.constant(tensor.scale), self.constant(tensor.zero)]
 
     def quantise(self, value, reals, like=None):
-        """The tensor that a value of floats becomes, in units of its own or of another tensor; `value` is its name, or (operator, inputs,
-        attributes) of one that takes the result's units behind its inputs, before them where `inputs` begins with None."""
+        """The tensor that a value of floats becomes, in units of its own or of another tensor;
+        `value` is its name, or (operator, inputs, attributes) of one that takes the result's units
+        behind its inputs, before them where `inputs` begins with None."""
         low, high = reals
         if like is None:
             kind = self.random.choice([numpy.uint8, numpy.int8])
             largest = max(float(numpy.abs(low).max()), float(numpy.abs(high).max()))
-            scale, zero = numpy.float32(largest / 200 * self.random.choice([1.0, 1.0, 0.3]) + 1e-6), self.zero(kind)
+            scale, zero = (
+                numpy.float32(largest / 200 * self.random.choice([1.0, 1.0, 0.3]) + 1e-6),
+                self.zero(kind),
+            )
         else:
             kind, scale, zero = like.low.dtype.type, like.scale, like.zero
         info, ends = numpy.iinfo(kind), []
@@ -149,21 +184,52 @@ class Graph:
             name = self.node("QuantizeLinear", [value, *units])
         else:
             operator, inputs, attributes = value
-            name = self.node(operator, [*units, *inputs[1:]] if inputs[0] is None else [*inputs, *units], **attributes)
+            name = self.node(
+                operator,
+                [*units, *inputs[1:]] if inputs[0] is None else [*inputs, *units],
+                **attributes,
+            )
         for real, side in ((low, -1), (high, 1)):
             steps = real / float(scale) + float(zero)
-            ends.append(numpy.clip(numpy.rint(steps + side * (TIE + RELATIVE * numpy.abs(steps))) + side * self.slack, info.min, info.max).astype(kind))
+            ends.append(
+                numpy.clip(
+                    numpy.rint(steps + side * (TIE + RELATIVE * numpy.abs(steps)))
+                    + side * self.slack,
+                    info.min,
+                    info.max,
+                ).astype(kind)
+            )
         self.tensors.append(Quantised(name, *ends, scale, zero))
 
     def draw(self):
         images = [each for each in self.tensors if len(each.shape) == 4]
         rows = [each for each in self.tensors if len(each.shape) == 2]
-        kinds = (["conv"] * 4 + ["depthwise", "transposed", "pool", "means", "resize", "pad", "split", "flatten"] if images else []) + \
-            (["gemm", "matmul"] if rows else []) + ["add", "mul", "concat", "activation", "activation", "order", "softmax"]
+        kinds = (
+            (
+                ["conv"] * 4
+                + ["depthwise", "transposed", "pool", "means", "resize", "pad", "split", "flatten"]
+                if images
+                else []
+            )
+            + (["gemm", "matmul"] if rows else [])
+            + ["add", "mul", "concat", "activation", "activation", "order", "softmax"]
+        )
         if self.further:
-            kinds += ["slice", "axes_mean", "linear_two", "linear_one", "linear_concat"] + (["linear_pool", "counted_pool", "linear_means"] if images else [])
+            kinds += ["slice", "axes_mean", "linear_two", "linear_one", "linear_concat"] + (
+                ["linear_pool", "counted_pool", "linear_means"] if images else []
+            )
         kind = self.random.choice(kinds)
-        of_images = kind in ("linear_pool", "counted_pool", "linear_means") or kind in ("conv", "depthwise", "transposed", "pool", "means", "resize", "pad", "split", "flatten")
+        of_images = kind in ("linear_pool", "counted_pool", "linear_means") or kind in (
+            "conv",
+            "depthwise",
+            "transposed",
+            "pool",
+            "means",
+            "resize",
+            "pad",
+            "split",
+            "flatten",
+        )
         choice = images if of_images else rows if kind in ("gemm", "matmul") else self.tensors
         # Mostly the last, so that graphs are deep.
         x = choice[-1] if self.random.random() < 0.7 else choice[self.random.integers(len(choice))]
@@ -174,13 +240,21 @@ class Graph:
     def weights(self, shape, axis):
         """(name of the dequantised weights, their reals, scale of each channel)."""
         kind = self.random.choice([numpy.int8, numpy.int8, numpy.uint8])
-        scales = self.random.uniform(1e-3, 2e-2, shape[axis] if self.random.random() < 0.6 else ()).astype(numpy.float32)
+        scales = self.random.uniform(
+            1e-3, 2e-2, shape[axis] if self.random.random() < 0.6 else ()
+        ).astype(numpy.float32)
         drawn, zero = self.numbers(kind, shape), kind(128 if kind is numpy.uint8 else 0)
-        names = [self.constant(drawn), self.constant(scales), self.constant(numpy.full(scales.shape, zero))]
+        names = [
+            self.constant(drawn),
+            self.constant(scales),
+            self.constant(numpy.full(scales.shape, zero)),
+        ]
         along = [1] * len(shape)
         along[axis] = -1
         each = numpy.broadcast_to(scales, (shape[axis],))
-        real = (drawn.astype(numpy.float64) - float(zero)) * each.astype(numpy.float64).reshape(along)
+        real = (drawn.astype(numpy.float64) - float(zero)) * each.astype(numpy.float64).reshape(
+            along
+        )
         return self.node("DequantizeLinear", names, axis=axis), real, each
 
     def bias(self, x, scales):
@@ -191,7 +265,10 @@ class Graph:
         if draw < 0.4:
             numbers = self.random.uniform(-1, 1, len(scales)).astype(numpy.float32)
             return [self.constant(numbers)], numbers.astype(numpy.float64)
-        numbers, units = self.random.integers(-5000, 5000, len(scales)).astype(numpy.int32), (x.scale * scales).astype(numpy.float32)
+        numbers, units = (
+            self.random.integers(-5000, 5000, len(scales)).astype(numpy.int32),
+            (x.scale * scales).astype(numpy.float32),
+        )
         name = self.node("DequantizeLinear", [self.constant(numbers), self.constant(units)], axis=0)
         return [name], numbers.astype(numpy.float64) * units.astype(numpy.float64)
 
@@ -218,41 +295,72 @@ class Graph:
             size, pads = 1, [0, 0, 0, 0]
         name, weights, scales = self.weights((filters, channels // groups, size, size), 0)
         bias, added = self.bias(x, scales)
-        value = self.node("Conv", [self.floats(x), name, *bias], group=groups, strides=[stride, stride], pads=pads)
+        value = self.node(
+            "Conv", [self.floats(x), name, *bias], group=groups, strides=[stride, stride], pads=pads
+        )
 
         def apply(real, weights):
-            real = torch.nn.functional.pad(torch.from_numpy(real), (pads[1], pads[3], pads[0], pads[2]))
-            return torch.nn.functional.conv2d(real, torch.from_numpy(weights), None, stride, groups=groups).numpy()
+            real = torch.nn.functional.pad(
+                torch.from_numpy(real), (pads[1], pads[3], pads[0], pads[2])
+            )
+            return torch.nn.functional.conv2d(
+                real, torch.from_numpy(weights), None, stride, groups=groups
+            ).numpy()
 
-        self.finish_sum(value, [each + added[:, None, None] for each in self.linear(x, weights, apply)])
+        self.finish_sum(
+            value, [each + added[:, None, None] for each in self.linear(x, weights, apply)]
+        )
 
     def draw_depthwise(self, x):
         self.draw_conv(x, depthwise=True)
 
     def draw_transposed(self, x):
         random, channels = self.random, x.shape[1]
-        filters, size, stride = int(random.choice([1, 4, 8, 16])), int(random.choice([2, 3, 4])), int(random.choice([1, 2, 2]))
+        filters, size, stride = (
+            int(random.choice([1, 4, 8, 16])),
+            int(random.choice([2, 3, 4])),
+            int(random.choice([1, 2, 2])),
+        )
         pad = int(random.integers(0, size // 2 + 1)) if min(x.shape[2:]) > 2 else 0
         name, weights, scales = self.weights((channels, filters, size, size), 1)
         bias, added = self.bias(x, scales)
-        value = self.node("ConvTranspose", [self.floats(x), name, *bias], strides=[stride, stride], pads=[pad] * 4)
+        value = self.node(
+            "ConvTranspose", [self.floats(x), name, *bias], strides=[stride, stride], pads=[pad] * 4
+        )
 
         def apply(real, weights):
-            return torch.nn.functional.conv_transpose2d(torch.from_numpy(real), torch.from_numpy(weights), None, stride, pad).numpy()
+            return torch.nn.functional.conv_transpose2d(
+                torch.from_numpy(real), torch.from_numpy(weights), None, stride, pad
+            ).numpy()
 
-        self.finish_sum(value, [each + added[:, None, None] for each in self.linear(x, weights, apply)])
+        self.finish_sum(
+            value, [each + added[:, None, None] for each in self.linear(x, weights, apply)]
+        )
 
     def draw_gemm(self, x):
-        columns, transposed = int(self.random.choice([1, 3, 16, 33, 64])), bool(self.random.random() < 0.5)
+        columns, transposed = (
+            int(self.random.choice([1, 3, 16, 33, 64])),
+            bool(self.random.random() < 0.5),
+        )
         inner = x.shape[1]
-        name, weights, scales = self.weights((columns, inner) if transposed else (inner, columns), 0 if transposed else 1)
+        name, weights, scales = self.weights(
+            (columns, inner) if transposed else (inner, columns), 0 if transposed else 1
+        )
         bias, added = self.bias(x, scales)
         value = self.node("Gemm", [self.floats(x), name, *bias], transB=int(transposed))
-        self.finish_sum(value, [each + added for each in self.linear(x, weights.T if transposed else weights, numpy.matmul)])
+        self.finish_sum(
+            value,
+            [
+                each + added
+                for each in self.linear(x, weights.T if transposed else weights, numpy.matmul)
+            ],
+        )
 
     def draw_matmul(self, x):
         name, weights, _ = self.weights((x.shape[1], int(self.random.choice([1, 4, 12, 32]))), 1)
-        self.finish_sum(self.node("MatMul", [self.floats(x), name]), self.linear(x, weights, numpy.matmul))
+        self.finish_sum(
+            self.node("MatMul", [self.floats(x), name]), self.linear(x, weights, numpy.matmul)
+        )
 
     # --- of two tensors ---
 
@@ -287,7 +395,11 @@ class Graph:
     def draw_activation(self, x):
         name = self.random.choice(["Relu", "Clip", "LeakyRelu", "Sigmoid", "HardSwish", "Tanh"])
         attributes = {"alpha": 0.125} if name == "LeakyRelu" else {}
-        limits = [self.constant(numpy.float32(0)), self.constant(numpy.float32(6))] if name == "Clip" else []
+        limits = (
+            [self.constant(numpy.float32(0)), self.constant(numpy.float32(6))]
+            if name == "Clip"
+            else []
+        )
         value = self.node(str(name), [self.floats(x), *limits], **attributes)
         # Of no more than a few integers each: HardSwish falls and rises.
         ends = [activation(name, each, attributes) for each in x.reals()]
@@ -302,7 +414,8 @@ class Graph:
         low, high = x.reals()
 
         def share(own, others, unknown):
-            """With its own number from one end, and the others' from the other; unknown where both vanish beside a third."""
+            """With its own number from one end, and the others' from the other; unknown where both
+            vanish beside a third."""
             largest = max(float(own.max()), float(others.max()))
             own, others = numpy.exp(own - largest), numpy.exp(others - largest)
             before = numpy.cumsum(others, 1) - others
@@ -313,14 +426,26 @@ class Graph:
         exact = (x.low == x.high).all()
         spread = low - low.max(1, keepdims=True)
         plain = numpy.exp(spread) / numpy.exp(spread).sum(1, keepdims=True)
-        self.quantise(value, [plain, plain] if exact else [share(low, high, 0.0), share(high, low, 1.0)])
+        self.quantise(
+            value, [plain, plain] if exact else [share(low, high, 0.0), share(high, low, 1.0)]
+        )
 
     def draw_pool(self, x):
-        kind, size, stride = self.random.choice(["MaxPool", "AveragePool"]), int(self.random.choice([2, 3])), int(self.random.choice([1, 2]))
+        kind, size, stride = (
+            self.random.choice(["MaxPool", "AveragePool"]),
+            int(self.random.choice([2, 3])),
+            int(self.random.choice([1, 2])),
+        )
         pads = [int(each) for each in self.random.integers(0, size // 2 + 1, 4)]
         if min(x.shape[2:]) < size:
             return
-        value = self.node(str(kind), [self.floats(x)], kernel_shape=[size, size], strides=[stride, stride], pads=pads)
+        value = self.node(
+            str(kind),
+            [self.floats(x)],
+            kernel_shape=[size, size],
+            strides=[stride, stride],
+            pads=pads,
+        )
         reals = [window(each, kind, size, stride, pads) for each in x.reals()]
         self.quantise(value, reals, like=x if self.random.random() < 0.6 else None)
 
@@ -330,13 +455,30 @@ class Graph:
 
     def draw_resize(self, x):
         sizes = self.constant(numpy.array([1, 1, 2, 2], numpy.float32))
-        value = self.node("Resize", [self.floats(x), "", sizes], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
-        self.quantise(value, [each.repeat(2, 2).repeat(2, 3) for each in x.reals()], like=x if self.random.random() < 0.7 else None)
+        value = self.node(
+            "Resize",
+            [self.floats(x), "", sizes],
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
+        self.quantise(
+            value,
+            [each.repeat(2, 2).repeat(2, 3) for each in x.reals()],
+            like=x if self.random.random() < 0.7 else None,
+        )
 
     def draw_pad(self, x):
         pads = [int(each) for each in self.random.integers(0, 3, 4)]
         number = numpy.float32(self.random.choice([0.0, 0.0, 0.37]))
-        value = self.node("Pad", [self.floats(x), self.constant(numpy.array([0, 0, *pads[:2], 0, 0, *pads[2:]])), self.constant(number)])
+        value = self.node(
+            "Pad",
+            [
+                self.floats(x),
+                self.constant(numpy.array([0, 0, *pads[:2], 0, 0, *pads[2:]])),
+                self.constant(number),
+            ],
+        )
         around = [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
         reals = [numpy.pad(each, around, constant_values=float(number)) for each in x.reals()]
         self.quantise(value, reals, like=x if self.random.random() < 0.7 else None)
@@ -349,7 +491,9 @@ class Graph:
         values = self.node("Split", [self.floats(x), sizes], outputs=2, axis=1)
         low, high = x.reals()
         for value, part in zip(values, (slice(None, first), slice(first, None))):
-            self.quantise(value, [low[:, part], high[:, part]], like=x if self.random.random() < 0.6 else None)
+            self.quantise(
+                value, [low[:, part], high[:, part]], like=x if self.random.random() < 0.6 else None
+            )
 
     def draw_flatten(self, x):
         value = self.node("Flatten", [self.floats(x)])
@@ -359,17 +503,28 @@ class Graph:
         order = [int(each) for each in self.random.permutation(len(x.shape))]
         order = [0, 1, 3, 2] if len(x.shape) == 4 else order
         value = self.node("Transpose", [self.floats(x)], perm=order)
-        self.quantise(value, [each.transpose(order) for each in x.reals()], like=x if self.random.random() < 0.7 else None)
+        self.quantise(
+            value,
+            [each.transpose(order) for each in x.reals()],
+            like=x if self.random.random() < 0.7 else None,
+        )
 
     # --- further operators ---
 
     def draw_slice(self, x):
         axis = int(self.random.integers(1, len(x.shape)))
-        first, step = int(self.random.integers(0, x.shape[axis])), int(self.random.choice([1, 1, 2]))
+        first, step = (
+            int(self.random.integers(0, x.shape[axis])),
+            int(self.random.choice([1, 1, 2])),
+        )
         last = int(self.random.integers(first + 1, x.shape[axis] + 1))
         limits = [self.constant(numpy.array([number])) for number in (first, last, axis, step)]
         part = (slice(None),) * axis + (slice(first, last, step),)
-        self.quantise(self.node("Slice", [self.floats(x), *limits]), [each[part] for each in x.reals()], like=x if self.random.random() < 0.6 else None)
+        self.quantise(
+            self.node("Slice", [self.floats(x), *limits]),
+            [each[part] for each in x.reals()],
+            like=x if self.random.random() < 0.6 else None,
+        )
 
     def draw_axes_mean(self, x):
         axes = [[2, 3], [1], [3]][int(self.random.integers(3))] if len(x.shape) == 4 else [1]
@@ -383,56 +538,100 @@ class Graph:
         return Quantised("", x.low, x.high, scale, self.zero(x.low.dtype.type))
 
     def draw_linear_two(self, x):
-        fitting = [each for each in self.tensors if each.shape == x.shape and each.low.dtype == x.low.dtype]
+        fitting = [
+            each for each in self.tensors if each.shape == x.shape and each.low.dtype == x.low.dtype
+        ]
         y = fitting[self.random.integers(len(fitting))]
         inputs = [x.name, *self.units(x), y.name, *self.units(y)]
         if self.random.random() < 0.5:
-            self.quantise(("QLinearAdd", inputs, {}), [a + b for a, b in zip(x.reals(), y.reals())], like=self.of_kind(x))
+            self.quantise(
+                ("QLinearAdd", inputs, {}),
+                [a + b for a, b in zip(x.reals(), y.reals())],
+                like=self.of_kind(x),
+            )
         else:
-            self.quantise(("QLinearMul", inputs, {}), between([a * b for a in x.reals() for b in y.reals()]), like=self.of_kind(x))
+            self.quantise(
+                ("QLinearMul", inputs, {}),
+                between([a * b for a in x.reals() for b in y.reals()]),
+                like=self.of_kind(x),
+            )
 
     def draw_linear_one(self, x):
         name = str(self.random.choice(["LeakyRelu", "Sigmoid"]))
         attributes = {"alpha": 0.125} if name == "LeakyRelu" else {}
-        self.quantise((f"QLinear{name}", [x.name, *self.units(x)], attributes), [activation(name, each, attributes) for each in x.reals()],
-                      like=self.of_kind(x))
+        self.quantise(
+            (f"QLinear{name}", [x.name, *self.units(x)], attributes),
+            [activation(name, each, attributes) for each in x.reals()],
+            like=self.of_kind(x),
+        )
 
     def draw_linear_concat(self, x):
-        fitting = [each for each in self.tensors if each.shape == x.shape and each.low.dtype == x.low.dtype]
+        fitting = [
+            each for each in self.tensors if each.shape == x.shape and each.low.dtype == x.low.dtype
+        ]
         operands = [x, fitting[self.random.integers(len(fitting))]]
         inputs = [None] + [name for each in operands for name in (each.name, *self.units(each))]
         reals = [numpy.concatenate(each, 1) for each in zip(*(each.reals() for each in operands))]
         self.quantise(("QLinearConcat", inputs, {"axis": 1}), reals, like=self.of_kind(x))
 
     def draw_linear_means(self, x):
-        self.quantise(("QLinearGlobalAveragePool", [x.name, *self.units(x)], {"channels_last": 0}),
-                      [each.mean((2, 3), keepdims=True) for each in x.reals()], like=self.of_kind(x))
+        self.quantise(
+            ("QLinearGlobalAveragePool", [x.name, *self.units(x)], {"channels_last": 0}),
+            [each.mean((2, 3), keepdims=True) for each in x.reals()],
+            like=self.of_kind(x),
+        )
 
     def draw_linear_pool(self, x):
         if min(x.shape[2:]) < 2:
             return
         attributes = {"kernel_shape": [2, 2], "strides": [int(self.random.choice([1, 2]))] * 2}
-        self.quantise(("QLinearAveragePool", [x.name, *self.units(x)], attributes),
-                      [window(each, "AveragePool", 2, attributes["strides"][0], [0, 0, 0, 0]) for each in x.reals()], like=self.of_kind(x))
+        self.quantise(
+            ("QLinearAveragePool", [x.name, *self.units(x)], attributes),
+            [
+                window(each, "AveragePool", 2, attributes["strides"][0], [0, 0, 0, 0])
+                for each in x.reals()
+            ],
+            like=self.of_kind(x),
+        )
 
     def draw_counted_pool(self, x):
         """Means in which padding counts as 0."""
         if min(x.shape[2:]) < 3:
             return
         pads = [int(each) for each in self.random.integers(0, 2, 4)]
-        value = self.node("AveragePool", [self.floats(x)], kernel_shape=[3, 3], pads=pads, count_include_pad=1)
+        value = self.node(
+            "AveragePool", [self.floats(x)], kernel_shape=[3, 3], pads=pads, count_include_pad=1
+        )
         around = (pads[1], pads[3], pads[0], pads[2])
-        reals = [torch.nn.functional.avg_pool2d(torch.nn.functional.pad(torch.from_numpy(each), around), 3, 1).numpy() for each in x.reals()]
+        reals = [
+            torch.nn.functional.avg_pool2d(
+                torch.nn.functional.pad(torch.from_numpy(each), around), 3, 1
+            ).numpy()
+            for each in x.reals()
+        ]
         self.quantise(value, reals, like=x if self.random.random() < 0.4 else None)
 
     # --- the whole ---
 
     def model(self):
         graph = helper.make_graph(
-            self.nodes, "quantised",
-            [helper.make_tensor_value_info(name, TYPES[array.dtype], array.shape) for name, array in self.inputs.items()],
-            [helper.make_tensor_value_info(each.name, TYPES[each.low.dtype], each.shape) for each in self.outputs], self.constants)
-        return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]).SerializeToString()
+            self.nodes,
+            "quantised",
+            [
+                helper.make_tensor_value_info(name, TYPES[array.dtype], array.shape)
+                for name, array in self.inputs.items()
+            ],
+            [
+                helper.make_tensor_value_info(each.name, TYPES[each.low.dtype], each.shape)
+                for each in self.outputs
+            ],
+            self.constants,
+        )
+        return helper.make_model(
+            graph,
+            ir_version=8,
+            opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)],
+        ).SerializeToString()
 
     def judge(self, results):
         """(elements, of which may be either of several integers, of which are wrong)."""
@@ -440,7 +639,11 @@ class Graph:
         for each in self.outputs:
             y = results[each.name]
             assert y.dtype == each.low.dtype and y.shape == each.shape
-            counts += [y.size, int((each.low != each.high).sum()), int(((y < each.low) | (y > each.high)).sum())]
+            counts += [
+                y.size,
+                int((each.low != each.high).sum()),
+                int(((y < each.low) | (y > each.high)).sum()),
+            ]
         return counts
 
 
@@ -451,21 +654,28 @@ def run(graph, target, vlen=None, quantised="exact"):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "graph"
         module.export(str(path), kind="executable")
-        outputs, _ = count_under_qemu(path, graph.inputs, folder, vlen=vlen, arguments=["--threads", "1"])
+        outputs, _ = count_under_qemu(
+            path, graph.inputs, folder, vlen=vlen, arguments=["--threads", "1"]
+        )
         return {each.name: outputs[output_file(each.name)] for each in graph.outputs}
 
 
 def sentence(seed, graph, target, found):
-    operators = ", ".join(node.op_type for node in graph.nodes if not node.op_type.endswith("quantizeLinear"))
+    operators = ", ".join(
+        node.op_type for node in graph.nodes if not node.op_type.endswith("quantizeLinear")
+    )
     return f"graph {seed} ({operators}) on {target}: {found[2]} of {found[0]} elements are wrong"
 
 
 def compare(seeds, target, vlen=None):
-    """Judges graphs of these seeds; returns the counts, and a sentence for each graph with wrong elements."""
+    """Judges graphs of these seeds; returns the counts, and a sentence for each graph with wrong
+    elements."""
     counts, wrong = numpy.zeros(3, numpy.int64), []
     for seed in seeds:
         graph = Graph(seed)
-        found = graph.judge(run(graph, target, vlen)) if graph.outputs else numpy.zeros(3, numpy.int64)
+        found = (
+            graph.judge(run(graph, target, vlen)) if graph.outputs else numpy.zeros(3, numpy.int64)
+        )
         counts += found
         if found[2]:
             wrong.append(sentence(seed, graph, target, found))
@@ -473,8 +683,8 @@ def compare(seeds, target, vlen=None):
 
 
 def compare_meanings(seeds, target):
-    """The same of quantised="fast", whose every operator may be one step beside; the counts are (elements, equal to those of "exact",
-    one step from them, farther behind several operators)."""
+    """The same of quantised="fast", whose every operator may be one step beside; the counts are
+    (elements, equal to those of "exact", one step from them, farther behind several operators)."""
     counts, wrong = numpy.zeros(4, numpy.int64), []
     for seed in seeds:
         graph = Graph(seed, slack=1)
@@ -486,7 +696,12 @@ def compare_meanings(seeds, target):
             wrong.append(sentence(seed, graph, target, found))
         for each in graph.outputs:
             distance = numpy.abs(exact[each.name].astype(int) - fast[each.name])
-            counts += [distance.size, (distance == 0).sum(), (distance == 1).sum(), (distance > 1).sum()]
+            counts += [
+                distance.size,
+                (distance == 0).sum(),
+                (distance == 1).sum(),
+                (distance > 1).sum(),
+            ]
     return counts, wrong
 
 
@@ -510,11 +725,23 @@ def main():
     seeds = range(arguments.first, arguments.first + arguments.count)
     if arguments.quantised == "fast":
         counts, wrong = compare_meanings(seeds, arguments.target)
-        print(text_of_meanings(counts, f"{arguments.count} graphs on {arguments.target}"), *wrong, sep="\n")
+        print(
+            text_of_meanings(counts, f"{arguments.count} graphs on {arguments.target}"),
+            *wrong,
+            sep="\n",
+        )
         return bool(wrong)
     for vlen in arguments.vlen:
         counts, wrong = compare(seeds, arguments.target, vlen)
-        print(text(counts, f"{arguments.count} graphs on {arguments.target}" + (f" of {vlen} bits" if vlen else "")), *wrong, sep="\n")
+        print(
+            text(
+                counts,
+                f"{arguments.count} graphs on {arguments.target}"
+                + (f" of {vlen} bits" if vlen else ""),
+            ),
+            *wrong,
+            sep="\n",
+        )
         failed = failed or bool(wrong)
     return failed
 

@@ -1,13 +1,16 @@
-"""Draws valid ONNX graphs over most operators, and compares what tc makes of them with a reference in float64.
+"""Draws valid ONNX graphs over most operators, and compares what tc makes of them with a reference
+in float64.
 
     python -m tests.frontend.random_graphs [--seeds 0 1000] [--target native] [--keep FOLDER] [--heap]
 
-A graph is drawn from a seed: inputs, then nodes that each take some values that are there, dead ends included, with odd
-sizes, sizes of 0 and of 1, and names in place of sizes. `exact` values are small multiples of 1/4 (or whole numbers), so that
-operators which jump (comparisons, rounding, ArgMax, casts to whole numbers) give one result only.
-A graph that fails is shrunk: to the first node that is wrong, and as few nodes before it as make it so.
-The command compiles and runs them in processes of their own, so that a crash and a graph of more than a minute are failures
-of their seeds like any other; with --heap glibc checks the heap at every call, and a write beyond a tensor ends the process.
+A graph is drawn from a seed: inputs, then nodes that each take some values that are there, dead
+ends included, with odd sizes, sizes of 0 and of 1, and names in place of sizes. `exact` values are
+small multiples of 1/4 (or whole numbers), so that operators which jump (comparisons, rounding,
+ArgMax, casts to whole numbers) give one result only. A graph that fails is shrunk: to the first
+node that is wrong, and as few nodes before it as make it so. The command compiles and runs them in
+processes of their own, so that a crash and a graph of more than a minute are failures of their
+seeds like any other; with --heap glibc checks the heap at every call, and a write beyond a tensor
+ends the process.
 """
 
 import argparse
@@ -30,23 +33,32 @@ from .random_forms import FORMS
 from .random_operators import OPERATORS
 
 FLOAT, INT, BOOL = numpy.float32, numpy.int64, numpy.bool_
-TYPES = (FLOAT, INT, BOOL, numpy.float64, numpy.float16, *(numpy.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32)),
-         numpy.uint64)
+TYPES = (
+    FLOAT,
+    INT,
+    BOOL,
+    numpy.float64,
+    numpy.float16,
+    *(numpy.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32)),
+    numpy.uint64,
+)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
 MAX_ELEMENTS = 1500
 SEEDS_OF_A_PROCESS = 50
 MAX_SECONDS_OF_A_GRAPH = 60
 SHRUNK = "shrunk"
-# A size that a run computes is taken for the one that it is combined with, and refused by name where it is 1 in that run.
+# A size that a run computes is taken for the one that it is combined with, and refused by name
+# where it is 1 in that run.
 ONE_IN_SOME_RUNS = re.compile(r"has to be '.*'; they are (1 and \d+|\d+ and 1) for these inputs")
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
     """A value of the graph."""
+
     name: str
     array: numpy.ndarray = dataclasses.field(repr=False)
-    exact: bool = True   # no operator that jumps can see a rounding error in it
+    exact: bool = True  # no operator that jumps can see a rounding error in it
 
     @property
     def dtype(self):
@@ -63,7 +75,7 @@ class Builder:
     def __init__(self, seed):
         self.random = numpy.random.default_rng(seed)
         self.values, self.nodes, self.constants, self.inputs = [], [], {}, {}
-        self.symbols = {}            # size of axis 0 of some inputs: its name
+        self.symbols = {}  # size of axis 0 of some inputs: its name
         self.count = 0
 
     def name(self, stem):
@@ -123,28 +135,47 @@ class Builder:
 
     def floats(self, least=0, most=5, exact=False):
         """A value of floats of such a rank, an input if there is none."""
-        found = self.pick(lambda value: value.dtype == FLOAT and least <= len(value.shape) <= most and (value.exact or not exact))
-        return found or self.add_input(FLOAT, self.shape(least, min(most, 4)), True if exact else None)
+        found = self.pick(
+            lambda value: (
+                value.dtype == FLOAT
+                and least <= len(value.shape) <= most
+                and (value.exact or not exact)
+            )
+        )
+        return found or self.add_input(
+            FLOAT, self.shape(least, min(most, 4)), True if exact else None
+        )
 
     def of(self, dtype, least=0, most=5):
-        found = self.pick(lambda value: value.dtype == dtype and least <= len(value.shape) <= most and value.exact)
+        found = self.pick(
+            lambda value: value.dtype == dtype and least <= len(value.shape) <= most and value.exact
+        )
         return found or self.add_input(dtype, self.shape(least, min(most, 4)), True)
 
     def operand(self, value, exact=True):
         """Another operand that broadcasts against the value: one that is there, or a constant."""
+
         def fits(other):
-            return other.dtype == value.dtype and broadcasts(value.shape, other.shape) and (other.exact or not exact)
+            return (
+                other.dtype == value.dtype
+                and broadcasts(value.shape, other.shape)
+                and (other.exact or not exact)
+            )
+
         found = self.pick(fits) if self.chance(0.7) else None
         if found:
             return found
-        shape = [size if self.chance(0.6) else 1 for size in value.shape][self.integer(0, len(value.shape)):]
+        shape = [size if self.chance(0.6) else 1 for size in value.shape][
+            self.integer(0, len(value.shape)) :
+        ]
         return self.constant(self.data(value.dtype, tuple(shape)))
 
     def arrays(self):
         return {**self.constants, **{value.name: value.array for value in self.values}}
 
     def node(self, op, inputs, exact=False, outputs=1, **attributes):
-        """Adds a node, unless ONNX Runtime says that it cannot be, or its results are too many or too large numbers."""
+        """Adds a node, unless ONNX Runtime says that it cannot be, or its results are too many or
+        too large numbers."""
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
         names = [value.name if value is not None else "" for value in inputs]
@@ -152,18 +183,25 @@ class Builder:
         given = {key: value for key, value in attributes.items() if value is not None}
         node = helper.make_node(op, names, results, name=results[0], **given)
         feeds = {name: array for name, array in self.arrays().items() if name in names_read(node)}
-        found = by_onnx_runtime(Graph([node], feeds, {}, {name: (None, exact) for name in results}, {}))
+        found = by_onnx_runtime(
+            Graph([node], feeds, {}, {name: (None, exact) for name in results}, {})
+        )
         if found is None:
             return
         # NumPy has two types of 64 bits, of which ONNX Runtime gives the other one.
-        arrays = [numpy.asarray(array).astype(numpy.asarray(array).dtype.name) for array in found.values()]
+        arrays = [
+            numpy.asarray(array).astype(numpy.asarray(array).dtype.name) for array in found.values()
+        ]
         for array in arrays:
             if array.size > MAX_ELEMENTS or array.dtype.type not in TYPES:
                 return
             if array.dtype != BOOL and array.size and not (numpy.abs(array) <= 1e4).all():
                 return
         self.nodes.append(node)
-        self.values += [Drawn(name, array, exact or array.dtype != FLOAT) for name, array in zip(results, arrays)]
+        self.values += [
+            Drawn(name, array, exact or array.dtype != FLOAT)
+            for name, array in zip(results, arrays)
+        ]
 
 
 def names_read(node):
@@ -171,32 +209,48 @@ def names_read(node):
     names = {name for name in node.input if name}
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
-            inside = {port.name for port in attribute.g.input} | {name for each in attribute.g.node for name in each.output}
+            inside = {port.name for port in attribute.g.input} | {
+                name for each in attribute.g.node for name in each.output
+            }
             names |= {name for each in attribute.g.node for name in names_read(each)} - inside
     return names
 
 
 def broadcasts(shape, other):
-    return len(other) <= len(shape) and all(a == b or 1 in (a, b) for a, b in zip(reversed(shape), reversed(other)))
+    return len(other) <= len(shape) and all(
+        a == b or 1 in (a, b) for a, b in zip(reversed(shape), reversed(other))
+    )
 
 
 @dataclasses.dataclass
 class Graph:
     nodes: list
-    inputs: dict         # name to array
+    inputs: dict  # name to array
     constants: dict
-    outputs: dict        # name to (element type, exact)
-    symbols: dict        # (input, axis) to the name of a size
+    outputs: dict  # name to (element type, exact)
+    symbols: dict  # (input, axis) to the name of a size
 
     def model(self):
         def port(name, array):
             shape = [self.symbols.get((name, axis), size) for axis, size in enumerate(array.shape)]
-            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
+            return helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), shape
+            )
+
         graph = helper.make_graph(
-            self.nodes, "drawn", [port(name, array) for name, array in self.inputs.items()],
-            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(numpy.dtype(dtype)), None) if dtype
-             else onnx.ValueInfoProto(name=name) for name, (dtype, _) in self.outputs.items()],
-            [numpy_helper.from_array(array, name) for name, array in self.constants.items()])
+            self.nodes,
+            "drawn",
+            [port(name, array) for name, array in self.inputs.items()],
+            [
+                helper.make_tensor_value_info(
+                    name, helper.np_dtype_to_tensor_dtype(numpy.dtype(dtype)), None
+                )
+                if dtype
+                else onnx.ValueInfoProto(name=name)
+                for name, (dtype, _) in self.outputs.items()
+            ],
+            [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
+        )
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
 
 
@@ -214,7 +268,9 @@ def draw(seed, most=12):
     made = [value for value in builder.values if value.name not in builder.inputs]
     ends = [value for value in made if value.name not in read]
     # Some ends are dead, some values in between are results as well.
-    kept = [value for value in made if (value in ends and builder.chance(0.8)) or builder.chance(0.1)] or ends[-1:]
+    kept = [
+        value for value in made if (value in ends and builder.chance(0.8)) or builder.chance(0.1)
+    ] or ends[-1:]
     symbols = {}
     if builder.chance(0.3):
         name, array = list(builder.inputs.items())[0]
@@ -222,18 +278,28 @@ def draw(seed, most=12):
             symbols[name, 0] = "n"
     used = {name: array for name, array in builder.inputs.items() if name in read}
     symbols = {key: value for key, value in symbols.items() if key[0] in used}
-    return Graph(builder.nodes, used, builder.constants, {value.name: (value.dtype, value.exact) for value in kept}, symbols)
+    return Graph(
+        builder.nodes,
+        used,
+        builder.constants,
+        {value.name: (value.dtype, value.exact) for value in kept},
+        symbols,
+    )
 
 
 def mended_operators():
-    """Operators in place of onnx's reference ones, which are wrong: its LRN normalises as many channels as the batch has images."""
+    """Operators in place of onnx's reference ones, which are wrong: its LRN normalises as many
+    channels as the batch has images."""
     from onnx.reference.op_run import OpRun
 
     class LRN(OpRun):
         def _run(self, x, alpha=None, beta=None, bias=None, size=None):
             before, after = (size - 1) // 2, size // 2 + 1
-            squares = [(x[:, max(0, c - before):c + after] ** 2).sum(axis=1) for c in range(x.shape[1])]
+            squares = [
+                (x[:, max(0, c - before) : c + after] ** 2).sum(axis=1) for c in range(x.shape[1])
+            ]
             return (x / (bias + alpha / size * numpy.stack(squares, axis=1)) ** beta,)
+
     return [LRN]
 
 
@@ -243,24 +309,41 @@ def in_doubles(graph):
 
     def wide(array):
         return array.astype(numpy.float64) if array.dtype == FLOAT else array
+
     nodes = []
     for node in graph.nodes:
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
         for attribute in copy.attribute:
-            if node.op_type in ("Cast", "EyeLike") and attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT:
+            if (
+                node.op_type in ("Cast", "EyeLike")
+                and attribute.name in ("to", "dtype")
+                and attribute.i == TensorProto.FLOAT
+            ):
                 attribute.i = TensorProto.DOUBLE
         nodes.append(copy)
-    outputs = {name: (numpy.float64 if dtype == FLOAT else dtype, exact) for name, (dtype, exact) in graph.outputs.items()}
-    twin = Graph(nodes, {name: wide(array) for name, array in graph.inputs.items()},
-                 {name: wide(array) for name, array in graph.constants.items()}, outputs, {})
+    outputs = {
+        name: (numpy.float64 if dtype == FLOAT else dtype, exact)
+        for name, (dtype, exact) in graph.outputs.items()
+    }
+    twin = Graph(
+        nodes,
+        {name: wide(array) for name, array in graph.inputs.items()},
+        {name: wide(array) for name, array in graph.constants.items()},
+        outputs,
+        {},
+    )
     with numpy.errstate(all="ignore"):
-        results = ReferenceEvaluator(twin.model(), new_ops=mended_operators()).run(None, twin.inputs)
+        results = ReferenceEvaluator(twin.model(), new_ops=mended_operators()).run(
+            None, twin.inputs
+        )
     return dict(zip(outputs, results))
 
 
 BY_ONNX_RUNTIME = "run by ONNX Runtime"
-BY_REFERENCE = "evaluated by onnx's reference"   # which takes a minute for a LayerNormalization over four axes
+BY_REFERENCE = (
+    "evaluated by onnx's reference"  # which takes a minute for a LayerNormalization over four axes
+)
 
 
 def tell(doing):
@@ -284,14 +367,17 @@ def results_of_onnx_runtime(graph):
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     try:
-        session = onnxruntime.InferenceSession(graph.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            graph.model().SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
         return dict(zip(graph.outputs, session.run(None, graph.inputs)))
     except Exception:  # it says in many ways that it cannot
         return None
 
 
 def error_of(array, expected):
-    """The largest error relative to the largest magnitude; infinite where shapes or what is not finite differ."""
+    """The largest error relative to the largest magnitude; infinite where shapes or what is not
+    finite differ."""
     if array.shape != expected.shape:
         return numpy.inf
     wide, reference = array.astype(numpy.float64), expected.astype(numpy.float64)
@@ -301,7 +387,9 @@ def error_of(array, expected):
     if not finite.any():
         return 0.0
     scale = max(numpy.abs(reference[finite]).max(), 1e-3)
-    return float(numpy.nan_to_num(numpy.abs(wide[finite] - reference[finite]), nan=numpy.inf).max() / scale)
+    return float(
+        numpy.nan_to_num(numpy.abs(wide[finite] - reference[finite]), nan=numpy.inf).max() / scale
+    )
 
 
 def what_is_wrong(graph, target="native"):
@@ -339,13 +427,16 @@ def what_is_wrong(graph, target="native"):
         problem = difference(results[name], numpy.asarray(expected[name]), dtype, exact)
         if problem is None:
             continue
-        # The reference has mistakes of its own, and of an ill-conditioned graph the errors of others are large as well.
+        # The reference has mistakes of its own, and of an ill-conditioned graph the errors of
+        # others are large as well.
         runtime = runtime or by_onnx_runtime(graph) or {}
         if name in runtime:
             other = numpy.asarray(runtime[name])
             if difference(results[name], other, dtype, exact) is None:
                 continue
-            if dtype == FLOAT and error_of(results[name], expected[name]) <= 10 * error_of(other, expected[name]):
+            if dtype == FLOAT and error_of(results[name], expected[name]) <= 10 * error_of(
+                other, expected[name]
+            ):
                 continue
         return f"{name} {problem}"
     return None
@@ -363,7 +454,8 @@ def difference(found, expected, dtype, exact):
 
 
 def shrink(graph, fails):
-    """A smaller part of the graph that still fails: one result, and the nodes without which it does not, last ones first."""
+    """A smaller part of the graph that still fails: one result, and the nodes without which it does
+    not, last ones first."""
     for name, kind in graph.outputs.items():
         alone = dataclasses.replace(graph, outputs={name: kind})
         if fails(alone):
@@ -387,9 +479,10 @@ def shrink(graph, fails):
 
 
 def without(graph, place):
-    """Graphs without a node: with its outputs as inputs, or, where nothing reads them, without them."""
+    """Graphs without a node: with its outputs as inputs, or, where nothing reads them, without
+    them."""
     node = graph.nodes[place]
-    rest = graph.nodes[:place] + graph.nodes[place + 1:]
+    rest = graph.nodes[:place] + graph.nodes[place + 1 :]
     read = {name for other in rest for name in names_read(other)}
     outputs = {name: kind for name, kind in graph.outputs.items() if name not in node.output}
     if not outputs:
@@ -397,15 +490,26 @@ def without(graph, place):
     inputs = dict(graph.inputs)
     if read & set(node.output):
         values = evaluated(graph, place)
-        inputs.update({name: values[name] for name in node.output if name in read and name in values})
-    used, constants = ({name: array for name, array in arrays.items() if name in read} for arrays in (inputs, graph.constants))
+        inputs.update(
+            {name: values[name] for name in node.output if name in read and name in values}
+        )
+    used, constants = (
+        {name: array for name, array in arrays.items() if name in read}
+        for arrays in (inputs, graph.constants)
+    )
     yield Graph(rest, used, constants, outputs, {})
 
 
 def evaluated(graph, place):
     """What a node gives, in the types of the graph."""
-    needed = graph.nodes[:place + 1]
-    part = Graph(needed, graph.inputs, graph.constants, {name: (None, False) for name in needed[-1].output if name}, {})
+    needed = graph.nodes[: place + 1]
+    part = Graph(
+        needed,
+        graph.inputs,
+        graph.constants,
+        {name: (None, False) for name in needed[-1].output if name},
+        {},
+    )
     return by_onnx_runtime(part) or {}
 
 
@@ -414,7 +518,8 @@ def describe(graph):
 
 
 def check(seed, target, keep):
-    """Prints what is wrong with a graph, and how the smallest part of it that fails reads; false where nothing is."""
+    """Prints what is wrong with a graph, and how the smallest part of it that fails reads; false
+    where nothing is."""
     tell("drawn")
     graph = draw(seed)
     tell("compiled and run")
@@ -434,17 +539,35 @@ def check(seed, target, keep):
 
 
 class Child:
-    """A process that checks the seeds from `first` on, and tells before each what it does with it."""
+    """A process that checks the seeds from `first` on, and tells before each what it does with
+    it."""
 
     def __init__(self, first, options):
         environment = dict(os.environ)
         if options.heap:
-            environment |= {"LD_PRELOAD": "libc_malloc_debug.so.0", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
+            environment |= {
+                "LD_PRELOAD": "libc_malloc_debug.so.0",
+                "GLIBC_TUNABLES": "glibc.malloc.check=3",
+            }
         last = min(first + SEEDS_OF_A_PROCESS, options.seeds[1])
-        command = [sys.executable, "-m", __spec__.name, "--seeds", str(first), str(last), "--target", options.target, "--here"]
+        command = [
+            sys.executable,
+            "-m",
+            __spec__.name,
+            "--seeds",
+            str(first),
+            str(last),
+            "--target",
+            options.target,
+            "--here",
+        ]
         self.last = last
-        self.process = subprocess.Popen(command + (["--keep", str(options.keep)] if options.keep else []), env=environment,
-                                        stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command + (["--keep", str(options.keep)] if options.keep else []),
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.told, self.since = [f"{first} drawn"], time.monotonic()
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
@@ -465,7 +588,11 @@ class Child:
             time.sleep(0.05)
         self.reader.join()
         code = self.process.returncode
-        return None if code in (0, 1) else f"ended the process: {signal.Signals(-code).name if code < 0 else code}"
+        return (
+            None
+            if code in (0, 1)
+            else f"ended the process: {signal.Signals(-code).name if code < 0 else code}"
+        )
 
 
 def check_in_processes(options):
@@ -479,8 +606,11 @@ def check_in_processes(options):
         if ended:
             seed, what = child.told[-1].split(" ", maxsplit=1)
             print(f"seed {seed}: {ended} when it was {what}", flush=True)
-            # What the others cannot do is not judged, and what fails was counted before it was shrunk.
-            failures += what not in (BY_ONNX_RUNTIME, BY_REFERENCE) and f"{seed} {SHRUNK}" not in child.told
+            # What the others cannot do is not judged, and what fails was counted before it was
+            # shrunk.
+            failures += (
+                what not in (BY_ONNX_RUNTIME, BY_REFERENCE) and f"{seed} {SHRUNK}" not in child.told
+            )
             first = int(seed) + 1
     return failures
 
@@ -497,7 +627,9 @@ def main():
         failures = 0
         global tell
         for seed in range(*options.seeds):
-            tell = functools.partial(lambda seed, doing: print(f"{seed} {doing}", file=sys.stderr, flush=True), seed)
+            tell = functools.partial(
+                lambda seed, doing: print(f"{seed} {doing}", file=sys.stderr, flush=True), seed
+            )
             failures += check(seed, options.target, options.keep)
     else:
         failures = check_in_processes(options)

@@ -1,13 +1,41 @@
-"""What random_graphs.py draws: a function for each operator or family of them, which takes values of the builder and adds a
-node. What the function cannot know to be wrong, the builder finds out."""
+"""What random_graphs.py draws: a function for each operator or family of them, which takes values
+of the builder and adds a node. What the function cannot know to be wrong, the builder finds out."""
 
 import numpy
 
 FLOAT, INT, BOOL = numpy.float32, numpy.int64, numpy.bool_
 
-SMOOTH = ["Sigmoid", "Tanh", "Erf", "Softplus", "Softsign", "Elu", "Selu", "Celu", "Gelu", "Mish", "HardSwish", "HardSigmoid",
-          "LeakyRelu", "Exp", "Sin", "Cos", "Atan", "Sinh", "Cosh", "Asinh", "Reciprocal", "Sqrt", "Log", "ThresholdedRelu", "Acosh",
-          "Tan", "Asin", "Acos", "Atanh"]
+SMOOTH = [
+    "Sigmoid",
+    "Tanh",
+    "Erf",
+    "Softplus",
+    "Softsign",
+    "Elu",
+    "Selu",
+    "Celu",
+    "Gelu",
+    "Mish",
+    "HardSwish",
+    "HardSigmoid",
+    "LeakyRelu",
+    "Exp",
+    "Sin",
+    "Cos",
+    "Atan",
+    "Sinh",
+    "Cosh",
+    "Asinh",
+    "Reciprocal",
+    "Sqrt",
+    "Log",
+    "ThresholdedRelu",
+    "Acosh",
+    "Tan",
+    "Asin",
+    "Acos",
+    "Atanh",
+]
 KEEPS_EXACT = ["Relu", "Neg", "Abs", "Identity"]
 JUMPS = ["Floor", "Ceil", "Round", "Sign", "IsNaN", "IsInf"]
 
@@ -36,7 +64,9 @@ def arithmetic(b):
 
 def whole_arithmetic(b):
     value = b.of(INT)
-    b.node(b.choice(["Add", "Sub", "Mul", "Max", "Min", "Div", "Mod"]), [value, b.operand(value)], True)
+    b.node(
+        b.choice(["Add", "Sub", "Mul", "Max", "Min", "Div", "Mod"]), [value, b.operand(value)], True
+    )
 
 
 def remainder(b):
@@ -47,7 +77,11 @@ def remainder(b):
 
 def compare(b):
     value = b.floats(exact=True) if b.chance(0.6) else b.of(INT)
-    b.node(b.choice(["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"]), [value, b.operand(value)], True)
+    b.node(
+        b.choice(["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"]),
+        [value, b.operand(value)],
+        True,
+    )
 
 
 def logic(b):
@@ -73,34 +107,66 @@ def clip(b):
 def cast(b):
     kinds = {FLOAT: 1, INT: 7, BOOL: 9}
     value = b.choice([lambda: b.floats(exact=True), lambda: b.of(INT), lambda: b.of(BOOL)])()
-    b.node("Cast", [value], True, to=b.choice([number for kind, number in kinds.items() if kind != value.dtype]))
+    b.node(
+        "Cast",
+        [value],
+        True,
+        to=b.choice([number for kind, number in kinds.items() if kind != value.dtype]),
+    )
 
 
 def axes_of(b, value, least=1):
     rank = len(value.shape)
-    chosen = sorted(b.random.permutation(rank)[:b.integer(least, rank)].tolist())
+    chosen = sorted(b.random.permutation(rank)[: b.integer(least, rank)].tolist())
     return [axis - rank if b.chance(0.3) else axis for axis in chosen]
 
 
 def reduce(b):
     value = b.floats(1)
-    op = b.choice(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceProd",
-                   "ReduceLogSumExp", "ReduceLogSum"])
+    op = b.choice(
+        [
+            "ReduceSum",
+            "ReduceMean",
+            "ReduceMax",
+            "ReduceMin",
+            "ReduceL1",
+            "ReduceL2",
+            "ReduceSumSquare",
+            "ReduceProd",
+            "ReduceLogSumExp",
+            "ReduceLogSum",
+        ]
+    )
     axes = b.constant(numpy.array(axes_of(b, value), INT)) if b.chance(0.85) else None
     if op == "ReduceMean" and 0 in value.shape:
-        return   # the specification says nothing of the mean of nothing: NaN in NumPy and tc, 0 in ONNX Runtime
-    b.node(op, [value, axes], value.exact and op in ("ReduceMax", "ReduceMin"), keepdims=b.integer(0, 1))
+        return  # the specification says nothing of the mean of nothing: NaN in NumPy and tc, 0 in ONNX Runtime
+    b.node(
+        op,
+        [value, axes],
+        value.exact and op in ("ReduceMax", "ReduceMin"),
+        keepdims=b.integer(0, 1),
+    )
 
 
 def argument(b):
     value = b.floats(1, exact=True)
-    b.node(b.choice(["ArgMax", "ArgMin"]), [value], True, axis=b.integer(-len(value.shape), len(value.shape) - 1), keepdims=b.integer(0, 1),
-           select_last_index=b.integer(0, 1))
+    b.node(
+        b.choice(["ArgMax", "ArgMin"]),
+        [value],
+        True,
+        axis=b.integer(-len(value.shape), len(value.shape) - 1),
+        keepdims=b.integer(0, 1),
+        select_last_index=b.integer(0, 1),
+    )
 
 
 def rows(b):
     value = b.floats(1)
-    b.node(b.choice(["Softmax", "LogSoftmax", "LpNormalization"]), [value], axis=b.integer(-len(value.shape), len(value.shape) - 1))
+    b.node(
+        b.choice(["Softmax", "LogSoftmax", "LpNormalization"]),
+        [value],
+        axis=b.integer(-len(value.shape), len(value.shape) - 1),
+    )
 
 
 def layer_normalization(b):
@@ -124,7 +190,9 @@ def channel_normalization(b):
 def product(b):
     value = b.floats(2)
     inner, outer = value.shape[-1], b.choice((1, 3, 8, 16, 20))
-    weights = b.constant(b.data(FLOAT, (*(value.shape[:-2] if b.chance(0.2) else ()), inner, outer), exact=False))
+    weights = b.constant(
+        b.data(FLOAT, (*(value.shape[:-2] if b.chance(0.2) else ()), inner, outer), exact=False)
+    )
     b.node("MatMul", [value, weights])
 
 
@@ -134,13 +202,24 @@ def gemm(b):
     inner, outer = value.shape[0 if turn else 1], b.choice((1, 5, 16, 33))
     weights = b.constant(b.data(FLOAT, (outer, inner) if turned else (inner, outer), exact=False))
     bias = b.constant(b.data(FLOAT, (outer,))) if b.chance(0.6) else None
-    b.node("Gemm", [value, weights, bias], transA=turn, transB=turned, alpha=0.5, beta=b.choice([1.0, 0.0, 2.0]))
+    b.node(
+        "Gemm",
+        [value, weights, bias],
+        transA=turn,
+        transB=turned,
+        alpha=0.5,
+        beta=b.choice([1.0, 0.0, 2.0]),
+    )
 
 
 def einsum(b):
     value = b.floats(2, 2)
     other = b.constant(b.data(FLOAT, (value.shape[1], b.choice((1, 4, 9))), exact=False))
-    b.node("Einsum", [value, other], equation=b.choice(["ij,jk->ik", "ij,jk->ki", "ij,jk->i", "ij,jk->k", "ij,jk"]))
+    b.node(
+        "Einsum",
+        [value, other],
+        equation=b.choice(["ij,jk->ik", "ij,jk->ki", "ij,jk->i", "ij,jk->k", "ij,jk"]),
+    )
 
 
 def convolution(b):
@@ -149,7 +228,11 @@ def convolution(b):
     channels = value.shape[1]
     if channels == 0:
         return
-    group = channels if b.chance(0.3) else b.choice([size for size in (1, 2, 4) if channels % size == 0])
+    group = (
+        channels
+        if b.chance(0.3)
+        else b.choice([size for size in (1, 2, 4) if channels % size == 0])
+    )
     features = group * b.integer(1, 4 if group > 1 else 20)
     kernel = [b.integer(1, 3) for _ in range(spatial)]
     strides, dilations = ([b.integer(1, 2) for _ in range(spatial)] for _ in range(2))
@@ -157,10 +240,26 @@ def convolution(b):
     bias = b.constant(b.data(FLOAT, (features,))) if b.chance(0.6) else None
     if b.chance(0.75):
         weights = b.constant(b.data(FLOAT, (features, channels // group, *kernel), exact=False))
-        b.node("Conv", [value, weights, bias], group=group, kernel_shape=kernel, strides=strides, dilations=dilations, pads=pads)
+        b.node(
+            "Conv",
+            [value, weights, bias],
+            group=group,
+            kernel_shape=kernel,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+        )
     else:
         weights = b.constant(b.data(FLOAT, (channels, features // group, *kernel), exact=False))
-        b.node("ConvTranspose", [value, weights, bias], group=group, kernel_shape=kernel, strides=strides, dilations=dilations, pads=pads)
+        b.node(
+            "ConvTranspose",
+            [value, weights, bias],
+            group=group,
+            kernel_shape=kernel,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+        )
 
 
 def pooling(b):
@@ -172,17 +271,28 @@ def pooling(b):
     if b.chance(0.5):
         b.node("MaxPool", [value], value.exact, kernel_shape=kernel, pads=pads, strides=strides)
     else:
-        b.node("AveragePool", [value], kernel_shape=kernel, pads=pads, strides=strides, count_include_pad=b.integer(0, 1))
+        b.node(
+            "AveragePool",
+            [value],
+            kernel_shape=kernel,
+            pads=pads,
+            strides=strides,
+            count_include_pad=b.integer(0, 1),
+        )
 
 
 def global_pooling(b):
     op = b.choice(["GlobalAveragePool", "GlobalMaxPool"])
-    value = b.floats(3 if op == "GlobalAveragePool" else 4, 4)   # onnx's reference has one form of the latter
+    value = b.floats(
+        3 if op == "GlobalAveragePool" else 4, 4
+    )  # onnx's reference has one form of the latter
     b.node(op, [value], value.exact and op == "GlobalMaxPool")
 
 
 def any_value(b, least=0):
-    return b.choice([b.floats, b.floats, lambda low: b.of(INT, low), lambda low: b.of(BOOL, low)])(least)
+    return b.choice([b.floats, b.floats, lambda low: b.of(INT, low), lambda low: b.of(BOOL, low)])(
+        least
+    )
 
 
 def reshape(b):
@@ -205,7 +315,11 @@ def squeeze(b):
         axis = b.choice([axis for axis, size in enumerate(value.shape) if size == 1])
         b.node("Squeeze", [value, b.constant(numpy.array([axis], INT))], value.exact)
     elif len(value.shape) < 5:
-        b.node("Unsqueeze", [value, b.constant(numpy.array([b.integer(0, len(value.shape))], INT))], value.exact)
+        b.node(
+            "Unsqueeze",
+            [value, b.constant(numpy.array([b.integer(0, len(value.shape))], INT))],
+            value.exact,
+        )
 
 
 def flatten(b):
@@ -216,17 +330,30 @@ def flatten(b):
 def concat(b):
     value = any_value(b, 1)
     axis = b.integer(0, len(value.shape) - 1)
-    others = [other for other in b.values if other.dtype == value.dtype and len(other.shape) == len(value.shape) and
-              all(i == axis or m == n for i, (m, n) in enumerate(zip(other.shape, value.shape)))]
+    others = [
+        other
+        for other in b.values
+        if other.dtype == value.dtype
+        and len(other.shape) == len(value.shape)
+        and all(i == axis or m == n for i, (m, n) in enumerate(zip(other.shape, value.shape)))
+    ]
     chosen = [b.choice(others) for _ in range(b.integer(1, 3))]
-    b.node("Concat", [value, *chosen], value.exact and all(other.exact for other in chosen), axis=axis)
+    b.node(
+        "Concat", [value, *chosen], value.exact and all(other.exact for other in chosen), axis=axis
+    )
 
 
 def split(b):
     value = any_value(b, 1)
     axis = b.integer(0, len(value.shape) - 1)
     first = b.integer(0, value.shape[axis])
-    b.node("Split", [value, b.constant(numpy.array([first, value.shape[axis] - first], INT))], value.exact, outputs=2, axis=axis)
+    b.node(
+        "Split",
+        [value, b.constant(numpy.array([first, value.shape[axis] - first], INT))],
+        value.exact,
+        outputs=2,
+        axis=axis,
+    )
 
 
 def slice_(b):
@@ -240,14 +367,21 @@ def slice_(b):
         starts.append(high if step < 0 else low)
         ends.append(-1000 if step < 0 and b.chance(0.5) else low if step < 0 else high)
         steps.append(step)
-    b.node("Slice", [value, *(b.constant(numpy.array(each, INT)) for each in (starts, ends, axes, steps))], value.exact)
+    b.node(
+        "Slice",
+        [value, *(b.constant(numpy.array(each, INT)) for each in (starts, ends, axes, steps))],
+        value.exact,
+    )
 
 
 def pad(b):
     value = b.floats(1)
     mode = b.choice(["constant", "reflect", "edge", "wrap"])
     least = min(value.shape)
-    pads = [b.integer(0 if mode != "constant" else -1, max(0, min(2, least - 1))) for _ in range(2 * len(value.shape))]
+    pads = [
+        b.integer(0 if mode != "constant" else -1, max(0, min(2, least - 1)))
+        for _ in range(2 * len(value.shape))
+    ]
     number = b.constant(FLOAT(0.25)) if mode == "constant" and b.chance(0.5) else None
     b.node("Pad", [value, b.constant(numpy.array(pads, INT)), number], value.exact, mode=mode)
 
@@ -255,10 +389,18 @@ def pad(b):
 def repeat(b):
     value = any_value(b, 1)
     if b.chance(0.5):
-        b.node("Tile", [value, b.constant(numpy.array([b.integer(1, 3) for _ in value.shape], INT))], value.exact)
+        b.node(
+            "Tile",
+            [value, b.constant(numpy.array([b.integer(1, 3) for _ in value.shape], INT))],
+            value.exact,
+        )
     else:
         shape = [b.choice((1, 2, 3)) if size == 1 else size for size in value.shape]
-        b.node("Expand", [value, b.constant(numpy.array([2, *shape] if b.chance(0.3) else shape, INT))], value.exact)
+        b.node(
+            "Expand",
+            [value, b.constant(numpy.array([2, *shape] if b.chance(0.3) else shape, INT))],
+            value.exact,
+        )
 
 
 def gather(b):
@@ -272,7 +414,12 @@ def gather(b):
         b.node("Gather", [value, places], value.exact, axis=axis)
     else:
         shape = [b.integer(1, max(1, extent)) for extent in value.shape]
-        b.node("GatherElements", [value, b.constant(b.random.integers(-size, size, shape))], value.exact, axis=axis)
+        b.node(
+            "GatherElements",
+            [value, b.constant(b.random.integers(-size, size, shape))],
+            value.exact,
+            axis=axis,
+        )
 
 
 def gather_nd(b):
@@ -280,7 +427,13 @@ def gather_nd(b):
     if 0 in value.shape:
         return
     depth = b.integer(1, len(value.shape))
-    places = numpy.stack([b.random.integers(0, size, (b.integer(1, 4),) * 1) [:1].repeat(3) for size in value.shape[:depth]], axis=-1)
+    places = numpy.stack(
+        [
+            b.random.integers(0, size, (b.integer(1, 4),) * 1)[:1].repeat(3)
+            for size in value.shape[:depth]
+        ],
+        axis=-1,
+    )
     b.node("GatherND", [value, b.constant(places)], value.exact)
 
 
@@ -294,24 +447,41 @@ def scatter(b):
     places = b.random.permutation(value.shape[axis])[:count]
     shape = [1] * len(value.shape)
     shape[axis] = count
-    indices = numpy.broadcast_to(places.reshape(shape), [count if i == axis else size for i, size in enumerate(value.shape)])
+    indices = numpy.broadcast_to(
+        places.reshape(shape), [count if i == axis else size for i, size in enumerate(value.shape)]
+    )
     updates = b.constant(b.data(FLOAT, indices.shape))
     reduction = b.choice(["none", "add", "mul", "max", "min"])
-    b.node("ScatterElements", [value, b.constant(numpy.ascontiguousarray(indices)), updates], value.exact and reduction != "mul", axis=axis,
-           reduction=reduction)
+    b.node(
+        "ScatterElements",
+        [value, b.constant(numpy.ascontiguousarray(indices)), updates],
+        value.exact and reduction != "mul",
+        axis=axis,
+        reduction=reduction,
+    )
 
 
 def one_hot(b):
     value = b.of(INT)
-    b.node("OneHot", [value, b.constant(numpy.array(6, INT)), b.constant(numpy.array([-1, 2], FLOAT))], True,
-           axis=b.integer(-1, len(value.shape)))
+    b.node(
+        "OneHot",
+        [value, b.constant(numpy.array(6, INT)), b.constant(numpy.array([-1, 2], FLOAT))],
+        True,
+        axis=b.integer(-1, len(value.shape)),
+    )
 
 
 def top_k(b):
     value = b.floats(1, exact=True)
     axis = b.integer(0, len(value.shape) - 1)
-    b.node("TopK", [value, b.constant(numpy.array([b.integer(0, value.shape[axis])], INT))], True, outputs=2, axis=axis,
-           largest=b.integer(0, 1))
+    b.node(
+        "TopK",
+        [value, b.constant(numpy.array([b.integer(0, value.shape[axis])], INT))],
+        True,
+        outputs=2,
+        axis=axis,
+        largest=b.integer(0, 1),
+    )
 
 
 def running_sum(b):
@@ -324,11 +494,23 @@ def resize(b):
     value = b.floats(4, 4)
     scales = numpy.array([1, 1, b.choice((0.5, 1, 2, 1.5)), b.choice((0.5, 1, 2, 3))], FLOAT)
     mode = b.choice(["nearest", "linear", "cubic"])
-    transform = b.choice(["asymmetric", "align_corners", "half_pixel"]) if mode != "nearest" else "asymmetric"
-    if transform == "align_corners" and any(scale * size % 1 for scale, size in zip(scales, value.shape)):
-        return   # ONNX Runtime rounds the size before it aligns, the text does not
-    b.node("Resize", [value, None, b.constant(scales)], value.exact and mode == "nearest", mode=mode, nearest_mode="floor" if mode == "nearest" else None,
-           coordinate_transformation_mode=transform)
+    transform = (
+        b.choice(["asymmetric", "align_corners", "half_pixel"])
+        if mode != "nearest"
+        else "asymmetric"
+    )
+    if transform == "align_corners" and any(
+        scale * size % 1 for scale, size in zip(scales, value.shape)
+    ):
+        return  # ONNX Runtime rounds the size before it aligns, the text does not
+    b.node(
+        "Resize",
+        [value, None, b.constant(scales)],
+        value.exact and mode == "nearest",
+        mode=mode,
+        nearest_mode="floor" if mode == "nearest" else None,
+        coordinate_transformation_mode=transform,
+    )
 
 
 def depth_and_space(b):
@@ -341,7 +523,12 @@ def depth_and_space(b):
 
 def triangle(b):
     value = b.floats(2)
-    b.node("Trilu", [value, b.constant(numpy.array(b.integer(-2, 2), INT))], value.exact, upper=b.integer(0, 1))
+    b.node(
+        "Trilu",
+        [value, b.constant(numpy.array(b.integer(-2, 2), INT))],
+        value.exact,
+        upper=b.integer(0, 1),
+    )
 
 
 def response(b):
@@ -356,17 +543,69 @@ def recurrent(b):
     value = b.floats(3, 3)
     features = value.shape[2]
     if 0 in value.shape:
-        return   # ONNX Runtime ends the process there
+        return  # ONNX Runtime ends the process there
     op, gates = b.choice([("RNN", 1), ("GRU", 3), ("LSTM", 4)])
     hidden, directions = b.choice((1, 4, 8)), b.choice((1, 2))
-    weights, recurrence = (b.constant(b.data(FLOAT, (directions, gates * hidden, size), exact=False)) for size in (features, hidden))
-    bias = b.constant(b.data(FLOAT, (directions, 2 * gates * hidden), exact=False)) if b.chance(0.5) else None
+    weights, recurrence = (
+        b.constant(b.data(FLOAT, (directions, gates * hidden, size), exact=False))
+        for size in (features, hidden)
+    )
+    bias = (
+        b.constant(b.data(FLOAT, (directions, 2 * gates * hidden), exact=False))
+        if b.chance(0.5)
+        else None
+    )
     if directions == 2:
-        return   # onnx's reference knows one direction only
+        return  # onnx's reference knows one direction only
     b.node(op, [value, weights, recurrence, bias], outputs=1, hidden_size=hidden)
 
 
-OPERATORS = [smooth, smooth, plain, jump, arithmetic, arithmetic, whole_arithmetic, remainder, compare, logic, where, clip, cast, reduce,
-             reduce, argument, rows, layer_normalization, channel_normalization, product, gemm, einsum, convolution, convolution, pooling,
-             global_pooling, reshape, transpose, squeeze, flatten, concat, split, slice_, pad, repeat, gather, gather_nd, scatter, one_hot,
-             top_k, running_sum, resize, depth_and_space, triangle, response, shape_of, recurrent]
+OPERATORS = [
+    smooth,
+    smooth,
+    plain,
+    jump,
+    arithmetic,
+    arithmetic,
+    whole_arithmetic,
+    remainder,
+    compare,
+    logic,
+    where,
+    clip,
+    cast,
+    reduce,
+    reduce,
+    argument,
+    rows,
+    layer_normalization,
+    channel_normalization,
+    product,
+    gemm,
+    einsum,
+    convolution,
+    convolution,
+    pooling,
+    global_pooling,
+    reshape,
+    transpose,
+    squeeze,
+    flatten,
+    concat,
+    split,
+    slice_,
+    pad,
+    repeat,
+    gather,
+    gather_nd,
+    scatter,
+    one_hot,
+    top_k,
+    running_sum,
+    resize,
+    depth_and_space,
+    triangle,
+    response,
+    shape_of,
+    recurrent,
+]

@@ -26,9 +26,24 @@ class Server:
         self.log = folder / f"serve-{time.monotonic_ns()}.log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *program, "serve", str(model), "--port", "0", "--threads", "1",
-                 "--json", *options], stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT,
-                env={**os.environ, "TC_SERVE_TOKEN": TOKEN, "TC_LOG": ""})
+                [
+                    sys.executable,
+                    *program,
+                    "serve",
+                    str(model),
+                    "--port",
+                    "0",
+                    "--threads",
+                    "1",
+                    "--json",
+                    *options,
+                ],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=ROOT,
+                env={**os.environ, "TC_SERVE_TOKEN": TOKEN, "TC_LOG": ""},
+            )
         self.url = self._url(patience)
         self.port = int(self.url.rpartition(":")[2].partition("/")[0])
 
@@ -58,8 +73,11 @@ class Server:
         finally:
             connection.close()
         kind = answer.headers.get("content-type", "")
-        return (answer.status, answer.headers,
-                json.loads(content) if kind.startswith("application/json") else content.decode())
+        return (
+            answer.status,
+            answer.headers,
+            json.loads(content) if kind.startswith("application/json") else content.decode(),
+        )
 
     def post(self, path, **fields):
         status, headers, body = self.ask("POST", path, json.dumps(fields), JSON)
@@ -68,8 +86,9 @@ class Server:
     def begin(self, path, **fields):
         """A connection on which a request has been sent, and its answer so far."""
         connection = self.connection()
-        connection.request("POST", path, json.dumps(fields),
-                           {**JSON, "Authorization": f"Bearer {TOKEN}"})
+        connection.request(
+            "POST", path, json.dumps(fields), {**JSON, "Authorization": f"Bearer {TOKEN}"}
+        )
         return connection
 
     def counts(self):

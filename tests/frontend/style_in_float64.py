@@ -1,4 +1,5 @@
-"""The float64 outputs of fast_neural_style/candy.onnx by PyTorch: operators of opset 7, and three that ONNX has since dropped."""
+"""The float64 outputs of fast_neural_style/candy.onnx by PyTorch: operators of opset 7, and three
+that ONNX has since dropped."""
 
 import numpy
 import onnx
@@ -14,7 +15,9 @@ def padded(x, attributes):
 
 def convolution(x, weights, attributes):
     top, left, bottom, right = attributes.get("pads", [0, 0, 0, 0])
-    return functional.conv2d(functional.pad(x, [left, right, top, bottom]), *weights, stride=attributes["strides"])
+    return functional.conv2d(
+        functional.pad(x, [left, right, top, bottom]), *weights, stride=attributes["strides"]
+    )
 
 
 def transposed_convolution(x, weights, attributes):
@@ -25,7 +28,7 @@ def transposed_convolution(x, weights, attributes):
 
 def cropped(x, attributes):
     left, top, right, bottom = attributes["border"]
-    return x[:, :, top:x.shape[2] - bottom, left:x.shape[3] - right]
+    return x[:, :, top : x.shape[2] - bottom, left : x.shape[3] - right]
 
 
 OPERATORS = {
@@ -34,9 +37,12 @@ OPERATORS = {
     "Conv": lambda attributes, x, *weights: convolution(x, weights, attributes),
     "ConvTranspose": lambda attributes, x, *weights: transposed_convolution(x, weights, attributes),
     "Crop": lambda attributes, x: cropped(x, attributes),
-    "ImageScaler": lambda attributes, x: attributes["scale"] * x + torch.tensor(attributes["bias"]).double().reshape(-1, 1, 1),
+    "ImageScaler": lambda attributes, x: (
+        attributes["scale"] * x + torch.tensor(attributes["bias"]).double().reshape(-1, 1, 1)
+    ),
     "InstanceNormalization": lambda attributes, x, scale, shift: functional.instance_norm(
-        x, weight=scale, bias=shift, eps=attributes["epsilon"]),
+        x, weight=scale, bias=shift, eps=attributes["epsilon"]
+    ),
     "Mul": lambda attributes, x, y: x * y,
     "Pad": lambda attributes, x: padded(x, attributes),
     "Relu": lambda attributes, x: functional.relu(x),
@@ -46,13 +52,22 @@ OPERATORS = {
 
 def outputs_in_float64(path, inputs):
     graph = onnx.load(path).graph
-    values = {each.name: torch.from_numpy(onnx.numpy_helper.to_array(each).copy()).double() for each in graph.initializer}
+    values = {
+        each.name: torch.from_numpy(onnx.numpy_helper.to_array(each).copy()).double()
+        for each in graph.initializer
+    }
     values |= {name: torch.from_numpy(array).double() for name, array in inputs.items()}
     with torch.no_grad():
         for node in graph.node:
-            attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+            attributes = {
+                each.name: onnx.helper.get_attribute_value(each) for each in node.attribute
+            }
             if node.op_type == "Constant":
-                values[node.output[0]] = torch.from_numpy(onnx.numpy_helper.to_array(attributes["value"]).copy()).double()
+                values[node.output[0]] = torch.from_numpy(
+                    onnx.numpy_helper.to_array(attributes["value"]).copy()
+                ).double()
             else:
-                values[node.output[0]] = OPERATORS[node.op_type](attributes, *[values[name] for name in node.input])
+                values[node.output[0]] = OPERATORS[node.op_type](
+                    attributes, *[values[name] for name in node.input]
+                )
     return {each.name: values[each.name].numpy() for each in graph.output}

@@ -1,4 +1,5 @@
-"""Archives of PyTorch that are hostile are refused or held, in a sentence; honest ones give what they give where they are trusted."""
+"""Archives of PyTorch that are hostile are refused or held, in a sentence; honest ones give what
+they give where they are trusted."""
 
 import io
 import os
@@ -22,14 +23,52 @@ from tc.torch import archived
 
 from . import hostile_archives as hostile
 
-EXPORTED = [*(f"a size that is {name}" for name in hostile.SIZES), "a pickled weight", "a pickled constant", "an opaque constant", "a custom constant",
-            "an opaque constant's file alone", "legacy weights", "legacy constants", "native code", "native code of another name",
-            "another runtime's program", "a further file", "a tensor elsewhere", "a tensor with a number for a name", "use_pickle that is a number",
-            "no list of tensors", "escaped names", "a second program", "a program that is no text", "the older form"]
-CONTAINERS = ["two files of one name", "two archives in one", "a link", "a device", "a path upwards", "an absolute path", "a path upwards by backslashes",
-              "a name with an escape code", "a file of another compression", "a file that unfolds", "an encrypted file", "a file longer than it is",
-              "a file of two lengths", "a file with another name inside", "a file that lies in another", "a file beyond the end", "a sum that is wrong",
-              "half of an archive", "no folder", "torch.package", "what torch.save writes", "a bare pickle"]
+EXPORTED = [
+    *(f"a size that is {name}" for name in hostile.SIZES),
+    "a pickled weight",
+    "a pickled constant",
+    "an opaque constant",
+    "a custom constant",
+    "an opaque constant's file alone",
+    "legacy weights",
+    "legacy constants",
+    "native code",
+    "native code of another name",
+    "another runtime's program",
+    "a further file",
+    "a tensor elsewhere",
+    "a tensor with a number for a name",
+    "use_pickle that is a number",
+    "no list of tensors",
+    "escaped names",
+    "a second program",
+    "a program that is no text",
+    "the older form",
+]
+CONTAINERS = [
+    "two files of one name",
+    "two archives in one",
+    "a link",
+    "a device",
+    "a path upwards",
+    "an absolute path",
+    "a path upwards by backslashes",
+    "a name with an escape code",
+    "a file of another compression",
+    "a file that unfolds",
+    "an encrypted file",
+    "a file longer than it is",
+    "a file of two lengths",
+    "a file with another name inside",
+    "a file that lies in another",
+    "a file beyond the end",
+    "a sum that is wrong",
+    "half of an archive",
+    "no folder",
+    "torch.package",
+    "what torch.save writes",
+    "a bare pickle",
+]
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +104,14 @@ def refusal(call):
     with pytest.raises(tc.Error) as caught:
         call()
     text = str(caught.value)
-    assert text.isprintable() and "internal error" not in text and type(caught.value) is not tc.Error, text
+    assert (
+        text.isprintable() and "internal error" not in text and type(caught.value) is not tc.Error
+    ), text
     return text
 
 
-# --- refused before PyTorch sees them -------------------------------------------------------------------------------------
+# --- refused before PyTorch sees them
+# -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -93,12 +135,14 @@ def test_all_kinds_are_tried(exported_kinds, container_kinds):
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_containers_that_are_not_what_they_look_like(kind, container_kinds, canaries, tmp_path, no_reader):
+def test_containers_that_are_not_what_they_look_like(
+    kind, container_kinds, canaries, tmp_path, no_reader
+):
     data, text = container_kinds[kind]
     path = tmp_path / "model.pt2"
     path.write_bytes(data)
     assert text in refusal(lambda: tc.check(path))
-    if data[:2] == b"PK":     # whatever it is called
+    if data[:2] == b"PK":  # whatever it is called
         other = tmp_path / "model.onnx"
         other.write_bytes(data)
         assert text in refusal(lambda: tc.check(other))
@@ -108,23 +152,49 @@ def test_pipes_and_devices_are_no_files(tmp_path, no_reader):
     os.mkfifo(tmp_path / "pipe.pt")
     os.symlink("/dev/zero", tmp_path / "zero.pt")
     for name in "pipe.pt", "zero.pt":
-        assert "is a pipe or a device, not a model's file" in refusal(lambda name=name: tc.check(tmp_path / name))
+        assert "is a pipe or a device, not a model's file" in refusal(
+            lambda name=name: tc.check(tmp_path / name)
+        )
 
 
-@pytest.mark.parametrize("text", [
-    "Add(Mod(Mul(Integer(7), Symbol('s77', positive=True, integer=True)), Integer(5)), Integer(1))", "Integer(-3)", "true",
-    "Max(Integer(1), TruncToInt(Mul(Float('1.5', precision=53), ToFloat(Symbol('s17', positive=True, integer=True)))))",
-    "Pow(Symbol('s0', positive=True, integer=True), Integer(2))", "Eq(Symbol('u0', integer=True), Rational(1, 2))", "s0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Add(Mod(Mul(Integer(7), Symbol('s77', positive=True, integer=True)), Integer(5)), Integer(1))",
+        "Integer(-3)",
+        "true",
+        "Max(Integer(1), TruncToInt(Mul(Float('1.5', precision=53), ToFloat(Symbol('s17', positive=True, integer=True)))))",
+        "Pow(Symbol('s0', positive=True, integer=True), Integer(2))",
+        "Eq(Symbol('u0', integer=True), Rational(1, 2))",
+        "s0",
+    ],
+)
 def test_sizes_of_models_are_read(text):
     assert expressions.check_expression(text) is None
 
 
-@pytest.mark.parametrize("text", ["", "Add(", "Add()", "Add(Integer(1)", "Integer()", "Pow(Integer(2))", "1 +", "s0(", "'s0'", "Symbol(s0)", "Add(Integer(1))x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Add(",
+        "Add()",
+        "Add(Integer(1)",
+        "Integer()",
+        "Pow(Integer(2))",
+        "1 +",
+        "s0(",
+        "'s0'",
+        "Symbol(s0)",
+        "Add(Integer(1))x",
+    ],
+)
 def test_what_is_no_expression_is_not_read(text):
     assert expressions.check_expression(text)
 
 
-# --- held behind walls ----------------------------------------------------------------------------------------------------
+# --- held behind walls
+# --------------------------------------------------------------------------------------------------
 
 # 4 times the file and 400 MB, beside what PyTorch takes by itself.
 PYTORCH = 700 << 20
@@ -135,29 +205,60 @@ def held(path):
     start = time.monotonic()
     text = refusal(lambda: tc.check(path, shapes={"x": (4,)}))
     assert time.monotonic() - start <= 20 * max(1, os.getloadavg()[0] / os.cpu_count())
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 <= PYTORCH + 4 * os.path.getsize(path) + (400 << 20)
+    assert resource.getrusage(
+        resource.RUSAGE_CHILDREN
+    ).ru_maxrss << 10 <= PYTORCH + 4 * os.path.getsize(path) + (400 << 20)
     return text
 
 
 SENTENCES = {
-    "reads a file": r"is a damaged TorchScript file: .*No such file", "writes a file": r"is a damaged TorchScript file: ",
-    "never ends": r"was not read in 8 s of the processor", "fills the memory": r"needs more memory to be read",
-    "doubles a list": r"needs more memory to be read|was not read in 8 s|ended the program", "doubles a string": r"needs more memory|ended the program",
-    "prints for ever": r"was not read in 8 s", "allocates at once": r"needs more memory to be read", "raises": r"is a damaged TorchScript file: ",
+    "reads a file": r"is a damaged TorchScript file: .*No such file",
+    "writes a file": r"is a damaged TorchScript file: ",
+    "never ends": r"was not read in 8 s of the processor",
+    "fills the memory": r"needs more memory to be read",
+    "doubles a list": r"needs more memory to be read|was not read in 8 s|ended the program",
+    "doubles a string": r"needs more memory|ended the program",
+    "prints for ever": r"was not read in 8 s",
+    "allocates at once": r"needs more memory to be read",
+    "raises": r"is a damaged TorchScript file: ",
     "waits for itself": r"was not read in 8 s",
 }
 QUICK = ("writes a file", "allocates at once")
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.full) for kind in hostile.SCRIPTS])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.full)
+        for kind in hostile.SCRIPTS
+    ],
+)
 def test_scripts_that_run_where_they_are_opened(kind, canaries, tmp_path):
     assert re.search(SENTENCES[kind], held(hostile.script(kind, tmp_path, canaries)))
 
 
-@pytest.mark.parametrize("kind", ["an opaque constant", *(pytest.param(kind, marks=pytest.mark.full) for kind in (
-    "a pickled weight", "a pickled constant", "a custom constant", "legacy weights", "legacy constants", "a size that is a call",
-    "a size that is powers of powers", "the older form"))])
-def test_walls_hold_what_is_not_refused_before(kind, exported_kinds, canaries, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "an opaque constant",
+        *(
+            pytest.param(kind, marks=pytest.mark.full)
+            for kind in (
+                "a pickled weight",
+                "a pickled constant",
+                "a custom constant",
+                "legacy weights",
+                "legacy constants",
+                "a size that is a call",
+                "a size that is powers of powers",
+                "the older form",
+            )
+        ),
+    ],
+)
+def test_walls_hold_what_is_not_refused_before(
+    kind, exported_kinds, canaries, tmp_path, monkeypatch
+):
     path = tmp_path / "model.pt2"
     path.write_bytes(exported_kinds[kind][0])
     monkeypatch.setattr(contents, "refuse_code", lambda file, kind, name: 0)
@@ -175,7 +276,9 @@ except tc.Error as error: print(error)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["an opaque constant", "a pickled weight", "a size that is a call"])
+@pytest.mark.parametrize(
+    "kind", ["an opaque constant", "a pickled weight", "a size that is a call"]
+)
 def test_what_is_trusted_runs(kind, files, tmp_path):
     """These archives are what they claim to be: unheld, they get what they are after."""
     canaries = hostile.Canaries(tmp_path)
@@ -186,9 +289,20 @@ def test_what_is_trusted_runs(kind, files, tmp_path):
 
 
 def test_sample_inputs_are_not_read(files, canaries):
-    module = tc.compile(hostile.zipped({**files, "data/sample_inputs/model.pt": pickle.dumps(hostile.Running(canaries.payload))}), log=False)
+    module = tc.compile(
+        hostile.zipped(
+            {
+                **files,
+                "data/sample_inputs/model.pt": pickle.dumps(hostile.Running(canaries.payload)),
+            }
+        ),
+        log=False,
+    )
     x = torch.randn(5, 4)
-    weight, bias = (torch.frombuffer(bytearray(files[f"data/weights/weight_{number}"]), dtype=torch.float32) for number in (0, 1))
+    weight, bias = (
+        torch.frombuffer(bytearray(files[f"data/weights/weight_{number}"]), dtype=torch.float32)
+        for number in (0, 1)
+    )
     torch.testing.assert_close(module(x), (x @ weight.reshape(4, 4).T + bias) * 5)
 
 
@@ -228,86 +342,199 @@ print(tc.check(sys.argv[1], trust_archive=True))
 def test_where_there_are_no_walls_a_sentence_says_so(script, files, tmp_path):
     path = tmp_path / "model.pt2"
     path.write_bytes(hostile.zipped(files))
-    done = subprocess.run([sys.executable, "-c", FORBID + script, str(path)], capture_output=True, text=True, check=True)
-    assert re.fullmatch(r"'model\.pt2' is an archive of PyTorch, which can run code where it is read, and this system has not what would hold it: "
-                        r"[a-z ,()]*a mount namespace[a-z ,()]*\. Pass trust_archive=True \(--trust-archive\) if you wrote the file, or trust who did: "
-                        r"its code then runs as yours\n\[\]\n", done.stdout), done.stdout
+    done = subprocess.run(
+        [sys.executable, "-c", FORBID + script, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.fullmatch(
+        r"'model\.pt2' is an archive of PyTorch, which can run code where it is read, and this system has not what would hold it: "
+        r"[a-z ,()]*a mount namespace[a-z ,()]*\. Pass trust_archive=True \(--trust-archive\) if you wrote the file, or trust who did: "
+        r"its code then runs as yours\n\[\]\n",
+        done.stdout,
+    ), done.stdout
 
 
-# --- programs that say something else -------------------------------------------------------------------------------------
+# --- programs that say something else
+# -------------------------------------------------------------------------------------
 
 SAYING = "import os, sys, time; say = lambda data: os.write(int(sys.argv[1]), data); "
 READY = "say(b'ready\\n'); "
 
 
-@pytest.mark.parametrize("script,kind,text", [
-    (READY + "say(b'no description')", tc.ModelError, "what the program says that reads 'model.pt' cannot be read: no description"),
-    (READY + "say(b'[' * 100000)", tc.ModelError, "what the program says that reads 'model.pt' cannot be read: [[["),
-    (READY + "say(b'[1]')", tc.ModelError, "what the program says that reads 'model.pt' cannot be read"),
-    (READY + "say(b'{}')", tc.ModelError, "the description of 'model.pt' cannot be read: KeyError: 'model'"),
-    (READY + "\nwhile True: say(b'x' * 65536)", tc.UnsupportedError, " bytes, which is far more than the file has"),
-    (READY + "time.sleep(60)", tc.UnsupportedError, "'model.pt' was not read in 0 s of the processor, which is more than a file of its size takes; pass trust"),
-    (READY + "sys.exit(137)", tc.UnsupportedError, "'model.pt' was not read in 0 s of the processor"),
-    (READY + "sys.exit(139)", tc.UnsupportedError, "'model.pt' ended the program that reads it (signal 11): it is damaged, or needs more memory than"),
-    (READY + "sys.exit(1)", tc.UnsupportedError, "'model.pt' ended the program that reads it (exit code 1): it is damaged"),
-    ("sys.exit('mount\x1b[2J')", tc.Error, "the program that reads archives did not start: mount\\x1b[2J"),
-    (READY + r"""say(b'{"error": ["ShapeError", "a\\u001b[2J", []]}')""", tc.ShapeError, "a\\x1b[2J"),
-    (READY + r"""say(b'{"error": ["SystemExit", "x", []]}')""", tc.ModelError, "x"),
-    (READY + r"""say(b'{"error": 3}')""", tc.ModelError, "'model.pt' cannot be read"),
-    (READY + r"""say(b'{"error": ["MemoryError", "", []]}')""", tc.UnsupportedError, "needs more memory to be read than 4 times its bytes and 400 MB; pass trust_archive")])
+@pytest.mark.parametrize(
+    "script,kind,text",
+    [
+        (
+            READY + "say(b'no description')",
+            tc.ModelError,
+            "what the program says that reads 'model.pt' cannot be read: no description",
+        ),
+        (
+            READY + "say(b'[' * 100000)",
+            tc.ModelError,
+            "what the program says that reads 'model.pt' cannot be read: [[[",
+        ),
+        (
+            READY + "say(b'[1]')",
+            tc.ModelError,
+            "what the program says that reads 'model.pt' cannot be read",
+        ),
+        (
+            READY + "say(b'{}')",
+            tc.ModelError,
+            "the description of 'model.pt' cannot be read: KeyError: 'model'",
+        ),
+        (
+            READY + "\nwhile True: say(b'x' * 65536)",
+            tc.UnsupportedError,
+            " bytes, which is far more than the file has",
+        ),
+        (
+            READY + "time.sleep(60)",
+            tc.UnsupportedError,
+            "'model.pt' was not read in 0 s of the processor, which is more than a file of its size takes; pass trust",
+        ),
+        (
+            READY + "sys.exit(137)",
+            tc.UnsupportedError,
+            "'model.pt' was not read in 0 s of the processor",
+        ),
+        (
+            READY + "sys.exit(139)",
+            tc.UnsupportedError,
+            "'model.pt' ended the program that reads it (signal 11): it is damaged, or needs more memory than",
+        ),
+        (
+            READY + "sys.exit(1)",
+            tc.UnsupportedError,
+            "'model.pt' ended the program that reads it (exit code 1): it is damaged",
+        ),
+        (
+            "sys.exit('mount\x1b[2J')",
+            tc.Error,
+            "the program that reads archives did not start: mount\\x1b[2J",
+        ),
+        (
+            READY + r"""say(b'{"error": ["ShapeError", "a\\u001b[2J", []]}')""",
+            tc.ShapeError,
+            "a\\x1b[2J",
+        ),
+        (READY + r"""say(b'{"error": ["SystemExit", "x", []]}')""", tc.ModelError, "x"),
+        (READY + r"""say(b'{"error": 3}')""", tc.ModelError, "'model.pt' cannot be read"),
+        (
+            READY + r"""say(b'{"error": ["MemoryError", "", []]}')""",
+            tc.UnsupportedError,
+            "needs more memory to be read than 4 times its bytes and 400 MB; pass trust_archive",
+        ),
+    ],
+)
 def test_whatever_the_program_says_is_a_sentence(script, kind, text, files, monkeypatch):
-    monkeypatch.setattr(walls, "_command", lambda archive, store, answer, packages: [sys.executable, "-I", "-S", "-c", SAYING + script, str(answer)])
+    monkeypatch.setattr(
+        walls,
+        "_command",
+        lambda archive, store, answer, packages: [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            SAYING + script,
+            str(answer),
+        ],
+    )
     monkeypatch.setattr(reading.Archive, "seconds", 0.25)
     with pytest.raises(tc.Error) as caught:
         tc.check(hostile.zipped(files))
-    assert type(caught.value) is kind and str(caught.value).startswith(("'model.pt' ", "")) and text in str(caught.value) and str(caught.value).isprintable()
+    assert (
+        type(caught.value) is kind
+        and str(caught.value).startswith(("'model.pt' ", ""))
+        and text in str(caught.value)
+        and str(caught.value).isprintable()
+    )
 
 
 def test_a_program_that_waits_ends_as_one_that_computes(files, monkeypatch):
-    """A program may wait no longer than it may compute, whatever it computed before with many threads."""
+    """A program may wait no longer than it may compute, whatever it computed before with many
+    threads."""
     busy = "\nimport threading\ntasks = [threading.Thread(target=sorted, args=(range(2000000),)) for _ in range(4)]\nfor each in tasks: each.start()\n"
     for before in "", busy:
-        monkeypatch.setattr(walls, "_command", lambda archive, store, answer, packages, before=before: [
-            sys.executable, "-I", "-S", "-c", SAYING + READY + before + "time.sleep(60)", str(answer)])
+        monkeypatch.setattr(
+            walls,
+            "_command",
+            lambda archive, store, answer, packages, before=before: [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                SAYING + READY + before + "time.sleep(60)",
+                str(answer),
+            ],
+        )
         monkeypatch.setattr(reading.Archive, "seconds", 1.0)
         start = time.monotonic()
-        assert "'model.pt' was not read in 1 s of the processor" in refusal(lambda: tc.check(hostile.zipped(files)))
+        assert "'model.pt' was not read in 1 s of the processor" in refusal(
+            lambda: tc.check(hostile.zipped(files))
+        )
         assert time.monotonic() - start <= 3 * max(1, os.getloadavg()[0] / os.cpu_count())
 
 
 def test_a_program_that_is_not_there(files, monkeypatch):
     monkeypatch.setattr(walls, "_command", lambda *_: ["/nowhere/tc-walls"])
     text = refusal(lambda: tc.check(hostile.zipped(files)))
-    assert text.startswith("the program that reads archives cannot be started ([Errno 2]") and "; pass trust_archive=True (--trust-archive) if you" in text
+    assert (
+        text.startswith("the program that reads archives cannot be started ([Errno 2]")
+        and "; pass trust_archive=True (--trust-archive) if you" in text
+    )
 
 
 def test_arguments_that_cannot_be_given(files, no_reader):
-    with pytest.raises(tc.ShapeError, match="a set cannot be given to a model of an archive: tensors, numbers, text, and tuples, lists and dictionaries of "
-                                            "them can"):
+    with pytest.raises(
+        tc.ShapeError,
+        match="a set cannot be given to a model of an archive: tensors, numbers, text, and tuples, lists and dictionaries of "
+        "them can",
+    ):
         tc.check(hostile.zipped(files), inputs=({1, 2},))
-    with pytest.raises(tc.ShapeError, match="an example input is torch.sparse_coo; dense tensors are taken"):
+    with pytest.raises(
+        tc.ShapeError, match="an example input is torch.sparse_coo; dense tensors are taken"
+    ):
         tc.check(hostile.zipped(files), inputs=(torch.eye(2).to_sparse(),))
 
 
 def test_much_text_is_not_read(files, monkeypatch, no_reader):
     monkeypatch.setattr(contents, "_MAX_TEXT", 1000)
-    assert re.search("has [0-9]+ bytes of text in 'm/models/model.json'; at most 1000 are read", refusal(lambda: tc.check(hostile.zipped(files))))
+    assert re.search(
+        "has [0-9]+ bytes of text in 'm/models/model.json'; at most 1000 are read",
+        refusal(lambda: tc.check(hostile.zipped(files))),
+    )
 
 
-# --- what comes back is believed as little --------------------------------------------------------------------------------
+# --- what comes back is believed as little
+# --------------------------------------------------------------------------------
 
 
 def described(**changes):
-    graph = {"name": "g", "inputs": [["x", "f32", [4]]], "formals": [], "outputs": [["y", "f32"]],
-             "nodes": [["Add", ["x", "w"], ["y"], "", "add", "add at a.py:1", {}, {}]]}
-    return {"graph": graph | changes.pop("graph", {}), "constants": [["w", "f32", [4], 0, 16]], "ranges": {}} | changes
+    graph = {
+        "name": "g",
+        "inputs": [["x", "f32", [4]]],
+        "formals": [],
+        "outputs": [["y", "f32"]],
+        "nodes": [["Add", ["x", "w"], ["y"], "", "add", "add at a.py:1", {}, {}]],
+    }
+    return {
+        "graph": graph | changes.pop("graph", {}),
+        "constants": [["w", "f32", [4], 0, 16]],
+        "ranges": {},
+    } | changes
 
 
 def test_descriptions_are_described_again():
     store = np.arange(4, dtype=np.float32).tobytes() + bytes(48)
     source = replay.source_of(described(), store, "model")
     module = tc.compile(source, log=False)
-    np.testing.assert_array_equal(module(np.ones(4, np.float32)), np.arange(4, dtype=np.float32) + 1)
+    np.testing.assert_array_equal(
+        module(np.ones(4, np.float32)), np.arange(4, dtype=np.float32) + 1
+    )
 
 
 DEEP = {"name": "b", "inputs": [], "formals": [], "nodes": [], "outputs": []}
@@ -315,40 +542,97 @@ for _ in range(100):
     DEEP = {**DEEP, "nodes": [["If", ["x"], ["y"], "", "n", "", {}, {"then_branch": DEEP}]]}
 
 
-@pytest.mark.parametrize("changes", [
-    {"constants": [["w", "f32", [4], 60, 16]]}, {"constants": [["w", "f32", [4], -4, 16]]}, {"constants": [["w", "f32", [1 << 60], 0, 16]]},
-    {"constants": [["w", "f32", [4], 0, 15]]}, {"constants": [["w", "f32", [4], 0, 16], ["v", "f32", [4], 8, 16]]},
-    {"constants": [["w", "f32", [4], 0, 16], ["w", "f32", [4], 16, 16]]}, {"constants": [["w", "no type", [4], 0, 16]]}, {"constants": 3},
-    {"constants": [["w", "f32", [True], 0, 16]]}, {"constants": [["w", "f32", [4.0], 0, 16]]}, {"constants": [[1, "f32", [4], 0, 16]]},
-    {"graph": {"nodes": [["Add"]]}}, {"graph": {"nodes": [["Add", ["x", 3], ["y"], "", "", "", {}, {}]]}},
-    {"graph": {"nodes": [["Add", ["x", "w"], ["y"], "", "", "", {"a": None}, {}]]}}, {"graph": {"nodes": [["Add", ["x"], ["y"], "", "", "", {"a": [[1]]}, {}]]}},
-    {"graph": {"inputs": [["x", "f32", [-(1 << 70)]]]}}, {"graph": {"inputs": [["x" * (1 << 17), "f32", [4]]]}}, {"graph": DEEP},
-    {"graph": {"inputs": [["x", "torch.package", [4]]]}}, {"ranges": {"n": [0]}}, {"ranges": {"n": ["a", "b"]}}, {"graph": {"outputs": [["y"]]}}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"constants": [["w", "f32", [4], 60, 16]]},
+        {"constants": [["w", "f32", [4], -4, 16]]},
+        {"constants": [["w", "f32", [1 << 60], 0, 16]]},
+        {"constants": [["w", "f32", [4], 0, 15]]},
+        {"constants": [["w", "f32", [4], 0, 16], ["v", "f32", [4], 8, 16]]},
+        {"constants": [["w", "f32", [4], 0, 16], ["w", "f32", [4], 16, 16]]},
+        {"constants": [["w", "no type", [4], 0, 16]]},
+        {"constants": 3},
+        {"constants": [["w", "f32", [True], 0, 16]]},
+        {"constants": [["w", "f32", [4.0], 0, 16]]},
+        {"constants": [[1, "f32", [4], 0, 16]]},
+        {"graph": {"nodes": [["Add"]]}},
+        {"graph": {"nodes": [["Add", ["x", 3], ["y"], "", "", "", {}, {}]]}},
+        {"graph": {"nodes": [["Add", ["x", "w"], ["y"], "", "", "", {"a": None}, {}]]}},
+        {"graph": {"nodes": [["Add", ["x"], ["y"], "", "", "", {"a": [[1]]}, {}]]}},
+        {"graph": {"inputs": [["x", "f32", [-(1 << 70)]]]}},
+        {"graph": {"inputs": [["x" * (1 << 17), "f32", [4]]]}},
+        {"graph": DEEP},
+        {"graph": {"inputs": [["x", "torch.package", [4]]]}},
+        {"ranges": {"n": [0]}},
+        {"ranges": {"n": ["a", "b"]}},
+        {"graph": {"outputs": [["y"]]}},
+    ],
+)
 def test_descriptions_that_lie(changes):
     store = bytes(64)
     reason = "graphs nested too deep" if changes == {"graph": DEEP} else "(Type|Value|Key)Error"
-    with pytest.raises(tc.ModelError, match=f"the description of 'model' cannot be read: .*{reason}"):
+    with pytest.raises(
+        tc.ModelError, match=f"the description of 'model' cannot be read: .*{reason}"
+    ):
         replay.believed(lambda: replay.source_of(described(**changes), store, "model"), "model")
 
 
-@pytest.mark.parametrize("value", [None, True, 3, -0.5, "text", (1, [2, {"a": None}]), {"x": (1, 2)}, torch.float16, torch.device("cpu"), 1 + 2j])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        3,
+        -0.5,
+        "text",
+        (1, [2, {"a": None}]),
+        {"x": (1, 2)},
+        torch.float16,
+        torch.device("cpu"),
+        1 + 2j,
+    ],
+)
 def test_values_come_back(value):
     again = values.read(values.written(value, None), None)
     assert again == value and type(again) is type(value)
 
 
-@pytest.mark.parametrize("row", [
-    {"list": 3}, {"dict": [1]}, {"dict": [[{"list": []}, 1]]}, {"named": ["x", ["_a"], [1]]}, {"named": ["x; import os", ["a"], [1]]}, {"dtype": "load"},
-    {"device": "cuda"}, {"no": 1}, [1], {"tuple": [], "list": []}, {"layout": "nn"}, {"named": ["x", ["a"] * 2, [1, 2]]}, {"complex": [1, "x"]}])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"list": 3},
+        {"dict": [1]},
+        {"dict": [[{"list": []}, 1]]},
+        {"named": ["x", ["_a"], [1]]},
+        {"named": ["x; import os", ["a"], [1]]},
+        {"dtype": "load"},
+        {"device": "cuda"},
+        {"no": 1},
+        [1],
+        {"tuple": [], "list": []},
+        {"layout": "nn"},
+        {"named": ["x", ["a"] * 2, [1, 2]]},
+        {"complex": [1, "x"]},
+    ],
+)
 def test_values_that_lie(row):
-    with pytest.raises(tc.ModelError, match="the description of a value cannot be read|the description of a named tuple cannot be read|the description of "
-                                            "'model' cannot be read"):
+    with pytest.raises(
+        tc.ModelError,
+        match="the description of a value cannot be read|the description of a named tuple cannot be read|the description of "
+        "'model' cannot be read",
+    ):
         replay.believed(lambda: values.read(row, None), "model")
 
 
 def test_tensors_of_no_type():
     with pytest.raises(tc.ModelError, match="a type of tensors that is none"):
-        replay.believed(lambda: archived._Described({"model": described()}, bytes(64), "model")._tensor(["qint8", [1], 0]), "model")
+        replay.believed(
+            lambda: archived._Described({"model": described()}, bytes(64), "model")._tensor(
+                ["qint8", [1], 0]
+            ),
+            "model",
+        )
 
 
 def changed(value, random, rest):
@@ -359,24 +643,52 @@ def changed(value, random, rest):
         if rest and isinstance(value[key], (list, dict)) and value[key]:
             part = changed(value[key], random, rest - 1)
         else:
-            part = random.choice([None, -1, 0, 7, 1 << 40, 1 << 70, 0.5, "", "x", "f32", [], {}, [1, 2], {"a": 1}, {"tuple": [1]}, {"tensor": ["float32", [9], 0]}])
+            part = random.choice(
+                [
+                    None,
+                    -1,
+                    0,
+                    7,
+                    1 << 40,
+                    1 << 70,
+                    0.5,
+                    "",
+                    "x",
+                    "f32",
+                    [],
+                    {},
+                    [1, 2],
+                    {"a": 1},
+                    {"tuple": [1]},
+                    {"tensor": ["float32", [9], 0]},
+                ]
+            )
         if isinstance(value, dict):
-            return {**value, key: part} if random.random() < 0.9 else {each: value[each] for each in value if each != key}
+            return (
+                {**value, key: part}
+                if random.random() < 0.9
+                else {each: value[each] for each in value if each != key}
+            )
         if random.random() < 0.2:
-            return [*value[:key], *value[key + 1:]] if random.random() < 0.5 else [*value, part]
-        return [*value[:key], part, *value[key + 1:]]
+            return [*value[:key], *value[key + 1 :]] if random.random() < 0.5 else [*value, part]
+        return [*value[:key], part, *value[key + 1 :]]
     return random.choice([None, 3, "x"])
 
 
 @pytest.fixture(scope="module")
 def keeping(tmp_path_factory):
-    """A script's path, its example inputs, the module compiled of it, and (archive, what was said of it, tensors)."""
+    """A script's path, its example inputs, the module compiled of it, and (archive, what was said
+    of it, tensors)."""
     said, answer = [], reading.Archive.answer
     path = tmp_path_factory.mktemp("keeping") / "model.pt"
     torch.jit.script(Keeping()).save(str(path))
     inputs = (torch.tensor([1.0, -1.0]), (torch.tensor([5.0, 6.0]), torch.tensor([7.0, 8.0])))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(reading.Archive, "answer", lambda self, program: said.append((self, *answer(self, program))) or said[-1][1:])
+        patched.setattr(
+            reading.Archive,
+            "answer",
+            lambda self, program: said.append((self, *answer(self, program))) or said[-1][1:],
+        )
         module = tc.compile(path, inputs=inputs, log=False)
     return path, inputs, module, said[0]
 
@@ -392,7 +704,9 @@ def test_mutants_of_descriptions(full, keeping):
         try:
             model = archived.model_of(archive, (mutant, store), inputs, None)
             tc.check(model.source, shapes=model.shapes)
-            module = tc.compile(model.source, shapes=model.shapes, log=False) if seed % 20 == 0 else None
+            module = (
+                tc.compile(model.source, shapes=model.shapes, log=False) if seed % 20 == 0 else None
+            )
             assert module is None or module.inputs
         except tc.Error as error:
             assert "internal error" not in str(error), (seed, str(error))
@@ -402,19 +716,26 @@ def test_mutants_of_descriptions(full, keeping):
 
 @pytest.mark.parametrize("count", [300, pytest.param(2500, marks=pytest.mark.full)])
 def test_mutants_of_programs(count, files, tmp_path, no_reader, monkeypatch):
-    """Of the texts of an archive: what is looked into before anything is opened ends in a sentence, or goes on to the program."""
+    """Of the texts of an archive: what is looked into before anything is opened ends in a sentence,
+    or goes on to the program."""
     monkeypatch.setattr(reading.Archive, "start", lambda *_: pytest.fail("started"))
     torch.jit.script(Keeping()).save(str(tmp_path / "model.pt"))
     with zipfile.ZipFile(tmp_path / "model.pt") as archive:
-        script = {entry.filename.partition("/")[2]: archive.read(entry) for entry in archive.infolist()}
+        script = {
+            entry.filename.partition("/")[2]: archive.read(entry) for entry in archive.infolist()
+        }
     for seed in range(count):
         random = Random(seed)
         texts = script if seed % 3 == 0 else files
-        name = random.choice([each for each in texts if each.endswith((".json", ".py", ".pkl", "version"))])
+        name = random.choice(
+            [each for each in texts if each.endswith((".json", ".py", ".pkl", "version"))]
+        )
         content = bytearray(texts[name])
         for _ in range(random.choice([1, 1, 5, 50])):
             place = random.randrange(len(content) + 1)
-            content[place:place + random.choice([0, 1, 8])] = random.choice([b"", b"{", b'"', b"[" * 9, b"9" * 30, b"\\", b"true", b"Pow(", b"\xff", b"\0"])
+            content[place : place + random.choice([0, 1, 8])] = random.choice(
+                [b"", b"{", b'"', b"[" * 9, b"9" * 30, b"\\", b"true", b"Pow(", b"\xff", b"\0"]
+            )
         data = bytearray(hostile.zipped({**texts, name: bytes(content)}))
         if seed % 2:
             for _ in range(3):
@@ -422,10 +743,15 @@ def test_mutants_of_programs(count, files, tmp_path, no_reader, monkeypatch):
         try:
             reading.Archive(bytes(data))
         except tc.Error as error:
-            assert str(error).isprintable() and "internal error" not in str(error) and type(error) is not tc.Error
+            assert (
+                str(error).isprintable()
+                and "internal error" not in str(error)
+                and type(error) is not tc.Error
+            )
 
 
-# --- honest archives ------------------------------------------------------------------------------------------------------
+# --- honest archives
+# --------------------------------------------------------------------------------------------------
 
 
 class Keeping(nn.Module):
@@ -437,7 +763,9 @@ class Keeping(nn.Module):
         self.last = torch.zeros(2)
         self.register_buffer("scale", torch.tensor([2.0, 3.0]))
 
-    def forward(self, x: torch.Tensor, pair: tuple[torch.Tensor, torch.Tensor], times: int = 2) -> dict[str, torch.Tensor]:
+    def forward(
+        self, x: torch.Tensor, pair: tuple[torch.Tensor, torch.Tensor], times: int = 2
+    ) -> dict[str, torch.Tensor]:
         y = x * self.scale * times + self.last
         if self.count > 0:
             y = y + pair[0]
@@ -451,9 +779,13 @@ def test_state_and_structures_are_as_where_it_is_trusted(calls, keeping):
     path, inputs, module, _ = keeping
     reference = torch.jit.load(str(path))
     module.reset_state()
-    for _ in range(calls):      # the second call is another structure, for which the archive is read again
+    for _ in range(
+        calls
+    ):  # the second call is another structure, for which the archive is read again
         actual, expected = module(*inputs), reference(*inputs)
-        assert list(actual) == list(expected) and all(torch.equal(actual[key], expected[key]) for key in expected)
+        assert list(actual) == list(expected) and all(
+            torch.equal(actual[key], expected[key]) for key in expected
+        )
     assert module.state["count"] == calls
     about = os.stat(path)
     os.utime(path, (1, 1))
@@ -465,12 +797,16 @@ def test_state_and_structures_are_as_where_it_is_trusted(calls, keeping):
 def test_the_artefact_of_a_script_with_state(keeping):
     """Whether it can keep the state is found behind the walls, by running the model."""
     path, inputs, _, _ = keeping
-    assert "keeps 'count', which is 1 after one call and 2 after two" in refusal(tc.torch.read(path, inputs).program_of_artefact)
+    assert "keeps 'count', which is 1 after one call and 2 after two" in refusal(
+        tc.torch.read(path, inputs).program_of_artefact
+    )
 
 
 @pytest.mark.full
 def test_bytes_of_an_archive_are_read(files):
     x = torch.randn(2, 4)
-    outputs = [tc.compile(model, log=False)(x) for model in (hostile.zipped(files), torch.export.load(io.BytesIO(hostile.zipped(files))))]
+    outputs = [
+        tc.compile(model, log=False)(x)
+        for model in (hostile.zipped(files), torch.export.load(io.BytesIO(hostile.zipped(files))))
+    ]
     assert torch.equal(*outputs)
-

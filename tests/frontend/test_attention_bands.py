@@ -9,20 +9,29 @@ import tc
 from tests.support import run_under_qemu
 
 # A mask's shape, for scores of [batch, heads, queries, keys]; None: there is none.
-MASKS = {"none": None, "keys": (1, 1, 1, "keys"), "square": (1, 1, "queries", "keys"), "heads": (1, "heads", "queries", "keys")}
+MASKS = {
+    "none": None,
+    "keys": (1, 1, 1, "keys"),
+    "square": (1, 1, "queries", "keys"),
+    "heads": (1, "heads", "queries", "keys"),
+}
 
 
 def attention(batch, heads, queries, keys, size, mask, scale=0.125, kept=False, causal=False):
     """A model of one attention over plain operands, and a function that computes it in float64."""
     sizes = {"heads": heads, "queries": queries, "keys": keys}
-    inputs = [helper.make_tensor_value_info("q", TensorProto.FLOAT, [batch, queries, heads, size]),
-              helper.make_tensor_value_info("k", TensorProto.FLOAT, [batch, keys, heads, size]),
-              helper.make_tensor_value_info("v", TensorProto.FLOAT, [batch, keys, heads, size])]
+    inputs = [
+        helper.make_tensor_value_info("q", TensorProto.FLOAT, [batch, queries, heads, size]),
+        helper.make_tensor_value_info("k", TensorProto.FLOAT, [batch, keys, heads, size]),
+        helper.make_tensor_value_info("v", TensorProto.FLOAT, [batch, keys, heads, size]),
+    ]
     constants = [helper.make_tensor("scale", TensorProto.FLOAT, [], [scale])]
-    nodes = [helper.make_node("Transpose", ["q"], ["qt"], perm=[0, 2, 1, 3]),
-             helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 3, 1]),
-             helper.make_node("Transpose", ["v"], ["vt"], perm=[0, 2, 1, 3]),
-             helper.make_node("MatMul", ["qt", "kt"], ["products"])]
+    nodes = [
+        helper.make_node("Transpose", ["q"], ["qt"], perm=[0, 2, 1, 3]),
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 3, 1]),
+        helper.make_node("Transpose", ["v"], ["vt"], perm=[0, 2, 1, 3]),
+        helper.make_node("MatMul", ["qt", "kt"], ["products"]),
+    ]
     scores = "products"
     if scale != 1:
         nodes.append(helper.make_node("Mul", [scores, "scale"], ["scaled"]))
@@ -32,19 +41,36 @@ def attention(batch, heads, queries, keys, size, mask, scale=0.125, kept=False, 
         inputs.append(helper.make_tensor_value_info("mask", TensorProto.FLOAT, shape))
         nodes.append(helper.make_node("Add", [scores, "mask"], ["masked"]))
         scores = "masked"
-    nodes += [helper.make_node("Softmax", [scores], ["weights"], axis=-1),
-              helper.make_node("MatMul", ["weights", "vt"], ["heads"]),
-              helper.make_node("Transpose", ["heads"], ["y"], perm=[0, 2, 1, 3])]
+    nodes += [
+        helper.make_node("Softmax", [scores], ["weights"], axis=-1),
+        helper.make_node("MatMul", ["weights", "vt"], ["heads"]),
+        helper.make_node("Transpose", ["heads"], ["y"], perm=[0, 2, 1, 3]),
+    ]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, queries, heads, size])]
     if kept:
-        outputs.append(helper.make_tensor_value_info("weights", TensorProto.FLOAT, [batch, heads, queries, keys]))
-    model = helper.make_model(helper.make_graph(nodes, "attention", inputs, outputs, constants),
-                              opset_imports=[helper.make_opsetid("", 17)])
+        outputs.append(
+            helper.make_tensor_value_info(
+                "weights", TensorProto.FLOAT, [batch, heads, queries, keys]
+            )
+        )
+    model = helper.make_model(
+        helper.make_graph(nodes, "attention", inputs, outputs, constants),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
     onnx.checker.check_model(model)
     random = np.random.default_rng(queries + keys)
-    arrays = {each.name: random.standard_normal([d.dim_value for d in each.type.tensor_type.shape.dim]).astype(np.float32) for each in inputs}
+    arrays = {
+        each.name: random.standard_normal(
+            [d.dim_value for d in each.type.tensor_type.shape.dim]
+        ).astype(np.float32)
+        for each in inputs
+    }
     if causal:
-        arrays["mask"] = np.where(np.tri(queries, keys, keys - queries, dtype=bool), 0, -np.inf).astype(np.float32).reshape(shape)
+        arrays["mask"] = (
+            np.where(np.tri(queries, keys, keys - queries, dtype=bool), 0, -np.inf)
+            .astype(np.float32)
+            .reshape(shape)
+        )
     return model, arrays
 
 
@@ -84,11 +110,15 @@ def test_a_causal_mask_leaves_out_later_keys():
 @pytest.mark.parametrize("batch, heads", [(1, 1), (2, 3), (3, 1)])
 def test_batches_and_heads(batch, heads):
     # Without a scale the scores are the accumulators themselves.
-    model, arrays = attention(batch, heads, 512, 384, 32, MASKS["keys"] if heads == 3 else None, scale=1)
+    model, arrays = attention(
+        batch, heads, 512, 384, 32, MASKS["keys"] if heads == 3 else None, scale=1
+    )
     kernels = kernels_of(model, target="x86-64-v3")
     # Of one head there is no loop in which its keys would be packed once.
     assert len(kernels) == (1 if batch * heads > 1 else 3), [each.label for each in kernels]
-    np.testing.assert_allclose(run(model, arrays, threads=1), expected(arrays, 1), rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(
+        run(model, arrays, threads=1), expected(arrays, 1), rtol=2e-5, atol=2e-5
+    )
 
 
 @pytest.mark.parametrize("vlen", [128, 256])

@@ -1,5 +1,5 @@
-"""What a call of a module takes and leaves behind: arrays of every form that stands for the same numbers, and no module that
-nobody holds."""
+"""What a call of a module takes and leaves behind: arrays of every form that stands for the same
+numbers, and no module that nobody holds."""
 
 import gc
 import sys
@@ -12,7 +12,8 @@ import pytest
 import tc
 
 MODEL = onnx.parser.parse_model(
-    '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 3] x, float[N, 3] y) => (float[N, 3] z) { z = Sub(x, y) }').SerializeToString()
+    '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 3] x, float[N, 3] y) => (float[N, 3] z) { z = Sub(x, y) }'
+).SerializeToString()
 X = numpy.arange(12, dtype=numpy.float32).reshape(4, 3)
 
 
@@ -70,7 +71,9 @@ def test_sizes_change_from_call_to_call(module):
         module(X, X[:2])
     with pytest.raises(tc.ShapeError, match="input 'x' has rank 1"):
         module(X[0], X)
-    numpy.testing.assert_array_equal(module(X, X), 0)   # and the one after a call that was refused is right
+    numpy.testing.assert_array_equal(
+        module(X, X), 0
+    )  # and the one after a call that was refused is right
 
 
 def test_wrong_calls_say_what_is_wrong(module):
@@ -103,13 +106,15 @@ def test_a_call_keeps_no_reference(module):
     types = sys.getrefcount(numpy.dtype(numpy.float32))
     for _ in range(1000):
         module(given, given)
-    assert sys.getrefcount(numpy.dtype(numpy.float32)) < types + 100   # results take a reference, and give it back
+    assert (
+        sys.getrefcount(numpy.dtype(numpy.float32)) < types + 100
+    )  # results take a reference, and give it back
 
 
 def test_a_module_that_ran_goes_with_its_last_reference():
     module = tc.compile(MODEL, log=False)
     module(X, X)
-    module(X.tolist(), X)   # by the conversion in Python
+    module(X.tolist(), X)  # by the conversion in Python
     held = weakref.ref(module)
     del module
     gc.collect()

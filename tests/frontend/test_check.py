@@ -1,4 +1,5 @@
-"""Everything of a model that cannot be compiled is told at once: by tc.check, by its command and by the error."""
+"""Everything of a model that cannot be compiled is told at once: by tc.check, by its command and by
+the error."""
 
 import json
 
@@ -29,12 +30,16 @@ TEN = """g (float[2,3] x, string[2] s, int64[1] n, float[4,4] m) => (float[2,3] 
 
 
 def model_of(text, infos=()):
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17, "my.domain": 1]> {text.replace("my.domain.Thing", "Thing")}')
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17, "my.domain": 1]> {text.replace("my.domain.Thing", "Thing")}'
+    )
     for node in model.graph.node:
         node.name = node.output[0]
         node.domain = "my.domain" if node.op_type == "Thing" else ""
     for name in infos:
-        model.graph.value_info.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (2, 3)))
+        model.graph.value_info.append(
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (2, 3))
+        )
     return model
 
 
@@ -46,7 +51,8 @@ def named(problems):
 
 
 def test_ten_at_once():
-    """What refused nodes make is as the file declares it: so node 'eight' is looked at, behind 'seven'."""
+    """What refused nodes make is as the file declares it: so node 'eight' is looked at, behind
+    'seven'."""
     model = model_of(TEN, infos=("two", "seven"))
     problems = tc.check(model)
     assert named(problems) == set(NUMBERS) and len(problems) == 10
@@ -57,14 +63,24 @@ def test_ten_at_once():
     assert error.value.problems == tuple(problems)
     assert all(problem in str(error.value) for problem in problems)
     by_node = {problem.split("'")[1]: problem for problem in problems}
-    assert by_node["one"] == "node 'one' (FancyOne, opset 17): no operator of this name and version; it reads 'x' f32[2, 3]"
-    assert by_node["five"] == "node 'five' (my.domain::Thing, opset 1): no operator of this name and version; it reads 'fine' f32[2, 3]"
-    assert by_node["two"] == "node 'two' (Relu, opset 17) of model.onnx: attribute 'alpha' is not supported; it reads 'x' f32[2, 3]"
+    assert (
+        by_node["one"]
+        == "node 'one' (FancyOne, opset 17): no operator of this name and version; it reads 'x' f32[2, 3]"
+    )
+    assert (
+        by_node["five"]
+        == "node 'five' (my.domain::Thing, opset 1): no operator of this name and version; it reads 'fine' f32[2, 3]"
+    )
+    assert (
+        by_node["two"]
+        == "node 'two' (Relu, opset 17) of model.onnx: attribute 'alpha' is not supported; it reads 'x' f32[2, 3]"
+    )
     assert by_node["four"].endswith("; it reads 'k' i64[2, 3]") and "i64" in by_node["four"]
 
 
 def test_what_cannot_be_looked_at_is_left_out():
-    """Without declared types nobody knows what a refused node makes; what reads it is not blamed."""
+    """Without declared types nobody knows what a refused node makes; what reads it is not
+    blamed."""
     problems = tc.check(model_of(TEN))
     assert named(problems) == set(NUMBERS) - {"eight"}
 
@@ -80,7 +96,10 @@ def test_wrong_declarations_count_as_none():
 
 def test_one_problem_is_told_as_it_was():
     model = model_of("g (float[2,3] x) => (float[2,3] y) { a = Relu<alpha = 1.0>(x) y = Neg(a) }")
-    with pytest.raises(tc.UnsupportedError, match="^node 'a' .Relu, opset 17. of model.onnx: attribute 'alpha' is not supported$"):
+    with pytest.raises(
+        tc.UnsupportedError,
+        match="^node 'a' .Relu, opset 17. of model.onnx: attribute 'alpha' is not supported$",
+    ):
         tc.compile(model)
     assert len(tc.check(model)) == 1
     assert tc.check(model_of("g (float[2,3] x) => (float[2,3] y) { y = Neg(x) }")) == []
@@ -108,7 +127,10 @@ def test_the_command(tmp_path, capsys):
 def test_many_are_counted():
     nodes = " ".join(f"v{i} = Relu<alpha = 1.0>(x)" for i in range(30))
     model = model_of(f"g (float[2] x) => (float[2] y) {{ {nodes} y = Neg(x) }}")
-    with pytest.raises(tc.UnsupportedError, match="^30 nodes of model.onnx are not supported: .*; and 10 more; docs/operators.md lists what is$"):
+    with pytest.raises(
+        tc.UnsupportedError,
+        match="^30 nodes of model.onnx are not supported: .*; and 10 more; docs/operators.md lists what is$",
+    ):
         tc.compile(model)
     assert len(tc.check(model)) == 30
 

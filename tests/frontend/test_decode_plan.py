@@ -1,10 +1,13 @@
-"""What a token moves: weights, the filled part of the caches and new slots, and no copy of a cache."""
+"""What a token moves: weights, the filled part of the caches and new slots, and no copy of a
+cache."""
 
 import pytest
 
 from tc.native import compiler
 
-pytest.importorskip("gguf", reason="GGUF files are read by the package gguf, which is not installed")
+pytest.importorskip(
+    "gguf", reason="GGUF files are read by the package gguf, which is not installed"
+)
 pytest.importorskip("transformers", reason="the model is of transformers, which is not installed")
 from . import gguf_models  # noqa: E402
 from .gguf_files import write_model  # noqa: E402
@@ -19,9 +22,17 @@ def decode_module(tmp_path_factory):
     from tc.gguf import language_of
 
     model, configuration = gguf_models.made(
-        "llama", hidden_size=HEADS * SIZE, intermediate_size=1024, num_attention_heads=HEADS, head_dim=SIZE,
-        num_key_value_heads=KEY_HEADS, max_position_embeddings=CAPACITY)
-    return language_of(write_model(tmp_path_factory.mktemp("wide") / "wide.gguf", "llama", model, configuration), 1).decode
+        "llama",
+        hidden_size=HEADS * SIZE,
+        intermediate_size=1024,
+        num_attention_heads=HEADS,
+        head_dim=SIZE,
+        num_key_value_heads=KEY_HEADS,
+        max_position_embeddings=CAPACITY,
+    )
+    return language_of(
+        write_model(tmp_path_factory.mktemp("wide") / "wide.gguf", "llama", model, configuration), 1
+    ).decode
 
 
 def rows_of(decode, capacity):
@@ -32,22 +43,36 @@ def rows_of(decode, capacity):
 
 def test_copies_are_those_that_one_memory_saves(decode):
     copies = [row["label"] for row in rows_of(decode, CAPACITY) if row["kind"] == "copy"]
-    assert sorted(copies) == sorted(f"copy {cache} unless {present} lies there" for present, cache in decode.in_place.items())
+    assert sorted(copies) == sorted(
+        f"copy {cache} unless {present} lies there" for present, cache in decode.in_place.items()
+    )
     assert len(copies) == 2 * LAYERS
 
 
 def test_new_slots_are_all_that_is_written_to_caches(decode):
     rows = [row for row in rows_of(decode, CAPACITY) if row["kind"] == "kernel"]
-    scatters = [row for row in rows if "tensorscatter" in row["label"].lower() or "present" in row["label"]]
+    scatters = [
+        row for row in rows if "tensorscatter" in row["label"].lower() or "present" in row["label"]
+    ]
     assert len(scatters) == 2 * LAYERS and sum(row["written"] for row in scatters) == SLOT
     # Nothing else writes as much as depends on the caches' size but the scores.
-    others = sum(row["written"] for row in rows) - sum(row["written"] for row in rows_of(decode, CAPACITY // 2) if row["kind"] == "kernel")
+    others = sum(row["written"] for row in rows) - sum(
+        row["written"] for row in rows_of(decode, CAPACITY // 2) if row["kind"] == "kernel"
+    )
     assert others <= 3 * LAYERS * HEADS * CAPACITY // 2 * 4
 
 
 def test_a_token_moves_weights_the_cache_and_new_slots(decode):
-    moved = sum(row["read"] + row["constants"] + row["written"] for row in rows_of(decode, CAPACITY) if row["kind"] == "kernel")
+    moved = sum(
+        row["read"] + row["constants"] + row["written"]
+        for row in rows_of(decode, CAPACITY)
+        if row["kind"] == "kernel"
+    )
     assert moved <= 1.05 * (decode.memory.constants + SLOT * CAPACITY + SLOT)
     # A position more in the caches is read once, and its scores are written and read.
-    half = sum(row["read"] + row["constants"] + row["written"] for row in rows_of(decode, CAPACITY // 2) if row["kind"] == "kernel")
+    half = sum(
+        row["read"] + row["constants"] + row["written"]
+        for row in rows_of(decode, CAPACITY // 2)
+        if row["kind"] == "kernel"
+    )
     assert moved - half <= CAPACITY // 2 * (SLOT + 6 * LAYERS * HEADS * 4)

@@ -1,4 +1,5 @@
-"""Models that a front end describes node by node take the path of ONNX files: shapes, versions, errors."""
+"""Models that a front end describes node by node take the path of ONNX files: shapes, versions,
+errors."""
 
 import numpy as np
 import pytest
@@ -65,14 +66,19 @@ def test_branches_read_what_is_around_them():
 def test_errors_name_what_the_node_is_in_the_model():
     model = compiler.ModelDescription("wrong")
     model.graph.input("x", "f32", [2, 3])
-    node(model.graph, "MatMul", ["x", "x"], ["y"], name="mm_1", source="aten.mm.default at net.py:12")
+    node(
+        model.graph, "MatMul", ["x", "x"], ["y"], name="mm_1", source="aten.mm.default at net.py:12"
+    )
     model.graph.output("y", "f32")
-    with pytest.raises(tc.Error, match=r"node 'mm_1' \(aten\.mm\.default at net\.py:12\) of described\.py"):
+    with pytest.raises(
+        tc.Error, match=r"node 'mm_1' \(aten\.mm\.default at net\.py:12\) of described\.py"
+    ):
         compile_description(model)
 
 
 def test_a_description_is_taken_again():
-    """A source that was compiled can be compiled for another target: the tensors are still there."""
+    """A source that was compiled can be compiled for another target: the tensors are still
+    there."""
     model = compiler.ModelDescription("again")
     model.graph.input("x", "f32", [2])
     model.constant("w", "f32", [2], np.array([1, 2], np.float32))

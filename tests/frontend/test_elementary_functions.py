@@ -1,8 +1,10 @@
-"""Elementary functions over the whole range of float32 and float64, against mpmath: every exponent, neighbours of multiples of pi/2,
-of the ends of domains and of where results leave the type, subnormals and special values.
+"""Elementary functions over the whole range of float32 and float64, against mpmath: every exponent,
+neighbours of multiples of pi/2, of the ends of domains and of where results leave the type,
+subnormals and special values.
 
-Errors are counted in units in the last place of the exact result (of the smallest normal number below it, as IEEE 754 has it). Results
-beyond the largest number are compared with the infinity as if it were the next number."""
+Errors are counted in units in the last place of the exact result (of the smallest normal number
+below it, as IEEE 754 has it). Results beyond the largest number are compared with the infinity as
+if it were the next number."""
 
 import functools
 import math
@@ -17,8 +19,11 @@ from tc.native import compiler
 
 mpmath.mp.prec = 300
 PI = mpmath.pi
-TYPES = {"float32": (numpy.float32, TensorProto.FLOAT), "float64": (numpy.float64, TensorProto.DOUBLE)}
-TINY = mpmath.mpf(2) ** -90    # below it x is as good as sin x
+TYPES = {
+    "float32": (numpy.float32, TensorProto.FLOAT),
+    "float64": (numpy.float64, TensorProto.DOUBLE),
+}
+TINY = mpmath.mpf(2) ** -90  # below it x is as good as sin x
 
 
 def odd(function, slope=1):
@@ -48,10 +53,17 @@ def gelu(x):
 
 
 def hyperbolic(x, sign):
-    return (exponential(x) + sign * exponential(-x)) / 2 if abs(x) < 3000 else mpmath.inf if sign > 0 or x > 0 else -mpmath.inf
+    return (
+        (exponential(x) + sign * exponential(-x)) / 2
+        if abs(x) < 3000
+        else mpmath.inf
+        if sign > 0 or x > 0
+        else -mpmath.inf
+    )
 
 
-# Operator: (exact function, largest error of float32, of float64 in units in the last place, what NumPy or math gives for specials)
+# Operator: (exact function, largest error of float32, of float64 in units in the last place, what
+# NumPy or math gives for specials)
 FUNCTIONS = {
     "Sin": (odd(mpmath.sin), 1, 2, numpy.sin),
     "Cos": (mpmath.cos, 1, 2, numpy.cos),
@@ -64,7 +76,14 @@ FUNCTIONS = {
     "Tanh": (odd(lambda x: mpmath.tanh(x) if abs(x) < 300 else mpmath.sign(x)), 2, 4, numpy.tanh),
     "Asinh": (odd(lambda x: mpmath.sign(x) * mpmath.asinh(abs(x))), 1, 4, numpy.arcsinh),
     "Acosh": (within(mpmath.acosh, 1, mpmath.inf), 1, 4, numpy.arccosh),
-    "Atanh": (within(odd(lambda x: mpmath.atanh(x) if abs(x) < 1 else mpmath.sign(x) * mpmath.inf), -1, 1), 1, 4, numpy.arctanh),
+    "Atanh": (
+        within(
+            odd(lambda x: mpmath.atanh(x) if abs(x) < 1 else mpmath.sign(x) * mpmath.inf), -1, 1
+        ),
+        1,
+        4,
+        numpy.arctanh,
+    ),
     "Exp": (exponential, 1, 2, numpy.exp),
     "Log": (within(lambda x: mpmath.log(x) if x else -mpmath.inf, 0, mpmath.inf), 1, 2, numpy.log),
     "Erf": (odd(mpmath.erf, 2 / mpmath.sqrt(PI)), 2, 3, numpy.vectorize(math.erf, otypes="d")),
@@ -73,10 +92,19 @@ FUNCTIONS = {
     "Sigmoid": (lambda x: 1 / (1 + exponential(-x)), 3, 4, lambda x: 1 / (1 + numpy.exp(-x))),
     "Softplus": (softplus, 3, 4, lambda x: numpy.logaddexp(x, 0)),
 }
-# Functions whose terms cancel: their errors are counted in units of the larger of the result and what `scale` gives.
+# Functions whose terms cancel: their errors are counted in units of the larger of the result and
+# what `scale` gives.
 SCALED = {
     "Elu": (lambda x: x if x >= 0 else expm1(x), 2, 3, lambda x: 1),
-    "Selu": (lambda x: mpmath.mpf("1.05070102214813232421875") * (x if x > 0 else mpmath.mpf("1.67326319217681884765625") * expm1(x)), 4, 4, lambda x: 2),
+    "Selu": (
+        lambda x: (
+            mpmath.mpf("1.05070102214813232421875")
+            * (x if x > 0 else mpmath.mpf("1.67326319217681884765625") * expm1(x))
+        ),
+        4,
+        4,
+        lambda x: 2,
+    ),
     "Gelu": (gelu, 3, 4, abs),
     "Mish": (lambda x: x * (mpmath.tanh(softplus(x)) if x < 300 else 1), 4, 5, lambda x: 0),
     "Swish": (lambda x: x / (1 + exponential(-x)), 4, 4, lambda x: 0),
@@ -103,12 +131,47 @@ def points(dtype, full):
     # Where models have their numbers, and where exponentials leave the type.
     for low, high in ((-1, 1), (-12, 12), (-110, 110), (-760, 760), (-1e5, 1e5)):
         made.append(random.uniform(low, high, 2000 if full else 60).astype(dtype))
-    multiples = [*range(1, 13), 100, 10**4, 10**6, *(2**k + 1 for k in range(8, highest - 2, 7 if full else 41))]
-    marks = [k * PI / 2 for k in multiples] + [1, 2, 4, 6, 10, 20, 2**28, 0.5, 0.25, 0.41421356, math.sqrt(0.5), math.log(2), 88.72283, 87.33654, 103.97,
-                                               709.782712893384, 708.3964, 745.1332, 710.4758600739439, 2.0**30, 2.0**52, 2.0**53]
+    multiples = [
+        *range(1, 13),
+        100,
+        10**4,
+        10**6,
+        *(2**k + 1 for k in range(8, highest - 2, 7 if full else 41)),
+    ]
+    marks = [k * PI / 2 for k in multiples] + [
+        1,
+        2,
+        4,
+        6,
+        10,
+        20,
+        2**28,
+        0.5,
+        0.25,
+        0.41421356,
+        math.sqrt(0.5),
+        math.log(2),
+        88.72283,
+        87.33654,
+        103.97,
+        709.782712893384,
+        708.3964,
+        745.1332,
+        710.4758600739439,
+        2.0**30,
+        2.0**52,
+        2.0**53,
+    ]
     made += [numpy.array(near(mark, dtype, 4 if full else 1)) for mark in marks]
     # The double nearest to a multiple of pi/2, of all.
-    made.append(numpy.array([6381956970095103.0 * 2.0**797, 1e18, 1e22, 1e300, info.max] if dtype == numpy.float64 else [1e18, 1e22, 1e38, info.max], dtype))
+    made.append(
+        numpy.array(
+            [6381956970095103.0 * 2.0**797, 1e18, 1e22, 1e300, info.max]
+            if dtype == numpy.float64
+            else [1e18, 1e22, 1e38, info.max],
+            dtype,
+        )
+    )
     every = numpy.concatenate([each.astype(dtype).ravel() for each in made])
     return numpy.unique(numpy.concatenate([every, -every]))
 
@@ -118,7 +181,9 @@ def long_double(value):
     if not mpmath.isfinite(value):
         return numpy.longdouble(float(value))
     mantissa, exponent = mpmath.frexp(value)
-    return numpy.ldexp(numpy.longdouble(int(mpmath.nint(mantissa * mpmath.mpf(2) ** 62))), int(exponent) - 62)
+    return numpy.ldexp(
+        numpy.longdouble(int(mpmath.nint(mantissa * mpmath.mpf(2) ** 62))), int(exponent) - 62
+    )
 
 
 @functools.cache
@@ -128,41 +193,72 @@ def exact(op, dtype, full):
 
 
 def units(got, want, dtype, scale=0):
-    """Errors in units in the last place. Beyond the largest number both are taken for the power of two behind it."""
+    """Errors in units in the last place. Beyond the largest number both are taken for the power of
+    two behind it."""
     info = numpy.finfo(dtype)
     beyond = numpy.ldexp(numpy.longdouble(1), info.maxexp)
-    want, got = numpy.clip(want, -beyond, beyond), numpy.clip(got.astype(numpy.longdouble), -beyond, beyond)
+    want, got = (
+        numpy.clip(want, -beyond, beyond),
+        numpy.clip(got.astype(numpy.longdouble), -beyond, beyond),
+    )
     size = numpy.maximum(numpy.abs(want), numpy.minimum(numpy.longdouble(scale), info.max))
     exponent = numpy.clip(numpy.frexp(size)[1] - 1, info.minexp, info.maxexp - 1)
     return numpy.abs(got - want) / numpy.ldexp(numpy.longdouble(1), exponent - info.nmant)
 
 
 def model_of(ops, element):
-    graph = helper.make_graph([helper.make_node(op, ["x"], [op], name=op) for op in ops], "functions",
-                              [helper.make_tensor_value_info("x", element, ["n"])], [helper.make_tensor_value_info(op, element, ["n"]) for op in ops])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10).SerializeToString()
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x"], [op], name=op) for op in ops],
+        "functions",
+        [helper.make_tensor_value_info("x", element, ["n"])],
+        [helper.make_tensor_value_info(op, element, ["n"]) for op in ops],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10
+    ).SerializeToString()
 
 
 def compiled(target):
     def results(ops, dtype, element, x):
-        return tc.compile(model_of(ops, element), target, shapes={"n": len(x)}, threads=1, log=False, tolerance=0).run({"x": x})
+        return tc.compile(
+            model_of(ops, element), target, shapes={"n": len(x)}, threads=1, log=False, tolerance=0
+        ).run({"x": x})
+
     return results
 
 
 def interpreted(ops, dtype, element, x):
     options = compiler.Options()
     options.symbols = {"n": len(x)}
-    graph = compiler.Graph.imported(compiler.Source(model_of(ops, element), "functions.onnx"), options)
-    given = [("x", {"float32": "f32", "float64": "f64"}[numpy.dtype(dtype).name], list(x.shape), x.tobytes())]
-    return {name: numpy.frombuffer(data, dtype) for name, (_, _, data) in graph.evaluate(given, list(ops), False).items()}
+    graph = compiler.Graph.imported(
+        compiler.Source(model_of(ops, element), "functions.onnx"), options
+    )
+    given = [
+        (
+            "x",
+            {"float32": "f32", "float64": "f64"}[numpy.dtype(dtype).name],
+            list(x.shape),
+            x.tobytes(),
+        )
+    ]
+    return {
+        name: numpy.frombuffer(data, dtype)
+        for name, (_, _, data) in graph.evaluate(given, list(ops), False).items()
+    }
 
 
 def vectors():
     """The x86 levels that this machine runs, and the interpreter."""
     with open("/proc/cpuinfo") as file:
         flags = set(file.read().split())
-    levels = ["native", *(["x86-64-v3"] if "avx2" in flags else []), *(["x86-64-v4"] if "avx512f" in flags else [])]
-    return [pytest.param(compiled(level), id=level) for level in levels] + [pytest.param(interpreted, id="interpreter")]
+    levels = [
+        "native",
+        *(["x86-64-v3"] if "avx2" in flags else []),
+        *(["x86-64-v4"] if "avx512f" in flags else []),
+    ]
+    return [pytest.param(compiled(level), id=level) for level in levels] + [
+        pytest.param(interpreted, id="interpreter")
+    ]
 
 
 def check(results, kind, full):
@@ -173,17 +269,34 @@ def check(results, kind, full):
     for op, (_, *limits, extra) in (FUNCTIONS | SCALED).items():
         want, got = exact(op, dtype, full), found[op]
         # What is subnormal before it is multiplied by x has errors of so many units.
-        scale = numpy.maximum([extra(each) for each in x.astype(float)], numpy.abs(x) * numpy.finfo(dtype).tiny) if op in SCALED else 0
+        scale = (
+            numpy.maximum(
+                [extra(each) for each in x.astype(float)], numpy.abs(x) * numpy.finfo(dtype).tiny
+            )
+            if op in SCALED
+            else 0
+        )
         undefined = numpy.isnan(want)
-        errors = numpy.where(undefined, numpy.where(numpy.isnan(got), 0, numpy.inf), units(got, want, dtype, scale))
+        errors = numpy.where(
+            undefined, numpy.where(numpy.isnan(got), 0, numpy.inf), units(got, want, dtype, scale)
+        )
         errors = numpy.where(numpy.isnan(errors), numpy.inf, errors)
-        signs = (got == 0) & (want != 0) & (numpy.signbit(got) != numpy.signbit(want)) & ~undefined & (op not in SCALED)
-        # The interpreter takes the C library's functions, whose cosine is 8 units off at the double nearest to a multiple of pi/2.
+        signs = (
+            (got == 0)
+            & (want != 0)
+            & (numpy.signbit(got) != numpy.signbit(want))
+            & ~undefined
+            & (op not in SCALED)
+        )
+        # The interpreter takes the C library's functions, whose cosine is 8 units off at the double
+        # nearest to a multiple of pi/2.
         limit = 16 if results is interpreted else limits[kind == "float64"]
         at = numpy.argmax(errors)
         print(f"{op} {kind}: {float(errors[at]):.2f} units at {x[at]!r}")
         if errors[at] > limit or signs.any():
-            wrong.append(f"{op} {kind}: {float(errors[at]):.2f} units at {x[at]!r} ({got[at]!r}, {want[at]!r}); signs of zeros {x[signs][:3]}")
+            wrong.append(
+                f"{op} {kind}: {float(errors[at]):.2f} units at {x[at]!r} ({got[at]!r}, {want[at]!r}); signs of zeros {x[signs][:3]}"
+            )
     assert not wrong, "\n".join(wrong)
 
 
@@ -213,17 +326,28 @@ def test_special_values_are_those_of_c(results, kind):
         exact_ones = ~numpy.isfinite(want) | (want == 0)
         assert numpy.array_equal(numpy.isnan(got), numpy.isnan(want)), (op, got, want)
         assert numpy.array_equal(got[exact_ones], want[exact_ones], equal_nan=True), (op, got, want)
-        assert numpy.array_equal(numpy.signbit(got[want == 0]), numpy.signbit(want[want == 0])), (op, got, want)
+        assert numpy.array_equal(numpy.signbit(got[want == 0]), numpy.signbit(want[want == 0])), (
+            op,
+            got,
+            want,
+        )
     assert found["Elu"][1] == -1 and found["Elu"][0] == numpy.inf and numpy.signbit(found["Elu"][4])
 
 
-# --- powers -----------------------------------------------------------------------------------------------------------
+# --- powers
+# --------------------------------------------------------------------------------------------------
 
 
 def power_model(element):
-    graph = helper.make_graph([helper.make_node("Pow", ["x", "y"], ["Pow"], name="Pow")], "power",
-                              [helper.make_tensor_value_info(name, element, ["n"]) for name in "xy"], [helper.make_tensor_value_info("Pow", element, ["n"])])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10).SerializeToString()
+    graph = helper.make_graph(
+        [helper.make_node("Pow", ["x", "y"], ["Pow"], name="Pow")],
+        "power",
+        [helper.make_tensor_value_info(name, element, ["n"]) for name in "xy"],
+        [helper.make_tensor_value_info("Pow", element, ["n"])],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10
+    ).SerializeToString()
 
 
 def powers(dtype, full):
@@ -234,11 +358,15 @@ def powers(dtype, full):
     x = x[(x > 0) & (x != 1)]
     logs = numpy.abs(numpy.log2(x.astype(numpy.float64)))
     with numpy.errstate(over="ignore"):
-        y = (random.uniform(info.minexp - info.nmant - 5, info.maxexp + 1, len(x)) / logs).astype(dtype)
+        y = (random.uniform(info.minexp - info.nmant - 5, info.maxexp + 1, len(x)) / logs).astype(
+            dtype
+        )
     y = numpy.where(numpy.isfinite(y), y, 0.5)
     whole = random.integers(-40, 40, len(x)).astype(dtype)
     sides = random.choice([1, -1], len(x)).astype(dtype)
-    return numpy.concatenate([x, x * sides, x]).astype(dtype), numpy.concatenate([y, whole, -y]).astype(dtype)
+    return numpy.concatenate([x, x * sides, x]).astype(dtype), numpy.concatenate(
+        [y, whole, -y]
+    ).astype(dtype)
 
 
 def exact_power(x, y):
@@ -253,7 +381,9 @@ def exact_power(x, y):
 def test_powers_over_their_range(target, kind, full):
     dtype, element = TYPES[kind]
     x, y = powers(dtype, full)
-    got = tc.compile(power_model(element), target, shapes={"n": len(x)}, threads=1, log=False).run({"x": x, "y": y})["Pow"]
+    got = tc.compile(power_model(element), target, shapes={"n": len(x)}, threads=1, log=False).run(
+        {"x": x, "y": y}
+    )["Pow"]
     want = numpy.array([exact_power(*pair) for pair in zip(x, y)])
     errors = units(got, want, dtype)
     at = numpy.argmax(numpy.where(numpy.isnan(errors), numpy.inf, errors))
@@ -264,12 +394,39 @@ def test_powers_over_their_range(target, kind, full):
 @pytest.mark.parametrize("kind", TYPES)
 def test_powers_of_special_values_are_those_of_c(kind):
     dtype, element = TYPES[kind]
-    every = numpy.array([0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1.5, numpy.inf, -numpy.inf, numpy.nan, 1e-30, 1e30, -1e30, 2.0**24 + 2, 1 + 2.0**-20], dtype)
+    every = numpy.array(
+        [
+            0.0,
+            -0.0,
+            1,
+            -1,
+            2,
+            -2,
+            0.5,
+            -0.5,
+            3,
+            -3,
+            1.5,
+            numpy.inf,
+            -numpy.inf,
+            numpy.nan,
+            1e-30,
+            1e30,
+            -1e30,
+            2.0**24 + 2,
+            1 + 2.0**-20,
+        ],
+        dtype,
+    )
     x, y = (each.ravel() for each in numpy.meshgrid(every, every))
-    got = tc.compile(power_model(element), shapes={"n": len(x)}, threads=1, log=False).run({"x": x, "y": y})["Pow"]
+    got = tc.compile(power_model(element), shapes={"n": len(x)}, threads=1, log=False).run(
+        {"x": x, "y": y}
+    )["Pow"]
     with numpy.errstate(all="ignore"):
         want = numpy.power(x, y)
     assert numpy.array_equal(numpy.isnan(got), numpy.isnan(want))
     defined = ~numpy.isnan(want)
-    assert numpy.allclose(got[defined], want[defined], rtol=3e-7 if kind == "float32" else 1e-15, atol=0)
+    assert numpy.allclose(
+        got[defined], want[defined], rtol=3e-7 if kind == "float32" else 1e-15, atol=0
+    )
     assert numpy.array_equal(numpy.signbit(got[defined]), numpy.signbit(want[defined]))

@@ -18,9 +18,11 @@ from ..support import models_folder
 def small_model(op="Relu", inputs=("x",), shape=(1, 4), **attributes):
     node = helper.make_node(op, list(inputs), ["y"], name="the_node", **attributes)
     graph = helper.make_graph(
-        [node], "small",
+        [node],
+        "small",
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in inputs],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -59,16 +61,25 @@ def same_but_for_metadata(cut, whole):
     except Exception:
         return False
     whole = onnx.ModelProto.FromString(whole)
-    return model.graph == whole.graph and {o.domain: o.version for o in model.opset_import}.get("") == {
-        o.domain: o.version for o in whole.opset_import}[""]
+    return (
+        model.graph == whole.graph
+        and {o.domain: o.version for o in model.opset_import}.get("")
+        == {o.domain: o.version for o in whole.opset_import}[""]
+    )
 
 
 # One of few large weights, one with recurrent layers, one with subgraphs inside subgraphs.
-@pytest.mark.parametrize("name", ["ultraface_rfb320/Ultraface.version-RFB-320.onnx", "dtln/model_1.onnx",
-                                  "silero_vad/silero_vad.onnx"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ultraface_rfb320/Ultraface.version-RFB-320.onnx",
+        "dtln/model_1.onnx",
+        "silero_vad/silero_vad.onnx",
+    ],
+)
 def test_truncated(name, request):
-    """Cut at every 20,000 bytes, and at every byte of the first and the last 100: one sentence, no crash. With
-    --full at every 1,000, and of the first and the last 300."""
+    """Cut at every 20,000 bytes, and at every byte of the first and the last 100: one sentence, no
+    crash. With --full at every 1,000, and of the first and the last 300."""
     step, ends = (1000, 300) if request.config.getoption("--full") else (20000, 100)
     data = (models_folder() / name).read_bytes()
     whole = len(data)
@@ -82,15 +93,24 @@ def test_truncated(name, request):
         message = refusal(tc.ModelError, lambda: tc.compile(data[:size]), "model.onnx")
         assert "\n" not in message and message.count(";") == 1
         reason, advice = message.split("; ")
-        assert advice in ("an ONNX model is needed", "export it again or copy it whole",
-                          "export it again with opset 1 or later")
+        assert advice in (
+            "an ONNX model is needed",
+            "export it again or copy it whole",
+            "export it again with opset 1 or later",
+        )
         reasons[reason] = reasons.get(reason, 0) + 1
     assert len(reasons) >= 2 and complete + sum(reasons.values()) == len(sizes) and complete < 100
 
 
 def test_wrong_input_shape_and_dtype():
     module = tc.compile(small_model().SerializeToString())
-    refusal(tc.ShapeError, lambda: module(numpy.zeros((2, 4), numpy.float32)), "input 'x'", "axis 0 is 2", "expects 1")
+    refusal(
+        tc.ShapeError,
+        lambda: module(numpy.zeros((2, 4), numpy.float32)),
+        "input 'x'",
+        "axis 0 is 2",
+        "expects 1",
+    )
     refusal(tc.Error, lambda: module(numpy.zeros((1, 4), numpy.float64)), "x", "float64", "float32")
 
 
@@ -102,13 +122,23 @@ def test_wrong_inputs_by_name():
 
 def test_all_unsupported_operators_at_once():
     graph = helper.make_graph(
-        [helper.make_node("FancyOne", ["x"], ["a"], name="first"),
-         helper.make_node("FancyTwo", ["a"], ["y"], name="second")], "g",
+        [
+            helper.make_node("FancyOne", ["x"], ["a"], name="first"),
+            helper.make_node("FancyTwo", ["a"], ["y"], name="second"),
+        ],
+        "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1,))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1,))])
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1,))],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    refusal(tc.UnsupportedError, lambda: tc.compile(model.SerializeToString()),
-            "FancyOne", "first", "FancyTwo", "second")
+    refusal(
+        tc.UnsupportedError,
+        lambda: tc.compile(model.SerializeToString()),
+        "FancyOne",
+        "first",
+        "FancyTwo",
+        "second",
+    )
     problems = tc.check(model.SerializeToString())
     assert len(problems) == 2
 
@@ -119,8 +149,12 @@ def test_shape_error_names_node_and_sizes():
 
 
 def test_unknown_target_lists_the_nearest():
-    refusal(tc.TargetError, lambda: tc.compile(small_model().SerializeToString(), target="rv64gvc"),
-            "rv64gvc", "rv64gcv")
+    refusal(
+        tc.TargetError,
+        lambda: tc.compile(small_model().SerializeToString(), target="rv64gvc"),
+        "rv64gvc",
+        "rv64gcv",
+    )
 
 
 def external(location, tmp_path):
@@ -131,13 +165,18 @@ def external(location, tmp_path):
         entry = tensor.external_data.add()
         entry.key, entry.value = key, value
     graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["y"], name="add")], "g",
+        [helper.make_node("Add", ["x", "w"], ["y"], name="add")],
+        "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 4))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 4))], [tensor])
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 4))],
+        [tensor],
+    )
     folder = tmp_path / "model"
     folder.mkdir(exist_ok=True)
     path = folder / "external.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    )
     return path
 
 
@@ -148,8 +187,10 @@ def test_external_data_inside_the_folder(tmp_path):
     assert numpy.array_equal(result, numpy.full((1, 4), 3, numpy.float32))
 
 
-@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../secret.bin", "link.bin",
-                                      "hard.bin", "missing.bin"])
+@pytest.mark.parametrize(
+    "location",
+    ["../secret.bin", "/etc/passwd", "a/../../secret.bin", "link.bin", "hard.bin", "missing.bin"],
+)
 def test_external_data_outside_the_folder(location, tmp_path):
     path = external(location, tmp_path)
     (tmp_path / "secret.bin").write_bytes(bytes(64))
@@ -171,31 +212,67 @@ def test_artefact_of_another_instruction_set(tmp_path):
     refusal(tc.Error, lambda: tc.load(str(tmp_path / "junk.so")), "junk.so")
 
 
-@pytest.mark.parametrize("kind, room", [("shared", 0), ("shared", 1), ("object", 1), ("static", 1), ("static", 20),
-                                        ("executable", 20)])
+@pytest.mark.parametrize(
+    "kind, room",
+    [
+        ("shared", 0),
+        ("shared", 1),
+        ("object", 1),
+        ("static", 1),
+        ("static", 20),
+        ("executable", 20),
+    ],
+)
 def test_a_full_disk_is_one_sentence_and_leaves_no_file(tmp_path, kind, room):
     onnx.save(small_model(), tmp_path / "model.onnx")
     folder = tmp_path / "out"
     folder.mkdir()
-    limit = room << 10      # bytes that a file may have, as on a disk that is full then
+    limit = room << 10  # bytes that a file may have, as on a disk that is full then
     done = subprocess.run(
-        [sys.executable, "-m", "tc", "compile", tmp_path / "model.onnx", "--kind", kind, "-o", folder / "model"],
-        capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        [
+            sys.executable,
+            "-m",
+            "tc",
+            "compile",
+            tmp_path / "model.onnx",
+            "--kind",
+            kind,
+            "-o",
+            folder / "model",
+        ],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
     assert done.stderr.startswith("tc: cannot ")
-    if room == 0:           # the first that is written
-        assert done.stderr.startswith("tc: cannot write the model's constants to the temporary folder: ")
+    if room == 0:  # the first that is written
+        assert done.stderr.startswith(
+            "tc: cannot write the model's constants to the temporary folder: "
+        )
     assert "; is the disk full?" in done.stderr or "; free some disk space" in done.stderr
     assert list(folder.iterdir()) == []
 
 
 def test_no_folder_for_temporary_files(tmp_path):
     onnx.save(small_model(), tmp_path / "model.onnx")
-    command = [sys.executable, "-m", "tc", "compile", tmp_path / "model.onnx", "-o", tmp_path / "model.so"]
-    done = subprocess.run(command, env={**os.environ, "TMPDIR": "/nowhere"}, capture_output=True, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "tc",
+        "compile",
+        tmp_path / "model.onnx",
+        "-o",
+        tmp_path / "model.so",
+    ]
+    done = subprocess.run(
+        command, env={**os.environ, "TMPDIR": "/nowhere"}, capture_output=True, text=True
+    )
     assert done.returncode == 1
-    assert done.stderr == ("tc: temporary files go to '/nowhere', which is no folder; set TMPDIR to a folder that can "
-                           "be written\n")
+    assert done.stderr == (
+        "tc: temporary files go to '/nowhere', which is no folder; set TMPDIR to a folder that can "
+        "be written\n"
+    )
 
 
 def test_a_file_whose_name_is_no_text(tmp_path):

@@ -18,7 +18,9 @@ from ..support import ROOT
 
 TEXT = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
 MODEL = onnx.parser.parse_model(TEXT).SerializeToString()
-KNOWN = "ONNX (.onnx), PyTorch (.pt, .pth, .ts, .jit, .pt2), TensorFlow Lite (.tflite) and GGUF (.gguf)"
+KNOWN = (
+    "ONNX (.onnx), PyTorch (.pt, .pth, .ts, .jit, .pt2), TensorFlow Lite (.tflite) and GGUF (.gguf)"
+)
 
 
 def zipped():

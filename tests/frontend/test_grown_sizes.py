@@ -1,5 +1,5 @@
-"""Sizes without a bound that a run computes: memory that grows as they are known, against ONNX Runtime and numpy; relations
-of sizes that nothing proves, which a run checks."""
+"""Sizes without a bound that a run computes: memory that grows as they are known, against ONNX
+Runtime and numpy; relations of sizes that nothing proves, which a run checks."""
 
 import threading
 
@@ -16,16 +16,25 @@ INT32 = TensorProto.INT32
 
 
 def node(op, inputs, output, **attributes):
-    return helper.make_node(op, inputs, output if isinstance(output, list) else [output],
-                            name=(output if isinstance(output, str) else output[0]) + "_node", **attributes)
+    return helper.make_node(
+        op,
+        inputs,
+        output if isinstance(output, list) else [output],
+        name=(output if isinstance(output, str) else output[0]) + "_node",
+        **attributes,
+    )
 
 
 def count_of(x="x", name="k"):
     """Nodes that count the elements of `x` that are not 0: a scalar i64 that no shape tells."""
-    return [node("NonZero", [x], f"{name}_where"), node("Shape", [f"{name}_where"], f"{name}_shape", start=1),
-            node("Squeeze", [f"{name}_shape"], f"{name}_bounded"),
-            # The sum of the elements, so that nothing bounds it.
-            node("ReduceSum", [x], f"{name}_sum", keepdims=0), node("Cast", [f"{name}_sum"], name, to=INT64)]
+    return [
+        node("NonZero", [x], f"{name}_where"),
+        node("Shape", [f"{name}_where"], f"{name}_shape", start=1),
+        node("Squeeze", [f"{name}_shape"], f"{name}_bounded"),
+        # The sum of the elements, so that nothing bounds it.
+        node("ReduceSum", [x], f"{name}_sum", keepdims=0),
+        node("Cast", [f"{name}_sum"], name, to=INT64),
+    ]
 
 
 def ones(count, of=8):
@@ -35,10 +44,17 @@ def ones(count, of=8):
 
 
 def summing(nodes, outputs, constants=(), inputs=()):
-    return model(count_of() + nodes, [("x", FLOAT, [8]), *inputs], outputs, {"one": np.array([1]), **dict(constants)})
+    return model(
+        count_of() + nodes,
+        [("x", FLOAT, [8]), *inputs],
+        outputs,
+        {"one": np.array([1]), **dict(constants)},
+    )
 
 
-# --- operators --------------------------------------------------------------------------------------
+# --- operators
+# --------------------------------------------------------------------------------------
+
 
 def vector_of(name, parts, result):
     """Nodes that make a vector of scalars and vectors."""
@@ -49,22 +65,73 @@ def vector_of(name, parts, result):
 
 
 CASES = {
-    "constant_of_shape": (vector_of("", ["k", "three"], "s") + [node("ConstantOfShape", ["s"], "y")], [None, 3], FLOAT, {}),
-    "expand": (vector_of("", ["k", "three"], "s") + [node("Expand", ["row", "s"], "y")], [None, 3], FLOAT, {"row": np.float32([[1, 2, 3]])}),
-    "tile": (vector_of("", ["k", "three"], "s") + [node("Tile", ["block", "s"], "y")], [None, None], FLOAT,
-             {"block": np.arange(6, dtype=np.float32).reshape(2, 3)}),
-    "range": ([node("Range", ["zero", "k", "two"], "y")], [None], INT64, {"zero": np.array(0), "two": np.array(2)}),
-    "pad": (vector_of("", ["k", "zero"], "s") + [node("Pad", ["block", "s"], "y")], [None], FLOAT,
-            {"block": np.arange(3, dtype=np.float32), "zero": np.array(0)}),
-    "expand_then_compute": (vector_of("", ["k", "three"], "s") + [
-        node("Expand", ["row", "s"], "e"), node("Exp", ["e"], "f"), node("MatMul", ["f", "square"], "g"),
-        node("Softmax", ["g"], "y", axis=-1)], [None, 3], FLOAT, {"row": np.float32([[1, 2, 3]]), "square": np.eye(3, dtype=np.float32)}),
-    "reshape": (vector_of("", ["k", "three"], "s") + [
-        node("Expand", ["row", "s"], "e"), node("Mul", ["k", "three"], "n"), node("Reshape", ["n", "one"], "t"),
-        node("Reshape", ["e", "t"], "y")], [None], FLOAT, {"row": np.float32([[1, 2, 3]])}),
-    "two_sizes": (vector_of("", ["k", "j"], "s") + [node("ConstantOfShape", ["s"], "y")], [None, None], FLOAT, {}),
-    "reduced": (vector_of("", ["k", "three"], "s") + [node("Expand", ["row", "s"], "e"), node("ReduceSum", ["e", "zeros"], "y", keepdims=0)],
-                [3], FLOAT, {"row": np.float32([[1, 2, 3]]), "zeros": np.array([0])}),
+    "constant_of_shape": (
+        vector_of("", ["k", "three"], "s") + [node("ConstantOfShape", ["s"], "y")],
+        [None, 3],
+        FLOAT,
+        {},
+    ),
+    "expand": (
+        vector_of("", ["k", "three"], "s") + [node("Expand", ["row", "s"], "y")],
+        [None, 3],
+        FLOAT,
+        {"row": np.float32([[1, 2, 3]])},
+    ),
+    "tile": (
+        vector_of("", ["k", "three"], "s") + [node("Tile", ["block", "s"], "y")],
+        [None, None],
+        FLOAT,
+        {"block": np.arange(6, dtype=np.float32).reshape(2, 3)},
+    ),
+    "range": (
+        [node("Range", ["zero", "k", "two"], "y")],
+        [None],
+        INT64,
+        {"zero": np.array(0), "two": np.array(2)},
+    ),
+    "pad": (
+        vector_of("", ["k", "zero"], "s") + [node("Pad", ["block", "s"], "y")],
+        [None],
+        FLOAT,
+        {"block": np.arange(3, dtype=np.float32), "zero": np.array(0)},
+    ),
+    "expand_then_compute": (
+        vector_of("", ["k", "three"], "s")
+        + [
+            node("Expand", ["row", "s"], "e"),
+            node("Exp", ["e"], "f"),
+            node("MatMul", ["f", "square"], "g"),
+            node("Softmax", ["g"], "y", axis=-1),
+        ],
+        [None, 3],
+        FLOAT,
+        {"row": np.float32([[1, 2, 3]]), "square": np.eye(3, dtype=np.float32)},
+    ),
+    "reshape": (
+        vector_of("", ["k", "three"], "s")
+        + [
+            node("Expand", ["row", "s"], "e"),
+            node("Mul", ["k", "three"], "n"),
+            node("Reshape", ["n", "one"], "t"),
+            node("Reshape", ["e", "t"], "y"),
+        ],
+        [None],
+        FLOAT,
+        {"row": np.float32([[1, 2, 3]])},
+    ),
+    "two_sizes": (
+        vector_of("", ["k", "j"], "s") + [node("ConstantOfShape", ["s"], "y")],
+        [None, None],
+        FLOAT,
+        {},
+    ),
+    "reduced": (
+        vector_of("", ["k", "three"], "s")
+        + [node("Expand", ["row", "s"], "e"), node("ReduceSum", ["e", "zeros"], "y", keepdims=0)],
+        [3],
+        FLOAT,
+        {"row": np.float32([[1, 2, 3]]), "zeros": np.array([0])},
+    ),
 }
 
 
@@ -85,8 +152,12 @@ def test_operators(case, threads):
 
 
 def test_large_sizes_grow_and_stay():
-    data = summing(vector_of("", ["k", "three"], "s") + [node("Expand", ["row", "s"], "e"), node("Mul", ["e", "e"], "y")],
-                   [("y", FLOAT, [None, 3])], {"three": np.array(3), "row": np.float32([[1, 2, 3]])})
+    data = summing(
+        vector_of("", ["k", "three"], "s")
+        + [node("Expand", ["row", "s"], "e"), node("Mul", ["e", "e"], "y")],
+        [("y", FLOAT, [None, 3])],
+        {"three": np.array(3), "row": np.float32([[1, 2, 3]])},
+    )
     module = tc.compile(data, threads=2)
     for total in (10, 200_000, 7, 1_000_000):
         x = np.zeros(8, np.float32)
@@ -97,8 +168,11 @@ def test_large_sizes_grow_and_stay():
 
 
 def test_threads_have_their_own_memory():
-    data = summing(vector_of("", ["k", "three"], "s") + [node("Expand", ["row", "s"], "y")], [("y", FLOAT, [None, 3])],
-                   {"three": np.array(3), "row": np.float32([[1, 2, 3]])})
+    data = summing(
+        vector_of("", ["k", "three"], "s") + [node("Expand", ["row", "s"], "y")],
+        [("y", FLOAT, [None, 3])],
+        {"three": np.array(3), "row": np.float32([[1, 2, 3]])},
+    )
     module = tc.compile(data, threads=1)
     wrong = []
 
@@ -115,11 +189,17 @@ def test_threads_have_their_own_memory():
     assert not wrong
 
 
-# --- limits -----------------------------------------------------------------------------------------
+# --- limits
+# -----------------------------------------------------------------------------------------
+
 
 def big(max_ram=None):
-    data = summing(vector_of("", ["k", "wide"], "s") + [node("Expand", ["row", "s"], "e"), node("Exp", ["e"], "y")], [("y", FLOAT, [None, 1000])],
-                   {"wide": np.array(1000), "row": np.zeros((1, 1000), np.float32)})
+    data = summing(
+        vector_of("", ["k", "wide"], "s")
+        + [node("Expand", ["row", "s"], "e"), node("Exp", ["e"], "y")],
+        [("y", FLOAT, [None, 1000])],
+        {"wide": np.array(1000), "row": np.zeros((1, 1000), np.float32)},
+    )
     return tc.compile(data, **({"max_ram": max_ram} if max_ram else {}))
 
 
@@ -136,32 +216,51 @@ def test_memory_limit(max_ram, total):
         module(with_sum(total))
     message = str(error.value)
     assert "size 'k_node_count' of node 'k_node' is " + str(total) in message, message
-    assert ("beyond the 50.0 MB that the model may use; give inputs that make less of it, or compile with a larger max_ram "
-            "(default: half of the machine's memory)" in message) == (max_ram is not None), message
+    assert (
+        "beyond the 50.0 MB that the model may use; give inputs that make less of it, or compile with a larger max_ram "
+        "(default: half of the machine's memory)" in message
+    ) == (max_ram is not None), message
     assert module(with_sum(5)).shape == (5, 1000)
 
 
 def test_sizes_beyond_all_memory():
     module = big()
-    with pytest.raises(tc.Error, match="size 'k_node_count' of node 'k_node' is 1152921504606846976 for these inputs, and tensors of that size are too "
-                                       "large for any memory"):
+    with pytest.raises(
+        tc.Error,
+        match="size 'k_node_count' of node 'k_node' is 1152921504606846976 for these inputs, and tensors of that size are too "
+        "large for any memory",
+    ):
         module(with_sum(1 << 60))
     assert module(with_sum(2)).shape == (2, 1000)
 
 
 def test_negative_size():
     module = big()
-    with pytest.raises(tc.Error, match="size 'k_node_count' of node 'k_node' is -3 for these inputs; it may be 0 or more"):
+    with pytest.raises(
+        tc.Error,
+        match="size 'k_node_count' of node 'k_node' is -3 for these inputs; it may be 0 or more",
+    ):
         module(with_sum(-3))
     assert module(with_sum(2)).shape == (2, 1000)
 
 
-# --- relations --------------------------------------------------------------------------------------
+# --- relations
+# --------------------------------------------------------------------------------------
+
 
 def test_relation_of_inputs():
-    """Broadcast of `seq` and the size that a table of 4 rows gives: equal up to 4, refused beyond."""
-    data = model([node("Shape", ["x"], "shape"), node("Slice", ["table", "zero", "shape"], "rows"), node("Add", ["x", "rows"], "y")],
-                 [("x", FLOAT, ["seq"])], [("y", FLOAT, ["seq"])], {"table": np.arange(4, dtype=np.float32), "zero": np.array([0])})
+    """Broadcast of `seq` and the size that a table of 4 rows gives: equal up to 4, refused
+    beyond."""
+    data = model(
+        [
+            node("Shape", ["x"], "shape"),
+            node("Slice", ["table", "zero", "shape"], "rows"),
+            node("Add", ["x", "rows"], "y"),
+        ],
+        [("x", FLOAT, ["seq"])],
+        [("y", FLOAT, ["seq"])],
+        {"table": np.arange(4, dtype=np.float32), "zero": np.array([0])},
+    )
     module = tc.compile(data)
     for size in (2, 4, 3):
         check(data, {"x": np.ones(size, np.float32)}, module)
@@ -172,17 +271,32 @@ def test_relation_of_inputs():
 
 
 def test_relation_of_computed_sizes():
-    data = summing([node("Reshape", ["k", "one"], "s"), node("ConstantOfShape", ["s"], "a"), node("Add", ["a", "b"], "y")],
-                   [("y", FLOAT, [None])], {}, [("b", FLOAT, ["n"])])
+    data = summing(
+        [
+            node("Reshape", ["k", "one"], "s"),
+            node("ConstantOfShape", ["s"], "a"),
+            node("Add", ["a", "b"], "y"),
+        ],
+        [("y", FLOAT, [None])],
+        {},
+        [("b", FLOAT, ["n"])],
+    )
     module = tc.compile(data)
     check(data, {"x": ones(3), "b": np.ones(3, np.float32)}, module)
-    with pytest.raises(tc.Error, match="node 'y_node'.*they are 2 and 5|node 'y_node'.*they are 5 and 2"):
+    with pytest.raises(
+        tc.Error, match="node 'y_node'.*they are 2 and 5|node 'y_node'.*they are 5 and 2"
+    ):
         module.run({"x": ones(2), "b": np.ones(5, np.float32)})
     check(data, {"x": ones(6), "b": np.ones(6, np.float32)}, module)
 
 
 def test_reshape_that_does_not_divide():
-    data = model([node("Reshape", ["x", "s"], "y")], [("x", FLOAT, ["n", 3])], [("y", FLOAT, [None, 2])], {"s": np.array([-1, 2])})
+    data = model(
+        [node("Reshape", ["x", "s"], "y")],
+        [("x", FLOAT, ["n", 3])],
+        [("y", FLOAT, [None, 2])],
+        {"s": np.array([-1, 2])},
+    )
     module = tc.compile(data)
     check(data, {"x": np.ones((4, 3), np.float32)}, module)
     with pytest.raises(tc.Error, match="cannot|has to be"):
@@ -191,18 +305,30 @@ def test_reshape_that_does_not_divide():
 
 def test_relation_of_a_product():
     """The rows of a matrix product's second operand."""
-    data = model([node("MatMul", ["a", "b"], "y")], [("a", FLOAT, [2, "m"]), ("b", FLOAT, ["n", 3])], [("y", FLOAT, [2, 3])])
+    data = model(
+        [node("MatMul", ["a", "b"], "y")],
+        [("a", FLOAT, [2, "m"]), ("b", FLOAT, ["n", 3])],
+        [("y", FLOAT, [2, 3])],
+    )
     module = tc.compile(data)
     rng = np.random.default_rng(5)
     for size in (4, 1, 7):
-        check(data, {"a": rng.random((2, size), np.float32), "b": rng.random((size, 3), np.float32)}, module)
+        check(
+            data,
+            {"a": rng.random((2, size), np.float32), "b": rng.random((size, 3), np.float32)},
+            module,
+        )
     with pytest.raises(tc.Error) as error:
         module.run({"a": np.ones((2, 3), np.float32), "b": np.ones((4, 3), np.float32)})
     assert "'m'" in str(error.value) and "'n'" in str(error.value) and "y_node" in str(error.value)
 
 
 def test_relation_of_joined_parts():
-    data = model([node("Concat", ["a", "b"], "y", axis=1)], [("a", FLOAT, ["m", 2]), ("b", FLOAT, ["n", 3])], [("y", FLOAT, [None, 5])])
+    data = model(
+        [node("Concat", ["a", "b"], "y", axis=1)],
+        [("a", FLOAT, ["m", 2]), ("b", FLOAT, ["n", 3])],
+        [("y", FLOAT, [None, 5])],
+    )
     module = tc.compile(data)
     check(data, {"a": np.ones((4, 2), np.float32), "b": np.zeros((4, 3), np.float32)}, module)
     with pytest.raises(tc.Error, match="y_node.*they are [34] and [34]"):
@@ -210,125 +336,268 @@ def test_relation_of_joined_parts():
 
 
 def test_sizes_that_differ_for_all_symbols_are_refused():
-    data = model([node("Concat", ["x", "x"], "z", axis=0), node("Concat", ["z", "one"], "w", axis=0), node("Add", ["z", "w"], "y")],
-                 [("x", FLOAT, ["n"])], [("y", FLOAT, [None])], {"one": np.ones(2, np.float32)})
+    data = model(
+        [
+            node("Concat", ["x", "x"], "z", axis=0),
+            node("Concat", ["z", "one"], "w", axis=0),
+            node("Add", ["z", "w"], "y"),
+        ],
+        [("x", FLOAT, ["n"])],
+        [("y", FLOAT, [None])],
+        {"one": np.ones(2, np.float32)},
+    )
     with pytest.raises(tc.Error, match="do not broadcast: axis 0 is 2\\*n and 2\\*n \\+ 2"):
         tc.compile(data)
 
 
 def test_products_whose_sizes_always_differ_are_refused():
-    data = model([node("Concat", ["b", "more"], "w", axis=0), node("MatMul", ["a", "w"], "y")], [("a", FLOAT, [2, "n"]), ("b", FLOAT, ["n", 3])],
-                 [("y", FLOAT, [2, 3])], {"more": np.ones((2, 3), np.float32)})
+    data = model(
+        [node("Concat", ["b", "more"], "w", axis=0), node("MatMul", ["a", "w"], "y")],
+        [("a", FLOAT, [2, "n"]), ("b", FLOAT, ["n", 3])],
+        [("y", FLOAT, [2, 3])],
+        {"more": np.ones((2, 3), np.float32)},
+    )
     with pytest.raises(tc.Error) as error:
         tc.compile(data)
-    assert str(error.value).endswith("`k` is n in A of shape [2, n] (dimension 1) but n + 2 in B of shape [n + 2, 3] (dimension 0)")
+    assert str(error.value).endswith(
+        "`k` is n in A of shape [2, n] (dimension 1) but n + 2 in B of shape [n + 2, 3] (dimension 0)"
+    )
 
 
-# --- resampling -------------------------------------------------------------------------------------
+# --- resampling
+# -------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("mode, coordinates", [("nearest", "half_pixel"), ("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"),
-                                               ("linear", "pytorch_half_pixel"), ("cubic", "half_pixel"), ("cubic", "asymmetric")])
+
+@pytest.mark.parametrize(
+    "mode, coordinates",
+    [
+        ("nearest", "half_pixel"),
+        ("nearest", "asymmetric"),
+        ("linear", "half_pixel"),
+        ("linear", "align_corners"),
+        ("linear", "pytorch_half_pixel"),
+        ("cubic", "half_pixel"),
+        ("cubic", "asymmetric"),
+    ],
+)
 def test_resize_to_another_inputs_size(mode, coordinates):
     """As a segmenter gives its map the picture's size."""
-    data = model([node("Shape", ["like"], "size", start=2), node("Shape", ["x"], "front", end=2), node("Concat", ["front", "size"], "sizes", axis=0),
-                  node("Resize", ["x", "", "", "sizes"], "y", mode=mode, coordinate_transformation_mode=coordinates)],
-                 [("x", FLOAT, [1, 2, "h", "w"]), ("like", FLOAT, [1, 3, "height", "width"])], [("y", FLOAT, [1, 2, None, None])])
+    data = model(
+        [
+            node("Shape", ["like"], "size", start=2),
+            node("Shape", ["x"], "front", end=2),
+            node("Concat", ["front", "size"], "sizes", axis=0),
+            node(
+                "Resize",
+                ["x", "", "", "sizes"],
+                "y",
+                mode=mode,
+                coordinate_transformation_mode=coordinates,
+            ),
+        ],
+        [("x", FLOAT, [1, 2, "h", "w"]), ("like", FLOAT, [1, 3, "height", "width"])],
+        [("y", FLOAT, [1, 2, None, None])],
+    )
     module = tc.compile(data)
     reference = onnx.reference.ReferenceEvaluator(onnx.load_from_string(data))
     rng = np.random.default_rng(2)
-    for (h, w), (height, width) in [((3, 4), (6, 9)), ((5, 5), (5, 3)), ((4, 7), (9, 20)), ((1, 1), (4, 4))]:
-        inputs = {"x": rng.random((1, 2, h, w), np.float32), "like": np.zeros((1, 3, height, width), np.float32)}
-        np.testing.assert_allclose(module.run(inputs)["y"], reference.run(None, inputs)[0], rtol=1e-4, atol=1e-5)
+    for (h, w), (height, width) in [
+        ((3, 4), (6, 9)),
+        ((5, 5), (5, 3)),
+        ((4, 7), (9, 20)),
+        ((1, 1), (4, 4)),
+    ]:
+        inputs = {
+            "x": rng.random((1, 2, h, w), np.float32),
+            "like": np.zeros((1, 3, height, width), np.float32),
+        }
+        np.testing.assert_allclose(
+            module.run(inputs)["y"], reference.run(None, inputs)[0], rtol=1e-4, atol=1e-5
+        )
 
 
 def test_resize_refuses_antialias_of_symbols():
-    data = model([node("Resize", ["x", "", "scales"], "y", mode="linear", antialias=1)], [("x", FLOAT, [1, 1, "h", 4])], [("y", FLOAT, [1, 1, None, 4])],
-                 {"scales": np.float32([1, 1, 0.75, 1])})
-    with pytest.raises(tc.Error, match="resampling axis 2 of size 'h' to .* with antialias or tf_crop_and_resize needs fixed sizes; bind the symbols to numbers"):
+    data = model(
+        [node("Resize", ["x", "", "scales"], "y", mode="linear", antialias=1)],
+        [("x", FLOAT, [1, 1, "h", 4])],
+        [("y", FLOAT, [1, 1, None, 4])],
+        {"scales": np.float32([1, 1, 0.75, 1])},
+    )
+    with pytest.raises(
+        tc.Error,
+        match="resampling axis 2 of size 'h' to .* with antialias or tf_crop_and_resize needs fixed sizes; bind the symbols to numbers",
+    ):
         tc.compile(data)
 
 
 def test_resize_by_a_scale_of_symbols():
-    data = model([node("Resize", ["x", "", "scales"], "y", mode="linear")], [("x", FLOAT, [1, 1, "h", "w"])], [("y", FLOAT, [1, 1, None, None])],
-                 {"scales": np.float32([1, 1, 1.5, 0.75])})
+    data = model(
+        [node("Resize", ["x", "", "scales"], "y", mode="linear")],
+        [("x", FLOAT, [1, 1, "h", "w"])],
+        [("y", FLOAT, [1, 1, None, None])],
+        {"scales": np.float32([1, 1, 1.5, 0.75])},
+    )
     module = tc.compile(data)
     for h, w in [(4, 8), (5, 7)]:
         check(data, {"x": np.random.default_rng(h).random((1, 1, h, w), np.float32)}, module)
 
 
-# --- what exporters write ---------------------------------------------------------------------------
+# --- what exporters write
+# ---------------------------------------------------------------------------
+
 
 def test_detector_post_processing():
-    """As torchvision's: candidates above a threshold, those that suppression keeps, their crops' features flattened by sizes
-    that Shape, Gather and Concat put together."""
+    """As torchvision's: candidates above a threshold, those that suppression keeps, their crops'
+    features flattened by sizes that Shape, Gather and Concat put together."""
     nodes = [
-        node("Greater", ["scores", "threshold"], "above"), node("NonZero", ["above"], "found"), node("Squeeze", ["found", "zero_axis"], "places"),
-        node("Gather", ["boxes", "places"], "b", axis=0), node("Gather", ["scores", "places"], "s", axis=0),
-        node("Unsqueeze", ["b", "zero_axis"], "bb"), node("Unsqueeze", ["s", "first_two"], "ss"),
-        node("NonMaxSuppression", ["bb", "ss", "most", "iou"], "kept"), node("Gather", ["kept", "two"], "index", axis=1),
+        node("Greater", ["scores", "threshold"], "above"),
+        node("NonZero", ["above"], "found"),
+        node("Squeeze", ["found", "zero_axis"], "places"),
+        node("Gather", ["boxes", "places"], "b", axis=0),
+        node("Gather", ["scores", "places"], "s", axis=0),
+        node("Unsqueeze", ["b", "zero_axis"], "bb"),
+        node("Unsqueeze", ["s", "first_two"], "ss"),
+        node("NonMaxSuppression", ["bb", "ss", "most", "iou"], "kept"),
+        node("Gather", ["kept", "two"], "index", axis=1),
         node("Gather", ["b", "index"], "final", axis=0),
         # view(final.shape[0] * 2, 2), then expand by the number that the classes sum up to
-        node("Shape", ["final"], "shape"), node("Gather", ["shape", "zero"], "rows", axis=0), node("Mul", ["rows", "two"], "twice"),
-        node("Unsqueeze", ["twice", "zero_axis"], "twice_1"), node("Concat", ["twice_1", "minus"], "view"), node("Reshape", ["final", "view"], "corners"),
-        node("ReduceSum", ["classes"], "total", keepdims=0), node("Unsqueeze", ["total", "zero_axis"], "total_1"), node("Shape", ["corners"], "corner_shape"),
-        node("Concat", ["total_1", "corner_shape"], "wide", axis=0), node("Expand", ["corners", "wide"], "all")]
+        node("Shape", ["final"], "shape"),
+        node("Gather", ["shape", "zero"], "rows", axis=0),
+        node("Mul", ["rows", "two"], "twice"),
+        node("Unsqueeze", ["twice", "zero_axis"], "twice_1"),
+        node("Concat", ["twice_1", "minus"], "view"),
+        node("Reshape", ["final", "view"], "corners"),
+        node("ReduceSum", ["classes"], "total", keepdims=0),
+        node("Unsqueeze", ["total", "zero_axis"], "total_1"),
+        node("Shape", ["corners"], "corner_shape"),
+        node("Concat", ["total_1", "corner_shape"], "wide", axis=0),
+        node("Expand", ["corners", "wide"], "all"),
+    ]
     nodes[14].attribute.append(helper.make_attribute("axis", 0))
-    data = model(nodes, [("boxes", FLOAT, ["n", 4]), ("scores", FLOAT, ["n"]), ("classes", INT64, ["c"])],
-                 [("final", FLOAT, [None, 4]), ("all", FLOAT, [None, None, 2])],
-                 {"threshold": np.float32(0.3), "zero_axis": np.array([0]), "first_two": np.array([0, 1]), "most": np.array([20]), "iou": np.float32([0.5]),
-                  "two": np.array(2), "zero": np.array(0), "minus": np.array([-1])})
+    data = model(
+        nodes,
+        [("boxes", FLOAT, ["n", 4]), ("scores", FLOAT, ["n"]), ("classes", INT64, ["c"])],
+        [("final", FLOAT, [None, 4]), ("all", FLOAT, [None, None, 2])],
+        {
+            "threshold": np.float32(0.3),
+            "zero_axis": np.array([0]),
+            "first_two": np.array([0, 1]),
+            "most": np.array([20]),
+            "iou": np.float32([0.5]),
+            "two": np.array(2),
+            "zero": np.array(0),
+            "minus": np.array([-1]),
+        },
+    )
     module = tc.compile(data, threads=2)
     rng = np.random.default_rng(3)
     for n, classes in [(12, [1, 2]), (40, [5]), (3, [1, 1, 1])]:
         low = rng.random((n, 2), np.float32)
         boxes = np.concatenate([low, low + rng.random((n, 2), np.float32)], 1)
-        check(data, {"boxes": boxes, "scores": rng.random(n, np.float32), "classes": np.array(classes)}, module)
+        check(
+            data,
+            {"boxes": boxes, "scores": rng.random(n, np.float32), "classes": np.array(classes)},
+            module,
+        )
 
 
 def test_sizes_inside_of_a_loop():
     """Each iteration makes a tensor of a size of its own."""
     body = helper.make_graph(
-        [node("Reshape", ["k", "one"], "s"), node("ConstantOfShape", ["s"], "zeros"), node("Exp", ["zeros"], "e"),
-         node("ReduceSum", ["e"], "t", keepdims=0), node("Identity", ["condition"], "go")],
-        "body", [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("condition", BOOL, []), helper.make_tensor_value_info("k", INT64, [])],
-        [helper.make_tensor_value_info("go", BOOL, []), helper.make_tensor_value_info("k_out", INT64, []), helper.make_tensor_value_info("t", FLOAT, [])])
+        [
+            node("Reshape", ["k", "one"], "s"),
+            node("ConstantOfShape", ["s"], "zeros"),
+            node("Exp", ["zeros"], "e"),
+            node("ReduceSum", ["e"], "t", keepdims=0),
+            node("Identity", ["condition"], "go"),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", INT64, []),
+            helper.make_tensor_value_info("condition", BOOL, []),
+            helper.make_tensor_value_info("k", INT64, []),
+        ],
+        [
+            helper.make_tensor_value_info("go", BOOL, []),
+            helper.make_tensor_value_info("k_out", INT64, []),
+            helper.make_tensor_value_info("t", FLOAT, []),
+        ],
+    )
     body.node.append(node("Mul", ["k", "three"], "k_out"))
-    data = model([*count_of(), node("Loop", ["trips", "", "k"], ["last", "totals"], body=body)], [("x", FLOAT, [8])], [("totals", FLOAT, [4])],
-                 {"one": np.array([1]), "three": np.array(3), "trips": np.array(4)})
+    data = model(
+        [*count_of(), node("Loop", ["trips", "", "k"], ["last", "totals"], body=body)],
+        [("x", FLOAT, [8])],
+        [("totals", FLOAT, [4])],
+        {"one": np.array([1]), "three": np.array(3), "trips": np.array(4)},
+    )
     module = tc.compile(data, threads=2)
     for total in (2, 5, 0):
         check(data, {"x": with_sum(total)}, module)
 
 
-# --- branches ---------------------------------------------------------------------------------------
+# --- branches
+# ---------------------------------------------------------------------------------------
+
 
 def test_branch_without_a_bound():
-    then = helper.make_graph([node("Reshape", ["k", "one"], "ts"), node("ConstantOfShape", ["ts"], "t")], "then", [],
-                             [helper.make_tensor_value_info("t", FLOAT, [None])])
-    other = helper.make_graph([node("Identity", ["x"], "o")], "else", [], [helper.make_tensor_value_info("o", FLOAT, [None])])
-    data = summing([node("Greater", ["k", "three"], "c"), node("If", ["c"], "r", then_branch=then, else_branch=other),
-                    node("Exp", ["r"], "y")], [("y", FLOAT, [None])], {"three": np.array(3)})
+    then = helper.make_graph(
+        [node("Reshape", ["k", "one"], "ts"), node("ConstantOfShape", ["ts"], "t")],
+        "then",
+        [],
+        [helper.make_tensor_value_info("t", FLOAT, [None])],
+    )
+    other = helper.make_graph(
+        [node("Identity", ["x"], "o")],
+        "else",
+        [],
+        [helper.make_tensor_value_info("o", FLOAT, [None])],
+    )
+    data = summing(
+        [
+            node("Greater", ["k", "three"], "c"),
+            node("If", ["c"], "r", then_branch=then, else_branch=other),
+            node("Exp", ["r"], "y"),
+        ],
+        [("y", FLOAT, [None])],
+        {"three": np.array(3)},
+    )
     module = tc.compile(data, threads=2)
     for total in (2, 100, 5, 0, 7000):
         check(data, {"x": with_sum(total)}, module)
 
 
-# --- artefacts --------------------------------------------------------------------------------------
+# --- artefacts
+# --------------------------------------------------------------------------------------
+
 
 def test_saved_and_executable(tmp_path):
     import subprocess
+
     module = big()
     module.save(tmp_path / "big.so")
     assert tc.load(tmp_path / "big.so")(with_sum(3)).shape == (3, 1000)
     module.export(tmp_path / "big", kind="executable")
     np.save(tmp_path / "x.npy", with_sum(4))
-    subprocess.run([tmp_path / "big", "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", tmp_path / "out"], check=True, capture_output=True)
-    np.testing.assert_array_equal(np.load(tmp_path / "out" / "y.npy"), np.ones((4, 1000), np.float32))
+    subprocess.run(
+        [tmp_path / "big", "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", tmp_path / "out"],
+        check=True,
+        capture_output=True,
+    )
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "out" / "y.npy"), np.ones((4, 1000), np.float32)
+    )
 
 
 def test_scratch_memory_of_a_product_that_no_input_tells():
-    """A softmax keeps its row; of a product of sizes that are computed inside of the run nobody can ask for less."""
-    nodes = [node("Reshape", ["k", "one"], "v"), node("Concat", ["v", "v"], "s", axis=0), node("ConstantOfShape", ["s"], "c"), node("Reshape", ["c", "all"], "r"), node("Softmax", ["r"], "y")]
+    """A softmax keeps its row; of a product of sizes that are computed inside of the run nobody can
+    ask for less."""
+    nodes = [
+        node("Reshape", ["k", "one"], "v"),
+        node("Concat", ["v", "v"], "s", axis=0),
+        node("ConstantOfShape", ["s"], "c"),
+        node("Reshape", ["c", "all"], "r"),
+        node("Softmax", ["r"], "y"),
+    ]
     made = summing(nodes, [("y", FLOAT, [None])], {"all": np.array([-1])})
     with pytest.raises(tc.UnsupportedError) as told:
         tc.compile(made)

@@ -26,18 +26,40 @@ def encoded(pixels, form, **options):
 def model(pixel_format=None, behind=(), output=TensorProto.UINT8):
     """The decoder, and the nodes behind it, which go from `image` to `y`."""
     attributes = {} if pixel_format is None else {"pixel_format": pixel_format}
-    nodes = [helper.make_node("ImageDecoder", ["file"], ["image" if behind else "y"], "decode", **attributes), *behind]
+    nodes = [
+        helper.make_node(
+            "ImageDecoder", ["file"], ["image" if behind else "y"], "decode", **attributes
+        ),
+        *behind,
+    ]
     constants = [numpy_helper.from_array(np.array(255, np.float32), "whole")]
-    graph = helper.make_graph(nodes, "picture", [helper.make_tensor_value_info("file", TensorProto.UINT8, ["bytes"])],
-                              [helper.make_tensor_value_info("y", output, None)], constants)
-    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 20)]).SerializeToString()
+    graph = helper.make_graph(
+        nodes,
+        "picture",
+        [helper.make_tensor_value_info("file", TensorProto.UINT8, ["bytes"])],
+        [helper.make_tensor_value_info("y", output, None)],
+        constants,
+    )
+    return helper.make_model(
+        graph, ir_version=9, opset_imports=[helper.make_opsetid("", 20)]
+    ).SerializeToString()
 
 
 def decoded(file, pixel_format=None):
     return tc.compile(model(pixel_format), log=False).run({"file": file})["y"]
 
 
-@pytest.mark.parametrize("form, options", [("PNG", {}), ("BMP", {}), ("TIFF", {}), ("PPM", {}), ("WEBP", {"lossless": True}), ("JPEG2000", {"irreversible": False})])
+@pytest.mark.parametrize(
+    "form, options",
+    [
+        ("PNG", {}),
+        ("BMP", {}),
+        ("TIFF", {}),
+        ("PPM", {}),
+        ("WEBP", {"lossless": True}),
+        ("JPEG2000", {"irreversible": False}),
+    ],
+)
 def test_formats_without_loss(form, options):
     np.testing.assert_array_equal(decoded(encoded(PIXELS, form, **options)), PIXELS)
 
@@ -52,7 +74,7 @@ def test_orders_of_channels():
     file = encoded(PIXELS, "PNG")
     np.testing.assert_array_equal(decoded(file, "RGB"), PIXELS)
     np.testing.assert_array_equal(decoded(file, "BGR"), PIXELS[:, :, ::-1])
-    luminance = PIXELS.astype(np.float64) @ (0.299, 0.587, 0.114)      # ITU-R 601
+    luminance = PIXELS.astype(np.float64) @ (0.299, 0.587, 0.114)  # ITU-R 601
     grey = decoded(file, "Grayscale")
     assert grey.shape == (5, 7, 1) and abs(grey[:, :, 0] - luminance).max() <= 1
 
@@ -69,28 +91,43 @@ def test_what_is_no_image_gives_an_empty_one():
 
 
 def test_a_compiled_part_behind_it():
-    behind = [helper.make_node("Cast", ["image"], ["floats"], to=TensorProto.FLOAT), helper.make_node("Div", ["floats", "whole"], ["y"])]
+    behind = [
+        helper.make_node("Cast", ["image"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("Div", ["floats", "whole"], ["y"]),
+    ]
     module = tc.compile(model(behind=behind, output=TensorProto.FLOAT), log=False)
     for pixels in (PIXELS, PIXELS[:2]):
-        np.testing.assert_allclose(module.run({"file": encoded(pixels, "PNG")})["y"], pixels / 255, rtol=1e-6)
+        np.testing.assert_allclose(
+            module.run({"file": encoded(pixels, "PNG")})["y"], pixels / 255, rtol=1e-6
+        )
 
 
 def test_a_stream_of_two_dimensions():
     node = HostNode("ImageDecoder", "node 'decode'", 20, ("file",), ("y",), {}, None)
     with pytest.raises(tc.ShapeError) as caught:
         host_operators.run(node, {"file": np.zeros((2, 3), np.uint8)})
-    assert "takes the bytes of a file as uint8 of shape [length], not uint8 of shape [2, 3]" in str(caught.value)
+    assert "takes the bytes of a file as uint8 of shape [length], not uint8 of shape [2, 3]" in str(
+        caught.value
+    )
 
 
 def test_an_image_that_is_too_large(monkeypatch):
     monkeypatch.setattr("tc.host_operators.MAX_ELEMENTS", 60)
-    with pytest.raises(tc.ShapeError, match="is given an image of 7 x 5 pixels; at most 20 are supported"):
+    with pytest.raises(
+        tc.ShapeError, match="is given an image of 7 x 5 pixels; at most 20 are supported"
+    ):
         decoded(encoded(PIXELS, "PNG"))
 
 
 def test_refusals(monkeypatch):
-    with pytest.raises(tc.UnsupportedError, match="attribute 'pixel_format' is 'CMYK'; known are RGB, BGR, Grayscale"):
+    with pytest.raises(
+        tc.UnsupportedError,
+        match="attribute 'pixel_format' is 'CMYK'; known are RGB, BGR, Grayscale",
+    ):
         decoded(encoded(PIXELS, "PNG"), "CMYK")
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(tc.UnsupportedError, match=r"node 'decode' \(ImageDecoder, opset 20\).* decodes images, which the package Pillow does: pip install pillow"):
+    with pytest.raises(
+        tc.UnsupportedError,
+        match=r"node 'decode' \(ImageDecoder, opset 20\).* decodes images, which the package Pillow does: pip install pillow",
+    ):
         decoded(np.zeros(3, np.uint8))

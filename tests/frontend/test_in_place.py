@@ -1,4 +1,5 @@
-"""Outputs that are an input with some elements changed lie in its array: plans copy nothing of it, and write what changes."""
+"""Outputs that are an input with some elements changed lie in its array: plans copy nothing of it,
+and write what changes."""
 
 import re
 
@@ -18,15 +19,20 @@ def floats(*shape):
 
 
 def model_of(inputs, outputs, body, opset=24):
-    return parser.parse_model(f'<ir_version: 11, opset_import: ["" : {opset}]>\nmain ({inputs}) => ({outputs}) {{\n{body}\n}}').SerializeToString()
+    return parser.parse_model(
+        f'<ir_version: 11, opset_import: ["" : {opset}]>\nmain ({inputs}) => ({outputs}) {{\n{body}\n}}'
+    ).SerializeToString()
 
 
 def compiled(*arguments, **options):
     return tc.compile(model_of(*arguments), threads=1, log=False, **options)
 
 
-CACHE = ("float[b, 2, capacity, 4] cache, float[b, 2, n, 4] new, int64[b] at", "float[b, 2, capacity, 4] y")
-SCATTER = "y = TensorScatter<axis = 2, mode = \"{}\">(cache, new, at)"
+CACHE = (
+    "float[b, 2, capacity, 4] cache, float[b, 2, n, 4] new, int64[b] at",
+    "float[b, 2, capacity, 4] y",
+)
+SCATTER = 'y = TensorScatter<axis = 2, mode = "{}">(cache, new, at)'
 
 
 @pytest.mark.parametrize("mode", ["linear", "circular"])
@@ -42,7 +48,7 @@ def test_only_new_slots_are_written(mode):
     before = cache.copy()
     # A call leaves the caller's array as it is.
     assert np.array_equal(module(cache, new, at), expected) and np.array_equal(cache, before)
-    result, = module.run_in_place(cache, new, at)
+    (result,) = module.run_in_place(cache, new, at)
     assert result is cache and np.array_equal(cache, expected)
 
 
@@ -53,10 +59,10 @@ def test_ranges_of_sizes_change_nothing_about_it():
 
 def test_an_update_that_would_reach_over_the_end():
     module = compiled(*CACHE, SCATTER.format("linear"))
-    for at, begin in ((6, 4), (10**12, 4), (-1, 0), (-2**63, 0)):
+    for at, begin in ((6, 4), (10**12, 4), (-1, 0), (-(2**63), 0)):
         cache, new = floats(1, 2, 7, 4), floats(1, 2, 3, 4)
         expected = cache.copy()
-        expected[:, :, begin:begin + 3] = new
+        expected[:, :, begin : begin + 3] = new
         module.run_in_place(cache, new, np.array([at]))
         assert np.array_equal(cache, expected)
     with pytest.raises(tc.ShapeError, match="'n' may be at most 'capacity'"):
@@ -64,18 +70,35 @@ def test_an_update_that_would_reach_over_the_end():
 
 
 SCATTERS = {
-    "ScatterND": ("float[5, 3] cache, float[2, 3] new, int64[2, 1] at", "ScatterND(cache, at, new)", np.array([[4], [1]]), lambda c, n: c.__setitem__([4, 1], n)),
-    "ScatterND, sums": ("float[5, 3] cache, float[2, 3] new, int64[2, 1] at", "ScatterND<reduction = \"add\">(cache, at, new)", np.array([[4], [4]]),
-                        lambda c, n: c.__setitem__(4, c[4] + n[0] + n[1])),
-    "ScatterElements": ("float[5, 3] cache, float[1, 3] new, int64[1, 3] at", "ScatterElements<axis = 0>(cache, at, new)", np.array([[0, 4, -2]]),
-                        lambda c, n: c.__setitem__(([0, 4, 3], [0, 1, 2]), n[0]))}
+    "ScatterND": (
+        "float[5, 3] cache, float[2, 3] new, int64[2, 1] at",
+        "ScatterND(cache, at, new)",
+        np.array([[4], [1]]),
+        lambda c, n: c.__setitem__([4, 1], n),
+    ),
+    "ScatterND, sums": (
+        "float[5, 3] cache, float[2, 3] new, int64[2, 1] at",
+        'ScatterND<reduction = "add">(cache, at, new)',
+        np.array([[4], [4]]),
+        lambda c, n: c.__setitem__(4, c[4] + n[0] + n[1]),
+    ),
+    "ScatterElements": (
+        "float[5, 3] cache, float[1, 3] new, int64[1, 3] at",
+        "ScatterElements<axis = 0>(cache, at, new)",
+        np.array([[0, 4, -2]]),
+        lambda c, n: c.__setitem__(([0, 4, 3], [0, 1, 2]), n[0]),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", SCATTERS)
 def test_other_operators_that_change_parts(name):
     inputs, call, at, change = SCATTERS[name]
     module = compiled(inputs, "float[5, 3] y", f"y = {call}")
-    cache, new = floats(5, 3), floats(*[int(each) for each in re.findall(r"\[(\d), 3\] new", inputs)], 3)
+    cache, new = (
+        floats(5, 3),
+        floats(*[int(each) for each in re.findall(r"\[(\d), 3\] new", inputs)], 3),
+    )
     expected = cache.copy()
     change(expected, new)
     given = cache.copy()
@@ -86,7 +109,10 @@ def test_other_operators_that_change_parts(name):
 
 def test_readers_of_the_old_contents_come_before():
     body = SCATTER.format("linear") + "\nsum = ReduceSum(cache)\nlast = Slice(y, zero, one, two)"
-    body = "zero = Constant<value_ints = [0]>()\none = Constant<value_ints = [1]>()\ntwo = Constant<value_ints = [2]>()\n" + body
+    body = (
+        "zero = Constant<value_ints = [0]>()\none = Constant<value_ints = [1]>()\ntwo = Constant<value_ints = [2]>()\n"
+        + body
+    )
     module = compiled(CACHE[0], CACHE[1] + ", float[1, 1, 1, 1] sum, float[b, 2, 1, 4] last", body)
     assert module.in_place == {"y": "cache"}
     cache, new = floats(1, 2, 7, 4), floats(1, 2, 1, 4)
@@ -96,17 +122,28 @@ def test_readers_of_the_old_contents_come_before():
 
 
 def test_no_place_where_the_old_contents_are_needed_behind():
-    module = compiled(CACHE[0], CACHE[1] + ", float[b, 2, capacity, 4] moved", SCATTER.format("linear") + "\nmoved = Sub(y, cache)")
+    module = compiled(
+        CACHE[0],
+        CACHE[1] + ", float[b, 2, capacity, 4] moved",
+        SCATTER.format("linear") + "\nmoved = Sub(y, cache)",
+    )
     assert module.in_place == {}
     cache, new = floats(1, 2, 7, 4), floats(1, 2, 1, 4)
     y, moved = module(cache, new, np.array([2]))
     assert np.array_equal(y[:, :, 2], new[:, :, 0]) and np.array_equal(moved, y - cache)
-    with pytest.raises(tc.ShapeError, match="^model '.*' has no output that lies in an input's array; call it$"):
+    with pytest.raises(
+        tc.ShapeError, match="^model '.*' has no output that lies in an input's array; call it$"
+    ):
         module.run_in_place(cache, new, np.array([2]))
 
 
 def test_one_of_two_results_lies_in_the_input():
-    module = compiled(CACHE[0], CACHE[1] + ", float[b, 2, capacity, 4] z", SCATTER.format("linear") + "\ntwice = Add(new, new)\nz = TensorScatter<axis = 2>(cache, twice, at)")
+    module = compiled(
+        CACHE[0],
+        CACHE[1] + ", float[b, 2, capacity, 4] z",
+        SCATTER.format("linear")
+        + "\ntwice = Add(new, new)\nz = TensorScatter<axis = 2>(cache, twice, at)",
+    )
     assert len(module.in_place) == 1
     cache, new = floats(1, 2, 7, 4), floats(1, 2, 1, 4)
     before = cache.copy()
@@ -127,7 +164,8 @@ def test_arrays_that_cannot_be_written():
             module.run_in_place(given, new, at)
         assert str(raised.value) == (
             "input 'cache' is written in place, and its array cannot be: give one of NumPy's that is writable, dense in "
-            "row-major order and of type float32")
+            "row-major order and of type float32"
+        )
     with pytest.raises(tc.ShapeError, match="takes 3 inputs, not 2"):
         module.run_in_place(cache, new)
 
@@ -149,10 +187,18 @@ ATTENTION = "y = TensorScatter<axis = 2>(cache, new, at)\nlengths = Add(at, one)
 def test_attention_reads_the_filled_part_where_it_lies(batch):
     """Heads that share keys and values, with as many as each sequence has."""
     inputs = f"float[{batch}, 6, 1, 4] q, float[{batch}, 2, 9, 4] cache, float[{batch}, 2, 1, 4] new, int64[{batch}] at"
-    module = compiled(inputs, f"float[{batch}, 6, 1, 4] z, float[{batch}, 2, 9, 4] y", "one = Constant<value_ints = [1]>()\n" + ATTENTION)
+    module = compiled(
+        inputs,
+        f"float[{batch}, 6, 1, 4] z, float[{batch}, 2, 9, 4] y",
+        "one = Constant<value_ints = [1]>()\n" + ATTENTION,
+    )
     assert module.in_place == {"y": "cache"}
     at = np.array([4, 0, 7])[:batch]
-    q, new, cache = floats(batch, 6, 1, 4), floats(batch, 2, 1, 4), np.full((batch, 2, 9, 4), 7, np.float32)
+    q, new, cache = (
+        floats(batch, 6, 1, 4),
+        floats(batch, 2, 1, 4),
+        np.full((batch, 2, 9, 4), 7, np.float32),
+    )
     expected = []
     for row, count in enumerate(at):
         cache[row, :, :count] = floats(2, count, 4)
@@ -161,6 +207,6 @@ def test_attention_reads_the_filled_part_where_it_lies(batch):
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         expected.append(np.einsum("hqk,hkd->hqd", weights / weights.sum(-1, keepdims=True), keys))
     if batch == 1:
-        cache[0, :, 5:] = np.nan     # which nobody reads
+        cache[0, :, 5:] = np.nan  # which nobody reads
     z, y = module.run_in_place(q, cache, new, at)
     assert y is cache and worst_error(z, np.stack(expected)) <= 1e-5

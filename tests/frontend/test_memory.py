@@ -13,16 +13,20 @@ import tc.cli
 
 from .. import memory, zoo
 from ..bench import quantised
-from .plan_text import (Plan, PlanFault, check_disjoint, largest_live_set, live_pieces, value_of)
+from .plan_text import Plan, PlanFault, check_disjoint, largest_live_set, live_pieces, value_of
 from .test_data_sizes import branches
 
-EVERY = [pytest.param(name, marks=pytest.mark.full if network.large else ())
-         for name, network in zoo.NETWORKS.items()]
+EVERY = [
+    pytest.param(name, marks=pytest.mark.full if network.large else ())
+    for name, network in zoo.NETWORKS.items()
+]
 FRAMES = (1, 7, 100, 1000)
 ALIGNMENT = 64  # bytes, of each constant in the file: codegen/artefact/constants.cc
 # Every second of those that are not large, by default: a run of each takes some seconds.
-PEAKS = [pytest.param(name, marks=pytest.mark.full if network.large or number % 2 else ())
-         for number, (name, network) in enumerate(zoo.NETWORKS.items())]
+PEAKS = [
+    pytest.param(name, marks=pytest.mark.full if network.large or number % 2 else ())
+    for number, (name, network) in enumerate(zoo.NETWORKS.items())
+]
 # Whose compilation is measured by default.
 COMPILED = ("squeezenet1_1", "resnet50")
 
@@ -41,9 +45,11 @@ def test_peak_is_constants_and_arena(name):
     path = zoo.export(name)
     row = memory.measure_artefact(path, name)
     constants = memory.constants_once(path)
-    print(f"{name}: peak {row['peak'] / 1e6:.1f} MB = constants {row['constants'] / 1e6:.1f} "
-          f"(in the file {constants / 1e6:.1f}) + arena {row['arena'] / 1e6:.1f} + inputs and "
-          f"outputs {row['inputs_outputs'] / 1e6:.1f} + {memory.beside(row) / 1e6:.1f}")
+    print(
+        f"{name}: peak {row['peak'] / 1e6:.1f} MB = constants {row['constants'] / 1e6:.1f} "
+        f"(in the file {constants / 1e6:.1f}) + arena {row['arena'] / 1e6:.1f} + inputs and "
+        f"outputs {row['inputs_outputs'] / 1e6:.1f} + {memory.beside(row) / 1e6:.1f}"
+    )
     assert row["inputs_outputs"] > 0 and row["peak"] > row["arena"]
     assert row["constants"] <= 1.05 * constants + 100_000
     assert row["peak"] - row["inputs_outputs"] <= constants + row["arena"] + memory.ALLOWANCE
@@ -55,17 +61,23 @@ def test_transformed_filters_count_once(name, target):
     """With the default tolerance the constants are the artefact's, some of them transformed."""
     path = zoo.export(name)
     row = memory.measure_artefact(path, name, tolerance=1e-4, target=target)
-    if "-amx" in target:   # else digits may be smaller by as much as filters are larger
+    if "-amx" in target:  # else digits may be smaller by as much as filters are larger
         assert row["constants"] > 1.1 * memory.constants_once(path)
     assert row["peak"] - row["inputs_outputs"] <= row["constants"] + row["arena"] + memory.ALLOWANCE
 
 
 @pytest.mark.parametrize("command", ["tc.compile", "tc compile -o"])
 @pytest.mark.parametrize("target", ["native", "native,-amx-tile"])
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in COMPILED else pytest.mark.full)
-                                  for name in zoo.NETWORKS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in COMPILED else pytest.mark.full)
+        for name in zoo.NETWORKS
+    ],
+)
 def test_compiling_needs_three_files_and_400_mb(name, target, command, tmp_path):
-    """At the default tolerance: without a matrix unit filters are stored up to four times as large."""
+    """At the default tolerance: without a matrix unit filters are stored up to four times as
+    large."""
     path = zoo.export(name)
     peak = memory.compile_peak(path, target, tmp_path / "model.so" if "-o" in command else "")
     size = os.path.getsize(path)
@@ -81,8 +93,10 @@ def test_arena_is_near_the_largest_live_set(name):
         pieces = live_pieces(plan, symbols)
         check_disjoint(pieces)
         live, arena = largest_live_set(pieces), plan.arena_bytes(symbols)
-        print(f"{name} {symbols or ''}: arena {arena / 1e6:.3f} MB, largest live set "
-              f"{live / 1e6:.3f} MB, ratio {arena / live:.3f}")
+        print(
+            f"{name} {symbols or ''}: arena {arena / 1e6:.3f} MB, largest live set "
+            f"{live / 1e6:.3f} MB, ratio {arena / live:.3f}"
+        )
         assert live > 0
         assert arena <= 1.3 * live
 
@@ -122,11 +136,14 @@ def test_peers_are_measured_alike(build):
 
 @pytest.mark.full
 def test_a_network_of_bytes_takes_less_than_a_third_and_less_than_peers():
-    """Arena and constants of a quantised file beside those of the floats that it was made of, and the peaks of runs."""
+    """Arena and constants of a quantised file beside those of the floats that it was made of, and
+    the peaks of runs."""
     floats = memory.measure_artefact(zoo.export("resnet50"), "resnet50")
     own = memory.measure_artefact(quantised.export("resnet50"), "resnet50")
     share = (own["constants"] + own["arena"]) / (floats["constants"] + floats["arena"])
-    print(f"resnet50: constants and arena {share:.3f} of those of floats, peak {own['peak'] / 1e6:.1f} MB")
+    print(
+        f"resnet50: constants and arena {share:.3f} of those of floats, peak {own['peak'] / 1e6:.1f} MB"
+    )
     assert share <= 0.3
     for build in (memory.run_onnxruntime_program, memory.run_openvino_program):
         try:
@@ -216,31 +233,42 @@ def test_dead_blocks_may_share():
 
 def test_scratch_memory_may_share_with_the_dead_alone():
     # The first thread works in block 4 while call 2 runs: block 2 is read then, block 0 is dead.
-    with_scratch = PLAN.replace("steps\n", "block 4 work [64*n + 192, +64) steps 9 .. 9\nsteps\n", 1)
+    with_scratch = PLAN.replace(
+        "steps\n", "block 4 work [64*n + 192, +64) steps 9 .. 9\nsteps\n", 1
+    )
     with_scratch = with_scratch.replace("arena 64*n + 192", "arena 64*n + 256")
-    with_scratch = with_scratch.replace("single_thread\n", "single_thread scratch block4@[64*n + 192]\n")
+    with_scratch = with_scratch.replace(
+        "single_thread\n", "single_thread scratch block4@[64*n + 192]\n"
+    )
     check_disjoint(live_pieces(Plan(with_scratch), {"n": 5}))
     check_disjoint(live_pieces(Plan(moved(4, "0", with_scratch)), {"n": 5}))
     assert re.search("blocks (2 and 4|4 and 2) share", faults(moved(4, "64*n + 64", with_scratch)))
     assert re.search("blocks (3 and 4|4 and 3) share", faults(moved(4, "64*n + 128", with_scratch)))
 
 
-@pytest.mark.parametrize("block, offset, fault", [
-    (1, "0", "share bytes 0 .. 64"),
-    (1, "64*n + 64", "blocks 1 and 2 share|blocks 2 and 1 share"),
-    (2, "64*n - 8", "share bytes"),
-    (3, "64*n + 64", "share bytes"),
-    (3, "64*n + 136", "block 3 leaves the arena"),
-])
+@pytest.mark.parametrize(
+    "block, offset, fault",
+    [
+        (1, "0", "share bytes 0 .. 64"),
+        (1, "64*n + 64", "blocks 1 and 2 share|blocks 2 and 1 share"),
+        (2, "64*n - 8", "share bytes"),
+        (3, "64*n + 64", "share bytes"),
+        (3, "64*n + 136", "block 3 leaves the arena"),
+    ],
+)
 def test_faults_are_found(block, offset, fault):
     assert re.search(fault, faults(moved(block, offset)))
 
 
 def test_wrong_accesses_are_found():
-    beyond = PLAN.replace("copy 64 bytes (output0, block3@[64*n + 128])",
-                          "copy 64 bytes (output0, block3@[64*n + 132])")
+    beyond = PLAN.replace(
+        "copy 64 bytes (output0, block3@[64*n + 128])",
+        "copy 64 bytes (output0, block3@[64*n + 132])",
+    )
     assert "leaves block 3" in faults(beyond)
-    unwritten = PLAN.replace("  copy 64 bytes (block2@[64*n + 64], constant0)  # initial state\n", "")
+    unwritten = PLAN.replace(
+        "  copy 64 bytes (block2@[64*n + 64], constant0)  # initial state\n", ""
+    )
     assert "reads bytes of block 2 that nothing wrote" in faults(unwritten)
     larger = PLAN.replace("  output out0 f32[1, 16]", "  output out0 f32[2, 16]")
     assert "leaves block 1" in faults(larger)

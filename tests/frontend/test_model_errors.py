@@ -1,5 +1,5 @@
-"""What the compiler says of models that it cannot take, in full: tests/golden/model_errors.txt lists
-the cases below with their error; TC_UPDATE rewrites it."""
+"""What the compiler says of models that it cannot take, in full: tests/golden/model_errors.txt
+lists the cases below with their error; TC_UPDATE rewrites it."""
 
 import json
 import os
@@ -22,11 +22,13 @@ from ..support import ROOT
 
 GOLDEN = "tests/golden/model_errors.txt"
 
+
 def text_model(signature, body, constants="", opset=17):
     constants = f"<{constants}>" if constants else ""
     return onnx.parser.parse_model(
         f'<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>\n'
-        f"g ({signature}) => (float[N] y) {constants} {{ {body} }}").SerializeToString()
+        f"g ({signature}) => (float[N] y) {constants} {{ {body} }}"
+    ).SerializeToString()
 
 
 # Signature, nodes, constants, opset, shapes: a model in ONNX's text form.
@@ -57,34 +59,60 @@ MODELS = [
     # Control flow.
     ("float[2] x", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }>(c)", "bool c = {0}"),
     ("float[2] x, bool c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }>(c)"),
-    ("float[2] x, bool c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
-     "else_branch = e () => (float b) { b = Constant<value_float = 1.0>() }>(c)"),
-    ("float[2] x, bool c", "y, z = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
-     "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)"),
-    ("float[2] x, int64 n, bool c",
-     "y = Loop<body = b (int64 i, bool go, float[2] s, float[2] t) => (bool on, float[2] u) "
-     "{ on = Identity(go) u = Neg(s) }>(n, c, x)"),
-    ("float[2] x, int64 n, bool c",
-     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on) { on = Identity(go) }>(n, c, x)"),
-    ("float[2] x, int64 n, bool c",
-     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2,1] u) "
-     "{ on = Identity(go) one = Constant<value_ints = [1]>() u = Unsqueeze(s, one) }>(n, c, x)"),
-    ("float[2] x, int64[2] n, bool c",
-     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) "
-     "{ on = Identity(go) u = Neg(s) }>(n, c, x)"),
-    ("float[2] x, int64 n, bool c",
-     "y = Loop<body = b (int64 i, bool go, float[2] s, float[2] t) => (bool on, float[2] u, float[2] w) "
-     "{ on = Identity(go) u = Neg(s) w = Neg(t) }>(n, c, , x)"),
+    (
+        "float[2] x, bool c",
+        "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
+        "else_branch = e () => (float b) { b = Constant<value_float = 1.0>() }>(c)",
+    ),
+    (
+        "float[2] x, bool c",
+        "y, z = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
+        "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)",
+    ),
+    (
+        "float[2] x, int64 n, bool c",
+        "y = Loop<body = b (int64 i, bool go, float[2] s, float[2] t) => (bool on, float[2] u) "
+        "{ on = Identity(go) u = Neg(s) }>(n, c, x)",
+    ),
+    (
+        "float[2] x, int64 n, bool c",
+        "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on) { on = Identity(go) }>(n, c, x)",
+    ),
+    (
+        "float[2] x, int64 n, bool c",
+        "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2,1] u) "
+        "{ on = Identity(go) one = Constant<value_ints = [1]>() u = Unsqueeze(s, one) }>(n, c, x)",
+    ),
+    (
+        "float[2] x, int64[2] n, bool c",
+        "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) "
+        "{ on = Identity(go) u = Neg(s) }>(n, c, x)",
+    ),
+    (
+        "float[2] x, int64 n, bool c",
+        "y = Loop<body = b (int64 i, bool go, float[2] s, float[2] t) => (bool on, float[2] u, float[2] w) "
+        "{ on = Identity(go) u = Neg(s) w = Neg(t) }>(n, c, , x)",
+    ),
     ("float[4,2] x", "y = Scan<body = b (float[2] s) => (float[2] u) { u = Neg(s) }>(x)"),
-    ("float[4,2] x", "y = Scan<body = b (float[2] s) => (float[2] u) { u = Neg(s) }, num_scan_inputs = 3>(x)"),
-    ("float[4,2] x, float[5,2] z",
-     "y = Scan<body = b (float[2] s, float[2] t) => (float[2] u) { u = Add(s, t) }, num_scan_inputs = 2>(x, z)"),
+    (
+        "float[4,2] x",
+        "y = Scan<body = b (float[2] s) => (float[2] u) { u = Neg(s) }, num_scan_inputs = 3>(x)",
+    ),
+    (
+        "float[4,2] x, float[5,2] z",
+        "y = Scan<body = b (float[2] s, float[2] t) => (float[2] u) { u = Add(s, t) }, num_scan_inputs = 2>(x, z)",
+    ),
     ("float x", "y = Scan<body = b (float s) => (float u) { u = Neg(s) }, num_scan_inputs = 1>(x)"),
-    ("float[2] s0, float[4,2] x",
-     "y, z = Scan<body = b (float[2] s, float[2] t) => (float[4] u, float[2] v) "
-     "{ u = Concat<axis = 0>(s, t) v = Neg(t) }, num_scan_inputs = 1>(s0, x)"),
-    ("float[4,2] x", "y = Scan<body = b (float[4] s) => (float[4] u) { u = Neg(s) }, num_scan_inputs = 1, "
-     "scan_input_axes = [2]>(x)"),
+    (
+        "float[2] s0, float[4,2] x",
+        "y, z = Scan<body = b (float[2] s, float[2] t) => (float[4] u, float[2] v) "
+        "{ u = Concat<axis = 0>(s, t) v = Neg(t) }, num_scan_inputs = 1>(s0, x)",
+    ),
+    (
+        "float[4,2] x",
+        "y = Scan<body = b (float[4] s) => (float[4] u) { u = Neg(s) }, num_scan_inputs = 1, "
+        "scan_input_axes = [2]>(x)",
+    ),
     # Shapes and types of elementwise operators.
     ("float[2,3] x, float[4] z", "y = Add(x, z)"),
     ("float[2] x, double[2] z", "y = Add(x, z)"),
@@ -107,7 +135,10 @@ MODELS = [
     ("float[1,3,8,8] x, float[4,3,3,3] w", "y = Conv<strides = [1, 0]>(x, w)"),
     ("float[1,3,8,8] x, float[4,3,3,3] w", "y = Conv<strides = [1]>(x, w)"),
     ("float[1,3,8,8] x, float[4,3,9,9] w", "y = Conv(x, w)"),
-    ("float[1,3,8,N] x, float[4,3,3,3] w", 'y = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w)'),
+    (
+        "float[1,3,8,N] x, float[4,3,3,3] w",
+        'y = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w)',
+    ),
     ("float[1,N,8,8] x, float[4,M,3,3] w", "y = Conv<group = 2>(x, w)"),
     ("float[1,2,8,8] x, float[M,1,3,3] w", "y = Conv<group = 2>(x, w)"),
     ("float[1,3,8,8] x, float[4,3,3,3] w", 'y = Conv<auto_pad = "SAME">(x, w)'),
@@ -135,7 +166,10 @@ MODELS = [
     ("float[1,3,8,8] x, float[4,3,3,3] w, float16[4] b", "y = Conv(x, w, b)"),
     ("uint8[1,3,8,8] x, uint8[4,3,3,3] w", "y = Conv(x, w)"),
     ("float[1,3,8,8] x, double[3,2,3,3] w", "y = ConvTranspose(x, w)"),
-    ("float[3,1,4] x, float[1,8,4] w, float[1,8,8] r, double[1,16] b", "y = RNN<hidden_size = 8>(x, w, r, b)"),
+    (
+        "float[3,1,4] x, float[1,8,4] w, float[1,8,8] r, double[1,16] b",
+        "y = RNN<hidden_size = 8>(x, w, r, b)",
+    ),
     # Permutations.
     (X, "y = Transpose<perm = [0, -1]>(x)"),
     (X, "y = Transpose<perm = [0, 2]>(x)"),
@@ -223,8 +257,7 @@ MODELS = [
     (X, "y = Flatten<axis = 7>(x)"),
     (X, "y = Squeeze(x, a)", "int64[1] a = {0}"),
     (X, "y = Unsqueeze(x, a)", "int64[2] a = {0, 0}"),
-    (X, "y = Unsqueeze(x, a)",
-     "int64[15] a = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}"),
+    (X, "y = Unsqueeze(x, a)", "int64[15] a = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}"),
     # Normalisation.
     ("float[2] x, float[3] s", "y = BatchNormalization(x, s, s, s, s)"),
     ("float[2,3,4] x, float[4] s", "y = BatchNormalization(x, s, s, s, s)"),
@@ -248,20 +281,40 @@ MODELS = [
     ("uint32[1,1,3,3] x, uint32[1,1,2,2] w", "y = Conv(x, w)"),
     ("float[1,1,3,3] x, float16[1,1,2,2] w", "y = ConvTranspose(x, w)"),
     ("bool[1,1,3,3] x, bool[1,1,2,2] w", "y = ConvTranspose(x, w)"),
-    ("float[5,1,3] x, float[1,6,3] w, float[1,6,2] r, double[1,1,2] h", "y = GRU<hidden_size = 2>(x, w, r, , , h)"),
+    (
+        "float[5,1,3] x, float[1,6,3] w, float[1,6,2] r, double[1,1,2] h",
+        "y = GRU<hidden_size = 2>(x, w, r, , , h)",
+    ),
     # Recurrent.
     ("float[5,1,3] x, double[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
     ("float[5,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
     ("float[5,1,3] x, float[1,8,4] w, float[1,8,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
     ("float[5,1,3] x, float[1,8,3] w, float[1,9,2] r", "y = LSTM<hidden_size = 2>(x, w, r)"),
-    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, float[1,8] b", "y = LSTM<hidden_size = 2>(x, w, r, b)"),
-    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, float[1,1,3] h", "y = LSTM<hidden_size = 2>(x, w, r, , , h)"),
+    (
+        "float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, float[1,8] b",
+        "y = LSTM<hidden_size = 2>(x, w, r, b)",
+    ),
+    (
+        "float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, float[1,1,3] h",
+        "y = LSTM<hidden_size = 2>(x, w, r, , , h)",
+    ),
     ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 3>(x, w, r)"),
-    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", 'y = LSTM<hidden_size = 2, activations = ["Tanh"]>(x, w, r)'),
-    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r",
-     'y = LSTM<hidden_size = 2, activations = ["Tanh", "Tanh", "Cubic"]>(x, w, r)'),
-    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", 'y = LSTM<hidden_size = 2, direction = "sideways">(x, w, r)'),
-    ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, int32[2] n", "y = LSTM<hidden_size = 2>(x, w, r, , n)"),
+    (
+        "float[5,1,3] x, float[1,8,3] w, float[1,8,2] r",
+        'y = LSTM<hidden_size = 2, activations = ["Tanh"]>(x, w, r)',
+    ),
+    (
+        "float[5,1,3] x, float[1,8,3] w, float[1,8,2] r",
+        'y = LSTM<hidden_size = 2, activations = ["Tanh", "Tanh", "Cubic"]>(x, w, r)',
+    ),
+    (
+        "float[5,1,3] x, float[1,8,3] w, float[1,8,2] r",
+        'y = LSTM<hidden_size = 2, direction = "sideways">(x, w, r)',
+    ),
+    (
+        "float[5,1,3] x, float[1,8,3] w, float[1,8,2] r, int32[2] n",
+        "y = LSTM<hidden_size = 2>(x, w, r, , n)",
+    ),
     # Reductions.
     ("bool[2] x", "y = ReduceSum(x)"),
     (X, "y = ReduceMax<axes = [5]>(x)"),
@@ -275,23 +328,52 @@ MODELS = [
     ("float[1,1,4,4] x", "y = Resize(x, , s)", "float[3] s = {1.0, 1.0, 2.0}"),
     ("float[1,1,4,4] x", "y = Resize(x, , , s)", "int64[3] s = {1, 1, 8}"),
     ("float[1,1,4,4] x, int64[4] s", "y = Resize(x, , , s)"),
-    ("float[1,1,4,N] x", 'y = Resize<keep_aspect_ratio_policy = "not_larger", axes = [2, 3]>(x, , , s)',
-     "int64[2] s = {8, 8}", 18),
+    (
+        "float[1,1,4,N] x",
+        'y = Resize<keep_aspect_ratio_policy = "not_larger", axes = [2, 3]>(x, , , s)',
+        "int64[2] s = {8, 8}",
+        18,
+    ),
     ("float[1,1,4,4] x", "y = Resize<axes = [9]>(x, , , s)", "int64[1] s = {8}", 18),
     ("float[1,1,0,4] x", "y = Resize(x, , , s)", "int64[4] s = {1, 1, 8, 8}"),
     ("float[1,1,4,4] x", "y = Resize(x, , , s)", "int64[4] s = {1, 1, 8, 20000000}"),
-    ("float[1,1,4,4] x", 'y = Resize<mode = "spline">(x, , s)', "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
-    ("float[1,1,4,4] x", 'y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, , s)',
-     "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
-    ("float[1,1,4,4] x", 'y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, r, s)',
-     "float[4] s = {1.0, 1.0, 2.0, 2.0}, float[2] r = {0.0, 1.0}"),
-    ("float[1,1,4,4] x", 'y = Resize<coordinate_transformation_mode = "corners">(x, , s)',
-     "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
-    ("float[1,1,4,4] x", 'y = Resize<nearest_mode = "even">(x, , s)', "float[4] s = {1.0, 1.0, 2.0, 2.0}"),
-    ("float[1,1,4,4] x", 'y = Resize<keep_aspect_ratio_policy = "maybe">(x, , , s)',
-     "int64[4] s = {1, 1, 8, 8}", 18),
-    ("float[1,1,N,N] x", 's = Shape(x) t = Add(s, s) '
-     'y = Resize<keep_aspect_ratio_policy = "not_larger">(x, , , t)', "", 18),
+    (
+        "float[1,1,4,4] x",
+        'y = Resize<mode = "spline">(x, , s)',
+        "float[4] s = {1.0, 1.0, 2.0, 2.0}",
+    ),
+    (
+        "float[1,1,4,4] x",
+        'y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, , s)',
+        "float[4] s = {1.0, 1.0, 2.0, 2.0}",
+    ),
+    (
+        "float[1,1,4,4] x",
+        'y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, r, s)',
+        "float[4] s = {1.0, 1.0, 2.0, 2.0}, float[2] r = {0.0, 1.0}",
+    ),
+    (
+        "float[1,1,4,4] x",
+        'y = Resize<coordinate_transformation_mode = "corners">(x, , s)',
+        "float[4] s = {1.0, 1.0, 2.0, 2.0}",
+    ),
+    (
+        "float[1,1,4,4] x",
+        'y = Resize<nearest_mode = "even">(x, , s)',
+        "float[4] s = {1.0, 1.0, 2.0, 2.0}",
+    ),
+    (
+        "float[1,1,4,4] x",
+        'y = Resize<keep_aspect_ratio_policy = "maybe">(x, , , s)',
+        "int64[4] s = {1, 1, 8, 8}",
+        18,
+    ),
+    (
+        "float[1,1,N,N] x",
+        's = Shape(x) t = Add(s, s) y = Resize<keep_aspect_ratio_policy = "not_larger">(x, , , t)',
+        "",
+        18,
+    ),
     # Quantisation.
     ("float[2,3] x, float[3] s", "y = QuantizeLinear<axis = 0>(x, s)"),
     ("uint8[4,4] x, float[3,4] s", "y = DequantizeLinear<block_size = 2, axis = 0>(x, s)", "", 21),
@@ -318,8 +400,16 @@ MODELS = [
     ("float[2,3] x, double[3] s", "y = LayerNormalization(x, s)"),
     (X, "y = MeanVarianceNormalization<axes = [0, 2]>(x)"),
     (X, "y = Squeeze(x, a)", "int64[1] a = {4}"),
-    ("float[2,1] x", "y = Squeeze(x, a)", "int64[20] a = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 9}"),
-    ("float[3] x", "s = Shape(x) t = Concat<axis = 0>(s, s, s) y, z = Split(t, n)", "int64[2] n = {5, -2}"),
+    (
+        "float[2,1] x",
+        "y = Squeeze(x, a)",
+        "int64[20] a = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 9}",
+    ),
+    (
+        "float[3] x",
+        "s = Shape(x) t = Concat<axis = 0>(s, s, s) y, z = Split(t, n)",
+        "int64[2] n = {5, -2}",
+    ),
     (X, "y, z = Split<num_outputs = 0>(x)", "", 18),
     ("float[3,4,5,6,7] x", "s = Shape(x) a, b, c, y = Split<num_outputs = 4>(s)", "", 18),
     (X, "y, z = TopK(x)", "", 7),
@@ -342,27 +432,46 @@ MODELS = [
     ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<output_padding = [0, -1]>(x, w)"),
     ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<output_shape = [10]>(x, w)"),
     ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<output_shape = [10, 0]>(x, w)"),
-    ("float[1,3,8,8] x, float[3,2,3,3] w", "y = ConvTranspose<strides = [1152921504606846976, 1]>(x, w)"),
+    (
+        "float[1,3,8,8] x, float[3,2,3,3] w",
+        "y = ConvTranspose<strides = [1152921504606846976, 1]>(x, w)",
+    ),
     ("float[5,1,3] x, float[1,8,3] w, float[1,8,2] r", "y = LSTM<hidden_size = 0>(x, w, r)"),
     ("bool[2] x, bool[2] z", "y = Sum(x, z)"),
     ("int64[2] x, int64[2] z", "y = Mean(x, z)"),
     ("bool[2] x, float[2] z", "y = Pow(x, z)"),
-    ("float[2] x, float[2] z", "y = Range(a, b, c)", "float a = {0.0}, float b = {5.0}, float[2] c = {1.0, 2.0}"),
+    (
+        "float[2] x, float[2] z",
+        "y = Range(a, b, c)",
+        "float a = {0.0}, float b = {5.0}, float[2] c = {1.0, 2.0}",
+    ),
     (X, "y = Trilu(x, k)", "int64[2] k = {1, 2}"),
     ("float[2,3] x, float s", "y = DequantizeLinear(x, s)"),
     ("int32[1,1,3,3] x, int8[1,1,2,2] w", "y = ConvInteger(x, w)"),
     ("int8[2,3] x, int8[3,2] w, uint8 z", "y = MatMulInteger(x, w, z)"),
     ("double[2,3] x", "y, s, z = DynamicQuantizeLinear(x)"),
-    ("float[2] x, int64 n, bool[2] c",
-     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) { on = Identity(go) u = Neg(s) }>(n, c, x)"),
-    ("float[2] x, int64 n, bool c",
-     "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, double[2] u) { on = Identity(go) u = Cast<to = 11>(s) }>(n, c, x)"),
-    ("float[2] x, float c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
-     "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)"),
-    ("float[2] x, bool[2] c", "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
-     "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)"),
-    ("float[2] x, int64 n, bool c",
-     "y, z, w = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) { on = Identity(go) u = Neg(s) }>(n, c, x)"),
+    (
+        "float[2] x, int64 n, bool[2] c",
+        "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) { on = Identity(go) u = Neg(s) }>(n, c, x)",
+    ),
+    (
+        "float[2] x, int64 n, bool c",
+        "y = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, double[2] u) { on = Identity(go) u = Cast<to = 11>(s) }>(n, c, x)",
+    ),
+    (
+        "float[2] x, float c",
+        "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
+        "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)",
+    ),
+    (
+        "float[2] x, bool[2] c",
+        "y = If<then_branch = t () => (float[2] a) { a = Neg(x) }, "
+        "else_branch = e () => (float[2] b) { b = Abs(x) }>(c)",
+    ),
+    (
+        "float[2] x, int64 n, bool c",
+        "y, z, w = Loop<body = b (int64 i, bool go, float[2] s) => (bool on, float[2] u) { on = Identity(go) u = Neg(s) }>(n, c, x)",
+    ),
     ("float[N] x", "y, z = TopK(x, k)", "int64[1] k = {3000000000}"),
     ("float[2] x", "y = Range<range = [1, 2]>()"),
     ("float[2] x", 'y = Range<numbers = [1.0], dtype = "f32">()'),
@@ -373,7 +482,8 @@ MODELS = [
 
 
 def refusal(model, shapes=None):
-    """What the compiler says; of models whose structure depends on values, without a version for any."""
+    """What the compiler says; of models whose structure depends on values, without a version for
+    any."""
     try:
         module = tc.compile(model, shapes=shapes)
         if isinstance(module, VersionedModule):
@@ -423,10 +533,12 @@ FILES = {
     "garbage": b"no model" * 9,
     "cut": text_model(X, "y = Relu(x)")[:40],
     "no graph": helper.make_model(helper.make_graph([], "g", [], []))
-    .SerializeToString().replace(b"\x3a\x03\x12\x01g", b""),
+    .SerializeToString()
+    .replace(b"\x3a\x03\x12\x01g", b""),
     "no opset": without_opset(X, "y = Relu(x)", False),
     "no opset of the default domain": without_opset(
-        "float[2,3] x, float[2] z", "y = Add<axis = 2, broadcast = 1>(x, z)", True),
+        "float[2,3] x, float[2] z", "y = Add<axis = 2, broadcast = 1>(x, z)", True
+    ),
     "endless": endless(),
     "negative size": with_tensor(data_type=1, dims=[-2]),
     "many elements": with_tensor(data_type=1, dims=[1 << 30, 1 << 30]),
@@ -439,8 +551,14 @@ FILES = {
     "given as bytes": with_tensor(data_type=1, dims=[2], external=EXTERNAL),
 }
 EXTERNAL_FILES = {
-    "absolute": "/etc/passwd", "outside": "../secret.bin", "link": "link.bin", "missing": "missing.bin",
-    "hard link": "hard.bin", "folder": "inside", "too short": "short.bin", "no name": "",
+    "absolute": "/etc/passwd",
+    "outside": "../secret.bin",
+    "link": "link.bin",
+    "missing": "missing.bin",
+    "hard link": "hard.bin",
+    "folder": "inside",
+    "too short": "short.bin",
+    "no name": "",
 }
 
 
@@ -453,16 +571,22 @@ def external_errors(folder):
     os.link(folder / "secret.bin", inside / "hard.bin")
     for name, location in EXTERNAL_FILES.items():
         path = inside / "external.onnx"
-        path.write_bytes(with_tensor(data_type=1, dims=[2], external={**EXTERNAL, "location": location}))
+        path.write_bytes(
+            with_tensor(data_type=1, dims=[2], external={**EXTERNAL, "location": location})
+        )
         yield name, refusal(str(path))
 
 
 def test_every_error_is_as_written(tmp_path):
     lines = []
     for signature, body, *rest in MODELS:
-        constants, opset, shapes = (*rest, *("", 17, None)[len(rest):])
-        name = f"({signature}) {body}" + (f" where {constants}" if constants else "") + \
-            (f" opset {opset}" if opset != 17 else "") + (f" shapes {shapes}" if shapes else "")
+        constants, opset, shapes = (*rest, *("", 17, None)[len(rest) :])
+        name = (
+            f"({signature}) {body}"
+            + (f" where {constants}" if constants else "")
+            + (f" opset {opset}" if opset != 17 else "")
+            + (f" shapes {shapes}" if shapes else "")
+        )
         try:
             model = text_model(signature, body, constants, opset)
         except Exception as error:
@@ -485,22 +609,44 @@ def test_tensors_that_no_machine_holds():
             tc.compile(text_model(signature, body, constants))
         return str(caught.value)
 
-    told = (r", but a model may use \d+ at most; check the sizes that the model is given, or give it more by max_ram "
-            r"\(default: half of this machine's memory\)$")
-    assert re.search(r"^node 'y' \(Expand, opset 17\) of model.onnx: tensor 'y' of shape \[137438953472\] takes 549755813888 bytes"
-                     + told, refused("float[1] x", "y = Expand(x, s)", "int64[1] s = {137438953472}"))
-    assert re.search(r"^node 'y' \(Pad, opset 17\) of model.onnx: tensor 'y' of shape \[1, 274877906947\] takes 1099511627788 bytes"
-                     + told, refused("float[1,3] x", "y = Pad(x, p)", "int64[4] p = {0, 274877906944, 0, 0}"))
-    assert re.search(r"^input 'x': tensor 'x' of shape \[137438953472\] takes 549755813888 bytes" + told,
-                     refused("float[137438953472] x", "y = Relu(x)"))
+    told = (
+        r", but a model may use \d+ at most; check the sizes that the model is given, or give it more by max_ram "
+        r"\(default: half of this machine's memory\)$"
+    )
+    assert re.search(
+        r"^node 'y' \(Expand, opset 17\) of model.onnx: tensor 'y' of shape \[137438953472\] takes 549755813888 bytes"
+        + told,
+        refused("float[1] x", "y = Expand(x, s)", "int64[1] s = {137438953472}"),
+    )
+    assert re.search(
+        r"^node 'y' \(Pad, opset 17\) of model.onnx: tensor 'y' of shape \[1, 274877906947\] takes 1099511627788 bytes"
+        + told,
+        refused("float[1,3] x", "y = Pad(x, p)", "int64[4] p = {0, 274877906944, 0, 0}"),
+    )
+    assert re.search(
+        r"^input 'x': tensor 'x' of shape \[137438953472\] takes 549755813888 bytes" + told,
+        refused("float[137438953472] x", "y = Relu(x)"),
+    )
 
 
-@pytest.mark.parametrize("bad", [b"\xff\xfeQ\x80", b"Q\xc0\x80Q", b"\xed\xa0\x80Q", b"\xf5QQQ", b"QQQ\xc3"])
-@pytest.mark.parametrize("signature, body", [("float[2] QQQQ", "y = Relu(QQQQ)"), ("float[2] x", "QQQQ = Relu(x) y = Relu(QQQQ)"),
-                                             ("float[2] x", "y = Add(x, QQQQ)"), ("float[2] x", "[QQQQ] y = Relu(x)")])
+@pytest.mark.parametrize(
+    "bad", [b"\xff\xfeQ\x80", b"Q\xc0\x80Q", b"\xed\xa0\x80Q", b"\xf5QQQ", b"QQQ\xc3"]
+)
+@pytest.mark.parametrize(
+    "signature, body",
+    [
+        ("float[2] QQQQ", "y = Relu(QQQQ)"),
+        ("float[2] x", "QQQQ = Relu(x) y = Relu(QQQQ)"),
+        ("float[2] x", "y = Add(x, QQQQ)"),
+        ("float[2] x", "[QQQQ] y = Relu(x)"),
+    ],
+)
 def test_names_that_are_not_utf8(signature, body, bad):
     model = text_model(signature, body, "float[2] QQQQ = {1, 2}" if "Add" in body else "")
-    with pytest.raises(tc.ModelError, match="^'model.onnx' has the name '.*', which is not UTF-8; rename it, or export the model again$"):
+    with pytest.raises(
+        tc.ModelError,
+        match="^'model.onnx' has the name '.*', which is not UTF-8; rename it, or export the model again$",
+    ):
         tc.compile(model.replace(b"QQQQ", bad))
     tc.compile(model.replace(b"QQQQ", "Qéß"[:2].encode() + b"Q"), target="x86-64-v3")
 
@@ -509,7 +655,9 @@ def test_files_that_are_no_models_or_artefacts(tmp_path):
     large = tmp_path / "large.onnx"
     large.touch()
     os.truncate(large, 1 << 34)
-    with pytest.raises(tc.ModelError, match=r"a model file has at most \d+ \(keep weights in external data files\)"):
+    with pytest.raises(
+        tc.ModelError, match=r"a model file has at most \d+ \(keep weights in external data files\)"
+    ):
         tc.compile(str(large))
     big_endian = tmp_path / "big.so"
     big_endian.write_bytes(b"\x7fELF\x02\x02\x01" + bytes(57))
@@ -522,8 +670,12 @@ def test_files_that_are_no_models_or_artefacts(tmp_path):
 
 def test_kernels_that_inspect_cannot_show(tmp_path, capsys):
     path = tmp_path / "m.onnx"
-    path.write_bytes(text_model("float[1,2,8,8] x, float[2,2,3,3] w, float[4,2,1,1] v",
-                                "conv_a = Conv(x, w) conv_b = Conv(conv_a, v) y = Neg(conv_b)"))
+    path.write_bytes(
+        text_model(
+            "float[1,2,8,8] x, float[2,2,3,3] w, float[4,2,1,1] v",
+            "conv_a = Conv(x, w) conv_b = Conv(conv_a, v) y = Neg(conv_b)",
+        )
+    )
 
     def answer(*arguments):
         assert main(["inspect", str(path), "--target=x86-64-v3", *arguments]) == 1
@@ -538,35 +690,72 @@ def test_kernels_that_inspect_cannot_show(tmp_path, capsys):
 
 def test_inspect_heeds_the_tolerance(tmp_path, capsys):
     weights = numpy.random.default_rng(1).standard_normal((64, 64, 3, 3)).astype(numpy.float32)
-    graph = onnx.parser.parse_graph("g (float[1,64,28,28] x) => (float[1,64,28,28] y) { a = Conv<pads=[1,1,1,1]>(x, w) y = Conv<pads=[1,1,1,1]>(a, w) }")
+    graph = onnx.parser.parse_graph(
+        "g (float[1,64,28,28] x) => (float[1,64,28,28] y) { a = Conv<pads=[1,1,1,1]>(x, w) y = Conv<pads=[1,1,1,1]>(a, w) }"
+    )
     graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
     path = tmp_path / "m.onnx"
     path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
     algorithms = []
     for tolerance in ("0", "1e-4"):
-        assert main(["inspect", str(path), "--target=x86-64-v4", "--threads=1", "--kernel=1", "--dump=trace",
-                     "--no-time", f"--tolerance={tolerance}"]) == 0
+        assert (
+            main(
+                [
+                    "inspect",
+                    str(path),
+                    "--target=x86-64-v4",
+                    "--threads=1",
+                    "--kernel=1",
+                    "--dump=trace",
+                    "--no-time",
+                    f"--tolerance={tolerance}",
+                ]
+            )
+            == 0
+        )
         algorithms.append("algorithm macc winograd" in capsys.readouterr().out)
     assert algorithms == [False, True]
 
 
 def test_inspect_shows_why_the_default_took_a_strategy(tmp_path, capsys):
     weights = numpy.random.default_rng(1).standard_normal((64, 64, 3, 3)).astype(numpy.float32)
-    graph = onnx.parser.parse_graph("g (float[1,64,28,28] x) => (float[1,64,28,28] y) { a = Conv<pads=[1,1,1,1]>(x, w) y = Conv<pads=[1,1,1,1]>(a, w) }")
+    graph = onnx.parser.parse_graph(
+        "g (float[1,64,28,28] x) => (float[1,64,28,28] y) { a = Conv<pads=[1,1,1,1]>(x, w) y = Conv<pads=[1,1,1,1]>(a, w) }"
+    )
     graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
     path = tmp_path / "m.onnx"
     path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
-    for tolerance, taken, refusal in (("0", "direct convolution", "Winograd: a tolerance of 0 allows no other algorithm"),
-                                      ("1e-4", "Winograd", "direct convolution: Winograd gains")):
-        assert main(["inspect", str(path), "--target=x86-64-v3", "--threads=1", "--kernel=1", "--dump=default",
-                     f"--tolerance={tolerance}"]) == 0
+    for tolerance, taken, refusal in (
+        ("0", "direct convolution", "Winograd: a tolerance of 0 allows no other algorithm"),
+        ("1e-4", "Winograd", "direct convolution: Winograd gains"),
+    ):
+        assert (
+            main(
+                [
+                    "inspect",
+                    str(path),
+                    "--target=x86-64-v3",
+                    "--threads=1",
+                    "--kernel=1",
+                    "--dump=default",
+                    f"--tolerance={tolerance}",
+                ]
+            )
+            == 0
+        )
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].endswith(f" for x86-64-v3, 1 thread, tolerance {float(tolerance):g}")
-        assert lines[2] == "-- default (the strategies that scheduler/default/strategy.cc weighs, with predicted cycles)"
+        assert (
+            lines[2]
+            == "-- default (the strategies that scheduler/default/strategy.cc weighs, with predicted cycles)"
+        )
         assert [line[2:].startswith(taken) for line in lines if line.startswith("* ")] == [True]
         name, reason = refusal.split(": ")
         assert [reason in line for line in lines if line.startswith("  " + name)] == [True]
         assert sum("no: " in line for line in lines) == len(lines) - 4
-    assert main(["inspect", "--json", str(path), "--target=x86-64-v3", "--kernel=1", "--dump=default"]) == 0
+    assert (
+        main(["inspect", "--json", str(path), "--target=x86-64-v3", "--kernel=1", "--dump=default"])
+        == 0
+    )
     rows = json.loads(capsys.readouterr().out)["strategies"]
     assert [row["strategy"] for row in rows if row["taken"]] == ["Winograd"]

@@ -1,4 +1,5 @@
-"""Every real model file agrees with its reference, here and on emulated riscv64 and aarch64 boards."""
+"""Every real model file agrees with its reference, here and on emulated riscv64 and aarch64
+boards."""
 
 import numpy
 import pytest
@@ -50,8 +51,17 @@ SMALL = [
     "hand_gesture/argmax.onnx",
 ]
 
-LIGHT = ["alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet",
-         "squeezenet", "vgg19", "zfnet512"]
+LIGHT = [
+    "alexnet",
+    "densenet121",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "zfnet512",
+]
 
 LIMIT = 1e-3
 
@@ -61,8 +71,8 @@ LIMIT = 1e-3
 LOGISTIC = {"yunet/yunet_n_320_320.onnx": ["obj_8", "obj_16"]}
 
 
-# The first normalisation of this network divides maps by a 34th of their mean: the reference has lost three digits (1.05e-3; tc is at
-# 1.5e-4, as PyTorch). It is held to the float64 evaluation.
+# The first normalisation of this network divides maps by a 34th of their mean: the reference has
+# lost three digits (1.05e-3; tc is at 1.5e-4, as PyTorch). It is held to the float64 evaluation.
 LOSES_DIGITS = "fast_neural_style/candy.onnx"
 LEFT_LIMIT = 3e-4
 
@@ -71,7 +81,7 @@ def reference(name):
     """Inputs and outputs, by name, of the reference beside the model."""
     path = models_folder() / name
     with numpy.load(path.with_name(path.stem + ".ref_ort_seed0.npz")) as file:
-        inputs = {key[len("in__"):]: file[key] for key in file if key.startswith("in__")}
+        inputs = {key[len("in__") :]: file[key] for key in file if key.startswith("in__")}
         outputs = {key.split("__", 1)[1]: file[key] for key in file if key.startswith("out")}
     return path, inputs, outputs
 
@@ -82,12 +92,19 @@ def exact_logistic(path, inputs, names):
     import onnxruntime
 
     model = onnx.load(path)
-    logits = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Sigmoid"}
+    logits = {
+        node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Sigmoid"
+    }
     for name in names:
         model.graph.output.append(onnx.helper.make_empty_tensor_value_info(logits[name]))
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     values = session.run([logits[name] for name in names], inputs)
-    return {name: 1 / (1 + numpy.exp(-value.astype(numpy.float64))) for name, value in zip(names, values)}
+    return {
+        name: 1 / (1 + numpy.exp(-value.astype(numpy.float64)))
+        for name, value in zip(names, values)
+    }
 
 
 def check(label, actual, expected, limit=LIMIT):
@@ -114,14 +131,18 @@ def test_agrees_on_this_machine(name):
     if name in LOGISTIC:
         exact = exact_logistic(path, inputs, LOGISTIC[name])
         for key, array in exact.items():
-            assert worst_error(expected[key], array.reshape(expected[key].shape)) > LIMIT, "the reference is good enough now"
+            assert worst_error(expected[key], array.reshape(expected[key].shape)) > LIMIT, (
+                "the reference is good enough now"
+            )
         expected.update({key: array.reshape(expected[key].shape) for key, array in exact.items()})
     if name == LOSES_DIGITS:
         pytest.importorskip("torch")
         from .style_in_float64 import outputs_in_float64
 
         exact = outputs_in_float64(path, inputs)
-        assert all(worst_error(expected[key], array) > LIMIT for key, array in exact.items()), "the reference is good enough now"
+        assert all(worst_error(expected[key], array) > LIMIT for key, array in exact.items()), (
+            "the reference is good enough now"
+        )
         expected = exact
     check(name, module.run(inputs), expected, LEFT_LIMIT if name == LOSES_DIGITS else LIMIT)
 
@@ -132,15 +153,21 @@ def test_agrees_on_riscv64(name, tmp_path):
     shapes = {key: array.shape for key, array in inputs.items()}
     for target, lengths in (("rv64gcv", (128, 256, 512)), ("rv64gc", (None,))):
         executable = tmp_path / target
-        tc.compile(str(path), target=target, shapes=shapes).export(str(executable), kind="executable")
+        tc.compile(str(path), target=target, shapes=shapes).export(
+            str(executable), kind="executable"
+        )
         for vlen in lengths:
             outputs = run_under_qemu(executable, inputs, tmp_path, vlen or 128, vlen is not None)
-            check(f"{name} {target} {vlen or ''}", {key: outputs[output_file(key)] for key in expected},
-                  expected)
+            check(
+                f"{name} {target} {vlen or ''}",
+                {key: outputs[output_file(key)] for key in expected},
+                expected,
+            )
 
 
 def test_a_model_of_the_first_opset():
-    """Its biases broadcast along an axis and its shapes are attributes; ONNX Runtime runs it rewritten by today's rules."""
+    """Its biases broadcast along an axis and its shapes are attributes; ONNX Runtime runs it
+    rewritten by today's rules."""
     import onnx
     import onnxruntime
 
@@ -158,7 +185,9 @@ def test_a_model_of_the_first_opset():
         if node.op_type in ("Add", "Reshape"):
             del node.attribute[:]
     del model.graph.initializer[:]
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()
+    )
     inputs = [port for port in model.graph.input if port.name not in arrays]
     del model.graph.input[:]
     model.graph.input.extend(inputs)
@@ -166,13 +195,19 @@ def test_a_model_of_the_first_opset():
     model.opset_import.append(onnx.helper.make_opsetid("", 9))
     module = tc.compile(str(path))
     image = numpy.random.default_rng(0).random(module.inputs[0].shape, numpy.float32)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     expected = session.run(None, {inputs[0].name: image})[0]
     assert worst_error(module(image), expected) <= LIMIT
 
 
 # Cores with nothing but what the target says.
-AARCH64 = [("aarch64", "cortex-a57", {}), ("aarch64+dotprod", "neoverse-n1", {}), ("aarch64+i8mm", "max", {"tolerance": 1e-2})]
+AARCH64 = [
+    ("aarch64", "cortex-a57", {}),
+    ("aarch64+dotprod", "neoverse-n1", {}),
+    ("aarch64+i8mm", "max", {"tolerance": 1e-2}),
+]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -181,10 +216,16 @@ def test_agrees_on_aarch64(name, tmp_path):
     shapes = {key: array.shape for key, array in inputs.items()}
     for target, core, options in AARCH64:
         executable = tmp_path / target
-        tc.compile(str(path), target=target, shapes=shapes, **options).export(str(executable), kind="executable")
+        tc.compile(str(path), target=target, shapes=shapes, **options).export(
+            str(executable), kind="executable"
+        )
         outputs = run_on_aarch64(executable, inputs, tmp_path, core)
-        check(f"{name} {target}", {key: outputs[output_file(key)] for key in expected}, expected,
-              options.get("tolerance", LIMIT))
+        check(
+            f"{name} {target}",
+            {key: outputs[output_file(key)] for key in expected},
+            expected,
+            options.get("tolerance", LIMIT),
+        )
 
 
 def test_float16_squeezenet():
@@ -206,7 +247,9 @@ def test_float16_squeezenet():
         if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16:
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
     del model.graph.value_info[:]
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     wide = session.run(None, {key: array.astype(numpy.float32) for key, array in inputs.items()})[0]
     name = next(iter(expected))
     ours, theirs = worst_error(actual[name], wide), worst_error(expected[name], wide)

@@ -1,4 +1,5 @@
-"""Rows with NaN and infinities through operators whose maximum leaves NaN out (softmax and its kin): NaN where NumPy has it."""
+"""Rows with NaN and infinities through operators whose maximum leaves NaN out (softmax and its
+kin): NaN where NumPy has it."""
 
 import numpy as np
 import onnx
@@ -35,17 +36,26 @@ def log_sum_exp(x):
     return np.log(np.exp(x - shift).sum(axis=-1, keepdims=True)) + shift
 
 
-@pytest.mark.parametrize("operator, reference", [("Softmax", softmax), ("LogSoftmax", log_softmax), ("ReduceLogSumExp", log_sum_exp)])
+@pytest.mark.parametrize(
+    "operator, reference",
+    [("Softmax", softmax), ("LogSoftmax", log_softmax), ("ReduceLogSumExp", log_sum_exp)],
+)
 @pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_nan_stays_in_its_row(operator, reference, target, tmp_path):
     attributes = {"axis": -1} if operator != "ReduceLogSumExp" else {"keepdims": 1}
     inputs = ["x"] if operator != "ReduceLogSumExp" else ["x", "axes"]
     constants = [] if len(inputs) == 1 else [onnx.numpy_helper.from_array(np.array([-1]), "axes")]
-    graph = helper.make_graph([helper.make_node(operator, inputs, ["y"], **attributes)], "rows",
-                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, ROWS.shape)],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
+    graph = helper.make_graph(
+        [helper.make_node(operator, inputs, ["y"], **attributes)],
+        "rows",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ROWS.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        constants,
+    )
     path = tmp_path / "rows.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path
+    )
     with np.errstate(all="ignore"):
         expected = reference(ROWS.astype(np.float64))
     found = tc.compile(str(path), target=target, threads=1, log=False)(ROWS)

@@ -22,12 +22,22 @@ def test_generated_graphs(part):
 
 
 def test_each_output_is_judged_by_its_own_distance():
-    """Whether an output is right says nothing of another one: booleans that agree have no distance."""
+    """Whether an output is right says nothing of another one: booleans that agree have no
+    distance."""
     same = compared("b", "bool", np.array([True]), np.array([True]), 1e-3)
-    near, far, farther = (compared("y", "f32", np.array([value]), np.array([1.0]), 1e-3) for value in (1.0, 1.5, 3.1))
+    near, far, farther = (
+        compared("y", "f32", np.array([value]), np.array([1.0]), 1e-3) for value in (1.0, 1.5, 3.1)
+    )
     row = {"name": "y", "relative": 1.0}
-    assert nnsmith_corpus.judgement([same, near], [], None) == ("right", "within the limit of float64")
+    assert nnsmith_corpus.judgement([same, near], [], None) == (
+        "right",
+        "within the limit of float64",
+    )
     assert nnsmith_corpus.judgement([same, far], [row], None)[0] == "right"
     assert nnsmith_corpus.judgement([same, farther], [row], None)[0] == "wrong"
-    assert nnsmith_corpus.judgement([same, far], [{"name": "b", "relative": 1.0}], None)[0] == "wrong"
-    assert nnsmith_corpus.judgement([same, far], [{"name": "y", "relative": None}], None)[0] == "wrong"
+    assert (
+        nnsmith_corpus.judgement([same, far], [{"name": "b", "relative": 1.0}], None)[0] == "wrong"
+    )
+    assert (
+        nnsmith_corpus.judgement([same, far], [{"name": "y", "relative": None}], None)[0] == "wrong"
+    )

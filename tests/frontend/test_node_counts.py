@@ -1,4 +1,5 @@
-"""How many node tests of the ONNX project have each operator, and how many of these pass: docs/operators.md shows the counts."""
+"""How many node tests of the ONNX project have each operator, and how many of these pass:
+docs/operators.md shows the counts."""
 
 import os
 from collections import Counter
@@ -11,7 +12,7 @@ from ..support import ROOT
 from .test_node_vectors import STRINGS, listed
 
 FILE = Path(ROOT) / "tests/golden/onnx_counts.txt"
-VERSION = "1.19"             # of the package whose tests were counted
+VERSION = "1.19"  # of the package whose tests were counted
 
 
 def operators_of(graph):
@@ -33,7 +34,11 @@ def counted():
         if STRINGS in refused.get(path.name, STRINGS):
             passed.update(operators)
     lines = [f"{name} {passed[name]} of {found[name]}" for name in sorted(found)]
-    return f"Of the node tests of onnx {VERSION} that have an operator how many pass, by tests/frontend/test_node_counts.py.\n" + "\n".join(lines) + "\n"
+    return (
+        f"Of the node tests of onnx {VERSION} that have an operator how many pass, by tests/frontend/test_node_counts.py.\n"
+        + "\n".join(lines)
+        + "\n"
+    )
 
 
 def test_the_counts():

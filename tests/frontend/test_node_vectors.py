@@ -1,4 +1,5 @@
-"""Node tests of the ONNX project by the call that users make: tc.compile(path).run(inputs), nothing turned into a constant."""
+"""Node tests of the ONNX project by the call that users make: tc.compile(path).run(inputs), nothing
+turned into a constant."""
 
 import os
 from pathlib import Path
@@ -20,7 +21,20 @@ STRINGS = "which no compiled code does"
 # How many of them also run as executables for rv64gcv, without --full and with it.
 RISCV_SAMPLE, RISCV_ALL = 12, 400
 # Element types of .npy files.
-NPY = {"float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"}
+NPY = {
+    "float32",
+    "float64",
+    "float16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+}
 
 
 def listed():
@@ -31,12 +45,16 @@ def listed():
 
 def passing():
     folder, refused = Path(os.path.dirname(onnx.__file__)) / "backend/test/data/node", listed()
-    return [path for path in sorted(folder.iterdir())
-            if (path / "model.onnx").exists() and STRINGS in refused.get(path.name, STRINGS)]
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if (path / "model.onnx").exists() and STRINGS in refused.get(path.name, STRINGS)
+    ]
 
 
 def read(file, kind):
-    """The value in a file: an array, of a sequence a list of them, of an optional None or what it has."""
+    """The value in a file: an array, of a sequence a list of them, of an optional None or what it
+    has."""
     data = file.read_bytes()
     if kind.HasField("tensor_type"):
         return numpy_helper.to_array(onnx.TensorProto.FromString(data))
@@ -72,12 +90,17 @@ def compare(found, value):
         half = value.dtype.itemsize == 2
         # Sums of large terms may cancel.
         largest = np.abs(value[np.isfinite(value)].astype(np.float64)).max(initial=0)
-        np.testing.assert_allclose(found.astype(np.float64), value.astype(np.float64),
-                                   rtol=1e-2 if half else 1e-3, atol=1e-3 if half else max(1e-5, 1e-6 * largest))
+        np.testing.assert_allclose(
+            found.astype(np.float64),
+            value.astype(np.float64),
+            rtol=1e-2 if half else 1e-3,
+            atol=1e-3 if half else max(1e-5, 1e-6 * largest),
+        )
 
 
 def vectors(graph, data):
-    """(inputs by name, expected outputs by name) of a model, as far as the folder has files of them."""
+    """(inputs by name, expected outputs by name) of a model, as far as the folder has files of
+    them."""
     constants = {tensor.name for tensor in graph.initializer}
     given = values(data, "input", [port for port in graph.input if port.name not in constants])
     return given, values(data, "output", graph.output)
@@ -105,7 +128,8 @@ def test_a_sample_of_vectors(request):
 
 
 def riscv_case(path):
-    """Inputs and expected outputs, or None where an executable does not take them: it reads and writes .npy files of arrays."""
+    """Inputs and expected outputs, or None where an executable does not take them: it reads and
+    writes .npy files of arrays."""
     graph = onnx.load(path / "model.onnx").graph
     given, expected = vectors(graph, path / "test_data_set_0")
     arrays = [*given.values(), *expected.values()]
@@ -115,13 +139,20 @@ def riscv_case(path):
 
 def check_riscv(path, folder, given, expected):
     shapes, decided, module = {name: array.shape for name, array in given.items()}, {}, None
-    # An artefact is one version: what decides the structure is given to the compiler, as by whoever exports one.
+    # An artefact is one version: what decides the structure is given to the compiler, as by whoever
+    # exports one.
     while module is None or isinstance(module, VersionedModule):
-        module = tc.compile(path / "model.onnx", target="rv64gcv", shapes={name: shapes[name] for name in shapes if name not in decided},
-                            values={name: given[name] for name in decided})
+        module = tc.compile(
+            path / "model.onnx",
+            target="rv64gcv",
+            shapes={name: shapes[name] for name in shapes if name not in decided},
+            values={name: given[name] for name in decided},
+        )
         decided = {**decided, **dict.fromkeys(getattr(module, "deciding_inputs", ()))}
     module.export(str(folder / "model"), kind="executable")
-    found = run_under_qemu(folder / "model", {port.name: given[port.name] for port in module.inputs}, folder)
+    found = run_under_qemu(
+        folder / "model", {port.name: given[port.name] for port in module.inputs}, folder
+    )
     for name, value in expected.items():
         compare(found[output_file(name)], value)
 
@@ -152,9 +183,19 @@ def test_strings():
             check(path)
 
 
-@pytest.mark.parametrize("name", ["test_reduce_sum_keepdims_random", "test_resize_upsample_sizes_cubic", "test_slice",
-                                  "test_range_int32_type_negative_delta_expanded", "test_if_opt", "test_loop16_seq_none",
-                                  "test_sequence_insert_at_front", "test_optional_get_element_optional_sequence"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_reduce_sum_keepdims_random",
+        "test_resize_upsample_sizes_cubic",
+        "test_slice",
+        "test_range_int32_type_negative_delta_expanded",
+        "test_if_opt",
+        "test_loop16_seq_none",
+        "test_sequence_insert_at_front",
+        "test_optional_get_element_optional_sequence",
+    ],
+)
 def test_operands_of_a_run(name):
     found = [path for path in passing() if path.name == name]
     assert found, f"{name} is no longer among those that pass"

@@ -1,6 +1,6 @@
-"""The models beside the node tests of the Python package `onnx`, by a plain compile and run: those of its folders
-`simple`, `pytorch-operator` and `pytorch-converted`. What fails is listed, exactly. tests/frontend/test_models.py has
-the networks of `light`."""
+"""The models beside the node tests of the Python package `onnx`, by a plain compile and run: those
+of its folders `simple`, `pytorch-operator` and `pytorch-converted`. What fails is listed, exactly.
+tests/frontend/test_models.py has the networks of `light`."""
 
 from pathlib import Path
 
@@ -16,7 +16,10 @@ DATA = Path(onnx.__file__).parent / "backend/test/data"
 # Folder and name of what is refused, and a part of what is said.
 REFUSED = {
     "simple/test_sequence_model8": "splits axis 0, whose size 'n' is not known, so that the number of tensors is not",
-    **{f"simple/test_gradient_of_{name}": "ai.onnx.preview.training::Gradient" for name in ("add", "add_and_mul")},
+    **{
+        f"simple/test_gradient_of_{name}": "ai.onnx.preview.training::Gradient"
+        for name in ("add", "add_and_mul")
+    },
 }
 
 

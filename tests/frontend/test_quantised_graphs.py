@@ -1,4 +1,5 @@
-"""Random graphs of quantised operators give the integers of their unfused evaluation (quantised_graphs.py). The counts are printed."""
+"""Random graphs of quantised operators give the integers of their unfused evaluation
+(quantised_graphs.py). The counts are printed."""
 
 import numpy
 import pytest
@@ -13,6 +14,7 @@ def judged(counts, wrong, what, capsys):
     assert not wrong, "\n".join(wrong)
     # What lies at ties is little, else nothing would be compared.
     assert counts[1] < 0.05 * counts[0]
+
 
 ORDER = ["x86-64-v3", "native", "x86-64-v4"]
 
@@ -30,7 +32,11 @@ def test_graphs(part, target, request, capsys):
 def test_graphs_of_further_operators(target, request, capsys):
     count = 500 if request.config.getoption("--full") else 20
     first = FURTHER + count * ORDER.index(target)
-    judged(*compare(range(first, first + count), target), f"{count} graphs of further operators on {target}", capsys)
+    judged(
+        *compare(range(first, first + count), target),
+        f"{count} graphs of further operators on {target}",
+        capsys,
+    )
 
 
 @pytest.mark.parametrize("first", [0, FURTHER])
@@ -46,11 +52,16 @@ def test_graphs_in_fixed_point(first, request, capsys):
 @pytest.mark.parametrize("vlen", [128, 256, 512])
 def test_graphs_on_riscv(vlen, request, capsys):
     count = 100 if request.config.getoption("--full") else 3
-    judged(*compare(range(vlen, vlen + count), "rv64gcv", vlen), f"{count} graphs on rv64gcv of {vlen} bits", capsys)
+    judged(
+        *compare(range(vlen, vlen + count), "rv64gcv", vlen),
+        f"{count} graphs on rv64gcv of {vlen} bits",
+        capsys,
+    )
 
 
 def test_sums_that_cancel():
-    """A convolution whose input is its zero point everywhere, and whose result's scale is far below that of its sums."""
+    """A convolution whose input is its zero point everywhere, and whose result's scale is far below
+    that of its sums."""
     counts, wrong = compare([23], "x86-64-v3")
     assert counts[0] > 0 and not wrong
 
@@ -61,5 +72,7 @@ def test_the_comparison_fails_for_a_neighbour():
     assert graph.judge(results)[2] == 0
     first = results[graph.outputs[0].name].reshape(-1)
     low = graph.outputs[0].low.reshape(-1)[0]
-    first[0] = low - 1 if low > numpy.iinfo(low.dtype).min else graph.outputs[0].high.reshape(-1)[0] + 1
+    first[0] = (
+        low - 1 if low > numpy.iinfo(low.dtype).min else graph.outputs[0].high.reshape(-1)[0] + 1
+    )
     assert graph.judge(results)[2] == 1

@@ -1,5 +1,6 @@
-"""Random networks of feature maps with one to three spatial axes agree with PyTorch in float64, on each kind of target: 90 of
-them, and 3,000 with --full. `python -m tests.frontend.random_maps` compares others."""
+"""Random networks of feature maps with one to three spatial axes agree with PyTorch in float64, on
+each kind of target: 90 of them, and 3,000 with --full. `python -m tests.frontend.random_maps`
+compares others."""
 
 import pytest
 
@@ -28,11 +29,16 @@ def test_on_levels(axes, target, request):
 
 
 # Blocks of channels differ between targets of one length and code for any.
-@pytest.mark.parametrize("target, lengths", [("rv64gcv", (128, 256)), ("rv64gcv_zvl256b", (256,)), ("rv64gcv_zvl512b", (512,))])
+@pytest.mark.parametrize(
+    "target, lengths",
+    [("rv64gcv", (128, 256)), ("rv64gcv_zvl256b", (256,)), ("rv64gcv_zvl512b", (512,))],
+)
 @pytest.mark.parametrize("axes", AXES)
 def test_on_riscv64(axes, target, lengths, request):
     seeds = range(1000, 1000 + (20 if request.config.getoption("--full") else 2))
-    assert [each for vlen in lengths for each in random_maps.compare(seeds, axes, target, vlen)] == []
+    assert [
+        each for vlen in lengths for each in random_maps.compare(seeds, axes, target, vlen)
+    ] == []
 
 
 def test_networks_have_all_operators():

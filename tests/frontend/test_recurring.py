@@ -73,9 +73,17 @@ def test_of_a_file_that_is_another_or_gone_none_is_made(tmp_path):
     read = recurring.reader_of(path)
     assert read().name == path.name
     path.write_bytes(soft() + b"\x00")
-    with pytest.raises(tc.ModelError, match="is not the file any more from which the model was compiled; compile it again"):
+    with pytest.raises(
+        tc.ModelError,
+        match="is not the file any more from which the model was compiled; compile it again",
+    ):
         read()
-    for change in (lambda: path.write_bytes(soft() + b"\x00"), lambda: (tmp_path / "soft.onnx.data").write_bytes(b"1"), path.unlink, None):
+    for change in (
+        lambda: path.write_bytes(soft() + b"\x00"),
+        lambda: (tmp_path / "soft.onnx.data").write_bytes(b"1"),
+        path.unlink,
+        None,
+    ):
         path.write_bytes(soft())
         module = tc.compile(path)
         check(soft(), data(1, 3, 4), module)

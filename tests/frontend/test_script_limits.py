@@ -1,4 +1,5 @@
-"""Scripts that ask for much while they are read: lists, strings and numbers that grow are bounded, and integers are PyTorch's."""
+"""Scripts that ask for much while they are read: lists, strings and numbers that grow are bounded,
+and integers are PyTorch's."""
 
 import pytest
 import torch
@@ -59,7 +60,10 @@ EXAMPLE = torch.arange(4.0)
 
 @pytest.mark.parametrize("kind", [Lists, Texts, Extended, Repeated, Joined, Replaced])
 def test_values_that_grow_are_refused(kind):
-    with pytest.raises(tc.UnsupportedError, match=r"the model makes lists and strings of more than 33554432 elements \(aten::"):
+    with pytest.raises(
+        tc.UnsupportedError,
+        match=r"the model makes lists and strings of more than 33554432 elements \(aten::",
+    ):
         tc.torch.read(torch.jit.script(kind()), (EXAMPLE,))
 
 
@@ -74,7 +78,10 @@ class Turning(nn.Module):
 
 def test_steps_are_counted(monkeypatch):
     monkeypatch.setattr(script_limits, "_MAX_NODES", 10000)
-    with pytest.raises(tc.UnsupportedError, match="the model takes more than 10000 steps of TorchScript, loops unrolled"):
+    with pytest.raises(
+        tc.UnsupportedError,
+        match="the model takes more than 10000 steps of TorchScript, loops unrolled",
+    ):
         tc.torch.read(torch.jit.script(Turning()), (EXAMPLE,))
 
 
@@ -83,13 +90,15 @@ class Squared(nn.Module):
         a, b, c = 3, 5, 1
         for _ in range(60):
             a, b, c = a * a + 1, b * 31 - a, (c << 5) + 1
-        return x + a % 1000, x + b % 1000, x + c % 1000, x * float(7 ** 400)
+        return x + a % 1000, x + b % 1000, x + c % 1000, x * float(7**400)
 
 
 def test_whole_numbers_have_64_bits():
     """As PyTorch computes them."""
     scripted = torch.jit.script(Squared())
-    for actual, expected in zip(tc.compile(scripted, inputs=(EXAMPLE,), log=False)(EXAMPLE), scripted(EXAMPLE)):
+    for actual, expected in zip(
+        tc.compile(scripted, inputs=(EXAMPLE,), log=False)(EXAMPLE), scripted(EXAMPLE)
+    ):
         torch.testing.assert_close(actual, expected, equal_nan=True)
 
 
@@ -99,5 +108,7 @@ class Shifted(nn.Module):
 
 
 def test_shifts_beyond_a_number_are_refused():
-    with pytest.raises(tc.UnsupportedError, match="a number is shifted by 100 places, which is not 0 to 63"):
+    with pytest.raises(
+        tc.UnsupportedError, match="a number is shifted by 100 places, which is not 0 to 63"
+    ):
         tc.torch.read(torch.jit.script(Shifted()), (EXAMPLE,))

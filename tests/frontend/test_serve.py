@@ -43,20 +43,33 @@ def server(model, tmp_path_factory):
 @pytest.fixture(scope="module")
 def slow(model, tmp_path_factory):
     """Two places and one to wait in; each token takes 0.1 s."""
-    made = Server(tmp_path_factory.mktemp("slow"), model, "--parallel", "2", "--queue", "1",
-                  "--wait", "1", slow=0.1)
+    made = Server(
+        tmp_path_factory.mktemp("slow"),
+        model,
+        "--parallel",
+        "2",
+        "--queue",
+        "1",
+        "--wait",
+        "1",
+        slow=0.1,
+    )
     yield made
     made.close()
 
 
 # --- texts --------------------------------------------------------------------------------------
 
+
 def eight(count):
     """(path of the endpoint, fields, (prompt, options) of tc.generate) of eight requests."""
     for index in range(8):
-        text = ("hello world", "1 2 ab", "old", "she held", "h", "lo. he", "two words", "2 2 2")[index]
-        options = {"temperature": 1.5, "seed": index, "top_k": 30} if index % 4 else {
-            "temperature": 0.0}
+        text = ("hello world", "1 2 ab", "old", "she held", "h", "lo. he", "two words", "2 2 2")[
+            index
+        ]
+        options = (
+            {"temperature": 1.5, "seed": index, "top_k": 30} if index % 4 else {"temperature": 0.0}
+        )
         fields = {"max_tokens": count + index, "stream": index % 2 == 0, **options}
         if index < 4:
             yield COMPLETIONS, {"prompt": text, **fields}, (text, count + index, options)
@@ -71,8 +84,10 @@ def hold_eight_at_once(server, model, count):
         answers = list(pool.map(lambda each: server.post(each[0], **each[1]), requests))
     texts = [text_of(answer) for status, _, answer in answers]
     assert [status for status, _, _ in answers] == [200] * 8
-    assert texts == [tc.generate(model, prompt, most, threads=1, **options)
-                     for _, _, (prompt, most, options) in requests]
+    assert texts == [
+        tc.generate(model, prompt, most, threads=1, **options)
+        for _, _, (prompt, most, options) in requests
+    ]
     assert len(set(texts)) > 5
 
 
@@ -90,52 +105,82 @@ def test_eight_at_once_with_a_real_model(tmp_path):
 
 
 def test_the_form_of_whole_answers(server, model):
-    status, headers, answer = server.post(COMPLETIONS, prompt="hello world", temperature=0,
-                                          max_tokens=5, model="tiny.gguf")
+    status, headers, answer = server.post(
+        COMPLETIONS, prompt="hello world", temperature=0, max_tokens=5, model="tiny.gguf"
+    )
     text = tc.generate(model, "hello world", 5, threads=1)
     assert status == 200 and headers["content-type"] == "application/json"
     assert re.fullmatch("cmpl-[0-9a-f]{24}", answer.pop("id")) and answer.pop("created") > 1e9
     assert answer == {
-        "object": "text_completion", "model": "tiny.gguf",
+        "object": "text_completion",
+        "model": "tiny.gguf",
         "choices": [{"index": 0, "text": text, "logprobs": None, "finish_reason": "length"}],
-        "usage": {"prompt_tokens": 2, "completion_tokens": 5, "total_tokens": 7,
-                  "prompt_tokens_details": {"cached_tokens": 0}}}
+        "usage": {
+            "prompt_tokens": 2,
+            "completion_tokens": 5,
+            "total_tokens": 7,
+            "prompt_tokens_details": {"cached_tokens": 0},
+        },
+    }
     stop = text[2:]
     _, _, answer = server.post(CHAT, messages=USER, temperature=0, max_completion_tokens=4)
     assert answer["object"] == "chat.completion" and answer["id"].startswith("chatcmpl-")
-    assert answer["choices"] == [{
-        "index": 0, "logprobs": None, "finish_reason": "length", "message": {
-            "role": "assistant", "content": tc.generate(model, USER, 4, threads=1),
-            "refusal": None}}]
+    assert answer["choices"] == [
+        {
+            "index": 0,
+            "logprobs": None,
+            "finish_reason": "length",
+            "message": {
+                "role": "assistant",
+                "content": tc.generate(model, USER, 4, threads=1),
+                "refusal": None,
+            },
+        }
+    ]
     _, _, answer = server.post(COMPLETIONS, prompt="hello world", temperature=0, stop=[stop])
     assert answer["choices"][0]["finish_reason"] == "stop"
-    assert answer["choices"][0]["text"] == text[:text.index(stop)]
+    assert answer["choices"][0]["text"] == text[: text.index(stop)]
 
 
 def test_the_form_of_streams(server):
-    fields = {"temperature": 1.5, "seed": 4, "max_tokens": 6, "stream": True,
-              "stream_options": {"include_usage": True}}
+    fields = {
+        "temperature": 1.5,
+        "seed": 4,
+        "max_tokens": 6,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
     status, headers, events = server.post(CHAT, messages=USER, **fields)
     assert status == 200 and headers["content-type"].startswith("text/event-stream")
     assert {event["object"] for event in events} == {"chat.completion.chunk"}
     assert len({event["id"] for event in events}) == 1
     first, *middle, last, usage = events
     assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
-    assert middle and all(list(event["choices"][0]["delta"]) == ["content"] and
-                          event["choices"][0]["finish_reason"] is None for event in middle)
-    assert last["choices"] == [{
-        "index": 0, "delta": {}, "logprobs": None, "finish_reason": "length"}]
+    assert middle and all(
+        list(event["choices"][0]["delta"]) == ["content"]
+        and event["choices"][0]["finish_reason"] is None
+        for event in middle
+    )
+    assert last["choices"] == [
+        {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "length"}
+    ]
     assert usage["choices"] == [] and usage["usage"]["completion_tokens"] == 6
     _, _, events = server.post(COMPLETIONS, prompt="hello", **fields)
     assert {event["object"] for event in events} == {"text_completion"}
     assert events[-2]["choices"][0] == {
-        "index": 0, "text": "", "logprobs": None, "finish_reason": "length"}
+        "index": 0,
+        "text": "",
+        "logprobs": None,
+        "finish_reason": "length",
+    }
 
 
 def test_prompts_of_tokens(server):
     ids = [TOKENS.index("hello"), TOKENS.index("\u0120world")]
-    texts = {text_of(server.post(COMPLETIONS, prompt=prompt, seed=1)[2])
-             for prompt in ("hello world", ["hello world"], ids, [ids])}
+    texts = {
+        text_of(server.post(COMPLETIONS, prompt=prompt, seed=1)[2])
+        for prompt in ("hello world", ["hello world"], ids, [ids])
+    }
     assert len(texts) == 1
 
 
@@ -151,8 +196,13 @@ def test_the_client_of_openai(server):
     assert "".join(pieces) == whole.choices[0].message.content and len(pieces) > 3
     assert whole.usage.completion_tokens == 8
     text = client.completions.create(prompt="hello", **asked).choices[0].text
-    assert "".join(chunk.choices[0].text for chunk in client.completions.create(
-        prompt="hello", stream=True, **asked)) == text
+    assert (
+        "".join(
+            chunk.choices[0].text
+            for chunk in client.completions.create(prompt="hello", stream=True, **asked)
+        )
+        == text
+    )
     with pytest.raises(openai.BadRequestError, match="temperature is -1"):
         client.completions.create(prompt="hello", **{**asked, "temperature": -1})
     with pytest.raises(openai.NotFoundError, match="there is no model 'other' here"):
@@ -168,40 +218,86 @@ def test_a_conversation_is_gone_on_with(server):
         usage = answer["usage"]
         assert usage["prompt_tokens_details"]["cached_tokens"] >= cached
         assert usage["prompt_tokens"] > usage["prompt_tokens_details"]["cached_tokens"]
-        chat += [answer["choices"][0]["message"] | {"role": "assistant"},
-                 {"role": "user", "content": "h"}]
+        chat += [
+            answer["choices"][0]["message"] | {"role": "assistant"},
+            {"role": "user", "content": "h"},
+        ]
 
 
 # --- what is refused ----------------------------------------------------------------------------
 
-@pytest.mark.parametrize("method, path, token, headers, status, message", [
-    ("GET", "/v1/models", None, {}, 401, "the token is missing or wrong; give the one of the "
-     "server's start with the header Authorization: Bearer TOKEN"),
-    ("GET", "/v1/models", TOKEN[:-1], {}, 401, None),
-    ("GET", "/v1/models", TOKEN + "x", {}, 401, None),
-    ("GET", "/metrics", None, {}, 401, None),
-    ("POST", COMPLETIONS, None, JSON, 401, None),
-    ("GET", "/v1/models", None, {"Authorization": f"Basic {TOKEN}"}, 401, None),
-    ("GET", "/v1/models", None, {"Authorization": f"bearer {TOKEN}"}, 200, None),
-    ("GET", "/health", None, {}, 200, None),
-    ("GET", "/health", None, {"Host": "evil.example"}, 403, "the Host header is 'evil.example', "
-     "which is no name of this server; --allow-host NAME adds one"),
-    ("GET", "/v1/models", TOKEN, {"Host": "127.0.0.1.evil.example:80"}, 403, None),
-    ("GET", "/health", None, {"Host": "localhost:1"}, 200, None),
-    ("GET", "/health", None, {"Host": "[::1]:80"}, 200, None),
-    ("GET", "/health", None, {"Host": "Models.Example"}, 200, None),
-    ("GET", COMPLETIONS, TOKEN, {}, 405, "/v1/completions is not for GET"),
-    ("DELETE", "/v1/models", TOKEN, {}, 405, "/v1/models is not for DELETE"),
-    ("OPTIONS", CHAT, TOKEN, {"Origin": "http://evil.example"}, 405, None),
-    ("GET", "/v1/models/other", TOKEN, {}, 404, "there is no model 'other' here; served is "
-     "'tiny.gguf'"),
-    ("GET", "/../etc/passwd", TOKEN, {}, 404, "there is no '/../etc/passwd' here; there are "
-     "/v1/completions, /v1/chat/completions, /v1/models, /health and /metrics"),
-    ("POST", COMPLETIONS, TOKEN, {"Content-Type": "text/plain"}, 415, "the body's type is "
-     "'text/plain'; give JSON with the header Content-Type: application/json"),
-    ("POST", COMPLETIONS, TOKEN, {**JSON, "Content-Length": "99999999"}, 413, "the body is larger "
-     "than 4194304 bytes"),
-])
+
+@pytest.mark.parametrize(
+    "method, path, token, headers, status, message",
+    [
+        (
+            "GET",
+            "/v1/models",
+            None,
+            {},
+            401,
+            "the token is missing or wrong; give the one of the "
+            "server's start with the header Authorization: Bearer TOKEN",
+        ),
+        ("GET", "/v1/models", TOKEN[:-1], {}, 401, None),
+        ("GET", "/v1/models", TOKEN + "x", {}, 401, None),
+        ("GET", "/metrics", None, {}, 401, None),
+        ("POST", COMPLETIONS, None, JSON, 401, None),
+        ("GET", "/v1/models", None, {"Authorization": f"Basic {TOKEN}"}, 401, None),
+        ("GET", "/v1/models", None, {"Authorization": f"bearer {TOKEN}"}, 200, None),
+        ("GET", "/health", None, {}, 200, None),
+        (
+            "GET",
+            "/health",
+            None,
+            {"Host": "evil.example"},
+            403,
+            "the Host header is 'evil.example', "
+            "which is no name of this server; --allow-host NAME adds one",
+        ),
+        ("GET", "/v1/models", TOKEN, {"Host": "127.0.0.1.evil.example:80"}, 403, None),
+        ("GET", "/health", None, {"Host": "localhost:1"}, 200, None),
+        ("GET", "/health", None, {"Host": "[::1]:80"}, 200, None),
+        ("GET", "/health", None, {"Host": "Models.Example"}, 200, None),
+        ("GET", COMPLETIONS, TOKEN, {}, 405, "/v1/completions is not for GET"),
+        ("DELETE", "/v1/models", TOKEN, {}, 405, "/v1/models is not for DELETE"),
+        ("OPTIONS", CHAT, TOKEN, {"Origin": "http://evil.example"}, 405, None),
+        (
+            "GET",
+            "/v1/models/other",
+            TOKEN,
+            {},
+            404,
+            "there is no model 'other' here; served is 'tiny.gguf'",
+        ),
+        (
+            "GET",
+            "/../etc/passwd",
+            TOKEN,
+            {},
+            404,
+            "there is no '/../etc/passwd' here; there are "
+            "/v1/completions, /v1/chat/completions, /v1/models, /health and /metrics",
+        ),
+        (
+            "POST",
+            COMPLETIONS,
+            TOKEN,
+            {"Content-Type": "text/plain"},
+            415,
+            "the body's type is "
+            "'text/plain'; give JSON with the header Content-Type: application/json",
+        ),
+        (
+            "POST",
+            COMPLETIONS,
+            TOKEN,
+            {**JSON, "Content-Length": "99999999"},
+            413,
+            "the body is larger than 4194304 bytes",
+        ),
+    ],
+)
 def test_who_is_let_through(server, method, path, token, headers, status, message):
     body = "{}" if method == "POST" else None
     found, _, answer = server.ask(method, path, body, headers, token)
@@ -223,26 +319,32 @@ def test_large_bodies_without_a_length(server):
 
 def test_prompts_that_are_too_long(server):
     text = "hello world" * 40
-    for path, fields in ((COMPLETIONS, {"prompt": text}),
-                         (CHAT, {"messages": [{"role": "user", "content": text}]})):
+    for path, fields in (
+        (COMPLETIONS, {"prompt": text}),
+        (CHAT, {"messages": [{"role": "user", "content": text}]}),
+    ):
         status, _, answer = server.post(path, **fields)
         assert status == 400 and answer["error"]["code"] == "context_length_exceeded"
         count = 80 if path == COMPLETIONS else 96
         assert answer["error"]["message"] == (
             f"the prompt has {count} tokens, and tiny.gguf reads at most 64 here: give a shorter "
-            "one")
+            "one"
+        )
     status, _, answer = server.post(COMPLETIONS, prompt=[1, 41])
     assert answer["error"]["message"] == "prompt has the token 41, and tiny.gguf has 41"
     assert server.post(COMPLETIONS, prompt="")[2]["error"]["message"] == (
-        "a prompt has at least one token; give a text")
+        "a prompt has at least one token; give a text"
+    )
     assert server.post(CHAT, messages=[{"role": "x", "content": ""}])[0] == 400
 
 
 def test_logs_show_names_as_escapes(server):
-    time.sleep(4)     # lines of refused requests are let through one in three seconds at least
+    time.sleep(4)  # lines of refused requests are let through one in three seconds at least
     with socket.create_connection(("127.0.0.1", server.port)) as raw:
-        raw.sendall(b"GET /a%0d%0aforged%1b[31m%E2%80%AE HTTP/1.1\r\nHost: localhost\r\n"
-                    b"Authorization: Bearer \x1b\r\n\r\n")
+        raw.sendall(
+            b"GET /a%0d%0aforged%1b[31m%E2%80%AE HTTP/1.1\r\nHost: localhost\r\n"
+            b"Authorization: Bearer \x1b\r\n\r\n"
+        )
         raw.recv(100)
     end = time.monotonic() + 10
     while "GET /a\\r\\nforged\\x1b[31m\\u202e 401" not in server.said():
@@ -254,13 +356,63 @@ def test_logs_show_names_as_escapes(server):
 
 # --- hostile requests ---------------------------------------------------------------------------
 
-WORDS = ["prompt", "messages", "max_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "stop",
-         "stream", "stream_options", "n", "model", "logit_bias", "role", "content", "user", "\x00",
-         "include_usage", "tools", "response_format", "x" * 3000]
-VALUES = [None, True, False, 0, 1, -1, 3, 1e308, -1e-320, 10**40, 10**400, 0.5, "", "hello", "\ud800", "\x00",
-          "hello world " * 60, [], {}, [[]], ["hello"], [1, 2], [1, -2], [10**30], ["a", "b"], {"role": "user"},
-          {"role": "user", "content": "h"}, [{"role": "user", "content": "h"}],
-          [{"role": "tool", "content": [{"type": "text", "text": "h"}]}], "tiny.gguf", {"include_usage": True}]
+WORDS = [
+    "prompt",
+    "messages",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "seed",
+    "stop",
+    "stream",
+    "stream_options",
+    "n",
+    "model",
+    "logit_bias",
+    "role",
+    "content",
+    "user",
+    "\x00",
+    "include_usage",
+    "tools",
+    "response_format",
+    "x" * 3000,
+]
+VALUES = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    3,
+    1e308,
+    -1e-320,
+    10**40,
+    10**400,
+    0.5,
+    "",
+    "hello",
+    "\ud800",
+    "\x00",
+    "hello world " * 60,
+    [],
+    {},
+    [[]],
+    ["hello"],
+    [1, 2],
+    [1, -2],
+    [10**30],
+    ["a", "b"],
+    {"role": "user"},
+    {"role": "user", "content": "h"},
+    [{"role": "user", "content": "h"}],
+    [{"role": "tool", "content": [{"type": "text", "text": "h"}]}],
+    "tiny.gguf",
+    {"include_usage": True},
+]
 
 
 def malformed(drawn):
@@ -272,35 +424,67 @@ def malformed(drawn):
         fields[drawn.choice(WORDS)] = drawn.choice(VALUES)
     body = json.dumps(fields).encode()
     kind = drawn.randrange(10)
-    if kind == 0:     # bytes that are changed
+    if kind == 0:  # bytes that are changed
         body = bytearray(body)
         for _ in range(drawn.randrange(1, 6)):
             body[drawn.randrange(len(body))] = drawn.randrange(256)
     elif kind == 1:
-        body = body[:drawn.randrange(len(body))]
+        body = body[: drawn.randrange(len(body))]
     elif kind == 2:
-        body = drawn.choice([b"[" * 100_000, b'{"a":' * 50_000, b"9" * 5000, b"NaN", b"\xff\xfe{",
-                             b'{"prompt":"a","temperature":NaN}', b"", b"null", b"[]", b'"x"'])
+        body = drawn.choice(
+            [
+                b"[" * 100_000,
+                b'{"a":' * 50_000,
+                b"9" * 5000,
+                b"NaN",
+                b"\xff\xfe{",
+                b'{"prompt":"a","temperature":NaN}',
+                b"",
+                b"null",
+                b"[]",
+                b'"x"',
+            ]
+        )
     elif kind == 3:
-        body = json.dumps({"prompt": drawn.choice(VALUES), "messages": drawn.choice(VALUES)}).encode()
-    headers = dict(drawn.choice([JSON] * 8 + [{}, {"Content-Type": "application/json; charset=\x80"},
-                                             {**JSON, "Transfer-Encoding": "gzip"},
-                                             {**JSON, "Expect": "100-continue"}]))
+        body = json.dumps(
+            {"prompt": drawn.choice(VALUES), "messages": drawn.choice(VALUES)}
+        ).encode()
+    headers = dict(
+        drawn.choice(
+            [JSON] * 8
+            + [
+                {},
+                {"Content-Type": "application/json; charset=\x80"},
+                {**JSON, "Transfer-Encoding": "gzip"},
+                {**JSON, "Expect": "100-continue"},
+            ]
+        )
+    )
     return drawn.choice(["POST"] * 9 + ["PUT", "HEAD", "\x7f"]), path, headers, bytes(body)
 
 
 def garbled(drawn):
     """Bytes that are no request of HTTP, or one that ends in its midst."""
-    head = (b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " +
-            TOKEN.encode() + b"\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{}")
+    head = (
+        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+        + TOKEN.encode()
+        + b"\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{}"
+    )
     kind = drawn.randrange(4)
     if kind == 0:
         return drawn.randbytes(drawn.randrange(1, 400))
     if kind == 1:
-        return head[:drawn.randrange(1, len(head))]
+        return head[: drawn.randrange(1, len(head))]
     if kind == 2:
-        return head.replace(b"40", drawn.choice([b"-1", b"1e3", b"9" * 4000, b"2\r\nContent-Length: 3"]))
-    return b"GET /" + b"a" * drawn.choice([10, 70_000]) + b" HTTP/9.9\r\n" + b"x: y\r\n" * drawn.randrange(300)
+        return head.replace(
+            b"40", drawn.choice([b"-1", b"1e3", b"9" * 4000, b"2\r\nContent-Length: 3"])
+        )
+    return (
+        b"GET /"
+        + b"a" * drawn.choice([10, 70_000])
+        + b" HTTP/9.9\r\n"
+        + b"x: y\r\n" * drawn.randrange(300)
+    )
 
 
 def send(server, drawn):
@@ -315,18 +499,22 @@ def send(server, drawn):
                 return None
             return int(line[1]) if len(line) > 1 else None
     method, path, headers, body = malformed(drawn)
-    raw = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n" + "".join(
-        f"{name}: {value}\r\n" for name, value in headers.items())
+    raw = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    )
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
-        client.sendall(raw.encode("latin-1") + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body))
+        client.sendall(
+            raw.encode("latin-1") + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+        )
         try:
             client.sendall(body)
-            if drawn.randrange(20) == 0:     # it does not wait for its answer
+            if drawn.randrange(20) == 0:  # it does not wait for its answer
                 return None
             status = int(client.recv(64).split(b" ")[1])
             while client.recv(1 << 16):
                 pass
-        except OSError:     # refused before all of it was read
+        except OSError:  # refused before all of it was read
             return None
     return status
 
@@ -337,8 +525,12 @@ def hold_against_malformed_requests(server, count):
     statuses = []
     for index in range(count):
         statuses.append(send(server, random.Random(f"{seed} {index}")))
-        assert server.process.poll() is None, f"seed {seed}, request {index}: {server.said()[-2000:]}"
-        assert statuses[-1] not in (500, 502), f"seed {seed}, request {index}: {server.said()[-2000:]}"
+        assert server.process.poll() is None, (
+            f"seed {seed}, request {index}: {server.said()[-2000:]}"
+        )
+        assert statuses[-1] not in (500, 502), (
+            f"seed {seed}, request {index}: {server.said()[-2000:]}"
+        )
     assert {200, 400, 405, 415} <= set(statuses)
     server.wait_until(lambda counts: counts["running"] == counts["waiting"] == 0)
     assert server.post(COMPLETIONS, prompt="hello", seed=1)[2]["choices"] == before
@@ -356,7 +548,7 @@ def test_many_malformed_requests_leave_it_alive(server):
 
 # --- turns and places ---------------------------------------------------------------------------
 
-LONG = {"prompt": "hello", "temperature": 1.0, "seed": 5, "max_tokens": 50}     # 5 s on `slow`
+LONG = {"prompt": "hello", "temperature": 1.0, "seed": 5, "max_tokens": 50}  # 5 s on `slow`
 
 
 def test_two_streams_come_by_turns(slow):
@@ -367,7 +559,7 @@ def test_two_streams_come_by_turns(slow):
     for answer in answers:
         assert text_of(events_of(("data: " + answer.read().decode().partition("data: ")[2])))
         ends.append(time.monotonic())
-    assert ends[1] - ends[0] < 2     # one after the other would be 5 s
+    assert ends[1] - ends[0] < 2  # one after the other would be 5 s
     first.close()
     second.close()
 
@@ -383,7 +575,9 @@ def test_a_client_that_vanishes_frees_its_place(slow, stream):
     connection.sock.close() if not stream else connection.close()
     connection.close()
     after = slow.wait_until(lambda counts: counts["running"] == 0)
-    assert time.monotonic() - begin < 2 and after["cancelled_total"] == before["cancelled_total"] + 1
+    assert (
+        time.monotonic() - begin < 2 and after["cancelled_total"] == before["cancelled_total"] + 1
+    )
 
 
 def test_more_than_it_takes_on_is_refused(slow):
@@ -395,12 +589,14 @@ def test_more_than_it_takes_on_is_refused(slow):
     status, headers, answer = slow.post(COMPLETIONS, **LONG)
     assert (status, headers["retry-after"]) == (429, "2")
     assert answer["error"]["message"] == (
-        "3 requests are under way, and at most 3 are taken on; try again later")
+        "3 requests are under way, and at most 3 are taken on; try again later"
+    )
     # The one that waits gives up after a second.
     late = waiting.getresponse()
     assert (late.status, late.headers["retry-after"]) == (503, "2")
     assert json.load(late)["error"]["message"] == (
-        "no place became free within 1 seconds; try again later")
+        "no place became free within 1 seconds; try again later"
+    )
     for connection in running:
         assert connection.getresponse().status == 200
         connection.close()
@@ -421,18 +617,50 @@ def test_metrics_count(server):
 
 # --- the command --------------------------------------------------------------------------------
 
+
 def test_streams_end_where_the_server_does(model, tmp_path):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=DNS:localhost", "-keyout", tmp_path / "key.pem",
-                    "-out", tmp_path / "cert.pem"], check=True, capture_output=True)
-    server = Server(tmp_path, model, "--tls-certificate", str(tmp_path / "cert.pem"), "--tls-key",
-                    str(tmp_path / "key.pem"), "--name", "tiny", slow=0.1)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+            tmp_path / "key.pem",
+            "-out",
+            tmp_path / "cert.pem",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    server = Server(
+        tmp_path,
+        model,
+        "--tls-certificate",
+        str(tmp_path / "cert.pem"),
+        "--tls-key",
+        str(tmp_path / "key.pem"),
+        "--name",
+        "tiny",
+        slow=0.1,
+    )
     assert server.url.startswith("https://127.0.0.1:")
     context = ssl.create_default_context(cafile=tmp_path / "cert.pem")
-    connection = served.http.client.HTTPSConnection("localhost", server.port, timeout=60,
-                                                    context=context)
-    connection.request("POST", COMPLETIONS, json.dumps({**LONG, "stream": True, "model": "tiny"}),
-                       {**JSON, "Authorization": f"Bearer {TOKEN}"})
+    connection = served.http.client.HTTPSConnection(
+        "localhost", server.port, timeout=60, context=context
+    )
+    connection.request(
+        "POST",
+        COMPLETIONS,
+        json.dumps({**LONG, "stream": True, "model": "tiny"}),
+        {**JSON, "Authorization": f"Bearer {TOKEN}"},
+    )
     answer = connection.getresponse()
     begun = answer.read1(20)
     server.process.send_signal(signal.SIGINT)
@@ -447,9 +675,14 @@ def test_streams_end_where_the_server_does(model, tmp_path):
 
 
 def refused(*arguments, environment=None):
-    done = subprocess.run([sys.executable, "-m", "tc", "serve", *map(str, arguments)], text=True,
-                          capture_output=True, check=False, timeout=300,
-                          env={**os.environ, **(environment or {})})
+    done = subprocess.run(
+        [sys.executable, "-m", "tc", "serve", *map(str, arguments)],
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **(environment or {})},
+    )
     assert done.returncode == 1
     return done.stderr
 
@@ -458,32 +691,42 @@ def test_options_that_do_not_fit(model, tmp_path):
     (tmp_path / "short").write_text("too-short\n")
     assert refused(model, "--port", 0, "--token-file", tmp_path / "short") == (
         f"tc: '{tmp_path / 'short'}' has no token: give 16 to 1000 printable letters of ASCII "
-        "without spaces in one line\n")
+        "without spaces in one line\n"
+    )
     assert refused(model, "--port", 0, "--token-file", tmp_path / "none") == (
-        f"tc: --token-file '{tmp_path / 'none'}' cannot be read: No such file or directory\n")
+        f"tc: --token-file '{tmp_path / 'none'}' cannot be read: No such file or directory\n"
+    )
     assert "tc: $TC_SERVE_TOKEN has no token: give" in refused(
-        model, "--port", 0, environment={"TC_SERVE_TOKEN": "with spaces in it, and long enough"})
+        model, "--port", 0, environment={"TC_SERVE_TOKEN": "with spaces in it, and long enough"}
+    )
     assert refused(model, "--port", 0, "--host", "0.0.0.0", "--no-token") == (
         "tc: --host 0.0.0.0 can be reached from other machines, where --no-token would let anyone "
-        "use the model: leave one of the two out\n")
+        "use the model: leave one of the two out\n"
+    )
     assert refused(model, "--port", 0, "--tls-key", "x") == (
-        "tc: --tls-certificate and --tls-key belong together: give both or neither\n")
+        "tc: --tls-certificate and --tls-key belong together: give both or neither\n"
+    )
     for name in "cert", "key":
         (tmp_path / name).write_text("no certificate\n")
     cert, key = tmp_path / "cert", tmp_path / "key"
     said = refused(model, "--port", 0, "--tls-certificate", cert, "--tls-key", key)
-    assert said.startswith(f"tc: --tls-certificate '{cert}' and --tls-key '{key}' cannot be used: [SSL")
+    assert said.startswith(
+        f"tc: --tls-certificate '{cert}' and --tls-key '{key}' cannot be used: [SSL"
+    )
     assert refused(model, "--port", 70000) == "tc: --port is 70000; give a number from 0 to 65535\n"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert refused(model, "--port", port) == (
             f"tc: '127.0.0.1' port {port} cannot be listened at: Address already in use; give another "
-            "--host or --port\n")
+            "--host or --port\n"
+        )
     assert refused(model, "--port", 0, "--host", "a..b") == (
         "tc: 'a..b' port 0 cannot be listened at: it is no name of a host; give another --host or "
-        "--port\n")
+        "--port\n"
+    )
     said = refused(tmp_path / "none.gguf", "--port", 0, "--host", "0.0.0.0")
     assert said == (
         "tc serve: what is sent and the token can be read on their way to other machines: TLS is "
         "the business of a proxy before this server, or give --tls-certificate and --tls-key\n"
-        f"tc: '{tmp_path / 'none.gguf'}' cannot be read: No such file or directory\n")
+        f"tc: '{tmp_path / 'none.gguf'}' cannot be read: No such file or directory\n"
+    )

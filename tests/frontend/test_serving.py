@@ -23,48 +23,105 @@ from tc.serving.requests import Refusal, parsed  # noqa: E402
 SAID = "a text or a list of up to 16, each of 1 to 1000 characters"
 COMPLETIONS = [
     (b"[1]", None, "the body is [1]; give an object of JSON"),
-    (b"{", None, "the body is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+    (
+        b"{",
+        None,
+        "the body is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+    ),
     (b"[" * 100_000, None, "the body is not JSON: it is nested too deep"),
     (b'{"prompt": NaN}', None, "the body is not JSON: NaN is no number of JSON"),
     ({}, "prompt", "the field prompt is missing"),
     ({"prompt": None}, "prompt", "the field prompt is missing"),
     ({"prompt": 3}, "prompt", "prompt is 3; give a text"),
     ({"prompt": ["a", "b"]}, "prompt", "prompt has 2 texts; give one, and a request for each"),
-    ({"prompt": [1, True]}, "prompt",
-     "prompt is [1, True]; a list has to be one of tokens, whole numbers, and not empty"),
-    ({"prompt": [[]]}, "prompt", "prompt is []; a list has to be one of tokens, whole numbers, and not empty"),
-    ({"prompt": "a\ud800"}, "prompt",
-     "prompt has half of a letter (a surrogate) at the character 1; give a text of whole letters"),
-    ({"prompt": "a", "temprature": 1}, "temprature", "the field 'temprature' is unknown; did you mean temperature?"),
+    (
+        {"prompt": [1, True]},
+        "prompt",
+        "prompt is [1, True]; a list has to be one of tokens, whole numbers, and not empty",
+    ),
+    (
+        {"prompt": [[]]},
+        "prompt",
+        "prompt is []; a list has to be one of tokens, whole numbers, and not empty",
+    ),
+    (
+        {"prompt": "a\ud800"},
+        "prompt",
+        "prompt has half of a letter (a surrogate) at the character 1; give a text of whole letters",
+    ),
+    (
+        {"prompt": "a", "temprature": 1},
+        "temprature",
+        "the field 'temprature' is unknown; did you mean temperature?",
+    ),
     ({"prompt": "a", "\x1b": 1}, "\\x1b", "the field '\\x1b' is unknown"),
     ({"prompt": "a", "n": 2}, "n", "n is 2; this server supports 1 alone: leave it out"),
     ({"prompt": "a", "n": True}, "n", "n is True; this server supports 1 alone: leave it out"),
-    ({"prompt": "a", "tool_choice": "x"}, "tool_choice",
-     "tool_choice is 'x'; this server supports \"none\" or \"auto\" alone: leave it out"),
-    ({"prompt": "a", "model": "other"}, "model", "there is no model 'other' here; served is 'tiny'"),
+    (
+        {"prompt": "a", "tool_choice": "x"},
+        "tool_choice",
+        'tool_choice is \'x\'; this server supports "none" or "auto" alone: leave it out',
+    ),
+    (
+        {"prompt": "a", "model": "other"},
+        "model",
+        "there is no model 'other' here; served is 'tiny'",
+    ),
     ({"prompt": "a", "model": 1}, "model", "model is 1; give a text"),
     ({"prompt": "a", "stream": 1}, "stream", "stream is 1; give true or false"),
-    ({"prompt": "a", "max_tokens": 0}, "max_tokens", "max_tokens is 0; give a whole number of at least 1"),
-    ({"prompt": "a", "max_tokens": True}, "max_tokens", "max_tokens is True; give a whole number of at least 1"),
-    ({"prompt": "a", "temperature": "hot"}, "temperature", "temperature is 'hot'; give a number of at least 0"),
+    (
+        {"prompt": "a", "max_tokens": 0},
+        "max_tokens",
+        "max_tokens is 0; give a whole number of at least 1",
+    ),
+    (
+        {"prompt": "a", "max_tokens": True},
+        "max_tokens",
+        "max_tokens is True; give a whole number of at least 1",
+    ),
+    (
+        {"prompt": "a", "temperature": "hot"},
+        "temperature",
+        "temperature is 'hot'; give a number of at least 0",
+    ),
     ({"prompt": "a", "temperature": 10**400}, "temperature", None),
     ({"prompt": "a", "top_p": 2}, "top_p", "top_p is 2; give a number from 0 to 1, or None"),
     ({"prompt": "a", "seed": -1}, "seed", "seed is -1; give a whole number from 0 to 2^64 - 1"),
     ({"prompt": "a", "stop": 1}, "stop", f"stop is 1; give {SAID}"),
     ({"prompt": "a", "stop": ["a"] * 17}, "stop", f"stop is {['a'] * 16}"[:40]),
     ({"prompt": "a", "stop": "a" * 1001}, "stop", f"give {SAID}"),
-    ({"prompt": "a", "stream_options": {}}, "stream_options",
-     'stream_options is {}; give an object, and that beside "stream": true alone'),
-    ({"prompt": "a", "max_completion_tokens": 3}, "max_completion_tokens",
-     "the field 'max_completion_tokens' is unknown"),
+    (
+        {"prompt": "a", "stream_options": {}},
+        "stream_options",
+        'stream_options is {}; give an object, and that beside "stream": true alone',
+    ),
+    (
+        {"prompt": "a", "max_completion_tokens": 3},
+        "max_completion_tokens",
+        "the field 'max_completion_tokens' is unknown",
+    ),
 ]
 CHATS = [
-    ({"messages": []}, "messages",
-     'messages is []; give a list of messages, [{"role": "user", "content": "..."}]'),
-    ({"messages": ["a"]}, "messages[0]", "messages[0] is 'a'; give {\"role\": text, \"content\": text}"),
-    ({"messages": [{"role": "user"}]}, "messages[0].content", "messages[0].content is None; give a text"),
-    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content",
-     "messages[0].content has the part {'type': 'image_url'}; only {\"type\": \"text\", \"text\": ...} is supported"),
+    (
+        {"messages": []},
+        "messages",
+        'messages is []; give a list of messages, [{"role": "user", "content": "..."}]',
+    ),
+    (
+        {"messages": ["a"]},
+        "messages[0]",
+        'messages[0] is \'a\'; give {"role": text, "content": text}',
+    ),
+    (
+        {"messages": [{"role": "user"}]},
+        "messages[0].content",
+        "messages[0].content is None; give a text",
+    ),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        "messages[0].content",
+        'messages[0].content has the part {\'type\': \'image_url\'}; only {"type": "text", "text": ...} is supported',
+    ),
 ]
 
 
@@ -78,15 +135,47 @@ def test_bodies_that_are_wrong(body, param, message):
 
 
 def test_bodies_that_are_right():
-    asked = parsed(json.dumps({
-        "model": "tiny", "prompt": ["a"], "temperature": 0.5, "top_k": 3, "top_p": None, "seed": 4, "stop": "x",
-        "n": 1, "user": "someone", "frequency_penalty": 0.0, "logit_bias": {}, "tools": [], "logprobs": False,
-        "stream": True, "stream_options": {"include_usage": True}}).encode(), False, "tiny")
+    asked = parsed(
+        json.dumps(
+            {
+                "model": "tiny",
+                "prompt": ["a"],
+                "temperature": 0.5,
+                "top_k": 3,
+                "top_p": None,
+                "seed": 4,
+                "stop": "x",
+                "n": 1,
+                "user": "someone",
+                "frequency_penalty": 0.0,
+                "logit_bias": {},
+                "tools": [],
+                "logprobs": False,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+            }
+        ).encode(),
+        False,
+        "tiny",
+    )
     assert asked.prompt == "a" and asked.sampling == Sampling(0.5, 3, seed=4)
-    assert (asked.max_tokens, asked.stops, asked.stream, asked.with_usage) == (16, ("x",), True, True)
-    body = json.dumps({"messages": [
-        {"role": "developer", "content": "a"},
-        {"role": "user", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]}]}).encode()
+    assert (asked.max_tokens, asked.stops, asked.stream, asked.with_usage) == (
+        16,
+        ("x",),
+        True,
+        True,
+    )
+    body = json.dumps(
+        {
+            "messages": [
+                {"role": "developer", "content": "a"},
+                {
+                    "role": "user",
+                    "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}],
+                },
+            ]
+        }
+    ).encode()
     asked, again = (parsed(body, True, "tiny") for _ in range(2))
     assert asked.prompt == [{"role": "system", "content": "a"}, {"role": "user", "content": "bc"}]
     assert asked.max_tokens is None and not asked.stream and asked.sampling.temperature == 1.0
@@ -94,6 +183,7 @@ def test_bodies_that_are_right():
 
 
 # --- the engine ---------------------------------------------------------------------------------
+
 
 class Scripted:
     """A session whose model says after each token the one that is larger by 1; `steps` has what it
@@ -136,7 +226,9 @@ class Words:
         return types.SimpleNamespace(add=lambda token: f"{token} ", rest=lambda: "")
 
 
-LANGUAGE = types.SimpleNamespace(name="scripted", tokenizer=Words(), parameters=types.SimpleNamespace(context=1000))
+LANGUAGE = types.SimpleNamespace(
+    name="scripted", tokenizer=Words(), parameters=types.SimpleNamespace(context=1000)
+)
 
 
 class Client:
@@ -196,7 +288,18 @@ def test_prompts_are_read_in_parts_by_turns(started):
     assert first.result() == ("25 26 27 ", "length")
     assert [other.result() for other in others] == [("112 113 ", "length"), ("212 213 ", "length")]
     assert Scripted.steps == [
-        (10, 0), (10, 100), (10, 200), (10, 10), (2, 110), (1, 112), (2, 210), (1, 212), (5, 20), (1, 25), (1, 26)]
+        (10, 0),
+        (10, 100),
+        (10, 200),
+        (10, 10),
+        (2, 110),
+        (1, 112),
+        (2, 210),
+        (1, 212),
+        (5, 20),
+        (1, 25),
+        (1, 26),
+    ]
 
 
 def test_a_sequence_that_begins_alike_is_gone_on_with(started):
@@ -240,7 +343,10 @@ def test_queues_are_bounded_and_left(started):
     while not Scripted.steps:
         pass
     second = Client(engine, [1], 3).ask()
-    with pytest.raises(engines.Full, match="^2 requests are under way, and at most 2 are taken on; try again later$"):
+    with pytest.raises(
+        engines.Full,
+        match="^2 requests are under way, and at most 2 are taken on; try again later$",
+    ):
         Client(engine, [1], 3).ask()
     engine.cancel(second.job)
     third = Client(engine, [1], 3).ask()
@@ -263,10 +369,26 @@ def test_what_is_left_at_the_end_is_told(started):
 
 # --- the guard ----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("host, allowed", [
-    ("localhost", True), ("LOCALHOST.:80", True), ("127.0.0.1:8080", True), ("[::1]", True), ("[::1]:80", True),
-    ("192.168.1.5", True), ("models.example:443", True), ("", False), ("localhost.example", False), ("evil", False),
-    ("127.0.0.1.example", False), ("models.example.evil:80", False), ("[::1].evil", False), ("0x7f000001", False)])
+
+@pytest.mark.parametrize(
+    "host, allowed",
+    [
+        ("localhost", True),
+        ("LOCALHOST.:80", True),
+        ("127.0.0.1:8080", True),
+        ("[::1]", True),
+        ("[::1]:80", True),
+        ("192.168.1.5", True),
+        ("models.example:443", True),
+        ("", False),
+        ("localhost.example", False),
+        ("evil", False),
+        ("127.0.0.1.example", False),
+        ("models.example.evil:80", False),
+        ("[::1].evil", False),
+        ("0x7f000001", False),
+    ],
+)
 def test_names_of_hosts(host, allowed):
     assert is_allowed(host, {"models.example"}) == allowed
 
@@ -281,13 +403,16 @@ def test_lines_of_refused_requests_are_limited():
 
 
 def test_without_the_packages(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("tc.serving.") or name == "tc.serving"]:
+    for name in [
+        name for name in sys.modules if name.startswith("tc.serving.") or name == "tc.serving"
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(tc.Error) as raised:
         importlib.import_module("tc.serving")
     assert str(raised.value) == (
         "models are served by the packages starlette, uvicorn and prometheus-client, of which one is not installed "
-        "here: pip install 'tc-compiler[serve]'")
+        "here: pip install 'tc-compiler[serve]'"
+    )
     monkeypatch.undo()
     importlib.import_module("tc.serving")

@@ -1,4 +1,5 @@
-"""Files of TensorFlow Lite: the same results as its reference kernels, and one sentence for whatever is wrong with a file."""
+"""Files of TensorFlow Lite: the same results as its reference kernels, and one sentence for
+whatever is wrong with a file."""
 
 import importlib
 import sys
@@ -10,29 +11,47 @@ import tc
 
 from ..support import models_folder, worst_error
 
-pytest.importorskip("tflite", reason="files of TensorFlow Lite are read by the package tflite, which is not installed")
+pytest.importorskip(
+    "tflite",
+    reason="files of TensorFlow Lite are read by the package tflite, which is not installed",
+)
 from .tflite_files import Operator, Tensor, file_of  # noqa: E402
 
-FLOATS = ("mlperf_tiny/ad01_fp32", "mlperf_tiny/pretrainedResnet", "mlperf_tiny/vww_96_float", "dtln/model_quant_1", "dtln/model_quant_2")
-# Its convolutions quantise their operands while they run: where a number lies at half a step, another order of the sums before it
-# makes another integer of it. Most inputs have no such number.
+FLOATS = (
+    "mlperf_tiny/ad01_fp32",
+    "mlperf_tiny/pretrainedResnet",
+    "mlperf_tiny/vww_96_float",
+    "dtln/model_quant_1",
+    "dtln/model_quant_2",
+)
+# Its convolutions quantise their operands while they run: where a number lies at half a step,
+# another order of the sums before it makes another integer of it. Most inputs have no such number.
 HYBRID = "mlperf_tiny/kws_ref_model_float32"
 
 
-INTEGERS = ("mlperf_tiny/ad01_int8", "mlperf_tiny/kws_ref_model", "mlperf_tiny/pretrainedResnet_quant", "mlperf_tiny/str_ww_ref_model",
-            "mlperf_tiny/vww_96_int8")
+INTEGERS = (
+    "mlperf_tiny/ad01_int8",
+    "mlperf_tiny/kws_ref_model",
+    "mlperf_tiny/pretrainedResnet_quant",
+    "mlperf_tiny/str_ww_ref_model",
+    "mlperf_tiny/vww_96_int8",
+)
 
 
 def litert():
-    return pytest.importorskip("ai_edge_litert.interpreter",
-                               reason="the reference kernels are those of ai-edge-litert, which is not installed")
+    return pytest.importorskip(
+        "ai_edge_litert.interpreter",
+        reason="the reference kernels are those of ai-edge-litert, which is not installed",
+    )
 
 
 def reference(model, arrays):
     """What TensorFlow Lite's reference kernels make of the arrays; `model` is a path or bytes."""
     package = litert()
     source = {"model_content": model} if isinstance(model, bytes) else {"model_path": str(model)}
-    interpreter = package.Interpreter(**source, num_threads=1, experimental_op_resolver_type=package.OpResolverType.BUILTIN_REF)
+    interpreter = package.Interpreter(
+        **source, num_threads=1, experimental_op_resolver_type=package.OpResolverType.BUILTIN_REF
+    )
     interpreter.allocate_tensors()
     for row, array in zip(interpreter.get_input_details(), arrays):
         interpreter.set_tensor(row["index"], array)
@@ -42,8 +61,12 @@ def reference(model, arrays):
 
 def seeded(ports, seed):
     random = np.random.default_rng(seed)
-    return [random.standard_normal(port.shape).astype(np.float32) if port.dtype == "float32" else
-            random.integers(-128, 128, port.shape).astype(port.dtype) for port in ports]
+    return [
+        random.standard_normal(port.shape).astype(np.float32)
+        if port.dtype == "float32"
+        else random.integers(-128, 128, port.shape).astype(port.dtype)
+        for port in ports
+    ]
 
 
 def results(module, arrays):
@@ -61,7 +84,12 @@ def errors(name, count):
     found = []
     for seed in range(count):
         arrays = seeded(module.inputs, seed)
-        found.append(max(worst_error(mine, theirs) for mine, theirs in zip(results(module, arrays), reference(path_of(name), arrays))))
+        found.append(
+            max(
+                worst_error(mine, theirs)
+                for mine, theirs in zip(results(module, arrays), reference(path_of(name), arrays))
+            )
+        )
     return found
 
 
@@ -82,9 +110,13 @@ def test_integers_are_those_of_the_reference_kernels(name):
 
 
 def test_residual_additions_are_computed_in_the_kernels_of_their_sums():
-    kernels = tc.compile(path_of("mlperf_tiny/pretrainedResnet_quant"), threads=1, log=False).kernels
+    kernels = tc.compile(
+        path_of("mlperf_tiny/pretrainedResnet_quant"), threads=1, log=False
+    ).kernels
     labels = [kernel["label"] for kernel in kernels if "add" in kernel["label"].rsplit("/", 1)[-1]]
-    assert len(labels) == 3 and all(label.split(" + ")[0].endswith("/Conv2D") for label in labels), labels
+    assert len(labels) == 3 and all(
+        label.split(" + ")[0].endswith("/Conv2D") for label in labels
+    ), labels
 
 
 def test_operands_that_are_quantised_while_running():
@@ -95,7 +127,9 @@ def test_operands_that_are_quantised_while_running():
 @pytest.mark.parametrize("name", [*FLOATS, HYBRID])
 def test_no_transposes_stand_inside(name):
     """Images stay with their channels in front from the first convolution to the last."""
-    graph = tc.native.compiler.import_model(tc.sources.source_of(path_of(name)), tc.arguments.options_of())[0]
+    graph = tc.native.compiler.import_model(
+        tc.sources.source_of(path_of(name)), tc.arguments.options_of()
+    )[0]
     lines = graph.splitlines()
     places = [i for i, line in enumerate(lines) if "Transpose" in line]
     windows = [i for i, line in enumerate(lines) if "Conv(" in line or " Conv" in line]
@@ -107,10 +141,14 @@ def test_paths_bytes_and_checks():
     assert tc.check(path) == [] and tc.check(path.read_bytes()) == []
     module = tc.compile(path, log=False)
     assert module.name == "ad01_fp32.tflite"
-    assert [(port.name, port.shape) for port in (*module.inputs, *module.outputs)] == [("input_1", (1, 640)), ("Identity", (1, 640))]
+    assert [(port.name, port.shape) for port in (*module.inputs, *module.outputs)] == [
+        ("input_1", (1, 640)),
+        ("Identity", (1, 640)),
+    ]
 
 
-# --- operators -----------------------------------------------------------------------------------------------------------
+# --- operators
+# --------------------------------------------------------------------------------------------------
 
 RANDOM = np.random.default_rng(3)
 
@@ -120,7 +158,8 @@ def floats(*shape):
 
 
 def one(name, operands, result, table=None, **options):
-    """A file of one operator: operands are shapes (inputs) or arrays (constants), the results' shapes follow."""
+    """A file of one operator: operands are shapes (inputs) or arrays (constants), the results'
+    shapes follow."""
     tensors, inputs = [], []
     for number, operand in enumerate(operands):
         if isinstance(operand, tuple):
@@ -131,7 +170,12 @@ def one(name, operands, result, table=None, **options):
     shapes = result if isinstance(result, list) else [result]
     outputs = list(range(len(tensors), len(tensors) + len(shapes)))
     tensors += [Tensor(f"y{number}", shape) for number, shape in enumerate(shapes)]
-    return file_of(tensors, [Operator(name, list(range(len(operands))), outputs, table, **options)], inputs, outputs)
+    return file_of(
+        tensors,
+        [Operator(name, list(range(len(operands))), outputs, table, **options)],
+        inputs,
+        outputs,
+    )
 
 
 def ints(*numbers):
@@ -140,43 +184,190 @@ def ints(*numbers):
 
 IMAGE = (1, 6, 5, 4)
 CASES = {
-    "conv": ("CONV_2D", [IMAGE, floats(3, 3, 2, 4), floats(3)], (1, 3, 3, 3), "Conv2DOptions",
-             {"StrideH": 2, "StrideW": 2, "DilationHFactor": 1, "DilationWFactor": 1, "FusedActivationFunction": 3}),
-    "conv of groups": ("CONV_2D", [IMAGE, floats(6, 3, 3, 2), floats(6)], (1, 4, 3, 6), "Conv2DOptions",
-                       {"StrideH": 1, "StrideW": 1, "Padding": 1}),
-    "depthwise": ("DEPTHWISE_CONV_2D", [IMAGE, floats(1, 3, 3, 8), floats(8)], (1, 6, 5, 8), "DepthwiseConv2DOptions",
-                  {"StrideH": 1, "StrideW": 1, "DepthMultiplier": 2, "FusedActivationFunction": 1}),
-    "transposed": ("TRANSPOSE_CONV", [ints(1, 12, 10, 3), floats(3, 3, 3, 4), IMAGE], (1, 12, 10, 3), "TransposeConvOptions",
-                   {"StrideH": 2, "StrideW": 2}),
-    "average pool": ("AVERAGE_POOL_2D", [IMAGE], (1, 3, 3, 4), "Pool2DOptions",
-                     {"StrideH": 2, "StrideW": 2, "FilterHeight": 3, "FilterWidth": 2}),
-    "max pool": ("MAX_POOL_2D", [IMAGE], (1, 2, 2, 4), "Pool2DOptions",
-                 {"StrideH": 2, "StrideW": 2, "FilterHeight": 3, "FilterWidth": 2, "Padding": 1}),
-    "fully connected": ("FULLY_CONNECTED", [(2, 3, 4), floats(5, 12)], (2, 5), "FullyConnectedOptions", {}),
-    "rows kept": ("FULLY_CONNECTED", [(2, 3, 4), floats(5, 4), floats(5)], (2, 3, 5), "FullyConnectedOptions", {"KeepNumDims": True}),
-    "batches of products": ("BATCH_MATMUL", [(2, 3, 4), (2, 5, 4)], (2, 3, 5), "BatchMatMulOptions", {"AdjY": True}),
+    "conv": (
+        "CONV_2D",
+        [IMAGE, floats(3, 3, 2, 4), floats(3)],
+        (1, 3, 3, 3),
+        "Conv2DOptions",
+        {
+            "StrideH": 2,
+            "StrideW": 2,
+            "DilationHFactor": 1,
+            "DilationWFactor": 1,
+            "FusedActivationFunction": 3,
+        },
+    ),
+    "conv of groups": (
+        "CONV_2D",
+        [IMAGE, floats(6, 3, 3, 2), floats(6)],
+        (1, 4, 3, 6),
+        "Conv2DOptions",
+        {"StrideH": 1, "StrideW": 1, "Padding": 1},
+    ),
+    "depthwise": (
+        "DEPTHWISE_CONV_2D",
+        [IMAGE, floats(1, 3, 3, 8), floats(8)],
+        (1, 6, 5, 8),
+        "DepthwiseConv2DOptions",
+        {"StrideH": 1, "StrideW": 1, "DepthMultiplier": 2, "FusedActivationFunction": 1},
+    ),
+    "transposed": (
+        "TRANSPOSE_CONV",
+        [ints(1, 12, 10, 3), floats(3, 3, 3, 4), IMAGE],
+        (1, 12, 10, 3),
+        "TransposeConvOptions",
+        {"StrideH": 2, "StrideW": 2},
+    ),
+    "average pool": (
+        "AVERAGE_POOL_2D",
+        [IMAGE],
+        (1, 3, 3, 4),
+        "Pool2DOptions",
+        {"StrideH": 2, "StrideW": 2, "FilterHeight": 3, "FilterWidth": 2},
+    ),
+    "max pool": (
+        "MAX_POOL_2D",
+        [IMAGE],
+        (1, 2, 2, 4),
+        "Pool2DOptions",
+        {"StrideH": 2, "StrideW": 2, "FilterHeight": 3, "FilterWidth": 2, "Padding": 1},
+    ),
+    "fully connected": (
+        "FULLY_CONNECTED",
+        [(2, 3, 4), floats(5, 12)],
+        (2, 5),
+        "FullyConnectedOptions",
+        {},
+    ),
+    "rows kept": (
+        "FULLY_CONNECTED",
+        [(2, 3, 4), floats(5, 4), floats(5)],
+        (2, 3, 5),
+        "FullyConnectedOptions",
+        {"KeepNumDims": True},
+    ),
+    "batches of products": (
+        "BATCH_MATMUL",
+        [(2, 3, 4), (2, 5, 4)],
+        (2, 3, 5),
+        "BatchMatMulOptions",
+        {"AdjY": True},
+    ),
     "mean": ("MEAN", [IMAGE, ints(1, 2)], (1, 4), "ReducerOptions", {}),
     "sum": ("SUM", [IMAGE, ints(-1)], (1, 6, 5, 1), "ReducerOptions", {"KeepDims": True}),
     "softmax": ("SOFTMAX", [(3, 7)], (3, 7), "SoftmaxOptions", {"Beta": 0.5}),
-    "bilinear": ("RESIZE_BILINEAR", [IMAGE, ints(9, 7)], (1, 9, 7, 4), "ResizeBilinearOptions", {"HalfPixelCenters": True}),
-    "corners": ("RESIZE_BILINEAR", [IMAGE, ints(9, 7)], (1, 9, 7, 4), "ResizeBilinearOptions", {"AlignCorners": True}),
-    "nearest": ("RESIZE_NEAREST_NEIGHBOR", [IMAGE, ints(12, 8)], (1, 12, 8, 4), "ResizeNearestNeighborOptions", {}),
-    "nearest centres": ("RESIZE_NEAREST_NEIGHBOR", [IMAGE, ints(4, 8)], (1, 4, 8, 4), "ResizeNearestNeighborOptions",
-                        {"HalfPixelCenters": True}),
-    "to space": ("DEPTH_TO_SPACE", [IMAGE], (1, 12, 10, 1), "DepthToSpaceOptions", {"BlockSize": 2}),
-    "to depth": ("SPACE_TO_DEPTH", [(1, 6, 4, 3)], (1, 3, 2, 12), "SpaceToDepthOptions", {"BlockSize": 2}),
-    "to batch": ("SPACE_TO_BATCH_ND", [IMAGE, ints(2, 2), np.array([[0, 0], [1, 2]], np.int32)], (4, 3, 4, 4), "SpaceToBatchNDOptions", {}),
-    "from batch": ("BATCH_TO_SPACE_ND", [(4, 3, 4, 2), ints(2, 2), np.array([[0, 0], [1, 2]], np.int32)], (1, 6, 5, 2),
-                   "BatchToSpaceNDOptions", {}),
-    "pad": ("PAD", [IMAGE, np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32)], (1, 9, 6, 4), "PadOptions", {}),
-    "mirror": ("MIRROR_PAD", [IMAGE, np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32)], (1, 9, 6, 4), "MirrorPadOptions", {}),
-    "slice": ("SLICE", [IMAGE, ints(0, 1, 2, 1), ints(1, 4, -1, 2)], (1, 4, 3, 2), "SliceOptions", {}),
-    "strided": ("STRIDED_SLICE", [IMAGE, ints(0, 5, 1, 0), ints(1, 0, 5, 4), ints(1, -2, 2, 1)], (1, 3, 2, 4), "StridedSliceOptions", {}),
-    "strided to one": ("STRIDED_SLICE", [IMAGE, ints(0, -2, 0, 0), ints(0, 0, 3, 0), ints(1, 1, 1, 1)], (1, 3, 4), "StridedSliceOptions",
-                       {"ShrinkAxisMask": 2, "BeginMask": 9, "EndMask": 9}),
-    "concat": ("CONCATENATION", [IMAGE, (1, 6, 5, 2)], (1, 6, 5, 6), "ConcatenationOptions", {"Axis": -1}),
-    "split": ("SPLIT", [ints(3), IMAGE], [(1, 6, 5, 2), (1, 6, 5, 2)], "SplitOptions", {"NumSplits": 2}),
-    "pieces": ("SPLIT_V", [IMAGE, ints(1, -1), ints(3)], [(1, 6, 5, 1), (1, 6, 5, 3)], "SplitVOptions", {"NumSplits": 2}),
+    "bilinear": (
+        "RESIZE_BILINEAR",
+        [IMAGE, ints(9, 7)],
+        (1, 9, 7, 4),
+        "ResizeBilinearOptions",
+        {"HalfPixelCenters": True},
+    ),
+    "corners": (
+        "RESIZE_BILINEAR",
+        [IMAGE, ints(9, 7)],
+        (1, 9, 7, 4),
+        "ResizeBilinearOptions",
+        {"AlignCorners": True},
+    ),
+    "nearest": (
+        "RESIZE_NEAREST_NEIGHBOR",
+        [IMAGE, ints(12, 8)],
+        (1, 12, 8, 4),
+        "ResizeNearestNeighborOptions",
+        {},
+    ),
+    "nearest centres": (
+        "RESIZE_NEAREST_NEIGHBOR",
+        [IMAGE, ints(4, 8)],
+        (1, 4, 8, 4),
+        "ResizeNearestNeighborOptions",
+        {"HalfPixelCenters": True},
+    ),
+    "to space": (
+        "DEPTH_TO_SPACE",
+        [IMAGE],
+        (1, 12, 10, 1),
+        "DepthToSpaceOptions",
+        {"BlockSize": 2},
+    ),
+    "to depth": (
+        "SPACE_TO_DEPTH",
+        [(1, 6, 4, 3)],
+        (1, 3, 2, 12),
+        "SpaceToDepthOptions",
+        {"BlockSize": 2},
+    ),
+    "to batch": (
+        "SPACE_TO_BATCH_ND",
+        [IMAGE, ints(2, 2), np.array([[0, 0], [1, 2]], np.int32)],
+        (4, 3, 4, 4),
+        "SpaceToBatchNDOptions",
+        {},
+    ),
+    "from batch": (
+        "BATCH_TO_SPACE_ND",
+        [(4, 3, 4, 2), ints(2, 2), np.array([[0, 0], [1, 2]], np.int32)],
+        (1, 6, 5, 2),
+        "BatchToSpaceNDOptions",
+        {},
+    ),
+    "pad": (
+        "PAD",
+        [IMAGE, np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32)],
+        (1, 9, 6, 4),
+        "PadOptions",
+        {},
+    ),
+    "mirror": (
+        "MIRROR_PAD",
+        [IMAGE, np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32)],
+        (1, 9, 6, 4),
+        "MirrorPadOptions",
+        {},
+    ),
+    "slice": (
+        "SLICE",
+        [IMAGE, ints(0, 1, 2, 1), ints(1, 4, -1, 2)],
+        (1, 4, 3, 2),
+        "SliceOptions",
+        {},
+    ),
+    "strided": (
+        "STRIDED_SLICE",
+        [IMAGE, ints(0, 5, 1, 0), ints(1, 0, 5, 4), ints(1, -2, 2, 1)],
+        (1, 3, 2, 4),
+        "StridedSliceOptions",
+        {},
+    ),
+    "strided to one": (
+        "STRIDED_SLICE",
+        [IMAGE, ints(0, -2, 0, 0), ints(0, 0, 3, 0), ints(1, 1, 1, 1)],
+        (1, 3, 4),
+        "StridedSliceOptions",
+        {"ShrinkAxisMask": 2, "BeginMask": 9, "EndMask": 9},
+    ),
+    "concat": (
+        "CONCATENATION",
+        [IMAGE, (1, 6, 5, 2)],
+        (1, 6, 5, 6),
+        "ConcatenationOptions",
+        {"Axis": -1},
+    ),
+    "split": (
+        "SPLIT",
+        [ints(3), IMAGE],
+        [(1, 6, 5, 2), (1, 6, 5, 2)],
+        "SplitOptions",
+        {"NumSplits": 2},
+    ),
+    "pieces": (
+        "SPLIT_V",
+        [IMAGE, ints(1, -1), ints(3)],
+        [(1, 6, 5, 1), (1, 6, 5, 3)],
+        "SplitVOptions",
+        {"NumSplits": 2},
+    ),
     "pack": ("PACK", [(3, 4), (3, 4)], (3, 2, 4), "PackOptions", {"Axis": 1, "ValuesCount": 2}),
     "unpack": ("UNPACK", [(3, 2, 4)], [(3, 4), (3, 4)], "UnpackOptions", {"Axis": 1, "Num": 2}),
     "transpose": ("TRANSPOSE", [IMAGE, ints(0, 3, 1, 2)], (1, 4, 6, 5), "TransposeOptions", {}),
@@ -186,17 +377,41 @@ CASES = {
     "leaky": ("LEAKY_RELU", [IMAGE], IMAGE, "LeakyReluOptions", {"Alpha": 0.25}),
     "add": ("ADD", [IMAGE, floats(4)], IMAGE, "AddOptions", {"FusedActivationFunction": 2}),
     "floor mod": ("FLOOR_MOD", [IMAGE, floats(4)], IMAGE, "FloorModOptions", {}),
-    "squared difference": ("SQUARED_DIFFERENCE", [IMAGE, IMAGE], IMAGE, "SquaredDifferenceOptions", {}),
+    "squared difference": (
+        "SQUARED_DIFFERENCE",
+        [IMAGE, IMAGE],
+        IMAGE,
+        "SquaredDifferenceOptions",
+        {},
+    ),
     "length 1": ("L2_NORMALIZATION", [IMAGE], IMAGE, "L2NormOptions", {}),
     "reverse": ("REVERSE_V2", [IMAGE, ints(1)], IMAGE, "ReverseV2Options", {}),
     "expand dims": ("EXPAND_DIMS", [(2, 3), ints(-1)], (2, 3, 1), "ExpandDimsOptions", {}),
     "squeeze": ("SQUEEZE", [(2, 1, 3)], (2, 3), "SqueezeOptions", {"SqueezeDims": [1]}),
     "reshape": ("RESHAPE", [IMAGE, ints(2, -1)], (2, 60), "ReshapeOptions", {}),
 }
-CASES |= {name.lower(): (name, [IMAGE], IMAGE, None, {}) for name in (
-    "ABS", "COS", "EXP", "FLOOR", "HARD_SWISH", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "SIN",
-    "SQUARE", "TANH")}
-CASES |= {name.lower(): (name, [IMAGE, IMAGE], IMAGE, None, {}) for name in ("SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")}
+CASES |= {
+    name.lower(): (name, [IMAGE], IMAGE, None, {})
+    for name in (
+        "ABS",
+        "COS",
+        "EXP",
+        "FLOOR",
+        "HARD_SWISH",
+        "LOGISTIC",
+        "NEG",
+        "RELU",
+        "RELU6",
+        "RELU_N1_TO_1",
+        "SIN",
+        "SQUARE",
+        "TANH",
+    )
+}
+CASES |= {
+    name.lower(): (name, [IMAGE, IMAGE], IMAGE, None, {})
+    for name in ("SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM")
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -212,20 +427,40 @@ def test_operator(case):
     assert max(worst_error(mine, theirs) for mine, theirs in zip(found, expected)) <= 1e-5
 
 
-def integer_file(name, shapes, result, table=None, weights=None, scales=(0.05, 0.03), out=0.1, **options):
+def integer_file(
+    name, shapes, result, table=None, weights=None, scales=(0.05, 0.03), out=0.1, **options
+):
     """A file of one operator on integers: `weights` are (numbers, scales, axis), with a bias."""
-    tensors = [Tensor(f"x{i}", shape, np.int8, scale=scale, zero=7 - 5 * i) for i, (shape, scale) in enumerate(zip(shapes, scales))]
+    tensors = [
+        Tensor(f"x{i}", shape, np.int8, scale=scale, zero=7 - 5 * i)
+        for i, (shape, scale) in enumerate(zip(shapes, scales))
+    ]
     inputs, operands = list(range(len(tensors))), list(range(len(tensors)))
     if weights is not None:
         numbers, each, axis = weights
         tensors.append(Tensor("w", data=numbers, scale=each, axis=axis))
         bias = RANDOM.integers(-3000, 3000, numbers.shape[axis]).astype(np.int32)
-        tensors.append(Tensor("b", data=bias, scale=np.float32(scales[0]) * np.asarray(each, np.float32)))
+        tensors.append(
+            Tensor("b", data=bias, scale=np.float32(scales[0]) * np.asarray(each, np.float32))
+        )
         operands += [len(tensors) - 2, len(tensors) - 1]
-    tensors.append(Tensor("y", result, np.int8, scale=out, zero={"SOFTMAX": -128, "LOGISTIC": -128, "TANH": 0}.get(name, -9)))
+    tensors.append(
+        Tensor(
+            "y",
+            result,
+            np.int8,
+            scale=out,
+            zero={"SOFTMAX": -128, "LOGISTIC": -128, "TANH": 0}.get(name, -9),
+        )
+    )
     if name == "AVERAGE_POOL_2D":
         tensors[-1].zero = tensors[0].zero
-    return file_of(tensors, [Operator(name, operands, [len(tensors) - 1], table, **options)], inputs, [len(tensors) - 1])
+    return file_of(
+        tensors,
+        [Operator(name, operands, [len(tensors) - 1], table, **options)],
+        inputs,
+        [len(tensors) - 1],
+    )
 
 
 def byte_weights(*shape):
@@ -234,18 +469,53 @@ def byte_weights(*shape):
 
 MAP = (1, 12, 9, 8)
 INTEGER_CASES = {
-    "conv": lambda: integer_file("CONV_2D", [MAP], (1, 6, 5, 32), "Conv2DOptions", (byte_weights(32, 3, 3, 8), RANDOM.uniform(0.001, 0.01, 32), 0),
-                                 StrideH=2, StrideW=2, FusedActivationFunction=1),
-    "depthwise": lambda: integer_file("DEPTHWISE_CONV_2D", [MAP], (1, 12, 9, 8), "DepthwiseConv2DOptions",
-                                      (byte_weights(1, 3, 3, 8), RANDOM.uniform(0.001, 0.01, 8), 3), StrideH=1, StrideW=1, DepthMultiplier=1,
-                                      FusedActivationFunction=3),
-    "fully connected": lambda: integer_file("FULLY_CONNECTED", [(4, 96)], (4, 64), "FullyConnectedOptions", (byte_weights(64, 96), [0.004], 0)),
-    "add": lambda: integer_file("ADD", [MAP, MAP], MAP, "AddOptions", out=0.04, FusedActivationFunction=1),
+    "conv": lambda: integer_file(
+        "CONV_2D",
+        [MAP],
+        (1, 6, 5, 32),
+        "Conv2DOptions",
+        (byte_weights(32, 3, 3, 8), RANDOM.uniform(0.001, 0.01, 32), 0),
+        StrideH=2,
+        StrideW=2,
+        FusedActivationFunction=1,
+    ),
+    "depthwise": lambda: integer_file(
+        "DEPTHWISE_CONV_2D",
+        [MAP],
+        (1, 12, 9, 8),
+        "DepthwiseConv2DOptions",
+        (byte_weights(1, 3, 3, 8), RANDOM.uniform(0.001, 0.01, 8), 3),
+        StrideH=1,
+        StrideW=1,
+        DepthMultiplier=1,
+        FusedActivationFunction=3,
+    ),
+    "fully connected": lambda: integer_file(
+        "FULLY_CONNECTED",
+        [(4, 96)],
+        (4, 64),
+        "FullyConnectedOptions",
+        (byte_weights(64, 96), [0.004], 0),
+    ),
+    "add": lambda: integer_file(
+        "ADD", [MAP, MAP], MAP, "AddOptions", out=0.04, FusedActivationFunction=1
+    ),
     "sub": lambda: integer_file("SUB", [MAP, MAP], MAP, "SubOptions", out=0.04),
     "mul": lambda: integer_file("MUL", [MAP, MAP], MAP, "MulOptions", out=0.07),
-    "average pool": lambda: integer_file("AVERAGE_POOL_2D", [MAP], (1, 6, 5, 8), "Pool2DOptions", scales=(0.1,), StrideH=2, StrideW=2,
-                                         FilterHeight=3, FilterWidth=3),
-    "softmax": lambda: integer_file("SOFTMAX", [(50, 12)], (50, 12), "SoftmaxOptions", out=1 / 256, Beta=1.0),
+    "average pool": lambda: integer_file(
+        "AVERAGE_POOL_2D",
+        [MAP],
+        (1, 6, 5, 8),
+        "Pool2DOptions",
+        scales=(0.1,),
+        StrideH=2,
+        StrideW=2,
+        FilterHeight=3,
+        FilterWidth=3,
+    ),
+    "softmax": lambda: integer_file(
+        "SOFTMAX", [(50, 12)], (50, 12), "SoftmaxOptions", out=1 / 256, Beta=1.0
+    ),
     "logistic": lambda: integer_file("LOGISTIC", [MAP], MAP, out=1 / 256),
     "tanh": lambda: integer_file("TANH", [MAP], MAP, out=1 / 128),
     "quantize": lambda: integer_file("QUANTIZE", [MAP], MAP, "QuantizeOptions", out=0.33),
@@ -264,7 +534,11 @@ def test_operator_on_integers(case):
 
 def test_operators_that_the_ruler_has_not():
     """Its reference kernels lack these in the version that the tests write."""
-    formulas = {"CEIL": np.ceil, "ROUND": np.round, "ELU": lambda x: np.where(x < 0, np.expm1(x), x)}
+    formulas = {
+        "CEIL": np.ceil,
+        "ROUND": np.round,
+        "ELU": lambda x: np.where(x < 0, np.expm1(x), x),
+    }
     for name, formula in formulas.items():
         (x,) = seeded([tc.Port("x", "float32", IMAGE)], 5)
         assert worst_error(tc.compile(one(name, [IMAGE], IMAGE), log=False)(x), formula(x)) <= 1e-6
@@ -278,13 +552,26 @@ def test_zeros_like_what_is_no_number():
 
 @pytest.mark.parametrize("activation,low,high", [(1, 0, None), (2, -1, 1), (3, 0, 6)])
 def test_whole_numbers_behind_an_activation(activation, low, high):
-    tensors = [Tensor("x", (2, 3), np.int32), Tensor("z", (2, 3), np.int32), Tensor("y", (2, 3), np.int32)]
-    data = file_of(tensors, [Operator("ADD", [0, 1], [2], "AddOptions", FusedActivationFunction=activation)], [0, 1], [2])
-    x, z = np.array([[-9, 0, 9], [3, 1 << 30, -(1 << 30)]], np.int32), np.array([[1, -1, 1], [2, 5, -5]], np.int32)
+    tensors = [
+        Tensor("x", (2, 3), np.int32),
+        Tensor("z", (2, 3), np.int32),
+        Tensor("y", (2, 3), np.int32),
+    ]
+    data = file_of(
+        tensors,
+        [Operator("ADD", [0, 1], [2], "AddOptions", FusedActivationFunction=activation)],
+        [0, 1],
+        [2],
+    )
+    x, z = (
+        np.array([[-9, 0, 9], [3, 1 << 30, -(1 << 30)]], np.int32),
+        np.array([[1, -1, 1], [2, 5, -5]], np.int32),
+    )
     np.testing.assert_array_equal(tc.compile(data, log=False)(x, z), np.clip(x + z, low, high))
 
 
-# --- what is wrong with files ---------------------------------------------------------------------------------------------
+# --- what is wrong with files
+# ---------------------------------------------------------------------------------------------
 
 X, Y = Tensor("x", (2, 3)), Tensor("y", (2, 3))
 ABS = Operator("ABS", [0], [1])
@@ -298,60 +585,146 @@ DAMAGED = "'model.tflite' is a damaged file of TensorFlow Lite: "
 WRONG = {
     "version": (lambda: relu(version=2), DAMAGED + "its version is 2, and 3 is read"),
     "no graph": (lambda: relu(graphs=0), DAMAGED + "it has no graph"),
-    "input": (lambda: relu(inputs=[7]), DAMAGED + "an input refers to tensor 7, and the graph has 2"),
-    "negative output": (lambda: relu(outputs=[-1]), DAMAGED + "an output refers to tensor -1, and the graph has 2"),
-    "operand": (lambda: relu(operators=[Operator("ABS", [9], [1])]), DAMAGED + "operator 0 (ABS) refers to tensor 9, and the graph has 2"),
+    "input": (
+        lambda: relu(inputs=[7]),
+        DAMAGED + "an input refers to tensor 7, and the graph has 2",
+    ),
+    "negative output": (
+        lambda: relu(outputs=[-1]),
+        DAMAGED + "an output refers to tensor -1, and the graph has 2",
+    ),
+    "operand": (
+        lambda: relu(operators=[Operator("ABS", [9], [1])]),
+        DAMAGED + "operator 0 (ABS) refers to tensor 9, and the graph has 2",
+    ),
     "code": (lambda: relu(codes=[]), DAMAGED + "operator 0 has the code 0, and the file has 0"),
     "no output": (lambda: relu(outputs=[]), DAMAGED + "its graph has no output"),
     "not made": (lambda: relu(operators=[]), DAMAGED + "no operator makes its output 'y'"),
-    "cycle": (lambda: relu((X, Y, Tensor("z", (2, 3))), [Operator("ABS", [2], [1]), Operator("ABS", [1], [2])]),
-              DAMAGED + "ABS (operator 0, 'y') reads tensor 'z', which no operator before it makes"),
-    "made twice": (lambda: relu(operators=[ABS, ABS]),
-                   DAMAGED + "ABS (operator 1, 'y') writes tensor 'y', which is a constant, an input or what another operator makes"),
-    "constant input": (lambda: relu((Tensor("x", data=floats(2, 3)), Y)), DAMAGED + "input 'x' is a constant or given twice"),
-    "short": (lambda: relu((X, Y, Tensor("c", (2, 3), raw=b"1234"))),
-              DAMAGED + "tensor 'c' has 4 bytes, and its shape [2, 3] of FLOAT32 needs 24"),
-    "negative size": (lambda: relu((Tensor("x", (2, -3)), Y)), DAMAGED + "tensor 'x' has the shape [2, -3]; sizes are 0 to 2147483647, and a "
-                      "tensor has at most 1099511627776 elements"),
-    "huge": (lambda: relu((Tensor("x", (1 << 30, 1 << 30)), Y)), DAMAGED + "tensor 'x' has the shape [1073741824, 1073741824]; sizes are 0 to "
-             "2147483647, and a tensor has at most 1099511627776 elements"),
-    "many axes": (lambda: relu((Tensor("x", (1,) * 17), Y)), DAMAGED + "tensor 'x' has 17 axes; at most 16 are read"),
-    "scales": (lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=[1, 1, 1], axis=0))),
-               DAMAGED + "tensor 'c' of shape [2, 3] has 3 scales for axis 0"),
-    "scale of 0": (lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=0))),
-                   DAMAGED + "tensor 'c' has the scale 0.0; a scale is a finite number over 0"),
-    "scale NaN": (lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=np.nan))),
-                  DAMAGED + "tensor 'c' has the scale nan; a scale is a finite number over 0"),
-    "zero points": (lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=1, zero=[1, 2]))),
-                    DAMAGED + "tensor 'c' has 1 scales and 2 zero points"),
-    "far zero point": (lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=1, zero=1 << 40))),
-                       DAMAGED + "tensor 'c' has a zero point that is no number of 32 bits"),
-    "names of lines": (lambda: relu((Tensor("x\ny", (2, 3), type_number=5), Y)),
-                       "model.tflite: input 'x\ufffdy' has the type STRING, which is not supported"),
-    "strings": (lambda: relu((Tensor("x", (2, 3), type_number=5), Y)),
-                "model.tflite: input 'x' has the type STRING, which is not supported"),
+    "cycle": (
+        lambda: relu(
+            (X, Y, Tensor("z", (2, 3))), [Operator("ABS", [2], [1]), Operator("ABS", [1], [2])]
+        ),
+        DAMAGED + "ABS (operator 0, 'y') reads tensor 'z', which no operator before it makes",
+    ),
+    "made twice": (
+        lambda: relu(operators=[ABS, ABS]),
+        DAMAGED
+        + "ABS (operator 1, 'y') writes tensor 'y', which is a constant, an input or what another operator makes",
+    ),
+    "constant input": (
+        lambda: relu((Tensor("x", data=floats(2, 3)), Y)),
+        DAMAGED + "input 'x' is a constant or given twice",
+    ),
+    "short": (
+        lambda: relu((X, Y, Tensor("c", (2, 3), raw=b"1234"))),
+        DAMAGED + "tensor 'c' has 4 bytes, and its shape [2, 3] of FLOAT32 needs 24",
+    ),
+    "negative size": (
+        lambda: relu((Tensor("x", (2, -3)), Y)),
+        DAMAGED + "tensor 'x' has the shape [2, -3]; sizes are 0 to 2147483647, and a "
+        "tensor has at most 1099511627776 elements",
+    ),
+    "huge": (
+        lambda: relu((Tensor("x", (1 << 30, 1 << 30)), Y)),
+        DAMAGED + "tensor 'x' has the shape [1073741824, 1073741824]; sizes are 0 to "
+        "2147483647, and a tensor has at most 1099511627776 elements",
+    ),
+    "many axes": (
+        lambda: relu((Tensor("x", (1,) * 17), Y)),
+        DAMAGED + "tensor 'x' has 17 axes; at most 16 are read",
+    ),
+    "scales": (
+        lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=[1, 1, 1], axis=0))),
+        DAMAGED + "tensor 'c' of shape [2, 3] has 3 scales for axis 0",
+    ),
+    "scale of 0": (
+        lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=0))),
+        DAMAGED + "tensor 'c' has the scale 0.0; a scale is a finite number over 0",
+    ),
+    "scale NaN": (
+        lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=np.nan))),
+        DAMAGED + "tensor 'c' has the scale nan; a scale is a finite number over 0",
+    ),
+    "zero points": (
+        lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=1, zero=[1, 2]))),
+        DAMAGED + "tensor 'c' has 1 scales and 2 zero points",
+    ),
+    "far zero point": (
+        lambda: relu((X, Y, Tensor("c", (2, 3), np.int8, scale=1, zero=1 << 40))),
+        DAMAGED + "tensor 'c' has a zero point that is no number of 32 bits",
+    ),
+    "names of lines": (
+        lambda: relu((Tensor("x\ny", (2, 3), type_number=5), Y)),
+        "model.tflite: input 'x\ufffdy' has the type STRING, which is not supported",
+    ),
+    "strings": (
+        lambda: relu((Tensor("x", (2, 3), type_number=5), Y)),
+        "model.tflite: input 'x' has the type STRING, which is not supported",
+    ),
 }
 UNSUPPORTED = {
-    "custom": (lambda: relu(operators=[Operator("CUSTOM", [0], [1], custom="Mine")]), "CUSTOM Mine (operator 0, 'y'): it is not supported"),
-    "calls": (lambda: relu(operators=[Operator("WHILE", [0], [1], "WhileOptions", CondSubgraphIndex=0, BodySubgraphIndex=0)]),
-              "WHILE (operator 0, 'y'): it is not supported"),
-    "other options": (lambda: relu(operators=[Operator("SOFTMAX", [0], [1], "Pool2DOptions")]),
-                      "SOFTMAX (operator 0, 'y'): its options are Pool2DOptions, and it takes SoftmaxOptions"),
-    "operands": (lambda: relu(operators=[Operator("ABS", [0, 0], [1])]), "ABS (operator 0, 'y'): it has 2 inputs and takes 1"),
-    "outputs": (lambda: relu((X, Y, Tensor("z", (2, 3))), [Operator("ABS", [0], [1, 2])]),
-                "ABS (operator 0, 'y'): it has 2 outputs; 'z' is not one that it makes"),
-    "integers": (lambda: relu((Tensor("x", (2, 3), np.int16), Tensor("y", (2, 3), np.int16)), [Operator("COS", [0], [1])]),
-                 "COS (operator 0, 'y'): 'x' is i16, and only f32 is supported here"),
-    "stride": (lambda: one("MAX_POOL_2D", [IMAGE], IMAGE, "Pool2DOptions", StrideH=-1, StrideW=1, FilterHeight=1, FilterWidth=1),
-               "MAX_POOL_2D (operator 0, 'y0'): its option StrideH is -1; at least 1 is needed"),
-    "slice": (lambda: one("SLICE", [(2, 3), ints(0, 2), ints(1, 9)], (1, 9), "SliceOptions"),
-              "SLICE (operator 0, 'y0'): the part from [0, 2] to [1, 11] is not inside the shape [2, 3]"),
-    "axis": (lambda: one("CONCATENATION", [(2, 3), (2, 3)], (2, 6), "ConcatenationOptions", Axis=5),
-             "CONCATENATION (operator 0, 'y0'): axis 5 is none of 2"),
-    "rows": (lambda: one("FULLY_CONNECTED", [(2, 3), floats(5, 4)], (2, 5), "FullyConnectedOptions"),
-             "FULLY_CONNECTED (operator 0, 'y0'): 'x0' of shape [2, 3] has no rows of 4 elements"),
-    "computed": (lambda: relu((X, Y), [Operator("PAD", [0, 0], [1])]),
-                 "PAD (operator 0, 'y'): the padding is computed while the model runs; only constants are supported"),
+    "custom": (
+        lambda: relu(operators=[Operator("CUSTOM", [0], [1], custom="Mine")]),
+        "CUSTOM Mine (operator 0, 'y'): it is not supported",
+    ),
+    "calls": (
+        lambda: relu(
+            operators=[
+                Operator(
+                    "WHILE", [0], [1], "WhileOptions", CondSubgraphIndex=0, BodySubgraphIndex=0
+                )
+            ]
+        ),
+        "WHILE (operator 0, 'y'): it is not supported",
+    ),
+    "other options": (
+        lambda: relu(operators=[Operator("SOFTMAX", [0], [1], "Pool2DOptions")]),
+        "SOFTMAX (operator 0, 'y'): its options are Pool2DOptions, and it takes SoftmaxOptions",
+    ),
+    "operands": (
+        lambda: relu(operators=[Operator("ABS", [0, 0], [1])]),
+        "ABS (operator 0, 'y'): it has 2 inputs and takes 1",
+    ),
+    "outputs": (
+        lambda: relu((X, Y, Tensor("z", (2, 3))), [Operator("ABS", [0], [1, 2])]),
+        "ABS (operator 0, 'y'): it has 2 outputs; 'z' is not one that it makes",
+    ),
+    "integers": (
+        lambda: relu(
+            (Tensor("x", (2, 3), np.int16), Tensor("y", (2, 3), np.int16)),
+            [Operator("COS", [0], [1])],
+        ),
+        "COS (operator 0, 'y'): 'x' is i16, and only f32 is supported here",
+    ),
+    "stride": (
+        lambda: one(
+            "MAX_POOL_2D",
+            [IMAGE],
+            IMAGE,
+            "Pool2DOptions",
+            StrideH=-1,
+            StrideW=1,
+            FilterHeight=1,
+            FilterWidth=1,
+        ),
+        "MAX_POOL_2D (operator 0, 'y0'): its option StrideH is -1; at least 1 is needed",
+    ),
+    "slice": (
+        lambda: one("SLICE", [(2, 3), ints(0, 2), ints(1, 9)], (1, 9), "SliceOptions"),
+        "SLICE (operator 0, 'y0'): the part from [0, 2] to [1, 11] is not inside the shape [2, 3]",
+    ),
+    "axis": (
+        lambda: one("CONCATENATION", [(2, 3), (2, 3)], (2, 6), "ConcatenationOptions", Axis=5),
+        "CONCATENATION (operator 0, 'y0'): axis 5 is none of 2",
+    ),
+    "rows": (
+        lambda: one("FULLY_CONNECTED", [(2, 3), floats(5, 4)], (2, 5), "FullyConnectedOptions"),
+        "FULLY_CONNECTED (operator 0, 'y0'): 'x0' of shape [2, 3] has no rows of 4 elements",
+    ),
+    "computed": (
+        lambda: relu((X, Y), [Operator("PAD", [0, 0], [1])]),
+        "PAD (operator 0, 'y'): the padding is computed while the model runs; only constants are supported",
+    ),
 }
 
 
@@ -380,7 +753,12 @@ def test_paths_that_are_no_models(tmp_path):
     cases.append((folder, f"'{folder}' is a folder, not a model's file"))
     magic = tmp_path / "magic.tflite"
     magic.write_bytes(b"\x1c\0\0\0TFL2" + bytes(40))
-    cases.append((magic, "'magic.tflite' is no file of TensorFlow Lite: its bytes 4 to 7 are b'TFL2', and b'TFL3' is expected"))
+    cases.append(
+        (
+            magic,
+            "'magic.tflite' is no file of TensorFlow Lite: its bytes 4 to 7 are b'TFL2', and b'TFL3' is expected",
+        )
+    )
     large = tmp_path / "large.tflite"
     with open(large, "wb") as file:
         file.truncate((1 << 31) + 1)
@@ -417,7 +795,9 @@ def test_the_package_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "tflite", None)
     with pytest.raises(tc.Error) as raised:
         tc.compile(relu(), log=False)
-    assert str(raised.value) == ("files of TensorFlow Lite are read by the package tflite, which is not installed here: pip install "
-                                 "'tc-compiler[tflite]'")
+    assert str(raised.value) == (
+        "files of TensorFlow Lite are read by the package tflite, which is not installed here: pip install "
+        "'tc-compiler[tflite]'"
+    )
     monkeypatch.undo()
     importlib.import_module("tc.tflite")

@@ -1,5 +1,6 @@
-"""Sums brought to another scale: the operators that frontend/tc/tflite/operators/quantised.py makes, evaluated with whole numbers, beside
-TensorFlow Lite's two steps. Random models seldom meet a tie; here they are looked for."""
+"""Sums brought to another scale: the operators that frontend/tc/tflite/operators/quantised.py
+makes, evaluated with whole numbers, beside TensorFlow Lite's two steps. Random models seldom meet a
+tie; here they are looked for."""
 
 import random
 
@@ -12,13 +13,17 @@ LIMITS = {"i32": (-(1 << 31), (1 << 31) - 1), "i64": (-(1 << 63), (1 << 63) - 1)
 
 
 class Numbers:
-    """Stands for a graph: a value is (list of Python's integers, type), and each node is computed at once. No result may leave its type."""
+    """Stands for a graph: a value is (list of Python's integers, type), and each node is computed
+    at once. No result may leave its type."""
 
     def number(self, value, dtype):
         return [int(value)], dtype
 
     def constant(self, array):
-        return [int(each) for each in np.atleast_1d(array).ravel()], {"int32": "i32", "int64": "i64"}[array.dtype.name]
+        return [int(each) for each in np.atleast_1d(array).ravel()], {
+            "int32": "i32",
+            "int64": "i64",
+        }[array.dtype.name]
 
     def node(self, name, operands, **attributes):
         dtype = operands[0][1]
@@ -27,10 +32,20 @@ class Numbers:
         columns = zip(*(values * length if len(values) == 1 else values for values, _ in operands))
         if name == "Cast":
             dtype = {6: "i32", 7: "i64"}[attributes["to"]]
-        compute = {"Add": lambda a, b: a + b, "Mul": lambda a, b: a * b, "Min": min, "Max": max, "BitwiseAnd": lambda a, b: a & b,
-                   "BitShift": lambda a, b: a >> b, "Cast": lambda a: a}[name]
+        compute = {
+            "Add": lambda a, b: a + b,
+            "Mul": lambda a, b: a * b,
+            "Min": min,
+            "Max": max,
+            "BitwiseAnd": lambda a, b: a & b,
+            "BitShift": lambda a, b: a >> b,
+            "Cast": lambda a: a,
+        }[name]
         results = [compute(*each) for each in columns]
-        assert all(LIMITS[dtype][0] <= each <= LIMITS[dtype][1] for each in results), (name, operands)
+        assert all(LIMITS[dtype][0] <= each <= LIMITS[dtype][1] for each in results), (
+            name,
+            operands,
+        )
         return results, dtype
 
 
@@ -48,7 +63,11 @@ def expected(x, real, rounding):
 def operands(drawn, most, real):
     """Numbers of all sizes, and those next to a tie of either step."""
     integer, exponent = quantised.multiplier_of(real)
-    found = [0, 1, -1, most, -most] + [drawn.randint(-most, most) for _ in range(10)] + [drawn.randint(-min(most, 300), min(most, 300)) for _ in range(10)]
+    found = (
+        [0, 1, -1, most, -most]
+        + [drawn.randint(-most, most) for _ in range(10)]
+        + [drawn.randint(-min(most, 300), min(most, 300)) for _ in range(10)]
+    )
     for _ in range(20):
         half = drawn.choice([1 << 30, 1 << max(30 - exponent, 30)])
         tie = (2 * drawn.randint(-300, 300) + 1) * half // max(integer, 1)
@@ -57,7 +76,15 @@ def operands(drawn, most, real):
 
 
 def scales(drawn):
-    return drawn.choice([drawn.uniform(0.5, 1) * 2.0 ** drawn.randint(-30, 0), 2.0 ** drawn.randint(-30, 0), drawn.randint(1, 255) / 256, 3 / 2.0 ** drawn.randint(2, 20), 1e-12])
+    return drawn.choice(
+        [
+            drawn.uniform(0.5, 1) * 2.0 ** drawn.randint(-30, 0),
+            2.0 ** drawn.randint(-30, 0),
+            drawn.randint(1, 255) / 256,
+            3 / 2.0 ** drawn.randint(2, 20),
+            1e-12,
+        ]
+    )
 
 
 @pytest.mark.parametrize("rounding", ["once", "steps", "positive"])
@@ -71,14 +98,23 @@ def test_scaled_sums_are_those_of_the_reference(rounding):
         for channel, real in enumerate(reals):
             for x in operands(drawn, most, real)[:: 1 if len(reals) == 1 else 9]:
                 if abs(expected(x, real, rounding)) >= 1 << 30:
-                    continue   # a result that is cut is only near the reference's
+                    continue  # a result that is cut is only near the reference's
                 values = [0] * len(reals)
                 values[channel] = x
-                result, dtype = quantised.rescaled(Numbers(), (values, "i32"), reals, most, (-1,), rounding)
+                result, dtype = quantised.rescaled(
+                    Numbers(), (values, "i32"), reals, most, (-1,), rounding
+                )
                 right = expected(x, real, rounding)
                 assert dtype == "i32"
-                assert result[channel] == right or (rounding == "positive" and right <= 0 and result[channel] <= 0), (x, reals, most)
-        by_upper_half += quantised._moves([-quantised.multiplier_of(real)[1] for real in reals], [most] * len(reals), rounding) is not None
+                assert result[channel] == right or (
+                    rounding == "positive" and right <= 0 and result[channel] <= 0
+                ), (x, reals, most)
+        by_upper_half += (
+            quantised._moves(
+                [-quantised.multiplier_of(real)[1] for real in reals], [most] * len(reals), rounding
+            )
+            is not None
+        )
     assert by_upper_half > 25
 
 
@@ -93,10 +129,13 @@ def test_all_bytes_as_parts_of_a_sum_are_those_of_the_reference():
 
 
 def reference_of_sum(a, b, scales_of, sign):
-    """As ADD and SUB of the reference kernels: of operands less their zero points, before the result's zero point is added."""
+    """As ADD and SUB of the reference kernels: of operands less their zero points, before the
+    result's zero point is added."""
     scale_a, scale_b, out = scales_of
     twice = 2 * max(scale_a, scale_b)
-    parts = expected(a << 20, scale_a / twice, "steps") + sign * expected(b << 20, scale_b / twice, "steps")
+    parts = expected(a << 20, scale_a / twice, "steps") + sign * expected(
+        b << 20, scale_b / twice, "steps"
+    )
     return expected(parts, twice / ((1 << 20) * out), "steps")
 
 
@@ -110,10 +149,20 @@ def test_sums_by_floats_are_those_of_the_reference(sign):
         def wanted(left, right):
             scale_a, scale_b, out = scales_of
             twice = 2 * max(scale_a, scale_b)
-            parts = [quantised.rescaled_numbers(each << 20, scale / twice) for each, scale in ((left, scale_a), (right, scale_b))]
+            parts = [
+                quantised.rescaled_numbers(each << 20, scale / twice)
+                for each, scale in ((left, scale_a), (right, scale_b))
+            ]
             return quantised.rescaled_numbers(parts[0] + sign * parts[1], twice / ((1 << 20) * out))
 
-        factors = float_sums.factors(scales_of[0] / scales_of[2], zeros[0], sign * scales_of[1] / scales_of[2], zeros[1], wanted, limits)
+        factors = float_sums.factors(
+            scales_of[0] / scales_of[2],
+            zeros[0],
+            sign * scales_of[1] / scales_of[2],
+            zeros[1],
+            wanted,
+            limits,
+        )
         if factors is None:
             continue
         found += 1
@@ -122,12 +171,15 @@ def test_sums_by_floats_are_those_of_the_reference(sign):
             floats = np.rint(np.float32(a) * factors[0] + np.float32(b) * factors[1])
             right = min(max(reference_of_sum(a, b, scales_of, sign), limits[0]), limits[1])
             assert min(max(int(floats), limits[0]), limits[1]) == right, (a, b, scales_of, zeros)
-    assert found >= 6   # of others no factors are near enough
+    assert found >= 6  # of others no factors are near enough
 
 
 def test_there_are_no_factors_for_another_sum():
     def one_beside(left, right):
         return left + right + (left == 3) * (right == 5)
 
-    assert float_sums.factors(1.0, 0, 1.0, 0, lambda left, right: left + right, (-128, 127)) is not None
+    assert (
+        float_sums.factors(1.0, 0, 1.0, 0, lambda left, right: left + right, (-128, 127))
+        is not None
+    )
     assert float_sums.factors(1.0, 0, 1.0, 0, one_beside, (-128, 127)) is None

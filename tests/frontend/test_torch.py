@@ -35,7 +35,8 @@ def saved(folder, script, name="model.pt"):
     return path
 
 
-# --- every form of one network -------------------------------------------------------------------------------------------
+# --- every form of one network
+# -------------------------------------------------------------------------------------------
 
 
 def roads(module, examples, folder):
@@ -49,12 +50,21 @@ def roads(module, examples, folder):
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(module, examples)
         yield "archive", saved(folder, traced), examples
-        with contextlib.suppress(Exception):    # not every module can be scripted
+        with contextlib.suppress(Exception):  # not every module can be scripted
             yield "scripted", torch.jit.script(module), examples
 
 
-@pytest.mark.parametrize("name", ["nsnet2_step", "tinybert", *(
-    pytest.param(name, marks=pytest.mark.full) for name in ("mobilenet_v2", "squeezenet1_1", "resnet50", "yolov6n", "superres"))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nsnet2_step",
+        "tinybert",
+        *(
+            pytest.param(name, marks=pytest.mark.full)
+            for name in ("mobilenet_v2", "squeezenet1_1", "resnet50", "yolov6n", "superres")
+        ),
+    ],
+)
 def test_networks_by_every_road(name, tmp_path):
     inputs, expected = zoo.reference(name)
     examples = tuple(map(torch.from_numpy, inputs.values()))
@@ -71,7 +81,8 @@ def test_networks_by_every_road(name, tmp_path):
             assert float((one - other).abs().max()) <= 1e-6 * float(other.abs().max()), road
 
 
-# --- calls ----------------------------------------------------------------------------------------------------------------
+# --- calls
+# --------------------------------------------------------------------------------------------------
 
 
 class Nested(nn.Module):
@@ -88,7 +99,11 @@ def test_structures_are_the_modules():
     module = tc.compile(Nested(), inputs=((a, b),), log=False)
     result = module((a, b))
     expected = Nested()((a, b))
-    assert list(result) == ["sum", "parts", "none", "name"] and result["none"] is None and result["name"] == "nested"
+    assert (
+        list(result) == ["sum", "parts", "none", "name"]
+        and result["none"] is None
+        and result["name"] == "nested"
+    )
     assert_close(result["sum"], expected["sum"])
     assert_close(result["parts"][1][0], expected["parts"][1][0])
     # Another structure, and another number, are compiled when they come.
@@ -102,7 +117,9 @@ def test_numpy_gives_numpy_and_tensors_give_tensors():
     assert isinstance(module(x), torch.Tensor)
     result = module(x.numpy())
     assert isinstance(result, numpy.ndarray) and numpy.array_equal(result, module(x).numpy())
-    assert [port.name for port in module.inputs] == ["input"] and [port.name for port in module.outputs] == ["output"]
+    assert [port.name for port in module.inputs] == ["input"] and [
+        port.name for port in module.outputs
+    ] == ["output"]
     assert numpy.array_equal(module(input=x).numpy(), result)
 
 
@@ -166,13 +183,15 @@ def test_arguments_that_share_memory_with_what_is_written_are_refused():
     memory = torch.zeros(9)
     with pytest.raises(tc.UnsupportedError) as error:
         module(memory[:6].view(3, 2), memory[4:7])
-    assert str(error.value) == ("the model writes into its input 'x', and 'y' is given with the same memory: pass a copy of one of them")
+    assert str(error.value) == (
+        "the model writes into its input 'x', and 'y' is given with the same memory: pass a copy of one of them"
+    )
     with pytest.raises(tc.UnsupportedError, match="'y' is given with the same memory"):
         module(memory[:6].view(3, 2).numpy(), memory[4:7].numpy())
-    module(memory[:6].view(3, 2), memory[6:])                      # beside each other
+    module(memory[:6].view(3, 2), memory[6:])  # beside each other
     strided = torch.zeros(3, 3)
     module(strided[:, :2], strided[:, 2] + 1)
-    module(strided[:, :2], strided[:, 2])                          # between each other
+    module(strided[:, :2], strided[:, 2])  # between each other
     assert strided.tolist() == [[0, 0, 0]] * 3
 
 
@@ -202,9 +221,19 @@ class NamedAlike(nn.Module):
 
 def test_outputs_called_as_the_inputs_that_are_written():
     x, parts = torch.ones(2), [torch.full((2,), 3.0), torch.ones(2)]
-    for model in NamedAlike(), torch.export.export(NamedAlike(), (x.clone(), [part.clone() for part in parts]), strict=False):
-        module = tc.compile(model, inputs=None if isinstance(model, torch.export.ExportedProgram) else (x.clone(), [part.clone() for part in parts]),
-                            log=False)
+    for model in (
+        NamedAlike(),
+        torch.export.export(
+            NamedAlike(), (x.clone(), [part.clone() for part in parts]), strict=False
+        ),
+    ):
+        module = tc.compile(
+            model,
+            inputs=None
+            if isinstance(model, torch.export.ExportedProgram)
+            else (x.clone(), [part.clone() for part in parts]),
+            log=False,
+        )
         given = x.clone(), [part.clone() for part in parts]
         result = module(*given)
         assert result["x"].tolist() == [6, 6] and float(result["parts_1"]) == 2
@@ -220,11 +249,14 @@ def test_numbers_that_look_alike_are_other_versions():
     module = compiled(Scaled(), torch.ones(2))
     for by in 0.0, -0.0, float("nan"), float("nan"), 1, True:
         assert_close(module(torch.ones(2), by), torch.ones(2) * by)
-        assert torch.equal(torch.signbit(module(torch.ones(2), by)), torch.signbit(torch.ones(2) * by))
-    assert len(module._versions_of_calls) == 6      # the two NaNs are one
+        assert torch.equal(
+            torch.signbit(module(torch.ones(2), by)), torch.signbit(torch.ones(2) * by)
+        )
+    assert len(module._versions_of_calls) == 6  # the two NaNs are one
 
 
-# --- what reading costs -----------------------------------------------------------------------------------------------------
+# --- what reading costs
+# --------------------------------------------------------------------------------------------------
 
 COST = """
 import re, sys, time, torch, tc.torch
@@ -249,13 +281,19 @@ def test_reading_torchscript_takes_little_time_and_memory(tmp_path):
         warnings.simplefilter("ignore")
         path = saved(tmp_path, torch.jit.trace(module, torch.randn(1, 3, 224, 224)))
         small = saved(tmp_path, torch.jit.script(nn.Linear(3, 2)), "small.pt")
-    done = subprocess.run([sys.executable, "-c", COST, str(path), str(small)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", COST, str(path), str(small)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     seconds, more = map(float, done.stdout.split())
     # Beside PyTorch's own load, which takes the weights once.
     assert seconds <= 2.0 and more - weights <= 1.5 * weights, (seconds, more / weights)
 
 
-# --- open sizes -----------------------------------------------------------------------------------------------------------
+# --- open sizes
+# --------------------------------------------------------------------------------------------------
 
 
 class Attention(nn.Module):
@@ -266,7 +304,11 @@ class Attention(nn.Module):
     def forward(self, x):
         batch, length, _ = x.shape
         q, k, v = self.project(x).reshape(batch, length, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
-        return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, length, 8)
+        return (
+            functional.scaled_dot_product_attention(q, k, v)
+            .transpose(1, 2)
+            .reshape(batch, length, 8)
+        )
 
 
 @pytest.mark.parametrize("form", ["live", "script", "exported"])
@@ -275,7 +317,9 @@ def test_sizes_stay_open(form):
     example = torch.randn(2, 5, 8)
     if form == "exported":
         batch, length = torch.export.Dim("batch", max=16), torch.export.Dim("length", max=64)
-        model = torch.export.export(module, (example,), dynamic_shapes={"x": {0: batch, 1: length}}, strict=False)
+        model = torch.export.export(
+            module, (example,), dynamic_shapes={"x": {0: batch, 1: length}}, strict=False
+        )
         compiled_module = tc.compile(model, log=False)
     else:
         model = torch.jit.script(module) if form == "script" else module
@@ -289,11 +333,13 @@ def test_sizes_stay_open(form):
         compiled_module(torch.randn(17, 4, 8))
 
 
-# --- TorchScript ----------------------------------------------------------------------------------------------------------
+# --- TorchScript
+# --------------------------------------------------------------------------------------------------
 
 
 def test_voice_activity_keeps_its_state():
-    """Silero's detector sets attributes in its calls: tensors, and numbers that decide what a call does."""
+    """Silero's detector sets attributes in its calls: tensors, and numbers that decide what a call
+    does."""
     path = models_folder() / "silero_vad" / "silero_vad.jit"
     reference = torch.jit.load(str(path))
     module = tc.compile(path, inputs=(torch.zeros(1, 512), 16000), log=False)
@@ -306,13 +352,21 @@ def test_voice_activity_keeps_its_state():
     module.reset_state()
     reference = torch.jit.load(str(path))
     frame = torch.randn(1, 256, generator=generator)
-    with torch.no_grad():     # the other rate is another structure
+    with torch.no_grad():  # the other rate is another structure
         assert_close(module(frame, 8000), reference(frame, 8000), 1e-6)
 
 
-@pytest.mark.parametrize("file,shapes", [("func.script.dat", [(3, 4), (3, 4)]), ("l1000_100_10.script.dat", [(2, 1000)]),
-                                         ("linrelu.script.dat", [(2, 10)]), ("scripted.script.dat", [(6,)]),
-                                         ("list_out.dat", [(3, 4), (3, 4)]), ("tuple_out.dat", [(3, 4), (3, 4)])])
+@pytest.mark.parametrize(
+    "file,shapes",
+    [
+        ("func.script.dat", [(3, 4), (3, 4)]),
+        ("l1000_100_10.script.dat", [(2, 1000)]),
+        ("linrelu.script.dat", [(2, 10)]),
+        ("scripted.script.dat", [(6,)]),
+        ("list_out.dat", [(3, 4), (3, 4)]),
+        ("tuple_out.dat", [(3, 4), (3, 4)]),
+    ],
+)
 def test_archives_of_torchsharp(file, shapes):
     path = models_folder() / "torchsharp_ts" / file
     generator = torch.Generator().manual_seed(0)
@@ -320,7 +374,9 @@ def test_archives_of_torchsharp(file, shapes):
     expected = torch.jit.load(str(path))(*inputs)
     actual = tc.compile(path, inputs=inputs, log=False)(*inputs)
     assert type(actual) is type(expected)
-    for one, other in zip(*[each if isinstance(each, (list, tuple)) else [each] for each in (actual, expected)]):
+    for one, other in zip(
+        *[each if isinstance(each, (list, tuple)) else [each] for each in (actual, expected)]
+    ):
         assert_close(one, other)
 
 
@@ -356,7 +412,8 @@ def test_a_loop_that_ends_by_data():
         assert torch.allclose(found, script(start), rtol=1e-5)
 
 
-# --- without PyTorch ------------------------------------------------------------------------------------------------------
+# --- without PyTorch
+# --------------------------------------------------------------------------------------------------
 
 
 def test_tc_alone_imports_no_torch():
@@ -366,11 +423,20 @@ def test_tc_alone_imports_no_torch():
 
 def test_without_torch_a_sentence_says_how_to_install_it(tmp_path):
     (tmp_path / "model.pt").write_bytes(b"PK\3\4")
-    script = ("import sys; sys.modules['torch'] = None\nimport tc\n"
-              "try: tc.compile(sys.argv[1])\nexcept tc.Error as error: print(error)")
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "model.pt")], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == ("models of PyTorch are read by PyTorch itself, which is not installed here: "
-                                   "pip install 'tc-compiler[torch]'")
+    script = (
+        "import sys; sys.modules['torch'] = None\nimport tc\n"
+        "try: tc.compile(sys.argv[1])\nexcept tc.Error as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "model.pt")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == (
+        "models of PyTorch are read by PyTorch itself, which is not installed here: "
+        "pip install 'tc-compiler[torch]'"
+    )
 
 
 class Cached(nn.Module):
@@ -386,7 +452,8 @@ class Summed(nn.Module):
 
 def test_open_sizes_may_begin_at_nothing():
     x, past = torch.randn(1, 1, 8), torch.randn(1, 3, 8)
-    # What a node joins with something else is a cache, which begins empty; other sizes do where the range says so.
+    # What a node joins with something else is a cache, which begins empty; other sizes do where the
+    # range says so.
     cached = tc.compile(Cached(), inputs=(x, past), shapes={"past": (1, "length", 8)}, log=False)
     past = expected_past = torch.zeros(1, 0, 8)
     for _ in range(3):
@@ -394,7 +461,9 @@ def test_open_sizes_may_begin_at_nothing():
         result, past = cached(x, past)
         torch.testing.assert_close((result, past), (expected, expected_past))
     for bounds, first in (((0, 9), 0), ((1, 9), 1)):
-        summed = tc.compile(Summed(), inputs=(torch.randn(3, 2),), shapes={"x": ("n", 2), "n": bounds}, log=False)
+        summed = tc.compile(
+            Summed(), inputs=(torch.randn(3, 2),), shapes={"x": ("n", 2), "n": bounds}, log=False
+        )
         for n in range(first, 4):
             x = torch.randn(n, 2)
             torch.testing.assert_close(summed(x), Summed()(x))
@@ -406,15 +475,15 @@ def test_open_sizes_may_begin_at_nothing():
 
 
 def captured(module, examples):
-    """What torch.compile gives its back end, as that compiles it; nothing where it breaks the module into several graphs,
-    as it does at torch.nn.GRU."""
+    """What torch.compile gives its back end, as that compiles it; nothing where it breaks the
+    module into several graphs, as it does at torch.nn.GRU."""
     found = []
 
     def keep(graph_module, inputs):
         found.append((CompiledGraph(graph_module, {}), inputs))
         return graph_module.forward
 
-    torch._dynamo.reset()     # of networks before, whose code met other sizes: it would leave the sizes of this one open
+    torch._dynamo.reset()  # of networks before, whose code met other sizes: it would leave the sizes of this one open
     with torch.no_grad():
         torch.compile(module, backend=keep)(*examples)
     if len(found) == 1:
@@ -429,13 +498,18 @@ def test_torch_compile():
         for batch in 2, 3:
             x = torch.randn(batch, 4)
             assert_close(fast(x), module(x))
-        module[0].weight.add_(1)      # weights are constants of the graph until they change
+        module[0].weight.add_(1)  # weights are constants of the graph until they change
         assert_close(fast(x), module(x))
     with pytest.warns(UserWarning, match="gradients are asked for, so PyTorch runs the graph"):
         fast(x).sum().backward()
     assert module[0].weight.grad is not None
-    with torch.no_grad(), pytest.warns(UserWarning, match="PyTorch runs a graph: .*aten._linalg_eigh"):
-        torch.compile(lambda x: torch.linalg.eigvalsh(x @ x.T), backend="tc", options={"log": False})(x)
+    with (
+        torch.no_grad(),
+        pytest.warns(UserWarning, match="PyTorch runs a graph: .*aten._linalg_eigh"),
+    ):
+        torch.compile(
+            lambda x: torch.linalg.eigvalsh(x @ x.T), backend="tc", options={"log": False}
+        )(x)
 
 
 def view_of_argument(x):
@@ -471,8 +545,15 @@ def views_of_other_types(x):
     return x * 1
 
 
-@pytest.mark.parametrize("function, followed", [(view_of_argument, True), (views_of_result, True), (views_without_their_base, False),
-                                                (views_of_other_types, False)])
+@pytest.mark.parametrize(
+    "function, followed",
+    [
+        (view_of_argument, True),
+        (views_of_result, True),
+        (views_without_their_base, False),
+        (views_of_other_types, False),
+    ],
+)
 def test_writes_between_graphs_are_seen(function, followed):
     torch._dynamo.reset()
     fast = torch.compile(function, backend="tc", options={"log": False})
@@ -482,7 +563,13 @@ def test_writes_between_graphs_are_seen(function, followed):
         warnings.simplefilter("always")
         result, expected = fast(x), function(y)
     torch.testing.assert_close((result, x), (expected, y))
-    assert any("its results share memory in a way that is not followed" in str(each.message) for each in told) != followed
+    assert (
+        any(
+            "its results share memory in a way that is not followed" in str(each.message)
+            for each in told
+        )
+        != followed
+    )
 
 
 def test_written_arguments_that_share_memory_are_left_to_pytorch():
@@ -494,7 +581,10 @@ def test_written_arguments_that_share_memory_are_left_to_pytorch():
     torch._dynamo.reset()
     fast = torch.compile(write, backend="tc", options={"log": False})
     x, y = torch.arange(6.0), torch.arange(6.0)
-    with pytest.warns(UserWarning, match="PyTorch runs a graph: the model writes into its input .* pass a copy of one of them"):
+    with pytest.warns(
+        UserWarning,
+        match="PyTorch runs a graph: the model writes into its input .* pass a copy of one of them",
+    ):
         result = fast(x[:3], x[1:4])
     torch.testing.assert_close((result, x), (write(y[:3], y[1:4]), y))
 
@@ -507,8 +597,10 @@ def test_autocast_is_refused_and_left_to_pytorch():
         for model, inputs in ((module, (x,)), (exported, None)):
             with pytest.raises(tc.UnsupportedError) as error:
                 tc.compile(model, inputs=inputs, log=False)
-            assert str(error.value).endswith(" is compiled under torch.autocast, which is not supported: compile it outside, or convert it "
-                                             "with .to(torch.bfloat16)")
+            assert str(error.value).endswith(
+                " is compiled under torch.autocast, which is not supported: compile it outside, or convert it "
+                "with .to(torch.bfloat16)"
+            )
         with pytest.warns(UserWarning, match="PyTorch runs a graph: .*torch.autocast"):
             torch.testing.assert_close(fast(x), module(x))
 
@@ -516,19 +608,27 @@ def test_autocast_is_refused_and_left_to_pytorch():
 def test_command_line(tmp_path, capsys):
     path = saved(tmp_path, torch.jit.script(nn.Linear(3, 2)))
     assert cli.main(["check", str(path), "--input", "input=4,3:f32"]) == 0
-    assert cli.main(["compile", str(path), "--shape", "input=4,3", "--output", str(tmp_path / "model.so")]) == 0
+    assert (
+        cli.main(
+            ["compile", str(path), "--shape", "input=4,3", "--output", str(tmp_path / "model.so")]
+        )
+        == 0
+    )
     assert tc.load(tmp_path / "model.so").inputs[0].shape == (4, 3)
     numpy.save(tmp_path / "x.npy", numpy.ones((4, 3), numpy.float32))
     assert cli.main(["run", str(path), "--input", f"input={tmp_path / 'x.npy'}", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["outputs"][0]["shape"] == [4, 2]
     assert cli.main(["check", str(path), "--input", "input=wide:f32"]) == 1
-    assert capsys.readouterr().err == ("tc: --input takes NAME=1,3,224,224:f32, NAME=FILE.npy or NAME=3 of a model of PyTorch, not "
-                                       "'input=wide:f32'\n")
+    assert capsys.readouterr().err == (
+        "tc: --input takes NAME=1,3,224,224:f32, NAME=FILE.npy or NAME=3 of a model of PyTorch, not "
+        "'input=wide:f32'\n"
+    )
 
 
 @pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
 def test_steps_of_recurrent_layers_are_not_traced(kind, monkeypatch):
     """PyTorch's own description of a layer runs all its steps: 30 ms each, twice for each layer."""
+
     def told(*_, **__):
         raise AssertionError("PyTorch ran the steps of a layer")
 
@@ -548,4 +648,4 @@ def test_steps_of_recurrent_layers_are_not_traced(kind, monkeypatch):
     for found, wanted in zip(torch.utils._pytree.tree_leaves(compiled(x)), expected, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
     with pytest.raises(AssertionError, match="ran the steps"):
-        torch.export.export(module, (x,), strict=False)    # PyTorch's own description is back
+        torch.export.export(module, (x,), strict=False)  # PyTorch's own description is back

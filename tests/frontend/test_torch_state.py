@@ -1,4 +1,5 @@
-"""State of models of PyTorch in artefacts: inputs and outputs of one shape, calls that follow each other as the module's do, and what has no such form."""
+"""State of models of PyTorch in artefacts: inputs and outputs of one shape, calls that follow each
+other as the module's do, and what has no such form."""
 
 import subprocess
 import sys
@@ -84,23 +85,34 @@ class Window(torch.nn.Module):
 
 
 def chained(path, arrays, begin=()):
-    """The first output of each run of an artefact, which is given the state that the run before left: at first zeros, but for `begin`."""
+    """The first output of each run of an artefact, which is given the state that the run before
+    left: at first zeros, but for `begin`."""
     module = tc.load(path, threads=1)
-    state = {port.name: np.zeros(port.shape, port.dtype) for port in module.inputs if port.name.startswith("state.") or port.name in dict(begin)}
+    state = {
+        port.name: np.zeros(port.shape, port.dtype)
+        for port in module.inputs
+        if port.name.startswith("state.") or port.name in dict(begin)
+    }
     state.update(begin)
     names = [port.name for port in module.inputs if port.name not in state]
     results = []
     for array in arrays:
         found = module.run({**state, **dict(zip(names, [array]))})
-        results.append(found[next(port.name for port in module.outputs if port.name.startswith("output"))])
-        state = {name: found[name.replace("state.", "next.") if name.startswith("state.") else "kept"] for name in state}
+        results.append(
+            found[next(port.name for port in module.outputs if port.name.startswith("output"))]
+        )
+        state = {
+            name: found[name.replace("state.", "next.") if name.startswith("state.") else "kept"]
+            for name in state
+        }
         for name, array in state.items():
             assert array.shape == next(port.shape for port in module.inputs if port.name == name)
     return results
 
 
 def check_chain(model, arrays, path, arguments=(), begin=(), script=True):
-    """An artefact's runs against the module's own calls, and the compiled module's, whose state an export leaves alone."""
+    """An artefact's runs against the module's own calls, and the compiled module's, whose state an
+    export leaves alone."""
     source = torch.jit.script(model) if script else model
     module = tc.compile(source, inputs=(torch.from_numpy(arrays[0]), *arguments), threads=1)
     expected = [source(torch.from_numpy(array), *arguments).detach().numpy() for array in arrays]
@@ -117,7 +129,12 @@ def rows(*shape):
 
 
 def test_a_state_of_known_shape_begins_with_the_models(tmp_path):
-    check_chain(Smooth(), rows(2, 3), tmp_path / "m.so", begin=[("state.kept", np.full((2, 4), 0.25, np.float32))])
+    check_chain(
+        Smooth(),
+        rows(2, 3),
+        tmp_path / "m.so",
+        begin=[("state.kept", np.full((2, 4), 0.25, np.float32))],
+    )
 
 
 def test_a_state_that_the_first_call_makes(tmp_path):
@@ -129,7 +146,13 @@ def test_a_state_of_several_tensors(tmp_path):
 
 
 def test_a_buffer(tmp_path):
-    check_chain(Registered(), rows(2, 3), tmp_path / "m.so", begin=[("b_kept", np.ones((2, 3), np.float32))], script=False)
+    check_chain(
+        Registered(),
+        rows(2, 3),
+        tmp_path / "m.so",
+        begin=[("b_kept", np.ones((2, 3), np.float32))],
+        script=False,
+    )
 
 
 def test_a_state_made_of_parts(tmp_path):
@@ -204,17 +227,36 @@ class Narrowing(torch.nn.Module):
         return self.kept.sum()
 
 
-REMEDY = ("; an artefact takes its state as inputs and returns it in the same shapes: keep what grows in a tensor of the largest size, with the number of what is in it, "
-          "or call the compiled module, which follows its state")
+REMEDY = (
+    "; an artefact takes its state as inputs and returns it in the same shapes: keep what grows in a tensor of the largest size, with the number of what is in it, "
+    "or call the compiled module, which follows its state"
+)
 
 
-@pytest.mark.parametrize("model, shape, text", [
-    (Growing, (1, 3), "Growing keeps 'past', which is of shape (1, 3) after one call and of shape (2, 3) after two" + REMEDY),
-    (Ticking, (2,), "Ticking keeps 'tick', which is 1 after one call and 2 after two" + REMEDY),
-    (Narrowing, (1,), "Narrowing keeps 'kept', which is of shape (7,) after one call and of shape (6,) after two" + REMEDY),
-    (FirstOne, (2, 3), "FirstOne makes its state 'kept' in the first call of what no call behind it makes it, so that calls of an artefact could not begin: make the state "
-                       "in __init__, in the shape that calls leave it in"),
-])
+@pytest.mark.parametrize(
+    "model, shape, text",
+    [
+        (
+            Growing,
+            (1, 3),
+            "Growing keeps 'past', which is of shape (1, 3) after one call and of shape (2, 3) after two"
+            + REMEDY,
+        ),
+        (Ticking, (2,), "Ticking keeps 'tick', which is 1 after one call and 2 after two" + REMEDY),
+        (
+            Narrowing,
+            (1,),
+            "Narrowing keeps 'kept', which is of shape (7,) after one call and of shape (6,) after two"
+            + REMEDY,
+        ),
+        (
+            FirstOne,
+            (2, 3),
+            "FirstOne makes its state 'kept' in the first call of what no call behind it makes it, so that calls of an artefact could not begin: make the state "
+            "in __init__, in the shape that calls leave it in",
+        ),
+    ],
+)
 def test_states_without_one_shape_are_refused_at_export(model, shape, text, tmp_path):
     source = torch.jit.script(model())
     arrays = [torch.from_numpy(array) for array in rows(*shape)]
@@ -223,7 +265,7 @@ def test_states_without_one_shape_are_refused_at_export(model, shape, text, tmp_
         module.export(tmp_path / "m.so")
     assert str(raised.value) == text
     assert not list(tmp_path.iterdir())
-    for array in arrays[:3]:     # calls follow the state as before
+    for array in arrays[:3]:  # calls follow the state as before
         assert worst_error(module(array).numpy(), source(array).numpy()) <= LIMIT
 
 
@@ -231,7 +273,11 @@ def test_a_buffer_that_grows_is_refused_at_export(tmp_path):
     module = tc.compile(GrowingBuffer(), inputs=(torch.ones(1, 3),), threads=1)
     with pytest.raises(tc.UnsupportedError) as raised:
         module.save(tmp_path / "m.so")
-    assert str(raised.value) == "GrowingBuffer keeps 'past', which a call takes in the shape (0, 3) and leaves in the shape (1, 3)" + REMEDY
+    assert (
+        str(raised.value)
+        == "GrowingBuffer keeps 'past', which a call takes in the shape (0, 3) and leaves in the shape (1, 3)"
+        + REMEDY
+    )
 
 
 class Inspected(torch.nn.Module):
@@ -251,30 +297,48 @@ class Inspected(torch.nn.Module):
 def test_attributes_that_torch_export_freezes_are_refused(model, count):
     """torch.export would take the attribute as it was in the first call, for every one."""
     made, x = model(), torch.from_numpy(rows(count, 3)[0])
-    before = {name: tensor.clone() for name, tensor in vars(made).items() if isinstance(tensor, torch.Tensor)}
+    before = {
+        name: tensor.clone()
+        for name, tensor in vars(made).items()
+        if isinstance(tensor, torch.Tensor)
+    }
     with pytest.raises(tc.UnsupportedError) as raised:
         tc.compile(made, inputs=(x,))
-    (name, value), = before.items()
-    assert str(raised.value) == (f"{model.__name__} sets self.{name} in a call and reads it in the next one, and it is no buffer, so that torch.export does not follow it: "
-                                 "register it with self.register_buffer(name, tensor) in __init__, or compile torch.jit.script(module)")
-    assert torch.equal(getattr(made, name), value)     # the module is what it was
+    ((name, value),) = before.items()
+    assert str(raised.value) == (
+        f"{model.__name__} sets self.{name} in a call and reads it in the next one, and it is no buffer, so that torch.export does not follow it: "
+        "register it with self.register_buffer(name, tensor) in __init__, or compile torch.jit.script(module)"
+    )
+    assert torch.equal(getattr(made, name), value)  # the module is what it was
 
 
 def test_attributes_that_nothing_reads_are_no_matter():
     model, (x, y, *_) = Inspected(), map(torch.from_numpy, rows(2, 3))
     module = tc.compile(model, inputs=(x,), threads=1)
-    assert model.shown is None and not isinstance(model.parts.get("sum"), torch._subclasses.FakeTensor)
+    assert model.shown is None and not isinstance(
+        model.parts.get("sum"), torch._subclasses.FakeTensor
+    )
     assert worst_error(module(y).numpy(), model(y).detach().numpy()) <= LIMIT
 
 
 def test_inputs_of_state_have_one_order(tmp_path):
     """Whatever the seed of Python's hashes."""
-    script = ("import sys, torch\nfrom tc.torch.scripted import initial_state\n"
-              "class M(torch.nn.Module):\n"
-              "    def __init__(self):\n        super().__init__()\n        self.b, self.a, self.c = torch.zeros(1), torch.zeros(1), torch.zeros(1)\n"
-              "    def forward(self, x):\n        self.c = x\n        self.a = x\n        self.b = x\n        return self.a\n"
-              "print(list(initial_state(torch.jit.script(M()))))")
+    script = (
+        "import sys, torch\nfrom tc.torch.scripted import initial_state\n"
+        "class M(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.b, self.a, self.c = torch.zeros(1), torch.zeros(1), torch.zeros(1)\n"
+        "    def forward(self, x):\n        self.c = x\n        self.a = x\n        self.b = x\n        return self.a\n"
+        "print(list(initial_state(torch.jit.script(M()))))"
+    )
     (tmp_path / "m.py").write_text(script)
-    said = {subprocess.run([sys.executable, tmp_path / "m.py"], env={"PYTHONHASHSEED": seed, "PATH": ""}, capture_output=True, text=True, check=True).stdout
-            for seed in "123"}
+    said = {
+        subprocess.run(
+            [sys.executable, tmp_path / "m.py"],
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "123"
+    }
     assert said == {"['a', 'b', 'c']\n"}

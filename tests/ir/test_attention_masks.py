@@ -1,5 +1,6 @@
-"""What comes between the products of Attention: softcap, masks, windows and the scores as an output; against NumPy in float64, by the
-corrected text of the standard, in which the softcap comes before the mask at every version."""
+"""What comes between the products of Attention: softcap, masks, windows and the scores as an
+output; against NumPy in float64, by the corrected text of the standard, in which the softcap comes
+before the mask at every version."""
 
 import numpy as np
 import pytest
@@ -11,13 +12,16 @@ from ..support import worst_error
 
 RANDOM = np.random.default_rng(8)
 BATCH, HEADS, QUERIES, KEYS, SIZE = 2, 2, 4, 7, 8
-Q, K, V = (RANDOM.standard_normal((BATCH, HEADS, n, SIZE)).astype(np.float32) for n in (QUERIES, KEYS, KEYS))
+Q, K, V = (
+    RANDOM.standard_normal((BATCH, HEADS, n, SIZE)).astype(np.float32)
+    for n in (QUERIES, KEYS, KEYS)
+)
 PAST = [RANDOM.standard_normal((BATCH, HEADS, 3, SIZE)).astype(np.float32) for _ in range(2)]
 BIAS = RANDOM.standard_normal((BATCH, 1, QUERIES, KEYS)).astype(np.float32)
 HOLES = np.where(RANDOM.random((QUERIES, KEYS)) < 0.4, -np.inf, 0.5).astype(np.float32)
-HOLES[2] = -np.inf                                 # a query that sees nothing
+HOLES[2] = -np.inf  # a query that sees nothing
 SEEN = RANDOM.random((BATCH, HEADS, QUERIES, KEYS)) < 0.5
-LENGTHS = np.array([6, 2])                         # of the second, queries stand before its first key
+LENGTHS = np.array([6, 2])  # of the second, queries stand before its first key
 
 CASES = {
     "softcap before a mask of numbers": ({"mask": BIAS}, {"softcap": 0.7}),
@@ -35,11 +39,14 @@ CASES = {
     "window of the position itself": ({}, {"left_window_size": 0, "right_window_size": 0}),
     "window to the left": ({}, {"left_window_size": 2}),
     "window to the right": ({}, {"right_window_size": 1}),
-    "window that is wider than all": ({}, {"left_window_size": 2 ** 62, "right_window_size": 100}),
+    "window that is wider than all": ({}, {"left_window_size": 2**62, "right_window_size": 100}),
     "window, causal": ({}, {"left_window_size": 1, "right_window_size": 3, "is_causal": 1}),
     "window behind a past": ({"past": PAST}, {"left_window_size": 2, "right_window_size": 0}),
     "window and lengths": ({"lengths": LENGTHS}, {"left_window_size": 2, "right_window_size": 1}),
-    "window, lengths, causal and a mask": ({"lengths": LENGTHS, "mask": SEEN}, {"left_window_size": 3, "is_causal": 1, "softcap": 0.7}),
+    "window, lengths, causal and a mask": (
+        {"lengths": LENGTHS, "mask": SEEN},
+        {"left_window_size": 3, "is_causal": 1, "softcap": 0.7},
+    ),
     "window before all keys": ({"keys": 2}, {"left_window_size": 1}),
 }
 
@@ -47,7 +54,9 @@ CASES = {
 def expected(given, attributes, query, key, value):
     """(Y, scores as the mode asks for them)"""
     if "past" in given:
-        key, value = (np.concatenate((past, new), 2) for past, new in zip(given["past"], (key, value)))
+        key, value = (
+            np.concatenate((past, new), 2) for past, new in zip(given["past"], (key, value))
+        )
     total, lengths = key.shape[2], given.get("lengths")
     offset = given["past"][0].shape[2] if "past" in given else 0
     place = (np.arange(QUERIES) + offset)[None, None, :, None]
@@ -70,7 +79,9 @@ def expected(given, attributes, query, key, value):
     bias = np.zeros(())
     if mask is not None:
         bias = np.where(mask, 0, -np.inf) if mask.dtype == bool else mask.astype(np.float64)
-        bias = np.concatenate((bias, np.full((*bias.shape[:-1], total - bias.shape[-1]), -np.inf)), -1)
+        bias = np.concatenate(
+            (bias, np.full((*bias.shape[:-1], total - bias.shape[-1]), -np.inf)), -1
+        )
     scores.append(np.where(seen, scores[1] + bias, -np.inf))
     highest = scores[2].max(-1, keepdims=True)
     weights = np.exp(scores[2] - np.where(np.isinf(highest), 0, highest))
@@ -79,19 +90,41 @@ def expected(given, attributes, query, key, value):
 
 
 def model(inputs, attributes, opset, sizes=None):
-    ports = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), sizes[name] if sizes else array.shape)
-             for name, array in inputs.items() if array is not None]
+    ports = [
+        helper.make_tensor_value_info(
+            name,
+            helper.np_dtype_to_tensor_dtype(array.dtype),
+            sizes[name] if sizes else array.shape,
+        )
+        for name, array in inputs.items()
+        if array is not None
+    ]
     names = [name if array is not None else "" for name, array in inputs.items()]
     outputs = ["y", "", "", "scores"] if "qk_matmul_output_mode" in attributes else ["y"]
     node = helper.make_node("Attention", names, outputs, **attributes)
-    graph = helper.make_graph([node], "attention", ports, [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs if name])
-    return helper.make_model(graph, ir_version=11, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString()
+    graph = helper.make_graph(
+        [node],
+        "attention",
+        ports,
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs if name],
+    )
+    return helper.make_model(
+        graph, ir_version=11, opset_imports=[helper.make_opsetid("", opset)]
+    ).SerializeToString()
 
 
 def inputs_of(given):
     keys = given.get("keys", KEYS)
     past = given.get("past", (None, None))
-    inputs = {"q": Q, "k": K[:, :, :keys], "v": V[:, :, :keys], "mask": given.get("mask"), "past_key": past[0], "past_value": past[1], "lengths": given.get("lengths")}
+    inputs = {
+        "q": Q,
+        "k": K[:, :, :keys],
+        "v": V[:, :, :keys],
+        "mask": given.get("mask"),
+        "past_key": past[0],
+        "past_value": past[1],
+        "lengths": given.get("lengths"),
+    }
     while inputs[list(inputs)[-1]] is None:
         inputs.popitem()
     return inputs
@@ -109,16 +142,25 @@ def test_what_comes_between_the_products(name):
     inputs = inputs_of(given)
     y, scores = expected(given, attributes, inputs["q"], inputs["k"], inputs["v"])
     for opset in opsets_of(given, attributes):
-        found = tc.compile(model(inputs, attributes, opset), log=False).run({name: array for name, array in inputs.items() if array is not None})
+        found = tc.compile(model(inputs, attributes, opset), log=False).run(
+            {name: array for name, array in inputs.items() if array is not None}
+        )
         assert worst_error(found["y"], y) < 2e-6
         if "scores" in found:
             np.testing.assert_allclose(found["scores"], scores, rtol=1e-5, atol=1e-6)
 
 
 def test_open_sizes():
-    sizes = {"q": ["b", 2, "s", 8], "k": ["b", 2, "t", 8], "v": ["b", 2, "t", 8], "mask": ["b", 1, "s", "t"]}
+    sizes = {
+        "q": ["b", 2, "s", 8],
+        "k": ["b", 2, "t", 8],
+        "v": ["b", 2, "t", 8],
+        "mask": ["b", 1, "s", "t"],
+    }
     attributes = {"softcap": 0.7, "left_window_size": 2, "right_window_size": 1}
-    compiled = tc.compile(model({"q": Q, "k": K, "v": V, "mask": BIAS}, attributes, 25, sizes), log=False)
+    compiled = tc.compile(
+        model({"q": Q, "k": K, "v": V, "mask": BIAS}, attributes, 25, sizes), log=False
+    )
     for keys in (7, 5):
         given = {"q": Q, "k": K[:, :, :keys], "v": V[:, :, :keys], "mask": BIAS[..., :keys]}
         y, _ = expected({"mask": given["mask"]}, attributes, given["q"], given["k"], given["v"])
@@ -126,5 +168,7 @@ def test_open_sizes():
 
 
 def test_a_window_below_no_bound():
-    with pytest.raises(tc.ShapeError, match=r"left_window_size is -2; -1 \(no bound\) or more is needed"):
+    with pytest.raises(
+        tc.ShapeError, match=r"left_window_size is -2; -1 \(no bound\) or more is needed"
+    ):
         tc.compile(model({"q": Q, "k": K, "v": V}, {"left_window_size": -2}, 25), log=False)

@@ -1,4 +1,5 @@
-"""Estimators of scikit-learn, XGBoost and LightGBM, exported to ONNX: equal to the libraries' own predictions."""
+"""Estimators of scikit-learn, XGBoost and LightGBM, exported to ONNX: equal to the libraries' own
+predictions."""
 
 import numpy
 import pytest
@@ -25,49 +26,126 @@ REFUSED = {
 
 
 def regressors():
-    from sklearn import cross_decomposition, ensemble, gaussian_process, linear_model, neighbors, neural_network, svm, tree
+    from sklearn import (
+        cross_decomposition,
+        ensemble,
+        gaussian_process,
+        linear_model,
+        neighbors,
+        neural_network,
+        svm,
+        tree,
+    )
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-    return [linear_model.LinearRegression(), linear_model.Ridge(), linear_model.Lasso(0.1), linear_model.ElasticNet(0.1),
-            linear_model.BayesianRidge(), linear_model.HuberRegressor(), linear_model.Lars(), linear_model.LassoLars(0.01),
-            linear_model.SGDRegressor(random_state=0), linear_model.ARDRegression(), linear_model.TheilSenRegressor(random_state=0),
-            linear_model.OrthogonalMatchingPursuit(), linear_model.RANSACRegressor(random_state=0), linear_model.QuantileRegressor(),
-            tree.DecisionTreeRegressor(random_state=0), tree.ExtraTreeRegressor(random_state=0), ensemble.RandomForestRegressor(20, random_state=0),
-            ensemble.ExtraTreesRegressor(20, random_state=0), ensemble.GradientBoostingRegressor(n_estimators=20, random_state=0),
-            ensemble.AdaBoostRegressor(n_estimators=5, random_state=0),
-            ensemble.BaggingRegressor(random_state=0), svm.LinearSVR(), svm.SVR(), svm.SVR(kernel="poly"), svm.NuSVR(kernel="sigmoid"),
-            neighbors.KNeighborsRegressor(), neighbors.RadiusNeighborsRegressor(4.0), gaussian_process.GaussianProcessRegressor(),
-            neural_network.MLPRegressor(hidden_layer_sizes=(8,), max_iter=50, random_state=0), cross_decomposition.PLSRegression(2),
-            make_pipeline(StandardScaler(), linear_model.Ridge()), make_pipeline(PolynomialFeatures(2), svm.SVR())]
+    return [
+        linear_model.LinearRegression(),
+        linear_model.Ridge(),
+        linear_model.Lasso(0.1),
+        linear_model.ElasticNet(0.1),
+        linear_model.BayesianRidge(),
+        linear_model.HuberRegressor(),
+        linear_model.Lars(),
+        linear_model.LassoLars(0.01),
+        linear_model.SGDRegressor(random_state=0),
+        linear_model.ARDRegression(),
+        linear_model.TheilSenRegressor(random_state=0),
+        linear_model.OrthogonalMatchingPursuit(),
+        linear_model.RANSACRegressor(random_state=0),
+        linear_model.QuantileRegressor(),
+        tree.DecisionTreeRegressor(random_state=0),
+        tree.ExtraTreeRegressor(random_state=0),
+        ensemble.RandomForestRegressor(20, random_state=0),
+        ensemble.ExtraTreesRegressor(20, random_state=0),
+        ensemble.GradientBoostingRegressor(n_estimators=20, random_state=0),
+        ensemble.AdaBoostRegressor(n_estimators=5, random_state=0),
+        ensemble.BaggingRegressor(random_state=0),
+        svm.LinearSVR(),
+        svm.SVR(),
+        svm.SVR(kernel="poly"),
+        svm.NuSVR(kernel="sigmoid"),
+        neighbors.KNeighborsRegressor(),
+        neighbors.RadiusNeighborsRegressor(4.0),
+        gaussian_process.GaussianProcessRegressor(),
+        neural_network.MLPRegressor(hidden_layer_sizes=(8,), max_iter=50, random_state=0),
+        cross_decomposition.PLSRegression(2),
+        make_pipeline(StandardScaler(), linear_model.Ridge()),
+        make_pipeline(PolynomialFeatures(2), svm.SVR()),
+    ]
 
 
 def classifiers():
-    from sklearn import calibration, discriminant_analysis, ensemble, linear_model, multiclass, naive_bayes, neighbors, neural_network, svm, tree
+    from sklearn import (
+        calibration,
+        discriminant_analysis,
+        ensemble,
+        linear_model,
+        multiclass,
+        naive_bayes,
+        neighbors,
+        neural_network,
+        svm,
+        tree,
+    )
     from sklearn.decomposition import PCA
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    voters = [("a", linear_model.LogisticRegression()), ("b", tree.DecisionTreeClassifier(max_depth=3))]
-    return [linear_model.LogisticRegression(), linear_model.SGDClassifier(random_state=0), linear_model.RidgeClassifier(),
-            linear_model.Perceptron(random_state=0), tree.DecisionTreeClassifier(random_state=0), ensemble.RandomForestClassifier(20, random_state=0),
-            ensemble.ExtraTreesClassifier(20, random_state=0), ensemble.GradientBoostingClassifier(n_estimators=20, random_state=0),
-            ensemble.AdaBoostClassifier(random_state=0), ensemble.BaggingClassifier(random_state=0),
-            ensemble.VotingClassifier(voters, voting="soft", flatten_transform=False), ensemble.StackingClassifier(voters), naive_bayes.GaussianNB(), naive_bayes.BernoulliNB(),
-            neural_network.MLPClassifier((8,), max_iter=50, random_state=0), svm.LinearSVC(), svm.SVC(), svm.SVC(kernel="poly"), svm.NuSVC(nu=0.3),
-            neighbors.KNeighborsClassifier(), discriminant_analysis.LinearDiscriminantAnalysis(), discriminant_analysis.QuadraticDiscriminantAnalysis(),
-            multiclass.OneVsRestClassifier(linear_model.LogisticRegression()), calibration.CalibratedClassifierCV(linear_model.LogisticRegression()),
-            make_pipeline(StandardScaler(), linear_model.LogisticRegression()), make_pipeline(StandardScaler(), PCA(4), svm.SVC())]
+    voters = [
+        ("a", linear_model.LogisticRegression()),
+        ("b", tree.DecisionTreeClassifier(max_depth=3)),
+    ]
+    return [
+        linear_model.LogisticRegression(),
+        linear_model.SGDClassifier(random_state=0),
+        linear_model.RidgeClassifier(),
+        linear_model.Perceptron(random_state=0),
+        tree.DecisionTreeClassifier(random_state=0),
+        ensemble.RandomForestClassifier(20, random_state=0),
+        ensemble.ExtraTreesClassifier(20, random_state=0),
+        ensemble.GradientBoostingClassifier(n_estimators=20, random_state=0),
+        ensemble.AdaBoostClassifier(random_state=0),
+        ensemble.BaggingClassifier(random_state=0),
+        ensemble.VotingClassifier(voters, voting="soft", flatten_transform=False),
+        ensemble.StackingClassifier(voters),
+        naive_bayes.GaussianNB(),
+        naive_bayes.BernoulliNB(),
+        neural_network.MLPClassifier((8,), max_iter=50, random_state=0),
+        svm.LinearSVC(),
+        svm.SVC(),
+        svm.SVC(kernel="poly"),
+        svm.NuSVC(nu=0.3),
+        neighbors.KNeighborsClassifier(),
+        discriminant_analysis.LinearDiscriminantAnalysis(),
+        discriminant_analysis.QuadraticDiscriminantAnalysis(),
+        multiclass.OneVsRestClassifier(linear_model.LogisticRegression()),
+        calibration.CalibratedClassifierCV(linear_model.LogisticRegression()),
+        make_pipeline(StandardScaler(), linear_model.LogisticRegression()),
+        make_pipeline(StandardScaler(), PCA(4), svm.SVC()),
+    ]
 
 
 def transformers():
     """With what they take."""
     from sklearn import decomposition, feature_selection, impute, preprocessing
 
-    for transformer in (preprocessing.StandardScaler(), preprocessing.MinMaxScaler(), preprocessing.MaxAbsScaler(), preprocessing.RobustScaler(),
-                        preprocessing.Normalizer(), preprocessing.Binarizer(), preprocessing.PolynomialFeatures(2), preprocessing.PowerTransformer(),
-                        preprocessing.QuantileTransformer(n_quantiles=20), decomposition.PCA(3), decomposition.TruncatedSVD(3),
-                        decomposition.IncrementalPCA(3), decomposition.KernelPCA(3, kernel="rbf"), feature_selection.VarianceThreshold()):
+    for transformer in (
+        preprocessing.StandardScaler(),
+        preprocessing.MinMaxScaler(),
+        preprocessing.MaxAbsScaler(),
+        preprocessing.RobustScaler(),
+        preprocessing.Normalizer(),
+        preprocessing.Binarizer(),
+        preprocessing.PolynomialFeatures(2),
+        preprocessing.PowerTransformer(),
+        preprocessing.QuantileTransformer(n_quantiles=20),
+        decomposition.PCA(3),
+        decomposition.TruncatedSVD(3),
+        decomposition.IncrementalPCA(3),
+        decomposition.KernelPCA(3, kernel="rbf"),
+        feature_selection.VarianceThreshold(),
+    ):
         yield name_of(transformer), transformer, X
     yield "SimpleImputer-holes", impute.SimpleImputer(), HOLES
     yield "KNNImputer-holes", impute.KNNImputer(), HOLES
@@ -82,11 +160,20 @@ def estimators():
         kernel = getattr(regressor, "kernel", None)
         yield f"{label}-{kernel}" if isinstance(kernel, str) else label, regressor, NUMBERS
     for classifier in classifiers():
-        label = name_of(classifier) + (f"-{classifier.kernel}" if hasattr(classifier, "kernel") else "")
-        if label != "LinearDiscriminantAnalysis":      # skl2onnx 1.20 writes a softmax of both signs of the score, which is not what it predicts
+        label = name_of(classifier) + (
+            f"-{classifier.kernel}" if hasattr(classifier, "kernel") else ""
+        )
+        if (
+            label != "LinearDiscriminantAnalysis"
+        ):  # skl2onnx 1.20 writes a softmax of both signs of the score, which is not what it predicts
             yield f"{label}-2", classifier, TWO
         yield f"{label}-3", classifier, THREE
-    for classifier in (linear_model.LogisticRegression(), svm.SVC(), tree.DecisionTreeClassifier(random_state=0), ensemble.RandomForestClassifier(10, random_state=0)):
+    for classifier in (
+        linear_model.LogisticRegression(),
+        svm.SVC(),
+        tree.DecisionTreeClassifier(random_state=0),
+        ensemble.RandomForestClassifier(10, random_state=0),
+    ):
         yield f"{name_of(classifier)}-names", classifier, NAMES
     yield "GaussianProcessClassifier-2", gaussian_process.GaussianProcessClassifier(), TWO
 
@@ -140,7 +227,10 @@ def test_transformers(case):
     model = skl2onnx.to_onnx(transformer, x[:1])
     if not refused(name, model):
         expected = transformer.transform(x)
-        assert numpy.abs(tc.compile(model.SerializeToString(), log=False)(x) - expected).max() <= 1e-4 * numpy.abs(expected).max()
+        assert (
+            numpy.abs(tc.compile(model.SerializeToString(), log=False)(x) - expected).max()
+            <= 1e-4 * numpy.abs(expected).max()
+        )
 
 
 def test_the_list_of_refusals_is_of_cases():
@@ -164,10 +254,16 @@ def test_boosted_trees(library, task):
 
     wanted = {"numbers": NUMBERS, "two": TWO, "three": THREE}[task]
     if library == "xgboost":
-        estimator = (made.XGBRegressor if task == "numbers" else made.XGBClassifier)(n_estimators=20, max_depth=4).fit(X, wanted)
-        model = converters.convert_xgboost(estimator, initial_types=[("x", FloatTensorType([None, 7]))])
+        estimator = (made.XGBRegressor if task == "numbers" else made.XGBClassifier)(
+            n_estimators=20, max_depth=4
+        ).fit(X, wanted)
+        model = converters.convert_xgboost(
+            estimator, initial_types=[("x", FloatTensorType([None, 7]))]
+        )
     else:
         kind = made.LGBMRegressor if task == "numbers" else made.LGBMClassifier
         estimator = kind(n_estimators=20, verbose=-1).fit(X, wanted)
-        model = converters.convert_lightgbm(estimator, initial_types=[("x", FloatTensorType([None, 7]))], zipmap=False)
+        model = converters.convert_lightgbm(
+            estimator, initial_types=[("x", FloatTensorType([None, 7]))], zipmap=False
+        )
     agrees(estimator, model)

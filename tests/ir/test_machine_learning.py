@@ -1,5 +1,5 @@
-"""Trees, linear models and preprocessing of ai.onnx.ml agree with ONNX Runtime, or with NumPy where it has no such kernel,
-and say what is wrong with their attributes."""
+"""Trees, linear models and preprocessing of ai.onnx.ml agree with ONNX Runtime, or with NumPy where
+it has no such kernel, and say what is wrong with their attributes."""
 
 import numpy
 import onnx
@@ -19,14 +19,32 @@ MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 def model_of(op, inputs, outputs, **attributes):
     """A model of one node of ai.onnx.ml; `outputs` are element types."""
     graph = helper.make_graph(
-        [helper.make_node(op, list(inputs), [f"y{i}" for i in range(len(outputs))], domain="ai.onnx.ml", **attributes)], "one",
-        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype),
-                                        ("n", *array.shape[1:]) if array.ndim == 2 else array.shape)
-         for name, array in inputs.items()],
-        [helper.make_tensor_value_info(f"y{i}", type, None) for i, type in enumerate(outputs)])
+        [
+            helper.make_node(
+                op,
+                list(inputs),
+                [f"y{i}" for i in range(len(outputs))],
+                domain="ai.onnx.ml",
+                **attributes,
+            )
+        ],
+        "one",
+        [
+            helper.make_tensor_value_info(
+                name,
+                helper.np_dtype_to_tensor_dtype(array.dtype),
+                ("n", *array.shape[1:]) if array.ndim == 2 else array.shape,
+            )
+            for name, array in inputs.items()
+        ],
+        [helper.make_tensor_value_info(f"y{i}", type, None) for i, type in enumerate(outputs)],
+    )
     version = {"TreeEnsemble": 5, "LabelEncoder": 4}.get(op, 3)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", version), helper.make_opsetid("", 18)],
-                             ir_version=10).SerializeToString()
+    return helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("ai.onnx.ml", version), helper.make_opsetid("", 18)],
+        ir_version=10,
+    ).SerializeToString()
 
 
 def ours(model, inputs):
@@ -35,7 +53,9 @@ def ours(model, inputs):
 
 def agree(op, inputs, outputs=(TensorProto.FLOAT,), **attributes):
     model = model_of(op, inputs, outputs, **attributes)
-    expected = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, inputs)
+    expected = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(
+        None, inputs
+    )
     for mine, theirs in zip(ours(model, inputs), expected, strict=True):
         assert mine.dtype == theirs.dtype and mine.shape == theirs.shape
         if mine.dtype == numpy.int64:
@@ -47,15 +67,34 @@ def agree(op, inputs, outputs=(TensorProto.FLOAT,), **attributes):
 
 def random_trees(random, trees, depth, modes, features, missing):
     """The attributes that say what nodes there are, and (tree, node) of the leaves."""
-    nodes = {key: [] for key in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",
-                                 "missing_value_tracks_true")}
+    nodes = {
+        key: []
+        for key in (
+            "treeids",
+            "nodeids",
+            "featureids",
+            "modes",
+            "values",
+            "truenodeids",
+            "falsenodeids",
+            "missing_value_tracks_true",
+        )
+    }
     leaves = []
 
     def grow(tree, level, numbers):
         own = numbers.pop()
         leaf = level == depth or (level > 0 and random.random() < 0.2)
-        row = dict(treeids=tree, nodeids=own, featureids=0, modes="LEAF", values=0.0, truenodeids=0, falsenodeids=0,
-                   missing_value_tracks_true=0)
+        row = dict(
+            treeids=tree,
+            nodeids=own,
+            featureids=0,
+            modes="LEAF",
+            values=0.0,
+            truenodeids=0,
+            falsenodeids=0,
+            missing_value_tracks_true=0,
+        )
         place = {key: len(values) for key, values in nodes.items()}
         for key, value in row.items():
             nodes[key].append(value)
@@ -63,9 +102,16 @@ def random_trees(random, trees, depth, modes, features, missing):
             leaves.append((tree, own))
             return own
         # Halves, so that samples meet the values exactly.
-        row.update(featureids=int(random.integers(features)), modes=modes[random.integers(len(modes))],
-                   values=float(random.integers(-3, 4)) / 2, missing_value_tracks_true=int(missing and random.random() < 0.5))
-        row["truenodeids"], row["falsenodeids"] = grow(tree, level + 1, numbers), grow(tree, level + 1, numbers)
+        row.update(
+            featureids=int(random.integers(features)),
+            modes=modes[random.integers(len(modes))],
+            values=float(random.integers(-3, 4)) / 2,
+            missing_value_tracks_true=int(missing and random.random() < 0.5),
+        )
+        row["truenodeids"], row["falsenodeids"] = (
+            grow(tree, level + 1, numbers),
+            grow(tree, level + 1, numbers),
+        )
         for key, value in row.items():
             nodes[key][place[key]] = value
         return own
@@ -86,21 +132,38 @@ def samples(random, count, features, missing):
 
 def targets(random, leaves, count, name, each=2):
     """Votes of the leaves, each for some of the targets."""
-    votes = [(tree, node, int(target)) for tree, node in leaves for target in random.permutation(count)[:each]]
-    return {f"{name}_treeids": [vote[0] for vote in votes], f"{name}_nodeids": [vote[1] for vote in votes],
-            f"{name}_ids": [vote[2] for vote in votes],
-            f"{name}_weights": random.standard_normal(len(votes)).astype(FLOAT).tolist()}
+    votes = [
+        (tree, node, int(target))
+        for tree, node in leaves
+        for target in random.permutation(count)[:each]
+    ]
+    return {
+        f"{name}_treeids": [vote[0] for vote in votes],
+        f"{name}_nodeids": [vote[1] for vote in votes],
+        f"{name}_ids": [vote[2] for vote in votes],
+        f"{name}_weights": random.standard_normal(len(votes)).astype(FLOAT).tolist(),
+    }
 
 
-# ONNX Runtime takes one mode for all nodes for granted where the first two agree, and NaN in modes other than <=; it is
-# asked for mixed modes without NaN.
-@pytest.mark.parametrize("modes, missing", [*(((mode,), False) for mode in MODES), (MODES, False), (("BRANCH_LEQ",), True)])
+# ONNX Runtime takes one mode for all nodes for granted where the first two agree, and NaN in modes
+# other than <=; it is asked for mixed modes without NaN.
+@pytest.mark.parametrize(
+    "modes, missing",
+    [*(((mode,), False) for mode in MODES), (MODES, False), (("BRANCH_LEQ",), True)],
+)
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
 def test_regressors(modes, missing, aggregate):
     random = numpy.random.default_rng(len(modes) + 10 * missing)
     nodes, leaves = random_trees(random, 5, 4, modes, 3, missing)
-    agree("TreeEnsembleRegressor", {"x": samples(random, 40, 3, missing)}, n_targets=3, aggregate_function=aggregate,
-          **nodes, **targets(random, leaves, 3, "target", 3 if aggregate in ("MIN", "MAX") else 2), base_values=[0.5, -1.0, 2.0])
+    agree(
+        "TreeEnsembleRegressor",
+        {"x": samples(random, 40, 3, missing)},
+        n_targets=3,
+        aggregate_function=aggregate,
+        **nodes,
+        **targets(random, leaves, 3, "target", 3 if aggregate in ("MIN", "MAX") else 2),
+        base_values=[0.5, -1.0, 2.0],
+    )
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -109,60 +172,135 @@ def test_trees_that_go_on_below_their_tops(missing):
     random = numpy.random.default_rng(8)
     nodes, leaves = random_trees(random, 3, 8, ("BRANCH_LEQ",), 5, missing)
     assert len(leaves) > 3 * 32
-    agree("TreeEnsembleRegressor", {"x": samples(random, 100, 5, missing)}, n_targets=2, **nodes, **targets(random, leaves, 2, "target"))
+    agree(
+        "TreeEnsembleRegressor",
+        {"x": samples(random, 100, 5, missing)},
+        n_targets=2,
+        **nodes,
+        **targets(random, leaves, 2, "target"),
+    )
 
 
 def test_a_tree_of_one_side():
     """A chain of 40 tests, each with a leaf for its first child, beside a tree of one leaf."""
     depth = 40
-    nodes = {"nodes_treeids": [0] * (2 * depth + 1) + [1], "nodes_nodeids": [*range(2 * depth + 1), 0], "nodes_featureids": [0] * (2 * depth + 2),
-             "nodes_modes": ["BRANCH_LEQ"] * depth + ["LEAF"] * (depth + 2), "nodes_values": [float(i) for i in range(depth)] + [0.0] * (depth + 2),
-             "nodes_truenodeids": [depth + i for i in range(depth)] + [0] * (depth + 2),
-             "nodes_falsenodeids": [i + 1 for i in range(depth - 1)] + [2 * depth] + [0] * (depth + 2)}
-    votes = {"target_treeids": [0] * (depth + 1) + [1], "target_nodeids": [*range(depth, 2 * depth + 1), 0], "target_ids": [0] * (depth + 2),
-             "target_weights": [float(i) for i in range(depth + 1)] + [100.0]}
+    nodes = {
+        "nodes_treeids": [0] * (2 * depth + 1) + [1],
+        "nodes_nodeids": [*range(2 * depth + 1), 0],
+        "nodes_featureids": [0] * (2 * depth + 2),
+        "nodes_modes": ["BRANCH_LEQ"] * depth + ["LEAF"] * (depth + 2),
+        "nodes_values": [float(i) for i in range(depth)] + [0.0] * (depth + 2),
+        "nodes_truenodeids": [depth + i for i in range(depth)] + [0] * (depth + 2),
+        "nodes_falsenodeids": [i + 1 for i in range(depth - 1)] + [2 * depth] + [0] * (depth + 2),
+    }
+    votes = {
+        "target_treeids": [0] * (depth + 1) + [1],
+        "target_nodeids": [*range(depth, 2 * depth + 1), 0],
+        "target_ids": [0] * (depth + 2),
+        "target_weights": [float(i) for i in range(depth + 1)] + [100.0],
+    }
     x = numpy.arange(-1, 2 * depth).astype(FLOAT)[:, None] / 2 + FLOAT(0.25)
-    model = model_of("TreeEnsembleRegressor", {"x": x}, [TensorProto.FLOAT], n_targets=1, **nodes, **votes)
+    model = model_of(
+        "TreeEnsembleRegressor", {"x": x}, [TensorProto.FLOAT], n_targets=1, **nodes, **votes
+    )
     wanted = numpy.clip(numpy.ceil(x[:, 0]), 0, depth) + 100
     assert ours(model, {"x": x})[0].ravel().tolist() == wanted.tolist()
 
 
 def test_trees_without_tests():
-    nodes = {"nodes_treeids": [0, 1], "nodes_nodeids": [0, 0], "nodes_featureids": [0, 0], "nodes_modes": ["LEAF", "LEAF"], "nodes_values": [0.0, 0.0],
-             "nodes_truenodeids": [0, 0], "nodes_falsenodeids": [0, 0]}
-    votes = {"target_treeids": [0, 1], "target_nodeids": [0, 0], "target_ids": [0, 0], "target_weights": [1.5, 2.0]}
-    model = model_of("TreeEnsembleRegressor", {"x": numpy.zeros((3, 0), FLOAT)}, [TensorProto.FLOAT], n_targets=1, **nodes, **votes)
+    nodes = {
+        "nodes_treeids": [0, 1],
+        "nodes_nodeids": [0, 0],
+        "nodes_featureids": [0, 0],
+        "nodes_modes": ["LEAF", "LEAF"],
+        "nodes_values": [0.0, 0.0],
+        "nodes_truenodeids": [0, 0],
+        "nodes_falsenodeids": [0, 0],
+    }
+    votes = {
+        "target_treeids": [0, 1],
+        "target_nodeids": [0, 0],
+        "target_ids": [0, 0],
+        "target_weights": [1.5, 2.0],
+    }
+    model = model_of(
+        "TreeEnsembleRegressor",
+        {"x": numpy.zeros((3, 0), FLOAT)},
+        [TensorProto.FLOAT],
+        n_targets=1,
+        **nodes,
+        **votes,
+    )
     assert ours(model, {"x": numpy.zeros((3, 0), FLOAT)})[0].ravel().tolist() == [3.5] * 3
 
 
 def test_nan_takes_the_branch_that_is_told_in_every_mode():
-    """Against the meaning as the text has it: a comparison with NaN is false, but for the inequality, unless tracked."""
-    compare = {"BRANCH_LEQ": numpy.less_equal, "BRANCH_LT": numpy.less, "BRANCH_GTE": numpy.greater_equal,
-               "BRANCH_GT": numpy.greater, "BRANCH_EQ": numpy.equal, "BRANCH_NEQ": numpy.not_equal}
+    """Against the meaning as the text has it: a comparison with NaN is false, but for the
+    inequality, unless tracked."""
+    compare = {
+        "BRANCH_LEQ": numpy.less_equal,
+        "BRANCH_LT": numpy.less,
+        "BRANCH_GTE": numpy.greater_equal,
+        "BRANCH_GT": numpy.greater,
+        "BRANCH_EQ": numpy.equal,
+        "BRANCH_NEQ": numpy.not_equal,
+    }
     x = numpy.array([[NAN], [-1], [0.5], [2], [-0.0], [numpy.inf]], FLOAT)
     for mode, function in compare.items():
         for tracked in (0, 1):
-            nodes = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0],
-                     "nodes_modes": [mode, "LEAF", "LEAF"], "nodes_values": [0.5, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
-                     "nodes_falsenodeids": [2, 0, 0], "nodes_missing_value_tracks_true": [tracked, 0, 0]}
-            model = model_of("TreeEnsembleRegressor", {"x": x}, [TensorProto.FLOAT], n_targets=1, target_treeids=[0, 0],
-                             target_nodeids=[1, 2], target_ids=[0, 0], target_weights=[1.0, 2.0], **nodes)
+            nodes = {
+                "nodes_treeids": [0, 0, 0],
+                "nodes_nodeids": [0, 1, 2],
+                "nodes_featureids": [0, 0, 0],
+                "nodes_modes": [mode, "LEAF", "LEAF"],
+                "nodes_values": [0.5, 0.0, 0.0],
+                "nodes_truenodeids": [1, 0, 0],
+                "nodes_falsenodeids": [2, 0, 0],
+                "nodes_missing_value_tracks_true": [tracked, 0, 0],
+            }
+            model = model_of(
+                "TreeEnsembleRegressor",
+                {"x": x},
+                [TensorProto.FLOAT],
+                n_targets=1,
+                target_treeids=[0, 0],
+                target_nodeids=[1, 2],
+                target_ids=[0, 0],
+                target_weights=[1.0, 2.0],
+                **nodes,
+            )
             wanted = numpy.where(function(x, 0.5) | (numpy.isnan(x) & (tracked == 1)), 1, 2)
             assert (ours(model, {"x": x})[0] == wanted).all(), (mode, tracked)
 
 
 # No exporter writes a softmax of one score.
-@pytest.mark.parametrize("classes, each, transform", [
-    *((classes, each, transform) for classes, each in ((3, 2), (4, 1)) for transform in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO")),
-    (2, 1, "NONE"), (2, 1, "LOGISTIC")])
+@pytest.mark.parametrize(
+    "classes, each, transform",
+    [
+        *(
+            (classes, each, transform)
+            for classes, each in ((3, 2), (4, 1))
+            for transform in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO")
+        ),
+        (2, 1, "NONE"),
+        (2, 1, "LOGISTIC"),
+    ],
+)
 def test_classifiers(classes, each, transform):
     random = numpy.random.default_rng(classes)
     nodes, leaves = random_trees(random, 6, 4, ("BRANCH_LEQ",), 3, False)
     votes = targets(random, leaves, classes, "class", each)
     if classes == 2:
         votes["class_ids"] = [0] * len(votes["class_ids"])
-    agree("TreeEnsembleClassifier", {"x": samples(random, 40, 3, False)}, (TensorProto.INT64, TensorProto.FLOAT),
-          classlabels_int64s=[7, 3, 5, 11][:classes], post_transform=transform, **nodes, **votes)
+    agree(
+        "TreeEnsembleClassifier",
+        {"x": samples(random, 40, 3, False)},
+        (TensorProto.INT64, TensorProto.FLOAT),
+        classlabels_int64s=[7, 3, 5, 11][:classes],
+        post_transform=transform,
+        **nodes,
+        **votes,
+    )
 
 
 def test_two_classes_by_probability():
@@ -170,25 +308,50 @@ def test_two_classes_by_probability():
     nodes, leaves = random_trees(random, 4, 3, ("BRANCH_LEQ",), 2, False)
     votes = targets(random, leaves, 1, "class", 1)
     votes["class_weights"] = (random.random(len(leaves)) / 4).astype(FLOAT).tolist()
-    agree("TreeEnsembleClassifier", {"x": samples(random, 60, 2, False)}, (TensorProto.INT64, TensorProto.FLOAT),
-          classlabels_int64s=[0, 1], **nodes, **votes)
+    agree(
+        "TreeEnsembleClassifier",
+        {"x": samples(random, 60, 2, False)},
+        (TensorProto.INT64, TensorProto.FLOAT),
+        classlabels_int64s=[0, 1],
+        **nodes,
+        **votes,
+    )
 
 
 def test_doubles_are_compared_as_doubles():
     x = numpy.array([[0.1], [0.1 + 1e-12], [0.1 - 1e-12]])
-    nodes = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0],
-             "nodes_modes": ["BRANCH_LT", "LEAF", "LEAF"], "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0],
-             "nodes_values_as_tensor": helper.make_tensor("", TensorProto.DOUBLE, [3], [0.1, 0, 0])}
-    model = model_of("TreeEnsembleRegressor", {"x": x}, [TensorProto.FLOAT], n_targets=1, target_treeids=[0, 0],
-                     target_nodeids=[1, 2], target_ids=[0, 0],
-                     target_weights_as_tensor=helper.make_tensor("", TensorProto.DOUBLE, [2], [1, 2]), **nodes)
+    nodes = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_modes": ["BRANCH_LT", "LEAF", "LEAF"],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "nodes_values_as_tensor": helper.make_tensor("", TensorProto.DOUBLE, [3], [0.1, 0, 0]),
+    }
+    model = model_of(
+        "TreeEnsembleRegressor",
+        {"x": x},
+        [TensorProto.FLOAT],
+        n_targets=1,
+        target_treeids=[0, 0],
+        target_nodeids=[1, 2],
+        target_ids=[0, 0],
+        target_weights_as_tensor=helper.make_tensor("", TensorProto.DOUBLE, [2], [1, 2]),
+        **nodes,
+    )
     assert ours(model, {"x": x})[0].ravel().tolist() == [2, 2, 1]
 
 
 def test_base_values_of_doubles_count():
     x = numpy.array([[-1], [1]], numpy.float64)
-    model = model_of("TreeEnsembleRegressor", {"x": x}, [TensorProto.FLOAT], **TREE,
-                     base_values_as_tensor=helper.make_tensor("", TensorProto.DOUBLE, [1], [0.5]))
+    model = model_of(
+        "TreeEnsembleRegressor",
+        {"x": x},
+        [TensorProto.FLOAT],
+        **TREE,
+        base_values_as_tensor=helper.make_tensor("", TensorProto.DOUBLE, [1], [0.5]),
+    )
     assert ours(model, {"x": x})[0].ravel().tolist() == [1.5, 2.5]
 
 
@@ -196,11 +359,23 @@ def test_members_of_sets():
     """Two nodes that ask for sets: 6 is the mode BRANCH_MEMBER."""
     x = numpy.array([[1], [2], [3], [4], [5], [NAN]], FLOAT)
     tensor = lambda type, values: helper.make_tensor("", type, [len(values)], values)
-    model = model_of("TreeEnsemble", {"x": x}, [TensorProto.FLOAT], n_targets=1, tree_roots=[0], nodes_featureids=[0, 0],
-                     nodes_splits=tensor(TensorProto.FLOAT, [0, 0]), nodes_modes=tensor(TensorProto.UINT8, [6, 6]),
-                     nodes_truenodeids=[0, 1], nodes_falsenodeids=[1, 2], nodes_trueleafs=[1, 1], nodes_falseleafs=[0, 1],
-                     leaf_targetids=[0, 0, 0], leaf_weights=tensor(TensorProto.FLOAT, [10, 20, 30]),
-                     membership_values=tensor(TensorProto.FLOAT, [1, 3, 5, NAN, 2, 5, NAN]))
+    model = model_of(
+        "TreeEnsemble",
+        {"x": x},
+        [TensorProto.FLOAT],
+        n_targets=1,
+        tree_roots=[0],
+        nodes_featureids=[0, 0],
+        nodes_splits=tensor(TensorProto.FLOAT, [0, 0]),
+        nodes_modes=tensor(TensorProto.UINT8, [6, 6]),
+        nodes_truenodeids=[0, 1],
+        nodes_falsenodeids=[1, 2],
+        nodes_trueleafs=[1, 1],
+        nodes_falseleafs=[0, 1],
+        leaf_targetids=[0, 0, 0],
+        leaf_weights=tensor(TensorProto.FLOAT, [10, 20, 30]),
+        membership_values=tensor(TensorProto.FLOAT, [1, 3, 5, NAN, 2, 5, NAN]),
+    )
     assert ours(model, {"x": x})[0].ravel().tolist() == [10, 20, 10, 30, 10, 30]
 
 
@@ -211,20 +386,49 @@ def test_linear_models(labels, transform):
     x = random.standard_normal((20, 5)).astype(FLOAT)
     coefficients = random.standard_normal(5 * labels).astype(FLOAT).tolist()
     intercepts = random.standard_normal(labels).astype(FLOAT).tolist()
-    agree("LinearClassifier", {"x": x}, (TensorProto.INT64, TensorProto.FLOAT), coefficients=coefficients, intercepts=intercepts,
-          classlabels_ints=[4, 2, 9][:labels], post_transform=transform)
-    agree("LinearRegressor", {"x": x}, coefficients=coefficients, intercepts=intercepts, targets=labels, post_transform=transform)
+    agree(
+        "LinearClassifier",
+        {"x": x},
+        (TensorProto.INT64, TensorProto.FLOAT),
+        coefficients=coefficients,
+        intercepts=intercepts,
+        classlabels_ints=[4, 2, 9][:labels],
+        post_transform=transform,
+    )
+    agree(
+        "LinearRegressor",
+        {"x": x},
+        coefficients=coefficients,
+        intercepts=intercepts,
+        targets=labels,
+        post_transform=transform,
+    )
 
 
-KERNELS = {"LINEAR": [0.0, 0.0, 0.0], "POLY": [0.25, 1.0, 3.0], "RBF": [0.25, 0.0, 0.0], "SIGMOID": [0.125, 0.5, 0.0]}
+KERNELS = {
+    "LINEAR": [0.0, 0.0, 0.0],
+    "POLY": [0.25, 1.0, 3.0],
+    "RBF": [0.25, 0.0, 0.0],
+    "SIGMOID": [0.125, 0.5, 0.0],
+}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_support_vector_regression(kernel):
     random = numpy.random.default_rng(5)
-    x, vectors = random.standard_normal((20, 4)).astype(FLOAT), random.standard_normal((6, 4)).astype(FLOAT)
+    x, vectors = (
+        random.standard_normal((20, 4)).astype(FLOAT),
+        random.standard_normal((6, 4)).astype(FLOAT),
+    )
     weights = random.standard_normal(6).astype(FLOAT).tolist()
-    given = {"kernel_type": kernel, "kernel_params": KERNELS[kernel], "n_supports": 6, "support_vectors": vectors.ravel().tolist(), "coefficients": weights, "rho": [0.25]}
+    given = {
+        "kernel_type": kernel,
+        "kernel_params": KERNELS[kernel],
+        "n_supports": 6,
+        "support_vectors": vectors.ravel().tolist(),
+        "coefficients": weights,
+        "rho": [0.25],
+    }
     agree("SVMRegressor", {"x": x}, **given)
     agree("SVMRegressor", {"x": x}, one_class=1, **given)
 
@@ -233,48 +437,111 @@ def test_linear_support_vectors():
     random = numpy.random.default_rng(6)
     x = random.standard_normal((20, 4)).astype(FLOAT)
     weights = random.standard_normal(12).astype(FLOAT).tolist()
-    plain = {"kernel_type": "LINEAR", "kernel_params": KERNELS["LINEAR"]}     # ONNX Runtime wants both
+    plain = {"kernel_type": "LINEAR", "kernel_params": KERNELS["LINEAR"]}  # ONNX Runtime wants both
     agree("SVMRegressor", {"x": x}, coefficients=weights[:4], rho=[0.5], **plain)
-    # Of two classes and coefficients of both signs ONNX Runtime gives the second one where any score is over 0, against the specification.
+    # Of two classes and coefficients of both signs ONNX Runtime gives the second one where any
+    # score is over 0, against the specification.
     for classes, coefficients in ((3, weights), (2, [abs(each) for each in weights[:8]])):
-        agree("SVMClassifier", {"x": x}, (TensorProto.INT64, TensorProto.FLOAT), coefficients=coefficients, rho=[0.5], classlabels_ints=[7, 3, 5][:classes], **plain)
+        agree(
+            "SVMClassifier",
+            {"x": x},
+            (TensorProto.INT64, TensorProto.FLOAT),
+            coefficients=coefficients,
+            rho=[0.5],
+            classlabels_ints=[7, 3, 5][:classes],
+            **plain,
+        )
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("kernel, transform, probable", [
-    ("RBF", "NONE", True), ("RBF", "NONE", False), ("POLY", "LOGISTIC", False), ("SIGMOID", "SOFTMAX", False), ("LINEAR", "NONE", True)])
+@pytest.mark.parametrize(
+    "kernel, transform, probable",
+    [
+        ("RBF", "NONE", True),
+        ("RBF", "NONE", False),
+        ("POLY", "LOGISTIC", False),
+        ("SIGMOID", "SOFTMAX", False),
+        ("LINEAR", "NONE", True),
+    ],
+)
 def test_support_vector_classes(classes, kernel, transform, probable):
-    """With probabilities those of pairs are put together by an iteration that ends at different rounds for each sample."""
+    """With probabilities those of pairs are put together by an iteration that ends at different
+    rounds for each sample."""
     random = numpy.random.default_rng(classes)
     counts = [2, 3, 1, 2, 4][:classes]
     vectors, pairs = sum(counts), classes * (classes - 1) // 2
     x = random.standard_normal((30, 4)).astype(FLOAT)
     numbers = lambda count: random.standard_normal(count).astype(FLOAT).tolist()
-    given = {"kernel_type": kernel, "kernel_params": KERNELS[kernel], "vectors_per_class": counts, "support_vectors": numbers(4 * vectors),
-             "coefficients": numbers(vectors * (classes - 1)), "rho": numbers(pairs), "classlabels_ints": [4, 2, 9, 1, 6][:classes], "post_transform": transform}
+    given = {
+        "kernel_type": kernel,
+        "kernel_params": KERNELS[kernel],
+        "vectors_per_class": counts,
+        "support_vectors": numbers(4 * vectors),
+        "coefficients": numbers(vectors * (classes - 1)),
+        "rho": numbers(pairs),
+        "classlabels_ints": [4, 2, 9, 1, 6][:classes],
+        "post_transform": transform,
+    }
     if transform == "SOFTMAX" and classes == 2:
-        given["post_transform"] = "NONE"         # ONNX Runtime gives 1 - s and s, the specification's softmax is of -s and s
+        given["post_transform"] = (
+            "NONE"  # ONNX Runtime gives 1 - s and s, the specification's softmax is of -s and s
+        )
     if probable:
         given |= {"prob_a": numbers(pairs), "prob_b": numbers(pairs)}
     agree("SVMClassifier", {"x": x}, (TensorProto.INT64, TensorProto.FLOAT), **given)
 
 
-@pytest.mark.parametrize("given, x, outputs", [
-    ({"keys_int64s": [3, 1, 7], "values_int64s": [10, 20, 30], "default_int64": -5}, [[1, 2], [7, 3], [-9, 8]], TensorProto.INT64),
-    ({"keys_int64s": [3, 1, 1 << 40], "values_floats": [0.5, 1.5, 2.5], "default_float": 9.0}, [1, 1 << 40, 3, 4], TensorProto.FLOAT),
-    ({"keys_floats": [0.5, NAN, 2.0], "values_int64s": [1, 2, 3]}, [0.5, 2.0, NAN, 0.25], TensorProto.INT64),
-    ({"keys_floats": [0.5, 2.0], "values_floats": [1.0, -2.0]}, [0.5, 2.0, NAN, 0.25], TensorProto.FLOAT),
-])
+@pytest.mark.parametrize(
+    "given, x, outputs",
+    [
+        (
+            {"keys_int64s": [3, 1, 7], "values_int64s": [10, 20, 30], "default_int64": -5},
+            [[1, 2], [7, 3], [-9, 8]],
+            TensorProto.INT64,
+        ),
+        (
+            {
+                "keys_int64s": [3, 1, 1 << 40],
+                "values_floats": [0.5, 1.5, 2.5],
+                "default_float": 9.0,
+            },
+            [1, 1 << 40, 3, 4],
+            TensorProto.FLOAT,
+        ),
+        (
+            {"keys_floats": [0.5, NAN, 2.0], "values_int64s": [1, 2, 3]},
+            [0.5, 2.0, NAN, 0.25],
+            TensorProto.INT64,
+        ),
+        (
+            {"keys_floats": [0.5, 2.0], "values_floats": [1.0, -2.0]},
+            [0.5, 2.0, NAN, 0.25],
+            TensorProto.FLOAT,
+        ),
+    ],
+)
 def test_labels_of_numbers(given, x, outputs):
     whole = "keys_int64s" in given
-    agree("LabelEncoder", {"x": numpy.array(x, numpy.int64 if whole else FLOAT)}, (outputs,), **given)
+    agree(
+        "LabelEncoder", {"x": numpy.array(x, numpy.int64 if whole else FLOAT)}, (outputs,), **given
+    )
 
 
 def test_labels_in_tensors():
     tensor = lambda type, values: helper.make_tensor("", type, [len(values)], values)
-    model = model_of("LabelEncoder", {"x": numpy.array([3, 5, 4])}, [TensorProto.INT16], keys_tensor=tensor(TensorProto.INT64, [3, 4, 3]),
-                     values_tensor=tensor(TensorProto.INT16, [1, 2, 6]), default_tensor=tensor(TensorProto.INT16, [7]))
-    assert ours(model, {"x": numpy.array([3, 5, 4])})[0].tolist() == [6, 7, 2]      # of equal keys the last one counts
+    model = model_of(
+        "LabelEncoder",
+        {"x": numpy.array([3, 5, 4])},
+        [TensorProto.INT16],
+        keys_tensor=tensor(TensorProto.INT64, [3, 4, 3]),
+        values_tensor=tensor(TensorProto.INT16, [1, 2, 6]),
+        default_tensor=tensor(TensorProto.INT16, [7]),
+    )
+    assert ours(model, {"x": numpy.array([3, 5, 4])})[0].tolist() == [
+        6,
+        7,
+        2,
+    ]  # of equal keys the last one counts
 
 
 def test_preprocessing():
@@ -287,18 +554,41 @@ def test_preprocessing():
     agree("Scaler", {"x": whole}, offset=[0.5], scale=[2.0])
     for norm in ("L1", "L2"):
         agree("Normalizer", {"x": zeros}, norm=norm)
-    agree("Imputer", {"x": holes}, imputed_value_floats=[1.0, 2.0, 3.0, 4.0], replaced_value_float=NAN)
-    agree("Imputer", {"x": whole}, (TensorProto.INT64,), imputed_value_int64s=[9], replaced_value_int64=0)
+    agree(
+        "Imputer", {"x": holes}, imputed_value_floats=[1.0, 2.0, 3.0, 4.0], replaced_value_float=NAN
+    )
+    agree(
+        "Imputer",
+        {"x": whole},
+        (TensorProto.INT64,),
+        imputed_value_int64s=[9],
+        replaced_value_int64=0,
+    )
     agree("ArrayFeatureExtractor", {"x": x, "y": numpy.array([2, 0, 3])})
     agree("FeatureVectorizer", {"x": x, "y": whole.astype(FLOAT)}, inputdimensions=[4, 4])
     agree("OneHotEncoder", {"x": whole[:, 0]}, cats_int64s=[-1, 0, 2])
 
 
-TREE = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0],
-        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.0, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
-        "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0],
-        "target_weights": [1.0, 2.0]}
-MACHINE = {"coefficients": [1.0, -1.0], "vectors_per_class": [1, 1], "support_vectors": [0.0, 1.0, 1.0, 0.0], "rho": [0.5], "classlabels_ints": [0, 1]}
+TREE = {
+    "nodes_treeids": [0, 0, 0],
+    "nodes_nodeids": [0, 1, 2],
+    "nodes_featureids": [0, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_values": [0.0, 0.0, 0.0],
+    "nodes_truenodeids": [1, 0, 0],
+    "nodes_falsenodeids": [2, 0, 0],
+    "target_treeids": [0, 0],
+    "target_nodeids": [1, 2],
+    "target_ids": [0, 0],
+    "target_weights": [1.0, 2.0],
+}
+MACHINE = {
+    "coefficients": [1.0, -1.0],
+    "vectors_per_class": [1, 1],
+    "support_vectors": [0.0, 1.0, 1.0, 0.0],
+    "rho": [0.5],
+    "classlabels_ints": [0, 1],
+}
 LINEAR = {"coefficients": [1.0, 2.0], "classlabels_ints": [0, 1]}
 
 
@@ -310,73 +600,309 @@ def float_tensor(*values):
     return helper.make_tensor("", TensorProto.FLOAT, [len(values)], values)
 
 
-ENSEMBLE = {"tree_roots": [0], "nodes_featureids": [0], "nodes_splits": float_tensor(0), "nodes_modes": byte_tensor(0),
-            "nodes_truenodeids": [0], "nodes_falsenodeids": [1], "nodes_trueleafs": [1], "nodes_falseleafs": [1],
-            "leaf_targetids": [0, 0], "leaf_weights": float_tensor(1, 2)}
+ENSEMBLE = {
+    "tree_roots": [0],
+    "nodes_featureids": [0],
+    "nodes_splits": float_tensor(0),
+    "nodes_modes": byte_tensor(0),
+    "nodes_truenodeids": [0],
+    "nodes_falsenodeids": [1],
+    "nodes_trueleafs": [1],
+    "nodes_falseleafs": [1],
+    "leaf_targetids": [0, 0],
+    "leaf_weights": float_tensor(1, 2),
+}
 
 
-@pytest.mark.parametrize("op, base, change, words", [
-    ("TreeEnsembleRegressor", TREE, {"nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAVES"]}, "nodes_modes has 'LEAVES', which is no mode of a node"),
-    ("TreeEnsembleRegressor", TREE, {"nodes_values": [0.0]}, "attribute 'nodes_values' has 1 values; 3 are needed"),
-    ("TreeEnsembleRegressor", TREE, {"nodes_nodeids": [0, 1, 1]}, "tree 0 has two nodes 1"),
-    ("TreeEnsembleRegressor", TREE, {"nodes_truenodeids": [5, 0, 0]}, "tree 0 has no node 5, which an attribute names"),
-    ("TreeEnsembleRegressor", TREE, {"nodes_featureids": [-1, 0, 0]}, "nodes_featureids has -1"),
-    ("TreeEnsembleRegressor", TREE, {"nodes_featureids": [9, 0, 0]}, "the samples have shape [n, 2], but a tree asks for feature 9"),
-    ("TreeEnsembleRegressor", TREE, {"target_ids": [0, 1]}, "attribute 'target_ids' has 1; 0 to 0 are possible"),
-    ("TreeEnsembleRegressor", TREE, {"nodes_truenodeids": [0, 0, 0]}, "a tree is circular or has more than 4096 levels"),
-    ("TreeEnsembleRegressor", TREE, {"base_values": [1.0, 2.0]}, "base_values has 2 numbers; 1 are needed, or none"),
-    ("TreeEnsembleRegressor", TREE, {"nodes_treeids": [], "nodes_nodeids": [], "nodes_featureids": [], "nodes_modes": [], "nodes_values": [],
-                                     "nodes_truenodeids": [], "nodes_falsenodeids": [], "target_treeids": [], "target_nodeids": [],
-                                     "target_ids": [], "target_weights": []}, "there are no trees"),
-    ("TreeEnsembleRegressor", TREE, {"n_targets": 1 << 20, "nodes_treeids": list(range(300)), "nodes_nodeids": [0] * 300,
-                                     "nodes_featureids": [0] * 300, "nodes_modes": ["LEAF"] * 300, "nodes_values": [0.0] * 300,
-                                     "nodes_truenodeids": [0] * 300, "nodes_falsenodeids": [0] * 300, "target_treeids": [0],
-                                     "target_nodeids": [0], "target_ids": [0], "target_weights": [1.0]},
-     "300 nodes of trees and 1048576 targets need tables of more than 268435456 numbers"),
-    ("TreeEnsemble", ENSEMBLE, {"nodes_modes": byte_tensor(9)}, "nodes_modes has 9; 0 to 6 are possible"),
-    ("TreeEnsemble", ENSEMBLE, {"nodes_featureids": [-2]}, "nodes_featureids has -2"),
-    ("TreeEnsemble", ENSEMBLE, {"nodes_modes": byte_tensor(6)}, "membership_values has 0 sets, fewer than there are nodes that ask for one"),
-    ("TreeEnsemble", ENSEMBLE, {"nodes_modes": byte_tensor(6), "membership_values": float_tensor(NAN)}, "membership_values has an empty set"),
-    ("TreeEnsemble", ENSEMBLE, {"tree_roots": []}, "there are no trees"),
-    ("LinearClassifier", LINEAR, {"classlabels_ints": [0, 1, 2]}, "attribute 'coefficients' has 2 numbers, which 3 targets do not divide"),
-    ("LinearClassifier", LINEAR, {"intercepts": [1.0, 2.0], "classlabels_ints": [1]}, "there are 1 labels and 2 intercepts"),
-    ("LinearClassifier", LINEAR, {"classlabels_ints": []}, "lacks attribute 'classlabels_int64s'"),
-    ("SVMRegressor", {"coefficients": [1.0, 2.0]}, {}, "attribute 'rho' has 0 numbers; one is needed"),
-    ("SVMRegressor", {"coefficients": [1.0, 2.0], "rho": [0.0], "n_supports": 3}, {},
-     "attribute 'coefficients' has 2 numbers; one for each of 3 support vectors is needed"),
-    ("SVMRegressor", {"coefficients": [1.0, 2.0, 3.0], "rho": [0.0]}, {}, "the samples have shape [n, 2]; [samples, 3] is needed"),
-    ("SVMRegressor", {"coefficients": [1.0, 2.0], "rho": [0.0], "n_supports": 2, "support_vectors": [1.0] * 3}, {}, "has 3 numbers, which 2 vectors do not divide"),
-    ("SVMRegressor", {"coefficients": [1.0], "rho": [0.0], "n_supports": 1, "support_vectors": [1.0] * 2, "kernel_params": [1.0], "kernel_type": "RBF"}, {},
-     "attribute 'kernel_params' has 1 numbers; gamma, coef0 and degree are needed"),
-    ("SVMClassifier", MACHINE, {"vectors_per_class": [-1, 2]}, "attribute 'vectors_per_class' has the number -1"),
-    ("SVMClassifier", MACHINE, {"vectors_per_class": [1]}, "attribute 'vectors_per_class' has 1 numbers; one for each of 2 labels is needed"),
-    ("SVMClassifier", MACHINE, {"classlabels_ints": [1]}, "there is 1 label; at least 2 are supported"),
-    ("SVMClassifier", MACHINE, {"coefficients": [1.0]}, "attribute 'coefficients' has 1 numbers; 1 for each of 2 support vectors are needed"),
-    ("SVMClassifier", MACHINE, {"rho": [1.0, 2.0]}, "attribute 'rho' has 2 numbers; one for each of 1 pairs of classes is needed"),
-    ("SVMClassifier", MACHINE, {"vectors_per_class": [1 << 20] * 300, "classlabels_ints": list(range(300))},
-     "314572800 support vectors of 300 classes are over the limit of 268435456 numbers"),
-    ("SVMClassifier", MACHINE, {"vectors_per_class": [1] * 129, "classlabels_ints": list(range(129)), "coefficients": [1.0] * 129 * 128,
-                                "rho": [0.0] * 8256, "prob_a": [0.0] * 8256, "prob_b": [0.0] * 8256}, "probabilities of 129 classes are over the limit of 128"),
-    ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, {}, "has 2 keys and 1 values; each key needs one value"),
-    ("LabelEncoder", {"keys_int64s": [1]}, {}, "lacks attribute 'values_int64s'"),
-    ("LabelEncoder", {"values_int64s": [1]}, {}, "lacks attribute 'keys_int64s'"),
-    ("LabelEncoder", {"keys_floats": [float(i) for i in range((1 << 14) + 1)], "values_floats": [0.0] * ((1 << 14) + 1)}, {},
-     "has 16385 keys that are no integers close to each other; at most 16384 are supported"),
-    ("LinearRegressor", {"coefficients": [1.0]}, {}, "the samples have shape [n, 2]; [samples, 1] is needed"),
-    ("LinearRegressor", {"coefficients": [1.0, 2.0]}, {"intercepts": [1.0, 2.0]}, "attribute 'intercepts' has 2 numbers; 1 are needed, or none"),
-    ("Scaler", {"offset": [1.0, 2.0, 3.0]}, {}, "attribute 'offset' has 3 numbers, but the input has shape [n, 2]"),
-    ("OneHotEncoder", {"cats_int64s": [1], "zeros": 0}, {}, "attribute 'zeros' is 0, which makes a category that is not listed an error of the run"),
-    ("OneHotEncoder", {"cats_strings": ["a"]}, {}, "attribute 'cats_int64s' is needed; categories that are texts are not supported"),
-])
+@pytest.mark.parametrize(
+    "op, base, change, words",
+    [
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {"nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAVES"]},
+            "nodes_modes has 'LEAVES', which is no mode of a node",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {"nodes_values": [0.0]},
+            "attribute 'nodes_values' has 1 values; 3 are needed",
+        ),
+        ("TreeEnsembleRegressor", TREE, {"nodes_nodeids": [0, 1, 1]}, "tree 0 has two nodes 1"),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {"nodes_truenodeids": [5, 0, 0]},
+            "tree 0 has no node 5, which an attribute names",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {"nodes_featureids": [-1, 0, 0]},
+            "nodes_featureids has -1",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {"nodes_featureids": [9, 0, 0]},
+            "the samples have shape [n, 2], but a tree asks for feature 9",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {"target_ids": [0, 1]},
+            "attribute 'target_ids' has 1; 0 to 0 are possible",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {"nodes_truenodeids": [0, 0, 0]},
+            "a tree is circular or has more than 4096 levels",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {"base_values": [1.0, 2.0]},
+            "base_values has 2 numbers; 1 are needed, or none",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {
+                "nodes_treeids": [],
+                "nodes_nodeids": [],
+                "nodes_featureids": [],
+                "nodes_modes": [],
+                "nodes_values": [],
+                "nodes_truenodeids": [],
+                "nodes_falsenodeids": [],
+                "target_treeids": [],
+                "target_nodeids": [],
+                "target_ids": [],
+                "target_weights": [],
+            },
+            "there are no trees",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            TREE,
+            {
+                "n_targets": 1 << 20,
+                "nodes_treeids": list(range(300)),
+                "nodes_nodeids": [0] * 300,
+                "nodes_featureids": [0] * 300,
+                "nodes_modes": ["LEAF"] * 300,
+                "nodes_values": [0.0] * 300,
+                "nodes_truenodeids": [0] * 300,
+                "nodes_falsenodeids": [0] * 300,
+                "target_treeids": [0],
+                "target_nodeids": [0],
+                "target_ids": [0],
+                "target_weights": [1.0],
+            },
+            "300 nodes of trees and 1048576 targets need tables of more than 268435456 numbers",
+        ),
+        (
+            "TreeEnsemble",
+            ENSEMBLE,
+            {"nodes_modes": byte_tensor(9)},
+            "nodes_modes has 9; 0 to 6 are possible",
+        ),
+        ("TreeEnsemble", ENSEMBLE, {"nodes_featureids": [-2]}, "nodes_featureids has -2"),
+        (
+            "TreeEnsemble",
+            ENSEMBLE,
+            {"nodes_modes": byte_tensor(6)},
+            "membership_values has 0 sets, fewer than there are nodes that ask for one",
+        ),
+        (
+            "TreeEnsemble",
+            ENSEMBLE,
+            {"nodes_modes": byte_tensor(6), "membership_values": float_tensor(NAN)},
+            "membership_values has an empty set",
+        ),
+        ("TreeEnsemble", ENSEMBLE, {"tree_roots": []}, "there are no trees"),
+        (
+            "LinearClassifier",
+            LINEAR,
+            {"classlabels_ints": [0, 1, 2]},
+            "attribute 'coefficients' has 2 numbers, which 3 targets do not divide",
+        ),
+        (
+            "LinearClassifier",
+            LINEAR,
+            {"intercepts": [1.0, 2.0], "classlabels_ints": [1]},
+            "there are 1 labels and 2 intercepts",
+        ),
+        (
+            "LinearClassifier",
+            LINEAR,
+            {"classlabels_ints": []},
+            "lacks attribute 'classlabels_int64s'",
+        ),
+        (
+            "SVMRegressor",
+            {"coefficients": [1.0, 2.0]},
+            {},
+            "attribute 'rho' has 0 numbers; one is needed",
+        ),
+        (
+            "SVMRegressor",
+            {"coefficients": [1.0, 2.0], "rho": [0.0], "n_supports": 3},
+            {},
+            "attribute 'coefficients' has 2 numbers; one for each of 3 support vectors is needed",
+        ),
+        (
+            "SVMRegressor",
+            {"coefficients": [1.0, 2.0, 3.0], "rho": [0.0]},
+            {},
+            "the samples have shape [n, 2]; [samples, 3] is needed",
+        ),
+        (
+            "SVMRegressor",
+            {
+                "coefficients": [1.0, 2.0],
+                "rho": [0.0],
+                "n_supports": 2,
+                "support_vectors": [1.0] * 3,
+            },
+            {},
+            "has 3 numbers, which 2 vectors do not divide",
+        ),
+        (
+            "SVMRegressor",
+            {
+                "coefficients": [1.0],
+                "rho": [0.0],
+                "n_supports": 1,
+                "support_vectors": [1.0] * 2,
+                "kernel_params": [1.0],
+                "kernel_type": "RBF",
+            },
+            {},
+            "attribute 'kernel_params' has 1 numbers; gamma, coef0 and degree are needed",
+        ),
+        (
+            "SVMClassifier",
+            MACHINE,
+            {"vectors_per_class": [-1, 2]},
+            "attribute 'vectors_per_class' has the number -1",
+        ),
+        (
+            "SVMClassifier",
+            MACHINE,
+            {"vectors_per_class": [1]},
+            "attribute 'vectors_per_class' has 1 numbers; one for each of 2 labels is needed",
+        ),
+        (
+            "SVMClassifier",
+            MACHINE,
+            {"classlabels_ints": [1]},
+            "there is 1 label; at least 2 are supported",
+        ),
+        (
+            "SVMClassifier",
+            MACHINE,
+            {"coefficients": [1.0]},
+            "attribute 'coefficients' has 1 numbers; 1 for each of 2 support vectors are needed",
+        ),
+        (
+            "SVMClassifier",
+            MACHINE,
+            {"rho": [1.0, 2.0]},
+            "attribute 'rho' has 2 numbers; one for each of 1 pairs of classes is needed",
+        ),
+        (
+            "SVMClassifier",
+            MACHINE,
+            {"vectors_per_class": [1 << 20] * 300, "classlabels_ints": list(range(300))},
+            "314572800 support vectors of 300 classes are over the limit of 268435456 numbers",
+        ),
+        (
+            "SVMClassifier",
+            MACHINE,
+            {
+                "vectors_per_class": [1] * 129,
+                "classlabels_ints": list(range(129)),
+                "coefficients": [1.0] * 129 * 128,
+                "rho": [0.0] * 8256,
+                "prob_a": [0.0] * 8256,
+                "prob_b": [0.0] * 8256,
+            },
+            "probabilities of 129 classes are over the limit of 128",
+        ),
+        (
+            "LabelEncoder",
+            {"keys_int64s": [1, 2], "values_int64s": [1]},
+            {},
+            "has 2 keys and 1 values; each key needs one value",
+        ),
+        ("LabelEncoder", {"keys_int64s": [1]}, {}, "lacks attribute 'values_int64s'"),
+        ("LabelEncoder", {"values_int64s": [1]}, {}, "lacks attribute 'keys_int64s'"),
+        (
+            "LabelEncoder",
+            {
+                "keys_floats": [float(i) for i in range((1 << 14) + 1)],
+                "values_floats": [0.0] * ((1 << 14) + 1),
+            },
+            {},
+            "has 16385 keys that are no integers close to each other; at most 16384 are supported",
+        ),
+        (
+            "LinearRegressor",
+            {"coefficients": [1.0]},
+            {},
+            "the samples have shape [n, 2]; [samples, 1] is needed",
+        ),
+        (
+            "LinearRegressor",
+            {"coefficients": [1.0, 2.0]},
+            {"intercepts": [1.0, 2.0]},
+            "attribute 'intercepts' has 2 numbers; 1 are needed, or none",
+        ),
+        (
+            "Scaler",
+            {"offset": [1.0, 2.0, 3.0]},
+            {},
+            "attribute 'offset' has 3 numbers, but the input has shape [n, 2]",
+        ),
+        (
+            "OneHotEncoder",
+            {"cats_int64s": [1], "zeros": 0},
+            {},
+            "attribute 'zeros' is 0, which makes a category that is not listed an error of the run",
+        ),
+        (
+            "OneHotEncoder",
+            {"cats_strings": ["a"]},
+            {},
+            "attribute 'cats_int64s' is needed; categories that are texts are not supported",
+        ),
+    ],
+)
 def test_refusals(op, base, change, words):
-    outputs = (TensorProto.INT64, TensorProto.FLOAT) if op in ("LinearClassifier", "SVMClassifier") else (TensorProto.FLOAT,)
+    outputs = (
+        (TensorProto.INT64, TensorProto.FLOAT)
+        if op in ("LinearClassifier", "SVMClassifier")
+        else (TensorProto.FLOAT,)
+    )
     given = {key: value for key, value in {**base, **change}.items()}
     empty = [key for key, value in given.items() if isinstance(value, list) and not value]
-    model = onnx.load_from_string(model_of(op, {"x": numpy.zeros((3, 2), FLOAT)}, outputs,
-                                           **{key: value for key, value in given.items() if key not in empty}))
+    model = onnx.load_from_string(
+        model_of(
+            op,
+            {"x": numpy.zeros((3, 2), FLOAT)},
+            outputs,
+            **{key: value for key, value in given.items() if key not in empty},
+        )
+    )
     for key in empty:
-        kind = {"nodes_modes": onnx.AttributeProto.STRINGS, "nodes_values": onnx.AttributeProto.FLOATS,
-                "target_weights": onnx.AttributeProto.FLOATS}.get(key, onnx.AttributeProto.INTS)
+        kind = {
+            "nodes_modes": onnx.AttributeProto.STRINGS,
+            "nodes_values": onnx.AttributeProto.FLOATS,
+            "target_weights": onnx.AttributeProto.FLOATS,
+        }.get(key, onnx.AttributeProto.INTS)
         model.graph.node[0].attribute.append(onnx.AttributeProto(name=key, type=kind))
     with pytest.raises(tc.Error) as caught:
         tc.compile(model.SerializeToString(), log=False)
@@ -384,17 +910,50 @@ def test_refusals(op, base, change, words):
     assert op in str(caught.value)
 
 
-@pytest.mark.parametrize("op, shapes, words", [
-    ("TreeEnsembleRegressor", [(3,)], "the samples have shape [x_0]; [samples, features] is needed"),
-    ("ArrayFeatureExtractor", [(), (2,)], "the input is a scalar; features along the last axis are needed"),
-    ("FeatureVectorizer", [(3, 2, 2)], "input 0 has shape [x0_0, 2, 2]; [samples, features] is needed"),
-])
+@pytest.mark.parametrize(
+    "op, shapes, words",
+    [
+        (
+            "TreeEnsembleRegressor",
+            [(3,)],
+            "the samples have shape [x_0]; [samples, features] is needed",
+        ),
+        (
+            "ArrayFeatureExtractor",
+            [(), (2,)],
+            "the input is a scalar; features along the last axis are needed",
+        ),
+        (
+            "FeatureVectorizer",
+            [(3, 2, 2)],
+            "input 0 has shape [x0_0, 2, 2]; [samples, features] is needed",
+        ),
+    ],
+)
 def test_shapes_that_do_not_fit(op, shapes, words):
-    inputs = [helper.make_tensor_value_info("x" if op[0] == "T" else f"x{i}", TensorProto.FLOAT if i == 0 else TensorProto.INT64,
-                                            (None, *shape[1:]) if shape else ()) for i, shape in enumerate(shapes)]
-    node = helper.make_node(op, [each.name for each in inputs], ["y"], domain="ai.onnx.ml", **(TREE if op[0] == "T" else {}))
-    graph = helper.make_graph([node], "one", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("", 18)], ir_version=10)
+    inputs = [
+        helper.make_tensor_value_info(
+            "x" if op[0] == "T" else f"x{i}",
+            TensorProto.FLOAT if i == 0 else TensorProto.INT64,
+            (None, *shape[1:]) if shape else (),
+        )
+        for i, shape in enumerate(shapes)
+    ]
+    node = helper.make_node(
+        op,
+        [each.name for each in inputs],
+        ["y"],
+        domain="ai.onnx.ml",
+        **(TREE if op[0] == "T" else {}),
+    )
+    graph = helper.make_graph(
+        [node], "one", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    )
+    model = helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("", 18)],
+        ir_version=10,
+    )
     with pytest.raises(tc.Error) as caught:
         tc.compile(model.SerializeToString(), log=False)
     assert words in str(caught.value)
@@ -402,4 +961,12 @@ def test_shapes_that_do_not_fit(op, shapes, words):
 
 def test_an_imputer_of_whole_numbers_needs_whole_numbers():
     with pytest.raises(tc.Error, match="attribute 'imputed_value_int64s' is needed for i64"):
-        tc.compile(model_of("Imputer", {"x": numpy.zeros((2, 2), numpy.int64)}, [TensorProto.INT64], imputed_value_floats=[1.0]), log=False)
+        tc.compile(
+            model_of(
+                "Imputer",
+                {"x": numpy.zeros((2, 2), numpy.int64)},
+                [TensorProto.INT64],
+                imputed_value_floats=[1.0],
+            ),
+            log=False,
+        )

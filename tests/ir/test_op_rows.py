@@ -1,6 +1,6 @@
 """Operator rows and forms that no ONNX node test covers (tests/golden/onnx_rows.txt, written by
-onnx_node_test) agree with ONNX Runtime, or with NumPy where that has no such operator; a row that is
-listed and has no case here fails."""
+onnx_node_test) agree with ONNX Runtime, or with NumPy where that has no such operator; a row that
+is listed and has no case here fails."""
 
 import functools
 
@@ -21,8 +21,12 @@ from . import test_linear_attention as linear_attention
 from . import test_transformers as transformers
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-TYPES = {numpy.dtype(numpy.float32): FLOAT, numpy.dtype(numpy.int64): INT64, numpy.dtype(bool): BOOL,
-         numpy.dtype(numpy.int32): TensorProto.INT32}
+TYPES = {
+    numpy.dtype(numpy.float32): FLOAT,
+    numpy.dtype(numpy.int64): INT64,
+    numpy.dtype(bool): BOOL,
+    numpy.dtype(numpy.int32): TensorProto.INT32,
+}
 RANDOM = numpy.random.default_rng(7)
 
 # Rows of which no graph that runs has a node, and why.
@@ -34,12 +38,21 @@ def floats(*shape):
 
 
 class Case:
-    """A model of `nodes` (operator, inputs, outputs, attributes; a domain before a dot), its inputs,
-    and the expected outputs where ONNX Runtime cannot tell them. `shapes` has names where sizes are
-    known at run time only."""
+    """A model of `nodes` (operator, inputs, outputs, attributes; a domain before a dot), its
+    inputs, and the expected outputs where ONNX Runtime cannot tell them. `shapes` has names where
+    sizes are known at run time only."""
 
-    def __init__(self, opset, nodes, inputs, outputs=("y",), constants=None, expected=None, shapes=None,
-                 types=None):
+    def __init__(
+        self,
+        opset,
+        nodes,
+        inputs,
+        outputs=("y",),
+        constants=None,
+        expected=None,
+        shapes=None,
+        types=None,
+    ):
         self.inputs, self.expected, self.opset = inputs, expected, opset
         shapes = shapes or {}
         made = []
@@ -47,22 +60,41 @@ class Case:
             domain, _, name = op.rpartition(".")
             made.append(helper.make_node(name, ins, outs, domain=domain, **attributes))
         graph = helper.make_graph(
-            made, "row",
-            [helper.make_tensor_value_info(name, TYPES[array.dtype], shapes.get(name, array.shape))
-             for name, array in inputs.items()],
-            [helper.make_tensor_value_info(name, (types or {}).get(name, FLOAT), None) for name in outputs],
-            [numpy_helper.from_array(numpy.asarray(array), name)
-             for name, array in (constants or {}).items()])
+            made,
+            "row",
+            [
+                helper.make_tensor_value_info(
+                    name, TYPES[array.dtype], shapes.get(name, array.shape)
+                )
+                for name, array in inputs.items()
+            ],
+            [
+                helper.make_tensor_value_info(name, (types or {}).get(name, FLOAT), None)
+                for name in outputs
+            ],
+            [
+                numpy_helper.from_array(numpy.asarray(array), name)
+                for name, array in (constants or {}).items()
+            ],
+        )
         self.model = helper.make_model(
-            graph, ir_version=8,
-            opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1),
-                           helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("tc", 1)])
+            graph,
+            ir_version=8,
+            opset_imports=[
+                helper.make_opsetid("", opset),
+                helper.make_opsetid("com.microsoft", 1),
+                helper.make_opsetid("ai.onnx.ml", 3),
+                helper.make_opsetid("tc", 1),
+            ],
+        )
 
 
 def one(op, opset, inputs, outputs=("y",), constants=None, **attributes):
     """A case of one node that reads all inputs, then all constants."""
     constants = constants or {}
-    return Case(opset, [(op, [*inputs, *constants], outputs, attributes)], inputs, outputs, constants)
+    return Case(
+        opset, [(op, [*inputs, *constants], outputs, attributes)], inputs, outputs, constants
+    )
 
 
 def cumulative_product():
@@ -74,39 +106,82 @@ def cumulative_product():
 
 def packed_case(gathers):
     """Weights of 8 bits in blocks of 32: code - 128 times the scale of the block."""
-    codes, scales = RANDOM.integers(0, 256, (6, 2, 32), dtype=numpy.uint8), RANDOM.uniform(0.01, 0.02, (6, 2, 1)).astype(numpy.float32)
+    codes, scales = (
+        RANDOM.integers(0, 256, (6, 2, 32), dtype=numpy.uint8),
+        RANDOM.uniform(0.01, 0.02, (6, 2, 1)).astype(numpy.float32),
+    )
     weights = ((codes.astype(numpy.float64) - 128) * scales).reshape(6, 64)
     x = numpy.array([4, 0, 5]) if gathers else floats(3, 64)
-    case = one("tc.BlockGather" if gathers else "tc.BlockMatMul", 21, {"x": x}, constants={"q": codes, "d": scales}, format="u8:32:f32", N=6, K=64)
+    case = one(
+        "tc.BlockGather" if gathers else "tc.BlockMatMul",
+        21,
+        {"x": x},
+        constants={"q": codes, "d": scales},
+        format="u8:32:f32",
+        N=6,
+        K=64,
+    )
     case.expected = {"y": (weights[x] if gathers else x @ weights.T).astype(numpy.float32)}
     return case
 
 
 def bits_case():
     x = floats(3, 5)
-    return Case(26, [("BitCast", ["x"], ("y",), {"to": TensorProto.INT32})], {"x": x}, expected={"y": x.view(numpy.int32)}, types={"y": TensorProto.INT32})
+    return Case(
+        26,
+        [("BitCast", ["x"], ("y",), {"to": TensorProto.INT32})],
+        {"x": x},
+        expected={"y": x.view(numpy.int32)},
+        types={"y": TensorProto.INT32},
+    )
 
 
 def range_case():
-    numbers = {name: numpy.array(number) for name, number in (("first", 2), ("end", 11), ("step", 3))}
-    return Case(27, [("Range", list(numbers), ("y",), {})], numbers, expected={"y": numpy.arange(2, 11, 3)}, types={"y": INT64})
+    numbers = {
+        name: numpy.array(number) for name, number in (("first", 2), ("end", 11), ("step", 3))
+    }
+    return Case(
+        27,
+        [("Range", list(numbers), ("y",), {})],
+        numbers,
+        expected={"y": numpy.arange(2, 11, 3)},
+        types={"y": INT64},
+    )
 
 
 def gated_case():
     a, b = floats(3, 5), floats(3, 5)
-    return Case(28, [("SwiGLU", ["a", "b"], ("y",), {})], {"a": a, "b": b}, expected={"y": a / (1 + numpy.exp(-a)) * b})
+    return Case(
+        28,
+        [("SwiGLU", ["a", "b"], ("y",), {})],
+        {"a": a, "b": b},
+        expected={"y": a / (1 + numpy.exp(-a)) * b},
+    )
 
 
 def with_state(op, inputs, results, **attributes):
     """Of an operator that gives its result and the next state."""
     given = {name: array for name, array in inputs.items() if array is not None}
     expected = {name: result.astype(numpy.float32) for name, result in zip(("y", "state"), results)}
-    return Case(27, [(op, list(given), ("y", "state"), attributes)], given, ("y", "state"), expected=expected)
+    return Case(
+        27,
+        [(op, list(given), ("y", "state"), attributes)],
+        given,
+        ("y", "state"),
+        expected=expected,
+    )
 
 
 def linear_attention_case():
     inputs = linear_attention.operands("linear", 2, 2, False, 0)
-    return with_state("LinearAttention", inputs, linear_attention.recurrence(inputs, 2, 2), update_rule="linear", q_num_heads=2, kv_num_heads=2)
+    return with_state(
+        "LinearAttention",
+        inputs,
+        linear_attention.recurrence(inputs, 2, 2),
+        update_rule="linear",
+        q_num_heads=2,
+        kv_num_heads=2,
+    )
 
 
 def causal_convolution_case():
@@ -117,21 +192,44 @@ def causal_convolution_case():
 def window_of_keys_case():
     inputs, window = attention_masks.inputs_of({}), {"left_window_size": 1, "right_window_size": 2}
     expected, _ = attention_masks.expected({}, window, *inputs.values())
-    return Case(25, [("Attention", list(inputs), ("y",), window)], inputs, expected={"y": expected.astype(numpy.float32)})
+    return Case(
+        25,
+        [("Attention", list(inputs), ("y",), window)],
+        inputs,
+        expected={"y": expected.astype(numpy.float32)},
+    )
 
 
 def reorder_case():
     """Between two convolutions with blocked channels a transpose needs them plain."""
-    return Case(13, [("Conv", ["x", "w"], ["a"], {}), ("Transpose", ["a"], ["b"], {"perm": [0, 1, 3, 2]}),
-                     ("Conv", ["b", "w"], ["y"], {})],
-                {"x": floats(1, 64, 9, 9)}, constants={"w": floats(64, 64, 3, 3)})
+    return Case(
+        13,
+        [
+            ("Conv", ["x", "w"], ["a"], {}),
+            ("Transpose", ["a"], ["b"], {"perm": [0, 1, 3, 2]}),
+            ("Conv", ["b", "w"], ["y"], {}),
+        ],
+        {"x": floats(1, 64, 9, 9)},
+        constants={"w": floats(64, 64, 3, 3)},
+    )
 
 
 def quantised_case(op, x, weights):
-    """A quantised input times quantised weights: numbers of so few bits that ONNX Runtime's sums of floats are exact."""
-    constants = {"s": numpy.float32(0.125), "z": numpy.uint8(100), "w": weights, "t": numpy.float32(0.25), "none": numpy.int8(0)}
-    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["a"], {}),
-             ("DequantizeLinear", ["w", "t", "none"], ["b"], {}), (op, ["a", "b"], ["y"], {})]
+    """A quantised input times quantised weights: numbers of so few bits that ONNX Runtime's sums of
+    floats are exact."""
+    constants = {
+        "s": numpy.float32(0.125),
+        "z": numpy.uint8(100),
+        "w": weights,
+        "t": numpy.float32(0.25),
+        "none": numpy.int8(0),
+    }
+    nodes = [
+        ("QuantizeLinear", ["x", "s", "z"], ["q"], {}),
+        ("DequantizeLinear", ["q", "s", "z"], ["a"], {}),
+        ("DequantizeLinear", ["w", "t", "none"], ["b"], {}),
+        (op, ["a", "b"], ["y"], {}),
+    ]
     return Case(13, nodes, {"x": x}, constants=constants)
 
 
@@ -166,33 +264,68 @@ def with_units(operator):
 def fused_convolution():
     """With a further operand of the sum, and an activation."""
     constants = {"w": floats(4, IMAGE[1], 3, 3), "b": floats(4)}
-    return Case(17, [("Conv", ["x", "w", "b"], ["z"], {"pads": [1, 1, 1, 1]}),
-                     ("com.microsoft.FusedConv", ["x", "w", "b", "z"], ["y"], {"pads": [1, 1, 1, 1], "activation": "Relu"})],
-                {"x": floats(*IMAGE)}, constants=constants)
+    return Case(
+        17,
+        [
+            ("Conv", ["x", "w", "b"], ["z"], {"pads": [1, 1, 1, 1]}),
+            (
+                "com.microsoft.FusedConv",
+                ["x", "w", "b", "z"],
+                ["y"],
+                {"pads": [1, 1, 1, 1], "activation": "Relu"},
+            ),
+        ],
+        {"x": floats(*IMAGE)},
+        constants=constants,
+    )
 
 
 def channels_last(op, **attributes):
     """Of quantised tensors: as ONNX Runtime's layout for processors has them."""
-    given = {"s": numpy.float32(0.125), "z": numpy.uint8(100), "w": RANDOM.integers(-9, 9, (3, 4, 2, 2)).astype(numpy.int8), "t": numpy.float32(0.25),
-             "none": numpy.int8(0), "r": numpy.float32(2), "m": numpy.uint8(120)}
+    given = {
+        "s": numpy.float32(0.125),
+        "z": numpy.uint8(100),
+        "w": RANDOM.integers(-9, 9, (3, 4, 2, 2)).astype(numpy.int8),
+        "t": numpy.float32(0.25),
+        "none": numpy.int8(0),
+        "r": numpy.float32(2),
+        "m": numpy.uint8(120),
+    }
     inputs = ["q", "s", "z", "w", "t", "none", "r", "m"] if op == "QLinearConv" else ["q"]
     last = ["r", "m"] if op == "QLinearConv" else ["s", "z"]
-    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), (f"com.microsoft.{op}", inputs, ["p"], attributes),
-             ("DequantizeLinear", ["p", *last], ["y"], {})]
+    nodes = [
+        ("QuantizeLinear", ["x", "s", "z"], ["q"], {}),
+        (f"com.microsoft.{op}", inputs, ["p"], attributes),
+        ("DequantizeLinear", ["p", *last], ["y"], {}),
+    ]
     return Case(17, nodes, {"x": floats(2, 5, 6, 4)}, constants=given)
 
 
 def bytes_case(op, x, **attributes):
     """What a run dequantises, as the only operand of an operator. Its numbers are of few bits."""
     constants = {"s": numpy.float32(0.125), "z": numpy.uint8(100)}
-    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["a"], {}), (op, ["a"], ["y"], attributes)]
+    nodes = [
+        ("QuantizeLinear", ["x", "s", "z"], ["q"], {}),
+        ("DequantizeLinear", ["q", "s", "z"], ["a"], {}),
+        (op, ["a"], ["y"], attributes),
+    ]
     return Case(13, nodes, {"x": x}, constants=constants)
 
 
 def transposed_case():
-    constants = {"s": numpy.float32(0.125), "z": numpy.uint8(0), "w": small_integers(IMAGE[1], 3, 2, 2), "t": numpy.float32(0.25), "none": numpy.int8(0)}
-    nodes = [("QuantizeLinear", ["x", "s", "z"], ["q"], {}), ("DequantizeLinear", ["q", "s", "z"], ["a"], {}),
-             ("DequantizeLinear", ["w", "t", "none"], ["b"], {}), ("ConvTranspose", ["a", "b"], ["y"], {"strides": [2, 2]})]
+    constants = {
+        "s": numpy.float32(0.125),
+        "z": numpy.uint8(0),
+        "w": small_integers(IMAGE[1], 3, 2, 2),
+        "t": numpy.float32(0.25),
+        "none": numpy.int8(0),
+    }
+    nodes = [
+        ("QuantizeLinear", ["x", "s", "z"], ["q"], {}),
+        ("DequantizeLinear", ["q", "s", "z"], ["a"], {}),
+        ("DequantizeLinear", ["w", "t", "none"], ["b"], {}),
+        ("ConvTranspose", ["a", "b"], ["y"], {"strides": [2, 2]}),
+    ]
     return Case(13, nodes, {"x": numpy.abs(floats(*IMAGE))}, constants=constants)
 
 
@@ -217,7 +350,15 @@ def pair(*shape):
 def placed(op, function, **attributes):
     """An operator of opset 6 whose operand b lies along axis 1 of a."""
     inputs = pair(3)
-    return told(op, 6, inputs, function(inputs["a"], inputs["b"][:, None]), broadcast=1, axis=1, **attributes)
+    return told(
+        op,
+        6,
+        inputs,
+        function(inputs["a"], inputs["b"][:, None]),
+        broadcast=1,
+        axis=1,
+        **attributes,
+    )
 
 
 def placed_logic(op, function):
@@ -226,7 +367,9 @@ def placed_logic(op, function):
 
 
 def first_opset(op, function, inputs, opset=1, constants=None, **attributes):
-    return told(op, opset, inputs, function(*inputs.values()).astype(numpy.float32), constants, **attributes)
+    return told(
+        op, opset, inputs, function(*inputs.values()).astype(numpy.float32), constants, **attributes
+    )
 
 
 def cast_by_name():
@@ -235,19 +378,31 @@ def cast_by_name():
 
 
 def channel_scale(x, s, b):
-    return (x - x.mean((2, 3), keepdims=True)) / numpy.sqrt(x.var((2, 3), keepdims=True) + 1e-5) * s[:, None, None] + b[:, None, None]
+    return (x - x.mean((2, 3), keepdims=True)) / numpy.sqrt(
+        x.var((2, 3), keepdims=True) + 1e-5
+    ) * s[:, None, None] + b[:, None, None]
 
 
 def window_case(name):
     """A window as long as an input whose size is known at run time only."""
-    return Case(17, [("Shape", ["x"], ["s"], {}), ("Squeeze", ["s"], ["n"], {}), (name, ["n"], ["y"], {})], {"x": floats(11)}, shapes={"x": ("n",)})
+    return Case(
+        17,
+        [("Shape", ["x"], ["s"], {}), ("Squeeze", ["s"], ["n"], {}), (name, ["n"], ["y"], {})],
+        {"x": floats(11)},
+        shapes={"x": ("n",)},
+    )
 
 
 def region_case(op, opset, regions, **attributes):
-    inputs = {"x": floats(2, 3, 8, 9), "rois": numpy.array([[0, 0, 7, 6], [1.5, 2, 5, 8], [3, 3, 4, 4]], numpy.float32)}
+    inputs = {
+        "x": floats(2, 3, 8, 9),
+        "rois": numpy.array([[0, 0, 7, 6], [1.5, 2, 5, 8], [3, 3, 4, 4]], numpy.float32),
+    }
     batch = numpy.array([0, 1, 1])
     if regions == "with batch":
-        inputs["rois"] = numpy.concatenate([batch[:, None].astype(numpy.float32), inputs["rois"]], axis=1)
+        inputs["rois"] = numpy.concatenate(
+            [batch[:, None].astype(numpy.float32), inputs["rois"]], axis=1
+        )
     else:
         inputs["batch"] = batch
     return one(op, opset, inputs, **attributes)
@@ -255,126 +410,353 @@ def region_case(op, opset, regions, **attributes):
 
 IMAGE = (1, 2, 3, 4)
 LAYER = {"scale": floats(8), "bias": floats(8)}
-TREE = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [1, 0, 0],
-        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.1, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
-        "nodes_falsenodeids": [2, 0, 0]}
+TREE = {
+    "nodes_treeids": [0, 0, 0],
+    "nodes_nodeids": [0, 1, 2],
+    "nodes_featureids": [1, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_values": [0.1, 0.0, 0.0],
+    "nodes_truenodeids": [1, 0, 0],
+    "nodes_falsenodeids": [2, 0, 0],
+}
 
 
 def learned(op, attributes, outputs=("y",)):
-    """A case of one node of ai.onnx.ml on samples of four features; two outputs are labels and scores."""
-    return Case(13, [(f"ai.onnx.ml.{op}", ["x"], outputs, attributes)], {"x": floats(5, 4)}, outputs,
-                types={outputs[0]: INT64} if len(outputs) > 1 else None)
+    """A case of one node of ai.onnx.ml on samples of four features; two outputs are labels and
+    scores."""
+    return Case(
+        13,
+        [(f"ai.onnx.ml.{op}", ["x"], outputs, attributes)],
+        {"x": floats(5, 4)},
+        outputs,
+        types={outputs[0]: INT64} if len(outputs) > 1 else None,
+    )
 
 
 # More of them is in test_machine_learning.py.
 LEARNED = {
     "FeatureVectorizer": lambda: learned("FeatureVectorizer", {"inputdimensions": [4]}),
-    "Imputer": lambda: learned("Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": 0.0}),
-    "LinearClassifier": lambda: learned("LinearClassifier", {"coefficients": [0.5] * 4 + [-1.0] * 8, "classlabels_ints": [0, 1, 2],
-                                                             "intercepts": [1.0, 2.0, 3.0]}, ("label", "scores")),
-    "LinearRegressor": lambda: learned("LinearRegressor", {"coefficients": [0.5, 1.0, 2.0, 3.0], "intercepts": [1.0]}),
+    "Imputer": lambda: learned(
+        "Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": 0.0}
+    ),
+    "LinearClassifier": lambda: learned(
+        "LinearClassifier",
+        {
+            "coefficients": [0.5] * 4 + [-1.0] * 8,
+            "classlabels_ints": [0, 1, 2],
+            "intercepts": [1.0, 2.0, 3.0],
+        },
+        ("label", "scores"),
+    ),
+    "LinearRegressor": lambda: learned(
+        "LinearRegressor", {"coefficients": [0.5, 1.0, 2.0, 3.0], "intercepts": [1.0]}
+    ),
     "Normalizer": lambda: learned("Normalizer", {"norm": "L2"}),
     "OneHotEncoder": lambda: learned("OneHotEncoder", {"cats_int64s": [0, 1, -1]}),
     "Scaler": lambda: learned("Scaler", {"offset": [1.0], "scale": [0.5]}),
-    "SVMClassifier": lambda: learned("SVMClassifier", {"coefficients": [1.0, -1.0], "vectors_per_class": [1, 1], "support_vectors": [0.5] * 4 + [-0.5] * 4, "rho": [0.125],
-                                                       "kernel_type": "RBF", "kernel_params": [0.5, 0.0, 0.0], "classlabels_ints": [3, 4]}, ("label", "scores")),
-    "SVMRegressor": lambda: learned("SVMRegressor", {"coefficients": [1.0, -2.0], "n_supports": 2, "support_vectors": [0.5] * 4 + [-0.5] * 4, "rho": [0.125],
-                                                     "kernel_type": "POLY", "kernel_params": [0.5, 1.0, 2.0]}),
+    "SVMClassifier": lambda: learned(
+        "SVMClassifier",
+        {
+            "coefficients": [1.0, -1.0],
+            "vectors_per_class": [1, 1],
+            "support_vectors": [0.5] * 4 + [-0.5] * 4,
+            "rho": [0.125],
+            "kernel_type": "RBF",
+            "kernel_params": [0.5, 0.0, 0.0],
+            "classlabels_ints": [3, 4],
+        },
+        ("label", "scores"),
+    ),
+    "SVMRegressor": lambda: learned(
+        "SVMRegressor",
+        {
+            "coefficients": [1.0, -2.0],
+            "n_supports": 2,
+            "support_vectors": [0.5] * 4 + [-0.5] * 4,
+            "rho": [0.125],
+            "kernel_type": "POLY",
+            "kernel_params": [0.5, 1.0, 2.0],
+        },
+    ),
     "TreeEnsembleClassifier": lambda: learned(
-        "TreeEnsembleClassifier", {**TREE, "class_treeids": [0, 0], "class_nodeids": [1, 2], "class_ids": [0, 2],
-                                   "class_weights": [1.0, 2.0], "classlabels_int64s": [5, 6, 7]}, ("label", "scores")),
+        "TreeEnsembleClassifier",
+        {
+            **TREE,
+            "class_treeids": [0, 0],
+            "class_nodeids": [1, 2],
+            "class_ids": [0, 2],
+            "class_weights": [1.0, 2.0],
+            "classlabels_int64s": [5, 6, 7],
+        },
+        ("label", "scores"),
+    ),
     "TreeEnsembleRegressor": lambda: learned(
-        "TreeEnsembleRegressor", {**TREE, "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0],
-                                  "target_weights": [1.0, 2.0], "n_targets": 1}),
+        "TreeEnsembleRegressor",
+        {
+            **TREE,
+            "target_treeids": [0, 0],
+            "target_nodeids": [1, 2],
+            "target_ids": [0, 0],
+            "target_weights": [1.0, 2.0],
+            "n_targets": 1,
+        },
+    ),
 }
 
 
 def sorted_by_merging():
     """A row that is long enough to be sorted by merging runs of it."""
-    return Case(13, [("TopK", ["x", "k"], ["y", "at"], {})], {"x": floats(2000)}, ("y", "at"), {"k": numpy.array([5])}, types={"at": INT64})
+    return Case(
+        13,
+        [("TopK", ["x", "k"], ["y", "at"], {})],
+        {"x": floats(2000)},
+        ("y", "at"),
+        {"k": numpy.array([5])},
+        types={"at": INT64},
+    )
 
 
 CASES = {
-    **{row: functools.partial(packed_case, "Gather" in row) for row in
-       ("BlockDot", "BlockGather", "BlockGather as tc::BlockGather 1", "BlockMatMul", "BlockMatMul as tc::BlockMatMul 1", "BlockQuantize")},
+    **{
+        row: functools.partial(packed_case, "Gather" in row)
+        for row in (
+            "BlockDot",
+            "BlockGather",
+            "BlockGather as tc::BlockGather 1",
+            "BlockMatMul",
+            "BlockMatMul as tc::BlockMatMul 1",
+            "BlockQuantize",
+        )
+    },
     "MergePath": sorted_by_merging,
     "MergeSource": sorted_by_merging,
     **{f"{name} as ai.onnx.ml::{name} 1": case for name, case in LEARNED.items()},
     "LabelEncoder as ai.onnx.ml::LabelEncoder 2": lambda: Case(
-        13, [("ai.onnx.ml.LabelEncoder", ["x"], ["y"], {"keys_int64s": [3, 5], "values_floats": [0.5, 1.5], "default_float": 4.0})],
-        {"x": numpy.array([[5, 3], [4, 3]])}),
-    **{f"{op} as {op} 1": (lambda op=op, function=function: placed(op, function)) for op, function in
-       {"Add": numpy.add, "Sub": numpy.subtract, "Mul": numpy.multiply, "Div": numpy.divide, "Greater": numpy.greater,
-        "Less": numpy.less}.items()},
-    **{f"{op} as {op} 1": (lambda op=op, function=function: placed_logic(op, function)) for op, function in
-       {"And": numpy.logical_and, "Or": numpy.logical_or, "Xor": numpy.logical_xor, "Equal": numpy.equal}.items()},
-    **{f"{row}{form}": (lambda name=name: contributed(name)) for row, form, name in [
-        ("BiasGelu", " as com.microsoft::BiasGelu 1", "other: bias gelu"),
-        ("FastGelu", " as com.microsoft::FastGelu 1", "other: fast gelu"),
-        ("QuickGelu", " as com.microsoft::QuickGelu 1", "other: quick gelu"),
-        ("QuickGelu", "", "other: quick gelu"),
-        ("FusedMatMul", " as com.microsoft::FusedMatMul 1", "other: product, B"),
-        ("FusedMatMul", " as com.microsoft::TransposeMatMul 1", "other: product by its older name"),
-        ("EmbedLayerNormalization", " as com.microsoft::EmbedLayerNormalization 1", "normalised: embedding"),
-        ("SkipLayerNormalization", " as com.microsoft::SkipLayerNormalization 1", "normalised: skip"),
-        ("SkipSimplifiedLayerNormalization", " as com.microsoft::SkipSimplifiedLayerNormalization 1", "normalised: simplified skip"),
-        ("RotaryEmbedding", " as com.microsoft::RotaryEmbedding 1", "rotary: flat"),
-        ("GroupQueryAttention", " as com.microsoft::GroupQueryAttention 1", "grouped: rotary"),
-        ("MultiHeadAttention", " as com.microsoft::MultiHeadAttention 1", "multi-head: bias"),
-        ("ProjectedAttention", " as com.microsoft::Attention 1", "projected: plain")]},
-    "Affine": lambda: first_opset("Affine", lambda x: 2 * x + 3, {"x": floats(3, 4)}, alpha=2.0, beta=3.0),
-    "Affine as Affine 1": lambda: first_opset("Affine", lambda x: 2 * x, {"x": floats(3, 4)}, alpha=2.0),
-    "Bernoulli as Bernoulli 15": lambda: drawn("Bernoulli", {"x": RANDOM.random((4, 5)).astype(numpy.float32)}, (4, 5)),
+        13,
+        [
+            (
+                "ai.onnx.ml.LabelEncoder",
+                ["x"],
+                ["y"],
+                {"keys_int64s": [3, 5], "values_floats": [0.5, 1.5], "default_float": 4.0},
+            )
+        ],
+        {"x": numpy.array([[5, 3], [4, 3]])},
+    ),
+    **{
+        f"{op} as {op} 1": (lambda op=op, function=function: placed(op, function))
+        for op, function in {
+            "Add": numpy.add,
+            "Sub": numpy.subtract,
+            "Mul": numpy.multiply,
+            "Div": numpy.divide,
+            "Greater": numpy.greater,
+            "Less": numpy.less,
+        }.items()
+    },
+    **{
+        f"{op} as {op} 1": (lambda op=op, function=function: placed_logic(op, function))
+        for op, function in {
+            "And": numpy.logical_and,
+            "Or": numpy.logical_or,
+            "Xor": numpy.logical_xor,
+            "Equal": numpy.equal,
+        }.items()
+    },
+    **{
+        f"{row}{form}": (lambda name=name: contributed(name))
+        for row, form, name in [
+            ("BiasGelu", " as com.microsoft::BiasGelu 1", "other: bias gelu"),
+            ("FastGelu", " as com.microsoft::FastGelu 1", "other: fast gelu"),
+            ("QuickGelu", " as com.microsoft::QuickGelu 1", "other: quick gelu"),
+            ("QuickGelu", "", "other: quick gelu"),
+            ("FusedMatMul", " as com.microsoft::FusedMatMul 1", "other: product, B"),
+            (
+                "FusedMatMul",
+                " as com.microsoft::TransposeMatMul 1",
+                "other: product by its older name",
+            ),
+            (
+                "EmbedLayerNormalization",
+                " as com.microsoft::EmbedLayerNormalization 1",
+                "normalised: embedding",
+            ),
+            (
+                "SkipLayerNormalization",
+                " as com.microsoft::SkipLayerNormalization 1",
+                "normalised: skip",
+            ),
+            (
+                "SkipSimplifiedLayerNormalization",
+                " as com.microsoft::SkipSimplifiedLayerNormalization 1",
+                "normalised: simplified skip",
+            ),
+            ("RotaryEmbedding", " as com.microsoft::RotaryEmbedding 1", "rotary: flat"),
+            ("GroupQueryAttention", " as com.microsoft::GroupQueryAttention 1", "grouped: rotary"),
+            ("MultiHeadAttention", " as com.microsoft::MultiHeadAttention 1", "multi-head: bias"),
+            ("ProjectedAttention", " as com.microsoft::Attention 1", "projected: plain"),
+        ]
+    },
+    "Affine": lambda: first_opset(
+        "Affine", lambda x: 2 * x + 3, {"x": floats(3, 4)}, alpha=2.0, beta=3.0
+    ),
+    "Affine as Affine 1": lambda: first_opset(
+        "Affine", lambda x: 2 * x, {"x": floats(3, 4)}, alpha=2.0
+    ),
+    "Bernoulli as Bernoulli 15": lambda: drawn(
+        "Bernoulli", {"x": RANDOM.random((4, 5)).astype(numpy.float32)}, (4, 5)
+    ),
     "Cast as Cast 1": cast_by_name,
     "Clip as Clip 1": lambda: one("Clip", 10, {"x": floats(4, 5)}, min=-0.5, max=0.25),
-    "Crop as Crop 1": lambda: first_opset("Crop", lambda x: x[:, :, 2:5, 1:4], {"x": floats(2, 3, 6, 7)}, border=[1, 2, 3, 1]),
-    "Gemm as Gemm 1": lambda: first_opset("Gemm", lambda a, b, c: 2 * a @ b.T + c, {"a": floats(3, 4), "b": floats(5, 4), "c": floats(5)}, 6,
-                                          alpha=2.0, transB=1, broadcast=1),
+    "Crop as Crop 1": lambda: first_opset(
+        "Crop", lambda x: x[:, :, 2:5, 1:4], {"x": floats(2, 3, 6, 7)}, border=[1, 2, 3, 1]
+    ),
+    "Gemm as Gemm 1": lambda: first_opset(
+        "Gemm",
+        lambda a, b, c: 2 * a @ b.T + c,
+        {"a": floats(3, 4), "b": floats(5, 4), "c": floats(5)},
+        6,
+        alpha=2.0,
+        transB=1,
+        broadcast=1,
+    ),
     "GlobalLpPool as GlobalLpPool 1": lambda: first_opset(
-        "GlobalLpPool", lambda x: (numpy.abs(x) ** 3).sum((2, 3), keepdims=True) ** (1 / 3), {"x": floats(*IMAGE)}, p=3.0),
+        "GlobalLpPool",
+        lambda x: (numpy.abs(x) ** 3).sum((2, 3), keepdims=True) ** (1 / 3),
+        {"x": floats(*IMAGE)},
+        p=3.0,
+    ),
     "GlobalLpPool as GlobalLpPool 2": lambda: one("GlobalLpPool", 9, {"x": floats(*IMAGE)}),
     "ImageScaler as ImageScaler 1": lambda: first_opset(
-        "ImageScaler", lambda x: x * 2 + numpy.array([1, -1])[:, None, None], {"x": floats(*IMAGE)}, scale=2.0, bias=[1.0, -1.0]),
+        "ImageScaler",
+        lambda x: x * 2 + numpy.array([1, -1])[:, None, None],
+        {"x": floats(*IMAGE)},
+        scale=2.0,
+        bias=[1.0, -1.0],
+    ),
     "InstanceNormalization as InstanceNormalization 1": lambda: first_opset(
-        "InstanceNormalization", channel_scale, {"x": floats(*IMAGE), "s": floats(2), "b": floats(2)}, consumed_inputs=[0, 0, 0]),
+        "InstanceNormalization",
+        channel_scale,
+        {"x": floats(*IMAGE), "s": floats(2), "b": floats(2)},
+        consumed_inputs=[0, 0, 0],
+    ),
     "LpPool as LpPool 1": lambda: first_opset(
-        "LpPool", lambda x: (numpy.abs(x) ** 3).reshape(1, 2, 2, 2, 2, 2).sum((3, 5)) ** (1 / 3), {"x": floats(1, 2, 4, 4)},
-        kernel_shape=[2, 2], strides=[2, 2], p=3.0),
-    "Multinomial as Multinomial 7": lambda: drawn("Multinomial", {"x": floats(2, 4)}, (2, 30), sample_size=30),
-    "PRelu as PRelu 1": lambda: first_opset("PRelu", lambda x, s: numpy.where(x < 0, x * s[:, None, None], x),
-                                            {"x": floats(*IMAGE), "s": floats(2)}, 6),
-    "ParametricSoftplus": lambda: first_opset("ParametricSoftplus", lambda x: 2 * numpy.log(1 + numpy.exp(3 * x)), {"x": floats(3, 4)},
-                                              alpha=2.0, beta=3.0),
+        "LpPool",
+        lambda x: (numpy.abs(x) ** 3).reshape(1, 2, 2, 2, 2, 2).sum((3, 5)) ** (1 / 3),
+        {"x": floats(1, 2, 4, 4)},
+        kernel_shape=[2, 2],
+        strides=[2, 2],
+        p=3.0,
+    ),
+    "Multinomial as Multinomial 7": lambda: drawn(
+        "Multinomial", {"x": floats(2, 4)}, (2, 30), sample_size=30
+    ),
+    "PRelu as PRelu 1": lambda: first_opset(
+        "PRelu",
+        lambda x, s: numpy.where(x < 0, x * s[:, None, None], x),
+        {"x": floats(*IMAGE), "s": floats(2)},
+        6,
+    ),
+    "ParametricSoftplus": lambda: first_opset(
+        "ParametricSoftplus",
+        lambda x: 2 * numpy.log(1 + numpy.exp(3 * x)),
+        {"x": floats(3, 4)},
+        alpha=2.0,
+        beta=3.0,
+    ),
     "ParametricSoftplus as ParametricSoftplus 1": lambda: first_opset(
-        "ParametricSoftplus", lambda x: 2 * numpy.log(1 + numpy.exp(x)), {"x": floats(3, 4)}, alpha=2.0),
-    "Pow as Pow 1": lambda: first_opset("Pow", lambda a, b: numpy.abs(a) ** b[:, None], {"a": numpy.abs(floats(2, 3, 4)), "b": floats(3)}, 6,
-                                        broadcast=1, axis=1),
+        "ParametricSoftplus",
+        lambda x: 2 * numpy.log(1 + numpy.exp(x)),
+        {"x": floats(3, 4)},
+        alpha=2.0,
+    ),
+    "Pow as Pow 1": lambda: first_opset(
+        "Pow",
+        lambda a, b: numpy.abs(a) ** b[:, None],
+        {"a": numpy.abs(floats(2, 3, 4)), "b": floats(3)},
+        6,
+        broadcast=1,
+        axis=1,
+    ),
     "RandomNormal": lambda: drawn("RandomNormalLike", {"x": floats(3, 4)}, (3, 4)),
     "RandomNormal as RandomNormal 1": lambda: drawn("RandomNormal", {}, (5,), shape=[5]),
-    "RandomNormal as RandomNormalLike 1": lambda: drawn("RandomNormalLike", {"x": floats(3, 4)}, (3, 4)),
+    "RandomNormal as RandomNormalLike 1": lambda: drawn(
+        "RandomNormalLike", {"x": floats(3, 4)}, (3, 4)
+    ),
     "RandomUniform": lambda: drawn("RandomUniformLike", {"x": floats(3, 4)}, (3, 4)),
     "RandomUniform as RandomUniform 1": lambda: drawn("RandomUniform", {}, (5,), shape=[5]),
-    "RandomUniform as RandomUniformLike 1": lambda: drawn("RandomUniformLike", {"x": floats(3, 4)}, (3, 4)),
-    "Reshape as Reshape 1": lambda: first_opset("Reshape", lambda x: x.reshape(2, 6), {"x": floats(3, 4)}, shape=[2, -1], consumed_inputs=[0]),
-    "Resize as Upsample 1": lambda: first_opset("Upsample", lambda x: x.repeat(2, 2).repeat(3, 3), {"x": floats(*IMAGE)}, 6,
-                                                height_scale=2.0, width_scale=3.0),
+    "RandomUniform as RandomUniformLike 1": lambda: drawn(
+        "RandomUniformLike", {"x": floats(3, 4)}, (3, 4)
+    ),
+    "Reshape as Reshape 1": lambda: first_opset(
+        "Reshape",
+        lambda x: x.reshape(2, 6),
+        {"x": floats(3, 4)},
+        shape=[2, -1],
+        consumed_inputs=[0],
+    ),
+    "Resize as Upsample 1": lambda: first_opset(
+        "Upsample",
+        lambda x: x.repeat(2, 2).repeat(3, 3),
+        {"x": floats(*IMAGE)},
+        6,
+        height_scale=2.0,
+        width_scale=3.0,
+    ),
     "Scale": lambda: first_opset("Scale", lambda x: 2 * x, {"x": floats(3, 4)}, scale=2.0),
-    "Scale as Scale 1": lambda: first_opset("Scale", lambda x: 3 * x, {"x": floats(3, 4)}, scale=3.0),
-    "ScaledTanh": lambda: first_opset("ScaledTanh", lambda x: 2 * numpy.tanh(3 * x), {"x": floats(3, 4)}, alpha=2.0, beta=3.0),
-    "ScaledTanh as ScaledTanh 1": lambda: first_opset("ScaledTanh", lambda x: 2 * numpy.tanh(x), {"x": floats(3, 4)}, alpha=2.0),
-    "Selu as Selu 1": lambda: first_opset("Selu", lambda x: 1.0507 * numpy.where(x > 0, x, 1.6732 * (numpy.exp(x) - 1)), {"x": floats(3, 4)}),
-    "ThresholdedRelu as ThresholdedRelu 1": lambda: first_opset("ThresholdedRelu", lambda x: numpy.where(x > 0.5, x, 0), {"x": floats(3, 4)},
-                                                                alpha=0.5),
-    "Tile as Tile 1": lambda: first_opset("Tile", lambda x: numpy.tile(x, (1, 3)), {"x": floats(3, 4)}, 5,
-                                          constants={"t": numpy.float32(3), "a": numpy.float32(1)}),
+    "Scale as Scale 1": lambda: first_opset(
+        "Scale", lambda x: 3 * x, {"x": floats(3, 4)}, scale=3.0
+    ),
+    "ScaledTanh": lambda: first_opset(
+        "ScaledTanh", lambda x: 2 * numpy.tanh(3 * x), {"x": floats(3, 4)}, alpha=2.0, beta=3.0
+    ),
+    "ScaledTanh as ScaledTanh 1": lambda: first_opset(
+        "ScaledTanh", lambda x: 2 * numpy.tanh(x), {"x": floats(3, 4)}, alpha=2.0
+    ),
+    "Selu as Selu 1": lambda: first_opset(
+        "Selu",
+        lambda x: 1.0507 * numpy.where(x > 0, x, 1.6732 * (numpy.exp(x) - 1)),
+        {"x": floats(3, 4)},
+    ),
+    "ThresholdedRelu as ThresholdedRelu 1": lambda: first_opset(
+        "ThresholdedRelu", lambda x: numpy.where(x > 0.5, x, 0), {"x": floats(3, 4)}, alpha=0.5
+    ),
+    "Tile as Tile 1": lambda: first_opset(
+        "Tile",
+        lambda x: numpy.tile(x, (1, 3)),
+        {"x": floats(3, 4)},
+        5,
+        constants={"t": numpy.float32(3), "a": numpy.float32(1)},
+    ),
     "BatchNormalization as BatchNormalization 1": lambda: one(
-        "BatchNormalization", 9, {"x": floats(*IMAGE), "scale": floats(2), "bias": floats(2), "mean": floats(2),
-                                  "variance": floats(2) ** 2}, epsilon=1e-3),
-    "ChannelsLastMaxPool as com.microsoft::NhwcMaxPool 1": lambda: channels_last("NhwcMaxPool", kernel_shape=[2, 3], strides=[1, 2]),
-    "ChannelsLastQLinearConv as com.microsoft::QLinearConv 1": lambda: channels_last("QLinearConv", channels_last=1, strides=[1, 2]),
+        "BatchNormalization",
+        9,
+        {
+            "x": floats(*IMAGE),
+            "scale": floats(2),
+            "bias": floats(2),
+            "mean": floats(2),
+            "variance": floats(2) ** 2,
+        },
+        epsilon=1e-3,
+    ),
+    "ChannelsLastMaxPool as com.microsoft::NhwcMaxPool 1": lambda: channels_last(
+        "NhwcMaxPool", kernel_shape=[2, 3], strides=[1, 2]
+    ),
+    "ChannelsLastQLinearConv as com.microsoft::QLinearConv 1": lambda: channels_last(
+        "QLinearConv", channels_last=1, strides=[1, 2]
+    ),
     "FusedConv as com.microsoft::FusedConv 1": fused_convolution,
-    "FusedGemm as com.microsoft::FusedGemm 1": lambda: one("com.microsoft.FusedGemm", 17, {"x": floats(3, 5)}, transB=1, alpha=0.5,
-                                                           constants={"w": floats(4, 5), "b": floats(4)}, activation="LeakyRelu", activation_alpha=0.25),
+    "FusedGemm as com.microsoft::FusedGemm 1": lambda: one(
+        "com.microsoft.FusedGemm",
+        17,
+        {"x": floats(3, 5)},
+        transB=1,
+        alpha=0.5,
+        constants={"w": floats(4, 5), "b": floats(4)},
+        activation="LeakyRelu",
+        activation_alpha=0.25,
+    ),
     "BlackmanWindow": lambda: window_case("BlackmanWindow"),
     "HammingWindow": lambda: window_case("HammingWindow"),
     "HannWindow": lambda: window_case("HannWindow"),
@@ -391,40 +773,88 @@ CASES = {
     "Gelu as com.microsoft::Gelu 1": lambda: one("com.microsoft.Gelu", 13, {"x": floats(4, 5)}),
     "GlobalLpPool": lambda: one("GlobalLpPool", 13, {"x": floats(*IMAGE)}, p=3),
     "GlobalLpPool as GlobalLpPool 2": lambda: one("GlobalLpPool", 13, {"x": floats(*IMAGE)}),
-    "GridSample as GridSample 16": lambda: one("GridSample", 16, {"x": floats(*IMAGE), "grid": floats(1, 4, 5, 2)}, mode="bicubic"),
+    "GridSample as GridSample 16": lambda: one(
+        "GridSample", 16, {"x": floats(*IMAGE), "grid": floats(1, 4, 5, 2)}, mode="bicubic"
+    ),
     "MaxRoiPool": lambda: region_case("MaxRoiPool", 13, "with batch", pooled_shape=[2, 3]),
-    "MaxRoiPool as MaxRoiPool 1": lambda: region_case("MaxRoiPool", 13, "with batch", pooled_shape=[3, 2], spatial_scale=0.5),
-    "RoiAlign as RoiAlign 10": lambda: region_case("RoiAlign", 10, "beside", output_height=2, output_width=3, sampling_ratio=2),
+    "MaxRoiPool as MaxRoiPool 1": lambda: region_case(
+        "MaxRoiPool", 13, "with batch", pooled_shape=[3, 2], spatial_scale=0.5
+    ),
+    "RoiAlign as RoiAlign 10": lambda: region_case(
+        "RoiAlign", 10, "beside", output_height=2, output_width=3, sampling_ratio=2
+    ),
     "Hardmax as Hardmax 1": lambda: one("Hardmax", 11, {"x": floats(3, 2, 4)}, axis=1),
     "LayerNormalization as LayerNormalization 1": lambda: one(
-        "LayerNormalization", 13, {"x": floats(3, 8), **LAYER}, axis=-1, epsilon=1e-3),
+        "LayerNormalization", 13, {"x": floats(3, 8), **LAYER}, axis=-1, epsilon=1e-3
+    ),
     "LogSoftmax as LogSoftmax 1": lambda: one("LogSoftmax", 11, {"x": floats(3, 2, 4)}, axis=1),
     "Pad as Pad 1": lambda: one("Pad", 10, {"x": floats(3, 4)}, pads=[1, 0, 2, 3], value=1.5),
     "RMSNormalization as SimplifiedLayerNormalization 1": lambda: one(
-        "SimplifiedLayerNormalization", 13, {"x": floats(3, 8), "scale": LAYER["scale"]}, axis=-1, epsilon=1e-3),
-    "IntegerConv": lambda: quantised_case("Conv", floats(*IMAGE), small_integers(3, IMAGE[1], 2, 2)),
+        "SimplifiedLayerNormalization",
+        13,
+        {"x": floats(3, 8), "scale": LAYER["scale"]},
+        axis=-1,
+        epsilon=1e-3,
+    ),
+    "IntegerConv": lambda: quantised_case(
+        "Conv", floats(*IMAGE), small_integers(3, IMAGE[1], 2, 2)
+    ),
     "IntegerConvTranspose": transposed_case,
     "IntegerGlobalPool": lambda: bytes_case("GlobalAveragePool", floats(*IMAGE)),
     "IntegerPool": lambda: bytes_case("AveragePool", floats(*IMAGE), kernel_shape=[2, 2]),
-    **{f"{operator} as com.microsoft::{operator} 1": (lambda operator=operator: with_units(operator)) for operator in quantised_cases.OPERATORS},
+    **{
+        f"{operator} as com.microsoft::{operator} 1": (
+            lambda operator=operator: with_units(operator)
+        )
+        for operator in quantised_cases.OPERATORS
+    },
     "IntegerMatMul": lambda: quantised_case("MatMul", floats(3, 8), small_integers(8, 5)),
     "Reorder": reorder_case,
-    "WideProduct": lambda: Case(13, [("Cast", ["x"], ["w"], {"to": TensorProto.INT64}), ("Mul", ["w", "m"], ["y"], {})],
-                                {"x": numpy.array([[2147483647, -5, 0], [-2147483648, 7, 1]], numpy.int32)},
-                                constants={"m": numpy.array([2147483647, -2147483648, 3])}, types={"y": TensorProto.INT64}),
-    "Resize as Upsample 7": lambda: one("Upsample", 8, {"x": floats(*IMAGE)}, scales=[1.0, 1.0, 2.0, 3.0],
-                                        mode="nearest"),
-    "Resize as Resize 10": lambda: one("Resize", 10, {"x": floats(*IMAGE)}, mode="nearest",
-                                       constants={"scales": numpy.array([1, 1, 2, 3], numpy.float32)}),
-    "Shape": lambda: Case(13, [("Shape", ["x"], ["y"], {})], {"x": floats(3, 4)}, shapes={"x": ("n", 4)},
-                          types={"y": INT64}),
-    "Size": lambda: Case(13, [("Size", ["x"], ["y"], {})], {"x": floats(3, 4)}, shapes={"x": ("n", 4)},
-                         types={"y": INT64}),
-    "Slice as Slice 1": lambda: one("Slice", 9, {"x": floats(6, 5)}, axes=[0, 1], starts=[1, -3], ends=[5, 1000]),
+    "WideProduct": lambda: Case(
+        13,
+        [("Cast", ["x"], ["w"], {"to": TensorProto.INT64}), ("Mul", ["w", "m"], ["y"], {})],
+        {"x": numpy.array([[2147483647, -5, 0], [-2147483648, 7, 1]], numpy.int32)},
+        constants={"m": numpy.array([2147483647, -2147483648, 3])},
+        types={"y": TensorProto.INT64},
+    ),
+    "Resize as Upsample 7": lambda: one(
+        "Upsample", 8, {"x": floats(*IMAGE)}, scales=[1.0, 1.0, 2.0, 3.0], mode="nearest"
+    ),
+    "Resize as Resize 10": lambda: one(
+        "Resize",
+        10,
+        {"x": floats(*IMAGE)},
+        mode="nearest",
+        constants={"scales": numpy.array([1, 1, 2, 3], numpy.float32)},
+    ),
+    "Shape": lambda: Case(
+        13,
+        [("Shape", ["x"], ["y"], {})],
+        {"x": floats(3, 4)},
+        shapes={"x": ("n", 4)},
+        types={"y": INT64},
+    ),
+    "Size": lambda: Case(
+        13,
+        [("Size", ["x"], ["y"], {})],
+        {"x": floats(3, 4)},
+        shapes={"x": ("n", 4)},
+        types={"y": INT64},
+    ),
+    "Slice as Slice 1": lambda: one(
+        "Slice", 9, {"x": floats(6, 5)}, axes=[0, 1], starts=[1, -3], ends=[5, 1000]
+    ),
     "Softmax as Softmax 1": lambda: one("Softmax", 11, {"x": floats(3, 2, 4)}, axis=1),
-    "Split as Split 1": lambda: one("Split", 11, {"x": floats(6, 4)}, ("y", "z"), split=[2, 4], axis=0),
-    "TopK as TopK 1": lambda: Case(9, [("TopK", ["x"], ["y", "at"], {"k": 3, "axis": 1})], {"x": floats(3, 7)},
-                                   ("y", "at"), types={"at": INT64}),
+    "Split as Split 1": lambda: one(
+        "Split", 11, {"x": floats(6, 4)}, ("y", "z"), split=[2, 4], axis=0
+    ),
+    "TopK as TopK 1": lambda: Case(
+        9,
+        [("TopK", ["x"], ["y", "at"], {"k": 3, "axis": 1})],
+        {"x": floats(3, 7)},
+        ("y", "at"),
+        types={"at": INT64},
+    ),
 }
 
 
@@ -451,14 +881,23 @@ def test_local_response_takes_no_longer_for_windows_beyond_the_channels(size):
     sums = numpy.zeros_like(x)
     for channel in range(6):
         first, last = max(0, channel - (size - 1) // 2), min(5, channel + size // 2)
-        sums[:, channel] = (x[:, first:last + 1] ** 2).sum(axis=1)
+        sums[:, channel] = (x[:, first : last + 1] ** 2).sum(axis=1)
     numpy.testing.assert_allclose(y, x / (1 + 0.5 / size * sums) ** 0.75, rtol=1e-5)
 
 
 def test_split_with_an_output_that_is_left_out():
     x = floats(6, 4)
-    case = Case(13, [("Split", ["x", "parts"], ["a", "", "c"], {"axis": 0}), ("Neg", ["a"], ["y"], {}),
-                     ("Neg", ["c"], ["z"], {})], {"x": x}, ("y", "z"), {"parts": numpy.array([1, 2, 3])})
+    case = Case(
+        13,
+        [
+            ("Split", ["x", "parts"], ["a", "", "c"], {"axis": 0}),
+            ("Neg", ["a"], ["y"], {}),
+            ("Neg", ["c"], ["z"], {}),
+        ],
+        {"x": x},
+        ("y", "z"),
+        {"parts": numpy.array([1, 2, 3])},
+    )
     found = outputs_of(case)
     assert (found["y"] == -x[:1]).all() and (found["z"] == -x[3:]).all()
 
@@ -467,11 +906,22 @@ def test_split_with_an_output_that_is_left_out():
 def test_dynamic_quantisation_with_outputs_that_are_left_out(outputs):
     x = floats(3, 4)
     wanted = [name for name in outputs if name]
-    case = Case(13, [("DynamicQuantizeLinear", ["x"], list(outputs), {})], {"x": x}, wanted, types={"y": TensorProto.UINT8})
+    case = Case(
+        13,
+        [("DynamicQuantizeLinear", ["x"], list(outputs), {})],
+        {"x": x},
+        wanted,
+        types={"y": TensorProto.UINT8},
+    )
     scale = (max(x.max(), 0) - min(x.min(), 0)) / numpy.float32(255)
-    expected = {"s": scale, "y": numpy.clip(numpy.rint(x / scale) + numpy.rint(-min(x.min(), 0) / scale), 0, 255)}
+    expected = {
+        "s": scale,
+        "y": numpy.clip(numpy.rint(x / scale) + numpy.rint(-min(x.min(), 0) / scale), 0, 255),
+    }
     for name, array in outputs_of(case).items():
-        numpy.testing.assert_allclose(array, expected[name], rtol=1e-6, atol=1 if name == "y" else 0)
+        numpy.testing.assert_allclose(
+            array, expected[name], rtol=1e-6, atol=1 if name == "y" else 0
+        )
 
 
 def uncovered():
@@ -513,7 +963,9 @@ def test_row(line):
     if form:
         name, since = form.rsplit(" ", 1)
         domain, _, plain = name.rpartition("::")
-        assert any((node.domain, node.op_type) == (domain, plain) for node in nodes_of(case.model.graph))
+        assert any(
+            (node.domain, node.op_type) == (domain, plain) for node in nodes_of(case.model.graph)
+        )
         opset = next(each.version for each in case.model.opset_import if each.domain == domain)
         assert int(since) == max(version for version in forms()[name] if version <= opset)
     module = tc.compile(data)

@@ -1,5 +1,6 @@
-"""Maps sampled by data, unpooling, signals, determinants and caches agree with ONNX Runtime, or with onnx's reference
-where that has no such kernel, on seeded inputs with NaN, positions far outside, and symbolic sizes."""
+"""Maps sampled by data, unpooling, signals, determinants and caches agree with ONNX Runtime, or
+with onnx's reference where that has no such kernel, on seeded inputs with NaN, positions far
+outside, and symbolic sizes."""
 
 import numpy
 import onnx
@@ -21,28 +22,45 @@ def floats(*shape, scale=1.0):
     return (RANDOM.standard_normal(shape) * scale).astype(FLOAT)
 
 
-def model_of(op, opset, inputs, constants=None, shapes=None, outputs=1, type=TensorProto.FLOAT, **attributes):
-    """A model of one node that reads all inputs, then all constants; an input of None is left out."""
+def model_of(
+    op, opset, inputs, constants=None, shapes=None, outputs=1, type=TensorProto.FLOAT, **attributes
+):
+    """A model of one node that reads all inputs, then all constants; an input of None is left
+    out."""
     constants, shapes = constants or {}, shapes or {}
     given = {name: array for name, array in inputs.items() if array is not None}
     names = [name if array is not None else "" for name, array in {**inputs, **constants}.items()]
     results = [f"y{i}" for i in range(outputs)]
     graph = helper.make_graph(
-        [helper.make_node(op, names, results, **attributes)], "one",
-        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shapes.get(name, array.shape))
-         for name, array in given.items()],
+        [helper.make_node(op, names, results, **attributes)],
+        "one",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), shapes.get(name, array.shape)
+            )
+            for name, array in given.items()
+        ],
         [helper.make_tensor_value_info(name, type, None) for name in results],
-        [numpy_helper.from_array(numpy.asarray(array), name) for name, array in constants.items() if array is not None])
+        [
+            numpy_helper.from_array(numpy.asarray(array), name)
+            for name, array in constants.items()
+            if array is not None
+        ],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 def ours(model, inputs):
-    found = tc.compile(model.SerializeToString(), threads=1).run({name: array for name, array in inputs.items() if array is not None})
+    found = tc.compile(model.SerializeToString(), threads=1).run(
+        {name: array for name, array in inputs.items() if array is not None}
+    )
     return found["y0"]
 
 
 def runtime(model, inputs):
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     return session.run(None, inputs)[0]
 
 
@@ -56,7 +74,9 @@ def refused(model):
     return str(caught.value)
 
 
-# --- GridSample and AffineGrid -----------------------------------------------------------------------
+# --- GridSample and AffineGrid
+# -----------------------------------------------------------------------
+
 
 def grid_of(batch, points, axes, size):
     """Points inside and outside, on edges, centres and borders."""
@@ -94,8 +114,17 @@ def test_cubic_grid_sample_of_a_volume():
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 def test_grid_sample_of_opset_16_with_any_batch(mode):
     x, grid = floats(3, 4, 5, 5), grid_of(3, (2, 3), 2, 5)
-    model = model_of("GridSample", 16, {"x": x, "grid": grid}, shapes={"x": ("n", 4, 5, 5), "grid": ("n", 2, 3, 2)}, mode=mode)
-    assert worst_error(ours(model, {"x": x, "grid": grid}), runtime(model, {"x": x, "grid": grid})) < 2e-5
+    model = model_of(
+        "GridSample",
+        16,
+        {"x": x, "grid": grid},
+        shapes={"x": ("n", 4, 5, 5), "grid": ("n", 2, 3, 2)},
+        mode=mode,
+    )
+    assert (
+        worst_error(ours(model, {"x": x, "grid": grid}), runtime(model, {"x": x, "grid": grid}))
+        < 2e-5
+    )
 
 
 def test_points_that_are_no_numbers_or_far_away_lie_outside():
@@ -103,30 +132,55 @@ def test_points_that_are_no_numbers_or_far_away_lie_outside():
     points = [[NAN, 0], [0, NAN], [1e30, 0], [-1e30, 1e30], [float("inf"), 0], [0, 0]]
     grid = numpy.array(points, FLOAT).reshape(1, 1, 6, 2)
     for mode in ("nearest", "linear"):
-        y = ours(model_of("GridSample", 20, {"x": x, "grid": grid}, mode=mode), {"x": x, "grid": grid})
+        y = ours(
+            model_of("GridSample", 20, {"x": x, "grid": grid}, mode=mode), {"x": x, "grid": grid}
+        )
         assert (y[..., :5] == 0).all() and numpy.allclose(y[0, :, 0, 5], x[0, :, 1, 1])
-    border = ours(model_of("GridSample", 20, {"x": x, "grid": grid}, mode="nearest", padding_mode="border"), {"x": x, "grid": grid})
+    border = ours(
+        model_of("GridSample", 20, {"x": x, "grid": grid}, mode="nearest", padding_mode="border"),
+        {"x": x, "grid": grid},
+    )
     assert numpy.array_equal(border[0, :, 0, 2], x[0, :, 1, 2]) and numpy.isfinite(border).all()
 
 
 def test_grid_sample_on_blocked_channels():
     """Between two convolutions the sampled map keeps their layout."""
     x, grid, w = floats(1, 64, 8, 8), grid_of(1, (8, 8), 2, 8), floats(64, 64, 3, 3, scale=0.05)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]), helper.make_node("GridSample", ["a", "grid"], ["b"]),
-             helper.make_node("Conv", ["b", "w"], ["y0"], pads=[1, 1, 1, 1])]
-    graph = helper.make_graph(nodes, "maps", [helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
-                                              for name, array in (("x", x), ("grid", grid))],
-                              [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)], [numpy_helper.from_array(w, "w")])
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("GridSample", ["a", "grid"], ["b"]),
+        helper.make_node("Conv", ["b", "w"], ["y0"], pads=[1, 1, 1, 1]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "maps",
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
+            for name, array in (("x", x), ("grid", grid))
+        ],
+        [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w, "w")],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    assert worst_error(ours(model, {"x": x, "grid": grid}), runtime(model, {"x": x, "grid": grid})) < 1e-4
+    assert (
+        worst_error(ours(model, {"x": x, "grid": grid}), runtime(model, {"x": x, "grid": grid}))
+        < 1e-4
+    )
 
 
 def test_grid_sample_refuses_what_does_not_fit():
     x, grid = floats(1, 2, 3, 3), floats(1, 4, 4, 3)
-    assert "; [N, C, 1 to 3 spatial axes] and [N, as many axes, their number] are needed" in refused(model_of("GridSample", 20, {"x": x, "grid": grid}))
-    assert "attribute 'mode' is 'area'; it may be linear, nearest, cubic" in refused(model_of("GridSample", 20, {"x": x, "grid": grid[..., :2]}, mode="area"))
+    assert (
+        "; [N, C, 1 to 3 spatial axes] and [N, as many axes, their number] are needed"
+        in refused(model_of("GridSample", 20, {"x": x, "grid": grid}))
+    )
+    assert "attribute 'mode' is 'area'; it may be linear, nearest, cubic" in refused(
+        model_of("GridSample", 20, {"x": x, "grid": grid[..., :2]}, mode="area")
+    )
     whole = x.astype(numpy.int32)
-    assert "mode linear needs a float type" in refused(model_of("GridSample", 20, {"x": whole, "grid": grid[..., :2]}))
+    assert "mode linear needs a float type" in refused(
+        model_of("GridSample", 20, {"x": whole, "grid": grid[..., :2]})
+    )
 
 
 @pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 1, 3, 4, 2), (2, 3, 1, 4)])
@@ -145,13 +199,28 @@ def test_affine_grid(size, align):
 
 def test_affine_grid_refuses_what_does_not_fit():
     theta = {"theta": floats(2, 2, 3)}
-    assert "numbers; [N, C, H, W] or [N, C, D, H, W] is needed" in refused(model_of("AffineGrid", 20, theta, {"size": numpy.array([2, 3, 4])}))
-    assert "theta has shape [2, 2, 3]; [1, 2, 3] is needed" in refused(model_of("AffineGrid", 20, theta, {"size": numpy.array([1, 3, 4, 5])}))
+    assert "numbers; [N, C, H, W] or [N, C, D, H, W] is needed" in refused(
+        model_of("AffineGrid", 20, theta, {"size": numpy.array([2, 3, 4])})
+    )
+    assert "theta has shape [2, 2, 3]; [1, 2, 3] is needed" in refused(
+        model_of("AffineGrid", 20, theta, {"size": numpy.array([1, 3, 4, 5])})
+    )
 
 
-# --- regions -----------------------------------------------------------------------------------------
+# --- regions
+# -----------------------------------------------------------------------------------------
 
-ROIS = numpy.array([[0, 0, 9, 9], [2.3, 1.7, 6.2, 8.9], [-4, -3, 3, 20], [8, 8, 2, 1], [50, 50, 60, 60], [0.2, 0.1, 0.4, 0.3]], FLOAT)
+ROIS = numpy.array(
+    [
+        [0, 0, 9, 9],
+        [2.3, 1.7, 6.2, 8.9],
+        [-4, -3, 3, 20],
+        [8, 8, 2, 1],
+        [50, 50, 60, 60],
+        [0.2, 0.1, 0.4, 0.3],
+    ],
+    FLOAT,
+)
 
 
 @pytest.mark.parametrize("ratio", [0, 1, 2, 3])
@@ -161,27 +230,53 @@ def test_roi_align(mode, half, ratio):
     rois = ROIS if mode == "avg" else numpy.abs(ROIS)
     inputs = {"x": floats(2, 3, 10, 12), "rois": rois, "batch": numpy.array([0, 1, 1, 0, 1, 0])}
     how = "half_pixel" if half else "output_half_pixel"
-    model = model_of("RoiAlign", 16, inputs, mode=mode, coordinate_transformation_mode=how, output_height=3, output_width=2,
-                     sampling_ratio=ratio, spatial_scale=0.75)
+    model = model_of(
+        "RoiAlign",
+        16,
+        inputs,
+        mode=mode,
+        coordinate_transformation_mode=how,
+        output_height=3,
+        output_width=2,
+        sampling_ratio=ratio,
+        spatial_scale=0.75,
+    )
     assert worst_error(ours(model, inputs), reference(model, inputs)) < 2e-5
 
 
 def test_roi_align_of_opset_10_with_any_number_of_regions():
     inputs = {"x": floats(2, 3, 10, 12), "rois": ROIS, "batch": numpy.array([0, 1, 1, 0, 1, 0])}
-    model = model_of("RoiAlign", 10, inputs, shapes={"rois": ("r", 4), "batch": ("r",)}, output_height=2, output_width=2, sampling_ratio=2)
+    model = model_of(
+        "RoiAlign",
+        10,
+        inputs,
+        shapes={"rois": ("r", 4), "batch": ("r",)},
+        output_height=2,
+        output_width=2,
+        sampling_ratio=2,
+    )
     assert worst_error(ours(model, inputs), runtime(model, inputs)) < 2e-5
 
 
 def test_roi_align_refuses_what_does_not_fit():
     inputs = {"x": floats(2, 3, 10, 12), "rois": ROIS, "batch": numpy.zeros(6, numpy.int64)}
     assert "sampling_ratio is -1" in refused(model_of("RoiAlign", 16, inputs, sampling_ratio=-1))
-    assert "the regions' size is 2 by 0" in refused(model_of("RoiAlign", 16, inputs, output_height=2, output_width=0))
-    assert "; [N, C, H, W] and [regions, 4] are needed" in refused(model_of("RoiAlign", 16, {**inputs, "rois": floats(6, 5)}))
-    assert "batch_indices has shape [5]" in refused(model_of("RoiAlign", 16, {**inputs, "batch": numpy.zeros(5, numpy.int64)}))
+    assert "the regions' size is 2 by 0" in refused(
+        model_of("RoiAlign", 16, inputs, output_height=2, output_width=0)
+    )
+    assert "; [N, C, H, W] and [regions, 4] are needed" in refused(
+        model_of("RoiAlign", 16, {**inputs, "rois": floats(6, 5)})
+    )
+    assert "batch_indices has shape [5]" in refused(
+        model_of("RoiAlign", 16, {**inputs, "batch": numpy.zeros(5, numpy.int64)})
+    )
 
 
 def test_max_roi_pool():
-    rois = numpy.array([[0, 0, 0, 9, 9], [1, 2, 1, 6, 8], [1, 3, 3, 3, 3], [0, 5, 6, 30, 30], [1, 40, 40, 50, 50]], FLOAT)
+    rois = numpy.array(
+        [[0, 0, 0, 9, 9], [1, 2, 1, 6, 8], [1, 3, 3, 3, 3], [0, 5, 6, 30, 30], [1, 40, 40, 50, 50]],
+        FLOAT,
+    )
     inputs = {"x": floats(2, 3, 10, 12), "rois": rois}
     model = model_of("MaxRoiPool", 16, inputs, pooled_shape=[3, 2], spatial_scale=0.8)
     assert worst_error(ours(model, inputs), runtime(model, inputs)) < 1e-6
@@ -189,21 +284,41 @@ def test_max_roi_pool():
 
 def test_max_roi_pool_refuses_what_does_not_fit():
     inputs = {"x": floats(1, 2, 5, 5), "rois": floats(3, 5)}
-    assert "pooled_shape has 1 numbers" in refused(model_of("MaxRoiPool", 16, inputs, pooled_shape=[3]))
+    assert "pooled_shape has 1 numbers" in refused(
+        model_of("MaxRoiPool", 16, inputs, pooled_shape=[3])
+    )
 
 
-# --- DeformConv, Col2Im, MaxUnpool -------------------------------------------------------------------
+# --- DeformConv, Col2Im, MaxUnpool
+# -------------------------------------------------------------------
 
-@pytest.mark.parametrize("groups, offset_groups, stride, mask, bias", [(1, 1, 1, False, False), (2, 4, 2, True, True), (1, 2, 1, True, False)])
+
+@pytest.mark.parametrize(
+    "groups, offset_groups, stride, mask, bias",
+    [(1, 1, 1, False, False), (2, 4, 2, True, True), (1, 2, 1, True, False)],
+)
 def test_deform_conv(groups, offset_groups, stride, mask, bias):
     size = (6 + 2 - 3) // stride + 1
-    inputs = {"x": floats(2, 4, 6, 6), "w": floats(4, 4 // groups, 3, 3), "offset": floats(2, offset_groups * 18, size, size, scale=1.5),
-              "b": floats(4) if bias else None, "mask": floats(2, offset_groups * 9, size, size) if mask else None}
+    inputs = {
+        "x": floats(2, 4, 6, 6),
+        "w": floats(4, 4 // groups, 3, 3),
+        "offset": floats(2, offset_groups * 18, size, size, scale=1.5),
+        "b": floats(4) if bias else None,
+        "mask": floats(2, offset_groups * 9, size, size) if mask else None,
+    }
     if not mask:
         inputs.pop("mask")
         if not bias:
             inputs.pop("b")
-    model = model_of("DeformConv", 19, inputs, group=groups, offset_group=offset_groups, strides=[stride] * 2, pads=[1, 1, 1, 1])
+    model = model_of(
+        "DeformConv",
+        19,
+        inputs,
+        group=groups,
+        offset_group=offset_groups,
+        strides=[stride] * 2,
+        pads=[1, 1, 1, 1],
+    )
     given = {name: array for name, array in inputs.items() if array is not None}
     assert worst_error(ours(model, inputs), reference(model, given)) < 2e-5
 
@@ -212,41 +327,89 @@ def test_deform_conv_without_offsets_is_a_convolution():
     x, w = floats(1, 3, 4, 5, 6), floats(2, 3, 2, 3, 1)
     inputs = {"x": x, "w": w, "offset": numpy.zeros((1, 18, 3, 3, 6), FLOAT)}
     plain = model_of("Conv", 19, {"x": x, "w": w})
-    assert worst_error(ours(model_of("DeformConv", 19, inputs), inputs), runtime(plain, {"x": x, "w": w})) < 2e-5
+    assert (
+        worst_error(
+            ours(model_of("DeformConv", 19, inputs), inputs), runtime(plain, {"x": x, "w": w})
+        )
+        < 2e-5
+    )
 
 
 def test_deform_conv_refuses_what_does_not_fit():
     inputs = {"x": floats(1, 4, 6, 6), "w": floats(4, 4, 3, 3), "offset": floats(1, 18, 4, 4)}
-    assert "4 channels do not divide into 3 groups" in refused(model_of("DeformConv", 19, inputs, offset_group=3))
-    assert "offset has shape [1, 18, 4, 4]; [1, 36, 4, 4] is needed" in refused(model_of("DeformConv", 19, inputs, offset_group=2))
+    assert "4 channels do not divide into 3 groups" in refused(
+        model_of("DeformConv", 19, inputs, offset_group=3)
+    )
+    assert "offset has shape [1, 18, 4, 4]; [1, 36, 4, 4] is needed" in refused(
+        model_of("DeformConv", 19, inputs, offset_group=2)
+    )
     masked = {**inputs, "b": None, "mask": floats(1, 9, 4, 3)}
-    assert "mask has shape [1, 9, 4, 3]; [1, 9, 4, 4] is needed" in refused(model_of("DeformConv", 19, masked))
+    assert "mask has shape [1, 9, 4, 3]; [1, 9, 4, 4] is needed" in refused(
+        model_of("DeformConv", 19, masked)
+    )
     flat = {"x": floats(1, 4), "w": floats(4, 4), "offset": floats(1, 4)}
-    assert "axes; [N, C, 1 to 3 spatial axes] and as many are needed" in refused(model_of("DeformConv", 19, flat))
-    assert "; equal ranks and a fixed kernel are needed" in refused(model_of("DeformConv", 19, {**inputs, "w": floats(4, 4, 3)}))
-    wide = {"x": floats(1, 1, 2000, 2000), "w": floats(1, 1, 1100, 1100), "offset": floats(1, 2, 1, 1)}
+    assert "axes; [N, C, 1 to 3 spatial axes] and as many are needed" in refused(
+        model_of("DeformConv", 19, flat)
+    )
+    assert "; equal ranks and a fixed kernel are needed" in refused(
+        model_of("DeformConv", 19, {**inputs, "w": floats(4, 4, 3)})
+    )
+    wide = {
+        "x": floats(1, 1, 2000, 2000),
+        "w": floats(1, 1, 1100, 1100),
+        "offset": floats(1, 2, 1, 1),
+    }
     assert ": the kernel has more than 2^20 elements" in refused(model_of("DeformConv", 19, wide))
-    assert "kernel_shape does not fit W" in refused(model_of("DeformConv", 19, inputs, kernel_shape=[2, 2]))
+    assert "kernel_shape does not fit W" in refused(
+        model_of("DeformConv", 19, inputs, kernel_shape=[2, 2])
+    )
 
 
-@pytest.mark.parametrize("image, block, options", [
-    ((5, 5), (1, 5), {}), ((5, 6), (2, 3), {"strides": [2, 1], "pads": [1, 0, 0, 1], "dilations": [1, 2]}), ((4, 3, 5), (1, 3, 2), {}), ((9,), (3,), {"strides": [2]})])
+@pytest.mark.parametrize(
+    "image, block, options",
+    [
+        ((5, 5), (1, 5), {}),
+        ((5, 6), (2, 3), {"strides": [2, 1], "pads": [1, 0, 0, 1], "dilations": [1, 2]}),
+        ((4, 3, 5), (1, 3, 2), {}),
+        ((9,), (3,), {"strides": [2]}),
+    ],
+)
 def test_col2im(image, block, options):
     pads, axes = options.get("pads", [0] * 2 * len(image)), len(image)
-    windows = numpy.prod([(image[i] + pads[i] + pads[axes + i] - options.get("dilations", [1] * axes)[i] * (block[i] - 1) - 1)
-                          // options.get("strides", [1] * axes)[i] + 1 for i in range(axes)])
+    windows = numpy.prod(
+        [
+            (
+                image[i]
+                + pads[i]
+                + pads[axes + i]
+                - options.get("dilations", [1] * axes)[i] * (block[i] - 1)
+                - 1
+            )
+            // options.get("strides", [1] * axes)[i]
+            + 1
+            for i in range(axes)
+        ]
+    )
     inputs = {"x": floats(2, 3 * int(numpy.prod(block)), int(windows))}
-    model = model_of("Col2Im", 18, inputs, {"image": numpy.array(image), "block": numpy.array(block)}, **options)
+    model = model_of(
+        "Col2Im", 18, inputs, {"image": numpy.array(image), "block": numpy.array(block)}, **options
+    )
     assert worst_error(ours(model, inputs), reference(model, inputs)) < 1e-5
 
 
 def test_col2im_refuses_what_does_not_fit():
     x = floats(1, 6, 7)
     constants = {"image": numpy.array([5, 5]), "block": numpy.array([2, 2])}
-    assert "blocks of 4 elements and 16 windows fit the image" in refused(model_of("Col2Im", 18, {"x": x}, constants))
-    assert "; [N, C * block, windows] is needed" in refused(model_of("Col2Im", 18, {"x": floats(6, 16)}, constants))
+    assert "blocks of 4 elements and 16 windows fit the image" in refused(
+        model_of("Col2Im", 18, {"x": x}, constants)
+    )
+    assert "; [N, C * block, windows] is needed" in refused(
+        model_of("Col2Im", 18, {"x": floats(6, 16)}, constants)
+    )
     constants["block"] = numpy.array([2])
-    assert "one per axis of the image is needed" in refused(model_of("Col2Im", 18, {"x": x}, constants))
+    assert "one per axis of the image is needed" in refused(
+        model_of("Col2Im", 18, {"x": x}, constants)
+    )
 
 
 @pytest.mark.parametrize("strides, pads", [([2, 2], [0, 0, 0, 0]), ([2, 1], [1, 0, 0, 0])])
@@ -263,28 +426,51 @@ def test_max_unpool(strides, pads):
 def test_max_unpool_takes_places_outside_to_the_edge():
     x = numpy.ones((1, 1, 2, 2), FLOAT)
     places = numpy.array([[[[-5, 1], [2**40, 15]]]])
-    y = ours(model_of("MaxUnpool", 11, {"x": x, "i": places}, kernel_shape=[2, 2], strides=[2, 2]), {"x": x, "i": places})
-    assert y.shape == (1, 1, 4, 4) and set(y.ravel()) <= {0.0, 1.0} and y[0, 0, 0, 1] == 1 and y[0, 0, 3, 3] == 1
+    y = ours(
+        model_of("MaxUnpool", 11, {"x": x, "i": places}, kernel_shape=[2, 2], strides=[2, 2]),
+        {"x": x, "i": places},
+    )
+    assert (
+        y.shape == (1, 1, 4, 4)
+        and set(y.ravel()) <= {0.0, 1.0}
+        and y[0, 0, 0, 1] == 1
+        and y[0, 0, 3, 3] == 1
+    )
 
 
 def test_max_unpool_refuses_what_does_not_fit():
     inputs = {"x": floats(1, 1, 2, 2), "i": numpy.zeros((1, 1, 2, 2), numpy.int64)}
-    assert "; the first two must be positive, and none negative or over 2^31" in refused(model_of("MaxUnpool", 11, inputs, kernel_shape=[0, 2]))
-    small = model_of("MaxUnpool", 11, inputs, {"size": numpy.array([1, 1, 2, 2])}, kernel_shape=[2, 2], strides=[2, 2])
+    assert "; the first two must be positive, and none negative or over 2^31" in refused(
+        model_of("MaxUnpool", 11, inputs, kernel_shape=[0, 2])
+    )
+    small = model_of(
+        "MaxUnpool",
+        11,
+        inputs,
+        {"size": numpy.array([1, 1, 2, 2])},
+        kernel_shape=[2, 2],
+        strides=[2, 2],
+    )
     assert "output_shape [1, 1, 2, 2] does not hold [1, 1, 4, 4]" in refused(small)
 
 
-# --- pooling, crops, caches, determinants --------------------------------------------------------------
+# --- pooling, crops, caches, determinants
+# --------------------------------------------------------------
+
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_global_lp_pool(p):
     inputs = {"x": floats(2, 3, 4, 5)}
     model = model_of("GlobalLpPool", 16, inputs, p=p)
     assert worst_error(ours(model, inputs), runtime(model, inputs)) < 1e-5
-    assert "attribute 'p' is 0; it may be 1 to 1024" in refused(model_of("GlobalLpPool", 16, inputs, p=0))
+    assert "attribute 'p' is 0; it may be 1 to 1024" in refused(
+        model_of("GlobalLpPool", 16, inputs, p=0)
+    )
 
 
-@pytest.mark.parametrize("shape, axes", [((3, 9, 4), None), ((7, 2), [-1, 0]), ((4,), [1]), ((5, 5, 5), None)])
+@pytest.mark.parametrize(
+    "shape, axes", [((3, 9, 4), None), ((7, 2), [-1, 0]), ((4,), [1]), ((5, 5, 5), None)]
+)
 def test_center_crop_pad(shape, axes):
     inputs = {"x": floats(5, 6, 5)}
     options = {} if axes is None else {"axes": axes}
@@ -293,45 +479,69 @@ def test_center_crop_pad(shape, axes):
 
 
 def test_center_crop_pad_of_unknown_sizes_says_what_to_bind():
-    model = model_of("CenterCropPad", 18, {"x": floats(5)}, {"shape": numpy.array([4])}, shapes={"x": ("n",)})
-    assert "axis 0 of size 'n' may be cut or padded to '4'; bind the symbols to numbers" in refused(model)
+    model = model_of(
+        "CenterCropPad", 18, {"x": floats(5)}, {"shape": numpy.array([4])}, shapes={"x": ("n",)}
+    )
+    assert "axis 0 of size 'n' may be cut or padded to '4'; bind the symbols to numbers" in refused(
+        model
+    )
 
 
 @pytest.mark.parametrize("mode", ["linear", "circular"])
 def test_tensor_scatter(mode):
-    inputs = {"cache": floats(2, 3, 5, 4), "update": floats(2, 3, 2, 4), "at": numpy.array([1, 4 if mode == "circular" else 3])}
+    inputs = {
+        "cache": floats(2, 3, 5, 4),
+        "update": floats(2, 3, 2, 4),
+        "at": numpy.array([1, 4 if mode == "circular" else 3]),
+    }
     model = model_of("TensorScatter", 24, inputs, mode=mode)
     assert worst_error(ours(model, inputs), reference(model, inputs)) == 0
     small = {**inputs, "cache": floats(2, 3, 1, 4)}
-    assert "an update of shape [2, 3, 2, 4] does not fit into data of shape [2, 3, 1, 4] along axis 2" in refused(model_of("TensorScatter", 24, small, mode=mode))
+    assert (
+        "an update of shape [2, 3, 2, 4] does not fit into data of shape [2, 3, 1, 4] along axis 2"
+        in refused(model_of("TensorScatter", 24, small, mode=mode))
+    )
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 7])
 def test_determinants(order):
     x = floats(3, 2, order, order)
-    x[0, 0] = 0                       # singular
-    x[0, 1, 0] = x[0, 1, -1]          # singular too, but for order 1
+    x[0, 0] = 0  # singular
+    x[0, 1, 0] = x[0, 1, -1]  # singular too, but for order 1
     if order > 1:
-        x[1, 0, 0, 0] = 0             # a pivot must be looked for
+        x[1, 0, 0, 0] = 0  # a pivot must be looked for
         x[1, 1] = numpy.eye(order)[::-1]
     y = ours(model_of("Det", 22, {"x": x}), {"x": x})
-    numpy.testing.assert_allclose(y, numpy.linalg.det(x.astype(numpy.float64)), rtol=1e-4, atol=1e-5)
+    numpy.testing.assert_allclose(
+        y, numpy.linalg.det(x.astype(numpy.float64)), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_determinants_of_any_number_of_matrices():
     x = floats(4, 3, 3)
     y = ours(model_of("Det", 11, {"x": x}, shapes={"x": ("n", 3, 3)}), {"x": x})
-    numpy.testing.assert_allclose(y, numpy.linalg.det(x.astype(numpy.float64)), rtol=1e-4, atol=1e-5)
+    numpy.testing.assert_allclose(
+        y, numpy.linalg.det(x.astype(numpy.float64)), rtol=1e-4, atol=1e-5
+    )
     assert "square matrices are needed" in refused(model_of("Det", 11, {"x": floats(2, 3)}))
 
 
-# --- signals -------------------------------------------------------------------------------------------
+# --- signals
+# -------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("length", [1, 2, 7, 12, 97, 256, 400, 1024, 1000, 2 * 331])
 @pytest.mark.parametrize("parts, inverse, onesided", [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 1, 0)])
 def test_dft(length, parts, inverse, onesided):
     inputs = {"x": floats(2, length, parts)}
-    model = model_of("DFT", 20, inputs, {"length": None, "axis": numpy.int64(1)}, inverse=inverse, onesided=onesided)
+    model = model_of(
+        "DFT",
+        20,
+        inputs,
+        {"length": None, "axis": numpy.int64(1)},
+        inverse=inverse,
+        onesided=onesided,
+    )
     assert worst_error(ours(model, inputs), reference(model, inputs)) < 1e-5
 
 
@@ -356,15 +566,24 @@ def test_dft_refuses_what_does_not_fit():
     assert "axis 2 is no axis of signals" in refused(model_of("DFT", 17, {"x": x}, axis=2))
     assert "dft_length is 0" in refused(model_of("DFT", 17, {"x": x}, {"length": numpy.int64(0)}))
     prime = refused(model_of("DFT", 17, {"x": floats(1, 1000003, 1)}))
-    assert "has a prime factor that is too large; choose a length with small factors, such as a power of 2" in prime
-    assert "dft_length has 2 numbers; one is needed" in refused(model_of("DFT", 17, {"x": x}, {"length": numpy.array([4, 4])}))
+    assert (
+        "has a prime factor that is too large; choose a length with small factors, such as a power of 2"
+        in prime
+    )
+    assert "dft_length has 2 numbers; one is needed" in refused(
+        model_of("DFT", 17, {"x": x}, {"length": numpy.array([4, 4])})
+    )
 
 
 @pytest.mark.parametrize("onesided", [0, 1])
 @pytest.mark.parametrize("window", [False, True])
 def test_stft(window, onesided):
     inputs = {"x": floats(2, 100, 1)}
-    constants = {"step": numpy.int64(7), "window": floats(16) if window else None, "length": numpy.int64(16)}
+    constants = {
+        "step": numpy.int64(7),
+        "window": floats(16) if window else None,
+        "length": numpy.int64(16),
+    }
     model = model_of("STFT", 17, inputs, constants, onesided=onesided)
     assert worst_error(ours(model, inputs), runtime(model, inputs)) < 1e-5
 
@@ -372,18 +591,31 @@ def test_stft(window, onesided):
 def test_stft_with_a_window_that_is_data_and_any_length():
     inputs = {"x": floats(1, 90, 1), "w": floats(12)}
     nodes = [helper.make_node("STFT", ["x", "step", "w"], ["y0"])]
-    graph = helper.make_graph(nodes, "stft", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, "t", 1)),
-                                              helper.make_tensor_value_info("w", TensorProto.FLOAT, (12,))],
-                              [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)], [numpy_helper.from_array(numpy.int64(5), "step")])
+    graph = helper.make_graph(
+        nodes,
+        "stft",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, "t", 1)),
+            helper.make_tensor_value_info("w", TensorProto.FLOAT, (12,)),
+        ],
+        [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(numpy.int64(5), "step")],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
     assert worst_error(ours(model, inputs), runtime(model, inputs)) < 1e-5
 
 
 def test_stft_refuses_what_does_not_fit():
     x = {"x": floats(1, 9, 1)}
-    assert "a frame of 16 elements does not fit" in refused(model_of("STFT", 17, x, {"step": numpy.int64(1), "w": None, "n": numpy.int64(16)}))
-    assert "; both must be positive, the length at most 1048576" in refused(model_of("STFT", 17, x, {"step": numpy.int64(0), "w": None, "n": numpy.int64(4)}))
-    assert "the window has shape [3]" in refused(model_of("STFT", 17, x, {"step": numpy.int64(1), "w": floats(3), "n": numpy.int64(4)}))
+    assert "a frame of 16 elements does not fit" in refused(
+        model_of("STFT", 17, x, {"step": numpy.int64(1), "w": None, "n": numpy.int64(16)})
+    )
+    assert "; both must be positive, the length at most 1048576" in refused(
+        model_of("STFT", 17, x, {"step": numpy.int64(0), "w": None, "n": numpy.int64(4)})
+    )
+    assert "the window has shape [3]" in refused(
+        model_of("STFT", 17, x, {"step": numpy.int64(1), "w": floats(3), "n": numpy.int64(4)})
+    )
 
 
 @pytest.mark.parametrize("periodic", [0, 1])
@@ -395,26 +627,52 @@ def test_windows(name, periodic):
 
 def test_a_window_as_long_as_the_signal():
     x = floats(9)
-    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Squeeze", ["s"], ["n"]), helper.make_node("HannWindow", ["n"], ["w"]),
-             helper.make_node("Mul", ["x", "w"], ["y0"])]
-    graph = helper.make_graph(nodes, "windowed", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ("t",))],
-                              [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)])
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Squeeze", ["s"], ["n"]),
+        helper.make_node("HannWindow", ["n"], ["w"]),
+        helper.make_node("Mul", ["x", "w"], ["y0"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "windowed",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ("t",))],
+        [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-    assert worst_error(ours(model, {"x": x}), x * numpy.sin(numpy.pi * numpy.arange(9) / 9) ** 2) < 1e-6
+    assert (
+        worst_error(ours(model, {"x": x}), x * numpy.sin(numpy.pi * numpy.arange(9) / 9) ** 2)
+        < 1e-6
+    )
 
 
 def test_mel_weights():
-    numbers = {"bins": numpy.int64(8), "length": numpy.int64(64), "rate": numpy.int64(8000), "low": FLOAT(20), "high": FLOAT(3800)}
+    numbers = {
+        "bins": numpy.int64(8),
+        "length": numpy.int64(64),
+        "rate": numpy.int64(8000),
+        "low": FLOAT(20),
+        "high": FLOAT(3800),
+    }
     model = model_of("MelWeightMatrix", 17, {}, numbers)
     assert worst_error(ours(model, {}), reference(model, {})) < 1e-6
     numbers["high"] = FLOAT(10)
-    assert "; positive sizes of at most 2^24 weights and edges in order are needed" in refused(model_of("MelWeightMatrix", 17, {}, numbers))
+    assert "; positive sizes of at most 2^24 weights and edges in order are needed" in refused(
+        model_of("MelWeightMatrix", 17, {}, numbers)
+    )
 
 
-# --- n-grams -------------------------------------------------------------------------------------------
+# --- n-grams
+# -------------------------------------------------------------------------------------------
 
-GRAMS = {"min_gram_length": 1, "max_gram_length": 3, "max_skip_count": 2, "ngram_counts": [0, 3, 9], "ngram_indexes": [6, 1, 0, 3, 2, 4, 5],
-         "pool_int64s": [2, 3, 5, 5, 2, 3, 3, 7, 5, 2, 5, 3]}
+GRAMS = {
+    "min_gram_length": 1,
+    "max_gram_length": 3,
+    "max_skip_count": 2,
+    "ngram_counts": [0, 3, 9],
+    "ngram_indexes": [6, 1, 0, 3, 2, 4, 5],
+    "pool_int64s": [2, 3, 5, 5, 2, 3, 3, 7, 5, 2, 5, 3],
+}
 
 
 @pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
@@ -422,20 +680,40 @@ GRAMS = {"min_gram_length": 1, "max_gram_length": 3, "max_skip_count": 2, "ngram
 @pytest.mark.parametrize("size", [(11,), (3, 9), (2, 2)])
 def test_ngrams(mode, shortest, size):
     x = RANDOM.choice([2, 3, 5, 7], size).astype(numpy.int64)
-    model = model_of("TfIdfVectorizer", 9, {"x": x}, mode=mode, weights=[0.5, 1.5, 2.0, 1.0, 3.0, 1.0, 0.25],
-                     **{**GRAMS, "min_gram_length": shortest})
+    model = model_of(
+        "TfIdfVectorizer",
+        9,
+        {"x": x},
+        mode=mode,
+        weights=[0.5, 1.5, 2.0, 1.0, 3.0, 1.0, 0.25],
+        **{**GRAMS, "min_gram_length": shortest},
+    )
     assert worst_error(ours(model, {"x": x}), runtime(model, {"x": x})) < 1e-6
 
 
 def test_ngrams_of_one_column_add_up():
     x = RANDOM.choice([2, 3, 5, 7], (3, 12)).astype(numpy.int64)
-    model = model_of("TfIdfVectorizer", 9, {"x": x}, mode="TF", **{**GRAMS, "ngram_indexes": [6, 1, 0, 3, 2, 4, 1]})
+    model = model_of(
+        "TfIdfVectorizer",
+        9,
+        {"x": x},
+        mode="TF",
+        **{**GRAMS, "ngram_indexes": [6, 1, 0, 3, 2, 4, 1]},
+    )
     assert worst_error(ours(model, {"x": x}), reference(model, {"x": x})) < 1e-6
 
 
 def test_ngrams_refuse_what_does_not_fit():
     def error(**changed):
-        return refused(model_of("TfIdfVectorizer", 9, {"x": numpy.zeros(4, numpy.int64)}, mode="TF", **{**GRAMS, **changed}))
+        return refused(
+            model_of(
+                "TfIdfVectorizer",
+                9,
+                {"x": numpy.zeros(4, numpy.int64)},
+                mode="TF",
+                **{**GRAMS, **changed},
+            )
+        )
 
     scalar = refused(model_of("TfIdfVectorizer", 9, {"x": numpy.array(4)}, mode="TF", **GRAMS))
     assert "the input has shape []; [numbers] or [rows, numbers] is needed" in scalar
@@ -447,8 +725,16 @@ def test_ngrams_refuse_what_does_not_fit():
     assert "1 to 64 in order are needed" in error(max_gram_length=1000)
     assert "weights has 1 numbers for 7 grams" in error(weights=[1.0])
     empty = model_of("TfIdfVectorizer", 9, {"x": numpy.zeros(4, numpy.int64)}, mode="TF", **GRAMS)
-    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "ngram_indexes").ClearField("ints")
+    next(
+        attribute
+        for attribute in empty.graph.node[0].attribute
+        if attribute.name == "ngram_indexes"
+    ).ClearField("ints")
     assert "fewer than there are grams" in refused(empty)
-    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "pool_int64s").ClearField("ints")
-    next(attribute for attribute in empty.graph.node[0].attribute if attribute.name == "ngram_counts").ints[:] = [0]
+    next(
+        attribute for attribute in empty.graph.node[0].attribute if attribute.name == "pool_int64s"
+    ).ClearField("ints")
+    next(
+        attribute for attribute in empty.graph.node[0].attribute if attribute.name == "ngram_counts"
+    ).ints[:] = [0]
     assert "there is nothing to count" in refused(empty)

@@ -3,9 +3,9 @@
     python -m tests.mutants.run [NAME ...]     all variants of mutants.txt, or those named
     python -m tests.mutants.run --table        only checks that the table fits the sources
 
-All variants are built at once, in a copy of the repository: each stands beside the original text, and
-the environment variable TC_MUTANT chooses one when a test runs. So there is one build; every test must
-pass with none chosen and fail with the variant that names it.
+All variants are built at once, in a copy of the repository: each stands beside the original text,
+and the environment variable TC_MUTANT chooses one when a test runs. So there is one build; every
+test must pass with none chosen and fail with the variant that names it.
 """
 
 import hashlib
@@ -93,7 +93,9 @@ def problems(mutants, root=ROOT):
 def split_test(test):
     """Environment, target and arguments of a `test` field."""
     words = test.split()
-    variables = dict(word.split("=", 1) for word in words if "=" in word and not word.startswith("-"))
+    variables = dict(
+        word.split("=", 1) for word in words if "=" in word and not word.startswith("-")
+    )
     rest = [word for word in words if word not in [f"{k}={v}" for k, v in variables.items()]]
     return variables, rest[0], rest[1:]
 
@@ -108,12 +110,21 @@ def both(mutant):
 
 def copy_sources(tree):
     """The files of the repository, those not yet committed too; what is gone goes."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, check=True,
-                            capture_output=True, text=True).stdout.split("\0")
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\0")
     wanted = {name for name in listed if name and (ROOT / name).is_file()}
     for file in list(tree.rglob("*")) if tree.exists() else []:
         relative = file.relative_to(tree)
-        if file.is_file() and not relative.parts[0].startswith("bazel-") and str(relative) not in wanted:
+        if (
+            file.is_file()
+            and not relative.parts[0].startswith("bazel-")
+            and str(relative) not in wanted
+        ):
             file.unlink()
     for name in wanted:
         target = tree / name
@@ -134,54 +145,102 @@ def run_test(tree, test, name, limit):
     """(passed, seconds, what failed first)."""
     variables, target, arguments = split_test(test)
     binary = tree / "bazel-bin" / target.removeprefix("//").replace(":", "/")
-    folder = next(path for path in binary.with_name(binary.name + ".runfiles").iterdir() if path.is_dir())
+    folder = next(
+        path for path in binary.with_name(binary.name + ".runfiles").iterdir() if path.is_dir()
+    )
     environment = {**os.environ, **variables}
     environment.pop("TC_MUTANT", None)
     if name:
         environment["TC_MUTANT"] = name
     begin = time.monotonic()
     try:
-        done = subprocess.run([str(binary), *arguments, "--gtest_fail_fast"], cwd=folder, env=environment,
-                              capture_output=True, text=True, errors="replace", timeout=limit)
+        done = subprocess.run(
+            [str(binary), *arguments, "--gtest_fail_fast"],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=limit,
+        )
     except subprocess.TimeoutExpired:
         return False, time.monotonic() - begin, "does not end"
     seconds = time.monotonic() - begin
-    if done.returncode == 0 and "[  PASSED  ] 0 tests" not in done.stdout and "[  SKIPPED ]" not in done.stdout:
+    if (
+        done.returncode == 0
+        and "[  PASSED  ] 0 tests" not in done.stdout
+        and "[  SKIPPED ]" not in done.stdout
+    ):
         return True, seconds, ""
-    failed = [line.split("]", 1)[1].split(",")[0].split(" (")[0].strip()
-              for line in done.stdout.splitlines() if line.startswith("[  FAILED  ]")]
-    running = [line.split("]", 1)[1].strip() for line in done.stdout.splitlines() if line.startswith("[ RUN ")]
+    failed = [
+        line.split("]", 1)[1].split(",")[0].split(" (")[0].strip()
+        for line in done.stdout.splitlines()
+        if line.startswith("[  FAILED  ]")
+    ]
+    running = [
+        line.split("]", 1)[1].strip()
+        for line in done.stdout.splitlines()
+        if line.startswith("[ RUN ")
+    ]
     if done.returncode < 0:
-        return False, seconds, f"signal {-done.returncode} in {running[-1] if running else 'the start'}"
-    return False, seconds, failed[0] if failed else f"exit {done.returncode}: {(done.stdout + done.stderr)[-300:]}"
+        return (
+            False,
+            seconds,
+            f"signal {-done.returncode} in {running[-1] if running else 'the start'}",
+        )
+    return (
+        False,
+        seconds,
+        failed[0] if failed else f"exit {done.returncode}: {(done.stdout + done.stderr)[-300:]}",
+    )
 
 
 def run(mutants, report=print):
     """Builds once and runs all; a test that fails with no variant chosen is an error."""
     if "TC_ONNX_NODE_TESTS" not in os.environ:
         import onnx
-        os.environ["TC_ONNX_NODE_TESTS"] = str(Path(onnx.__file__).parent / "backend/test/data/node")
+
+        os.environ["TC_ONNX_NODE_TESTS"] = str(
+            Path(onnx.__file__).parent / "backend/test/data/node"
+        )
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     tree = caches / "tc" / f"mutants-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]}"
     copy_sources(tree)
     write_mutants(mutants, tree)
     targets = sorted({split_test(mutant.test)[1] for mutant in mutants})
-    built = subprocess.run(["bazel", "build", "--keep_going", "--noshow_progress", "--ui_event_filters=-info,-warning", *targets],
-                           cwd=tree, capture_output=True, text=True)
+    built = subprocess.run(
+        [
+            "bazel",
+            "build",
+            "--keep_going",
+            "--noshow_progress",
+            "--ui_event_filters=-info,-warning",
+            *targets,
+        ],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+    )
     if built.returncode != 0:
         raise RuntimeError(f"the variants do not build:\n{built.stderr[-4000:]}")
     times = {}
     for test in sorted({mutant.test for mutant in mutants}):
         passed, seconds, why = run_test(tree, test, "", 900)
-        report(f"without a variant: {test}: {'passes' if passed else 'FAILS: ' + why} ({seconds:.1f} s)")
+        report(
+            f"without a variant: {test}: {'passes' if passed else 'FAILS: ' + why} ({seconds:.1f} s)"
+        )
         if not passed:
             raise RuntimeError(f"{test} fails with no variant chosen: {why}")
         times[test] = seconds
     results = []
     for mutant in mutants:
-        passed, seconds, how = run_test(tree, mutant.test, mutant.name, 60 + 10 * times[mutant.test])
+        passed, seconds, how = run_test(
+            tree, mutant.test, mutant.name, 60 + 10 * times[mutant.test]
+        )
         results.append(Result(mutant.name, not passed, seconds, how))
-        report(f"{mutant.name}: {'SURVIVES ' + mutant.test if passed else 'caught by ' + how} ({seconds:.1f} s)")
+        report(
+            f"{mutant.name}: {'SURVIVES ' + mutant.test if passed else 'caught by ' + how} ({seconds:.1f} s)"
+        )
     return results
 
 
@@ -196,8 +255,10 @@ def main():
     chosen = [mutant for mutant in mutants if not names or mutant.name in names]
     results = run(chosen, lambda line: print(line, flush=True))
     survivors = [result.name for result in results if not result.caught]
-    print(f"{len(results) - len(survivors)} of {len(results)} broken variants are caught"
-          + (f"; these survive: {', '.join(survivors)}" if survivors else ""))
+    print(
+        f"{len(results) - len(survivors)} of {len(results)} broken variants are caught"
+        + (f"; these survive: {', '.join(survivors)}" if survivors else "")
+    )
     return bool(survivors)
 
 

@@ -9,7 +9,15 @@ def test_the_table_fits_the_sources():
     mutants = run.read_table()
     assert len(mutants) >= 20
     assert run.problems(mutants) == []
-    for part in ("codegen/", "scheduler/", "frontend/pipeline/", "frontend/import/onnx/", "ir/passes/", "ir/ops/", "runtime/"):
+    for part in (
+        "codegen/",
+        "scheduler/",
+        "frontend/pipeline/",
+        "frontend/import/onnx/",
+        "ir/passes/",
+        "ir/ops/",
+        "runtime/",
+    ):
         assert any(mutant.file.startswith(part) for mutant in mutants), part
 
 
@@ -24,7 +32,10 @@ def test_a_table_that_does_not_fit_is_refused():
 def test_both_texts_are_in_the_source():
     mutant = run.Mutant("x", "a.cc", "a + 1", "a", "t", "w")
     assert run.both(mutant) == '(tc_mutant("x") ? (a) : (a + 1))'
-    assert run.both(mutant._replace(before="f();", after="")) == '{ if (tc_mutant("x")) {  } else { f(); } }'
+    assert (
+        run.both(mutant._replace(before="f();", after=""))
+        == '{ if (tc_mutant("x")) {  } else { f(); } }'
+    )
 
 
 @pytest.mark.full

@@ -35,11 +35,26 @@ def assemble(folder, text, name="program", compressed=True):
     executable = folder / name
     source.write_text(f".globl _start\n.text\n{text}\n")
     architecture = "rv64imafdv_zfh" + ("_c" if compressed else "")
-    subprocess.run(["clang-19", "--target=riscv64-linux-gnu", f"-march={architecture}",
-                    "-mno-relax", "-nostdlib", "-static", "-fuse-ld=lld", str(source),
-                    "-o", str(executable)], check=True, capture_output=True, text=True)
-    listing = subprocess.run(["llvm-nm-19", str(executable)], check=True, capture_output=True,
-                             text=True).stdout
+    subprocess.run(
+        [
+            "clang-19",
+            "--target=riscv64-linux-gnu",
+            f"-march={architecture}",
+            "-mno-relax",
+            "-nostdlib",
+            "-static",
+            "-fuse-ld=lld",
+            str(source),
+            "-o",
+            str(executable),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    listing = subprocess.run(
+        ["llvm-nm-19", str(executable)], check=True, capture_output=True, text=True
+    ).stdout
     symbols = {}
     for line in listing.splitlines():
         address, _, symbol = line.split()

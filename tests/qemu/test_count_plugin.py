@@ -26,7 +26,8 @@ def counted(program, **options):
 
 # y += a * x over 1,000 floats, the loop's trip count depending on the vector length, then 77 rounds
 # of a scalar loop. Every instruction is one line.
-SAXPY = """
+SAXPY = (
+    """
 _start:
     lla a1, x                    # 2 instructions
     lla a2, y                    # 2
@@ -54,12 +55,15 @@ scalar:
     addi a0, a0, -1
     bnez a0, scalar
 scalar_end:
-""" + EXIT + """
+"""
+    + EXIT
+    + """
 .bss
 .balign 64
 x: .space 4096
 y: .space 4096
 """
+)
 
 
 @pytest.mark.parametrize("compressed", [True, False])
@@ -86,12 +90,17 @@ def test_loops_are_counted_exactly(tmp_path, vlen, compressed):
 def test_only_the_named_ranges_are_counted(tmp_path):
     program = assemble(tmp_path, SAXPY)
     scalar = program.range("scalar", "scalar_end")
-    expected = {"scalar_integer": 77, "scalar_float_multiply": 154, "scalar_float_other": 77,
-                "scalar_load": 77, "scalar_store": 77, "branch": 77}
+    expected = {
+        "scalar_integer": 77,
+        "scalar_float_multiply": 154,
+        "scalar_float_other": 77,
+        "scalar_load": 77,
+        "scalar_store": 77,
+        "branch": 77,
+    }
     assert counted(program, ranges=[scalar]) == expected
     # Two ranges, one of which ends inside the loop: only its first two instructions are in.
-    both = counted(program, ranges=[program.range("_start", "loop"),
-                                    (scalar[0], scalar[0] + 8)])
+    both = counted(program, ranges=[program.range("_start", "loop"), (scalar[0], scalar[0] + 8)])
     assert both == {"scalar_integer": 5, "scalar_load": 1, "scalar_float_multiply": 154}
     assert counted(program, ranges=[(0x10, 0x20)]) == {}
 
@@ -233,11 +242,17 @@ middle: .space 4096
 def test_every_instruction_is_in_its_class(tmp_path, name):
     program = assemble(tmp_path, straight_line(name))
     expected = len(instruction_list(INSTRUCTIONS[name]))
-    code, _, err, counts = run_riscv64(program.path, count=True, vlen=128, extensions=["Zfh"],
-                                       ranges=[program.range("begin", "end")])
+    code, _, err, counts = run_riscv64(
+        program.path,
+        count=True,
+        vlen=128,
+        extensions=["Zfh"],
+        ranges=[program.range("begin", "end")],
+    )
     assert (code, err) == (0, b"")
-    assert {key: value for key, value in counts.items()
-            if value and key not in ("total", "threads")} == {name: expected}
+    assert {
+        key: value for key, value in counts.items() if value and key not in ("total", "threads")
+    } == {name: expected}
 
 
 # Every kind of jump, each executed once.
@@ -283,8 +298,11 @@ function_end:
 
 def test_every_jump_is_a_branch(tmp_path):
     program = assemble(tmp_path, BRANCHES)
-    ranges = [program.range("begin", "target2"), program.range("middle", "end"),
-              program.range("function", "function_end")]
+    ranges = [
+        program.range("begin", "target2"),
+        program.range("middle", "end"),
+        program.range("function", "function_end"),
+    ]
     # 11 up to the call, jalr, c.jr, the return at target, c.jalr, two returns of function.
     assert counted(program, ranges=ranges) == {"branch": 11 + 2 + 1 + 1 + 2}
 
@@ -345,8 +363,11 @@ def test_threads_are_counted_exactly(tmp_path):
     each = 4 * 100000
     for _ in range(3):
         assert counted(program, ranges=[program.range("work_loop", "work_end")]) == {
-            "scalar_float_multiply": each, "vector_multiply": each, "scalar_integer": each,
-            "branch": each}
+            "scalar_float_multiply": each,
+            "vector_multiply": each,
+            "scalar_integer": each,
+            "branch": each,
+        }
 
 
 # The parent forks, waits for the child and only then runs its own loop.
@@ -376,7 +397,10 @@ parent:
 
 def test_a_forked_child_does_not_report(tmp_path):
     assert counted(assemble(tmp_path, FORK)) == {
-        "scalar_integer": 7 + 6 + 3, "branch": 1, "scalar_float_other": 1}
+        "scalar_integer": 7 + 6 + 3,
+        "branch": 1,
+        "scalar_float_other": 1,
+    }
 
 
 def test_exit_codes_signals_and_output(tmp_path):
@@ -410,43 +434,65 @@ def test_a_comma_in_the_path_of_the_counts(tmp_path, monkeypatch):
     assert counted(program) == {"scalar_integer": 3}
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ("", "the argument out=PATH is missing"),
-    ("out=/dev/null,range=5",
-     "range '5' is not START-END in hexadecimal with START below END"),
-    ("out=/dev/null,range=20-10",
-     "range '20-10' is not START-END in hexadecimal with START below END"),
-    ("out=/dev/null,colour=red", "argument 'colour=red' is not one of"),
-    ("out=/dev/null,cycles=maybe", "argument 'cycles=maybe' is not one of"),
-    ("out=/dev/null,guest=much", "guest 'much' is not a number of bytes"),
-    ("out=/dev/null,vlen=100", "vlen '100' is not a power of two from 64 to 65536"),
-    ("out=/dev/null,dlen=x", "dlen 'x' is not a power of two from 64 to 65536"),
-    ("out=/dev/null,core=x60", "core 'x60' is not one of generic, spacemit-x60, spacemit-x100, sifive-p670, sifive-x280, thead-c908, "
-                               "thead-c920v2"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("", "the argument out=PATH is missing"),
+        ("out=/dev/null,range=5", "range '5' is not START-END in hexadecimal with START below END"),
+        (
+            "out=/dev/null,range=20-10",
+            "range '20-10' is not START-END in hexadecimal with START below END",
+        ),
+        ("out=/dev/null,colour=red", "argument 'colour=red' is not one of"),
+        ("out=/dev/null,cycles=maybe", "argument 'cycles=maybe' is not one of"),
+        ("out=/dev/null,guest=much", "guest 'much' is not a number of bytes"),
+        ("out=/dev/null,vlen=100", "vlen '100' is not a power of two from 64 to 65536"),
+        ("out=/dev/null,dlen=x", "dlen 'x' is not a power of two from 64 to 65536"),
+        (
+            "out=/dev/null,core=x60",
+            "core 'x60' is not one of generic, spacemit-x60, spacemit-x100, sifive-p670, sifive-x280, thead-c908, "
+            "thead-c920v2",
+        ),
+    ],
+)
 def test_wrong_arguments_are_refused(tmp_path, arguments, message):
     program = assemble(tmp_path, "_start:" + EXIT)
-    done = subprocess.run([qemu_path(), "-plugin", f"{plugin_path()},{arguments}", program.path],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [qemu_path(), "-plugin", f"{plugin_path()},{arguments}", program.path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode != 0
     assert message in done.stderr
 
 
 def test_an_unwritable_path_is_said(tmp_path):
     program = assemble(tmp_path, "_start:" + EXIT)
-    done = subprocess.run([qemu_path(), "-plugin", f"{plugin_path()},out=/nowhere/counts.json",
-                           program.path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [qemu_path(), "-plugin", f"{plugin_path()},out=/nowhere/counts.json", program.path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "cannot write the counts to '/nowhere/counts.json'" in done.stderr
 
 
 def test_the_command_prints_the_counts(tmp_path):
     program = assemble(tmp_path, SAXPY)
     root = pathlib.Path(__file__).resolve().parent.parent.parent
-    done = subprocess.run([sys.executable, "-m", "tests.qemu", "--vlen", "512", "--cycles",
-                           program.path], cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.qemu", "--vlen", "512", "--cycles", program.path],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    printed = {name: int(value.replace(",", ""))
-               for name, value in (line.split() for line in done.stdout.splitlines())}
+    printed = {
+        name: int(value.replace(",", ""))
+        for name, value in (line.split() for line in done.stdout.splitlines())
+    }
     assert printed["scalar_float_multiply"] == 154
     assert printed["vector_config"] == 16
     assert printed["simulated_cycles"] > 0

@@ -1,4 +1,5 @@
-"""What tests of artefacts' files share: the checksum in Python, written from its description, and artefacts made by hand."""
+"""What tests of artefacts' files share: the checksum in Python, written from its description, and
+artefacts made by hand."""
 
 import itertools
 import shutil
@@ -17,8 +18,9 @@ def rotated(word):
 
 
 def checksum(data):
-    """Of bytes: eight lanes that take words in turn, zeros up to a whole block behind the end, and then the lanes one by one."""
-    odd, other = 0x9e3779b97f4a7c15, 0x93cd3a2c8198e269
+    """Of bytes: eight lanes that take words in turn, zeros up to a whole block behind the end, and
+    then the lanes one by one."""
+    odd, other = 0x9E3779B97F4A7C15, 0x93CD3A2C8198E269
     padded = data + bytes(64 - len(data) % 64)
     lanes = list(range(1, 9))
     for (word,), lane in zip(struct.iter_unpack("<Q", padded), itertools.cycle(range(8))):
@@ -37,7 +39,7 @@ def sealed(data):
 
 def resealed(data):
     """An artefact's bytes, changed on purpose, with the checksum that they have then."""
-    return sealed(data[:-len(MARK) - 8])
+    return sealed(data[: -len(MARK) - 8])
 
 
 def library(path, source, *options, seal=True):
@@ -45,7 +47,9 @@ def library(path, source, *options, seal=True):
     if isinstance(source, str):
         (path.parent / f"{path.name}.c").write_text(source)
         source = path.parent / f"{path.name}.c"
-    subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", f"-I{ROOT}", *options, source, "-o", path], check=True)
+    subprocess.run(
+        [COMPILER, "-shared", "-fPIC", "-O1", f"-I{ROOT}", *options, source, "-o", path], check=True
+    )
     if seal:
         path.write_bytes(sealed(path.read_bytes()))
     return path

@@ -10,8 +10,13 @@ import pytest
 
 WARNINGS = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
 FLAGS = [*WARNINGS, "-ffp-contract=fast", "-fno-math-errno", "-march=native"]
-# Compilers and options by what they are called in tests; the last one takes plain loops for vectors.
-COMPILERS = {"gcc": ["gcc", "-O2"], "clang": ["clang-19", "-O1"], "loops": ["gcc", "-O1", "-DTC_NO_VECTORS"]}
+# Compilers and options by what they are called in tests; the last one takes plain loops for
+# vectors.
+COMPILERS = {
+    "gcc": ["gcc", "-O2"],
+    "clang": ["clang-19", "-O1"],
+    "loops": ["gcc", "-O1", "-DTC_NO_VECTORS"],
+}
 
 
 def compiler_of(name):
@@ -25,22 +30,40 @@ def compiler_of(name):
 def build(source, compiler, flags=()):
     """The shared library of model.c and its constants, beside them. Warnings are errors."""
     library = source.with_suffix(".so")
-    command = [*compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, source.with_name(source.stem + "_weights.c"), "-lm"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=source.parent)
+    command = [
+        *compiler,
+        *FLAGS,
+        *flags,
+        "-shared",
+        "-fPIC",
+        "-o",
+        library,
+        source,
+        source.with_name(source.stem + "_weights.c"),
+        "-lm",
+    ]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, cwd=source.parent
+    )
     assert done.returncode == 0, done.stderr[:5000]
     return library
 
 
 def macros(source):
     """The numbers that the header defines."""
-    return {name: int(value) for name, value in re.findall(r"^#define (\w+) (\d+)", source.with_suffix(".h").read_text(), re.MULTILINE)}
+    return {
+        name: int(value)
+        for name, value in re.findall(
+            r"^#define (\w+) (\d+)", source.with_suffix(".h").read_text(), re.MULTILINE
+        )
+    }
 
 
 def aligned(size):
     """Bytes of memory at a multiple of 64, filled with what is no number."""
     block = numpy.full(size + 64, 0xA5, numpy.uint8)
     begin = -block.ctypes.data % 64
-    return block[begin:begin + size]
+    return block[begin : begin + size]
 
 
 class CModel:
@@ -55,7 +78,9 @@ class CModel:
 
     def call(self, inputs, outputs):
         """What the function returns."""
-        pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in [*inputs, *outputs, self.arena]]
+        pointers = [
+            array.ctypes.data_as(ctypes.c_void_p) for array in [*inputs, *outputs, self.arena]
+        ]
         return self.function(*pointers)
 
     def run(self, inputs, like):
@@ -68,5 +93,8 @@ class CModel:
             assert array.nbytes == self.numbers[f"{self.prefix.upper()}_OUTPUT_{number}_BYTES"]
         before = [array.copy() for array in inputs]
         assert self.call(inputs, outputs) == 0
-        assert all(numpy.array_equal(a.view(numpy.uint8), b.view(numpy.uint8)) for a, b in zip(inputs, before))
+        assert all(
+            numpy.array_equal(a.view(numpy.uint8), b.view(numpy.uint8))
+            for a, b in zip(inputs, before)
+        )
         return outputs

@@ -1,4 +1,5 @@
-"""The pages of the C interface and of bare models: their programs and commands are run as pasted."""
+"""The pages of the C interface and of bare models: their programs and commands are run as
+pasted."""
 
 import os
 import re
@@ -36,10 +37,21 @@ def shell_of_folder(tmp_path):
     tools.mkdir()
     (tools / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (tools / "python").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}:{LLVM}", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment = {
+        **os.environ,
+        "PATH": f"{tools}:{os.environ['PATH']}:{LLVM}",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
 
     def run(text, folder):
-        done = subprocess.run(["sh", "-e", "-c", text], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["sh", "-e", "-c", text],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -66,13 +78,18 @@ def of_ones(number):
 def test_the_program_that_opens_a_file(shell, folder):
     said = shell(blocks(C_PAGE, "sh")[0], folder).splitlines()[-1]
     name, numbers = said.split(":")
-    assert name == "y" and numpy.allclose([float(word) for word in numbers.split()], of_ones(0).ravel(), rtol=1e-4, atol=1e-5)
+    assert name == "y" and numpy.allclose(
+        [float(word) for word in numbers.split()], of_ones(0).ravel(), rtol=1e-4, atol=1e-5
+    )
 
 
 def check_two(said):
     found = dict(re.findall(r"^(\S+): (\S+)$", said, re.M))
     for number, name in ((1, "first.onnx"), (2, "second.onnx")):
-        assert abs(float(found.get(name, found.get(f"layer{number}", "nan"))) - of_ones(number)[0, 0]) <= 1e-4, said
+        assert (
+            abs(float(found.get(name, found.get(f"layer{number}", "nan"))) - of_ones(number)[0, 0])
+            <= 1e-4
+        ), said
 
 
 def test_two_models_in_one_program(shell, folder):
@@ -118,7 +135,9 @@ def test_a_program_for_a_board(shell, board):
 
 
 def test_a_program_for_a_board_by_cmake(shell, board):
-    tc.compile(board / "model.onnx", target="rv64gcv", log=False).export(board / "model.o", kind="bare")
+    tc.compile(board / "model.onnx", target="rv64gcv", log=False).export(
+        board / "model.o", kind="bare"
+    )
     cmake_build(shell, blocks(BARE_PAGE, "cmake")[0], board)
     check_program(board / "build" / "program.elf")
 
@@ -126,9 +145,19 @@ def test_a_program_for_a_board_by_cmake(shell, board):
 def test_cflags(capsys):
     assert main(["cflags"]) == 0
     (flag,) = capsys.readouterr().out.split()
-    assert flag.startswith("-I") and os.path.isfile(f"{flag[2:]}/tc_runtime.h") and os.path.isfile(f"{flag[2:]}/abi.h")
+    assert (
+        flag.startswith("-I")
+        and os.path.isfile(f"{flag[2:]}/tc_runtime.h")
+        and os.path.isfile(f"{flag[2:]}/abi.h")
+    )
     assert main(["cflags", "--libs", "--machine", "riscv64"]) == 0
     words_said = capsys.readouterr().out.split()
-    assert words_said[0].endswith("/riscv64/libtc_runtime.a") and os.path.isfile(words_said[0]) and words_said[1:] == ["-lpthread", "-ldl", "-lm"]
+    assert (
+        words_said[0].endswith("/riscv64/libtc_runtime.a")
+        and os.path.isfile(words_said[0])
+        and words_said[1:] == ["-lpthread", "-ldl", "-lm"]
+    )
     assert main(["cflags", "--libs", "--machine", "pdp11"]) == 1
-    assert capsys.readouterr().err == ("tc: there is no runtime to link programs for 'pdp11' with; this installation has x86_64, aarch64, riscv64\n")
+    assert capsys.readouterr().err == (
+        "tc: there is no runtime to link programs for 'pdp11' with; this installation has x86_64, aarch64, riscv64\n"
+    )

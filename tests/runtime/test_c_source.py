@@ -1,4 +1,5 @@
-"""Models as C source: right by each compiler, without warnings, the same bytes each time, and what is refused."""
+"""Models as C source: right by each compiler, without warnings, the same bytes each time, and what
+is refused."""
 
 import numpy
 import pytest
@@ -23,8 +24,15 @@ def write(model, folder, target="native", **options):
 
 
 # Each network by one compiler, and two by all; the others with --full.
-CASES = [pytest.param(make, compiler, marks=() if compiler == "gcc" or make in (convolutions, quantised) else pytest.mark.full)
-         for make in NETWORKS for compiler in COMPILERS]
+CASES = [
+    pytest.param(
+        make,
+        compiler,
+        marks=() if compiler == "gcc" or make in (convolutions, quantised) else pytest.mark.full,
+    )
+    for make in NETWORKS
+    for compiler in COMPILERS
+]
 
 
 @pytest.mark.parametrize("make, compiler", CASES)
@@ -34,14 +42,18 @@ def test_networks(make, compiler, tmp_path):
     x = numpy.random.default_rng(1).standard_normal(make().shape).astype(numpy.float32)
     wanted = ReferenceEvaluator(str(tmp_path / "model.onnx")).run(None, {"x": x})[0]
     (found,) = CModel(write(tmp_path / "model.onnx", tmp_path), command).run([x], [wanted])
-    if make is quantised:   # The reference adds up floats, tc integers: of ties few are rounded otherwise.
+    if (
+        make is quantised
+    ):  # The reference adds up floats, tc integers: of ties few are rounded otherwise.
         steps = numpy.rint((found - wanted) / STEP)
         assert numpy.abs(steps).max() <= 1 and numpy.count_nonzero(steps) <= 3
         wanted = wanted + steps.astype(numpy.float32) * numpy.float32(STEP)
     assert worst_error(found, wanted) <= 1e-4
 
 
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 30))])
+@pytest.mark.parametrize(
+    "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 30))]
+)
 def test_random_networks(seed, tmp_path):
     network = random_maps.Network(seed, axes=2)
     model = CModel(write(network.model(), tmp_path, tolerance=0), compiler_of("gcc"))
@@ -56,34 +68,94 @@ def test_zoo(name, tmp_path):
     inputs, expected = zoo.reference(name)
     shapes = {key: list(array.shape) for key, array in inputs.items()}
     found = CModel(write(str(zoo.export(name)), tmp_path, shapes=shapes), compiler_of("gcc")).run(
-        inputs.values(), [array.astype(numpy.float32) for array in expected.values()])
+        inputs.values(), [array.astype(numpy.float32) for array in expected.values()]
+    )
     for output, array in zip(expected, found):
         assert zoo.agrees(array, expected[output]), (output, zoo.distance(array, expected[output]))
 
 
 def test_casts(tmp_path):
     """NaN, infinities and numbers beyond the types' ends, to integers and short floats."""
-    special = [numpy.nan, numpy.inf, -numpy.inf, 0.5, -0.5, -0.0, 127.5, 128, 255.5, 256, -129, 32768, 65519.9, 65520, 2.0**31, -2.0**31, 2.0**32, 2.0**63, 3e38, -3e38]
-    x = numpy.array([*special, *numpy.random.default_rng(0).standard_normal(40) * 2.0 ** numpy.arange(-20, 20)], numpy.float32)
-    kinds = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float16", "float64", "bool"]
+    special = [
+        numpy.nan,
+        numpy.inf,
+        -numpy.inf,
+        0.5,
+        -0.5,
+        -0.0,
+        127.5,
+        128,
+        255.5,
+        256,
+        -129,
+        32768,
+        65519.9,
+        65520,
+        2.0**31,
+        -(2.0**31),
+        2.0**32,
+        2.0**63,
+        3e38,
+        -3e38,
+    ]
+    x = numpy.array(
+        [*special, *numpy.random.default_rng(0).standard_normal(40) * 2.0 ** numpy.arange(-20, 20)],
+        numpy.float32,
+    )
+    kinds = [
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "float16",
+        "float64",
+        "bool",
+    ]
     code = lambda kind: helper.np_dtype_to_tensor_dtype(numpy.dtype(kind))
     nodes = [helper.make_node("Cast", ["x"], [kind], to=code(kind)) for kind in kinds]
     ports = [helper.make_tensor_value_info(kind, code(kind), x.shape) for kind in kinds]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)], ports)
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)], ports
+    )
+    save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9),
+        tmp_path / "model.onnx",
+    )
     wanted = []
     for kind in kinds:
         dtype = numpy.dtype(kind)
         if dtype.kind in "iu":
             ends = numpy.iinfo(dtype)
-            wanted.append(numpy.array([0 if v != v else min(max(int(v) if abs(v) < 1e300 else int(numpy.sign(v)) << 70, ends.min), ends.max) for v in x.tolist()]).astype(dtype))
+            wanted.append(
+                numpy.array(
+                    [
+                        0
+                        if v != v
+                        else min(
+                            max(int(v) if abs(v) < 1e300 else int(numpy.sign(v)) << 70, ends.min),
+                            ends.max,
+                        )
+                        for v in x.tolist()
+                    ]
+                ).astype(dtype)
+            )
         else:
             with numpy.errstate(over="ignore"):
                 wanted.append(x.astype(dtype))
     for compiler in ("gcc", "loops"):
-        found = CModel(write(tmp_path / "model.onnx", tmp_path), compiler_of(compiler)).run([x], wanted)
+        found = CModel(write(tmp_path / "model.onnx", tmp_path), compiler_of(compiler)).run(
+            [x], wanted
+        )
         for kind, a, b in zip(kinds, found, wanted):
-            assert numpy.array_equal(a, b, equal_nan=numpy.dtype(kind).kind == "f"), (compiler, kind, a, b)
+            assert numpy.array_equal(a, b, equal_nan=numpy.dtype(kind).kind == "f"), (
+                compiler,
+                kind,
+                a,
+                b,
+            )
 
 
 def test_status(tmp_path):
@@ -92,7 +164,11 @@ def test_status(tmp_path):
     model = CModel(write(tmp_path / "model.onnx", tmp_path), compiler_of("gcc"))
     x, y = numpy.zeros(1200 + 1, numpy.float32), numpy.zeros(10, numpy.float32)
     assert model.call([x[:1200]], [y]) == 0
-    assert model.function(None, y.ctypes.data, model.arena.ctypes.data) == model.numbers["MODEL_NULL"] == 1
+    assert (
+        model.function(None, y.ctypes.data, model.arena.ctypes.data)
+        == model.numbers["MODEL_NULL"]
+        == 1
+    )
     assert model.call([x.view(numpy.uint8)[1:]], [y]) == model.numbers["MODEL_MISALIGNED"] == 2
 
 
@@ -108,22 +184,48 @@ def test_bytes_are_the_same_each_time(tmp_path):
 
 def test_open_sizes_and_other_names_are_refused(tmp_path):
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy"]
-    save(helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", ports[:1], ports[1:])), tmp_path / "model.onnx")
+    save(
+        helper.make_model(
+            helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", ports[:1], ports[1:])
+        ),
+        tmp_path / "model.onnx",
+    )
     module = tc.compile(tmp_path / "model.onnx", threads=1, log=False)
-    with pytest.raises(tc.UnsupportedError, match="size 'n' of input 'x' of model 'model.onnx' is open, and an artefact of kind 'c' has no runtime"):
+    with pytest.raises(
+        tc.UnsupportedError,
+        match="size 'n' of input 'x' of model 'model.onnx' is open, and an artefact of kind 'c' has no runtime",
+    ):
         module.export(tmp_path / "model.c", kind="c")
     assert not (tmp_path / "model.c").exists()
-    with pytest.raises(tc.TargetError, match="does not end in .c, as an artefact of kind 'c' does; give a name like 'model.c'"):
+    with pytest.raises(
+        tc.TargetError,
+        match="does not end in .c, as an artefact of kind 'c' does; give a name like 'model.c'",
+    ):
         module.export(tmp_path / "model.txt", kind="c")
 
 
 def test_lines_of_large_constants_are_asked_for(tmp_path):
-    """Where the schedule brings a constant near for the next trip, so does C source, and what it reads is no other for that."""
+    """Where the schedule brings a constant near for the next trip, so does C source, and what it
+    reads is no other for that."""
     rows, depth, columns = 64, 1024, 2048
-    weights = numpy.random.default_rng(2).standard_normal((depth, columns)).astype(numpy.float32) / 32
-    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [rows, depth]), ("y", [rows, columns]))]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", ports[:1], ports[1:], [numpy_helper.from_array(weights, "w")])
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "model.onnx")
+    weights = (
+        numpy.random.default_rng(2).standard_normal((depth, columns)).astype(numpy.float32) / 32
+    )
+    ports = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("x", [rows, depth]), ("y", [rows, columns]))
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "g",
+        ports[:1],
+        ports[1:],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9),
+        tmp_path / "model.onnx",
+    )
     source = write(tmp_path / "model.onnx", tmp_path, "x86-64-v3")
     assert "TC_PREFETCH(const0, " in source.read_text()
     x = numpy.random.default_rng(3).standard_normal((rows, depth)).astype(numpy.float32)

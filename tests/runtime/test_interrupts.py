@@ -1,5 +1,5 @@
-"""Ctrl-C: a command ends with one line and the status 130 within a second, and leaves nothing half-written; a call of Python raises a
-KeyboardInterrupt as soon."""
+"""Ctrl-C: a command ends with one line and the status 130 within a second, and leaves nothing
+half-written; a call of Python raises a KeyboardInterrupt as soon."""
 
 import os
 import random
@@ -15,7 +15,8 @@ import tc
 
 onnx = pytest.importorskip("onnx")
 
-# Seconds from Ctrl-C to the end. A command that does not leave by itself is ended after half a second; the rest is for a busy machine.
+# Seconds from Ctrl-C to the end. A command that does not leave by itself is ended after half a
+# second; the rest is for a busy machine.
 MAX_SECONDS = 1.0
 # Moments of each command that ./check draws, and --full.
 MOMENTS, ALL_MOMENTS = 1, 8
@@ -24,16 +25,30 @@ MOMENTS, ALL_MOMENTS = 1, 8
 def network():
     """Convolutions, no two of one shape: about two seconds of compiling."""
     from onnx import TensorProto, helper, numpy_helper
+
     numbers = np.random.default_rng(0)
     nodes, weights, value, channels = [], [], "x", 3
     for layer in range(14):
         wider = channels + 5
-        weights.append(numpy_helper.from_array(numbers.standard_normal((wider, channels, 3, 3), np.float32) / 10, f"w{layer}"))
-        nodes.append(helper.make_node("Conv", [value, f"w{layer}"], [f"c{layer}"], f"conv{layer}", pads=[1, 1, 1, 1]))
+        weights.append(
+            numpy_helper.from_array(
+                numbers.standard_normal((wider, channels, 3, 3), np.float32) / 10, f"w{layer}"
+            )
+        )
+        nodes.append(
+            helper.make_node(
+                "Conv", [value, f"w{layer}"], [f"c{layer}"], f"conv{layer}", pads=[1, 1, 1, 1]
+            )
+        )
         nodes.append(helper.make_node("Relu", [f"c{layer}"], [f"r{layer}"], f"relu{layer}"))
         value, channels = f"r{layer}", wider
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 40, 40])],
-                              [helper.make_tensor_value_info(value, TensorProto.FLOAT, [1, channels, 40, 40])], weights)
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 40, 40])],
+        [helper.make_tensor_value_info(value, TensorProto.FLOAT, [1, channels, 40, 40])],
+        weights,
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -41,11 +56,15 @@ def network():
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("model")
     onnx.save(network(), made / "net.onnx")
-    np.save(made / "samples.npy", np.random.default_rng(1).standard_normal((6, 3, 40, 40)).astype(np.float32))
+    np.save(
+        made / "samples.npy",
+        np.random.default_rng(1).standard_normal((6, 3, 40, 40)).astype(np.float32),
+    )
     return made
 
 
-# Of each command: its arguments, seconds in which moments are drawn, and what is whole of the files that it may have written.
+# Of each command: its arguments, seconds in which moments are drawn, and what is whole of the files
+# that it may have written.
 COMMANDS = {
     "compile": (["compile", "net.onnx", "--kind", "static", "-o", "{out}/net.a"], 3),
     "tune": (["tune", "net.onnx", "--log", "{out}/log.db", "--trials", "300"], 12),
@@ -65,7 +84,8 @@ def is_loaded(process):
 
 
 def empty_soon(folder):
-    """Whether nothing is left in the folder, some time after processes beside the command have ended."""
+    """Whether nothing is left in the folder, some time after processes beside the command have
+    ended."""
     for _ in range(100):
         if not os.listdir(folder):
             return True
@@ -91,14 +111,20 @@ def check_files(out):
 
 
 def interrupt(folder, tmp_path, arguments, moment):
-    """Runs a command, sends SIGINT so many seconds after the package began to load; None where it was done before, else the seconds that it
-    took to end."""
+    """Runs a command, sends SIGINT so many seconds after the package began to load; None where it
+    was done before, else the seconds that it took to end."""
     out, temporary = tmp_path / "out", tmp_path / "tmp"
     out.mkdir(exist_ok=True)
     temporary.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "tc", *(each.format(out=out) for each in arguments)]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "TMPDIR": str(temporary), "TC_LOG": ""})
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary), "TC_LOG": ""},
+    )
     while process.poll() is None and not is_loaded(process):
         time.sleep(0.002)
     time.sleep(moment)
@@ -109,7 +135,7 @@ def interrupt(folder, tmp_path, arguments, moment):
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     seconds = time.monotonic() - begin
-    if process.returncode == 0:     # done at that very moment
+    if process.returncode == 0:  # done at that very moment
         return None
     assert (process.returncode, errors) == (130, "tc: interrupted\n"), (arguments, moment, output)
     assert empty_soon(temporary), (moment, os.listdir(temporary))
@@ -130,12 +156,15 @@ def test_ctrl_c_at_any_moment(folder, tmp_path, command, request):
         (tmp_path / str(number)).mkdir()
         taken.append(interrupt(folder, tmp_path / str(number), COMMANDS[command][0], moment))
     interrupted = [seconds for seconds in taken if seconds is not None]
-    print(f"{command}: {len(interrupted)} of {count} interrupted, the slowest after {max(interrupted, default=0):.2f} s")
+    print(
+        f"{command}: {len(interrupted)} of {count} interrupted, the slowest after {max(interrupted, default=0):.2f} s"
+    )
     assert len(interrupted) >= count // 2
     assert all(seconds < MAX_SECONDS for seconds in interrupted), taken
 
 
-# Each is interrupted while it says nothing: the number of seconds from SIGINT to the KeyboardInterrupt is printed.
+# Each is interrupted while it says nothing: the number of seconds from SIGINT to the
+# KeyboardInterrupt is printed.
 CALLS = """
 import os, signal, threading, time
 import numpy as np
@@ -158,14 +187,22 @@ def timed(call, after):
 
 
 def run_calls(program, folder, tmp_path):
-    done = subprocess.run([sys.executable, "-c", CALLS + program], cwd=folder, capture_output=True, text=True, check=False, timeout=200,
-                          env={**os.environ, "TMPDIR": str(tmp_path), "TC_LOG": ""})
+    done = subprocess.run(
+        [sys.executable, "-c", CALLS + program],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+        env={**os.environ, "TMPDIR": str(tmp_path), "TC_LOG": ""},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
 def test_calls_raise_a_keyboard_interrupt(folder, tmp_path):
-    found = run_calls("""
+    found = run_calls(
+        """
 for after in 0.2, 0.7, 1.3:
     timed(lambda: tc.compile("net.onnx", log=False), after)
 timed(lambda: tc.verify("net.onnx"), 1.5)
@@ -173,7 +210,10 @@ timed(lambda: tc.check("net.onnx"), 0.3)
 timed(lambda: tc.quantize("net.onnx", np.load("samples.npy"), progress=False), 1.0)
 module = tc.compile("net.onnx", log=False)          # and all works afterwards
 print(module(np.zeros((1, 3, 40, 40), np.float32)).shape[0])
-""", folder, tmp_path)
+""",
+        folder,
+        tmp_path,
+    )
     assert found[-1] == "1"
     assert len(found) == 7 and all(float(each) < MAX_SECONDS for each in found[:-1]), found
     assert empty_soon(tmp_path)
@@ -182,12 +222,25 @@ print(module(np.zeros((1, 3, 40, 40), np.float32)).shape[0])
 def test_a_long_run_is_left_and_the_module_stays_right(tmp_path):
     """One run of some seconds, whose code looks for no signals."""
     from onnx import TensorProto, helper, numpy_helper
+
     weights = numpy_helper.from_array(np.eye(2048, dtype=np.float32), "w")
-    nodes = [helper.make_node("MatMul", ["x" if number == 0 else f"m{number - 1}", "w"], [f"m{number}"]) for number in range(24)]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2048])],
-                              [helper.make_tensor_value_info("m23", TensorProto.FLOAT, ["n", 2048])], [weights])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "long.onnx")
-    found = run_calls("""
+    nodes = [
+        helper.make_node("MatMul", ["x" if number == 0 else f"m{number - 1}", "w"], [f"m{number}"])
+        for number in range(24)
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2048])],
+        [helper.make_tensor_value_info("m23", TensorProto.FLOAT, ["n", 2048])],
+        [weights],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "long.onnx",
+    )
+    found = run_calls(
+        """
 module = tc.compile("long.onnx", log=False, threads=1, specialise=0, tolerance=0)
 x = np.random.default_rng(0).standard_normal((4096, 2048)).astype(np.float32)
 timed(lambda: module(x), 0.7)
@@ -195,6 +248,9 @@ small = x[:3]
 print(bool((module(small) == small).all()))
 timed(lambda: module(x), 0.7)
 print(bool((module(small) == small).all()))
-""", tmp_path, tmp_path)
+""",
+        tmp_path,
+        tmp_path,
+    )
     assert found[1] == found[3] == "True"
     assert float(found[0]) < MAX_SECONDS and float(found[2]) < MAX_SECONDS, found

@@ -1,4 +1,5 @@
-"""tc.load after anything that was loaded, or refused, before: each file is itself, whatever was open under its name or number."""
+"""tc.load after anything that was loaded, or refused, before: each file is itself, whatever was
+open under its name or number."""
 
 import os
 import shutil
@@ -24,8 +25,13 @@ def models_of_sums(tmp_path_factory):
     """Three artefacts that add another number: 20, 21 and 22."""
     folder = tmp_path_factory.mktemp("models")
     text = (ROOT / "tests/runtime/fake_model.c").read_text()
-    return [library(folder / f"model{added}.so", text.replace("+ y[i];", f"+ y[i] + {added - 20};").replace('"fake"', f'"adds{added}"'))
-            for added in (20, 21, 22)]
+    return [
+        library(
+            folder / f"model{added}.so",
+            text.replace("+ y[i];", f"+ y[i] + {added - 20};").replace('"fake"', f'"adds{added}"'),
+        )
+        for added in (20, 21, 22)
+    ]
 
 
 def added_by(path, threads=1):
@@ -39,16 +45,40 @@ def added_by(path, threads=1):
 def no_models(folder, model):
     """Files that are no models, and what is said of each."""
     data = model.read_bytes()
-    stays = "__attribute__((constructor)) static void loaded(void) { putenv(\"LOADED_A_STRANGER=1\"); }\n"
+    stays = (
+        '__attribute__((constructor)) static void loaded(void) { putenv("LOADED_A_STRANGER=1"); }\n'
+    )
     files = {
-        "stranger.so": ("#include <stdlib.h>\n" + stays, "it has no symbol tc_model_descriptor", ["-Wl,-z,nodelete"]),
-        "asks.so": ("extern const int tc_model_descriptor; const int* where(void) { return &tc_model_descriptor; }", "undefined symbol: tc_model_descriptor", []),
-        "liar.so": ("const char tc_model_descriptor[400] = \"no model\";", "its descriptor starts with", ["-Wl,-z,nodelete"]),
+        "stranger.so": (
+            "#include <stdlib.h>\n" + stays,
+            "it has no symbol tc_model_descriptor",
+            ["-Wl,-z,nodelete"],
+        ),
+        "asks.so": (
+            "extern const int tc_model_descriptor; const int* where(void) { return &tc_model_descriptor; }",
+            "undefined symbol: tc_model_descriptor",
+            [],
+        ),
+        "liar.so": (
+            'const char tc_model_descriptor[400] = "no model";',
+            "its descriptor starts with",
+            ["-Wl,-z,nodelete"],
+        ),
     }
-    made = {library(folder / name, text, *options): told for name, (text, told, options) in files.items()}
-    others = {"text.so": (b"This is no library.\n" * 20, "it is no ELF file"), "empty.so": (b"", "the file is empty"),
-              "cut.so": (data[:len(data) // 2], "the file is cut short"), "head.so": (data[:20], "the file is too short for an ELF header"),
-              "sections.o": (resealed(data[:16] + (1).to_bytes(2, "little") + data[18:]), "it is no shared library")}
+    made = {
+        library(folder / name, text, *options): told
+        for name, (text, told, options) in files.items()
+    }
+    others = {
+        "text.so": (b"This is no library.\n" * 20, "it is no ELF file"),
+        "empty.so": (b"", "the file is empty"),
+        "cut.so": (data[: len(data) // 2], "the file is cut short"),
+        "head.so": (data[:20], "the file is too short for an ELF header"),
+        "sections.o": (
+            resealed(data[:16] + (1).to_bytes(2, "little") + data[18:]),
+            "it is no shared library",
+        ),
+    }
     for name, (content, told) in others.items():
         (folder / name).write_bytes(content)
         made[folder / name] = told
@@ -62,7 +92,9 @@ def test_a_good_file_after_each_that_is_none(models, tmp_path):
         for path, told in refused.items():
             with pytest.raises(tc.ModelError) as raised:
                 tc.load(path)
-            assert str(raised.value).startswith(f"{path}: not a compiled model (") and told in str(raised.value)
+            assert str(raised.value).startswith(f"{path}: not a compiled model (") and told in str(
+                raised.value
+            )
             assert "/proc/self" not in str(raised.value)
             assert [added_by(model) for model in models] == [20, 21, 22]
 
@@ -70,12 +102,19 @@ def test_a_good_file_after_each_that_is_none(models, tmp_path):
 def test_what_is_no_model_is_not_executed(models, tmp_path):
     """Its constructor would set a variable of the environment."""
     path = next(path for path in no_models(tmp_path, models[0]) if path.name == "stranger.so")
-    script = ("import os, sys, tc, ctypes\n"
-              "try: tc.load(sys.argv[1])\n"
-              "except tc.ModelError as error: print(error)\n"
-              "print(bool(ctypes.CDLL(None).getenv(b'LOADED_A_STRANGER')))")
-    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{path}: not a compiled model (it has no symbol tc_model_descriptor)\nFalse\n"
+    script = (
+        "import os, sys, tc, ctypes\n"
+        "try: tc.load(sys.argv[1])\n"
+        "except tc.ModelError as error: print(error)\n"
+        "print(bool(ctypes.CDLL(None).getenv(b'LOADED_A_STRANGER')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, path], capture_output=True, text=True, check=True
+    )
+    assert (
+        done.stdout
+        == f"{path}: not a compiled model (it has no symbol tc_model_descriptor)\nFalse\n"
+    )
 
 
 def test_a_file_twice_and_others_between(models):
@@ -100,21 +139,26 @@ def test_a_path_that_is_replaced(models, tmp_path):
 
 
 def test_a_path_that_is_overwritten(models, tmp_path):
-    """Overwriting a file in place spoils what is loaded of it; the next load has what is there now."""
+    """Overwriting a file in place spoils what is loaded of it; the next load has what is there
+    now."""
     path = tmp_path / "model.so"
     shutil.copyfile(models[0], path)
     assert added_by(path) == 20
     shutil.copyfile(models[1], path)
     assert added_by(path) == 21
-    script = ("import os, sys, shutil, numpy as np, tc\n"
-              "x = np.zeros((2, 3), np.float32)\n"
-              "kept = []\n"
-              "for source in sys.argv[2:]:\n"
-              "    shutil.copyfile(source, sys.argv[1])\n"
-              "    kept += [tc.load(sys.argv[1]), tc.load(sys.argv[1])]\n"
-              "    print([int(each(x, x)[0][0, 0]) for each in kept[-2:]], flush=True)\n"
-              "os._exit(0)")
-    done = subprocess.run([sys.executable, "-c", script, path, *models], capture_output=True, text=True)
+    script = (
+        "import os, sys, shutil, numpy as np, tc\n"
+        "x = np.zeros((2, 3), np.float32)\n"
+        "kept = []\n"
+        "for source in sys.argv[2:]:\n"
+        "    shutil.copyfile(source, sys.argv[1])\n"
+        "    kept += [tc.load(sys.argv[1]), tc.load(sys.argv[1])]\n"
+        "    print([int(each(x, x)[0][0, 0]) for each in kept[-2:]], flush=True)\n"
+        "os._exit(0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, path, *models], capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout) == (0, "[20, 20]\n[21, 21]\n[22, 22]\n"), done.stderr
 
 
@@ -123,7 +167,15 @@ def test_by_other_names(models, tmp_path):
     os.symlink(models[1], tmp_path / "link.so")
     os.symlink(tmp_path, tmp_path / "folder")
     os.link(models[1], tmp_path / "hard.so")
-    modules = [tc.load(path) for path in (models[1], tmp_path / "link.so", tmp_path / "folder" / "link.so", os.fsencode(tmp_path / "hard.so"))]
+    modules = [
+        tc.load(path)
+        for path in (
+            models[1],
+            tmp_path / "link.so",
+            tmp_path / "folder" / "link.so",
+            os.fsencode(tmp_path / "hard.so"),
+        )
+    ]
     assert [int(module(X, X)[0][0, 0]) for module in modules] == [21] * 4
 
 

@@ -22,11 +22,23 @@ GUEST_BASE, GUEST_BYTES = 0x400000000000, 1 << 36
 
 
 def largest_memory(executable, arguments):
-    """Largest number of bytes in memory of the program, the emulator's own left out, that was seen while it ran."""
+    """Largest number of bytes in memory of the program, the emulator's own left out, that was seen
+    while it ran."""
     if qemu_path() is None:
         pytest.skip("qemu-riscv64 is not installed")
-    command = [qemu_path(), "-cpu", "rv64,v=true,vlen=256", "-B", hex(GUEST_BASE), "-R", hex(GUEST_BYTES),
-               "-plugin", f"{plugin_path()},out=/dev/null", executable, *arguments]   # the plugin makes vector code several times as fast
+    command = [
+        qemu_path(),
+        "-cpu",
+        "rv64,v=true,vlen=256",
+        "-B",
+        hex(GUEST_BASE),
+        "-R",
+        hex(GUEST_BYTES),
+        "-plugin",
+        f"{plugin_path()},out=/dev/null",
+        executable,
+        *arguments,
+    ]  # the plugin makes vector code several times as fast
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         largest = samples = 0
         while process.poll() is None:
@@ -42,7 +54,7 @@ def resident_bytes(process):
     total = inside = 0
     try:
         lines = Path(f"/proc/{process}/smaps").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):   # it ended
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended
         return 0
     for line in lines:
         words = line.split()
@@ -53,22 +65,41 @@ def resident_bytes(process):
     return total
 
 
-@pytest.mark.parametrize("network", ["mobilenet_v2", "nsnet2", *(
-    pytest.param(name, marks=pytest.mark.full) for name in ("squeezenet1_1", "mobilenet_v1", "tinybert"))])
+@pytest.mark.parametrize(
+    "network",
+    [
+        "mobilenet_v2",
+        "nsnet2",
+        *(
+            pytest.param(name, marks=pytest.mark.full)
+            for name in ("squeezenet1_1", "mobilenet_v1", "tinybert")
+        ),
+    ],
+)
 @pytest.mark.parametrize("target", MAX_BYTES)
 def test_an_executable_is_weights_arena_and_little_more(network, target, tmp_path):
     if not (Path(LIBRARY_FOLDER) / "riscv64" / "musl").exists():
-        pytest.skip("the small C library was not fetched (build_rules/setup.sh does it): executables have 414 KB of the other one")
+        pytest.skip(
+            "the small C library was not fetched (build_rules/setup.sh does it): executables have 414 KB of the other one"
+        )
     inputs = zoo.example(network)
-    module = tc.compile(str(zoo.export(network)), target, threads=1, shapes={name: array.shape for name, array in inputs.items()})
+    module = tc.compile(
+        str(zoo.export(network)),
+        target,
+        threads=1,
+        shapes={name: array.shape for name, array in inputs.items()},
+    )
     executable = tmp_path / "network"
     module.export(str(executable), kind="executable")
     memory = module.memory
     beside = os.path.getsize(executable) - memory.constants
     largest = largest_memory(executable, [*input_options(inputs, tmp_path), "--threads", "1"])
-    print(f"{network} for {target}: {beside} bytes beside the weights, {largest - memory.constants - memory.arena} in memory "
-          "beside them and the arena")
+    print(
+        f"{network} for {target}: {beside} bytes beside the weights, {largest - memory.constants - memory.arena} in memory "
+        "beside them and the arena"
+    )
     assert 0 < beside <= MAX_BYTES[target]
-    # Were the weights or the arena not seen in memory, the bound would say nothing. Of TinyBERT's table of embeddings a run reads some rows.
+    # Were the weights or the arena not seen in memory, the bound would say nothing. Of TinyBERT's
+    # table of embeddings a run reads some rows.
     read = memory.constants / 2 if network == "tinybert" else memory.constants
     assert memory.arena + read < largest <= memory.constants + memory.arena + MAX_MEMORY

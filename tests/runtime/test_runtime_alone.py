@@ -1,4 +1,5 @@
-"""The runtime without the compiler: what it loads, how little memory it takes, what it says where it stands alone."""
+"""The runtime without the compiler: what it loads, how little memory it takes, what it says where
+it stands alone."""
 
 import os
 import pathlib
@@ -26,8 +27,14 @@ def run(program, *arguments, package=None):
     environment = dict(os.environ)
     if package is not None:
         environment["PYTHONPATH"] = str(package)
-    return subprocess.run([sys.executable, "-c", program, *map(str, arguments)], env=environment, check=True,
-                          capture_output=True, text=True, cwd=package).stdout.splitlines()[-1]
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=package,
+    ).stdout.splitlines()[-1]
 
 
 def peak(program, *arguments):
@@ -79,31 +86,54 @@ def alone(tmp_path_factory):
     """The package without its compiler, as the runtime's wheel has it."""
     folder = tmp_path_factory.mktemp("alone")
     package = pathlib.Path(tc.__file__).parent
-    shutil.copytree(package, folder / "tc", ignore=lambda _, names: [
-        name for name in names if name in ("_tc.so", "bin", "lib", "include", "__pycache__")])
+    shutil.copytree(
+        package,
+        folder / "tc",
+        ignore=lambda _, names: [
+            name for name in names if name in ("_tc.so", "bin", "lib", "include", "__pycache__")
+        ],
+    )
     return folder
 
 
 def test_runs_alone(squeezenet, alone):
-    told = run("""
+    told = run(
+        """
 import sys, numpy, tc
 print(tc.__file__.startswith(sys.argv[2]), tc.load(sys.argv[1])(numpy.zeros((1, 3, 224, 224), "f")).shape)
-""", squeezenet, alone, package=alone)
+""",
+        squeezenet,
+        alone,
+        package=alone,
+    )
     assert told == "True (1, 1000)"
 
 
-@pytest.mark.parametrize("call", ["tc.compile('model.onnx')", "tc.check('model.onnx')", "tc.targets()",
-                                  "tc.kernels('model.onnx')", "tc.tune('model.onnx', log='new.db')"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tc.compile('model.onnx')",
+        "tc.check('model.onnx')",
+        "tc.targets()",
+        "tc.kernels('model.onnx')",
+        "tc.tune('model.onnx', log='new.db')",
+    ],
+)
 def test_says_what_it_cannot_alone(alone, call):
-    told = run(f"""
+    told = run(
+        f"""
 import tc
 try:
     {call}
 except tc.Error as error:
     print(error)
-""", package=alone)
-    assert told == ("this is tc's runtime alone: it loads and runs compiled models and does not compile; the "
-                    "compiler is another package: pip install tc-compiler")
+""",
+        package=alone,
+    )
+    assert told == (
+        "this is tc's runtime alone: it loads and runs compiled models and does not compile; the "
+        "compiler is another package: pip install tc-compiler"
+    )
 
 
 def test_names_that_are_not_there():

@@ -1,4 +1,5 @@
-"""Files of MLPerf Tiny as static executables for RISC-V: the same integers as the reference kernels of TensorFlow Lite at each length of vectors."""
+"""Files of MLPerf Tiny as static executables for RISC-V: the same integers as the reference kernels
+of TensorFlow Lite at each length of vectors."""
 
 import struct
 
@@ -23,7 +24,10 @@ def needs_libraries(program):
     interpreter = 3
     (start,) = struct.unpack_from("<Q", program, 32)
     size, count = struct.unpack_from("<HH", program, 54)
-    return any(struct.unpack_from("<I", program, start + number * size)[0] == interpreter for number in range(count))
+    return any(
+        struct.unpack_from("<I", program, start + number * size)[0] == interpreter
+        for number in range(count)
+    )
 
 
 @pytest.mark.parametrize("length", [128, 256, 512])
@@ -36,8 +40,12 @@ def test_static_executable(task, length, tmp_path):
     module.export(str(executable), kind="executable")
     arrays = seeded(module.inputs, 5)
     named = {port.name: array for port, array in zip(module.inputs, arrays)}
-    outputs, classes = count_under_qemu(executable, named, tmp_path, vlen=length, arguments=["--threads", "1"])
-    print(f"{task} at {length} bits: {classes['total'] / 1e6:.2f} M instructions, {executable.stat().st_size / 1e3:.0f} kB")
+    outputs, classes = count_under_qemu(
+        executable, named, tmp_path, vlen=length, arguments=["--threads", "1"]
+    )
+    print(
+        f"{task} at {length} bits: {classes['total'] / 1e6:.2f} M instructions, {executable.stat().st_size / 1e3:.0f} kB"
+    )
     (theirs,) = reference(path_of(name), arrays)
     (port,) = module.outputs
     mine = outputs[output_file(port.name)]

@@ -21,8 +21,18 @@ SCALAR_MULTIPLIES = 0.01
 BESIDE = 1e6
 # Seconds each; those of `LARGE` take longer, or have layers like those of others.
 SMALL = ["squeezenet1_1", "mobilenet_v2", "alexnet", "googlenet"]
-LARGE = ["mobilenet_v1", "caffenet", "squeezenet1_0", "nin", "superres", "resnet50", "yolov6n",
-         "yolov7_tiny", "resnet101", "unet"]
+LARGE = [
+    "mobilenet_v1",
+    "caffenet",
+    "squeezenet1_0",
+    "nin",
+    "superres",
+    "resnet50",
+    "yolov6n",
+    "yolov7_tiny",
+    "resnet101",
+    "unet",
+]
 CONVOLUTIONAL = SMALL + [pytest.param(name, marks=pytest.mark.full) for name in LARGE]
 
 
@@ -50,8 +60,9 @@ def run(name, folder, target="rv64gcv"):
     beside = executable.stat().st_size - module.memory.constants
     print(f"{name} {target}: the executable has {beside / 1e3:.0f} KB beside its constants")
     assert beside <= BESIDE
-    outputs, counts = count_under_qemu(executable, inputs, folder, vlen=256,
-                                       arguments=["--threads", "1"])
+    outputs, counts = count_under_qemu(
+        executable, inputs, folder, vlen=256, arguments=["--threads", "1"]
+    )
     check(f"{name} {target}", {key: outputs[output_file(key)] for key in expected}, expected)
     return counts
 
@@ -61,8 +72,10 @@ def test_convolutions_are_vectorised(name, tmp_path):
     counts = run(name, tmp_path)
     multiply_adds = zoo.NETWORKS[name].multiply_adds
     executed = {kind: count / multiply_adds for kind, count in counts.items() if kind != "threads"}
-    print(f"{name}: {multiply_adds / 1e6:.0f} M multiply-adds; executed for each:",
-          ", ".join(f"{kind} {share:.4f}" for kind, share in executed.items()))
+    print(
+        f"{name}: {multiply_adds / 1e6:.0f} M multiply-adds; executed for each:",
+        ", ".join(f"{kind} {share:.4f}" for kind, share in executed.items()),
+    )
     assert executed["scalar_float_multiply"] <= SCALAR_MULTIPLIES
     assert executed["total"] <= INSTRUCTIONS_OF.get(name, INSTRUCTIONS)
     # The whole network ran: the widest group of 256-bit registers has 64 lanes.

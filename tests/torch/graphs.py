@@ -1,8 +1,10 @@
-"""One text for each graph, whatever its values are called and in which order its nodes stand: equal texts, equal graphs.
+"""One text for each graph, whatever its values are called and in which order its nodes stand: equal
+texts, equal graphs.
 
-What a model's file chooses and no kernel sees is written one way: attributes that say what is so without them, an axis counted from
-the end, a constant before what it is added to, and views, which are named by the shape that they give. All else is compared:
-operators, attributes, types, shapes, constants by their bytes.
+What a model's file chooses and no kernel sees is written one way: attributes that say what is so
+without them, an axis counted from the end, a constant before what it is added to, and views, which
+are named by the shape that they give. All else is compared: operators, attributes, types, shapes,
+constants by their bytes.
 """
 
 import hashlib
@@ -15,7 +17,10 @@ from tc.native import compiler
 
 _NAME = r'(?:"(?:[^"\\]|\\.)*"|[\w.\-]+)'
 _VALUE = re.compile(rf"({_NAME}) (\w+\[[^\]]*\])(?: elements \[[^\]]*\])?")
-_NODE = re.compile(r"(?P<outputs>.*?) = (?P<op>\w+)\((?P<inputs>.*?)\)(?: \{(?P<attributes>.*)\})?(?: from \".*)?", re.DOTALL)
+_NODE = re.compile(
+    r"(?P<outputs>.*?) = (?P<op>\w+)\((?P<inputs>.*?)\)(?: \{(?P<attributes>.*)\})?(?: from \".*)?",
+    re.DOTALL,
+)
 _EITHER_WAY = ("Add", "Mul", "And", "Or", "Xor", "Equal")
 _ROWS = ("Softmax", "LogSoftmax", "LayerNormalization")
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -27,7 +32,8 @@ def simplified(source, shapes=None):
 
 
 def _statements(lines):
-    """The statements of a graph's text from `lines` on, those with graphs in them whole, up to the brace that ends it."""
+    """The statements of a graph's text from `lines` on, those with graphs in them whole, up to the
+    brace that ends it."""
     statement, depth = [], 0
     for line in lines:
         depth += line.rstrip().endswith("{") - line.lstrip().startswith("}")
@@ -43,7 +49,7 @@ def _parts(attributes):
     """[(name, value)] of the text of a node's attributes."""
     parts, start, depth, quoted = [], 0, 0, False
     for place, letter in enumerate(attributes + ","):
-        if letter == '"' and attributes[place - 1:place] != "\\":
+        if letter == '"' and attributes[place - 1 : place] != "\\":
             quoted = not quoted
         depth += 0 if quoted else (letter in "[{(") - (letter in "]})")
         if letter == "," and depth == 0 and not quoted:
@@ -60,7 +66,7 @@ def _says_nothing(op, name, value):
         if name in ("pads", "output_padding") and set(re.findall(r"\d+", value)) == {"0"}:
             return True
         if name == "kernel_shape" and op.startswith("Conv"):
-            return True     # the weights' own
+            return True  # the weights' own
     if not onnx.defs.has(op):
         return False
     default = onnx.defs.get_schema(op).attributes.get(name)
@@ -68,7 +74,11 @@ def _says_nothing(op, name, value):
         return False
     usual = onnx.helper.get_attribute_value(default.default_value)
     usual = f'"{usual.decode()}"' if isinstance(usual, bytes) else repr(usual)
-    return value == usual or (value.replace(".", "").isdigit() and usual.replace(".", "").isdigit() and float(value) == float(usual))
+    return value == usual or (
+        value.replace(".", "").isdigit()
+        and usual.replace(".", "").isdigit()
+        and float(value) == float(usual)
+    )
 
 
 class _Node:
@@ -77,7 +87,9 @@ class _Node:
         if found is None:
             raise ValueError(f"no node of a graph: {text[:200]}")
         self.op, self.inputs = found["op"], re.findall(_NAME, found["inputs"])
-        self.outputs = re.findall(rf"(?:^|, )({_NAME})", re.sub(r"\[[^\]]*\]", "", found["outputs"]))
+        self.outputs = re.findall(
+            rf"(?:^|, )({_NAME})", re.sub(r"\[[^\]]*\]", "", found["outputs"])
+        )
         self.types = [each[1] for each in _VALUE.findall(found["outputs"])]
         self.bodies, self.attributes = [], []
         for name, value in _parts(found["attributes"] or ""):
@@ -105,14 +117,23 @@ class _Node:
         if self.op in _EITHER_WAY and len(inputs) == 2 and constant == [True, False]:
             inputs = inputs[::-1]
         bodies = [f"{name} = [{' ; '.join(body.lines())}]" for name, body in self.bodies]
-        return " ".join([f"{', '.join(self.types)} = {self.op}({', '.join(inputs)})", *self.attributes, *bodies])
+        return " ".join(
+            [f"{', '.join(self.types)} = {self.op}({', '.join(inputs)})", *self.attributes, *bodies]
+        )
 
 
 class Graph:
     """The text of a graph, read."""
 
     def __init__(self, text):
-        self.inputs, self.captures, self.constants, self.makers, self.outputs, self.symbols = [], [], {}, {}, [], []
+        self.inputs, self.captures, self.constants, self.makers, self.outputs, self.symbols = (
+            [],
+            [],
+            {},
+            {},
+            [],
+            [],
+        )
         for statement in _statements(text.splitlines()[1:]):
             word, _, rest = statement.partition(" ")
             name = re.match(_NAME, rest).group() if rest else ""
@@ -121,9 +142,14 @@ class Graph:
             elif word == "capture":
                 outer = rest.rpartition(" of ")[2]
                 plain = outer[1:-1]
-                self.captures.append((plain if re.fullmatch(r"[A-Za-z_]\w*", plain) else outer, _VALUE.match(rest).groups()))
+                self.captures.append(
+                    (
+                        plain if re.fullmatch(r"[A-Za-z_]\w*", plain) else outer,
+                        _VALUE.match(rest).groups(),
+                    )
+                )
             elif word == "constant":
-                self.constants[name] = rest[len(name) + 1:]
+                self.constants[name] = rest[len(name) + 1 :]
             elif word == "output":
                 self.outputs = re.findall(_NAME, rest)
             elif word in ("symbol", "size"):
@@ -133,8 +159,14 @@ class Graph:
                 self.makers |= {output: (node, place) for place, output in enumerate(node.outputs)}
 
     def lines(self):
-        """A line for each node that the outputs need, operands before what reads them, and one of the outputs."""
-        given = {name: f"in{number} {kind}" for number, (name, kind) in enumerate([*self.inputs, *(each for _, each in self.captures)])}
+        """A line for each node that the outputs need, operands before what reads them, and one of
+        the outputs."""
+        given = {
+            name: f"in{number} {kind}"
+            for number, (name, kind) in enumerate(
+                [*self.inputs, *(each for _, each in self.captures)]
+            )
+        }
         done, lines = {}, list(self.symbols)
 
         def text_of(name):
@@ -151,7 +183,9 @@ class Graph:
             node = self.makers[name][0]
             if ready:
                 done[id(node)] = f"%{len(done)}"
-                lines.append(f"{done[id(node)]} {node.text(list(map(text_of, node.inputs)), [each in self.constants for each in node.inputs])}")
+                lines.append(
+                    f"{done[id(node)]} {node.text(list(map(text_of, node.inputs)), [each in self.constants for each in node.inputs])}"
+                )
             else:
                 todo += [(name, True), *((each, False) for each in reversed(node.inputs))]
         return [*lines, "output " + ", ".join(map(text_of, self.outputs))]

@@ -1,10 +1,12 @@
-"""PyTorch's own samples of its operators (op_db), each as a module: what tc gives is PyTorch's result, or it is refused by name.
+"""PyTorch's own samples of its operators (op_db), each as a module: what tc gives is PyTorch's
+result, or it is refused by name.
 
     python -m tests.torch.operators [--most N] [--part K/N] [--write] [NAME …]
 
-prints a line for each sample that is wrong, for each operator and type of which one is refused, and counts. --write renews the
-lines of these operators in tests/golden/torch_operators.txt, which lists the refused ones exactly. The package expecttest, which
-PyTorch's samples are written with, is one of the tests' requirements.
+prints a line for each sample that is wrong, for each operator and type of which one is refused, and
+counts. --write renews the lines of these operators in tests/golden/torch_operators.txt, which lists
+the refused ones exactly. The package expecttest, which PyTorch's samples are written with, is one
+of the tests' requirements.
 """
 
 import argparse
@@ -26,7 +28,16 @@ DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
 MOST = 2
 GOLDEN = ROOT / "tests" / "golden" / "torch_operators.txt"
 # What these give beyond shape and type is what the memory held before.
-UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_")
+UNDEFINED = (
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "resize_",
+    "resize_as_",
+)
 # Of equal numbers each may be chosen: the place of the axis among the positional arguments.
 CHOOSING = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0}
 
@@ -38,7 +49,7 @@ class Case:
     module: nn.Module
     tensors: list
     expected: object
-    axis: int | None = None     # along which one of equal numbers is chosen
+    axis: int | None = None  # along which one of equal numbers is chosen
 
     @property
     def key(self):
@@ -109,7 +120,7 @@ def chooses_as_well(case, places, expected):
     if places.dtype != torch.int64 or places.dim() == 0:
         return False
     value, axis = case.tensors[0], case.axis
-    if places.dim() == value.dim() - 1:     # one place of each row
+    if places.dim() == value.dim() - 1:  # one place of each row
         places, expected = places.unsqueeze(axis), expected.unsqueeze(axis)
     if places.shape != expected.shape or places.dim() != value.dim():
         return False
@@ -131,7 +142,8 @@ class Batch(nn.Module):
 
 
 def expected_of(module, tensors):
-    """What PyTorch gives, or None where the sample is one of errors or its result is not the same twice."""
+    """What PyTorch gives, or None where the sample is one of errors or its result is not the same
+    twice."""
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -146,7 +158,9 @@ def verdicts(cases):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compiled = tc.compile(Batch([case.module for case in cases]), inputs=(inputs,), log=False, threads=1)
+            compiled = tc.compile(
+                Batch([case.module for case in cases]), inputs=(inputs,), log=False, threads=1
+            )
             results = compiled([[tensor.clone() for tensor in case.tensors] for case in cases])
     except Exception as error:  # noqa: BLE001 - what is no error of tc is a bug, and counted as wrong
         if len(cases) > 1:
@@ -175,7 +189,10 @@ def operators():
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
-    return {f"{each.name}.{each.variant_test_name}" if each.variant_test_name else each.name: each for each in op_db}
+    return {
+        f"{each.name}.{each.variant_test_name}" if each.variant_test_name else each.name: each
+        for each in op_db
+    }
 
 
 def cases_of(name, operator, most):
@@ -188,7 +205,9 @@ def cases_of(name, operator, most):
             axis = None
             if name in CHOOSING and not sample.kwargs.get("stable"):
                 place = CHOOSING[name]
-                axis = sample.kwargs.get("dim", sample.args[place] if len(sample.args) > place else -1)
+                axis = sample.kwargs.get(
+                    "dim", sample.args[place] if len(sample.args) > place else -1
+                )
             yield Case(name, dtype, module, tensors, expected, axis)
 
 
@@ -208,7 +227,8 @@ def examine(chosen, most=MOST, batch=24):
                     types.append(case.key[1])
         cases.clear()
 
-    # What is listed as refused comes last and one by one: it would divide the batches of the others.
+    # What is listed as refused comes last and one by one: it would divide the batches of the
+    # others.
     listed = golden_lines()
     for name in sorted(chosen, key=lambda name: name in listed):
         for case in cases_of(name, chosen[name], most):
@@ -240,7 +260,9 @@ HEAD = """# PyTorch's samples of its operators that are refused (tests/torch/ope
 def write(names, refused):
     listed = {name: lines for name, lines in golden_lines().items() if name not in names}
     kept = [line for lines in listed.values() for line in lines]
-    GOLDEN.write_text(HEAD + "".join(line + "\n" for line in sorted(kept + lines_of(refused))), encoding="utf-8")
+    GOLDEN.write_text(
+        HEAD + "".join(line + "\n" for line in sorted(kept + lines_of(refused))), encoding="utf-8"
+    )
 
 
 def main():
@@ -248,12 +270,17 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--most", type=int, default=MOST, help="samples of each operator and type")
     parser.add_argument("--batch", type=int, default=24, help="samples that are compiled together")
-    parser.add_argument("--part", default="0/1", help="only every so many operators: 0/2 and 1/2 are the halves")
+    parser.add_argument(
+        "--part", default="0/1", help="only every so many operators: 0/2 and 1/2 are the halves"
+    )
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     part, parts = map(int, arguments.part.split("/"))
-    chosen = {name: operator for number, (name, operator) in enumerate(operators().items())
-              if number % parts == part and (not arguments.names or operator.name in arguments.names)}
+    chosen = {
+        name: operator
+        for number, (name, operator) in enumerate(operators().items())
+        if number % parts == part and (not arguments.names or operator.name in arguments.names)
+    }
     counts, _, refused = examine(chosen, arguments.most, arguments.batch)
     print("\n".join(f"refused {line}" for line in lines_of(refused)))
     if arguments.write:

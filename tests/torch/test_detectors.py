@@ -37,7 +37,9 @@ def boxes(request):
 def test_masks(heads, boxes):
     masks = torch.rand(len(boxes), 1, 28, 28)
     expected = heads.paste_masks_in_image(masks, boxes, (HEIGHT, WIDTH))
-    torch.testing.assert_close(detectors._pasted(masks, boxes, (HEIGHT, WIDTH)), expected, rtol=0, atol=2e-5)
+    torch.testing.assert_close(
+        detectors._pasted(masks, boxes, (HEIGHT, WIDTH)), expected, rtol=0, atol=2e-5
+    )
 
 
 def test_keypoints(heads, boxes):

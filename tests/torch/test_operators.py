@@ -1,5 +1,5 @@
-"""A seeded sample of PyTorch's own samples of its operators: none is wrong, and the list of those that are refused is exact.
-`python -m tests.torch.operators` examines all."""
+"""A seeded sample of PyTorch's own samples of its operators: none is wrong, and the list of those
+that are refused is exact. `python -m tests.torch.operators` examines all."""
 
 import json
 import random
@@ -19,7 +19,9 @@ def test_a_sample_of_pytorchs_operators():
     assert wrong == []
     assert counts["right"] >= 2 * CHOSEN, counts
     listed = operators.golden_lines()
-    assert operators.lines_of(refused) == sorted(line for name in chosen for line in listed.get(name, []))
+    assert operators.lines_of(refused) == sorted(
+        line for name in chosen for line in listed.get(name, [])
+    )
 
 
 def test_list_is_of_pytorchs_operators():
@@ -29,7 +31,18 @@ def test_list_is_of_pytorchs_operators():
 
 
 def test_command():
-    done = subprocess.run([sys.executable, "-m", "tests.torch.operators", "abs", "digamma"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.torch.operators", "abs", "digamma"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     lines = done.stdout.splitlines()
     assert json.loads(lines[-1])["right"] >= 2
-    assert [line for line in lines if re.fullmatch(r"refused digamma \(.*bool\): prims.digamma.default: it is not supported", line)], lines
+    assert [
+        line
+        for line in lines
+        if re.fullmatch(
+            r"refused digamma \(.*bool\): prims.digamma.default: it is not supported", line
+        )
+    ], lines

@@ -1,4 +1,5 @@
-"""A network is the same graph by every road that leads from PyTorch to the compiler (tests/torch/roads.py), so its kernels are."""
+"""A network is the same graph by every road that leads from PyTorch to the compiler
+(tests/torch/roads.py), so its kernels are."""
 
 import re
 
@@ -14,7 +15,10 @@ ALWAYS = ("nsnet2_step", "squeezenet1_1")
 ROWS = roads.written()
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.full) for name in zoo.NETWORKS])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.full) for name in zoo.NETWORKS],
+)
 def test_graphs_are_the_same(name, tmp_path):
     texts = roads.graphs_of(roads.forms_of(name, tmp_path))
     assert set(roads.ROADS) - set(texts) <= {"scripted"}
@@ -50,8 +54,15 @@ def lines_of(module, size=7):
 
 def test_texts_tell_graphs_apart():
     first = lines_of(Layers())
-    assert [re.search(r"= (\w+)\(", line).group(1) for line in first[:-1]] == ["Conv", "Softmax", "view", "Add"]
-    others = [lines_of(Layers(**changed)) for changed in ({"stride": 2}, {"axis": 2}, {"weight": 1.5})]
+    assert [re.search(r"= (\w+)\(", line).group(1) for line in first[:-1]] == [
+        "Conv",
+        "Softmax",
+        "view",
+        "Add",
+    ]
+    others = [
+        lines_of(Layers(**changed)) for changed in ({"stride": 2}, {"axis": 2}, {"weight": 1.5})
+    ]
     texts = {"\n".join(lines) for lines in [first, *others, lines_of(Layers(), 8)]}
     assert len(texts) == 5
 
@@ -76,5 +87,6 @@ def test_subgraphs_are_compared():
     }}}} from "a" "If" 1 "b"
   output y
 }}""").lines()
+
     assert text("Exp") != text("Log")
     assert [line for line in text("Exp") if "Exp(in0 f32[2])" in line and "Neg(in0 f32[2])" in line]

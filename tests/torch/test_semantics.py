@@ -1,5 +1,6 @@
-"""Small modules written to break importers (tests/torch/semantics): what tc gives is PyTorch's, with its structure and types,
-what a call writes into its arguments included; or the refusal says the reason that the case names."""
+"""Small modules written to break importers (tests/torch/semantics): what tc gives is PyTorch's,
+with its structure and types, what a call writes into its arguments included; or the refusal says
+the reason that the case names."""
 
 import copy
 import re
@@ -11,11 +12,31 @@ from torch.utils import _pytree as pytree
 
 import tc
 
-from .semantics import complex_numbers, composed, edges, indexed_writes, linear_algebra, scripts, structures, values, views, writes
+from .semantics import (
+    complex_numbers,
+    composed,
+    edges,
+    indexed_writes,
+    linear_algebra,
+    scripts,
+    structures,
+    values,
+    views,
+    writes,
+)
 from .semantics.cases import Module, scripted
 
-LIVE = {"views": views.CASES, "writes": writes.CASES, "indexed writes": indexed_writes.CASES, "values": values.CASES, "edges": edges.CASES,
-        "structures": structures.CASES, "complex numbers": complex_numbers.CASES, "linear algebra": linear_algebra.CASES, "composed": composed.CASES}
+LIVE = {
+    "views": views.CASES,
+    "writes": writes.CASES,
+    "indexed writes": indexed_writes.CASES,
+    "values": values.CASES,
+    "edges": edges.CASES,
+    "structures": structures.CASES,
+    "complex numbers": complex_numbers.CASES,
+    "linear algebra": linear_algebra.CASES,
+    "composed": composed.CASES,
+}
 RIGHT = [case for cases in LIVE.values() for case in cases if not case.refused]
 # Modules that are compiled as one: a compilation of its own for each takes minutes.
 TOGETHER = 30
@@ -83,7 +104,7 @@ def expect_right(cases):
 
 @pytest.mark.parametrize("start", range(0, len(RIGHT), TOGETHER))
 def test_modules(start):
-    expect_right(RIGHT[start:start + TOGETHER])
+    expect_right(RIGHT[start : start + TOGETHER])
 
 
 @pytest.mark.full
@@ -92,7 +113,11 @@ def test_module_alone(case):
     expect_right([case])
 
 
-@pytest.mark.parametrize("case", [case for cases in LIVE.values() for case in cases if case.refused], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [case for cases in LIVE.values() for case in cases if case.refused],
+    ids=lambda case: case.name,
+)
 def test_refused_by_name(case):
     with pytest.raises(tc.UnsupportedError, match=case.refused):
         compiled(Module(case.function), case.inputs)
@@ -111,4 +136,6 @@ def test_torchscript(case):
 
 def test_there_are_enough_and_names_are_unique():
     names = [case.name for cases in (*LIVE.values(), scripts.CASES) for case in cases]
-    assert len(names) == len(set(names)) >= 300 and all(re.fullmatch(r"\w+", name) for name in names)
+    assert len(names) == len(set(names)) >= 300 and all(
+        re.fullmatch(r"\w+", name) for name in names
+    )

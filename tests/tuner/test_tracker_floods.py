@@ -1,4 +1,5 @@
-"""Strangers that make connections and calls without end: tracker and agent keep few threads and little memory, and answer those who may ask."""
+"""Strangers that make connections and calls without end: tracker and agent keep few threads and
+little memory, and answer those who may ask."""
 
 import contextlib
 import socket
@@ -26,8 +27,8 @@ def credentials(tmp_path_factory):
 
 
 class Watched:
-    """A tracker, of which `peak` has the most threads and megabytes that were seen, and `answers` how long each question of an honest client
-    took; with a folder of credentials over TLS."""
+    """A tracker, of which `peak` has the most threads and megabytes that were seen, and `answers`
+    how long each question of an honest client took; with a folder of credentials over TLS."""
 
     def __init__(self, folder=None):
         self.options = {"credentials": str(folder)} if folder else {"insecure": True}
@@ -40,7 +41,12 @@ class Watched:
 
     def start(self, name, *options):
         """The program, and where it listens."""
-        process = subprocess.Popen([fleet.program(name), *options, *self.how], stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        process = subprocess.Popen(
+            [fleet.program(name), *options, *self.how],
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+        )
         return process, process.stdout.readline().partition(" listens at ")[2].split()[0]
 
     def status(self):
@@ -81,12 +87,16 @@ class WatchedAgent(Watched):
     def __init__(self, folder=None):
         super().__init__(folder)
         self.tracker = self.process
-        self.process, self.address = self.start("agent", "--tracker", self.address, "--listen", "127.0.0.1:0")
+        self.process, self.address = self.start(
+            "agent", "--tracker", self.address, "--listen", "127.0.0.1:0"
+        )
         self.port = int(self.address.rsplit(":", 1)[1])
 
     def ask_once(self):
         with contextlib.closing(self.connection()) as connection:
-            connection.sendall(PREFACE + frame(1, 4, 1, headers("Agent/Hello")) + frame(0, 1, 1, bytes(5)))
+            connection.sendall(
+                PREFACE + frame(1, 4, 1, headers("Agent/Hello")) + frame(0, 1, 1, bytes(5))
+            )
             seen = b""
             while b"grpc-status" not in seen:
                 part = connection.recv(4096)
@@ -120,14 +130,26 @@ def reset(connection):
 
 
 def frame(kind, flags, stream, data=b""):
-    return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+    return (
+        struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+    )
 
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
+
+
 def headers(call):
-    return b"".join(b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value for name, value in [
-        (b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/tc.rpc." + call.encode()), (b":authority", b"x"), (b"te", b"trailers"),
-        (b"content-type", b"application/grpc")])
+    return b"".join(
+        b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+        for name, value in [
+            (b":method", b"POST"),
+            (b":scheme", b"http"),
+            (b":path", b"/tc.rpc." + call.encode()),
+            (b":authority", b"x"),
+            (b"te", b"trailers"),
+            (b"content-type", b"application/grpc"),
+        ]
+    )
 
 
 HEADERS = headers("Tracker/Devices")
@@ -161,14 +183,18 @@ def silent(port, count):
 
 
 def streams(port, count, take_back=True, of_one=5000):
-    """Calls that are taken back as soon as they are made; the tracker may close the connection, and the next one goes on."""
+    """Calls that are taken back as soon as they are made; the tracker may close the connection, and
+    the next one goes on."""
     held = []
     for _ in range(max(1, count // of_one)):
         held.append(connect(port))
         with contextlib.suppress(OSError):
             held[-1].sendall(PREFACE)
             for stream in range(1, 2 * min(count, of_one), 2):
-                held[-1].sendall(frame(1, 4, stream, HEADERS) + (frame(3, 0, stream, struct.pack(">I", 8)) if take_back else b""))
+                held[-1].sendall(
+                    frame(1, 4, stream, HEADERS)
+                    + (frame(3, 0, stream, struct.pack(">I", 8)) if take_back else b"")
+                )
     time.sleep(1)
     for connection in held:
         connection.close()
@@ -190,7 +216,9 @@ def check(watched, flood, count, credentials):
         flood(server.port, count)
         during = len(server.answers)
         wait_until(lambda: len(server.answers) >= during + 3, 20, "there are no more answers")
-        wait_until(lambda: server.status()[1] <= MEGABYTES, 10, lambda: f"it keeps {server.status()}")
+        wait_until(
+            lambda: server.status()[1] <= MEGABYTES, 10, lambda: f"it keeps {server.status()}"
+        )
         assert server.peak[0] <= THREADS
         assert server.peak[1] <= MEGABYTES * (2 if flood is open_streams else 1)
         assert max(server.answers) < SECONDS

@@ -22,15 +22,21 @@ def small_model():
     random = np.random.default_rng(3)
     weights = {"w": (24, 16, 3, 3), "b": (24,), "m": (24, 40)}
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
-         helper.make_node("Relu", ["c"], ["r"]),
-         helper.make_node("GlobalAveragePool", ["r"], ["p"]),
-         helper.make_node("Flatten", ["p"], ["f"]),
-         helper.make_node("MatMul", ["f", "m"], ["y"])],
-        "small", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, 20, 20])],
+        [
+            helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c"], ["r"]),
+            helper.make_node("GlobalAveragePool", ["r"], ["p"]),
+            helper.make_node("Flatten", ["p"], ["f"]),
+            helper.make_node("MatMul", ["f", "m"], ["y"]),
+        ],
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, 20, 20])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 40])],
-        [numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) * 0.2, name)
-         for name, shape in weights.items()])
+        [
+            numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) * 0.2, name)
+            for name, shape in weights.items()
+        ],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -39,11 +45,15 @@ def shared_bytes(tmp_path, model, **options):
     return hashlib.sha256((tmp_path / "model.so").read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("scheme, builders, trials", [("sqlite", "processes:2", 12), ("memory", "in-process", 8)])
+@pytest.mark.parametrize(
+    "scheme, builders, trials", [("sqlite", "processes:2", 12), ("memory", "in-process", 8)]
+)
 def test_tuning_here_fills_a_log_that_builds_use(tmp_path, scheme, builders, trials):
     log, model = f"{scheme}:{tmp_path}/log.db", small_model()
     seen = []
-    result = tc.tune(model, threads=1, trials=trials, log=log, builders=builders, progress=seen.append)
+    result = tc.tune(
+        model, threads=1, trials=trials, log=log, builders=builders, progress=seen.append
+    )
     assert result.measured == trials and result.stopped == "budget" and result.unit == "seconds"
     # A busy machine makes times noisy; everything else is a fault.
     assert not any(set(kernel.failures) - {"noisy"} for kernel in result.kernels), result.summary()
@@ -64,7 +74,9 @@ def test_tuning_here_fills_a_log_that_builds_use(tmp_path, scheme, builders, tri
     exported = tmp_path / "log.jsonl"
     assert tc.Log(log).export(exported) == trials
     assert tc.Log.import_into(tmp_path / "copy.db", exported) == trials
-    assert shared_bytes(tmp_path, model, log=tmp_path / "copy.db") == shared_bytes(tmp_path, model, log=log)
+    assert shared_bytes(tmp_path, model, log=tmp_path / "copy.db") == shared_bytes(
+        tmp_path, model, log=log
+    )
     with tc.Log(log) as opened:
         assert shared_bytes(tmp_path, model, log=opened) == shared_bytes(tmp_path, model, log=log)
 
@@ -73,20 +85,38 @@ def test_tuning_here_fills_a_log_that_builds_use(tmp_path, scheme, builders, tri
 def test_a_simulated_board_answers_alike_and_results_stay_with_their_target(tmp_path):
     model = small_model()
     with fleet.Local(["--name", "board", "--runner", "qemu", "--vector-bits", "256"]) as programs:
+
         def tune(name):
-            return tc.tune(model, "rv64gcv", threads=1, trials=10, log=tmp_path / name, insecure=True,
-                           tracker=programs.address)
+            return tc.tune(
+                model,
+                "rv64gcv",
+                threads=1,
+                trials=10,
+                log=tmp_path / name,
+                insecure=True,
+                tracker=programs.address,
+            )
 
         first, second = tune("one.db"), tune("two.db")
         assert first.unit == "simulated cycles"
-        assert [kernel.best for kernel in first.kernels] == [kernel.best for kernel in second.kernels]
+        assert [kernel.best for kernel in first.kernels] == [
+            kernel.best for kernel in second.kernels
+        ]
         assert all(kernel.best <= kernel.untuned for kernel in first.kernels)
         with pytest.raises(tc.DeviceError, match="x86-64"):
-            tc.tune(model, "x86-64-v3", threads=1, trials=2, log=tmp_path / "three.db", insecure=True,
-                    tracker=programs.address)
+            tc.tune(
+                model,
+                "x86-64-v3",
+                threads=1,
+                trials=2,
+                log=tmp_path / "three.db",
+                insecure=True,
+                tracker=programs.address,
+            )
     # Nothing that was measured for another target is used.
-    assert shared_bytes(tmp_path, model, target="x86-64-v3", log=tmp_path / "one.db") == \
-        shared_bytes(tmp_path, model, target="x86-64-v3", log=False)
+    assert shared_bytes(
+        tmp_path, model, target="x86-64-v3", log=tmp_path / "one.db"
+    ) == shared_bytes(tmp_path, model, target="x86-64-v3", log=False)
     plain = tc.compile(model, "rv64gcv", threads=1, log=False)
     tuned = tc.compile(model, "rv64gcv", threads=1, log=tmp_path / "one.db")
     assert "kernels run schedules of the tuning log" in tuned.explain()
@@ -104,7 +134,9 @@ def test_a_record_that_is_illegal_is_refused_and_the_build_goes_on(tmp_path):
     tc.Log.import_into(tmp_path / "bad.db", tmp_path / "rows")
     module = tc.compile(model, threads=1, log=tmp_path / "bad.db")
     assert "is not used" in module.explain() and "nothing" in module.explain()
-    assert shared_bytes(tmp_path, model, log=tmp_path / "bad.db") == shared_bytes(tmp_path, model, log=False)
+    assert shared_bytes(tmp_path, model, log=tmp_path / "bad.db") == shared_bytes(
+        tmp_path, model, log=False
+    )
 
 
 def test_what_cannot_be_tuned_is_told(tmp_path, capsys):
@@ -117,11 +149,30 @@ def test_what_cannot_be_tuned_is_told(tmp_path, capsys):
         tc.tune(model, trials=0, log=log)
     with pytest.raises(tc.Error, match="time_limit is -1"):
         tc.tune(model, time_limit=-1, log=log)
-    with pytest.raises(tc.DeviceError, match=r"builders is 'threads'; give one of processes\[:N\] \("):
+    with pytest.raises(
+        tc.DeviceError, match=r"builders is 'threads'; give one of processes\[:N\] \("
+    ):
         tc.tune(model, trials=1, log=log, builders="threads")
-    with pytest.raises(tc.DeviceError, match="builders is 'processes:0'; give processes:N with a number from 1 to 1024"):
+    with pytest.raises(
+        tc.DeviceError,
+        match="builders is 'processes:0'; give processes:N with a number from 1 to 1024",
+    ):
         tc.compile(model, tune=True, trials=1, log=log, builders="processes:0")
-    assert main(["tune", "none.onnx", "--trials", "1", "--log", str(log), "--builders", "processes:many"]) == 1
+    assert (
+        main(
+            [
+                "tune",
+                "none.onnx",
+                "--trials",
+                "1",
+                "--log",
+                str(log),
+                "--builders",
+                "processes:many",
+            ]
+        )
+        == 1
+    )
     assert "processes:N with a number" in capsys.readouterr().err
     (tmp_path / "text.db").write_text("x" * 5000)
     with pytest.raises(tc.LogError, match="the log is damaged"):
@@ -143,9 +194,11 @@ def test_the_demo_compares_by_turns():
     from tc.demo import medians_by_turns
 
     met = []
-    calls = {"a": [lambda values, copy=copy: met.append(("a", copy)) for copy in range(3)],
-             "b": [lambda values: met.append(("b", 0))]}
+    calls = {
+        "a": [lambda values, copy=copy: met.append(("a", copy)) for copy in range(3)],
+        "b": [lambda values: met.append(("b", 0))],
+    }
     times = medians_by_turns(calls, None, seconds=0, least_rounds=6)
     assert list(times) == ["a", "b"] and all(time >= 0 for time in times.values())
-    rounds = met[4:]   # after a first call of each
+    rounds = met[4:]  # after a first call of each
     assert rounds == [pair for number in range(6) for pair in (("a", number % 3), ("b", 0))]

@@ -1,7 +1,9 @@
-"""Tuner, agent and tracker killed at random moments: the real programs on loopback, and the log after.
+"""Tuner, agent and tracker killed at random moments: the real programs on loopback, and the log
+after.
 
-A record counts as acknowledged once the tuner has reported it as measured (tests/tuner/tuner_process.py).
-After each kill the log holds all acknowledged ones, at most one batch more, and none twice.
+A record counts as acknowledged once the tuner has reported it as measured
+(tests/tuner/tuner_process.py). After each kill the log holds all acknowledged ones, at most one
+batch more, and none twice.
 """
 
 import contextlib
@@ -32,7 +34,9 @@ def assert_free(programs, *names):
     assert [process.poll() for process in programs.processes] == [None] * len(programs.processes)
 
     def free():
-        states = {row["name"]: row["state"] for row in fleet.devices(programs.address, insecure=True)}
+        states = {
+            row["name"]: row["state"] for row in fleet.devices(programs.address, insecure=True)
+        }
         return states == {name: "free" for name in names}
 
     wait_until(free, 10, "a device is still leased")
@@ -41,7 +45,9 @@ def assert_free(programs, *names):
 def complete(folder, watch, trials, prefix="", **options):
     """Resumes until the log holds the whole budget; then a further session measures nothing."""
     for number in range(20):
-        tuner = Tuner(folder, f"{prefix}complete{number}", log=str(watch.path), trials=trials, **options)
+        tuner = Tuner(
+            folder, f"{prefix}complete{number}", log=str(watch.path), trials=trials, **options
+        )
         last = tuner.finish()
         watch.look(tuner, slack=0)
         if "done" in last and last["measured"] == 0:
@@ -55,8 +61,11 @@ def random_moment(moments, tuner):
     """A moment of the tuner's work: some batches later, and then some time."""
     tuner.wait_for_begin()
     wanted = tuner.report("measured") + moments.choice([0, 1, 2 * BATCH])
-    wait_until(lambda: tuner.report("measured") >= wanted or tuner.process.poll() is not None, 100,
-               "the tuner measures nothing")
+    wait_until(
+        lambda: tuner.report("measured") >= wanted or tuner.process.poll() is not None,
+        100,
+        "the tuner measures nothing",
+    )
     time.sleep(moments.uniform(0, 0.8))
 
 
@@ -87,7 +96,7 @@ def test_a_tuner_that_is_killed_resumes(tmp_path, model, share, tracked, kills):
                 assert_free(programs, "one")
             number += 1
             if "done" in tuner.rows()[-1] and killed < share(kills):
-                watch = LogWatch(tmp_path / f"log{number}.db")   # this tuning is complete: another
+                watch = LogWatch(tmp_path / f"log{number}.db")  # this tuning is complete: another
         complete(tmp_path, watch, **options)
         if tracked:
             assert_free(programs, "one")
@@ -96,8 +105,8 @@ def test_a_tuner_that_is_killed_resumes(tmp_path, model, share, tracked, kills):
 
 
 def tune_through(tmp_path, model, seed, programs, kills, disturb, names):
-    """Tunings with a kill now and then, by `disturb`, until there were so many; each is resumed until
-    it is complete."""
+    """Tunings with a kill now and then, by `disturb`, until there were so many; each is resumed
+    until it is complete."""
     moments = random.Random(seed)
     options = {"model": str(model), "tracker": programs.address, "trials": 30}
     killed = number = 0
@@ -157,7 +166,9 @@ def test_the_work_of_an_agent_that_never_comes_back_is_done_by_the_other(tmp_pat
         tuner = Tuner(tmp_path, 0, log=str(watch.path), **options)
         tuner.wait_for_begin()
         wait_until(lambda: tuner.report("measured") > 2, 100, "the tuner measures nothing")
-        assert {row["state"] for row in fleet.devices(programs.address, insecure=True)} == {"leased"}
+        assert {row["state"] for row in fleet.devices(programs.address, insecure=True)} == {
+            "leased"
+        }
         gone.kill()
         gone.wait()
         programs.processes.remove(gone)

@@ -29,10 +29,28 @@ def model(tmp_path_factory):
 
 def row(workload="kernel k\n  output out0 f32[4]", **fields):
     """A record as an exported log has it."""
-    return {"workload": workload, "target": "x86-64-v3", "device": "somewhere", "unit": "seconds",
-            "threads": 1, "trace": ["unroll a"], "outcome": "ok", "detail": "", "samples": 3,
-            "minimum": 1e-6, "median": 1e-6, "spread": 0.0, "ratio": 0.5, "worst_error": 0.0,
-            "build": "0", "language": "1.0", "seed": 0, "created": 1, "chosen": False, **fields}
+    return {
+        "workload": workload,
+        "target": "x86-64-v3",
+        "device": "somewhere",
+        "unit": "seconds",
+        "threads": 1,
+        "trace": ["unroll a"],
+        "outcome": "ok",
+        "detail": "",
+        "samples": 3,
+        "minimum": 1e-6,
+        "median": 1e-6,
+        "spread": 0.0,
+        "ratio": 0.5,
+        "worst_error": 0.0,
+        "build": "0",
+        "language": "1.0",
+        "seed": 0,
+        "created": 1,
+        "chosen": False,
+        **fields,
+    }
 
 
 def write_log(path, rows):
@@ -58,58 +76,97 @@ def test_a_log_of_another_target_gives_seeds_and_nothing_else(tmp_path, model):
         pytest.skip(f"this machine, {second}, has no second target to measure on")
 
     def tune(log, target, trials):
-        return tc.tune(model, target, threads=1, trials=trials, log=tmp_path / log, _sample_seconds=0.001)
+        return tc.tune(
+            model, target, threads=1, trials=trials, log=tmp_path / log, _sample_seconds=0.001
+        )
 
     tune("first.db", first, 18)
     # Only what a search for the second target does not come upon itself, and too fast to be true.
     tune("alone.db", second, 10)
     rows = []
     for record in tc.Log(tmp_path / "first.db").records():
-        if record.outcome == "ok" and (record.workload, tuple(record.trace)) not in traces(tmp_path / "alone.db", second):
-            rows.append(record._asdict() | {"minimum": 1.1e-9, "median": 1.1e-9, "ratio": 1e-9, "chosen": False})
+        if record.outcome == "ok" and (record.workload, tuple(record.trace)) not in traces(
+            tmp_path / "alone.db", second
+        ):
+            rows.append(
+                record._asdict()
+                | {"minimum": 1.1e-9, "median": 1.1e-9, "ratio": 1e-9, "chosen": False}
+            )
     assert rows
     seeds = write_log(tmp_path / "seeds.db", rows)
     known = traces(seeds, first)
 
     # A build takes none of them.
-    assert artefact(model, second, seeds, tmp_path / "m.so") == artefact(model, second, False, tmp_path / "m.so")
+    assert artefact(model, second, seeds, tmp_path / "m.so") == artefact(
+        model, second, False, tmp_path / "m.so"
+    )
     module = tc.compile(model, second, threads=1, log=seeds)
     assert "tuning log" not in module.explain()
     # A search tries them first, and says so; each is measured.
     result = tune("seeds.db", second, 10)
     assert result.measured == 10
-    assert any("schedules that the log has of other targets, devices or compilers are tried first; their times are "
-               "not used" in note for note in result.notes), result.notes
+    assert any(
+        "schedules that the log has of other targets, devices or compilers are tried first; their times are "
+        "not used" in note
+        for note in result.notes
+    ), result.notes
     measured = [record for record in tc.Log(seeds).records(target=second)]
     tried = [record for record in measured if (record.workload, tuple(record.trace)) in known]
     assert len(measured) == 10 and tried
-    assert all(record.median > 2e-9 and record.ratio > 1e-3 for record in measured if record.outcome == "ok")
+    assert all(
+        record.median > 2e-9 and record.ratio > 1e-3
+        for record in measured
+        if record.outcome == "ok"
+    )
     # Those of the first target stand as they were.
-    assert [record._asdict() for record in tc.Log(seeds).records(target=first)] == \
-        sorted(rows, key=lambda row: (row["workload"], row["trace"]))
+    assert [record._asdict() for record in tc.Log(seeds).records(target=first)] == sorted(
+        rows, key=lambda row: (row["workload"], row["trace"])
+    )
     best = tc.Log(seeds).best(target=second)
     assert best and {record.target for record in best} == {second}
 
 
 def fill(path, least_bytes):
     """A log of so many bytes, of another kernel's records."""
-    write_log(path, [row(trace=[f"unroll a{i}"], outcome="crash", detail="x" * 4000, samples=0, minimum=0,
-                         median=0, ratio=0) for i in range(least_bytes // 4400)])
+    write_log(
+        path,
+        [
+            row(
+                trace=[f"unroll a{i}"],
+                outcome="crash",
+                detail="x" * 4000,
+                samples=0,
+                minimum=0,
+                median=0,
+                ratio=0,
+            )
+            for i in range(least_bytes // 4400)
+        ],
+    )
 
 
 def test_a_full_disk_loses_nothing_acknowledged(tmp_path, model):
     watch = LogWatch(tmp_path / "log.db")
     fill(watch.path, 6 << 20)
-    watch.keys = {(r.workload, r.target, r.device, r.threads, tuple(r.trace), r.build)
-                  for r in tc.Log(watch.path).records()}
+    watch.keys = {
+        (r.workload, r.target, r.device, r.threads, tuple(r.trace), r.build)
+        for r in tc.Log(watch.path).records()
+    }
     before = len(watch.keys)
     # Room for candidates, and for some records.
-    tuner = Tuner(tmp_path, 0, model=str(model), log=str(watch.path), trials=30,
-                  file_bytes=watch.path.stat().st_size + (16 << 10))
+    tuner = Tuner(
+        tmp_path,
+        0,
+        model=str(model),
+        log=str(watch.path),
+        trials=30,
+        file_bytes=watch.path.stat().st_size + (16 << 10),
+    )
     last = tuner.finish()
     assert last["error"] == "LogError"
-    assert last["text"].startswith(f"{watch.path}: cannot be written (") and \
-        last["text"].endswith("; free some disk space: what was recorded before is kept")
+    assert last["text"].startswith(f"{watch.path}: cannot be written (") and last["text"].endswith(
+        "; free some disk space: what was recorded before is kept"
+    )
     assert 0 < tuner.report("measured") < 30
     watch.look(tuner, slack=0)
     logged = len(watch.keys) - before
@@ -121,7 +178,9 @@ def test_a_full_disk_loses_nothing_acknowledged(tmp_path, model):
 
 def test_a_disk_too_full_for_candidates_is_no_verdict_on_them(tmp_path, model):
     watch = LogWatch(tmp_path / "log.db")
-    tuner = Tuner(tmp_path, 0, model=str(model), log=str(watch.path), trials=10, file_bytes=200 << 10)
+    tuner = Tuner(
+        tmp_path, 0, model=str(model), log=str(watch.path), trials=10, file_bytes=200 << 10
+    )
     last = tuner.finish()
     assert last["error"] == "DeviceError" and "free some disk space" in last["text"], last
     assert len(last["text"].splitlines()) == 1
@@ -158,13 +217,19 @@ def of_another_program(path):
 
 
 @pytest.mark.parametrize("spoil", [newer, cut, overwritten, of_another_program])
-def test_a_log_that_cannot_be_used_is_one_sentence_everywhere(tmp_path, model, monkeypatch, capsys, spoil):
+def test_a_log_that_cannot_be_used_is_one_sentence_everywhere(
+    tmp_path, model, monkeypatch, capsys, spoil
+):
     log = tmp_path / "log.db"
     fill(log, 100000)
     text = f"{log}: {spoil(log)}"
     before = log.read_bytes()
-    for use in (lambda: tc.compile(model, log=log), lambda: tc.tune(model, trials=2, log=log),
-                lambda: tc.compile(model, tune=True, trials=2, log=log), lambda: tc.Log(log)):
+    for use in (
+        lambda: tc.compile(model, log=log),
+        lambda: tc.tune(model, trials=2, log=log),
+        lambda: tc.compile(model, tune=True, trials=2, log=log),
+        lambda: tc.Log(log),
+    ):
         with pytest.raises(tc.LogError) as error:
             use()
         assert str(error.value).startswith(text) and "\n" not in str(error.value)
@@ -173,20 +238,31 @@ def test_a_log_that_cannot_be_used_is_one_sentence_everywhere(tmp_path, model, m
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tc.compile(model, threads=1)
-    assert [str(warning.message).startswith(f"the default log is not used: {text}") for warning in caught] == [True]
-    commands = [["compile", str(model), "--log", str(log), "-o", str(tmp_path / "model.so")],
-                ["tune", str(model), "--trials", "2", "--log", str(log)],
-                *(["log", action, str(log)] for action in ("list", "best", "stats")),
-                ["log", "export", str(log), str(tmp_path / "rows")],
-                ["log", "merge", str(log), str(log)]]
+    assert [
+        str(warning.message).startswith(f"the default log is not used: {text}")
+        for warning in caught
+    ] == [True]
+    commands = [
+        ["compile", str(model), "--log", str(log), "-o", str(tmp_path / "model.so")],
+        ["tune", str(model), "--trials", "2", "--log", str(log)],
+        *(["log", action, str(log)] for action in ("list", "best", "stats")),
+        ["log", "export", str(log), str(tmp_path / "rows")],
+        ["log", "merge", str(log), str(log)],
+    ]
     for command in commands:
         assert main(command) == 1
         said = capsys.readouterr()
-        assert said.out == "" and said.err.startswith(f"tc: {text}") and len(said.err.splitlines()) == 1, command
+        assert (
+            said.out == ""
+            and said.err.startswith(f"tc: {text}")
+            and len(said.err.splitlines()) == 1
+        ), command
     assert main(["log", "stats", str(log), "--json"]) == 1
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["kind"] == "LogError" and error["text"].startswith(text)
-    done = subprocess.run([sys.executable, "-m", "tc", *commands[1]], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tc", *commands[1]], capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith(f"tc: {text}")
     assert len(done.stderr.splitlines()) == 1
     assert log.read_bytes() == before
@@ -196,21 +272,27 @@ def test_lists_name_kernels_by_kind_and_shapes(tmp_path, model, capsys):
     from .test_tune import small_model
 
     # Where blocks hold 16 channels, 24 of them are flattened by a copy.
-    assert [describe(kernel.text) for kernel in tc.kernels(small_model(), "x86-64-v4", threads=1)] == [
+    assert [
+        describe(kernel.text) for kernel in tc.kernels(small_model(), "x86-64-v4", threads=1)
+    ] == [
         "copy 1x16x20x20 -> 1x16x20x20",
         "convolution 1x16x20x20, 24x16x3x3, 24 -> 1x24x20x20",
         "reduction 1x24x20x20 -> 1x24x1x1",
         "copy 1x24x1x1 -> 1x24x1x1",
-        "product 1x24, 24x40 -> 1x40"]
-    assert describe("kernel k\n  input a i64[]\n  output b f32[2]\n  e[i:2]: b[i] = a[] + 1") == \
-        "elementwise i64 scalar -> 2"
+        "product 1x24, 24x40 -> 1x40",
+    ]
+    assert (
+        describe("kernel k\n  input a i64[]\n  output b f32[2]\n  e[i:2]: b[i] = a[] + 1")
+        == "elementwise i64 scalar -> 2"
+    )
     assert describe("nothing that tc writes") == "kernel  -> "
     log = tmp_path / "log.db"
     tc.tune(model, threads=1, trials=2, log=log, _sample_seconds=0.001)
     assert main(["log", "best", str(log)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert sorted(line.split(" ", 1)[1] for line in (line.split("threads  ")[1] for line in lines)) == [
-        "product 4x16, 16x16 -> 4x16", "product 4x16, 16x8 -> 4x8"]
+    assert sorted(
+        line.split(" ", 1)[1] for line in (line.split("threads  ")[1] for line in lines)
+    ) == ["product 4x16, 16x16 -> 4x16", "product 4x16, 16x8 -> 4x8"]
 
 
 @pytest.mark.parametrize("url", ["sqlite:{}/log.db", "{}/log.db", "memory:{}"])
@@ -238,16 +320,24 @@ def test_every_command_on_a_log_takes_its_url(tmp_path, capsys, url):
 
 def test_a_log_of_an_unknown_kind_is_one_sentence_everywhere(model, monkeypatch, capsys):
     log = "postgres://me:secret@host/db"
-    text = ("no log is opened by 'postgres:'; give a path, or one of sqlite:FILE (a file; a plain path names one, too), memory:NAME (in this "
-            "process, and gone with it: for tests); a file whose name has a colon is sqlite:FILE")
-    for use in (lambda: tc.compile(model, log=log), lambda: tc.tune(model, trials=2, log=log), lambda: tc.Log(log)):
+    text = (
+        "no log is opened by 'postgres:'; give a path, or one of sqlite:FILE (a file; a plain path names one, too), memory:NAME (in this "
+        "process, and gone with it: for tests); a file whose name has a colon is sqlite:FILE"
+    )
+    for use in (
+        lambda: tc.compile(model, log=log),
+        lambda: tc.tune(model, trials=2, log=log),
+        lambda: tc.Log(log),
+    ):
         with pytest.raises(tc.LogError) as error:
             use()
         assert str(error.value) == text
     assert main(["log", "stats", log]) == 1
     assert capsys.readouterr().err == f"tc: {text}\n"
     monkeypatch.setenv("TC_LOG", log)
-    with pytest.warns(UserWarning, match="^the default log is not used: no log is opened by 'postgres:'"):
+    with pytest.warns(
+        UserWarning, match="^the default log is not used: no log is opened by 'postgres:'"
+    ):
         tc.compile(model, threads=1)
 
 
@@ -258,4 +348,8 @@ def test_a_path_may_have_a_colon(tmp_path, monkeypatch):
         write_rows.write_text(json.dumps(row()) + "\n")
         assert tc.Log.import_into(log, write_rows) == 1
         assert len(tc.Log(log).records()) == 1
-    assert sorted(path.name for path in tmp_path.glob("*.db")) == ["one:a.db", "three:a.db", "two:a.db"]
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == [
+        "one:a.db",
+        "three:a.db",
+        "two:a.db",
+    ]

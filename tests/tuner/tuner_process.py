@@ -1,4 +1,5 @@
-"""A tuner as a process of its own: `python tuner_process.py JSON` tunes, and tells what it has done.
+"""A tuner as a process of its own: `python tuner_process.py JSON` tunes, and tells what it has
+done.
 
 Each report of progress is a line of JSON in the file `acks`: how many schedules this session has
 measured, and how many of them a lost device did not answer for. The tuner reports them after they
@@ -29,7 +30,9 @@ def run(acks, file_bytes=None, **options):
     if file_bytes is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     try:
-        result = tc.tune(threads=1, insecure=True, progress=progress, _sample_seconds=0.001, **options)
+        result = tc.tune(
+            threads=1, insecure=True, progress=progress, _sample_seconds=0.001, **options
+        )
     except tc.Error as error:
         tell(error=type(error).__name__, text=str(error))
         return 1

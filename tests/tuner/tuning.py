@@ -13,7 +13,7 @@ import numpy as np
 
 import tc
 
-BATCH = 8          # measurements at most between two reports
+BATCH = 8  # measurements at most between two reports
 
 
 def save_small_model(path):
@@ -22,14 +22,24 @@ def save_small_model(path):
     from onnx import TensorProto, helper, numpy_helper
 
     values = np.random.default_rng(5)
-    constants = [numpy_helper.from_array(values.standard_normal(shape).astype(np.float32), name)
-                 for name, shape in (("v", (16, 16)), ("w", (16, 8)))]
+    constants = [
+        numpy_helper.from_array(values.standard_normal(shape).astype(np.float32), name)
+        for name, shape in (("v", (16, 16)), ("w", (16, 8)))
+    ]
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "v"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
-         helper.make_node("MatMul", ["r", "w"], ["y"])],
-        "tiny", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+        [
+            helper.make_node("MatMul", ["x", "v"], ["h"]),
+            helper.make_node("Relu", ["h"], ["r"]),
+            helper.make_node("MatMul", ["r", "w"], ["y"]),
+        ],
+        "tiny",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])],
+        constants,
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
 
 
 def wait_until(condition, seconds, what):
@@ -72,8 +82,14 @@ class Tuner:
         options = {"acks": str(self.acks), **options}
         environment = dict(os.environ, TMPDIR=str(folder))
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("tuner_process.py")), json.dumps(options)],
-            start_new_session=True, env=environment)
+            [
+                sys.executable,
+                str(Path(__file__).with_name("tuner_process.py")),
+                json.dumps(options),
+            ],
+            start_new_session=True,
+            env=environment,
+        )
 
     def rows(self):
         """What it has told so far; a line that the kill cut is none."""
@@ -87,7 +103,9 @@ class Tuner:
         return next((row[key] for row in reversed(self.rows()) if "lost" in row), 0)
 
     def wait_for_begin(self):
-        wait_until(lambda: self.rows() or self.process.poll() is not None, 60, "the tuner has not begun")
+        wait_until(
+            lambda: self.rows() or self.process.poll() is not None, 60, "the tuner has not begun"
+        )
 
     def kill(self):
         # Its builders, and an agent of its own.
@@ -110,8 +128,8 @@ class LogWatch:
         self.lost = 0
 
     def look(self, tuner, slack=BATCH):
-        """Compares with the last look: meanwhile the tuner added what it reported, and up to `slack`
-        records of which it could not tell any more."""
+        """Compares with the last look: meanwhile the tuner added what it reported, and up to
+        `slack` records of which it could not tell any more."""
         acknowledged = tuner.report("measured") - tuner.report("lost")
         self.lost += tuner.report("lost")
         if not self.path.exists() or not self.path.stat().st_size:
@@ -119,7 +137,9 @@ class LogWatch:
             return
         # Reading comes first: it has to cope with what the kill left.
         records = tc.Log(self.path).records()
-        keys = {(r.workload, r.target, r.device, r.threads, tuple(r.trace), r.build) for r in records}
+        keys = {
+            (r.workload, r.target, r.device, r.threads, tuple(r.trace), r.build) for r in records
+        }
         assert len(keys) == len(records), "a schedule has two records"
         assert self.keys <= keys, "a record is gone"
         assert acknowledged <= len(keys - self.keys) <= acknowledged + slack

@@ -4,9 +4,29 @@
 float64 outputs that a compiled model has to reproduce.
 """
 
-from .models import (agrees, build, distance, evaluate, example, export, outline, parameters,
-                     reference)
+from .models import (
+    agrees,
+    build,
+    distance,
+    evaluate,
+    example,
+    export,
+    outline,
+    parameters,
+    reference,
+)
 from .networks import NETWORKS, Network
 
-__all__ = ["NETWORKS", "Network", "agrees", "build", "distance", "evaluate", "example", "export",
-           "outline", "parameters", "reference"]
+__all__ = [
+    "NETWORKS",
+    "Network",
+    "agrees",
+    "build",
+    "distance",
+    "evaluate",
+    "example",
+    "export",
+    "outline",
+    "parameters",
+    "reference",
+]

@@ -11,7 +11,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.model = model
         for name, layer in model.named_modules():  # As trained: attention looks somewhere, and
-            if name.endswith("query"):             # tokens stay different from layer to layer.
+            if name.endswith("query"):  # tokens stay different from layer to layer.
                 layer.deviation = 2.0
             elif name.endswith("attention.output.dense"):
                 layer.deviation = 0.5
@@ -26,12 +26,28 @@ def bert_base() -> nn.Module:
 
 
 def tinybert() -> nn.Module:
-    return Encoder(BertModel(BertConfig(
-        hidden_size=312, num_hidden_layers=4, num_attention_heads=12, intermediate_size=1200,
-        attn_implementation="eager")))
+    return Encoder(
+        BertModel(
+            BertConfig(
+                hidden_size=312,
+                num_hidden_layers=4,
+                num_attention_heads=12,
+                intermediate_size=1200,
+                attn_implementation="eager",
+            )
+        )
+    )
 
 
 def roberta_base() -> nn.Module:
-    return Encoder(RobertaModel(RobertaConfig(
-        vocab_size=50265, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5,
-        attn_implementation="eager")))
+    return Encoder(
+        RobertaModel(
+            RobertaConfig(
+                vocab_size=50265,
+                max_position_embeddings=514,
+                type_vocab_size=1,
+                layer_norm_eps=1e-5,
+                attn_implementation="eager",
+            )
+        )
+    )

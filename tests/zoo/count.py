@@ -13,8 +13,9 @@ def layers(model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]) -> dict[s
     normalisation and pooling are not counted.
     """
     known = _infer(model, shapes)
-    return {node.output[0]: _count(node, known) for node in model.graph.node
-            if node.op_type in _RULES}
+    return {
+        node.output[0]: _count(node, known) for node in model.graph.node if node.op_type in _RULES
+    }
 
 
 def multiply_adds(model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]) -> int:
@@ -73,5 +74,12 @@ def _recurrent(node, shape):
     return steps * batch * (math.prod(shape(node.input[1])) + math.prod(shape(node.input[2])))
 
 
-_RULES = {"Conv": _convolution, "ConvTranspose": _transposed_convolution, "MatMul": _product,
-          "Gemm": _gemm, "RNN": _recurrent, "GRU": _recurrent, "LSTM": _recurrent}
+_RULES = {
+    "Conv": _convolution,
+    "ConvTranspose": _transposed_convolution,
+    "MatMul": _product,
+    "Gemm": _gemm,
+    "RNN": _recurrent,
+    "GRU": _recurrent,
+    "LSTM": _recurrent,
+}

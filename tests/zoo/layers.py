@@ -35,9 +35,17 @@ def conv_relu(inputs: int, outputs: int, kernel: int, **options) -> nn.Sequentia
     return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, **options), nn.ReLU())
 
 
-def conv_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1,
-              activation: nn.Module | None = None) -> nn.Sequential:
+def conv_norm(
+    inputs: int,
+    outputs: int,
+    kernel: int,
+    stride: int = 1,
+    groups: int = 1,
+    activation: nn.Module | None = None,
+) -> nn.Sequential:
     """A same-padded convolution without bias, batch normalisation and an optional activation."""
-    layers = [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
-              nn.BatchNorm2d(outputs)]
+    layers = [
+        nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
     return nn.Sequential(*layers, *([activation] if activation else []))

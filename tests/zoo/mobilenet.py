@@ -8,7 +8,8 @@ from .layers import conv_norm
 def _separable(inputs: int, outputs: int, stride: int) -> nn.Module:
     return nn.Sequential(
         conv_norm(inputs, inputs, 3, stride, groups=inputs, activation=nn.ReLU()),
-        conv_norm(inputs, outputs, 1, activation=nn.ReLU()))
+        conv_norm(inputs, outputs, 1, activation=nn.ReLU()),
+    )
 
 
 def mobilenet_v1() -> nn.Module:
@@ -30,7 +31,8 @@ class InvertedResidual(nn.Module):
         self.body = nn.Sequential(
             *expand,
             conv_norm(hidden, hidden, 3, stride, groups=hidden, activation=nn.ReLU6()),
-            conv_norm(hidden, outputs, 1))
+            conv_norm(hidden, outputs, 1),
+        )
         self.residual = stride == 1 and inputs == outputs
 
     def forward(self, x):
@@ -40,10 +42,21 @@ class InvertedResidual(nn.Module):
 def mobilenet_v2() -> nn.Module:
     layers, inputs = [conv_norm(3, 32, 3, 2, activation=nn.ReLU6())], 32
     for expansion, outputs, repeats, stride in [
-            (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
-            (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]:
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ]:
         for repeat in range(repeats):
             layers.append(InvertedResidual(inputs, outputs, 1 if repeat else stride, expansion))
             inputs = outputs
-    return nn.Sequential(*layers, conv_norm(320, 1280, 1, activation=nn.ReLU6()),
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000))
+    return nn.Sequential(
+        *layers,
+        conv_norm(320, 1280, 1, activation=nn.ReLU6()),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(1280, 1000),
+    )

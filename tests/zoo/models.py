@@ -37,8 +37,9 @@ def build(name: str) -> torch.nn.Module:
         module = network.make().eval()
         weights.initialise(module)
         draws = [example(name, 1 + number) for number in range(2 if network.large else 6)]
-        batch = [torch.from_numpy(numpy.concatenate([draw[key] for draw in draws]))
-                 for key in draws[0]]
+        batch = [
+            torch.from_numpy(numpy.concatenate([draw[key] for draw in draws])) for key in draws[0]
+        ]
         weights.settle(module, batch)
     return module
 
@@ -99,8 +100,11 @@ def distance(actual: numpy.ndarray, expected: numpy.ndarray) -> float:
 def agrees(actual: numpy.ndarray, expected: numpy.ndarray) -> bool:
     """Whether an output passes for the reference: both of the project's bounds hold."""
     largest = numpy.abs(expected).max()
-    return (actual.shape == expected.shape and distance(actual, expected) <= 1e-4
-            and bool(numpy.allclose(actual, expected, rtol=1e-3, atol=1e-3 * largest)))
+    return (
+        actual.shape == expected.shape
+        and distance(actual, expected) <= 1e-4
+        and bool(numpy.allclose(actual, expected, rtol=1e-3, atol=1e-3 * largest))
+    )
 
 
 @functools.cache
@@ -137,8 +141,11 @@ def _write(path: Path, save) -> None:
 def _save_reference(name: str, module: torch.nn.Module, file) -> None:
     inputs = example(name)
     outputs = evaluate(module, name, inputs)
-    numpy.savez(file, **{f"in__{key}": array for key, array in inputs.items()},
-                **{f"out__{key}": array for key, array in outputs.items()})
+    numpy.savez(
+        file,
+        **{f"in__{key}": array for key, array in inputs.items()},
+        **{f"out__{key}": array for key, array in outputs.items()},
+    )
 
 
 def _export_onnx(name: str, module: torch.nn.Module, file, export_params: bool = True) -> None:
@@ -149,10 +156,18 @@ def _export_onnx(name: str, module: torch.nn.Module, file, export_params: bool =
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            module, tuple(map(torch.from_numpy, inputs.values())), file, dynamo=False,
-            opset_version=OPSET, training=mode, do_constant_folding=True,
-            export_params=export_params, input_names=list(inputs),
-            output_names=list(network.outputs), dynamic_axes=network.symbolic)
+            module,
+            tuple(map(torch.from_numpy, inputs.values())),
+            file,
+            dynamo=False,
+            opset_version=OPSET,
+            training=mode,
+            do_constant_folding=True,
+            export_params=export_params,
+            input_names=list(inputs),
+            output_names=list(network.outputs),
+            dynamic_axes=network.symbolic,
+        )
 
 
 @contextlib.contextmanager

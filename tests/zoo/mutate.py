@@ -9,15 +9,23 @@ from onnx import numpy_helper
 
 # Where each layer type keeps its weights, and which of their axes the products are summed over:
 # a tap is one index into these axes.
-_WEIGHTS = {"Conv": (1, (1, 2, 3)), "ConvTranspose": (1, (0, 2, 3)), "Gemm": (1, (0,)),
-            "MatMul": (1, (0,)), "GRU": (1, (2,))}
+_WEIGHTS = {
+    "Conv": (1, (1, 2, 3)),
+    "ConvTranspose": (1, (0, 2, 3)),
+    "Gemm": (1, (0,)),
+    "MatMul": (1, (0,)),
+    "GRU": (1, (2,)),
+}
 
 
 def weighted_layers(model: onnx.ModelProto) -> list[onnx.NodeProto]:
     """The convolutions, dense and recurrent layers with constant weights, in graph order."""
     constants = {tensor.name for tensor in model.graph.initializer}
-    return [node for node in model.graph.node
-            if node.op_type in _WEIGHTS and node.input[_WEIGHTS[node.op_type][0]] in constants]
+    return [
+        node
+        for node in model.graph.node
+        if node.op_type in _WEIGHTS and node.input[_WEIGHTS[node.op_type][0]] in constants
+    ]
 
 
 def drop_tap(path: Path, layer_index: int, folder: Path) -> Path:

@@ -11,8 +11,14 @@ class NsNet2(nn.Module):
         super().__init__()
         self.encode = nn.Linear(bins, 400)
         self.recur = nn.GRU(400, 400, num_layers=2, batch_first=True)
-        self.decode = nn.Sequential(nn.Linear(400, 600), nn.ReLU(), nn.Linear(600, 600), nn.ReLU(),
-                                    nn.Linear(600, bins), nn.Sigmoid())
+        self.decode = nn.Sequential(
+            nn.Linear(400, 600),
+            nn.ReLU(),
+            nn.Linear(600, 600),
+            nn.ReLU(),
+            nn.Linear(600, bins),
+            nn.Sigmoid(),
+        )
 
     def forward(self, x):
         return self.decode(self.recur(self.encode(x))[0])

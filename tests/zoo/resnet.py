@@ -14,7 +14,8 @@ class Bottleneck(nn.Module):
         self.body = nn.Sequential(
             conv_norm(inputs, width, 1, activation=nn.ReLU()),
             conv_norm(width, width, 3, stride, activation=nn.ReLU()),
-            conv_norm(width, 4 * width, 1))
+            conv_norm(width, 4 * width, 1),
+        )
         projects = stride > 1 or inputs != 4 * width
         self.shortcut = conv_norm(inputs, 4 * width, 1, stride) if projects else nn.Identity()
 

@@ -30,16 +30,35 @@ def _classifier() -> list[nn.Module]:
 
 def squeezenet1_0() -> nn.Module:
     return nn.Sequential(
-        conv_relu(3, 96, 7, stride=2), _halve(),
-        Fire(96, 16, 64), Fire(128, 16, 64), Fire(128, 32, 128), _halve(),
-        Fire(256, 32, 128), Fire(256, 48, 192), Fire(384, 48, 192), Fire(384, 64, 256), _halve(),
-        Fire(512, 64, 256), *_classifier())
+        conv_relu(3, 96, 7, stride=2),
+        _halve(),
+        Fire(96, 16, 64),
+        Fire(128, 16, 64),
+        Fire(128, 32, 128),
+        _halve(),
+        Fire(256, 32, 128),
+        Fire(256, 48, 192),
+        Fire(384, 48, 192),
+        Fire(384, 64, 256),
+        _halve(),
+        Fire(512, 64, 256),
+        *_classifier(),
+    )
 
 
 def squeezenet1_1() -> nn.Module:
     return nn.Sequential(
-        conv_relu(3, 64, 3, stride=2), _halve(),
-        Fire(64, 16, 64), Fire(128, 16, 64), _halve(),
-        Fire(128, 32, 128), Fire(256, 32, 128), _halve(),
-        Fire(256, 48, 192), Fire(384, 48, 192), Fire(384, 64, 256), Fire(512, 64, 256),
-        *_classifier())
+        conv_relu(3, 64, 3, stride=2),
+        _halve(),
+        Fire(64, 16, 64),
+        Fire(128, 16, 64),
+        _halve(),
+        Fire(128, 32, 128),
+        Fire(256, 32, 128),
+        _halve(),
+        Fire(256, 48, 192),
+        Fire(384, 48, 192),
+        Fire(384, 64, 256),
+        Fire(512, 64, 256),
+        *_classifier(),
+    )

@@ -10,8 +10,13 @@ from tests.zoo import mutate
 tc = pytest.importorskip("tc", reason="tc is not installed here")
 
 # Each network on one thread or on two, by turns; both with --full.
-RUN = [pytest.param(name, threads, marks=pytest.mark.full if network.large or (number + threads) % 2 else ())
-       for threads in (1, 2) for number, (name, network) in enumerate(zoo.NETWORKS.items())]
+RUN = [
+    pytest.param(
+        name, threads, marks=pytest.mark.full if network.large or (number + threads) % 2 else ()
+    )
+    for threads in (1, 2)
+    for number, (name, network) in enumerate(zoo.NETWORKS.items())
+]
 
 
 @pytest.mark.parametrize("name, threads", RUN)
@@ -21,7 +26,9 @@ def test_agrees_with_float64(name, threads):
     assert set(actual) == set(expected)
     for output in expected:
         assert zoo.agrees(actual[output], expected[output]), (
-            output, zoo.distance(actual[output], expected[output]))
+            output,
+            zoo.distance(actual[output], expected[output]),
+        )
 
 
 @pytest.mark.parametrize("name", ["squeezenet1_1", "mobilenet_v2", "nsnet2_step", "superres"])

@@ -9,16 +9,31 @@ from tests import zoo
 from tests.zoo import count, mutate, nsnet2
 
 EVERY = list(zoo.NETWORKS)
-RUN = [pytest.param(name, marks=pytest.mark.full if network.large else ())
-       for name, network in zoo.NETWORKS.items()]
+RUN = [
+    pytest.param(name, marks=pytest.mark.full if network.large else ())
+    for name, network in zoo.NETWORKS.items()
+]
 INPUT_SHAPES = {
-    "alexnet": (1, 3, 224, 224), "caffenet": (1, 3, 227, 227), "googlenet": (1, 3, 224, 224),
-    "squeezenet1_0": (1, 3, 224, 224), "squeezenet1_1": (1, 3, 224, 224), "nin": (1, 3, 224, 224),
-    "mobilenet_v1": (1, 3, 224, 224), "mobilenet_v2": (1, 3, 224, 224),
-    "resnet50": (1, 3, 224, 224), "resnet101": (1, 3, 224, 224), "yolov6n": (1, 3, 640, 640),
-    "yolov7_tiny": (1, 3, 640, 640), "unet": (1, 3, 256, 256), "superres": (1, 1, 224, 224),
-    "nsnet2": (1, "frames", 161), "nsnet2_step": (1, 161), "bert_base": (1, 128),
-    "tinybert": (1, 128), "roberta_base": (1, 128)}
+    "alexnet": (1, 3, 224, 224),
+    "caffenet": (1, 3, 227, 227),
+    "googlenet": (1, 3, 224, 224),
+    "squeezenet1_0": (1, 3, 224, 224),
+    "squeezenet1_1": (1, 3, 224, 224),
+    "nin": (1, 3, 224, 224),
+    "mobilenet_v1": (1, 3, 224, 224),
+    "mobilenet_v2": (1, 3, 224, 224),
+    "resnet50": (1, 3, 224, 224),
+    "resnet101": (1, 3, 224, 224),
+    "yolov6n": (1, 3, 640, 640),
+    "yolov7_tiny": (1, 3, 640, 640),
+    "unet": (1, 3, 256, 256),
+    "superres": (1, 1, 224, 224),
+    "nsnet2": (1, "frames", 161),
+    "nsnet2_step": (1, 161),
+    "bert_base": (1, 128),
+    "tinybert": (1, 128),
+    "roberta_base": (1, 128),
+}
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -50,8 +65,16 @@ def test_outputs_change_with_the_input(name):
         assert zoo.distance(other[output], expected[output]) > 0.1, output
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in ("squeezenet1_1", "nsnet2_step", "superres") else
-                                               pytest.mark.full) for name in EVERY])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=() if name in ("squeezenet1_1", "nsnet2_step", "superres") else pytest.mark.full,
+        )
+        for name in EVERY
+    ],
+)
 def test_a_dropped_tap_is_noticed(name, tmp_path):
     path = zoo.export(name)
     inputs, expected = zoo.reference(name)
@@ -70,7 +93,8 @@ def test_no_layer_vanishes_or_blows_up(name):
     for key, layer in module.named_modules():
         if hasattr(layer, "weight"):
             layer.register_forward_hook(
-                lambda _, inputs, output, key=key: deviations.update({key: float(output.std())}))
+                lambda _, inputs, output, key=key: deviations.update({key: float(output.std())})
+            )
     with torch.no_grad():
         module(*map(torch.from_numpy, zoo.example(name).values()))
     assert len(deviations) >= 4
@@ -92,9 +116,15 @@ def test_nsnet2_by_steps_is_nsnet2():
     states = numpy.zeros((2, 1, 400), numpy.float32)
     gains = []
     for frame in frames[0, :20]:
-        result = zoo.evaluate(step, "nsnet2_step", {
-            "input": frame[None], "state0": states[0].astype(numpy.float32),
-            "state1": states[1].astype(numpy.float32)})
+        result = zoo.evaluate(
+            step,
+            "nsnet2_step",
+            {
+                "input": frame[None],
+                "state0": states[0].astype(numpy.float32),
+                "state1": states[1].astype(numpy.float32),
+            },
+        )
         gains.append(result["gains"])
         states = result["next_state0"], result["next_state1"]
     whole = zoo.evaluate(zoo.build("nsnet2"), "nsnet2", {"input": frames[:, :20]})["gains"]

@@ -7,8 +7,10 @@ from .layers import conv_norm
 
 
 def _double(inputs: int, outputs: int) -> nn.Module:
-    return nn.Sequential(conv_norm(inputs, outputs, 3, activation=nn.ReLU()),
-                         conv_norm(outputs, outputs, 3, activation=nn.ReLU()))
+    return nn.Sequential(
+        conv_norm(inputs, outputs, 3, activation=nn.ReLU()),
+        conv_norm(outputs, outputs, 3, activation=nn.ReLU()),
+    )
 
 
 class UNet(nn.Module):

@@ -28,7 +28,7 @@ def initialise(module: nn.Module) -> None:
         elif isinstance(layer, nn.GRU):
             for name, parameter in layer.named_parameters(recurse=False):
                 fan_in = parameter.shape[-1] if name.startswith("weight") else 100
-                nn.init.normal_(parameter, std=fan_in ** -0.5)
+                nn.init.normal_(parameter, std=fan_in**-0.5)
 
 
 @torch.no_grad()

@@ -12,8 +12,9 @@ def _rep(inputs: int, outputs: int, stride: int = 1) -> nn.Module:
 
 
 def _rep_block(inputs: int, outputs: int, repeats: int) -> nn.Module:
-    return nn.Sequential(_rep(inputs, outputs),
-                         *[_rep(outputs, outputs) for _ in range(repeats - 1)])
+    return nn.Sequential(
+        _rep(inputs, outputs), *[_rep(outputs, outputs) for _ in range(repeats - 1)]
+    )
 
 
 def _stage(inputs: int, outputs: int, repeats: int) -> nn.Module:
@@ -42,7 +43,8 @@ class Head(nn.Module):
     def __init__(self, channels: int, classes: int):
         super().__init__()
         silu = lambda kernel: nn.Sequential(
-            nn.Conv2d(channels, channels, kernel, padding=kernel // 2), nn.SiLU())
+            nn.Conv2d(channels, channels, kernel, padding=kernel // 2), nn.SiLU()
+        )
         self.stem, self.score, self.box = silu(1), silu(3), silu(3)
         self.scores = nn.Conv2d(channels, classes, 1)
         self.boxes = nn.Conv2d(channels, 4, 1)

@@ -53,9 +53,11 @@ class YoloV7Tiny(nn.Module):
         self.down4, self.bottom4 = _conv(64, 128, 3, 2), Elan(256, 64, 128)
         self.down5, self.bottom5 = _conv(128, 256, 3, 2), Elan(512, 128, 256)
         self.predict = nn.ModuleList(
-            nn.Sequential(_conv(width, 2 * width, 3),
-                          nn.Conv2d(2 * width, anchors * (classes + 5), 1))
-            for width in (64, 128, 256))
+            nn.Sequential(
+                _conv(width, 2 * width, 3), nn.Conv2d(2 * width, anchors * (classes + 5), 1)
+            )
+            for width in (64, 128, 256)
+        )
         self.anchors = anchors
 
     def forward(self, x):
@@ -67,8 +69,9 @@ class YoloV7Tiny(nn.Module):
         out3 = self.top3(torch.cat([self.side3(third), up(self.up3(middle))], 1))
         out4 = self.bottom4(torch.cat([self.down4(out3), middle], 1))
         out5 = self.bottom5(torch.cat([self.down5(out4), fifth], 1))
-        return torch.cat([self._cells(predict(y))
-                          for predict, y in zip(self.predict, (out3, out4, out5))], 1)
+        return torch.cat(
+            [self._cells(predict(y)) for predict, y in zip(self.predict, (out3, out4, out5))], 1
+        )
 
     def _cells(self, x):
         batch, channels, height, width = x.shape

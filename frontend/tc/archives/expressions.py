@@ -1,14 +1,52 @@
-"""Expressions of sizes in archives of torch.export, as sympy prints them: Add(Integer(1), Symbol('s0', integer=True))."""
+"""Expressions of sizes in archives of torch.export, as sympy prints them: Add(Integer(1),
+Symbol('s0', integer=True))."""
 
 import re
 
-_TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)|'([A-Za-z0-9_.+-]*)'|([(),=]))", re.ASCII)
+_TOKEN = re.compile(
+    r"\s*(?:([A-Za-z_]\w*)|(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)|'([A-Za-z0-9_.+-]*)'|([(),=]))",
+    re.ASCII,
+)
 
 _SUMS = ("Add", "Max", "Min")
 # Operations whose results have no more digits than the operands have together.
-_OTHERS = ("Mul", "FloorDiv", "CleanDiv", "CeilDiv", "IntTrueDiv", "FloatTrueDiv", "Mod", "PythonMod", "ModularIndexing", "ToFloat", "TruncToInt",
-           "TruncToFloat", "FloorToInt", "CeilToInt", "RoundToInt", "Identity", "Abs", "Where", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "Equality",
-           "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "And", "Or", "Not", "Piecewise", "ExprCondPair")
+_OTHERS = (
+    "Mul",
+    "FloorDiv",
+    "CleanDiv",
+    "CeilDiv",
+    "IntTrueDiv",
+    "FloatTrueDiv",
+    "Mod",
+    "PythonMod",
+    "ModularIndexing",
+    "ToFloat",
+    "TruncToInt",
+    "TruncToFloat",
+    "FloorToInt",
+    "CeilToInt",
+    "RoundToInt",
+    "Identity",
+    "Abs",
+    "Where",
+    "Eq",
+    "Ne",
+    "Lt",
+    "Le",
+    "Gt",
+    "Ge",
+    "Equality",
+    "Unequality",
+    "StrictLessThan",
+    "LessThan",
+    "StrictGreaterThan",
+    "GreaterThan",
+    "And",
+    "Or",
+    "Not",
+    "Piecewise",
+    "ExprCondPair",
+)
 _WORDS = ("true", "false", "True", "False", "None")
 
 _MAX_CHARACTERS = 1 << 16
@@ -23,8 +61,8 @@ class _Problem(Exception):
 
 
 def check_expression(text):
-    """Why the expression is refused, or None. Accepted are sums, products, quotients, remainders, comparisons, minima and maxima of
-    symbols and whole numbers, and small powers."""
+    """Why the expression is refused, or None. Accepted are sums, products, quotients, remainders,
+    comparisons, minima and maxima of symbols and whole numbers, and small powers."""
     if len(text) > _MAX_CHARACTERS:
         return f"it has {len(text)} characters; at most {_MAX_CHARACTERS} are read"
     try:
@@ -112,7 +150,13 @@ class _Parser:
     def literal(self):
         """A number; a Rational has two, and a Float has a precision."""
         token = self.tokens[self.at] if self.at < len(self.tokens) else None
-        text = token.group(3) if token and token.group(3) is not None else token.group(2) if token else None
+        text = (
+            token.group(3)
+            if token and token.group(3) is not None
+            else token.group(2)
+            if token
+            else None
+        )
         if text is None or not re.fullmatch(r"-?\d{1,19}(\.\d{0,40})?", text):
             raise _Problem("a number in it is not read")
         self.at += 1
@@ -137,6 +181,10 @@ class _Parser:
         else:
             exponent = self.take(2)
         self.take(4, ")")
-        if not exponent.lstrip("-").isdigit() or len(exponent) > 2 or abs(int(exponent)) > _LARGEST_POWER:
+        if (
+            not exponent.lstrip("-").isdigit()
+            or len(exponent) > 2
+            or abs(int(exponent)) > _LARGEST_POWER
+        ):
             raise _Problem(f"a power in it is larger than {_LARGEST_POWER}")
         return base * max(abs(int(exponent)), 1)

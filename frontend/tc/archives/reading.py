@@ -1,5 +1,5 @@
-"""Reads an archive: it is inspected here and opened by the sandboxed program, and the model is built from that
-program's answer."""
+"""Reads an archive: it is inspected here and opened by the sandboxed program, and the model is
+built from that program's answer."""
 
 import contextlib
 import importlib.util
@@ -40,23 +40,32 @@ def trusted(model):
     memory are returned unchanged."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _TrustedBytes(model)
-    return _TrustedPath(os.fsdecode(os.fspath(model))) if isinstance(model, (str, os.PathLike)) else model
+    return (
+        _TrustedPath(os.fsdecode(os.fspath(model)))
+        if isinstance(model, (str, os.PathLike))
+        else model
+    )
 
 
 def is_archive(model):
-    """Whether the model is given as a file or its bytes, not as an object in memory, and is not trusted."""
-    return isinstance(model, (bytes, bytearray, memoryview, str, os.PathLike)) and not isinstance(model, (_TrustedPath, _TrustedBytes))
+    """Whether the model is given as a file or its bytes, not as an object in memory, and is not
+    trusted."""
+    return isinstance(model, (bytes, bytearray, memoryview, str, os.PathLike)) and not isinstance(
+        model, (_TrustedPath, _TrustedBytes)
+    )
 
 
 def read(model, inputs=None, shapes=None):
-    """The model of an archive, as tc.torch.models returns it for a trusted one, but read by the sandboxed
-    program."""
+    """The model of an archive, as tc.torch.models returns it for a trusted one, but read by the
+    sandboxed program."""
     if not _has_torch():
         raise Error(NOT_INSTALLED)
     archive = Archive(model)
     reading = archive.start(inputs, shapes)
     try:
-        from ..torch.archived import model_of     # imports PyTorch here while the other program imports it too
+        from ..torch.archived import (
+            model_of,
+        )  # imports PyTorch here while the other program imports it too
 
         return model_of(archive, archive.answer(reading), inputs, shapes)
     finally:
@@ -83,8 +92,13 @@ class Archive:
         self.kind = contents.kind_of(self.file, self.name)
         self.programs = contents.refuse_code(self.file, self.kind, self.name)
         self.size = os.fstat(self.file.fileno()).st_size
-        self._packages = [name for name in _OPERATORS if self.kind == "TorchScript" and contents.mentions(self.file, name.encode())
-                          and importlib.util.find_spec(name)]
+        self._packages = [
+            name
+            for name in _OPERATORS
+            if self.kind == "TorchScript"
+            and contents.mentions(self.file, name.encode())
+            and importlib.util.find_spec(name)
+        ]
         self._known = self._state()
 
     def _state(self):
@@ -96,15 +110,26 @@ class Archive:
         return min(_MIN_SECONDS + self.programs / _PROGRAM_BYTES_PER_SECOND, _MAX_SECONDS)
 
     def start(self, inputs=None, shapes=None, call=None, state=None, artefact=False):
-        """Starts reading the archive for these example inputs, or for a call with a given state. `artefact`: the result is the
-        program of an artefact, not that of calls."""
+        """Starts reading the archive for these example inputs, or for a call with a given state.
+        `artefact`: the result is the program of an artefact, not that of calls."""
         if self._state() != self._known:
-            raise ModelError(f"'{self.name}' is not the file any more from which the model was compiled; compile it again")
+            raise ModelError(
+                f"'{self.name}' is not the file any more from which the model was compiled; compile it again"
+            )
         sizes = _Sizes()
         store = 2 * self.size + _MIN_STORE
-        request = {"name": self.name, "kind": self.kind, "packages": self._packages, "artefact": artefact, "store": store, "seconds": self.seconds,
-                   "inputs": values.written(inputs, sizes.row), "shapes": values.written(shapes, sizes.row),
-                   "call": values.written(call, sizes.row), "state": values.written(state, sizes.row)}
+        request = {
+            "name": self.name,
+            "kind": self.kind,
+            "packages": self._packages,
+            "artefact": artefact,
+            "store": store,
+            "seconds": self.seconds,
+            "inputs": values.written(inputs, sizes.row),
+            "shapes": values.written(shapes, sizes.row),
+            "call": values.written(call, sizes.row),
+            "state": values.written(state, sizes.row),
+        }
         request["memory"] = 2 * self.size + _MIN_BYTES + 2 * sizes.bytes
         shown = [each for name in self._packages for each in _OPERATORS[name]]
         return Reading(self.file.fileno(), store, json.dumps(request).encode(), shown)
@@ -115,7 +140,9 @@ class Archive:
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):
-            raise ModelError(f"what the program says that reads '{self.name}' cannot be read: {printable(text[:100].decode(errors='replace'))}") from None
+            raise ModelError(
+                f"what the program says that reads '{self.name}' cannot be read: {printable(text[:100].decode(errors='replace'))}"
+            ) from None
         if type(answer) is not dict:
             raise ModelError(f"what the program says that reads '{self.name}' cannot be read")
         if "error" in answer:
@@ -126,9 +153,13 @@ class Archive:
         with contextlib.suppress(ValueError, TypeError):
             kind, text, problems = row
             if kind == "MemoryError":
-                return UnsupportedError(f"'{self.name}' needs more memory to be read than 4 times its bytes and 400 MB; pass trust_archive=True "
-                                        "(--trust-archive) if you wrote the file, or trust who did: its code then runs as yours")
-            error = {"UnsupportedError": UnsupportedError, "ShapeError": ShapeError}.get(kind, ModelError)(printable(text, 4000))
+                return UnsupportedError(
+                    f"'{self.name}' needs more memory to be read than 4 times its bytes and 400 MB; pass trust_archive=True "
+                    "(--trust-archive) if you wrote the file, or trust who did: its code then runs as yours"
+                )
+            error = {"UnsupportedError": UnsupportedError, "ShapeError": ShapeError}.get(
+                kind, ModelError
+            )(printable(text, 4000))
             if isinstance(error, UnsupportedError):
                 error.problems = tuple(printable(each, 1000) for each in problems)
             return error
@@ -144,12 +175,16 @@ class _Sizes:
     def row(self, tensor):
         shape = [int(each) for each in tensor.shape]
         if isinstance(tensor, np.ndarray):
-            strides = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+            strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         elif str(tensor.layout) == "torch.strided":
             strides = [int(each) for each in tensor.stride()]
         else:
             raise ShapeError(f"an example input is {tensor.layout}; dense tensors are taken")
-        count = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides)) if all(shape) else 0
+        count = (
+            1 + sum((size - 1) * stride for size, stride in zip(shape, strides))
+            if all(shape)
+            else 0
+        )
         self.bytes += count * tensor.dtype.itemsize
         return [str(tensor.dtype).removeprefix("torch."), shape, strides]
 

@@ -1,5 +1,5 @@
-"""Stands in for the compiler's classes that take a model's description (frontend/python/description.cc), and records the calls in a form
-that can be sent."""
+"""Stands in for the compiler's classes that take a model's description
+(frontend/python/description.cc), and records the calls in a form that can be sent."""
 
 import mmap
 
@@ -10,8 +10,8 @@ _ALIGNMENT = 64
 
 
 class Store:
-    """Tensors in memory that another process reads. `descriptor` is that of a file of `size` bytes, which cannot
-    grow."""
+    """Tensors in memory that another process reads. `descriptor` is that of a file of `size` bytes,
+    which cannot grow."""
 
     def __init__(self, descriptor, size):
         self._descriptor, self._size, self._end = descriptor, size, 0
@@ -43,9 +43,24 @@ class DescribedNode:
         self.graphs[role] = graph.written()
 
     def written(self):
-        attributes = {key: float(value) if isinstance(value, np.floating) else int(value) if isinstance(value, np.integer) else value
-                      for key, value in self.attributes.items()}
-        return [self.op, self.inputs, self.outputs, self.domain, self.name, self.source, attributes, self.graphs]
+        attributes = {
+            key: float(value)
+            if isinstance(value, np.floating)
+            else int(value)
+            if isinstance(value, np.integer)
+            else value
+            for key, value in self.attributes.items()
+        }
+        return [
+            self.op,
+            self.inputs,
+            self.outputs,
+            self.domain,
+            self.name,
+            self.source,
+            attributes,
+            self.graphs,
+        ]
 
 
 class GraphDescription:
@@ -65,11 +80,17 @@ class GraphDescription:
         self.outputs.append([name, dtype])
 
     def written(self):
-        return {"name": self.name, "inputs": self.inputs, "formals": self.formals, "nodes": self.nodes, "outputs": self.outputs}
+        return {
+            "name": self.name,
+            "inputs": self.inputs,
+            "formals": self.formals,
+            "nodes": self.nodes,
+            "outputs": self.outputs,
+        }
 
 
 class ModelDescription:
-    store = None     # shared by all models that are described
+    store = None  # shared by all models that are described
 
     def __init__(self, name):
         self.name, self.graph, self.constants, self.ranges = name, GraphDescription(name), [], {}

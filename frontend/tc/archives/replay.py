@@ -1,5 +1,6 @@
-"""Builds a model from the description that the sandboxed program ("behind walls") wrote. It is trusted as little as a file: every part is
-checked to be of its type, every tensor to be in the shared memory, and no two to overlap."""
+"""Builds a model from the description that the sandboxed program ("behind walls") wrote. It is
+trusted as little as a file: every part is checked to be of its type, every tensor to be in the
+shared memory, and no two to overlap."""
 
 import numpy as np
 
@@ -7,8 +8,25 @@ from ..errors import ModelError, printable
 from ..native import compiler
 
 # Bytes per element, by the compiler's names of types.
-_WIDTHS = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1,
-           "f8e4m3fn": 1, "f8e4m3fnuz": 1, "f8e5m2": 1, "f8e5m2fnuz": 1}
+_WIDTHS = {
+    "f32": 4,
+    "f64": 8,
+    "f16": 2,
+    "bf16": 2,
+    "i8": 1,
+    "i16": 2,
+    "i32": 4,
+    "i64": 8,
+    "u8": 1,
+    "u16": 2,
+    "u32": 4,
+    "u64": 8,
+    "bool": 1,
+    "f8e4m3fn": 1,
+    "f8e4m3fnuz": 1,
+    "f8e5m2": 1,
+    "f8e5m2fnuz": 1,
+}
 _MAX_DEPTH = 64
 _LARGEST_SIZE = 1 << 48
 _LONGEST_NAME = 1 << 16
@@ -28,8 +46,19 @@ def believed(build, name):
     """What `build` makes from the description, or an error where that is not a valid one."""
     try:
         return build()
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, UnicodeError) as error:
-        raise ModelError(f"the description of '{name}' cannot be read: {type(error).__name__}: {printable(error)}") from None
+    except (
+        TypeError,
+        ValueError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        UnicodeError,
+    ) as error:
+        raise ModelError(
+            f"the description of '{name}' cannot be read: {type(error).__name__}: {printable(error)}"
+        ) from None
 
 
 def tensor_place(shape, dtype, place, store):
@@ -59,7 +88,11 @@ def _add_graph(graph, written, depth):
     if depth > _MAX_DEPTH:
         raise ValueError("graphs nested too deep")
     for name, dtype, sizes in written["inputs"]:
-        graph.input(_name(name), _type(dtype), [_name(each) if type(each) is str else _whole(each) for each in sizes])
+        graph.input(
+            _name(name),
+            _type(dtype),
+            [_name(each) if type(each) is str else _whole(each) for each in sizes],
+        )
     for name in written["formals"]:
         graph.formal(_name(name))
     for row in written["nodes"]:
@@ -70,7 +103,9 @@ def _add_graph(graph, written, depth):
 
 def _node(row, depth):
     op, inputs, outputs, domain, name, source, attributes, graphs = row
-    node = compiler.DescribedNode(_name(op), [_name(each) for each in inputs], [_name(each) for each in outputs])
+    node = compiler.DescribedNode(
+        _name(op), [_name(each) for each in inputs], [_name(each) for each in outputs]
+    )
     node.domain, node.name, node.source = _name(domain), _name(name), printable(_name(source), 1000)
     node.attributes = {_name(key): _attribute(value) for key, value in _pairs(attributes)}
     for role, body in _pairs(graphs):
@@ -81,7 +116,9 @@ def _node(row, depth):
 
 
 def _attribute(value):
-    if type(value) is list and any(all(type(each) in kinds for each in value) for kinds in ((int, float), (str,))):
+    if type(value) is list and any(
+        all(type(each) in kinds for each in value) for kinds in ((int, float), (str,))
+    ):
         return [float(each) for each in value] if float in map(type, value) else value
     if type(value) not in (int, float, str):
         raise TypeError(f"an attribute of type {type(value).__name__}")

@@ -1,5 +1,5 @@
-"""Arguments, results and state of a model as JSON: numbers, text and structures of them, tensors by type and shape. This
-module does not import PyTorch; callers that have its values do."""
+"""Arguments, results and state of a model as JSON: numbers, text and structures of them, tensors by
+type and shape. This module does not import PyTorch; callers that have its values do."""
 
 import collections
 import keyword
@@ -24,17 +24,25 @@ def written(value, tensor):
         return {"complex": [value.real, value.imag]}
     if isinstance(value, tuple):
         row = [written(each, tensor) for each in value]
-        return {"named": [kind, list(value._fields), row]} if hasattr(value, "_fields") else {"tuple": row}
+        return (
+            {"named": [kind, list(value._fields), row]}
+            if hasattr(value, "_fields")
+            else {"tuple": row}
+        )
     if isinstance(value, list):
         return {"list": [written(each, tensor) for each in value]}
     if isinstance(value, dict):
         name = "ordered" if isinstance(value, collections.OrderedDict) else "dict"
-        return {name: [[written(key, tensor), written(each, tensor)] for key, each in value.items()]}
+        return {
+            name: [[written(key, tensor), written(each, tensor)] for key, each in value.items()]
+        }
     if type(value).__module__ == "torch" and kind in ("dtype", "device", "layout", "memory_format"):
         return {kind: str(value).removeprefix("torch.")}
     if isinstance(value, np.generic):
         return written(value.item(), tensor)
-    raise ShapeError(f"a {kind} cannot be given to a model of an archive: tensors, numbers, text, and tuples, lists and dictionaries of them can")
+    raise ShapeError(
+        f"a {kind} cannot be given to a model of an archive: tensors, numbers, text, and tuples, lists and dictionaries of them can"
+    )
 
 
 def read(value, tensor, depth=0):
@@ -43,7 +51,7 @@ def read(value, tensor, depth=0):
         return value
     if depth > _MAX_DEPTH or type(value) is not dict or len(value) != 1:
         raise ModelError("the description of a value cannot be read")
-    (kind, what), = value.items()
+    ((kind, what),) = value.items()
     if kind == "tensor":
         return tensor(what)
     if kind == "complex":
@@ -67,7 +75,10 @@ def _is_array(value):
 
 
 def _named(name, fields):
-    known = all(type(each) is str and each.isascii() and each.isidentifier() and not keyword.iskeyword(each) for each in (name, *fields))
+    known = all(
+        type(each) is str and each.isascii() and each.isidentifier() and not keyword.iskeyword(each)
+        for each in (name, *fields)
+    )
     if not known or len(fields) > _MAX_FIELDS or any(len(each) > 200 for each in (name, *fields)):
         raise ModelError("the description of a named tuple cannot be read")
     return collections.namedtuple(name, fields)

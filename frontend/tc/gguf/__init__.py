@@ -8,7 +8,8 @@ try:
 except ImportError:
     raise Error(
         "GGUF files are read by the package gguf, which is not installed here: pip install "
-        "'tc-compiler[gguf]'") from None
+        "'tc-compiler[gguf]'"
+    ) from None
 
 from .model import language_of, read, read_language
 

@@ -12,18 +12,18 @@ from ..errors import UnsupportedError, printable
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    name: str                      # the value of `general.architecture`
+    name: str  # the value of `general.architecture`
     # Which elements of a head are turned together: "halves" pairs element i with i + half,
     # "neighbours" 2i with 2i + 1.
     rotary: str = "halves"
-    biases: tuple = ()             # the projections that have a bias in every file
-    head_norms: bool = False       # each head of queries and keys has a norm before its rotation
-    fused_heads: bool = False      # queries, keys and values are one product
-    fused_gate: bool = False       # the gate and what it scales are one product
-    post_norms: bool = False       # results of attention and network have a norm before they are added
-    activation: str = "silu"       # the gate's activation; or "gelu_tanh"
-    scaled_embedding: bool = False   # embeddings times the root of their length
-    caps: bool = False             # scores and logits are limited (by tanh) where the file has a cap
+    biases: tuple = ()  # the projections that have a bias in every file
+    head_norms: bool = False  # each head of queries and keys has a norm before its rotation
+    fused_heads: bool = False  # queries, keys and values are one product
+    fused_gate: bool = False  # the gate and what it scales are one product
+    post_norms: bool = False  # results of attention and network have a norm before they are added
+    activation: str = "silu"  # the gate's activation; or "gelu_tanh"
+    scaled_embedding: bool = False  # embeddings times the root of their length
+    caps: bool = False  # scores and logits are limited (by tanh) where the file has a cap
     # Of each `window_period` layers all but the last see only a window of keys. 0: no layer has a
     # window; 1: all have.
     window_period: int = 0
@@ -47,27 +47,33 @@ class Architecture:
 
 
 _ROWS = (
-    Architecture("llama", rotary="neighbours"),     # also the architecture of files of SmolLM and SmolLM2
+    Architecture(
+        "llama", rotary="neighbours"
+    ),  # also the architecture of files of SmolLM and SmolLM2
     Architecture("smollm3", rotary="neighbours", unturned_period=4),
     Architecture("qwen2", biases=("attn_q", "attn_k", "attn_v")),
     Architecture("qwen3", head_norms=True),
     Architecture("gemma", activation="gelu_tanh", scaled_embedding=True),
-    Architecture("gemma2",
-                 activation="gelu_tanh",
-                 scaled_embedding=True,
-                 post_norms=True,
-                 caps=True,
-                 window_period=2,
-                 scaled_by_width=(46,)),
-    Architecture("gemma3",
-                 activation="gelu_tanh",
-                 scaled_embedding=True,
-                 post_norms=True,
-                 caps=True,
-                 head_norms=True,
-                 window_period=6,
-                 window_base=10000.0,
-                 scaled_by_width=(62,)),
+    Architecture(
+        "gemma2",
+        activation="gelu_tanh",
+        scaled_embedding=True,
+        post_norms=True,
+        caps=True,
+        window_period=2,
+        scaled_by_width=(46,),
+    ),
+    Architecture(
+        "gemma3",
+        activation="gelu_tanh",
+        scaled_embedding=True,
+        post_norms=True,
+        caps=True,
+        head_norms=True,
+        window_period=6,
+        window_base=10000.0,
+        scaled_by_width=(62,),
+    ),
     Architecture("phi3", fused_heads=True, fused_gate=True, window_period=1),
 )
 ARCHITECTURES = {row.name: row for row in _ROWS}

@@ -14,10 +14,10 @@ import sys
 
 from ..errors import Error, ModelError, UnsupportedError, printable
 
-_LONGEST_TEMPLATE = 1 << 20      # characters
+_LONGEST_TEMPLATE = 1 << 20  # characters
 _LONGEST_TEXT = 1 << 24
-_MAX_SECONDS = 10     # of processor time
-_MAX_WAIT = 60        # seconds of waiting for the process
+_MAX_SECONDS = 10  # of processor time
+_MAX_WAIT = 60  # seconds of waiting for the process
 ROLES = ("system", "user", "assistant", "tool")
 _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chat_process.py")
 
@@ -29,50 +29,66 @@ class ChatTemplate:
         self.name, self.text = file.name, file.fields.get("tokenizer.chat_template")
         self._names = {
             key: "" if token is None else tokenizer.tokens[token]
-            for key, token in (("bos_token", tokenizer.begin), ("eos_token", tokenizer.end))}
-        if self.text is not None and (not isinstance(self.text, str)
-                                      or len(self.text) > _LONGEST_TEMPLATE):
+            for key, token in (("bos_token", tokenizer.begin), ("eos_token", tokenizer.end))
+        }
+        if self.text is not None and (
+            not isinstance(self.text, str) or len(self.text) > _LONGEST_TEMPLATE
+        ):
             raise ModelError(
                 f"'{file.name}' is a damaged GGUF file: its template for chat is no text of at "
                 f"most {_LONGEST_TEMPLATE} characters; "
-                "fetch or convert it again")
+                "fetch or convert it again"
+            )
 
     def fill(self, messages):
         """The text of [{"role", "content"}], up to where the model's answer begins."""
         if self.text is None:
             raise UnsupportedError(
                 f"{self.name} has no template for chat (field 'tokenizer.chat_template'); give "
-                f"the prompt as text")
+                f"the prompt as text"
+            )
         if importlib.util.find_spec("jinja2") is None:
             raise Error(
                 "templates for chat are filled in by the package jinja2, which is not installed "
-                "here: pip install 'tc-compiler[gguf]'")
-        given = json.dumps({
-            "template": self.text, "messages": checked(messages), "longest": _LONGEST_TEXT,
-            "seconds": _MAX_SECONDS, **self._names})
+                "here: pip install 'tc-compiler[gguf]'"
+            )
+        given = json.dumps(
+            {
+                "template": self.text,
+                "messages": checked(messages),
+                "longest": _LONGEST_TEXT,
+                "seconds": _MAX_SECONDS,
+                **self._names,
+            }
+        )
         # The search path leaves out the current folder, where a file might be called jinja2.py;
         # packages are found where this process finds them.
         path = os.pathsep.join(each for each in sys.path if each)
         try:
-            done = subprocess.run([sys.executable, "-I", "-S", _PROGRAM, path],
-                                  input=given.encode(),
-                                  capture_output=True,
-                                  timeout=_MAX_WAIT)
+            done = subprocess.run(
+                [sys.executable, "-I", "-S", _PROGRAM, path],
+                input=given.encode(),
+                capture_output=True,
+                timeout=_MAX_WAIT,
+            )
         except subprocess.TimeoutExpired:
             raise ModelError(
                 f"{self.name}: its template for chat takes more than {_MAX_WAIT} seconds; give "
-                f"the prompt as text") from None
+                f"the prompt as text"
+            ) from None
         try:
             result = json.loads(done.stdout)
-        except ValueError:     # the process was ended at one of its bounds
+        except ValueError:  # the process was ended at one of its bounds
             raise ModelError(
                 f"{self.name}: its template for chat takes more than {_MAX_SECONDS} seconds of a "
                 "processor or too much memory; give the prompt "
-                "as text") from None
+                "as text"
+            ) from None
         if "error" in result:
             raise ModelError(
                 f"{self.name}: its template for chat refuses these messages: "
-                f"{printable(result['error'])}")
+                f"{printable(result['error'])}"
+            )
         return result["text"]
 
 
@@ -85,6 +101,7 @@ def checked(messages):
         if not is_one or not isinstance(message.get("content"), str):
             raise Error(
                 "a message of a chat is "
-                f"{{\"role\": one of {', '.join(ROLES)}, \"content\": text}}, not "
-                f"{printable(repr(message), 80)}")
+                f'{{"role": one of {", ".join(ROLES)}, "content": text}}, not '
+                f"{printable(repr(message), 80)}"
+            )
     return [{"role": message["role"], "content": message["content"]} for message in messages]

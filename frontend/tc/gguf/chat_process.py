@@ -8,14 +8,18 @@ import os
 import resource
 import sys
 
-_MAX_MEMORY = 1 << 29     # bytes that the process may map
+_MAX_MEMORY = 1 << 29  # bytes that the process may map
 
 
 def bound(seconds):
     """Limits what the process may use from here on."""
-    for kind, most in ((resource.RLIMIT_CPU, math.ceil(seconds)),
-                       (resource.RLIMIT_AS, _MAX_MEMORY), (resource.RLIMIT_NOFILE, 64),
-                       (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+    for kind, most in (
+        (resource.RLIMIT_CPU, math.ceil(seconds)),
+        (resource.RLIMIT_AS, _MAX_MEMORY),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
         resource.setrlimit(kind, (most, most))
 
 
@@ -27,13 +31,15 @@ def environment():
     def refuse(message):
         raise TemplateError(message)
 
-    made = ImmutableSandboxedEnvironment(trim_blocks=True,
-                                         lstrip_blocks=True,
-                                         extensions=[loopcontrols])
+    made = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+    )
     made.filters["tojson"] = lambda value, indent=None: json.dumps(
-        value, ensure_ascii=False, indent=indent)
-    made.globals.update(raise_exception=refuse,
-                        strftime_now=lambda form: datetime.datetime.now().strftime(form))
+        value, ensure_ascii=False, indent=indent
+    )
+    made.globals.update(
+        raise_exception=refuse, strftime_now=lambda form: datetime.datetime.now().strftime(form)
+    )
     return made
 
 
@@ -41,10 +47,12 @@ def text_of(given):
     """The template's text, made piece by piece so that an endless one is noticed."""
     pieces, length = [], 0
     template = environment().from_string(given["template"])
-    for piece in template.generate(messages=given["messages"],
-                                   add_generation_prompt=True,
-                                   bos_token=given["bos_token"],
-                                   eos_token=given["eos_token"]):
+    for piece in template.generate(
+        messages=given["messages"],
+        add_generation_prompt=True,
+        bos_token=given["bos_token"],
+        eos_token=given["eos_token"],
+    ):
         pieces.append(piece)
         length += len(piece)
         if length > given["longest"]:

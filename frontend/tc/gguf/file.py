@@ -25,37 +25,44 @@ MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _DEFAULT_ALIGNMENT = 32
 _LARGEST_ALIGNMENT = 1 << 20
-_LONGEST_KEY = (1 << 16) - 1     # by the format's definition
-_LONGEST_TENSOR_NAME = 64        # likewise, in bytes
+_LONGEST_KEY = (1 << 16) - 1  # by the format's definition
+_LONGEST_TENSOR_NAME = 64  # likewise, in bytes
 _MAX_AXES = 4
 _LARGEST_SIZE = (1 << 40) - 1
-_MIN_FIELD = 8 + 4 + 1         # bytes: a key's length, a type, the smallest value
-_MIN_TENSOR = 8 + 4 + 4 + 8    # a name's length, the number of axes, a type, an offset
+_MIN_FIELD = 8 + 4 + 1  # bytes: a key's length, a type, the smallest value
+_MIN_TENSOR = 8 + 4 + 4 + 8  # a name's length, the number of axes, a type, an offset
 
 # NumPy's types of the fields' types.
 _NUMBERS = {
-    GGUFValueType.UINT8: np.uint8, GGUFValueType.INT8: np.int8, GGUFValueType.UINT16: np.uint16,
-    GGUFValueType.INT16: np.int16, GGUFValueType.UINT32: np.uint32, GGUFValueType.INT32: np.int32,
-    GGUFValueType.FLOAT32: np.float32, GGUFValueType.BOOL: np.uint8,
-    GGUFValueType.UINT64: np.uint64, GGUFValueType.INT64: np.int64,
-    GGUFValueType.FLOAT64: np.float64, }
+    GGUFValueType.UINT8: np.uint8,
+    GGUFValueType.INT8: np.int8,
+    GGUFValueType.UINT16: np.uint16,
+    GGUFValueType.INT16: np.int16,
+    GGUFValueType.UINT32: np.uint32,
+    GGUFValueType.INT32: np.int32,
+    GGUFValueType.FLOAT32: np.float32,
+    GGUFValueType.BOOL: np.uint8,
+    GGUFValueType.UINT64: np.uint64,
+    GGUFValueType.INT64: np.int64,
+    GGUFValueType.FLOAT64: np.float64,
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
     name: str
-    type_name: str     # the format's name: "Q4_0"
-    shape: tuple       # in NumPy's order: the axis whose elements are contiguous is the last
-    offset: int        # position of its first byte in the file
-    size: int          # in bytes
+    type_name: str  # the format's name: "Q4_0"
+    shape: tuple  # in NumPy's order: the axis whose elements are contiguous is the last
+    offset: int  # position of its first byte in the file
+    size: int  # in bytes
 
 
 @dataclasses.dataclass(frozen=True)
 class File:
     name: str
-    fields: dict       # {key: number, text, bool, array of numbers or list of texts}
-    tensors: dict      # {name: Tensor}
-    data: memoryview   # the whole file, mapped
+    fields: dict  # {key: number, text, bool, array of numbers or list of texts}
+    tensors: dict  # {name: Tensor}
+    data: memoryview  # the whole file, mapped
 
     def bytes_of(self, tensor):
         """The bytes of a tensor, as a read-only view of the mapped file."""
@@ -95,7 +102,8 @@ class _Reader:
 
     def damaged(self, what):
         return ModelError(
-            f"'{self.name}' is a damaged GGUF file: {what}; fetch or convert it again")
+            f"'{self.name}' is a damaged GGUF file: {what}; fetch or convert it again"
+        )
 
     # --- bytes -----------------------------------------------------------------------------------
 
@@ -104,7 +112,8 @@ class _Reader:
         left = len(self.data) - self.at
         if count > left:
             raise self.damaged(
-                f"{what} at byte {self.at} needs {count} bytes, and the file has {left} more")
+                f"{what} at byte {self.at} needs {count} bytes, and the file has {left} more"
+            )
         begin, self.at = self.at, self.at + count
         return begin
 
@@ -116,10 +125,11 @@ class _Reader:
         length = self.number("Q", f"the length of {what}")
         if longest is not None and length > longest:
             raise self.damaged(
-                f"{what} at byte {self.at - 8} has {length} bytes; at most {longest} are possible")
+                f"{what} at byte {self.at - 8} has {length} bytes; at most {longest} are possible"
+            )
         begin = self.take(length, what)
         try:
-            text = bytes(self.data[begin:self.at])
+            text = bytes(self.data[begin : self.at])
             return text.decode("utf-8", "strict" if strict else "replace")
         except UnicodeDecodeError:
             raise self.damaged(f"{what} at byte {begin} is no UTF-8") from None
@@ -130,7 +140,8 @@ class _Reader:
         left = len(self.data) - self.at
         if count > left // least:
             raise self.damaged(
-                f"{what} is {count}, and the {left} bytes that follow hold at most {left // least}")
+                f"{what} is {count}, and the {left} bytes that follow hold at most {left // least}"
+            )
         return count
 
     # --- the parts of a file ---------------------------------------------------------------------
@@ -139,34 +150,40 @@ class _Reader:
         if not is_gguf(self.data[:4]):
             raise ModelError(
                 f"'{self.name}' is no GGUF file: its first bytes are {bytes(self.data[:4])!r}, and "
-                f"{MAGIC!r} is expected; give a model's .gguf file")
+                f"{MAGIC!r} is expected; give a model's .gguf file"
+            )
         self.at = 4
         version = self.number("I", "the version")
         if version not in _VERSIONS:
-            if version and not version & 0xffff:
+            if version and not version & 0xFFFF:
                 raise UnsupportedError(
                     f"{self.name}: this GGUF file is written for big-endian machines; convert the "
                     "model for "
-                    "little-endian ones")
+                    "little-endian ones"
+                )
             raise UnsupportedError(
                 f"{self.name}: GGUF files of version {version} are not supported, only "
-                f"{' and '.join(map(str, _VERSIONS))}; convert the model again")
+                f"{' and '.join(map(str, _VERSIONS))}; convert the model again"
+            )
         tensors = self.number("Q", "the number of tensors")
-        fields = self.count(self.number("Q", "the number of fields"), _MIN_FIELD,
-                            "the number of fields")
+        fields = self.count(
+            self.number("Q", "the number of fields"), _MIN_FIELD, "the number of fields"
+        )
         found = {}
         for index in range(fields):
             key = self.text(f"the key of field {index}", _LONGEST_KEY)
             if key in found:
                 raise self.damaged(f"the field '{key}' is there twice")
-            found[key] = self.value(self.number("I", f"the type of field '{key}'"),
-                                    f"field '{key}'")
+            found[key] = self.value(
+                self.number("I", f"the type of field '{key}'"), f"field '{key}'"
+            )
         parts = found.get("split.count", 1)
         if parts != 1:
             raise UnsupportedError(
                 f"{self.name}: this is one part of a model in {parts} files; merge them with "
                 "llama.cpp's "
-                "`llama-gguf-split --merge`, and give that file")
+                "`llama-gguf-split --merge`, and give that file"
+            )
         return File(self.name, found, self.tensors(tensors, self.alignment(found)), self.data)
 
     def value(self, kind, what):
@@ -187,11 +204,14 @@ class _Reader:
         kind = self.number("I", f"the type of the elements of {what}")
         count = self.number("Q", f"the length of {what}")
         if kind == GGUFValueType.STRING:
-            return [self.text(f"element {index} of {what}", strict=False)
-                    for index in range(self.count(count, 8, f"the length of {what}"))]
+            return [
+                self.text(f"element {index} of {what}", strict=False)
+                for index in range(self.count(count, 8, f"the length of {what}"))
+            ]
         if kind not in _NUMBERS:
             raise self.damaged(
-                f"the elements of {what} have the type {kind}; lists have numbers or texts")
+                f"the elements of {what} have the type {kind}; lists have numbers or texts"
+            )
         self.count(count, np.dtype(_NUMBERS[kind]).itemsize, f"the length of {what}")
         return self.numbers(kind, count, what)
 
@@ -200,7 +220,8 @@ class _Reader:
         if type(found) is not int or not 0 < found <= _LARGEST_ALIGNMENT or found & (found - 1):
             raise self.damaged(
                 f"'general.alignment' is {found}; a power of two up to {_LARGEST_ALIGNMENT} is "
-                f"possible")
+                f"possible"
+            )
         return found
 
     def tensors(self, count, alignment):
@@ -213,7 +234,8 @@ class _Reader:
                 raise self.damaged(
                     f"the tensor '{row.name}' is at offset {row.offset}, which is no multiple of "
                     "the file's "
-                    f"alignment {alignment}")
+                    f"alignment {alignment}"
+                )
             names.add(row.name)
             rows.append(row)
         begin = -(-self.at // alignment) * alignment
@@ -231,7 +253,8 @@ class _Reader:
         sizes = [self.number("Q", f"the sizes of {what}") for _ in range(axes)]
         if min(sizes) < 1 or math.prod(sizes) > _LARGEST_SIZE:
             raise self.damaged(
-                f"{what} has the sizes {sizes}; a tensor has 1 to {_LARGEST_SIZE} elements")
+                f"{what} has the sizes {sizes}; a tensor has 1 to {_LARGEST_SIZE} elements"
+            )
         kind = self.number("I", f"the type of {what}")
         try:
             kind = GGMLQuantizationType(kind)
@@ -242,10 +265,15 @@ class _Reader:
             raise self.damaged(
                 f"{what} has rows of {sizes[0]} elements, which are no whole blocks of {block}, "
                 f"as {kind.name} "
-                "has them")
-        return Tensor(name, kind.name, tuple(sizes[::-1]),
-                      self.number("Q", f"the offset of {what}"),
-                      math.prod(sizes) // block * size)
+                "has them"
+            )
+        return Tensor(
+            name,
+            kind.name,
+            tuple(sizes[::-1]),
+            self.number("Q", f"the offset of {what}"),
+            math.prod(sizes) // block * size,
+        )
 
     def check_places(self, rows, begin):
         """Checks that every tensor is inside of the file and that none overlap."""
@@ -255,9 +283,11 @@ class _Reader:
                 raise self.damaged(
                     f"the tensor '{row.name}' of {row.size} bytes is at offset {row.offset} of the "
                     f"{max(0, len(self.data) - begin)} bytes of tensors; perhaps the file is cut "
-                    f"short")
+                    f"short"
+                )
             if row.offset < end:
                 raise self.damaged(
                     f"the tensors '{last.name}' and '{row.name}' lie on each other, at offset "
-                    f"{row.offset}")
+                    f"{row.offset}"
+                )
             end, last = row.offset + row.size, row

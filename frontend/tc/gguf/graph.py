@@ -11,7 +11,8 @@ _KINDS = {
     np.dtype(np.uint8): "u8",
     np.dtype(np.int8): "i8",
     np.dtype(np.uint16): "u16",
-    np.dtype(np.uint32): "u32"}
+    np.dtype(np.uint32): "u32",
+}
 
 
 class Graph:
@@ -44,8 +45,9 @@ class Graph:
         domain, _, op = op.rpartition("::")
         label = f"{self.where}.{op.lower()}" if self.where else op.lower()
         names = tuple(names or (self.fresh(label) for _ in range(outputs)))
-        described = compiler.DescribedNode(op, ["" if each is None else each for each in inputs],
-                                           list(names))
+        described = compiler.DescribedNode(
+            op, ["" if each is None else each for each in inputs], list(names)
+        )
         described.domain, described.name, described.source = domain, names[0], self.where
         described.attributes = attributes
         self.model.graph.node(described)

@@ -27,7 +27,8 @@ def read_language(model):
 
     def module(compile_source):
         language = Language(
-            file, lambda entry, sizes, versions: compile_source(entry, Module, sizes, versions))
+            file, lambda entry, sizes, versions: compile_source(entry, Module, sizes, versions)
+        )
         made = compile_source(source, functools.partial(LanguageModule, language), {})
         made.name = file.name
         return made
@@ -42,7 +43,9 @@ def language_of(model, threads=None):
     return Language(
         open_file(model),
         lambda source, sizes, versions: compile(
-            source, shapes=sizes, size_versions=versions, threads=threads, specialise=0))
+            source, shapes=sizes, size_versions=versions, threads=threads, specialise=0
+        ),
+    )
 
 
 class Language:

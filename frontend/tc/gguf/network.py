@@ -28,14 +28,16 @@ def describe(file, last_only=False):
         raise UnsupportedError(
             f"{file.name} has {len(unused)} tensors of which the architecture "
             f"'{network.row.name}' knows nothing: {shown}; "
-            "it is a variant that is not supported")
+            "it is a variant that is not supported"
+        )
     return network.graph
 
 
 @dataclasses.dataclass
 class _Angles:
-    """The rotation of heads in some layers: names of cosines and sines, [batch, positions, pairs].
-    """
+    """The rotation of heads in some layers: names of cosines and sines, [batch, positions,
+    pairs]."""
+
     cos: str
     sin: str
 
@@ -54,11 +56,17 @@ class _Network:
         graph.model.range("seq", 1, parameters.context)
         ids = graph.input("input_ids", "i64", ["batch", "seq"])
         length = graph.input("length", "i64", ["batch"])
-        caches = [[
-            graph.input(f"past_key_values.{layer}.{what}", "f32",
-                        ["batch", parameters.key_heads, "capacity", size])
-            for what, size in (("key", parameters.key_size), ("value", parameters.value_size))]
-                 for layer in range(parameters.layers)]
+        caches = [
+            [
+                graph.input(
+                    f"past_key_values.{layer}.{what}",
+                    "f32",
+                    ["batch", parameters.key_heads, "capacity", size],
+                )
+                for what, size in (("key", parameters.key_size), ("value", parameters.value_size))
+            ]
+            for layer in range(parameters.layers)
+        ]
         vocabulary = self.vocabulary()
         graph.where = "embedding"
         x = self.weights.rows(_TOKENS, (vocabulary, parameters.width), ids)
@@ -116,7 +124,7 @@ class _Network:
         graph = self.graph
         turns, factor = frequencies(rotary)
         by_pair = self._by_pair(rotary, turns)
-        angles = graph.node("Mul", [positions, by_pair])     # [batch, positions, pairs]
+        angles = graph.node("Mul", [positions, by_pair])  # [batch, positions, pairs]
         both = [graph.node(op, [angles]) for op in ("Cos", "Sin")]
         if factor != 1:
             both = [graph.node("Mul", [each, graph.number(factor)]) for each in both]
@@ -127,15 +135,23 @@ class _Network:
         [pairs], or [batch, 1, pairs]."""
         weights, pairs = self.weights, len(turns)
         if weights.has("rope_factors_long.weight") and rotary is self.parameters.rotary:
-            short, long = (turns / weights.numbers(f"rope_factors_{name}.weight", pairs)
-                           for name in ("short", "long"))
+            short, long = (
+                turns / weights.numbers(f"rope_factors_{name}.weight", pairs)
+                for name in ("short", "long")
+            )
             # The whole length chooses the factors: those for short contexts apply up to the
             # original context of the training.
-            is_long = self.graph.node("Greater",
-                                      [self.end, self.graph.ints(rotary.original_context)])
+            is_long = self.graph.node(
+                "Greater", [self.end, self.graph.ints(rotary.original_context)]
+            )
             is_long = self.graph.node("Unsqueeze", [is_long, self.graph.ints(1, 2)])
-            return self.graph.node("Where", [
-                is_long, *(self.graph.constant(each.astype(np.float32)) for each in (long, short))])
+            return self.graph.node(
+                "Where",
+                [
+                    is_long,
+                    *(self.graph.constant(each.astype(np.float32)) for each in (long, short)),
+                ],
+            )
         if weights.has("rope_freqs.weight") and rotary is self.parameters.rotary:
             turns = turns / weights.numbers("rope_freqs.weight", pairs)
         return self.graph.constant(turns.astype(np.float32))
@@ -143,22 +159,30 @@ class _Network:
     def turned(self, x, heads, angles):
         """Heads [batch, positions, heads * size] after their rotation."""
         size = self.parameters.rotary.size
-        return self.graph.node("RotaryEmbedding", [x, angles.cos, angles.sin], num_heads=heads,
-                               rotary_embedding_dim=0 if size == self.parameters.key_size else size)
+        return self.graph.node(
+            "RotaryEmbedding",
+            [x, angles.cos, angles.sin],
+            num_heads=heads,
+            rotary_embedding_dim=0 if size == self.parameters.key_size else size,
+        )
 
     # --- one block -------------------------------------------------------------------------------
 
     def norm(self, x, name, length):
-        return self.graph.node("RMSNormalization", [x, self.weights.vector(name, length)],
-                               axis=-1,
-                               epsilon=self.parameters.epsilon)
+        return self.graph.node(
+            "RMSNormalization",
+            [x, self.weights.vector(name, length)],
+            axis=-1,
+            epsilon=self.parameters.epsilon,
+        )
 
     def linear(self, x, name, rows, columns, order=None):
         """A projection, with its bias where it has one."""
         result = self.weights.product(x, f"{name}.weight", (rows, columns), order)
         if self.weights.has(f"{name}.bias") or name.rpartition(".")[2] in self.row.biases:
             result = self.graph.node(
-                "Add", [result, self.weights.vector(f"{name}.bias", rows, order)])
+                "Add", [result, self.weights.vector(f"{name}.bias", rows, order)]
+            )
         return result
 
     def block(self, layer, x, caches, angles, with_window):
@@ -176,8 +200,11 @@ class _Network:
     def heads(self, blk, x):
         """Queries, keys and values, [batch, positions, heads * size] each."""
         parameters, width = self.parameters, self.parameters.width
-        sizes = [parameters.heads * parameters.key_size, parameters.key_heads * parameters.key_size,
-                 parameters.key_heads * parameters.value_size]
+        sizes = [
+            parameters.heads * parameters.key_size,
+            parameters.key_heads * parameters.key_size,
+            parameters.key_heads * parameters.value_size,
+        ]
         if self.row.fused_heads:
             fused = self.linear(x, f"{blk}.attn_qkv", sum(sizes), width)
             return self.graph.node("Split", [fused, self.graph.ints(*sizes)], 3, axis=-1)
@@ -187,18 +214,21 @@ class _Network:
             # keys are reordered in the same way as queries.
             orders = [
                 order_of_halves(count, parameters.key_size, parameters.rotary.size)
-                for count in (parameters.heads, parameters.key_heads)]
+                for count in (parameters.heads, parameters.key_heads)
+            ]
             orders.append(None)
         return [
             self.linear(x, f"{blk}.attn_{name}", rows, width, order)
-            for name, rows, order in zip("qkv", sizes, orders)]
+            for name, rows, order in zip("qkv", sizes, orders)
+        ]
 
     def head_norm(self, x, name, heads):
         """Applies the norm to each head of [batch, positions, heads * size]."""
         size = self.parameters.key_size
         x = self.graph.node("Reshape", [x, self.graph.ints(0, 0, heads, size)])
-        return self.graph.node("Reshape", [
-            self.norm(x, name, size), self.graph.ints(0, 0, heads * size)])
+        return self.graph.node(
+            "Reshape", [self.norm(x, name, size), self.graph.ints(0, 0, heads * size)]
+        )
 
     def attention(self, layer, x, caches, angles, with_window):
         graph, parameters, blk = self.graph, self.parameters, f"blk.{layer}"
@@ -218,19 +248,35 @@ class _Network:
         q = self.by_head(q, parameters.heads, parameters.key_size)
         # The new keys and values are written into the caches after the earlier ones, and attention
         # reads the caches.
-        new = (self.by_head(k, parameters.key_heads, parameters.key_size),
-               self.by_head(v, parameters.key_heads, parameters.value_size))
+        new = (
+            self.by_head(k, parameters.key_heads, parameters.key_size),
+            self.by_head(v, parameters.key_heads, parameters.value_size),
+        )
         k, v = (
-            graph.node("TensorScatter", [cache, each, self.begin],
-                       names=[graph.fresh(f"present.{layer}.{what}")], axis=2)
-            for cache, each, what in zip(caches, new, ("key", "value")))
-        y = graph.node("Attention", [q, k, v, None, None, None, self.end],
-                       names=[graph.fresh(f"{blk}.attention")], **attributes)
-        y = graph.node("Reshape", [
-            graph.node("Transpose", [y], perm=[0, 2, 1, 3]),
-            graph.ints(0, 0, parameters.heads * parameters.value_size)])
-        return self.linear(y, f"{blk}.attn_output", parameters.width,
-                           parameters.heads * parameters.value_size)
+            graph.node(
+                "TensorScatter",
+                [cache, each, self.begin],
+                names=[graph.fresh(f"present.{layer}.{what}")],
+                axis=2,
+            )
+            for cache, each, what in zip(caches, new, ("key", "value"))
+        )
+        y = graph.node(
+            "Attention",
+            [q, k, v, None, None, None, self.end],
+            names=[graph.fresh(f"{blk}.attention")],
+            **attributes,
+        )
+        y = graph.node(
+            "Reshape",
+            [
+                graph.node("Transpose", [y], perm=[0, 2, 1, 3]),
+                graph.ints(0, 0, parameters.heads * parameters.value_size),
+            ],
+        )
+        return self.linear(
+            y, f"{blk}.attn_output", parameters.width, parameters.heads * parameters.value_size
+        )
 
     def by_head(self, x, heads, size):
         """[batch, positions, heads * size] as [batch, heads, positions, size]."""
@@ -244,8 +290,9 @@ class _Network:
             both = self.linear(x, f"{blk}.ffn_up", 2 * hidden, width)
             gate, up = graph.node("Split", [both, graph.ints(hidden, hidden)], 2, axis=-1)
         else:
-            gate, up = (self.linear(x, f"{blk}.ffn_{name}", hidden, width)
-                        for name in ("gate", "up"))
+            gate, up = (
+                self.linear(x, f"{blk}.ffn_{name}", hidden, width) for name in ("gate", "up")
+            )
         if self.row.activation == "silu":
             y = graph.node("SwiGLU", [gate, up])
         else:

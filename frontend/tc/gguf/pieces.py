@@ -8,29 +8,35 @@ _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)
 _CL100K = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,%d}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
-    r"\s+(?!\S)|\s+")
+    r"\s+(?!\S)|\s+"
+)
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 # The pattern of o200k, in which words end where capitals begin.
 _O200K = (
     rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%s|%s|"
-    r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Division:
-    patterns: tuple     # regular expressions; each divides the parts that those before it left
-    whole_words: bool = False   # a part that is a token itself is taken whole, without merging
-    begins: bool = False     # texts begin with the begin token where the file does not say
+    patterns: tuple  # regular expressions; each divides the parts that those before it left
+    whole_words: bool = False  # a part that is a token itself is taken whole, without merging
+    begins: bool = False  # texts begin with the begin token where the file does not say
 
 
 _ROWS = {
     ("default", "gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jina-en"): Division((_GPT2,)),
     ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"): Division(
-        (r"\p{N}", _GPT2)), ("llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral"): Division(
-        (_CL100K % 3,), whole_words=True, begins=True),
+        (r"\p{N}", _GPT2)
+    ),
+    ("llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral"): Division(
+        (_CL100K % 3,), whole_words=True, begins=True
+    ),
     ("dbrx", "smaug-bpe", "gpt-4", "chatglm-bpe"): Division((_CL100K % 3,)),
     ("qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan"): Division((_CL100K % 1,)),
     ("gpt-4o", "llama4"): Division((_O200K % (_ENDINGS, _ENDINGS, r"\p{N}{1,3}"),)),
-    ("tekken",): Division((_O200K % ("", "", r"\p{N}"),), whole_words=True), }
+    ("tekken",): Division((_O200K % ("", "", r"\p{N}"),), whole_words=True),
+}
 DIVISIONS = {name: row for names, row in _ROWS.items() for name in names}

@@ -12,18 +12,28 @@ except ImportError:
     raise Error(
         "the texts of GGUF files are divided into tokens by the package tokenizers, which is not "
         "installed here: "
-        "pip install 'tc-compiler[gguf]'") from None
+        "pip install 'tc-compiler[gguf]'"
+    ) from None
 
 _FIELDS = "tokenizer.ggml."
 # Kinds of tokens in the field `token_type`.
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
 _MAX_TOKENS = 1 << 22
 _LONGEST_TOKEN = 1 << 16
-_SPACE = "\u2581"     # SentencePiece's character for a space
+_SPACE = "\u2581"  # SentencePiece's character for a space
 # Texts of the tokens that end an answer in a chat. A file names one of them as the end of texts,
 # but models write the others too.
-_ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>",
-         "<|end_of_text|>", "</s>", "<eos>")
+_ENDS = (
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|eom_id|>",
+    "<|end_of_text|>",
+    "</s>",
+    "<eos>",
+)
 _BROKEN = "\ufffd"
 
 
@@ -38,7 +48,8 @@ class Tokenizer:
         if kind not in makers:
             raise UnsupportedError(
                 f"{file.name}: the tokenizer '{printable(kind)}' is not supported; known are "
-                f"{', '.join(makers)}")
+                f"{', '.join(makers)}"
+            )
         self.tokens = self._tokens()
         self._kinds = self._list("token_type", np.ones(len(self.tokens), np.int32))
         self._tokenizer = tokenizers.Tokenizer(makers[kind]())
@@ -56,7 +67,8 @@ class Tokenizer:
 
     def _damaged(self, what):
         return ModelError(
-            f"'{self.name}' is a damaged GGUF file: {what}; fetch or convert it again")
+            f"'{self.name}' is a damaged GGUF file: {what}; fetch or convert it again"
+        )
 
     def _tokens(self):
         found = self._field("tokens", None)
@@ -66,7 +78,8 @@ class Tokenizer:
             raise self._damaged(
                 f"'{_FIELDS}tokens' has {len(found)} tokens of up to {max(map(len, found))} "
                 f"characters; at most {_MAX_TOKENS} "
-                f"of {_LONGEST_TOKEN} are read")
+                f"of {_LONGEST_TOKEN} are read"
+            )
         return found
 
     def _list(self, name, default):
@@ -75,7 +88,8 @@ class Tokenizer:
         if not isinstance(found, np.ndarray) or len(found) != len(self.tokens):
             raise self._damaged(
                 f"the field '{_FIELDS}{name}' has not a number for each of the {len(self.tokens)} "
-                f"tokens")
+                f"tokens"
+            )
         return found
 
     def _id(self, name):
@@ -83,17 +97,22 @@ class Tokenizer:
         found = self._field(name, None)
         if found is not None and not (type(found) is int and 0 <= found < len(self.tokens)):
             raise self._damaged(
-                f"the field '{_FIELDS}{name}' is {found!r}, and there are {len(self.tokens)} "
-                "tokens")
+                f"the field '{_FIELDS}{name}' is {found!r}, and there are {len(self.tokens)} tokens"
+            )
         return found
 
     def _all_ends(self):
-        found = {self._id(name)
-                 for name in ("eos_token_id", "eot_token_id", "eom_token_id")} - {None}
+        found = {self._id(name) for name in ("eos_token_id", "eot_token_id", "eom_token_id")} - {
+            None
+        }
         return frozenset(
-            found | {
-                index for index in np.flatnonzero(self._kinds == _CONTROL).tolist()
-                if self.tokens[index] in _ENDS})
+            found
+            | {
+                index
+                for index in np.flatnonzero(self._kinds == _CONTROL).tolist()
+                if self.tokens[index] in _ENDS
+            }
+        )
 
     # --- the models ------------------------------------------------------------------------------
 
@@ -115,18 +134,26 @@ class Tokenizer:
                 raise self._damaged(
                     f"element {index} of '{_FIELDS}merges' is '{printable(merge)}', which is no "
                     "pair of tokens that makes "
-                    "a token")
+                    "a token"
+                )
             pairs.append((left, right))
         kind = self._field("pre", "default")
         if kind not in DIVISIONS:
             raise UnsupportedError(
                 f"{self.name}: the division of texts '{printable(kind)}' is not supported; known "
-                f"are {', '.join(DIVISIONS)}")
+                f"are {', '.join(DIVISIONS)}"
+            )
         self._division = division = DIVISIONS[kind]
         self._begins = division.begins
-        self._parts = pre_tokenizers.Sequence([
-            *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in division.patterns),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        self._parts = pre_tokenizers.Sequence(
+            [
+                *(
+                    pre_tokenizers.Split(Regex(pattern), "isolated")
+                    for pattern in division.patterns
+                ),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
         self._back = decoders.ByteLevel()
         self._normal = None
         return models.BPE(vocabulary, pairs, ignore_merges=division.whole_words)
@@ -139,24 +166,34 @@ class Tokenizer:
         pairs = []
         for token, index in vocabulary.items():
             parts = [(token[:at], token[at:]) for at in range(1, len(token))]
-            parts = [(vocabulary[left], vocabulary[right], left, right) for left, right in parts
-                     if left in vocabulary and right in vocabulary]
+            parts = [
+                (vocabulary[left], vocabulary[right], left, right)
+                for left, right in parts
+                if left in vocabulary and right in vocabulary
+            ]
             pairs += [(-scores[index], left, right) for _, _, left, right in sorted(parts)]
         pairs.sort(key=lambda pair: pair[0])
         unknown = next(iter(np.flatnonzero(self._kinds == _UNKNOWN).tolist()), None)
         first = bool(self._field("add_space_prefix", True))
-        self._normal = normalizers.Sequence([
-            *([normalizers.Prepend(_SPACE)] if first else []),
-            normalizers.Replace(" ", _SPACE)])
+        self._normal = normalizers.Sequence(
+            [*([normalizers.Prepend(_SPACE)] if first else []), normalizers.Replace(" ", _SPACE)]
+        )
         self._parts = None
-        self._back = decoders.Sequence([
-            decoders.Replace(_SPACE, " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(), *([decoders.Strip(" ", 1, 0)] if first else [])])
-        return models.BPE(vocabulary, [pair[1:] for pair in pairs],
-                          byte_fallback=True,
-                          fuse_unk=True,
-                          unk_token=None if unknown is None else self.tokens[unknown])
+        self._back = decoders.Sequence(
+            [
+                decoders.Replace(_SPACE, " "),
+                decoders.ByteFallback(),
+                decoders.Fuse(),
+                *([decoders.Strip(" ", 1, 0)] if first else []),
+            ]
+        )
+        return models.BPE(
+            vocabulary,
+            [pair[1:] for pair in pairs],
+            byte_fallback=True,
+            fuse_unk=True,
+            unk_token=None if unknown is None else self.tokens[unknown],
+        )
 
     def _add_whole_tokens(self):
         tokenizer = self._tokenizer
@@ -168,13 +205,22 @@ class Tokenizer:
         whole = [
             (index, self._kinds[index] == _CONTROL)
             for index in np.flatnonzero(np.isin(self._kinds, (_CONTROL, _USER_DEFINED))).tolist()
-            if self.tokens[index]]
-        tokenizer.add_special_tokens([
-            AddedToken(self.tokens[index], special=True, normalized=False)
-            for index, special in whole if special])
-        tokenizer.add_tokens([
-            AddedToken(self.tokens[index], special=False, normalized=False)
-            for index, special in whole if not special])
+            if self.tokens[index]
+        ]
+        tokenizer.add_special_tokens(
+            [
+                AddedToken(self.tokens[index], special=True, normalized=False)
+                for index, special in whole
+                if special
+            ]
+        )
+        tokenizer.add_tokens(
+            [
+                AddedToken(self.tokens[index], special=False, normalized=False)
+                for index, special in whole
+                if not special
+            ]
+        )
 
     # --- texts -----------------------------------------------------------------------------------
 
@@ -185,8 +231,10 @@ class Tokenizer:
         if not add_ends:
             return ids
         return [
-            *([self.begin] if self.adds_begin else []), *ids,
-            *([self.end] if self.adds_end else [])]
+            *([self.begin] if self.adds_begin else []),
+            *ids,
+            *([self.end] if self.adds_end else []),
+        ]
 
     def decode(self, ids, special=False):
         """The text of tokens; `special` includes control tokens."""
@@ -221,7 +269,7 @@ class Stream:
 
     def _tell(self, text):
         # Where bytes form no letter, the bytes before them may now decode as broken too.
-        piece = text[len(self._told):] if text.startswith(self._told) else _BROKEN
+        piece = text[len(self._told) :] if text.startswith(self._told) else _BROKEN
         self._ids = self._ids[-8:]
         self._told = self._tokenizer.decode(self._ids)
         return piece

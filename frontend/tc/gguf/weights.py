@@ -15,8 +15,11 @@ from ..native import compiler
 @functools.cache
 def formats():
     """The names of those formats in files with which the compiler can multiply directly."""
-    return tuple(row["name"] for row in compiler.weight_formats()
-                 if row["name"].upper() in GGMLQuantizationType.__members__)
+    return tuple(
+        row["name"]
+        for row in compiler.weight_formats()
+        if row["name"].upper() in GGMLQuantizationType.__members__
+    )
 
 
 def block_rows(file, tensor):
@@ -40,7 +43,8 @@ def floats_of(file, tensor):
         raise UnsupportedError(
             f"{file.name}: tensor '{tensor.name}' has the type {tensor.type_name}, which is not "
             "supported; quantise "
-            "the model to another one") from None
+            "the model to another one"
+        ) from None
 
 
 def order_of_halves(heads, size, turned):
@@ -60,7 +64,7 @@ class Weights:
     def __init__(self, file, graph):
         self.file, self.graph = file, graph
         self._unused = dict(file.tensors)
-        self._made = {}      # {name: names in the graph}
+        self._made = {}  # {name: names in the graph}
 
     def has(self, name):
         return name in self.file.tensors
@@ -71,12 +75,14 @@ class Weights:
         if found is None:
             raise ModelError(
                 f"'{self.file.name}' is a damaged GGUF file: it has no tensor '{name}'; fetch or "
-                f"convert it again")
+                f"convert it again"
+            )
         if found.shape != shape:
             raise ModelError(
                 f"'{self.file.name}' is a damaged GGUF file: the tensor '{name}' has the shape "
                 f"{list(found.shape)}, and its "
-                f"fields need {list(shape)}; fetch or convert it again")
+                f"fields need {list(shape)}; fetch or convert it again"
+            )
         self._unused.pop(name, None)
         return found
 
@@ -113,9 +119,11 @@ class Weights:
             raise UnsupportedError(
                 f"{self.file.name}: tensor '{name}' has the type {tensor.type_name}, which is not "
                 "supported; quantise the model "
-                f"to one of {', '.join(map(str.upper, formats()))}")
+                f"to one of {', '.join(map(str.upper, formats()))}"
+            )
         if name not in self._made:
             data = block_rows(self.file, tensor)
-            self._made[name] = self.graph.blocks(name, kind, data if order is None else data[order],
-                                                 shape)
+            self._made[name] = self.graph.blocks(
+                name, kind, data if order is None else data[order], shape
+            )
         return self._made[name], {"format": kind, "N": shape[0], "K": shape[1]}

@@ -12,7 +12,7 @@ class Answer:
         self.tokens, self.reason = [], None
         self._ends, self._stream = tokenizer.ends, tokenizer.stream(prompt)
         self._sampler, self._most, self._stops = Sampler(sampling), max_tokens, tuple(stops)
-        self._held = ""     # text held back because it may begin one of `stops`
+        self._held = ""  # text held back because it may begin one of `stops`
 
     def add(self, logits, room):
         """Chooses the next token by the logits and returns the text that becomes known by it.
@@ -22,8 +22,9 @@ class Answer:
             return self._end("end")
         self.tokens.append(token)
         self._held += self._stream.add(token)
-        at = min((place for stop in self._stops if (place := self._held.find(stop)) >= 0),
-                 default=-1)
+        at = min(
+            (place for stop in self._stops if (place := self._held.find(stop)) >= 0), default=-1
+        )
         if at >= 0:
             self.reason = "stop"
             return self._held[:at]

@@ -12,8 +12,9 @@ def _generate(arguments):
     from .session import Session
 
     language = language_for(arguments.model, arguments.threads)
-    sampling = Sampling(arguments.temperature, arguments.top_k, arguments.top_p, arguments.min_p,
-                        arguments.seed)
+    sampling = Sampling(
+        arguments.temperature, arguments.top_k, arguments.top_p, arguments.min_p, arguments.seed
+    )
     system = [{"role": "system", "content": arguments.system}] if arguments.system else []
 
     def turn(session, prompt):
@@ -49,7 +50,7 @@ def _chat(language, system, turn):
         messages.append({"role": "user", "content": line})
         tokens = tokens_of(language, messages)
         session.truncate(common_length(session.tokens, tokens[:-1]))
-        run, text = turn(session, tokens[session.length:])
+        run, text = turn(session, tokens[session.length :])
         messages.append({"role": "assistant", "content": text})
         runs.append(run)
     return _result(language, runs, text, messages)
@@ -70,61 +71,80 @@ def _rate(count, seconds):
 def _result(language, runs, text, messages=None):
     totals = {
         name: sum(getattr(run.times, name) for run in runs)
-        for name in ("prompt_tokens", "prompt_seconds", "tokens", "seconds")}
+        for name in ("prompt_tokens", "prompt_seconds", "tokens", "seconds")
+    }
     # Tokens that needed a run of their own: all but the first, which comes from the prompt's run.
     behind = sum(max(0, run.times.tokens - 1) for run in runs)
-    rates = {"prefill_per_second": _rate(totals["prompt_tokens"], totals["prompt_seconds"]),
-             "decode_per_second": _rate(behind, totals["seconds"])}
+    rates = {
+        "prefill_per_second": _rate(totals["prompt_tokens"], totals["prompt_seconds"]),
+        "decode_per_second": _rate(behind, totals["seconds"]),
+    }
     result = {
-        "model": language.name, "text": text, "reason": runs[-1].reason if runs else None, **totals,
-        **rates}
+        "model": language.name,
+        "text": text,
+        "reason": runs[-1].reason if runs else None,
+        **totals,
+        **rates,
+    }
     if messages is not None:
         result["messages"] = messages
-    shown = " · ".join(f"{name} {count} tokens" + (f", {rate:.1f} tokens/s" if rate else "")
-                       for name, count, rate in
-                       (("prompt", totals["prompt_tokens"], rates["prefill_per_second"]),
-                        ("answer", totals["tokens"], rates["decode_per_second"])))
+    shown = " · ".join(
+        f"{name} {count} tokens" + (f", {rate:.1f} tokens/s" if rate else "")
+        for name, count, rate in (
+            ("prompt", totals["prompt_tokens"], rates["prefill_per_second"]),
+            ("answer", totals["tokens"], rates["decode_per_second"]),
+        )
+    )
     return result, f"{printable(language.name)}: {shown}"
 
 
 def add_command(command):
     whole, real = number(int, 1, "a whole number"), number(float, 0, "a number")
     added = command(
-        "generate", _generate,
-        "Generate text with a language model, or chat with it where no prompt is given.")
+        "generate",
+        _generate,
+        "Generate text with a language model, or chat with it where no prompt is given.",
+    )
     added.add_argument("model", help="a .gguf file")
     added.add_argument(
         "--prompt",
         metavar="TEXT",
-        help="a text that the model goes on with; default: a chat by lines of the standard input")
-    added.add_argument("--chat",
-                       action="store_true",
-                       help="--prompt is the first message of a chat")
+        help="a text that the model goes on with; default: a chat by lines of the standard input",
+    )
+    added.add_argument(
+        "--chat", action="store_true", help="--prompt is the first message of a chat"
+    )
     added.add_argument("--system", metavar="TEXT", help="what the model is told before a chat")
-    added.add_argument("--max-tokens",
-                       type=whole,
-                       default=256,
-                       help="tokens of an answer at most (default 256)")
-    added.add_argument("--temperature",
-                       type=real,
-                       default=0.0,
-                       help="0 (default): the likeliest token each time; else tokens are drawn")
-    added.add_argument("--top-k",
-                       type=whole,
-                       metavar="COUNT",
-                       help="draw of the likeliest tokens alone")
-    added.add_argument("--top-p",
-                       type=real,
-                       metavar="SHARE",
-                       help="draw of the fewest tokens whose probabilities reach this sum")
-    added.add_argument("--min-p",
-                       type=real,
-                       metavar="SHARE",
-                       help="draw of tokens of at least this share of the likeliest one")
+    added.add_argument(
+        "--max-tokens", type=whole, default=256, help="tokens of an answer at most (default 256)"
+    )
+    added.add_argument(
+        "--temperature",
+        type=real,
+        default=0.0,
+        help="0 (default): the likeliest token each time; else tokens are drawn",
+    )
+    added.add_argument(
+        "--top-k", type=whole, metavar="COUNT", help="draw of the likeliest tokens alone"
+    )
+    added.add_argument(
+        "--top-p",
+        type=real,
+        metavar="SHARE",
+        help="draw of the fewest tokens whose probabilities reach this sum",
+    )
+    added.add_argument(
+        "--min-p",
+        type=real,
+        metavar="SHARE",
+        help="draw of tokens of at least this share of the likeliest one",
+    )
     added.add_argument("--seed", type=number(int, 0, "a whole number"), default=0)
-    added.add_argument("--stop",
-                       action="append",
-                       default=[],
-                       metavar="TEXT",
-                       help="end before this text; may be given several times")
+    added.add_argument(
+        "--stop",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="end before this text; may be given several times",
+    )
     added.add_argument("--threads", type=whole, help="threads of a run; default: all cores")

@@ -14,6 +14,7 @@ class Sampling:
     temperature. First the `top_k` largest are kept, then the fewest largest ones whose sum reaches
     `top_p`, then those of at least `min_p` times the largest; one of these is drawn by its share. A
     temperature of 0 takes the largest logit, and the first of equal ones."""
+
     temperature: float = 0.0
     top_k: int | None = None
     top_p: float | None = None
@@ -25,7 +26,8 @@ class Sampling:
         if self.top_k is not None and not (_is_whole(self.top_k) and self.top_k >= 1):
             raise Error(
                 f"top_k is {self.top_k!r}; give a whole number of at least 1, or None for all "
-                f"tokens")
+                f"tokens"
+            )
         for name in ("top_p", "min_p"):
             if getattr(self, name) is not None:
                 _check(name, getattr(self, name), 0, 1, "a number from 0 to 1, or None")
@@ -40,7 +42,7 @@ def _is_whole(value):
 def _is_finite(value):
     try:
         return math.isfinite(value)
-    except OverflowError:     # an integer beyond the largest float
+    except OverflowError:  # an integer beyond the largest float
         return False
 
 
@@ -58,18 +60,20 @@ def distribution(logits, sampling):
     kept = np.arange(len(logits))
     if count < len(logits):
         kept = np.sort(np.argpartition(-logits, count - 1)[:count])
-    tokens = kept[np.argsort(-logits[kept], kind="stable")]     # equal ones in the order of their numbers
+    tokens = kept[
+        np.argsort(-logits[kept], kind="stable")
+    ]  # equal ones in the order of their numbers
     if sampling.temperature == 0:
         return tokens[:1], np.ones(1)
-    with np.errstate(over="ignore"):     # for temperatures near 0
+    with np.errstate(over="ignore"):  # for temperatures near 0
         shares = np.exp((logits[tokens] - logits[tokens[0]]) / sampling.temperature)
     shares /= shares.sum()
     if sampling.top_p is not None:
         before = np.cumsum(shares) - shares
-        shares = shares[:max(1, int(np.searchsorted(before, sampling.top_p)))]
+        shares = shares[: max(1, int(np.searchsorted(before, sampling.top_p)))]
     if sampling.min_p is not None:
         shares = shares[shares >= sampling.min_p * shares[0]]
-    return tokens[:len(shares)], shares / shares.sum()
+    return tokens[: len(shares)], shares / shares.sum()
 
 
 class Sampler:

@@ -41,7 +41,9 @@ class Session:
         """Compiles the modules for a prompt of `prompt` tokens and an answer of `answer` tokens,
         where that has not been done, and makes room for them. So this counts for neither phase's
         time."""
-        entries = (["prefill"] if prompt > 1 and answer > 0 else []) + (["decode"] if answer > 1 else [])
+        entries = (["prefill"] if prompt > 1 and answer > 0 else []) + (
+            ["decode"] if answer > 1 else []
+        )
         for entry in entries:
             getattr(self._language, entry)
         self._reserve(min(self.length + prompt + answer, self._language.parameters.context))
@@ -86,13 +88,14 @@ class Session:
         return [
             np.zeros((1, parameters.key_heads, capacity, size), np.float32)
             for _ in range(parameters.layers)
-            for size in (parameters.key_size, parameters.value_size)]
+            for size in (parameters.key_size, parameters.value_size)
+        ]
 
     def _copied(self, count):
         """Caches for at least so many positions, with the present keys and values copied."""
         caches = self._room_for(count)
         for new, old in zip(caches, self._caches):
-            new[:, :, :self.length] = old[:, :, :self.length]
+            new[:, :, : self.length] = old[:, :, : self.length]
         return caches
 
     def _reserve(self, count):
@@ -105,9 +108,11 @@ class Session:
             raise Error(
                 f"{self._language.name} reads at most {self._language.parameters.context} tokens; "
                 f"{self.length} are read and {len(tokens)} "
-                "more are given: give a shorter prompt, or ask for fewer tokens")
+                "more are given: give a shorter prompt, or ask for fewer tokens"
+            )
         self._reserve(self.length + len(tokens))
         logits, *_ = module.run_in_place(
-            np.array([tokens], np.int64), np.array([self.length], np.int64), *self._caches)
+            np.array([tokens], np.int64), np.array([self.length], np.int64), *self._caches
+        )
         self.tokens = self.tokens + tokens
         return logits[0, -1]

@@ -5,12 +5,45 @@ import numpy as np
 from .prepare import _plain
 from .rounding import FOLLOWERS, OTHERS, SUMS
 
-# Operators that compute products (with weights or of their operands) and that are not turned into integers.
-PRODUCTS = ("LSTM", "GRU", "RNN", "Einsum", "Attention", "MultiHeadAttention", "GroupQueryAttention", "FusedMatMul", "FusedConv", "FusedGemm",
-            "DeformConv", "LinearAttention")
+# Operators that compute products (with weights or of their operands) and that are not turned into
+# integers.
+PRODUCTS = (
+    "LSTM",
+    "GRU",
+    "RNN",
+    "Einsum",
+    "Attention",
+    "MultiHeadAttention",
+    "GroupQueryAttention",
+    "FusedMatMul",
+    "FusedConv",
+    "FusedGemm",
+    "DeformConv",
+    "LinearAttention",
+)
 # Operators that only move, count or choose elements; they are not listed among the floats.
-SILENT = (*OTHERS, *FOLLOWERS, "Relu", "Clip", "Constant", "ConstantOfShape", "Shape", "Size", "Gather", "Cast", "Range", "Expand", "Split", "Where",
-          "Pad", "Tile", "NonZero", "ArgMax", "ArgMin", "TopK")
+SILENT = (
+    *OTHERS,
+    *FOLLOWERS,
+    "Relu",
+    "Clip",
+    "Constant",
+    "ConstantOfShape",
+    "Shape",
+    "Size",
+    "Gather",
+    "Cast",
+    "Range",
+    "Expand",
+    "Split",
+    "Where",
+    "Pad",
+    "Tile",
+    "NonZero",
+    "ArgMax",
+    "ArgMin",
+    "TopK",
+)
 
 
 def why_sum_stays(network, node):
@@ -43,19 +76,26 @@ def floating_layers(network, sums, is_float):
         if node.op_type in SUMS:
             found.append((node, why_sum_stays(network, node)))
         elif node.op_type in PRODUCTS:
-            found.append((node, f"{node.op_type} has no form in integers; Conv, ConvTranspose, Gemm and MatMul by constants have"))
+            found.append(
+                (
+                    node,
+                    f"{node.op_type} has no form in integers; Conv, ConvTranspose, Gemm and MatMul by constants have",
+                )
+            )
         elif node.op_type not in SILENT and any(name in is_float for name in node.output):
             found.append((node, "it adds up no products by constants"))
     return found
 
 
 def floats_text(layers):
-    """Lines of a report: each layer with products by name, and one line per operator and reason for the
-    others."""
+    """Lines of a report: each layer with products by name, and one line per operator and reason for
+    the others."""
     lines, groups = [], {}
     for layer in layers:
         if layer.op in SUMS or layer.op in PRODUCTS:
             lines.append(f"  floats    {layer.op} '{layer.node}'  ({layer.why})")
         else:
             groups.setdefault((layer.op, layer.why), []).append(f"'{layer.node}'")
-    return lines + [f"  floats    {op} {', '.join(names)}  ({why})" for (op, why), names in groups.items()]
+    return lines + [
+        f"  floats    {op} {', '.join(names)}  ({why})" for (op, why), names in groups.items()
+    ]

@@ -1,13 +1,13 @@
-"""Prepares the float network for rounding: folds batch normalisation into the weights before it, and gives channels of neighbouring
-layers equal ranges (cross-layer equalisation: the weights of one layer's channel are divided by a factor, and the next layer's are
-multiplied by it)."""
+"""Prepares the float network for rounding: folds batch normalisation into the weights before it,
+and gives channels of neighbouring layers equal ranges (cross-layer equalisation: the weights of one
+layer's channel are divided by a factor, and the next layer's are multiplied by it)."""
 
 import numpy as np
 
 from .network import attribute
 
 SWEEPS = 3
-STEADY = ("Relu", "LeakyRelu", "Identity", "Dropout")     # f(k x) = k f(x) for every k > 0
+STEADY = ("Relu", "LeakyRelu", "Identity", "Dropout")  # f(k x) = k f(x) for every k > 0
 
 
 def fold_normalisations(network):
@@ -17,10 +17,21 @@ def fold_normalisations(network):
     gone = []
     for node in network.nodes:
         maker = producers.get(node.input[0]) if node.op_type == "BatchNormalization" else None
-        if maker is None or maker.op_type not in ("Conv", "ConvTranspose") or len(readers[node.input[0]]) != 1:
+        if (
+            maker is None
+            or maker.op_type not in ("Conv", "ConvTranspose")
+            or len(readers[node.input[0]]) != 1
+        ):
             continue
-        weights, parameters = network.constant(maker, 1), [network.constant(node, number) for number in range(1, 5)]
-        if weights is None or any(each is None for each in parameters) or (maker.op_type == "ConvTranspose" and attribute(maker, "group", 1) != 1):
+        weights, parameters = (
+            network.constant(maker, 1),
+            [network.constant(node, number) for number in range(1, 5)],
+        )
+        if (
+            weights is None
+            or any(each is None for each in parameters)
+            or (maker.op_type == "ConvTranspose" and attribute(maker, "group", 1) != 1)
+        ):
             continue
         if len(maker.input) > 2 and maker.input[2] and network.constant(maker, 2) is None:
             continue
@@ -51,7 +62,11 @@ def _pairs(network):
     directly or through STEADY operators."""
     readers = network.readers()
     for first in network.nodes:
-        if first.op_type not in ("Conv", "Gemm") or network.constant(first, 1) is None or not _plain(first):
+        if (
+            first.op_type not in ("Conv", "Gemm")
+            or network.constant(first, 1) is None
+            or not _plain(first)
+        ):
             continue
         if len(first.input) > 2 and first.input[2] and network.constant(first, 2) is None:
             continue
@@ -61,7 +76,12 @@ def _pairs(network):
             second = following[0] if len(following) == 1 else None
             if second is None or second.op_type not in STEADY:
                 break
-        if second is None or second.op_type != first.op_type or network.constant(second, 1) is None or not _plain(second):
+        if (
+            second is None
+            or second.op_type != first.op_type
+            or network.constant(second, 1) is None
+            or not _plain(second)
+        ):
             continue
         group = attribute(second, "group", 1)
         if group == 1 or group == len(_rows(network, first)):
@@ -69,7 +89,11 @@ def _pairs(network):
 
 
 def _plain(node):
-    return node.op_type == "Conv" or (attribute(node, "alpha", 1.0) == 1 and attribute(node, "beta", 1.0) == 1 and not attribute(node, "transA", 0))
+    return node.op_type == "Conv" or (
+        attribute(node, "alpha", 1.0) == 1
+        and attribute(node, "beta", 1.0) == 1
+        and not attribute(node, "transA", 0)
+    )
 
 
 def _rows(network, node):
@@ -86,7 +110,9 @@ def _balance(network, first, second):
     if len(ends[0]) != len(ends[1]):
         return
     usable = (ends[0] > 1e-8) & (ends[1] > 1e-8)
-    factor = np.where(usable, np.sqrt(np.where(usable, ends[0], 1) / np.where(usable, ends[1], 1)), 1.0)
+    factor = np.where(
+        usable, np.sqrt(np.where(usable, ends[0], 1) / np.where(usable, ends[1], 1)), 1.0
+    )
     _scale(network, first, 1 / factor, 0)
     _scale(network, second, factor, 0 if depthwise else 1)
     bias = network.constant(first, 2)
@@ -100,4 +126,6 @@ def _scale(network, node, factor, axis):
     along = [1] * rows.ndim
     along[axis] = -1
     scaled = (rows * factor.reshape(along)).astype(rows.dtype)
-    network.own_constant(node, 1, scaled if node.op_type == "Conv" or attribute(node, "transB", 0) else scaled.T)
+    network.own_constant(
+        node, 1, scaled if node.op_type == "Conv" or attribute(node, "transB", 0) else scaled.T
+    )

@@ -4,8 +4,8 @@ import numpy as np
 
 METHODS = ("minmax", "percentile", "entropy")
 BINS = 2048
-LEVELS = 256          # numbers in 8 bits
-FEWEST_BINS = 128     # the smallest range that "entropy" tries
+LEVELS = 256  # numbers in 8 bits
+FEWEST_BINS = 128  # the smallest range that "entropy" tries
 
 
 class Range:
@@ -19,7 +19,10 @@ class Range:
     def see_ends(self, array):
         if array.size:
             self.is_finite = self.is_finite and bool(np.isfinite(array).all())
-            self.low, self.high = min(self.low, float(array.min())), max(self.high, float(array.max()))
+            self.low, self.high = (
+                min(self.low, float(array.min())),
+                max(self.high, float(array.max())),
+            )
 
     def see_numbers(self, array, axis):
         if not self.is_finite or self.high <= self.low:
@@ -58,16 +61,23 @@ class Range:
         share = np.cumsum(self.counts) / self.counts.sum()
         outside = (1 - percentile / 100) / 2
         edges = self._edges()
-        first, last = int(np.searchsorted(share, outside, "right")), int(np.searchsorted(share, 1 - outside))
+        first, last = (
+            int(np.searchsorted(share, outside, "right")),
+            int(np.searchsorted(share, 1 - outside)),
+        )
         return float(edges[min(first, BINS - 1)]), float(edges[min(last, BINS - 1) + 1])
 
     def _least_entropy(self):
-        """The range with the least Kullback-Leibler divergence between the numbers and the same numbers rounded to 256 levels."""
+        """The range with the least Kullback-Leibler divergence between the numbers and the same
+        numbers rounded to 256 levels."""
         edges, counts = self._edges(), self.counts.astype(np.float64)
         # Relu makes many numbers 0. Every range contains 0, so their bin must not dominate the
         # distribution.
         zero = int(np.clip(np.searchsorted(edges, 0.0, "right") - 1, 0, BINS - 1))
-        counts[zero] = min(counts[zero], max(counts[max(zero - 1, 0)] if zero else 0, counts[min(zero + 1, BINS - 1)]))
+        counts[zero] = min(
+            counts[zero],
+            max(counts[max(zero - 1, 0)] if zero else 0, counts[min(zero + 1, BINS - 1)]),
+        )
         best, taken = np.inf, (self.low, self.high)
         for kept in range(FEWEST_BINS, BINS + 1, 32):
             for first in {0, BINS - kept, self._around_zero(kept)}:
@@ -85,7 +95,11 @@ def _divergence(counts, first, last):
     inside = counts[first:last].copy()
     inside[0] += counts[:first].sum()
     inside[-1] += counts[last:].sum()
-    level = np.arange(last - first) * LEVELS // (last - first) if last - first > LEVELS else np.arange(last - first)
+    level = (
+        np.arange(last - first) * LEVELS // (last - first)
+        if last - first > LEVELS
+        else np.arange(last - first)
+    )
     used = counts[first:last] > 0
     sums, members = np.bincount(level, counts[first:last]), np.bincount(level, used)
     spread = np.where(used, (sums / np.maximum(members, 1))[level], 0)

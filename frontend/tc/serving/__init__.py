@@ -10,4 +10,5 @@ try:
 except ImportError:
     raise Error(
         "models are served by the packages starlette, uvicorn and prometheus-client, of which one "
-        "is not installed here: pip install 'tc-compiler[serve]'") from None
+        "is not installed here: pip install 'tc-compiler[serve]'"
+    ) from None

@@ -19,15 +19,15 @@ from . import forms, metrics
 from .engine import Full, Stopped, WaitedTooLong
 from .requests import Refusal, parsed
 
-LARGEST_BODY = 4 << 20      # bytes
-BODY_SECONDS = 30           # within which a body has to arrive
+LARGEST_BODY = 4 << 20  # bytes
+BODY_SECONDS = 30  # within which a body has to arrive
 # The most prompts that are turned into tokens at the same time; each chat template runs in a
 # separate process.
 _MAX_PROMPTS = 2
 _RETRY = {"retry-after": "2"}
 # The status for each error of the engine; any other error is the server's own fault.
 _STATUSES = {Full: 429, WaitedTooLong: 503, Stopped: 503}
-GONE = 499     # only for the log: the client has gone
+GONE = 499  # only for the log: the client has gone
 
 
 def refusal_of(error):
@@ -44,8 +44,11 @@ class Events(StreamingResponse):
     """The stream of a job's answer. However it ends, the job's place becomes free."""
 
     def __init__(self, content, leave):
-        super().__init__(content, media_type="text/event-stream",
-                         headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        super().__init__(
+            content,
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        )
         self._leave = leave
 
     async def __call__(self, scope, receive, send):
@@ -65,13 +68,17 @@ class Service:
 
     def application(self):
         routes = [
-            Route("/health", self.health), Route("/metrics", self.counts),
-            Route("/v1/models", self.models), Route("/v1/models/{name:path}", self.model),
+            Route("/health", self.health),
+            Route("/metrics", self.counts),
+            Route("/v1/models", self.models),
+            Route("/v1/models/{name:path}", self.model),
             Route("/v1/completions", functools.partial(self.generate, False), methods=["POST"]),
-            Route("/v1/chat/completions", functools.partial(self.generate, True),
-                  methods=["POST"])]
-        return Starlette(routes=routes, exception_handlers={
-            HTTPException: _refused, Refusal: _refused, Exception: _failed})
+            Route("/v1/chat/completions", functools.partial(self.generate, True), methods=["POST"]),
+        ]
+        return Starlette(
+            routes=routes,
+            exception_handlers={HTTPException: _refused, Refusal: _refused, Exception: _failed},
+        )
 
     async def health(self, request):
         if not self.engine.is_alive:
@@ -87,13 +94,22 @@ class Service:
     async def model(self, request):
         name = request.path_params["name"]
         if name != self.name:
-            raise Refusal(404, f"there is no model '{printable(name)}' here; served is "
-                          f"'{printable(self.name)}'", "model", "model_not_found")
+            raise Refusal(
+                404,
+                f"there is no model '{printable(name)}' here; served is '{printable(self.name)}'",
+                "model",
+                "model_not_found",
+            )
         return JSONResponse(self._model())
 
     def _model(self):
-        return {"id": self.name, "object": "model", "created": self._created, "owned_by": "tc",
-                "context_length": self.engine.context}
+        return {
+            "id": self.name,
+            "object": "model",
+            "created": self._created,
+            "owned_by": "tc",
+            "context_length": self.engine.context,
+        }
 
     async def generate(self, is_chat, request):
         """Both endpoints that generate text."""
@@ -126,8 +142,12 @@ class Service:
         if isinstance(prompt, list) and where == "prompt":
             count = len(language.tokenizer.tokens)
             if max(prompt) >= count:
-                raise Refusal(400, f"prompt has the token {printable(max(prompt), 40)}, and "
-                              f"{printable(self.name)} has {count}", "prompt")
+                raise Refusal(
+                    400,
+                    f"prompt has the token {printable(max(prompt), 40)}, and "
+                    f"{printable(self.name)} has {count}",
+                    "prompt",
+                )
             tokens = prompt
         else:
             try:
@@ -138,8 +158,12 @@ class Service:
             raise Refusal(400, "a prompt has at least one token; give a text", where)
         if len(tokens) > most:
             raise Refusal(
-                400, f"the prompt has {len(tokens)} tokens, and {printable(self.name)} reads at "
-                f"most {most} here: give a shorter one", where, "context_length_exceeded")
+                400,
+                f"the prompt has {len(tokens)} tokens, and {printable(self.name)} reads at "
+                f"most {most} here: give a shorter one",
+                where,
+                "context_length_exceeded",
+            )
         return tokens
 
     def _job(self, prompt, asked):
@@ -147,7 +171,7 @@ class Service:
         events, loop = asyncio.Queue(), asyncio.get_running_loop()
 
         def tell(event):
-            with contextlib.suppress(RuntimeError):     # the event loop has ended: nobody listens
+            with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody listens
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
         most = self.engine.context if asked.max_tokens is None else asked.max_tokens
@@ -158,10 +182,14 @@ async def _body(request):
     """Reads the body of a request, which has to be JSON of a bounded size."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refusal(415, f"the body's type is '{printable(kind)}'; give JSON with the header "
-                      "Content-Type: application/json")
-    too_large = Refusal(413, f"the body is larger than {LARGEST_BODY} bytes",
-                        headers={"connection": "close"})
+        raise Refusal(
+            415,
+            f"the body's type is '{printable(kind)}'; give JSON with the header "
+            "Content-Type: application/json",
+        )
+    too_large = Refusal(
+        413, f"the body is larger than {LARGEST_BODY} bytes", headers={"connection": "close"}
+    )
     length = request.headers.get("content-length", "0")
     if length.isdigit() and int(length[:20]) > LARGEST_BODY:
         raise too_large
@@ -173,13 +201,17 @@ async def _body(request):
                 if len(body) > LARGEST_BODY:
                     raise too_large
     except TimeoutError:
-        raise Refusal(408, f"the body did not arrive within {BODY_SECONDS} seconds",
-                      headers={"connection": "close"}) from None
+        raise Refusal(
+            408,
+            f"the body did not arrive within {BODY_SECONDS} seconds",
+            headers={"connection": "close"},
+        ) from None
     return bytes(body)
 
 
 async def _unless_gone(request, work):
     """The result of `work`; ClientDisconnect where the client leaves before it is done."""
+
     async def left():
         while (await request.receive())["type"] != "http.disconnect":
             pass
@@ -224,9 +256,11 @@ async def _refused(request, exception):
     if isinstance(exception, Refusal):
         return answer_to(exception)
     # Starlette's own errors: an unknown path or method.
-    texts = {404: f"there is no '{printable(request.url.path)}' here; there are /v1/completions, "
-             "/v1/chat/completions, /v1/models, /health and /metrics",
-             405: f"{printable(request.url.path)} is not for {printable(request.method, 20)}"}
+    texts = {
+        404: f"there is no '{printable(request.url.path)}' here; there are /v1/completions, "
+        "/v1/chat/completions, /v1/models, /health and /metrics",
+        405: f"{printable(request.url.path)} is not for {printable(request.method, 20)}",
+    }
     text = texts.get(exception.status_code, exception.detail)
     return answer_to(Refusal(exception.status_code, text, headers=exception.headers))
 

@@ -18,12 +18,13 @@ MIN_REUSED = 16
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """How much a server accepts at the same time."""
-    places: int = 8         # requests that are answered in turns
-    queue: int = 64         # requests that wait for a place
-    wait: float = 60.0      # the most seconds that a request waits
-    context: int = 0        # the most tokens of a sequence; 0: the model's own limit
-    part: int = 128         # tokens of a prompt that are read in one turn
-    reuse: bool = True      # whether a kept sequence that begins like a prompt is continued
+
+    places: int = 8  # requests that are answered in turns
+    queue: int = 64  # requests that wait for a place
+    wait: float = 60.0  # the most seconds that a request waits
+    context: int = 0  # the most tokens of a sequence; 0: the model's own limit
+    part: int = 128  # tokens of a prompt that are read in one turn
+    reuse: bool = True  # whether a kept sequence that begins like a prompt is continued
 
 
 class Full(Error):
@@ -42,6 +43,7 @@ class Stopped(Error):
 class Event:
     """Something to tell a request's client: that it has a place (neither text nor end is set), a
     piece of text, or at the end a reason or an error."""
+
     text: str = ""
     reason: str | None = None
     error: Error | None = None
@@ -58,10 +60,10 @@ class Job:
         self.prompt, self.answer, self.tell = prompt, answer, tell
         self.since = time.monotonic()
         self.cancelled = False
-        self.cached = 0        # tokens of the prompt that a kept sequence had read before
+        self.cached = 0  # tokens of the prompt that a kept sequence had read before
         self.session = None
-        self.unread = None     # the part of the prompt that is still to be read
-        self.turn = 0          # when a part of its prompt was last read
+        self.unread = None  # the part of the prompt that is still to be read
+        self.turn = 0  # when a part of its prompt was last read
 
 
 class Engine:
@@ -74,7 +76,7 @@ class Engine:
         self.context = min(limits.context, most) if limits.context else most
         self._change = threading.Condition()
         self._waiting, self._running = collections.deque(), []
-        self._kept = []        # sessions of jobs that have ended, the oldest first
+        self._kept = []  # sessions of jobs that have ended, the oldest first
         self._turns = 0
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="tc-engine", daemon=True)
@@ -127,11 +129,15 @@ class Engine:
     def _refuse_if_full(self):
         if self._is_stopped:
             raise Stopped("the server is being shut down")
-        under_way, most = (len(self._waiting) + len(self._running),
-                           self.limits.places + self.limits.queue)
+        under_way, most = (
+            len(self._waiting) + len(self._running),
+            self.limits.places + self.limits.queue,
+        )
         if under_way >= most:
-            raise Full(f"{under_way} requests are under way, and at most {most} are taken on; try "
-                       "again later")
+            raise Full(
+                f"{under_way} requests are under way, and at most {most} are taken on; try "
+                "again later"
+            )
 
     def _count(self):
         self._metrics.waiting.set(len(self._waiting))
@@ -177,11 +183,16 @@ class Engine:
                 late.append(self._waiting.popleft())
             self._count()
         for job in late:
-            job.tell(Event(error=WaitedTooLong(
-                f"no place became free within {self.limits.wait:g} seconds; try again later")))
+            job.tell(
+                Event(
+                    error=WaitedTooLong(
+                        f"no place became free within {self.limits.wait:g} seconds; try again later"
+                    )
+                )
+            )
         for job in admitted:
             job.session = self._session_for(job)
-            job.unread = job.prompt[job.cached:]
+            job.unread = job.prompt[job.cached :]
             self._metrics.began(job, time.monotonic() - job.since)
             job.tell(Event())
 
@@ -213,7 +224,7 @@ class Engine:
         job = min(reading, key=lambda each: each.turn)
         self._turns += 1
         job.turn = self._turns
-        part, job.unread = job.unread[:self.limits.part], job.unread[self.limits.part:]
+        part, job.unread = job.unread[: self.limits.part], job.unread[self.limits.part :]
         try:
             logits = job.session.prefill(part)
         except Exception as exception:

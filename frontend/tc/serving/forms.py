@@ -12,6 +12,7 @@ _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 @dataclasses.dataclass
 class Form:
     """The answer to one request: `whole` in one piece, or in chunks by `chunk`."""
+
     model: str
     is_chat: bool
 
@@ -48,14 +49,23 @@ class Form:
         return {"index": 0, **content, "logprobs": None, "finish_reason": _REASONS.get(reason)}
 
     def _object(self, kind, choices):
-        return {"id": self._id, "object": kind if self.is_chat else "text_completion",
-                "created": self._created, "model": self.model, "choices": choices}
+        return {
+            "id": self._id,
+            "object": kind if self.is_chat else "text_completion",
+            "created": self._created,
+            "model": self.model,
+            "choices": choices,
+        }
 
 
 def usage_of(job):
     prompt, tokens = len(job.prompt), len(job.answer.tokens)
-    return {"prompt_tokens": prompt, "completion_tokens": tokens, "total_tokens": prompt + tokens,
-            "prompt_tokens_details": {"cached_tokens": job.cached}}
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": tokens,
+        "total_tokens": prompt + tokens,
+        "prompt_tokens_details": {"cached_tokens": job.cached},
+    }
 
 
 def error_of_status(status, text, param=None, code=None):

@@ -12,7 +12,7 @@ from ..errors import printable
 from .application import GONE, answer_to
 from .requests import Refusal
 
-_OPEN = ("/health",)     # paths that need no token
+_OPEN = ("/health",)  # paths that need no token
 _ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/v1/models", "/health", "/metrics")
 # Log lines about refused requests: at most so many in a burst, then one in so many seconds.
 _LINES, _LINE_SECONDS = 20, 3.0
@@ -90,17 +90,24 @@ class Guard:
         host = headers.get(b"host", [])
         if len(host) != 1 or not is_allowed(host[0].decode("latin-1"), self._hosts):
             shown = printable(b", ".join(host).decode("latin-1"))
-            return Refusal(403, f"the Host header is '{shown}', which is no name of this server; "
-                           "--allow-host NAME adds one")
+            return Refusal(
+                403,
+                f"the Host header is '{shown}', which is no name of this server; "
+                "--allow-host NAME adds one",
+            )
         if self._token is None or scope["path"] in _OPEN:
             return None
         given = headers.get(b"authorization", [])
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         if hmac.compare_digest(scheme.lower() + b" " + token.strip(), self._token):
             return None
-        return Refusal(401, "the token is missing or wrong; give the one of the server's start "
-                       "with the header Authorization: Bearer TOKEN", code="invalid_api_key",
-                       headers={"www-authenticate": "Bearer"})
+        return Refusal(
+            401,
+            "the token is missing or wrong; give the one of the server's start "
+            "with the header Authorization: Bearer TOKEN",
+            code="invalid_api_key",
+            headers={"www-authenticate": "Bearer"},
+        )
 
     def _tell(self, scope, status, seconds):
         path = scope["path"]

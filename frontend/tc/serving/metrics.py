@@ -17,19 +17,26 @@ class Metrics:
         def made(kind, name, text, *more, **options):
             return kind(f"tc_serve_{name}", text, *more, registry=registry, **options)
 
-        self.requests = made(Counter, "requests", "Requests by endpoint and status of the answer.",
-                             ["endpoint", "status"])
+        self.requests = made(
+            Counter,
+            "requests",
+            "Requests by endpoint and status of the answer.",
+            ["endpoint", "status"],
+        )
         self.waiting = made(Gauge, "waiting", "Requests that wait for a place.")
         self.running = made(Gauge, "running", "Requests that are being answered.")
         self.cancelled = made(Counter, "cancelled", "Requests with a place whose client left.")
         self.prompt_tokens = made(Counter, "prompt_tokens", "Tokens of prompts.")
-        self.cached_tokens = made(Counter, "cached_tokens",
-                                  "Tokens of prompts that a kept sequence had read.")
+        self.cached_tokens = made(
+            Counter, "cached_tokens", "Tokens of prompts that a kept sequence had read."
+        )
         self.tokens = made(Counter, "tokens", "Tokens that were chosen.")
-        self.queue_seconds = made(Histogram, "queue_seconds", "From a request to its place.",
-                                  buckets=_SECONDS)
-        self.first_seconds = made(Histogram, "first_token_seconds",
-                                  "From a request to its first token.", buckets=_SECONDS)
+        self.queue_seconds = made(
+            Histogram, "queue_seconds", "From a request to its place.", buckets=_SECONDS
+        )
+        self.first_seconds = made(
+            Histogram, "first_token_seconds", "From a request to its first token.", buckets=_SECONDS
+        )
         self.step = made(Histogram, "token_seconds", "A pass that reads one token.", buckets=_STEPS)
 
     def began(self, job, seconds):
@@ -48,8 +55,12 @@ class Metrics:
 
     def values(self, name):
         """The present values of a sample for all of its labels."""
-        return [sample.value for family in self._registry.collect() for sample in family.samples
-                if sample.name == f"tc_serve_{name}"]
+        return [
+            sample.value
+            for family in self._registry.collect()
+            for sample in family.samples
+            if sample.name == f"tc_serve_{name}"
+        ]
 
     def text(self):
         return generate_latest(self._registry)

@@ -27,7 +27,7 @@ _LONGEST_TOKEN = 1000
 _TOKEN = re.compile(r"[!-~]{16,1000}")
 # Connections that are accepted in addition to those of requests being answered or waiting.
 _MORE_CONNECTIONS = 256
-_GRACE = 10     # seconds for open answers when the server ends
+_GRACE = 10  # seconds for open answers when the server ends
 
 
 def token_of(options):
@@ -42,8 +42,10 @@ def token_of(options):
     else:
         return secrets.token_urlsafe(32), True
     if not _TOKEN.fullmatch(text):
-        raise Error(f"{source} has no token: give 16 to {_LONGEST_TOKEN} printable letters of "
-                    "ASCII without spaces in one line")
+        raise Error(
+            f"{source} has no token: give 16 to {_LONGEST_TOKEN} printable letters of "
+            "ASCII without spaces in one line"
+        )
     return text, False
 
 
@@ -61,14 +63,16 @@ def listener(host, port):
         raise Error(f"--port is {port}; give a number from 0 to 65535")
     try:
         family, _, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         made = socket.create_server(address[:2], family=family)
-    except (OSError, ValueError) as error:     # ValueError: not a valid host name
+    except (OSError, ValueError) as error:  # ValueError: not a valid host name
         reason = getattr(error, "strerror", None) or "it is no name of a host"
         if isinstance(error, OSError) and not isinstance(error, socket.gaierror):
-            reason = os.strerror(error.errno)     # error.strerror would contain the address
-        raise DeviceError(f"'{host}' port {port} cannot be listened at: {reason}; give another "
-                          "--host or --port") from None
+            reason = os.strerror(error.errno)  # error.strerror would contain the address
+        raise DeviceError(
+            f"'{host}' port {port} cannot be listened at: {reason}; give another --host or --port"
+        ) from None
     return made, ipaddress.ip_address(address[0].partition("%")[0]).is_loopback
 
 
@@ -78,19 +82,26 @@ def _check_options(options, is_local):
         raise Error("--tls-certificate and --tls-key belong together: give both or neither")
     if has_tls:
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.tls_certificate,
-                                                                    options.tls_key)
-        except OSError as error:     # errors of TLS too
-            raise Error(f"--tls-certificate '{options.tls_certificate}' and --tls-key "
-                        f"'{options.tls_key}' cannot be used: {error}") from None
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+                options.tls_certificate, options.tls_key
+            )
+        except OSError as error:  # errors of TLS too
+            raise Error(
+                f"--tls-certificate '{options.tls_certificate}' and --tls-key "
+                f"'{options.tls_key}' cannot be used: {error}"
+            ) from None
     if is_local:
         return
     if options.no_token:
-        raise Error(f"--host {options.host} can be reached from other machines, where --no-token "
-                    "would let anyone use the model: leave one of the two out")
+        raise Error(
+            f"--host {options.host} can be reached from other machines, where --no-token "
+            "would let anyone use the model: leave one of the two out"
+        )
     if not has_tls:
-        _say("what is sent and the token can be read on their way to other machines: TLS is the "
-             "business of a proxy before this server, or give --tls-certificate and --tls-key")
+        _say(
+            "what is sent and the token can be read on their way to other machines: TLS is the "
+            "business of a proxy before this server, or give --tls-certificate and --tls-key"
+        )
 
 
 def _say(text):
@@ -106,7 +117,7 @@ class _Server(uvicorn.Server):
         self._engine = engine
 
     def capture_signals(self):
-        return contextlib.nullcontext()     # serve() installs its own handlers
+        return contextlib.nullcontext()  # serve() installs its own handlers
 
     async def serve(self, sockets=None):
         loop = asyncio.get_running_loop()
@@ -141,21 +152,36 @@ def application(model, token, limits=Limits(), threads=None, name=None, hosts=()
 def serve(options):
     """Serves until a signal ends it; returns the counters by name."""
     token, is_drawn = token_of(options)
-    limits = Limits(options.parallel, options.queue, options.wait, options.context or 0,
-                    reuse=not options.no_reuse)
+    limits = Limits(
+        options.parallel,
+        options.queue,
+        options.wait,
+        options.context or 0,
+        reuse=not options.no_reuse,
+    )
     with contextlib.ExitStack() as stack:
         own, is_local = listener(options.host, options.port)
         stack.callback(own.close)
         _check_options(options, is_local)
-        guard = application(options.model, token, limits, options.threads, options.name,
-                            options.allow_host)
+        guard = application(
+            options.model, token, limits, options.threads, options.name, options.allow_host
+        )
         service = guard.service
         config = uvicorn.Config(
-            guard, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None,
-            access_log=False, proxy_headers=False, server_header=False,
+            guard,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
             limit_concurrency=limits.places + limits.queue + _MORE_CONNECTIONS,
-            timeout_graceful_shutdown=_GRACE, ssl_certfile=options.tls_certificate,
-            ssl_keyfile=options.tls_key)
+            timeout_graceful_shutdown=_GRACE,
+            ssl_certfile=options.tls_certificate,
+            ssl_keyfile=options.tls_key,
+        )
         shown = f"[{options.host}]" if ":" in options.host else options.host
         url = f"http{'s' if options.tls_certificate else ''}://{shown}:{own.getsockname()[1]}/v1"
         _say(f"{service.name} at {url}")
@@ -169,6 +195,10 @@ def serve(options):
         service.engine.join(_GRACE)
     counts = service.metrics
     requests = sum(counts.values("requests_total"))
-    return {"model": service.name, "url": url, "requests": int(requests),
-            "prompt_tokens": int(counts.value("prompt_tokens_total")),
-            "tokens": int(counts.value("tokens_total"))}
+    return {
+        "model": service.name,
+        "url": url,
+        "requests": int(requests),
+        "prompt_tokens": int(counts.value("prompt_tokens_total")),
+        "tokens": int(counts.value("tokens_total")),
+    }

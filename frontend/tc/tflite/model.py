@@ -19,8 +19,8 @@ def read(model):
 
 
 def read_with_states(model):
-    """(compiler.Source, states) of a path or of bytes. A state is (name, input and output of the source that are its value before and after a run,
-    initial value)."""
+    """(compiler.Source, states) of a path or of bytes. A state is (name, input and output of the
+    source that are its value before and after a run, initial value)."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         name, data = "model.tflite", bytes(model)
     else:
@@ -28,7 +28,11 @@ def read_with_states(model):
         name = os.path.basename(os.fsdecode(path))
         data = _bytes_of(path)
     describer = describe_file(open_file(data, name))
-    states = [(state.name, state.before, state.current, state.initial) for state in describer.states.values() if state.before is not None]
+    states = [
+        (state.name, state.before, state.current, state.initial)
+        for state in describer.states.values()
+        if state.before is not None
+    ]
     return describer.model.source(name), states
 
 
@@ -75,9 +79,16 @@ def describe_file(file):
 
 def _assigned(graph):
     """The keys of the variables to which a graph assigns."""
-    handles = {operator.outputs[0]: key_of(operator) for operator in graph.operators if operator.name == "VAR_HANDLE" and operator.outputs}
-    return {handles[operator.inputs[0]] for operator in graph.operators
-            if operator.name == "ASSIGN_VARIABLE" and operator.inputs and operator.inputs[0] in handles}
+    handles = {
+        operator.outputs[0]: key_of(operator)
+        for operator in graph.operators
+        if operator.name == "VAR_HANDLE" and operator.outputs
+    }
+    return {
+        handles[operator.inputs[0]]
+        for operator in graph.operators
+        if operator.name == "ASSIGN_VARIABLE" and operator.inputs and operator.inputs[0] in handles
+    }
 
 
 def _add_states(describer):
@@ -85,7 +96,9 @@ def _add_states(describer):
     describer.node_name, describer.source = "", "state"
     for state in describer.states.values():
         if state.before is not None:
-            state.current = describer.node("Identity", [state.current], name=describer.fresh(f"next.{state.name}"))
+            state.current = describer.node(
+                "Identity", [state.current], name=describer.fresh(f"next.{state.name}")
+            )
             describer.graph.output(state.current, state.dtype)
 
 
@@ -93,21 +106,31 @@ def _add_inputs(describer, file, graph, values):
     for number in graph.inputs:
         value = values[number]
         if value.is_known:
-            raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: input '{value.tensor.name}' is a constant or given twice")
+            raise ModelError(
+                f"'{file.name}' is a damaged file of TensorFlow Lite: input '{value.tensor.name}' is a constant or given twice"
+            )
         if value.dtype is None:
-            raise UnsupportedError(f"{file.name}: input '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported")
+            raise UnsupportedError(
+                f"{file.name}: input '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported"
+            )
         value.plain = describer.fresh(value.tensor.name)
         describer.graph.input(value.plain, value.dtype, list(value.shape))
 
 
 def _add_outputs(describer, file, values, names):
     if not values:
-        raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: its graph has no output")
+        raise ModelError(
+            f"'{file.name}' is a damaged file of TensorFlow Lite: its graph has no output"
+        )
     for value, name in zip(values, names):
         if not value.is_known:
-            raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: no operator makes its output '{value.tensor.name}'")
+            raise ModelError(
+                f"'{file.name}' is a damaged file of TensorFlow Lite: no operator makes its output '{value.tensor.name}'"
+            )
         if value.handle is not None:
-            raise UnsupportedError(f"{file.name}: output '{value.tensor.name}' is a variable, which is not supported")
+            raise UnsupportedError(
+                f"{file.name}: output '{value.tensor.name}' is a variable, which is not supported"
+            )
         describer.node_name, describer.source = "", "output"
         describer.node("Identity", [describer.plain(value)], name=name)
         describer.graph.output(name, "i8" if value.dtype == "i4" else value.dtype)
@@ -116,11 +139,15 @@ def _add_outputs(describer, file, values, names):
 def _describe_operator(describer, file, operator, values, problems):
     inputs = [None if number < 0 else values[number] for number in operator.inputs]
     outputs = [values[number] for number in operator.outputs]
-    where = f"{operator.name} (operator {operator.number}" + (f", '{outputs[0].tensor.name}')" if outputs else ")")
+    where = f"{operator.name} (operator {operator.number}" + (
+        f", '{outputs[0].tensor.name}')" if outputs else ")"
+    )
     for value in outputs:
         if value.is_known:
-            raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: {where} writes tensor '{value.tensor.name}', which is "
-                             "a constant, an input or what another operator makes")
+            raise ModelError(
+                f"'{file.name}' is a damaged file of TensorFlow Lite: {where} writes tensor '{value.tensor.name}', which is "
+                "a constant, an input or what another operator makes"
+            )
     describer.node_name = outputs[0].tensor.name if outputs else operator.name.lower()
     describer.source = f"{operator.name}, operator {operator.number}"
     try:
@@ -128,20 +155,39 @@ def _describe_operator(describer, file, operator, values, problems):
         unread = next((value for value in missing if not value.tensor.is_variable), None)
         if unread is not None:
             if problems:
-                return      # it may be the result of an operator that was refused
-            raise ModelError(f"'{file.name}' is a damaged file of TensorFlow Lite: {where} reads tensor '{unread.tensor.name}', which "
-                             "no operator before it makes")
+                return  # it may be the result of an operator that was refused
+            raise ModelError(
+                f"'{file.name}' is a damaged file of TensorFlow Lite: {where} reads tensor '{unread.tensor.name}', which "
+                "no operator before it makes"
+            )
         row = row_of(operator.name)
         if row is None:
             raise Refusal("it is not supported")
         if missing and not row.resources:
             raise Refusal(f"tensor '{missing[0].tensor.name}' is variable, which is not supported")
         for value in [*inputs, *outputs]:
-            if value is not None and value.dtype is None and not (row.resources and value.tensor.type_name in ("RESOURCE", "INT32")):
-                raise Refusal(f"tensor '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported")
-        row.describe(describer, Call(row, operator, inputs, outputs, [values[number] for number in operator.intermediates]))
+            if (
+                value is not None
+                and value.dtype is None
+                and not (row.resources and value.tensor.type_name in ("RESOURCE", "INT32"))
+            ):
+                raise Refusal(
+                    f"tensor '{value.tensor.name}' has the type {value.tensor.type_name}, which is not supported"
+                )
+        row.describe(
+            describer,
+            Call(
+                row,
+                operator,
+                inputs,
+                outputs,
+                [values[number] for number in operator.intermediates],
+            ),
+        )
         undone = next((value for value in outputs if not value.is_known), None)
         if undone is not None:
-            raise Refusal(f"it has {len(outputs)} outputs; '{undone.tensor.name}' is not one that it makes")
+            raise Refusal(
+                f"it has {len(outputs)} outputs; '{undone.tensor.name}' is not one that it makes"
+            )
     except Refusal as refusal:
         problems.append(f"{where}: {refusal}")

@@ -1,5 +1,5 @@
-"""Models of PyTorch: torch.nn.Module, torch.export.ExportedProgram, TorchScript and their files. Imported when such a model
-is given; nothing else of tc needs PyTorch."""
+"""Models of PyTorch: torch.nn.Module, torch.export.ExportedProgram, TorchScript and their files.
+Imported when such a model is given; nothing else of tc needs PyTorch."""
 
 from ..archives.reading import NOT_INSTALLED
 from ..errors import Error

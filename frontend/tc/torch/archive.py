@@ -1,5 +1,6 @@
-"""Opens files of PyTorch with PyTorch's own loader, whose exceptions become errors of tc. The loader runs code in the file, so this is
-only for trusted files, and for the sandboxed program (tc/archives)."""
+"""Opens files of PyTorch with PyTorch's own loader, whose exceptions become errors of tc. The
+loader runs code in the file, so this is only for trusted files, and for the sandboxed program
+(tc/archives)."""
 
 import contextlib
 import io
@@ -47,8 +48,9 @@ def _without_log():
 
 @contextlib.contextmanager
 def explained(shown):
-    """Context for handling a program that was made elsewhere: any exception, in PyTorch or here, becomes an error of tc that says that
-    `shown` cannot be read. Errors of tc pass through unchanged."""
+    """Context for handling a program that was made elsewhere: any exception, in PyTorch or here,
+    becomes an error of tc that says that `shown` cannot be read. Errors of tc pass through
+    unchanged."""
     try:
         yield
     except (Error, MemoryError, ScriptError, Refusal):
@@ -56,7 +58,9 @@ def explained(shown):
     except Exception as error:  # noqa: BLE001 - PyTorch checks programs by assertions and errors of many kinds
         if is_of_memory(error):
             raise MemoryError from None
-        raise ModelError(f"{shown} is no program that can be read: {type(error).__name__}: {sentence_of(error)}") from error
+        raise ModelError(
+            f"{shown} is no program that can be read: {type(error).__name__}: {sentence_of(error)}"
+        ) from error
 
 
 _LOADERS = {

@@ -1,5 +1,5 @@
-"""Models of archives that the sandboxed program ("behind walls") has read: the counterparts of the classes in
-models.py, made from a description."""
+"""Models of archives that the sandboxed program ("behind walls") has read: the counterparts of the
+classes in models.py, made from a description."""
 
 import copy
 
@@ -13,7 +13,8 @@ from .program import Program, refuse_autocast
 
 
 def model_of(archive, answer, inputs, shapes):
-    """The model that the sandboxed program describes; `answer` is its answer and its memory with tensors."""
+    """The model that the sandboxed program describes; `answer` is its answer and its memory with
+    tensors."""
     refuse_autocast(archive.name)
     kind = ArchivedScript if archive.kind == "TorchScript" else ArchivedProgram
     return replay.believed(lambda: kind(archive, answer, inputs, shapes), archive.name)
@@ -38,22 +39,41 @@ class _Described:
     def _tensor(self, row):
         text, shape, place = row
         dtype = getattr(torch, text) if type(text) is str else None
-        if dtype not in DTYPES and dtype not in (torch.complex32, torch.complex64, torch.complex128):
+        if dtype not in DTYPES and dtype not in (
+            torch.complex32,
+            torch.complex64,
+            torch.complex128,
+        ):
             raise ValueError("a type of tensors that is none")
         parts = dtype.to_real() if dtype.is_complex else dtype
         full = [*shape, 2] if dtype.is_complex else shape
         array = replay.tensor_place(full, DTYPES[parts], place, self.store)
-        tensor = torch.from_numpy(array.copy()).view(parts) if array.nbytes else torch.empty(0, dtype=parts)
+        tensor = (
+            torch.from_numpy(array.copy()).view(parts)
+            if array.nbytes
+            else torch.empty(0, dtype=parts)
+        )
         tensor = tensor.reshape(full)
         return torch.view_as_complex(tensor) if dtype.is_complex else tensor
 
     def program(self, takes=None):
         """The Program; `takes` is the structure of its arguments where that is known here."""
         said = self.said
-        program = Program(self.source, _names(said["inputs"]), list(said["leaves"]), self.value("fixed", dict), takes or self.structure("takes"),
-                          self.structure("gives"), [(kind, values.read(what, self._tensor)) for kind, what in said["results"]],
-                          [tuple(each) for each in said["writes"]], self.value("buffers", dict), self.value("dtypes", list),
-                          self.value("complex", dict), self.value("started", dict), self.value("after", dict))
+        program = Program(
+            self.source,
+            _names(said["inputs"]),
+            list(said["leaves"]),
+            self.value("fixed", dict),
+            takes or self.structure("takes"),
+            self.structure("gives"),
+            [(kind, values.read(what, self._tensor)) for kind, what in said["results"]],
+            [tuple(each) for each in said["writes"]],
+            self.value("buffers", dict),
+            self.value("dtypes", list),
+            self.value("complex", dict),
+            self.value("started", dict),
+            self.value("after", dict),
+        )
         _check(program)
         return program
 
@@ -71,13 +91,32 @@ def _check(program):
     def is_in(number, count):
         return type(number) is int and 0 <= number < count
 
-    good = len(program.leaves) == len(program.inputs) and len(program.results) == program.out_spec.num_leaves
-    good &= all(leaf in program.buffers if type(leaf) is str else is_in(leaf, leaves) for leaf in program.leaves)
+    good = (
+        len(program.leaves) == len(program.inputs)
+        and len(program.results) == program.out_spec.num_leaves
+    )
+    good &= all(
+        leaf in program.buffers if type(leaf) is str else is_in(leaf, leaves)
+        for leaf in program.leaves
+    )
     good &= all(is_in(leaf, leaves) for leaf in program.fixed)
-    good &= all(kind == "value" or kind in ("output", "number") and is_in(what, outputs) for kind, what in program.results)
-    good &= all(is_in(output, outputs) and (target in program.buffers if kind == "buffer" else kind == "input" and is_in(target, leaves)
-                                            and target in program.leaves) for output, kind, target in program.writes)
-    good &= all(isinstance(each, torch.dtype) for each in (*program.dtypes, *program.complex_inputs.values()))
+    good &= all(
+        kind == "value" or kind in ("output", "number") and is_in(what, outputs)
+        for kind, what in program.results
+    )
+    good &= all(
+        is_in(output, outputs)
+        and (
+            target in program.buffers
+            if kind == "buffer"
+            else kind == "input" and is_in(target, leaves) and target in program.leaves
+        )
+        for output, kind, target in program.writes
+    )
+    good &= all(
+        isinstance(each, torch.dtype)
+        for each in (*program.dtypes, *program.complex_inputs.values())
+    )
     good &= all(isinstance(each, torch.Tensor) for each in program.buffers.values())
     good &= all(is_in(each, len(program.inputs)) for each in program.complex_inputs)
     good &= all(type(key) is str for key in (*program.started, *program.after, *program.buffers))
@@ -99,8 +138,10 @@ class ArchivedScript(ScriptModel):
     def __init__(self, archive, answer, inputs, shapes):
         self._archive, self.name, self.given, self._inputs = archive, archive.name, shapes, inputs
         described = _Described(*answer, self.name)
-        self.arguments = [ScriptArgument(str(name), str(kind), bool(has), values.read(default, described._tensor))
-                          for name, kind, has, default in described.said["arguments"]]
+        self.arguments = [
+            ScriptArgument(str(name), str(kind), bool(has), values.read(default, described._tensor))
+            for name, kind, has, default in described.said["arguments"]
+        ]
         self.first_state = described.value("state", dict)
         _names(self.first_state)
         self.state = copy.deepcopy(self.first_state)
@@ -113,7 +154,9 @@ class ArchivedScript(ScriptModel):
 
     def again(self, args, kwargs):
         answer = self._asked(call=(args, kwargs), state=self.state)
-        return replay.believed(lambda: self._taken(_Described(*answer, self.name), (args, kwargs)), self.name)
+        return replay.believed(
+            lambda: self._taken(_Described(*answer, self.name), (args, kwargs)), self.name
+        )
 
     def program_of_artefact(self):
         """Finding it may need a run of the model, which the sandboxed program does."""

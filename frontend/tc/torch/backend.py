@@ -1,5 +1,5 @@
-"""torch.compile(model, backend="tc"): graphs that TorchDynamo finds are compiled when they first run, one version for
-each shape; PyTorch runs the code between graphs."""
+"""torch.compile(model, backend="tc"): graphs that TorchDynamo finds are compiled when they first
+run, one version for each shape; PyTorch runs the code between graphs."""
 
 import dataclasses
 import difflib
@@ -28,7 +28,10 @@ class _Bound(torch.nn.Module):
     def forward(self, *inputs):
         given = iter(inputs)
         known = set(self.places)
-        arguments = [getattr(self, f"constant_{place}") if place in known else next(given) for place in range(self.count)]
+        arguments = [
+            getattr(self, f"constant_{place}") if place in known else next(given)
+            for place in range(self.count)
+        ]
         return self.graph_module(*arguments)
 
 
@@ -42,7 +45,9 @@ class CompiledGraph:
         self.versions = {}
 
     def __call__(self, *arguments):
-        constants = {place: value for place, value in enumerate(arguments) if self._is_constant(place, value)}
+        constants = {
+            place: value for place, value in enumerate(arguments) if self._is_constant(place, value)
+        }
         key = tuple(_key(value, place in constants) for place, value in enumerate(arguments))
         if key not in self.versions:
             if len(self.versions) >= _MAX_VERSIONS:
@@ -52,36 +57,50 @@ class CompiledGraph:
         if run is None:
             return self.graph_module(*arguments)
         try:
-            results = run(*(value for place, value in enumerate(arguments) if place not in constants))
-        except UnsupportedError as error:     # arguments share memory; raised before anything is run
-            warnings.warn(f"torch.compile(backend=\"tc\"): PyTorch runs a graph: {error}", stacklevel=3)
+            results = run(
+                *(value for place, value in enumerate(arguments) if place not in constants)
+            )
+        except UnsupportedError as error:  # arguments share memory; raised before anything is run
+            warnings.warn(
+                f'torch.compile(backend="tc"): PyTorch runs a graph: {error}', stacklevel=3
+            )
             return self.graph_module(*arguments)
         return self._with_views(results, arguments)
 
     def _with_views(self, results, arguments):
-        """The results; those that are views of an argument or of another result share its memory."""
+        """The results; those that are views of an argument or of another result share its
+        memory."""
         if not self.views:
             return results
         kept = list(results)
         for place, view in self.views.items():
             base = arguments[view.base] if view.of_argument else kept[view.base]
-            kept[place] = base.detach().as_strided(kept[place].shape, view.stride, base.storage_offset() + view.offset)
+            kept[place] = base.detach().as_strided(
+                kept[place].shape, view.stride, base.storage_offset() + view.offset
+            )
         return type(results)(kept)
 
     def _is_constant(self, place, value):
         if isinstance(value, torch.nn.Parameter):
             return True
         # A parameter or buffer of a module. If the graph writes to it, it stays an input.
-        known = (self.placeholders[place].meta.get("tensor_dict") or {}).get("_dynamo_static_input_type")
+        known = (self.placeholders[place].meta.get("tensor_dict") or {}).get(
+            "_dynamo_static_input_type"
+        )
         return isinstance(value, torch.Tensor) and known is not None and not self._writes
 
     @property
     def _writes(self):
-        return any(node.op in ("call_method", "call_function") and _is_in_place(node.target) for node in self.graph_module.graph.nodes)
+        return any(
+            node.op in ("call_method", "call_function") and _is_in_place(node.target)
+            for node in self.graph_module.graph.nodes
+        )
 
     def bound(self, arguments):
         """(the graph as a module that owns its constants, its other inputs)."""
-        constants = {place: value for place, value in enumerate(arguments) if self._is_constant(place, value)}
+        constants = {
+            place: value for place, value in enumerate(arguments) if self._is_constant(place, value)
+        }
         inputs = tuple(value for place, value in enumerate(arguments) if place not in constants)
         return _Bound(self.graph_module, constants, len(arguments)), inputs
 
@@ -90,57 +109,92 @@ class CompiledGraph:
         graph."""
         from ..compiling import compile
 
-        if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in arguments):
-            warnings.warn("torch.compile(backend=\"tc\"): gradients are asked for, so PyTorch runs the graph; call the model under "
-                          "torch.no_grad()", stacklevel=4)
+        if torch.is_grad_enabled() and any(
+            isinstance(value, torch.Tensor) and value.requires_grad for value in arguments
+        ):
+            warnings.warn(
+                'torch.compile(backend="tc"): gradients are asked for, so PyTorch runs the graph; call the model under '
+                "torch.no_grad()",
+                stacklevel=4,
+            )
             return None
         if self.views is None:
-            warnings.warn("torch.compile(backend=\"tc\"): PyTorch runs a graph: its results share memory in a way that is not followed",
-                          stacklevel=4)
+            warnings.warn(
+                'torch.compile(backend="tc"): PyTorch runs a graph: its results share memory in a way that is not followed',
+                stacklevel=4,
+            )
             return None
         module, inputs = self.bound(arguments)
         try:
             return compile(module, inputs=inputs, **self.options)
         except Error as error:
-            warnings.warn(f"torch.compile(backend=\"tc\"): PyTorch runs a graph: {error}", stacklevel=4)
+            warnings.warn(
+                f'torch.compile(backend="tc"): PyTorch runs a graph: {error}', stacklevel=4
+            )
             return None
 
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """Where a result of a graph is in the memory of an argument or of another result. This has to be kept, since code between
-    graphs may write to either."""
+    """Where a result of a graph is in the memory of an argument or of another result. This has to
+    be kept, since code between graphs may write to either."""
+
     of_argument: bool
     base: int
     stride: tuple
-    offset: int     # in elements, from the first element of the base
+    offset: int  # in elements, from the first element of the base
 
 
 def views_of_outputs(graph):
-    """{position of a result: View}, from what TorchDynamo knows of the graph's values; None where that does not
-    suffice."""
+    """{position of a result: View}, from what TorchDynamo knows of the graph's values; None where
+    that does not suffice."""
     arguments = [node.meta.get("example_value") for node in graph.nodes if node.op == "placeholder"]
     outputs = next(node for node in graph.nodes if node.op == "output").args[0]
-    outputs = [getattr(each, "meta", {}).get("example_value") for each in (outputs if isinstance(outputs, (tuple, list)) else ())]
+    outputs = [
+        getattr(each, "meta", {}).get("example_value")
+        for each in (outputs if isinstance(outputs, (tuple, list)) else ())
+    ]
     bases = {}
     for place, value in enumerate(arguments):
         if _has_memory(value):
             bases.setdefault(_storage(value), (True, place, value))
     # A result that fills its whole memory is the base of other results that are views of it.
     for place, value in enumerate(outputs):
-        if _has_memory(value) and value.is_contiguous() and value.numel() * value.itemsize == value.untyped_storage().nbytes():
+        if (
+            _has_memory(value)
+            and value.is_contiguous()
+            and value.numel() * value.itemsize == value.untyped_storage().nbytes()
+        ):
             bases.setdefault(_storage(value), (False, place, value))
     found, storages = {}, [_storage(value) for value in outputs if _has_memory(value)]
     for place, value in enumerate(outputs):
         if not _has_memory(value):
             continue
         of_argument, base, whole = bases.get(_storage(value), (False, None, None))
-        if base is None and storages.count(_storage(value)) == 1 or not of_argument and base == place:
+        if (
+            base is None
+            and storages.count(_storage(value)) == 1
+            or not of_argument
+            and base == place
+        ):
             continue
-        numbers = (*value.stride(), value.storage_offset(), 0 if whole is None else whole.storage_offset())
-        if base is None or value.dtype != whole.dtype or not all(isinstance(number, int) for number in numbers):
+        numbers = (
+            *value.stride(),
+            value.storage_offset(),
+            0 if whole is None else whole.storage_offset(),
+        )
+        if (
+            base is None
+            or value.dtype != whole.dtype
+            or not all(isinstance(number, int) for number in numbers)
+        ):
             return None
-        found[place] = View(of_argument, base, tuple(value.stride()), value.storage_offset() - whole.storage_offset())
+        found[place] = View(
+            of_argument,
+            base,
+            tuple(value.stride()),
+            value.storage_offset() - whole.storage_offset(),
+        )
     return found
 
 
@@ -153,13 +207,30 @@ def _storage(value):
 
 
 # Functions of Python's module operator that write into their first operand.
-_WRITING = ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift", "irshift")
+_WRITING = (
+    "setitem",
+    "iadd",
+    "isub",
+    "imul",
+    "itruediv",
+    "ifloordiv",
+    "imod",
+    "ipow",
+    "imatmul",
+    "iand",
+    "ior",
+    "ixor",
+    "ilshift",
+    "irshift",
+)
 
 
 def _is_in_place(target):
     name = str(getattr(target, "__name__", target))
     if getattr(target, "__module__", None) == "_operator":
-        return name in _WRITING     # and_, or_ and not_ do not write: their names only avoid Python's keywords
+        return (
+            name in _WRITING
+        )  # and_, or_ and not_ do not write: their names only avoid Python's keywords
     return name.endswith("_") and not name.endswith("__")
 
 
@@ -172,16 +243,29 @@ def _key(value, constant):
 
 
 def backend(graph_module, example_inputs, *, mode=None, options=None):
-    """The back end of torch.compile; `options` are those of tc.compile (target, threads, tolerance, log …). Others raise."""
+    """The back end of torch.compile; `options` are those of tc.compile (target, threads, tolerance,
+    log …). Others raise."""
     if mode is not None:
-        raise Error(f"torch.compile(mode={mode!r}) is of PyTorch's own back end; backend=\"tc\" takes options={{…}}: {', '.join(_known_options())}")
+        raise Error(
+            f'torch.compile(mode={mode!r}) is of PyTorch\'s own back end; backend="tc" takes options={{…}}: {", ".join(_known_options())}'
+        )
     options = dict(options or {})
     _check_options(options)
     return CompiledGraph(graph_module, options)
 
 
 # Options of tc.compile that only concern files and artefacts, or that follow from the graph.
-_OF_FILES = ("model", "inputs", "shapes", "size_versions", "values", "max_flash", "open_initializers", "data_folders", "trust_archive")
+_OF_FILES = (
+    "model",
+    "inputs",
+    "shapes",
+    "size_versions",
+    "values",
+    "max_flash",
+    "open_initializers",
+    "data_folders",
+    "trust_archive",
+)
 
 
 def _known_options():
@@ -192,20 +276,28 @@ def _known_options():
 
 
 def _check_options(options):
-    """Raises errors in the options that do not depend on the graph, so that PyTorch does not run the graph
-    instead."""
+    """Raises errors in the options that do not depend on the graph, so that PyTorch does not run
+    the graph instead."""
     known = _known_options()
     for name in options:
         if name not in known:
             close = difflib.get_close_matches(str(name), known, 1)
             hint = f"; {close[0]} is one" if close else ""
-            raise Error(f"torch.compile(options={{'{name}': …}}): backend=\"tc\" has no such option{hint}; it takes {', '.join(known)}")
-    given = {name: value for name, value in options.items() if name in {field.name for field in dataclasses.fields(Options)}}
+            raise Error(
+                f"torch.compile(options={{'{name}': …}}): backend=\"tc\" has no such option{hint}; it takes {', '.join(known)}"
+            )
+    given = {
+        name: value
+        for name, value in options.items()
+        if name in {field.name for field in dataclasses.fields(Options)}
+    }
     options_of(Options(**given))
     name, runs_here, *_ = compiler.resolve_target(given.get("target", "native"))
     if not runs_here:
-        raise Error(f"torch.compile(options={{'target': {given['target']!r}}}): code for {name} does not run on this machine, and graphs of "
-                    "torch.compile are run where they are compiled; leave the target out")
+        raise Error(
+            f"torch.compile(options={{'target': {given['target']!r}}}): code for {name} does not run on this machine, and graphs of "
+            "torch.compile are run where they are compiled; leave the target out"
+        )
 
 
 def register():

@@ -1,4 +1,5 @@
-"""Calling a compiled model of PyTorch as its module is called: tensors in and out, nested structures, state."""
+"""Calling a compiled model of PyTorch as its module is called: tensors in and out, nested
+structures, state."""
 
 import math
 import threading
@@ -24,7 +25,11 @@ def array_of_argument(value):
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
         if tensor.dtype in _BITS:
-            return tensor.view(_BITS[tensor.dtype]).numpy().view(np.uint16 if tensor.dtype == torch.bfloat16 else np.uint8)
+            return (
+                tensor.view(_BITS[tensor.dtype])
+                .numpy()
+                .view(np.uint16 if tensor.dtype == torch.bfloat16 else np.uint8)
+            )
         return tensor.numpy()
     if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
@@ -37,14 +42,16 @@ def parts_of_argument(value, dtype, name):
     array = array_of_argument(value)
     given = str(getattr(array, "dtype", type(value).__name__))
     if given != str(dtype)[6:]:
-        raise ShapeError(f"input '{name}' has complex numbers of type {str(dtype)[6:]}; {given} is given: convert it to that type")
+        raise ShapeError(
+            f"input '{name}' has complex numbers of type {str(dtype)[6:]}; {given} is given: convert it to that type"
+        )
     dense = np.ascontiguousarray(array).reshape(array.shape)
     return dense[..., None].view(dense.real.dtype)
 
 
 def complex_of_result(array):
-    """A result, whose last axis has the parts, as complex numbers. NumPy lacks complex numbers of half floats, for which the
-    parts are returned."""
+    """A result, whose last axis has the parts, as complex numbers. NumPy lacks complex numbers of
+    half floats, for which the parts are returned."""
     if array.dtype == np.float16:
         return array
     array = np.ascontiguousarray(array)
@@ -58,7 +65,11 @@ def tensor_of_result(array, dtype):
     if dtype.is_complex:
         return torch.from_numpy(complex_of_result(array))
     if dtype in _BITS:
-        return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape).view(np.int16 if dtype == torch.bfloat16 else np.uint8)).view(dtype)
+        return torch.from_numpy(
+            np.ascontiguousarray(array)
+            .reshape(array.shape)
+            .view(np.int16 if dtype == torch.bfloat16 else np.uint8)
+        ).view(dtype)
     return torch.from_numpy(array)
 
 
@@ -90,45 +101,81 @@ class Version:
 
     def __init__(self, program, module):
         self.program, self.module = program, module
-        # For plain calls, of which every argument is an array: the number of arguments, so that their
-        # structure need not be compared.
+        # For plain calls, of which every argument is an array: the number of arguments, so that
+        # their structure need not be compared.
         count = program.in_spec.num_leaves
-        plain = not program.fixed and not program.writes and all(isinstance(leaf, int) for leaf in program.leaves)
-        self.plain_count = count if plain and program.in_spec in _structures_of_plain_calls(count) else None
-        self._takes_leaves_in_order = list(program.leaves) == list(range(count)) and not program.writes and not program.complex_inputs
-        self._gives_outputs_in_order = program.results == [("output", number) for number in range(len(program.dtypes))] and not program.writes
+        plain = (
+            not program.fixed
+            and not program.writes
+            and all(isinstance(leaf, int) for leaf in program.leaves)
+        )
+        self.plain_count = (
+            count if plain and program.in_spec in _structures_of_plain_calls(count) else None
+        )
+        self._takes_leaves_in_order = (
+            list(program.leaves) == list(range(count))
+            and not program.writes
+            and not program.complex_inputs
+        )
+        self._gives_outputs_in_order = (
+            program.results == [("output", number) for number in range(len(program.dtypes))]
+            and not program.writes
+        )
         self._gives_complex = any(dtype.is_complex for dtype in program.dtypes)
         self._structured = _structure_maker(program.out_spec)
 
     def takes(self, leaves, spec):
-        return spec == self.program.in_spec and all(_is_same(leaves[number], value) for number, value in self.program.fixed.items())
+        return spec == self.program.in_spec and all(
+            _is_same(leaves[number], value) for number, value in self.program.fixed.items()
+        )
 
     def arrays(self, leaves, buffers):
         if self._takes_leaves_in_order:
             return list(map(array_of_argument, leaves))
         self._check_memory(leaves)
-        values = [buffers[leaf] if isinstance(leaf, str) else leaves[leaf] for leaf in self.program.leaves]
+        values = [
+            buffers[leaf] if isinstance(leaf, str) else leaves[leaf] for leaf in self.program.leaves
+        ]
         kinds = self.program.complex_inputs
-        return [parts_of_argument(value, kinds[number], self.program.inputs[number]) if number in kinds else array_of_argument(value)
-                for number, value in enumerate(values)]
+        return [
+            parts_of_argument(value, kinds[number], self.program.inputs[number])
+            if number in kinds
+            else array_of_argument(value)
+            for number, value in enumerate(values)
+        ]
 
     def _check_memory(self, leaves):
-        """Refuses an argument that the call changes if it shares memory with another: the run reads all arguments before changes are
-        written."""
+        """Refuses an argument that the call changes if it shares memory with another: the run reads
+        all arguments before changes are written."""
         for _, kind, written in self.program.writes:
-            for name, leaf in zip(self.program.inputs, self.program.leaves) if kind == "input" else ():
-                if not isinstance(leaf, str) and leaf != written and share_memory(leaves[leaf], leaves[written]):
+            for name, leaf in (
+                zip(self.program.inputs, self.program.leaves) if kind == "input" else ()
+            ):
+                if (
+                    not isinstance(leaf, str)
+                    and leaf != written
+                    and share_memory(leaves[leaf], leaves[written])
+                ):
                     own = self.program.inputs[self.program.leaves.index(written)]
-                    raise UnsupportedError(f"the model writes into its input '{own}', and '{name}' is given with the same memory: pass a "
-                                           "copy of one of them")
+                    raise UnsupportedError(
+                        f"the model writes into its input '{own}', and '{name}' is given with the same memory: pass a "
+                        "copy of one of them"
+                    )
 
     def results(self, arrays, leaves, buffers, as_tensors):
         """The results in their structure. Also writes buffers and the arguments that the call
         changes."""
         needed = as_tensors or self.program.writes
-        tensors = [tensor_of_result(array, dtype) for array, dtype in zip(arrays, self.program.dtypes)] if needed else []
+        tensors = (
+            [tensor_of_result(array, dtype) for array, dtype in zip(arrays, self.program.dtypes)]
+            if needed
+            else []
+        )
         if self._gives_complex:
-            arrays = [complex_of_result(array) if dtype.is_complex else array for array, dtype in zip(arrays, self.program.dtypes)]
+            arrays = [
+                complex_of_result(array) if dtype.is_complex else array
+                for array, dtype in zip(arrays, self.program.dtypes)
+            ]
         if self._gives_outputs_in_order:
             return self._structured(tensors if as_tensors else arrays)
         for output, kind, target in self.program.writes:
@@ -150,8 +197,8 @@ class Version:
 
 
 def _structure_maker(spec):
-    """A function that puts a list of leaves into a structure. The two commonest structures have a fast
-    path."""
+    """A function that puts a list of leaves into a structure. The two commonest structures have a
+    fast path."""
     for structure, made in ((0, lambda leaves: leaves[0]), ((0,) * spec.num_leaves, tuple)):
         if spec == pytree.tree_structure(structure):
             return made
@@ -180,44 +227,62 @@ class _CalledAsModule:
         self._buffers = {key: tensor.clone() for key, tensor in model.program.buffers.items()}
         self._versions_of_calls = [Version(model.program, self)]
         self._call_lock = threading.Lock()
-        self._artefact = None     # the module of artefacts, once one is asked for
+        self._artefact = None  # the module of artefacts, once one is asked for
         self._plain_count = None if self.state else self._versions_of_calls[0].plain_count
 
     def __call__(self, *args, **kwargs):
-        """Runs the model as its module is called. For tensors it returns tensors, for NumPy arrays it returns arrays; both
-        share memory with the run where they are dense."""
+        """Runs the model as its module is called. For tensors it returns tensors, for NumPy arrays
+        it returns arrays; both share memory with the run where they are dense."""
         model = self._model_of_torch
         if len(args) == self._plain_count and not kwargs:
             kinds = set(map(type, args))
             if len(kinds) == 1 and (torch.Tensor in kinds or np.ndarray in kinds):
-                # A fast path, in which the arguments are the leaves: for a model of a few layers, flattening them
-                # would take as long as the run.
-                return self._run_version(model, self._versions_of_calls[0], args, torch.Tensor in kinds)
-        as_tensors = not any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs)))
+                # A fast path, in which the arguments are the leaves: for a model of a few layers,
+                # flattening them would take as long as the run.
+                return self._run_version(
+                    model, self._versions_of_calls[0], args, torch.Tensor in kinds
+                )
+        as_tensors = not any(
+            isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs))
+        )
         if not self.state:
             return self._call(model, args, kwargs, as_tensors)
-        with self._call_lock:     # one call at a time: each starts from the state that the one before left
+        with (
+            self._call_lock
+        ):  # one call at a time: each starts from the state that the one before left
             return self._call(model, args, kwargs, as_tensors)
 
     def _call(self, model, args, kwargs, as_tensors):
         args, kwargs = model.call_of(args, kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
-        version = next((each for each in self._versions_of_calls if each.takes(leaves, spec) and model.matches_state(each.program)), None)
+        version = next(
+            (
+                each
+                for each in self._versions_of_calls
+                if each.takes(leaves, spec) and model.matches_state(each.program)
+            ),
+            None,
+        )
         if version is None:
             version, leaves = self._new_version(model, args, kwargs, leaves)
         return self._run_version(model, version, leaves, as_tensors)
 
     def _run_version(self, model, version, leaves, as_tensors):
         arrays = version.module._run(version.arrays(leaves, self._buffers))
-        return model.finish(version.program, version.results(arrays, leaves, self._buffers, as_tensors))
+        return model.finish(
+            version.program, version.results(arrays, leaves, self._buffers, as_tensors)
+        )
 
     def _new_version(self, model, args, kwargs, leaves):
-        """The version for a call with another structure: an existing one if only the form of the call differs, else one
-        that is compiled now."""
+        """The version for a call with another structure: an existing one if only the form of the
+        call differs, else one that is compiled now."""
         reordered = self._reordered(model.program, args, kwargs)
         if reordered is not None:
             return self._versions_of_calls[0], reordered
-        tensors = pytree.tree_map(lambda value: torch.from_numpy(value) if isinstance(value, np.ndarray) else value, (args, kwargs))
+        tensors = pytree.tree_map(
+            lambda value: torch.from_numpy(value) if isinstance(value, np.ndarray) else value,
+            (args, kwargs),
+        )
         program = model.again(*tensors)
         version = Version(program, self._compile_source(program.source))
         self._versions_of_calls.append(version)
@@ -232,7 +297,11 @@ class _CalledAsModule:
             return None
         free = [name for name in program.inputs if name not in kwargs]
         given = dict(zip(free, args)) | kwargs
-        if len(args) > len(free) or set(given) != set(program.inputs) or not all(is_array(value) for value in given.values()):
+        if (
+            len(args) > len(free)
+            or set(given) != set(program.inputs)
+            or not all(is_array(value) for value in given.values())
+        ):
             return None
         leaves = [None] * len(program.inputs)
         for name, leaf in zip(program.inputs, program.leaves):
@@ -240,13 +309,19 @@ class _CalledAsModule:
         return leaves
 
     def as_artefact(self):
-        """The module with the inputs and outputs of an artefact. Where the first call creates the state, this is the module of later
-        calls."""
+        """The module with the inputs and outputs of an artefact. Where the first call creates the
+        state, this is the module of later calls."""
         with self._call_lock:
             if self._artefact is None:
                 program = self._model_of_torch.program_of_artefact()
-                module = self if program is self._model_of_torch.program else self._compile_source(program.source)
-                refuse_changed_sizes(self.name, module.inputs, module.outputs, _state_ports(program, module))
+                module = (
+                    self
+                    if program is self._model_of_torch.program
+                    else self._compile_source(program.source)
+                )
+                refuse_changed_sizes(
+                    self.name, module.inputs, module.outputs, _state_ports(program, module)
+                )
                 self._artefact = module
         return self._artefact
 
@@ -256,18 +331,24 @@ class _CalledAsModule:
 
     @property
     def state(self):
-        """{name: value} of buffers and attributes that calls change, with the values after the last call.
-        reset_state() restores the values that they have in the model."""
+        """{name: value} of buffers and attributes that calls change, with the values after the last
+        call. reset_state() restores the values that they have in the model."""
         return {**self._buffers, **(self._model_of_torch.state or {})}
 
     def reset_state(self):
-        self._buffers = {key: tensor.clone() for key, tensor in self._model_of_torch.program.buffers.items()}
+        self._buffers = {
+            key: tensor.clone() for key, tensor in self._model_of_torch.program.buffers.items()
+        }
         self._model_of_torch.reset()
 
 
 def _state_ports(program, module):
     """(name, number of the input, number of the output) of each part of the state of a program."""
-    ports = [(target, program.leaves.index(target), output) for output, kind, target in program.writes if kind == "buffer" and target in program.leaves]
+    ports = [
+        (target, program.leaves.index(target), output)
+        for output, kind, target in program.writes
+        if kind == "buffer" and target in program.leaves
+    ]
     outputs = [port.name for port in module.outputs]
     for number, port in enumerate(module.inputs):
         path = port.name.removeprefix("state.")
@@ -283,7 +364,8 @@ class TorchModule(_CalledAsModule, Module):
 
 
 class VersionedTorchModule(_CalledAsModule, VersionedModule):
-    """A compiled model of PyTorch with a version for each combination of values that decide its structure."""
+    """A compiled model of PyTorch with a version for each combination of values that decide its
+    structure."""
 
     _cast = "x.to(torch.{})"
 

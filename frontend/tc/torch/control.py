@@ -17,11 +17,17 @@ def describe(walk, node, args, kwargs):
         return _branch(walk, node, *args)
     if name == "while_loop":
         return _loop(walk, node, *args)
-    if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast", "wrap", "invoke_subgraph", "hints_wrapper"):
+    if name in (
+        "wrap_with_set_grad_enabled",
+        "wrap_with_autocast",
+        "wrap",
+        "invoke_subgraph",
+        "hints_wrapper",
+    ):
         module = next(each for each in args if isinstance(each, torch.fx.GraphModule))
         if name == "wrap_with_autocast" and args[1] is not None and args[2]:
             raise Refusal("autocast is not supported; export the model without it")
-        operands = [each for each in args[args.index(module) + 1:] if not isinstance(each, str)]
+        operands = [each for each in args[args.index(module) + 1 :] if not isinstance(each, str)]
         return inline(walk, walk.g, module, operands)
     raise Refusal("this higher-order operator is not supported")
 
@@ -76,11 +82,13 @@ def _branch(walk, node, predicate, true_module, false_module, operands=()):
         return inline(walk, walk.g, true_module if predicate else false_module, list(operands))
     if not isinstance(predicate, Value):
         raise Refusal("its condition depends on a size that is not known while compiling")
-    bodies = {role: _body(walk, module, list(operands), role)
-              for role, module in (("then_branch", true_module), ("else_branch", false_module))}
+    bodies = {
+        role: _body(walk, module, list(operands), role)
+        for role, module in (("then_branch", true_module), ("else_branch", false_module))
+    }
     out = node.meta["val"]
     if None in bodies.values():
-            return tuple(Missing for _ in out)
+        return tuple(Missing for _ in out)
     walk.g.begin(node.name, walk.g.node_source, out)
     condition = walk.g.reshape(walk.g.cast(predicate, torch.bool), [])
     names = walk.g.node("If", [condition], outputs=len(out), graphs=bodies)
@@ -89,13 +97,23 @@ def _branch(walk, node, predicate, true_module, false_module, operands=()):
 
 
 def _loop(walk, node, cond_module, body_module, carried, additional=()):
-    carried = [each if isinstance(each, Value) else Value(walk.g.scalar(each, torch.int64), torch.empty((), dtype=torch.int64, device="meta"))
-               for each in carried]
+    carried = [
+        each
+        if isinstance(each, Value)
+        else Value(
+            walk.g.scalar(each, torch.int64), torch.empty((), dtype=torch.int64, device="meta")
+        )
+        for each in carried
+    ]
     additional = list(additional)
     (first,) = inline(walk, walk.g, cond_module, [*carried, *additional])
     describer = walk.g.subgraph("body")
     formals = [Value(describer.fresh(f"{node.name}.carried"), each.fake) for each in carried]
-    for name in (describer.fresh(f"{node.name}.iteration"), describer.fresh(f"{node.name}.going"), *(each.name for each in formals)):
+    for name in (
+        describer.fresh(f"{node.name}.iteration"),
+        describer.fresh(f"{node.name}.going"),
+        *(each.name for each in formals),
+    ):
         describer.graph.formal(name)
     results = inline(walk, describer, body_module, [*formals, *additional])
     if first is Missing or any(each is Missing for each in results):
@@ -108,10 +126,14 @@ def _loop(walk, node, cond_module, body_module, carried, additional=()):
     walk.g.begin(node.name, walk.g.node_source, None)
     start = _as_truth(walk.g, first)
     most = walk.g.constant(_MAX_ITERATIONS, torch.int64)
-    names = walk.g.node("Loop", [most, start, *carried], outputs=len(carried), graphs={"body": describer.graph})
+    names = walk.g.node(
+        "Loop", [most, start, *carried], outputs=len(carried), graphs={"body": describer.graph}
+    )
     names = names if isinstance(names, tuple) else (names,)
     return tuple(Value(name, fake) for name, fake in zip(names, node.meta["val"]))
 
 
 def _as_truth(g, value):
-    return Value(g.reshape(g.cast(value, torch.bool), []), torch.empty((), dtype=torch.bool, device="meta"))
+    return Value(
+        g.reshape(g.cast(value, torch.bool), []), torch.empty((), dtype=torch.bool, device="meta")
+    )

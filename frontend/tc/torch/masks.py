@@ -7,8 +7,8 @@ from torch.nn.modules import transformer
 
 
 def _is_said_to_be_causal(mask, is_causal=None, size=None):
-    """A causal mask only allows another way to compute the same result, so this uses what the caller says and never looks at the
-    mask."""
+    """A causal mask only allows another way to compute the same result, so this uses what the
+    caller says and never looks at the mask."""
     return is_causal is True
 
 

@@ -1,4 +1,5 @@
-"""Reads models of PyTorch in every form that users have: each becomes one Program per structure of its call."""
+"""Reads models of PyTorch in every form that users have: each becomes one Program per structure of
+its call."""
 
 import contextlib
 import copy
@@ -32,7 +33,8 @@ from .scripted import ScriptedModule, bind, initial_state
 
 
 def read(model, inputs=None, shapes=None):
-    """The model, described once for the example inputs. Archives are read behind walls (tc/archives) unless they are trusted."""
+    """The model, described once for the example inputs. Archives are read behind walls
+    (tc/archives) unless they are trusted."""
     if archives.is_archive(model):
         return archives.read(model, inputs, shapes)
     if isinstance(model, (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)):
@@ -40,7 +42,9 @@ def read(model, inputs=None, shapes=None):
     is_path = not isinstance(model, (bytes, bytearray, memoryview))
     name = os.path.basename(os.fsdecode(os.fspath(model))) if is_path else "model.pt"
     with explained(f"'{name}'"):
-        return _read(open_archive(os.fspath(model) if is_path else bytes(model), name), name, inputs, shapes)
+        return _read(
+            open_archive(os.fspath(model) if is_path else bytes(model), name), name, inputs, shapes
+        )
 
 
 def _read(model, name, inputs, shapes):
@@ -48,16 +52,24 @@ def _read(model, name, inputs, shapes):
         with explained(name if name == "the model" else f"'{name}'"):
             return ExportedModel(model, name, shapes)
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-        return ScriptModel(model, name if name != "the model" else getattr(model, "original_name", "the model"), inputs, shapes)
-    model = getattr(model, "_orig_mod", model)     # the module that torch.compile wrapped
+        return ScriptModel(
+            model,
+            name if name != "the model" else getattr(model, "original_name", "the model"),
+            inputs,
+            shapes,
+        )
+    model = getattr(model, "_orig_mod", model)  # the module that torch.compile wrapped
     return LiveModel(model, type(model).__name__, inputs, shapes)
 
 
 def split_inputs(inputs, name):
-    """(args, kwargs) of the example inputs: a tuple, a tensor, or a dictionary of arguments by name."""
+    """(args, kwargs) of the example inputs: a tuple, a tensor, or a dictionary of arguments by
+    name."""
     if inputs is None:
-        raise ShapeError(f"{name} needs example inputs: tc.compile(model, inputs=(x,)), a tuple of what the module is called with, or a "
-                         "dictionary by name")
+        raise ShapeError(
+            f"{name} needs example inputs: tc.compile(model, inputs=(x,)), a tuple of what the module is called with, or a "
+            "dictionary by name"
+        )
     if isinstance(inputs, dict):
         args, kwargs = (), dict(inputs)
     elif isinstance(inputs, (tuple, list)):
@@ -78,15 +90,28 @@ def _as_tensor(value):
 
 
 def export(module, args, kwargs, name, dynamic=None, told=None):
-    """Runs torch.export and turns its exceptions into errors of tc. Its warnings are added to the list
-    `told`."""
+    """Runs torch.export and turns its exceptions into errors of tc. Its warnings are added to the
+    list `told`."""
     know_caches()
     args, kwargs = _apart(module, args, kwargs)
     try:
-        with (warnings.catch_warnings(record=True) as warned, _without_log(), torch.no_grad(), known_torchvision(), known_packing(),
-              known_masks(), shapes_alone()):
+        with (
+            warnings.catch_warnings(record=True) as warned,
+            _without_log(),
+            torch.no_grad(),
+            known_torchvision(),
+            known_packing(),
+            known_masks(),
+            shapes_alone(),
+        ):
             warnings.simplefilter("always")
-            exported = torch.export.export(module, args, kwargs, dynamic_shapes=_by_parameter(module, args, kwargs, dynamic), strict=False)
+            exported = torch.export.export(
+                module,
+                args,
+                kwargs,
+                dynamic_shapes=_by_parameter(module, args, kwargs, dynamic),
+                strict=False,
+            )
             _detach_out_of_place(exported.graph)
         if told is not None:
             told += [str(each.message) for each in warned]
@@ -95,20 +120,28 @@ def export(module, args, kwargs, name, dynamic=None, told=None):
         raise
     except Exception as error:  # noqa: BLE001 - the model's own code may raise anything under torch.export
         if type(error).__name__ in _DATA_DECIDES:
-            raise UnsupportedError(f"{name} cannot be exported by torch.export: {_where(error)} decides by numbers that only a run knows (a branch, a "
-                                   "loop, or a size), and torch.export follows one path. Choose by torch.where or torch.cond, or give "
-                                   "torch.jit.script(module), whose branches stay branches") from None
-        raise UnsupportedError(f"{name} cannot be exported by torch.export: {_reason(error)}") from error
+            raise UnsupportedError(
+                f"{name} cannot be exported by torch.export: {_where(error)} decides by numbers that only a run knows (a branch, a "
+                "loop, or a size), and torch.export follows one path. Choose by torch.where or torch.cond, or give "
+                "torch.jit.script(module), whose branches stay branches"
+            ) from None
+        raise UnsupportedError(
+            f"{name} cannot be exported by torch.export: {_reason(error)}"
+        ) from error
 
 
 # Exceptions of PyTorch where Python code asks for the value of a tensor.
-_DATA_DECIDES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
+_DATA_DECIDES = (
+    "GuardOnDataDependentSymNode",
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+)
 
 
 @contextlib.contextmanager
 def _without_log():
-    """Suppresses the graphs that PyTorch logs and writes to stderr where a value is asked for: the error has what matters. Output
-    of the model's own code is printed afterwards."""
+    """Suppresses the graphs that PyTorch logs and writes to stderr where a value is asked for: the
+    error has what matters. Output of the model's own code is printed afterwards."""
     before, written = logging.root.manager.disable, io.StringIO()
     logging.disable(logging.CRITICAL)
     try:
@@ -127,7 +160,11 @@ def _without_log():
 def _where(error):
     """The line of the model's own code in which an error was raised."""
     inside = os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__))
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(inside) and frame.filename[:1] != "<"]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(inside) and frame.filename[:1] != "<"
+    ]
     if not frames:
         return "its code"
     code = f" `{frames[-1].line}`" if frames[-1].line else ""
@@ -135,8 +172,9 @@ def _where(error):
 
 
 def _apart(module, args, kwargs):
-    """The arguments with separate memory for each tensor. If one tensor were given for two arguments, or were also a parameter of the
-    module, torch.export would assume that this holds in every call."""
+    """The arguments with separate memory for each tensor. If one tensor were given for two
+    arguments, or were also a parameter of the module, torch.export would assume that this holds in
+    every call."""
     seen = {_memory(tensor) for tensor in (*module.parameters(), *module.buffers())}
 
     def apart(value):
@@ -154,7 +192,7 @@ def _apart(module, args, kwargs):
 def _memory(tensor):
     try:
         return tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError, ValueError):     # layouts without such memory
+    except (RuntimeError, NotImplementedError, ValueError):  # layouts without such memory
         return id(tensor)
 
 
@@ -172,14 +210,17 @@ def spec_text(program):
 
 
 def call_text(args, kwargs):
-    args, kwargs = pytree.tree_map(lambda value: "*" if isinstance(value, (torch.Tensor, np.ndarray)) else value, (args, kwargs))
+    args, kwargs = pytree.tree_map(
+        lambda value: "*" if isinstance(value, (torch.Tensor, np.ndarray)) else value,
+        (args, kwargs),
+    )
     parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
     return f"({', '.join(parts)})".replace("'*'", "*")
 
 
 def _by_parameter(module, args, kwargs, dynamic):
-    """Converts dynamic_shapes of (args, kwargs) to the form that torch.export takes, by names of forward's
-    parameters."""
+    """Converts dynamic_shapes of (args, kwargs) to the form that torch.export takes, by names of
+    forward's parameters."""
     if dynamic is None:
         return None
     given = inspect.signature(module.forward).bind(*args, **kwargs)
@@ -221,8 +262,10 @@ class _Model:
 
     def again(self, args, kwargs):
         """A Program for arguments of another structure."""
-        raise ShapeError(f"{self.name} takes arguments of the structure {spec_text(self.program)}, not {call_text(args, kwargs)}: an exported "
-                         "program has one structure")
+        raise ShapeError(
+            f"{self.name} takes arguments of the structure {spec_text(self.program)}, not {call_text(args, kwargs)}: an exported "
+            "program has one structure"
+        )
 
 
 class ExportedModel(_Model):
@@ -244,8 +287,10 @@ def _check_open(exported, name, shapes):
             continue
         for axis, (size, own) in enumerate(zip(given, fake.shape)):
             if size in (None, -1) and isinstance(own, int):
-                raise ShapeError(f"shapes: axis {axis} of '{node.name}' is {own} in {name}, whatever it is given: export it with "
-                                 f"dynamic_shapes={{'{node.name}': {{{axis}: torch.export.Dim.DYNAMIC}}}}")
+                raise ShapeError(
+                    f"shapes: axis {axis} of '{node.name}' is {own} in {name}, whatever it is given: export it with "
+                    f"dynamic_shapes={{'{node.name}': {{{axis}: torch.export.Dim.DYNAMIC}}}}"
+                )
 
 
 class LiveModel(_Model):
@@ -287,7 +332,8 @@ class LiveModel(_Model):
 
 
 def open_arguments(args, kwargs, names, sizes):
-    """(arguments with examples of open sizes, torch.export's dynamic_shapes, {(input, axis): symbol})."""
+    """(arguments with examples of open sizes, torch.export's dynamic_shapes, {(input, axis):
+    symbol})."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
     dimensions, symbols, dynamic = {}, {}, []
     for number, (name, leaf) in enumerate(zip(names, leaves)):
@@ -307,6 +353,7 @@ def open_arguments(args, kwargs, names, sizes):
 
 class ScriptArgument(typing.NamedTuple):
     """An argument of forward, as TorchScript declares it."""
+
     name: str
     type: str
     has_default: bool
@@ -314,18 +361,25 @@ class ScriptArgument(typing.NamedTuple):
 
     @classmethod
     def of(cls, declared):
-        return cls(declared.name, str(declared.type), declared.has_default_value(), declared.default_value)
+        return cls(
+            declared.name, str(declared.type), declared.has_default_value(), declared.default_value
+        )
 
 
 class ScriptModel(_Model):
     """A ScriptModule or a file of one."""
 
     def __init__(self, script, name, inputs, shapes, again=None):
-        """`again` is (call, state) for a structure other than the example's: the arguments, and the attributes that calls set."""
+        """`again` is (call, state) for a structure other than the example's: the arguments, and the
+        attributes that calls set."""
         if isinstance(script, torch.jit.ScriptFunction):
-            raise UnsupportedError(f"{name} is a function of TorchScript; put it into a module's forward")
+            raise UnsupportedError(
+                f"{name} is a function of TorchScript; put it into a module's forward"
+            )
         if not script._c._has_method("forward"):
-            raise UnsupportedError(f"{name} has no method forward; its methods are {', '.join(script._c._method_names())}")
+            raise UnsupportedError(
+                f"{name} has no method forward; its methods are {', '.join(script._c._method_names())}"
+            )
         self.script, self.name, self.given = script, name, shapes
         self.arguments = [ScriptArgument.of(each) for each in script.forward.schema.arguments[1:]]
         self.first_state = initial_state(script)
@@ -345,9 +399,19 @@ class ScriptModel(_Model):
         wanted = [each for each in self.arguments if not each.has_default]
         if not all(each.name in given and each.type == "Tensor" for each in wanted):
             shapes = ", ".join(f"'{each.name}': …" for each in wanted)
-            raise ShapeError(f"{self.name} does not say the shapes of its inputs: give example inputs (inputs=…), or shapes={{{shapes}}} "
-                             "where all of them are float32 tensors")
-        return (), {each.name: torch.zeros([2 if isinstance(size, str) or size in (None, -1) else int(size) for size in given[each.name]]) for each in wanted}
+            raise ShapeError(
+                f"{self.name} does not say the shapes of its inputs: give example inputs (inputs=…), or shapes={{{shapes}}} "
+                "where all of them are float32 tensors"
+            )
+        return (), {
+            each.name: torch.zeros(
+                [
+                    2 if isinstance(size, str) or size in (None, -1) else int(size)
+                    for size in given[each.name]
+                ]
+            )
+            for each in wanted
+        }
 
     def call_of(self, args, kwargs):
         bound = bind(self.arguments, args, kwargs)
@@ -357,14 +421,22 @@ class ScriptModel(_Model):
         if not self.state:
             return result
         value, tensors = result
-        self.state = {**self.state, **program.after, **{path: torch.as_tensor(tensor) for path, tensor in tensors.items()}}
+        self.state = {
+            **self.state,
+            **program.after,
+            **{path: torch.as_tensor(tensor) for path, tensor in tensors.items()},
+        }
         return value
 
     def _tensors(self):
-        return {path: value for path, value in self.state.items() if isinstance(value, torch.Tensor)}
+        return {
+            path: value for path, value in self.state.items() if isinstance(value, torch.Tensor)
+        }
 
     def _others(self):
-        return {path: value for path, value in self.state.items() if not isinstance(value, torch.Tensor)}
+        return {
+            path: value for path, value in self.state.items() if not isinstance(value, torch.Tensor)
+        }
 
     def program_of_artefact(self):
         return program_of_artefact(self)
@@ -376,14 +448,18 @@ class ScriptModel(_Model):
         return not self.state or program.started == self._state_key()
 
     def _state_key(self):
-        return {path: (value.dtype, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
-                for path, value in self.state.items()}
+        return {
+            path: (value.dtype, tuple(value.shape)) if isinstance(value, torch.Tensor) else value
+            for path, value in self.state.items()
+        }
 
     def _open_sizes(self, args):
-        """(names of the leaves of a call, what `shapes` says about them). Stores what it says about other
-        names."""
+        """(names of the leaves of a call, what `shapes` says about them). Stores what it says about
+        other names."""
         names = [each.name for each in self.arguments]
-        leaves = [f"state.{path}" for path in args[0]] + names_of_leaves(lambda *_: None, (), dict(zip(names, args[1])))
+        leaves = [f"state.{path}" for path in args[0]] + names_of_leaves(
+            lambda *_: None, (), dict(zip(names, args[1]))
+        )
         sizes = OpenSizes(self.given, leaves)
         self.shapes = sizes.rest
         return leaves, sizes
@@ -397,7 +473,9 @@ class ScriptModel(_Model):
             exported = export(module, args, kwargs, self.name, dynamic)
         except ScriptError as error:
             raise UnsupportedError(f"{self.name}: {error}") from None
-        program = describe_program(exported, self.name, Names(dict(enumerate(leaves)), symbols, bool(self.state)))
+        program = describe_program(
+            exported, self.name, Names(dict(enumerate(leaves)), symbols, bool(self.state))
+        )
         program.started, program.after = self._state_key(), module.after.values
         self._check_after(program.after)
         return program
@@ -405,4 +483,6 @@ class ScriptModel(_Model):
     def _check_after(self, after):
         for path, value in after.items():
             if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-                raise UnsupportedError(f"{self.name} keeps a size in the attribute '{path}'; bind the sizes with shapes=")
+                raise UnsupportedError(
+                    f"{self.name} keeps a size in the attribute '{path}'; bind the sizes with shapes="
+                )

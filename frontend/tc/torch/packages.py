@@ -1,5 +1,5 @@
-"""Tells torch.export about classes of other packages that it cannot handle itself. None of these packages is imported here; only
-those already loaded are considered."""
+"""Tells torch.export about classes of other packages that it cannot handle itself. None of these
+packages is imported here; only those already loaded are considered."""
 
 import contextlib
 import sys
@@ -9,8 +9,8 @@ from torch.utils import _pytree as pytree
 
 
 def know_caches():
-    """Registers the caches of the package transformers as structures of tensors, with the package's own functions, if
-    it is in use."""
+    """Registers the caches of the package transformers as structures of tensors, with the package's
+    own functions, if it is in use."""
     if "transformers" not in sys.modules:
         return
     with contextlib.suppress(ImportError):
@@ -35,6 +35,11 @@ def _know_pair_of_caches(kind):
     def parts_with_keys(cache):
         return [(pytree.GetAttrKey(name), getattr(cache, name)) for name in names], None
 
-    pytree.register_pytree_node(kind, parts, lambda values, _: kind(*values), flatten_with_keys_fn=parts_with_keys,
-                                serialized_type_name=f"{kind.__module__}.{kind.__name__}")
+    pytree.register_pytree_node(
+        kind,
+        parts,
+        lambda values, _: kind(*values),
+        flatten_with_keys_fn=parts_with_keys,
+        serialized_type_name=f"{kind.__module__}.{kind.__name__}",
+    )
     torch.fx._pytree.register_pytree_flatten_spec(kind, lambda cache, spec: parts(cache)[0])

@@ -1,5 +1,5 @@
-"""The form that every kind of PyTorch model takes before it is described: one functional graph of ATen
-operators."""
+"""The form that every kind of PyTorch model takes before it is described: one functional graph of
+ATen operators."""
 
 import copy
 import dataclasses
@@ -13,7 +13,17 @@ from ..errors import UnsupportedError
 from ..native import compiler
 from .aten import TABLE, key_of
 from .control import TOKEN
-from .describe import Complex, Describer, Missing, Refusal, Value, dtype_name, part_type, real_fake, refuse_all
+from .describe import (
+    Complex,
+    Describer,
+    Missing,
+    Refusal,
+    Value,
+    dtype_name,
+    part_type,
+    real_fake,
+    refuse_all,
+)
 from .fast_paths import decompositions
 from .recurrence import shapes_alone
 from .walk import Walk, source_of_node
@@ -24,17 +34,19 @@ _LARGEST_SIZE = 1 << 31
 @dataclasses.dataclass
 class Program:
     """A model described for the compiler, and how a call of the module maps to a run of it."""
-    source: object          # compiler.Source
-    inputs: list            # names of the inputs of a run, in order
-    leaves: list            # for each input of a run: the number of a leaf of the call's arguments, or the name of a buffer
-    fixed: dict             # {number of a leaf that is no tensor: its value}
-    in_spec: object         # pytree of (args, kwargs)
+
+    source: object  # compiler.Source
+    inputs: list  # names of the inputs of a run, in order
+    leaves: list  # for each input of a run: the number of a leaf of the call's arguments, or the name of a buffer
+    fixed: dict  # {number of a leaf that is no tensor: its value}
+    in_spec: object  # pytree of (args, kwargs)
     out_spec: object
-    results: list           # for each leaf of the results: ("output", number) or ("value", the value itself)
-    writes: list            # (output number, "buffer" or "input", name of the buffer or number of the leaf)
-    buffers: dict           # {name: tensor}: initial state
-    dtypes: list            # PyTorch's types of the outputs
-    # {number of a complex input: its type in PyTorch}; the run's input has the parts along its last axis.
+    results: list  # for each leaf of the results: ("output", number) or ("value", the value itself)
+    writes: list  # (output number, "buffer" or "input", name of the buffer or number of the leaf)
+    buffers: dict  # {name: tensor}: initial state
+    dtypes: list  # PyTorch's types of the outputs
+    # {number of a complex input: its type in PyTorch}; the run's input has the parts along its last
+    # axis.
     complex_inputs: dict = dataclasses.field(default_factory=dict)
     # For TorchScript: attributes that calls set, with their values before the call, and those other
     # than tensors with their values after it.
@@ -45,20 +57,27 @@ class Program:
 @dataclasses.dataclass
 class Names:
     """The names of inputs and outputs."""
-    leaves: dict = dataclasses.field(default_factory=dict)    # {number of a leaf of the arguments: name}
-    symbols: dict = dataclasses.field(default_factory=dict)   # {(name of an input, axis): symbol}
-    with_state: bool = False    # the results are a pair: the model's results, and {path: state}
+
+    leaves: dict = dataclasses.field(
+        default_factory=dict
+    )  # {number of a leaf of the arguments: name}
+    symbols: dict = dataclasses.field(default_factory=dict)  # {(name of an input, axis): symbol}
+    with_state: bool = False  # the results are a pair: the model's results, and {path: state}
 
 
 def functional(exported, name):
     """The exported program with a functional graph, decomposed into operators that have a row in
     the table."""
-    if all(_is_final(node) for module in exported.graph_module.modules() if isinstance(module, torch.fx.GraphModule)
-           for node in module.graph.nodes):
+    if all(
+        _is_final(node)
+        for module in exported.graph_module.modules()
+        if isinstance(module, torch.fx.GraphModule)
+        for node in module.graph.nodes
+    ):
         return exported
     _refuse_written_windows(exported, name)
-    # Decompositions of torch.export, and those that only PyTorch's library has; none for operators with a
-    # row.
+    # Decompositions of torch.export, and those that only PyTorch's library has; none for operators
+    # with a row.
     table = torch.export.default_decompositions()
     for operator, decompose in torch._decomp.decomposition_table.items():
         if isinstance(operator, torch._ops.OpOverload) and operator not in table:
@@ -74,14 +93,21 @@ def functional(exported, name):
     except Exception as error:  # noqa: BLE001 - PyTorch's own passes raise many kinds of exceptions
         refuse_types(exported, name)
         line = " ".join(str(error).split())[:300]
-        raise UnsupportedError(f"{name} cannot be decomposed by PyTorch: {type(error).__name__}: {line}") from error
+        raise UnsupportedError(
+            f"{name} cannot be decomposed by PyTorch: {type(error).__name__}: {line}"
+        ) from error
 
 
 def _decomposed(exported, table):
-    """The program decomposed by PyTorch, which runs it again with its structures of arguments and results. Some classes compute when
-    they are rebuilt from their tensors (caches append to an empty tensor), so the structures are flat during this."""
+    """The program decomposed by PyTorch, which runs it again with its structures of arguments and
+    results. Some classes compute when they are rebuilt from their tensors (caches append to an
+    empty tensor), so the structures are flat during this."""
     first = exported.module_call_graph[0].signature
-    names = [spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    names = [
+        spec.arg.name
+        for spec in exported.graph_signature.input_specs
+        if spec.kind is InputKind.USER_INPUT
+    ]
     if len(names) != first.in_spec.num_leaves:
         return exported.run_decompositions(table)
     flat = copy.copy(exported)
@@ -99,22 +125,36 @@ def _decomposed(exported, table):
 
 
 def _refuse_written_windows(exported, name):
-    """Refuses writing through windows that overlap or leave gaps: PyTorch's functional form of this loses elements in
-    no window, and adds up elements in several."""
+    """Refuses writing through windows that overlap or leave gaps: PyTorch's functional form of this
+    loses elements in no window, and adds up elements in several."""
     problems = []
     for node in exported.graph.nodes:
-        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
+        if (
+            node.op != "call_function"
+            or not isinstance(node.target, torch._ops.OpOverload)
+            or not node.target._schema.is_mutable
+        ):
             continue
         for argument, value in zip(node.target._schema.arguments, node.args):
-            if argument.alias_info is not None and argument.alias_info.is_write and _is_of_windows(value):
-                problems.append(f"node '{node.name}' ({source_of_node(node)}): it writes through unfold, whose windows overlap or leave gaps")
+            if (
+                argument.alias_info is not None
+                and argument.alias_info.is_write
+                and _is_of_windows(value)
+            ):
+                problems.append(
+                    f"node '{node.name}' ({source_of_node(node)}): it writes through unfold, whose windows overlap or leave gaps"
+                )
     if problems:
         refuse_all(problems, name)
 
 
 def _is_of_windows(node):
     """Whether a node is a view, or a view of a view, of such windows."""
-    while isinstance(node, torch.fx.Node) and node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+    while (
+        isinstance(node, torch.fx.Node)
+        and node.op == "call_function"
+        and isinstance(node.target, torch._ops.OpOverload)
+    ):
         first = node.target._schema.arguments[:1]
         if not first or first[0].alias_info is None:
             return False
@@ -130,7 +170,11 @@ def refuse_types(exported, name):
     """Refuses nodes whose results have types that tc lacks; the error names them."""
     problems = []
     for node in exported.graph.nodes:
-        for fake in (value for value in pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)):
+        for fake in (
+            value
+            for value in pytree.tree_leaves(node.meta.get("val"))
+            if isinstance(value, torch.Tensor)
+        ):
             try:
                 dtype_name(part_type(fake.dtype))
             except Refusal as refusal:
@@ -147,14 +191,18 @@ def _is_final(node):
         # This operator changes no data, but PyTorch's decomposition would lose constants on which
         # it is called.
         return name == "aten::detach_"
-    return name in TABLE or name.startswith("aten::sym_") or "assert" in name or name == "aten::item"
+    return (
+        name in TABLE or name.startswith("aten::sym_") or "assert" in name or name == "aten::item"
+    )
 
 
 def refuse_autocast(name):
-    """Refuses to read models while torch.autocast is on: PyTorch would insert casts that the graph does not
-    have."""
+    """Refuses to read models while torch.autocast is on: PyTorch would insert casts that the graph
+    does not have."""
     if torch.is_autocast_enabled("cpu"):
-        raise UnsupportedError(f"{name} is compiled under torch.autocast, which is not supported: compile it outside, or convert it with .to(torch.bfloat16)")
+        raise UnsupportedError(
+            f"{name} is compiled under torch.autocast, which is not supported: compile it outside, or convert it with .to(torch.bfloat16)"
+        )
 
 
 def describe_program(exported, name, names):
@@ -169,13 +217,28 @@ class _Description:
         self.model = compiler.ModelDescription("model")
         self.g = Describer(self.model, self.model.graph)
         self.problems, self.symbol_names = [], {}
-        self.leaf_of = {}     # {name of a placeholder: number of the leaf of the arguments, or name of the buffer}
+        self.leaf_of = {}  # {name of a placeholder: number of the leaf of the arguments, or name of the buffer}
         self.walk = Walk(self.g, exported.graph_module, self.problems)
 
     def run(self):
         signature = self.exported.graph_signature
-        mutated = {spec.target for spec in signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION}
-        self.program = Program(None, [], [], {}, self.exported.call_spec.in_spec, self.exported.call_spec.out_spec, [], [], {}, [])
+        mutated = {
+            spec.target
+            for spec in signature.output_specs
+            if spec.kind is OutputKind.BUFFER_MUTATION
+        }
+        self.program = Program(
+            None,
+            [],
+            [],
+            {},
+            self.exported.call_spec.in_spec,
+            self.exported.call_spec.out_spec,
+            [],
+            [],
+            {},
+            [],
+        )
         placeholders = [node for node in self.exported.graph.nodes if node.op == "placeholder"]
         self._reserve_outputs(signature)
         leaf = 0
@@ -192,7 +255,8 @@ class _Description:
         self.program.source = self.model.source(self.name)
         return self.program
 
-    # --- inputs -----------------------------------------------------------------------------------------------------
+    # --- inputs
+    # ----------------------------------------------------------------------------------------------
 
     def _input(self, node, spec, mutated, leaf):
         """Binds a placeholder. Returns 1 where it is a leaf of the call's arguments, else 0."""
@@ -236,7 +300,9 @@ class _Description:
         self.leaf_of[node.name] = leaf
         if fake.dtype.is_complex:
             parts = self.g.split_parts(name, fake.dim())
-            self.walk.values[node] = Complex(*(Value(part, real_fake(fake)) for part in parts), fake)
+            self.walk.values[node] = Complex(
+                *(Value(part, real_fake(fake)) for part in parts), fake
+            )
         else:
             self.walk.values[node] = Value(name, fake)
 
@@ -248,7 +314,7 @@ class _Description:
             return int(expression)
         symbol = self.names.symbols.get((name, axis), f"{name}_{axis}")
         if not expression.is_Symbol:
-            return symbol     # how it relates to other sizes is for the caller to guarantee
+            return symbol  # how it relates to other sizes is for the caller to guarantee
         known = self.g.symbols.get(expression)
         if known:
             return self.symbol_names[expression]
@@ -260,7 +326,8 @@ class _Description:
             self.model.range(symbol, max(int(ranges.lower), 0), max(min(upper, _LARGEST_SIZE), 1))
         return symbol
 
-    # --- outputs ----------------------------------------------------------------------------------------------------
+    # --- outputs
+    # ----------------------------------------------------------------------------------------------
 
     def _reserve_outputs(self, signature):
         """Reserves the names of the outputs, so that no input or node gets them."""
@@ -275,11 +342,21 @@ class _Description:
             if spec.kind is OutputKind.USER_OUTPUT:
                 self._user_output(next(names), value)
             elif spec.kind is OutputKind.BUFFER_MUTATION:
-                self.program.writes.append((self._add(self.g.fresh(spec.target), value), "buffer", spec.target))
+                self.program.writes.append(
+                    (self._add(self.g.fresh(spec.target), value), "buffer", spec.target)
+                )
             elif spec.kind is OutputKind.USER_INPUT_MUTATION:
-                self.program.writes.append((self._add(self.g.fresh(f"{spec.target}_after"), value), "input", self.leaf_of[spec.target]))
+                self.program.writes.append(
+                    (
+                        self._add(self.g.fresh(f"{spec.target}_after"), value),
+                        "input",
+                        self.leaf_of[spec.target],
+                    )
+                )
             elif spec.kind is not OutputKind.TOKEN:
-                raise UnsupportedError(f"{self.name}: an output of the kind {spec.kind.name.lower()} is not supported")
+                raise UnsupportedError(
+                    f"{self.name}: an output of the kind {spec.kind.name.lower()} is not supported"
+                )
 
     def _user_output(self, name, value):
         if isinstance(value, (Value, Complex)):
@@ -293,7 +370,11 @@ class _Description:
 
     def _add(self, name, value):
         # Gives the output the model's own name; the importer removes this copy.
-        source = self.g.interleaved((value.re, value.im), value.rank) if isinstance(value, Complex) else value.name
+        source = (
+            self.g.interleaved((value.re, value.im), value.rank)
+            if isinstance(value, Complex)
+            else value.name
+        )
         described = compiler.DescribedNode("Identity", [source], [name])
         described.name, described.source = name, "output"
         self.model.graph.node(described)
@@ -314,7 +395,9 @@ def _output_names(spec, count, with_state):
     if len(names) + len(state) != count or len(set(names)) != len(names):
         names, state = [str(number) for number in range(count)], {}
     names = ["output"] if len(names) == 1 and not names[0][:1].isalpha() else names
-    return [name if name[:1].isalpha() else f"output_{name}" for name in names] + [f"next.{path}" for path in state]
+    return [name if name[:1].isalpha() else f"output_{name}" for name in names] + [
+        f"next.{path}" for path in state
+    ]
 
 
 def _key_text(key):

@@ -1,5 +1,5 @@
-"""Branches and loops of TorchScript: followed where the condition is known while importing, else turned into
-torch.cond and while_loop."""
+"""Branches and loops of TorchScript: followed where the condition is known while importing, else
+turned into torch.cond and while_loop."""
 
 import torch
 from torch._higher_order_ops.cond import cond_op
@@ -23,7 +23,12 @@ def known_number(tensor):
         inner = torch._from_functional_tensor(elem) if torch._is_functional_tensor(elem) else elem
     if isinstance(inner, FakeTensor):
         inner = inner.constant
-    if inner is None or type(inner) not in (torch.Tensor, torch.nn.Parameter) or inner.numel() != 1 or inner.device.type == "meta":
+    if (
+        inner is None
+        or type(inner) not in (torch.Tensor, torch.nn.Parameter)
+        or inner.numel() != 1
+        or inner.device.type == "meta"
+    ):
         return None
     with torch.utils._python_dispatch._disable_current_modes():
         return inner.item()
@@ -48,9 +53,13 @@ def branch(interpreter, node, inputs, values):
         return tuple(interpreter.block(blocks[0 if condition else 1], values))
     raises = [_raises(block) for block in blocks]
     if any(raises) and not all(raises):
-        raise ScriptError("whether the model raises an exception depends on data: no check of data is kept, and none is left out")
+        raise ScriptError(
+            "whether the model raises an exception depends on data: no check of data is kept, and none is left out"
+        )
     if not list(node.outputs()):
-        raise ScriptError("what a branch that depends on data does to values around it is not supported")
+        raise ScriptError(
+            "what a branch that depends on data does to values around it is not supported"
+        )
     return _data_branch(interpreter, node, condition, values)
 
 
@@ -83,15 +92,20 @@ def _tensor_operands(names, values):
 def _data_branch(interpreter, node, condition, values):
     blocks = list(node.blocks())
     if any(node.kind() == "prim::SetAttr" for block in blocks for node in nodes_of(block)):
-        raise ScriptError("an attribute that is set in a branch that depends on data is not supported")
+        raise ScriptError(
+            "an attribute that is set in a branch that depends on data is not supported"
+        )
     names = _tensor_operands(free_values(blocks, values), values)
     operands = [_tensor(values[name]) for name in names]
 
     def taken(block):
         def run(*tensors):
             inner = dict(values)
-            inner.update((name, _again(values[name], tensor)) for name, tensor in zip(names, tensors))
+            inner.update(
+                (name, _again(values[name], tensor)) for name, tensor in zip(names, tensors)
+            )
             return tuple(map(_result, node.outputs(), interpreter.block(block, inner)))
+
         return run
 
     if condition.dtype != torch.bool:
@@ -100,9 +114,13 @@ def _data_branch(interpreter, node, condition, values):
     return tuple(_of_type(output, each) for output, each in zip(node.outputs(), results))
 
 
-# By TorchScript's type of a number: the name in nodes that make it from a tensor, and the element type of a tensor that holds
-# it.
-_KINDS = {"IntType": ("Int", torch.int64), "FloatType": ("Float", torch.float64), "BoolType": ("Bool", torch.bool)}
+# By TorchScript's type of a number: the name in nodes that make it from a tensor, and the element
+# type of a tensor that holds it.
+_KINDS = {
+    "IntType": ("Int", torch.int64),
+    "FloatType": ("Float", torch.float64),
+    "BoolType": ("Bool", torch.bool),
+}
 
 
 def _of_type(output, tensor):
@@ -129,7 +147,9 @@ def _result(output, value):
     if isinstance(value, (bool, int, float)):
         value = torch.full((), value, dtype=kind and kind[1])
     if not isinstance(value, torch.Tensor):
-        raise ScriptError(f"a branch or loop that depends on data gives a {type(value).__name__}; only tensors and numbers may be")
+        raise ScriptError(
+            f"a branch or loop that depends on data gives a {type(value).__name__}; only tensors and numbers may be"
+        )
     # Copied, since an output must not be an operand.
     return value.clone() if kind is None else value.to(kind[1], copy=True)
 
@@ -163,21 +183,31 @@ def _data_loop(interpreter, node, start, values):
     block = next(iter(node.blocks()))
     formals = [each.debugName() for each in block.inputs()]
     names = [name for name in _tensor_operands(free_values([block], values), values)]
-    state = [torch.full((), iteration, dtype=torch.int64), condition.reshape(()).to(torch.bool).clone(), *map(_result, node.outputs(), carried)]
+    state = [
+        torch.full((), iteration, dtype=torch.int64),
+        condition.reshape(()).to(torch.bool).clone(),
+        *map(_result, node.outputs(), carried),
+    ]
 
     def goes_on(count, going, *rest):
         return going & (count < limit)
 
     def body(count, going, *rest):
-        tensors, outer = rest[:len(carried)], rest[len(carried):]
+        tensors, outer = rest[: len(carried)], rest[len(carried) :]
         inner = dict(values)
         inner.update((name, _again(values[name], tensor)) for name, tensor in zip(names, outer))
         given = [_of_type(output, each) for output, each in zip(node.outputs(), tensors)]
         inner.update(zip(formals, [DataNumber(count, "Int"), *given]))
         going, *results = interpreter.block(block, inner)
         going = truth(going)
-        going = going.reshape(()).to(torch.bool).clone() if isinstance(going, torch.Tensor) else torch.full((), going)
+        going = (
+            going.reshape(()).to(torch.bool).clone()
+            if isinstance(going, torch.Tensor)
+            else torch.full((), going)
+        )
         return count + 1, going, *map(_result, node.outputs(), results)
 
-    results = while_loop_op(goes_on, body, tuple(state), tuple(_tensor(values[name]) for name in names))[2:]
+    results = while_loop_op(
+        goes_on, body, tuple(state), tuple(_tensor(values[name]) for name in names)
+    )[2:]
     return tuple(_of_type(output, each) for output, each in zip(node.outputs(), results))

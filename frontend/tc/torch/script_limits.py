@@ -1,16 +1,33 @@
-"""Limits on the lists, strings and numbers that a run of TorchScript makes and on the nodes that it runs: a few lines of a program can ask for
-any amount."""
+"""Limits on the lists, strings and numbers that a run of TorchScript makes and on the nodes that it
+runs: a few lines of a program can ask for any amount."""
 
 from .script_values import ScriptError
 
-# The most elements of lists and dictionaries and characters of strings that a run may make in total, including
-# those that it drops again.
+# The most elements of lists and dictionaries and characters of strings that a run may make in
+# total, including those that it drops again.
 _MAX_ELEMENTS = 1 << 25
 _MAX_NODES = 1 << 22
 _BITS = 64
 
 # Operators that copy their operands, and operators that add the second operand to the first.
-_COPIES = ("add", "slice", "list", "dict", "copy", "keys", "values", "items", "sorted", "lower", "upper", "split", "strip", "rstrip", "lstrip", "format")
+_COPIES = (
+    "add",
+    "slice",
+    "list",
+    "dict",
+    "copy",
+    "keys",
+    "values",
+    "items",
+    "sorted",
+    "lower",
+    "upper",
+    "split",
+    "strip",
+    "rstrip",
+    "lstrip",
+    "format",
+)
 _ADDS = ("extend", "add_", "update")
 
 
@@ -23,13 +40,17 @@ class Limits:
     def note_node(self):
         self.nodes += 1
         if self.nodes > _MAX_NODES:
-            raise ScriptError(f"the model takes more than {_MAX_NODES} steps of TorchScript, loops unrolled")
+            raise ScriptError(
+                f"the model takes more than {_MAX_NODES} steps of TorchScript, loops unrolled"
+            )
 
     def before(self, name, inputs):
         """Refuses an operator, before it runs, whose result would exceed the limit."""
         self.elements += made_by(name, inputs)
         if self.elements > _MAX_ELEMENTS:
-            raise ScriptError(f"the model makes lists and strings of more than {_MAX_ELEMENTS} elements")
+            raise ScriptError(
+                f"the model makes lists and strings of more than {_MAX_ELEMENTS} elements"
+            )
 
 
 def made_by(name, inputs):

@@ -7,17 +7,17 @@ from .script import Interpreter, Owner, copied, plain_modules, written_attribute
 
 
 class _After:
-    """Holds the values that a call leaves in attributes other than tensors. torch.export undoes assignments of calls to a
-    module, but does not look into this object."""
+    """Holds the values that a call leaves in attributes other than tensors. torch.export undoes
+    assignments of calls to a module, but does not look into this object."""
 
     def __init__(self):
         self.values = {}
 
 
 class ScriptedModule(torch.nn.Module):
-    """A ScriptModule whose forward is interpreted. Its first argument is {path: tensor} of attributes that calls set and
-    that are tensors at present; it returns the results and this dictionary after the call. Attributes other than tensors
-    are in `values`."""
+    """A ScriptModule whose forward is interpreted. Its first argument is {path: tensor} of
+    attributes that calls set and that are tensors at present; it returns the results and this
+    dictionary after the call. Attributes other than tensors are in `values`."""
 
     def __init__(self, script, values):
         super().__init__()
@@ -31,15 +31,21 @@ class ScriptedModule(torch.nn.Module):
         overlay = {**copied(self.values), **state}
         interpreter = Interpreter(overlay, self.written)
         result = interpreter.run(self.graph, Owner("", self.script, self.root), arguments)
-        self.after.values = {path: value for path, value in overlay.items() if not isinstance(value, torch.Tensor)}
+        self.after.values = {
+            path: value for path, value in overlay.items() if not isinstance(value, torch.Tensor)
+        }
         if not overlay:
             return result
-        return result, {path: value for path, value in overlay.items() if isinstance(value, torch.Tensor)}
+        return result, {
+            path: value for path, value in overlay.items() if isinstance(value, torch.Tensor)
+        }
 
 
 def initial_state(script):
     """{path: value} of the attributes that calls of forward set: their values in the model."""
-    names = sorted(written_attributes(script.inlined_graph))     # sorted: this is the order of an artefact's inputs
+    names = sorted(
+        written_attributes(script.inlined_graph)
+    )  # sorted: this is the order of an artefact's inputs
     found = {}
 
     def visit(owner, path):
@@ -61,7 +67,9 @@ def bind(arguments, args, kwargs):
     named = dict(zip((each.name for each in arguments), args))
     for name, value in kwargs.items():
         if name not in {each.name for each in arguments}:
-            raise ShapeError(f"forward has no argument '{name}'; it takes {', '.join(each.name for each in arguments)}")
+            raise ShapeError(
+                f"forward has no argument '{name}'; it takes {', '.join(each.name for each in arguments)}"
+            )
         if name in named:
             raise ShapeError(f"argument '{name}' is given twice")
         named[name] = value

@@ -1,4 +1,5 @@
-"""Sizes that follow from the sizes of inputs: expressions of sympy, described as nodes on vectors of one number."""
+"""Sizes that follow from the sizes of inputs: expressions of sympy, described as nodes on vectors
+of one number."""
 
 import sympy
 import torch
@@ -51,7 +52,9 @@ def _floored(g, product):
     ratio = sympy.nsimplify(number, rational=True)
     if not ratio.is_Rational:
         g.refuse(f"the size floor({product}) is no quotient of whole numbers")
-    return torch_functions.FloorDiv(rest.replace(torch_functions.ToFloat, lambda each: each) * ratio.p, sympy.Integer(ratio.q))
+    return torch_functions.FloorDiv(
+        rest.replace(torch_functions.ToFloat, lambda each: each) * ratio.p, sympy.Integer(ratio.q)
+    )
 
 
 def _chain(g, op, arguments):

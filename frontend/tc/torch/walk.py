@@ -30,8 +30,8 @@ def source_of_node(node):
 
 
 def _live(graph):
-    """The nodes on which results depend. The graph is functional, so the others have no effect (checks of what export has
-    established already are among them)."""
+    """The nodes on which results depend. The graph is functional, so the others have no effect
+    (checks of what export has established already are among them)."""
     live = {node for node in graph.nodes if node.op == "output"}
     for node in reversed(graph.nodes):
         if node in live:
@@ -40,11 +40,12 @@ def _live(graph):
 
 
 class Walk:
-    """Describes the nodes of a graph and of its subgraphs in order, and collects what cannot be described."""
+    """Describes the nodes of a graph and of its subgraphs in order, and collects what cannot be
+    described."""
 
     def __init__(self, describer, module, problems):
         self.g, self.module, self.problems = describer, module, problems
-        self.values = {}     # {fx.Node: its Value, number or tuple}
+        self.values = {}  # {fx.Node: its Value, number or tuple}
 
     def within(self, describer, module):
         """A Walk of a graph that a node of this one runs; problems go to the same list."""
@@ -78,14 +79,17 @@ class Walk:
             return Missing
 
     def value(self, node):
-        """What a node stands for as an argument: a Value, a number, a symbolic number or a tuple of them."""
+        """What a node stands for as an argument: a Value, a number, a symbolic number or a tuple of
+        them."""
         if node in self.values:
             return self.values[node]
         return _number(node.meta["val"])
 
     def _call(self, node):
         meta = node.meta.get("val")
-        if node.target is operator.getitem and not isinstance(self.values.get(node.args[0]), (Value, Complex)):
+        if node.target is operator.getitem and not isinstance(
+            self.values.get(node.args[0]), (Value, Complex)
+        ):
             whole = self.values.get(node.args[0])
             if whole is Missing or whole is None:
                 return whole
@@ -116,8 +120,12 @@ class Walk:
         if row is None:
             raise Refusal("it is not supported")
         describe = row.describe
-        if _has_complex((args, kwargs)) or any(each.dtype.is_complex for each in _tensors(node.meta.get("val"))):
-            describe = COMPLEX.get(key_of(target)) or (row.describe if row.ops == "refused" else None)
+        if _has_complex((args, kwargs)) or any(
+            each.dtype.is_complex for each in _tensors(node.meta.get("val"))
+        ):
+            describe = COMPLEX.get(key_of(target)) or (
+                row.describe if row.ops == "refused" else None
+            )
             if describe is None:
                 raise Refusal("it is not supported for complex numbers")
         for each in _tensors(node.meta.get("val")):
@@ -143,7 +151,9 @@ class Walk:
         if not isinstance(symbol, (torch.SymInt, torch.SymFloat)) or not symbol.node.expr.is_Symbol:
             raise Refusal("a truth value of the data decides what Python does")
         kind = torch.int64 if isinstance(symbol, torch.SymInt) else torch.float64
-        self.g._shared.symbols[symbol.node.expr] = self.g.node("Reshape", [self.g.cast(tensor, kind), self.g.ints([1])])
+        self.g._shared.symbols[symbol.node.expr] = self.g.node(
+            "Reshape", [self.g.cast(tensor, kind), self.g.ints([1])]
+        )
         return symbol
 
     def _named(self, node, value):
@@ -188,7 +198,11 @@ def _has_complex(value):
 
 
 def _tensors(value):
-    return [each for each in (value if isinstance(value, (tuple, list)) else [value]) if isinstance(each, torch.Tensor)]
+    return [
+        each
+        for each in (value if isinstance(value, (tuple, list)) else [value])
+        if isinstance(each, torch.Tensor)
+    ]
 
 
 def _by_name(target, args, kwargs):
@@ -207,9 +221,15 @@ def _by_name(target, args, kwargs):
 def _with_fakes(result, meta):
     """The results of a row as Values, with type and shape."""
     if isinstance(meta, (tuple, list)):
-        return tuple(None if each is None else _with_fakes(each, fake) for each, fake in zip(result, meta))
+        return tuple(
+            None if each is None else _with_fakes(each, fake) for each, fake in zip(result, meta)
+        )
     if isinstance(meta, torch.Tensor) and meta.dtype.is_complex:
         if isinstance(result, Complex):
             return Complex(result.re, result.im, meta)
         return Complex(*(_with_fakes(part, real_fake(meta)) for part in result), meta)
-    return Value(result.name if isinstance(result, Value) else result, meta) if isinstance(meta, torch.Tensor) else result
+    return (
+        Value(result.name if isinstance(result, Value) else result, meta)
+        if isinstance(meta, torch.Tensor)
+        else result
+    )

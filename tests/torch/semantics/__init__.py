@@ -1,1 +1,2 @@
-"""Small modules written to break importers: each is what PyTorch makes of it, or refused by name."""
+"""Small modules written to break importers: each is what PyTorch makes of it, or refused by
+name."""

@@ -1,4 +1,5 @@
-"""How the small modules are declared: a function and its inputs, and the reason where it is refused."""
+"""How the small modules are declared: a function and its inputs, and the reason where it is
+refused."""
 
 import dataclasses
 from collections.abc import Callable
@@ -11,8 +12,8 @@ from torch import nn
 class Case:
     name: str
     function: Callable
-    inputs: tuple       # tensors, and structures of them with numbers, strings and None
-    refused: str = ""   # a part of the reason
+    inputs: tuple  # tensors, and structures of them with numbers, strings and None
+    refused: str = ""  # a part of the reason
     tolerance: float = 1e-5
 
 
@@ -37,14 +38,18 @@ class Cases(list):
 
     def of(self, *inputs, refused=""):
         """Declares the function below."""
+
         def add(function):
             self.append(Case(function.__name__, function, inputs, refused))
             return function
+
         return add
 
     def each(self, *inputs, refused="", tolerance=1e-5, **functions):
         """Declares functions of the same inputs."""
-        self.extend(Case(name, function, inputs, refused, tolerance) for name, function in functions.items())
+        self.extend(
+            Case(name, function, inputs, refused, tolerance) for name, function in functions.items()
+        )
 
 
 def floats(*shape, dtype=torch.float32):

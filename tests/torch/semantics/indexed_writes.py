@@ -46,7 +46,10 @@ def scatter_reduce_kinds(x, places):
 @of(floats(3, 4), whole(3, 4, low=0, high=3))
 def scatter_reduce_without_self(x, places):
     start = torch.full((3, 4), 0.5)
-    return [start.scatter_reduce(0, places, x, kind, include_self=False) for kind in ("sum", "prod", "amax", "amin")]
+    return [
+        start.scatter_reduce(0, places, x, kind, include_self=False)
+        for kind in ("sum", "prod", "amax", "amin")
+    ]
 
 
 @of(floats(3, 4), truths(3, 4))
@@ -105,7 +108,11 @@ def index_pairs_assignment(x):
 @of(floats(3, 4))
 def index_put_accumulates(x):
     y = x.clone()
-    y.index_put_((torch.tensor([0, 0, 2]), torch.tensor([1, 1, 3])), torch.tensor([1.0, 2.0, 3.0]), accumulate=True)
+    y.index_put_(
+        (torch.tensor([0, 0, 2]), torch.tensor([1, 1, 3])),
+        torch.tensor([1.0, 2.0, 3.0]),
+        accumulate=True,
+    )
     return y
 
 

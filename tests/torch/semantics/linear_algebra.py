@@ -7,21 +7,56 @@ from .cases import Cases, floats
 CASES = Cases()
 of, each = CASES.of, CASES.each
 
-# Far from singular; those of the batch whose largest elements are not on the diagonal need an exchange of rows.
+# Far from singular; those of the batch whose largest elements are not on the diagonal need an
+# exchange of rows.
 MATRICES = floats(3, 4, 4) + 4 * torch.eye(4)[[1, 0, 3, 2]]
 POSITIVE = MATRICES @ MATRICES.mT + torch.eye(4)
 
-each(MATRICES, floats(3, 4, 2), floats(4), tolerance=1e-4,
-     inverses=lambda a, b, v: (torch.linalg.inv(a), torch.inverse(a[0]), torch.linalg.inv_ex(a)[1], a[:, :1, :1].inverse()),
-     solutions=lambda a, b, v: (torch.linalg.solve(a, b), torch.linalg.solve(a, b.mT, left=False), torch.linalg.solve(a[0], b), torch.linalg.solve(a[1], v)),
-     solutions_of_vectors=lambda a, b, v: (torch.linalg.solve(a, b[..., 0]), torch.linalg.solve(a.double(), b.double())),
-     determinants=lambda a, b, v: (torch.linalg.det(a), *torch.linalg.slogdet(a)))
-each(POSITIVE, floats(3, 4, 2), tolerance=1e-4,
-     cholesky=lambda p, b: (torch.linalg.cholesky(p), torch.linalg.cholesky(p, upper=True), torch.linalg.cholesky_ex(p[0])[0]),
-     cholesky_solutions=lambda p, b: (torch.cholesky_solve(b, torch.linalg.cholesky(p)), torch.cholesky_inverse(torch.linalg.cholesky(p[0]))),
-     triangular=lambda p, b: (torch.linalg.solve_triangular(p, b, upper=True), torch.linalg.solve_triangular(p, b, upper=False)),
-     triangular_otherwise=lambda p, b: (torch.linalg.solve_triangular(p, b.mT, upper=True, left=False),
-                                        torch.linalg.solve_triangular(p[0], b, upper=False, unitriangular=True)))
+each(
+    MATRICES,
+    floats(3, 4, 2),
+    floats(4),
+    tolerance=1e-4,
+    inverses=lambda a, b, v: (
+        torch.linalg.inv(a),
+        torch.inverse(a[0]),
+        torch.linalg.inv_ex(a)[1],
+        a[:, :1, :1].inverse(),
+    ),
+    solutions=lambda a, b, v: (
+        torch.linalg.solve(a, b),
+        torch.linalg.solve(a, b.mT, left=False),
+        torch.linalg.solve(a[0], b),
+        torch.linalg.solve(a[1], v),
+    ),
+    solutions_of_vectors=lambda a, b, v: (
+        torch.linalg.solve(a, b[..., 0]),
+        torch.linalg.solve(a.double(), b.double()),
+    ),
+    determinants=lambda a, b, v: (torch.linalg.det(a), *torch.linalg.slogdet(a)),
+)
+each(
+    POSITIVE,
+    floats(3, 4, 2),
+    tolerance=1e-4,
+    cholesky=lambda p, b: (
+        torch.linalg.cholesky(p),
+        torch.linalg.cholesky(p, upper=True),
+        torch.linalg.cholesky_ex(p[0])[0],
+    ),
+    cholesky_solutions=lambda p, b: (
+        torch.cholesky_solve(b, torch.linalg.cholesky(p)),
+        torch.cholesky_inverse(torch.linalg.cholesky(p[0])),
+    ),
+    triangular=lambda p, b: (
+        torch.linalg.solve_triangular(p, b, upper=True),
+        torch.linalg.solve_triangular(p, b, upper=False),
+    ),
+    triangular_otherwise=lambda p, b: (
+        torch.linalg.solve_triangular(p, b.mT, upper=True, left=False),
+        torch.linalg.solve_triangular(p[0], b, upper=False, unitriangular=True),
+    ),
+)
 
 
 @of(torch.tensor([[0.0, 1, 0], [0, 0, 2], [3, 0, 0]]))

@@ -203,7 +203,7 @@ def formatting(self, x):
 @of(floats(2, 4))
 def arithmetic_of_numbers(self, x):
     a, b = x.size(0), x.size(1)
-    return x * (a // b + b % 3 - a ** 2 + max(a, b) / min(a, b)) + abs(a - b)
+    return x * (a // b + b % 3 - a**2 + max(a, b) / min(a, b)) + abs(a - b)
 
 
 @of(floats(2, 4))
@@ -259,7 +259,7 @@ def list_grows_by_data(self, x):
 @of(floats(2, 4))
 def numbers_have_the_types_of_torchscript(self, x, n: int = 3, share: float = 2.5):
     whole = (x * 10).to(torch.int64)
-    return whole * n ** 2, whole * round(share), whole * (n // 2), whole / n, x * n ** -1, n ** 2
+    return whole * n**2, whole * round(share), whole * (n // 2), whole / n, x * n**-1, n**2
 
 
 @of(floats(2, 4))

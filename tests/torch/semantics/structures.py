@@ -1,4 +1,5 @@
-"""Python around tensors: loops, lists, dictionaries, early returns, None, strings and classes of results."""
+"""Python around tensors: loops, lists, dictionaries, early returns, None, strings and classes of
+results."""
 
 import collections
 import math
@@ -125,7 +126,7 @@ def list_is_built_and_changed(x):
 
 @of(floats(2, 5))
 def list_comprehension_with_condition(x):
-    return torch.cat([x[:, n:n + 1] for n in range(5) if n % 2 == 0], 1)
+    return torch.cat([x[:, n : n + 1] for n in range(5) if n % 2 == 0], 1)
 
 
 @of(floats(2, 5))
@@ -163,6 +164,7 @@ def recursion(x):
             return value
         middle = value.shape[1] // 2
         return halves(value[:, :middle]) - halves(value[:, middle:])
+
     return halves(x)
 
 
@@ -232,7 +234,9 @@ def no_gradient_inside(x):
 
 @of(floats(1, 2, 6, 6))
 def module_functions_with_strings(x):
-    return functional.interpolate(x, scale_factor=0.5, mode="bilinear", align_corners=False) + functional.adaptive_avg_pool2d(x, 3)
+    return functional.interpolate(
+        x, scale_factor=0.5, mode="bilinear", align_corners=False
+    ) + functional.adaptive_avg_pool2d(x, 3)
 
 
 @of(floats(2, 5))
@@ -276,6 +280,7 @@ def map_and_filter(x):
 def star_arguments(x):
     def total(*values, start=0.0, **others):
         return sum(values, start) + others["extra"]
+
     return total(*x, start=1.0, **{"extra": x[0]})
 
 
@@ -284,6 +289,7 @@ def generator(x):
     def rows():
         for row in x:
             yield row * 2
+
     return torch.stack(tuple(rows()), 1)
 
 
@@ -300,7 +306,7 @@ def lengths_as_mask(x, lengths):
 
 @of(floats(3, 4))
 def matrix_operators(x):
-    return x @ x.T, x.T.__matmul__(x), 1 - x, 2 / x, 2 ** x, -x, +x, abs(x)
+    return x @ x.T, x.T.__matmul__(x), 1 - x, 2 / x, 2**x, -x, +x, abs(x)
 
 
 @of(floats(3, 4))

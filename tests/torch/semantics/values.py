@@ -8,7 +8,9 @@ CASES = Cases()
 of = CASES.of
 
 CASES.each(
-    floats(3, 4, 5), torch.tensor([2, 0]), torch.tensor([[-1, 1], [0, -2]]),
+    floats(3, 4, 5),
+    torch.tensor([2, 0]),
+    torch.tensor([[-1, 1], [0, -2]]),
     index_first=lambda x, i, j: x[i],
     index_middle=lambda x, i, j: x[:, i],
     index_last_matrix=lambda x, i, j: x[..., j],
@@ -33,13 +35,17 @@ CASES.each(
     embedding_with_padding=lambda x, i, j: torch.nn.functional.embedding(i, x[0], padding_idx=0),
     one_hot=lambda x, i, j: torch.nn.functional.one_hot(j + 2, 5),
     bucketize=lambda x, i, j: torch.bucketize(x, torch.tensor([-1.0, 0.0, 0.5])),
-    searchsorted_right=lambda x, i, j: torch.searchsorted(torch.tensor([0, 1, 1, 2]), i, right=True),
+    searchsorted_right=lambda x, i, j: torch.searchsorted(
+        torch.tensor([0, 1, 1, 2]), i, right=True
+    ),
     where_of_three=lambda x, i, j: torch.where(x > 0, x, i[0]),
     where_of_numbers=lambda x, i, j: torch.where(x > 0, 1, 0.5),
 )
 
 CASES.each(
-    floats(2, 3, 4), floats(2, 4, 3), floats(4),
+    floats(2, 3, 4),
+    floats(2, 4, 3),
+    floats(4),
     einsum_matrix=lambda x, y, v: torch.einsum("bij,bjk->bik", x, y),
     einsum_trace=lambda x, y, v: torch.einsum("bii->b", x @ y),
     einsum_diagonal=lambda x, y, v: torch.einsum("bii->bi", x @ y),
@@ -60,11 +66,18 @@ CASES.each(
     chain_of_matmuls=lambda x, y, v: torch.linalg.multi_dot([x[0], y[0], x[1]]),
     cross=lambda x, y, v: torch.linalg.cross(y[0], y[1]),
     matrix_power=lambda x, y, v: torch.matrix_power(x[0] @ y[0], 3),
-    norm_kinds=lambda x, y, v: (x.norm(), x.norm(1, 2), torch.linalg.vector_norm(x, float("inf"), (0, 1))),
+    norm_kinds=lambda x, y, v: (
+        x.norm(),
+        x.norm(1, 2),
+        torch.linalg.vector_norm(x, float("inf"), (0, 1)),
+    ),
 )
 
 CASES.each(
-    whole(3, 4), floats(3, 4), truths(3, 4), whole(3, 4, dtype=torch.uint8, low=0, high=250),
+    whole(3, 4),
+    floats(3, 4),
+    truths(3, 4),
+    whole(3, 4, dtype=torch.uint8, low=0, high=250),
     integers_plus_float=lambda n, x, m, u: n + 0.5,
     integers_plus_floats=lambda n, x, m, u: n + x,
     truths_plus_truths=lambda n, x, m, u: m + m,
@@ -87,7 +100,7 @@ CASES.each(
     fmod_signs=lambda n, x, m, u: (torch.fmod(n, 4), torch.fmod(n, -4), torch.fmod(x, 0.7)),
     trunc_division=lambda n, x, m, u: torch.div(n, 4, rounding_mode="trunc"),
     floor_division_of_floats=lambda n, x, m, u: torch.div(x, n + 20, rounding_mode="floor"),
-    integer_power=lambda n, x, m, u: (n ** 2, n.abs() ** 0.5, 2 ** n.abs()),
+    integer_power=lambda n, x, m, u: (n**2, n.abs() ** 0.5, 2 ** n.abs()),
     shifts=lambda n, x, m, u: (n << 2, n >> 1, u >> 3),
     bits=lambda n, x, m, u: (n & 6, n | 1, n ^ -1, ~n, ~u),
     truth_bits=lambda n, x, m, u: (m & ~m, m | True, m ^ m[:1]),
@@ -112,31 +125,70 @@ CASES.each(
     result_of_where=lambda n, x, m, u: torch.where(m, n, x),
     cat_promotes=lambda n, x, m, u: torch.cat([n, x, m]),
     stack_promotes=lambda n, x, m, u: torch.stack([u, n], 1),
-    tensor_of_numbers=lambda n, x, m, u: torch.tensor([1, 2.5, 3]) + torch.tensor([True, False, True]),
-    full_infers_type=lambda n, x, m, u: (torch.full((2,), 3), torch.full((2,), 3.0), torch.full((2,), True)),
-    arange_kinds=lambda n, x, m, u: (torch.arange(5), torch.arange(1, 2, 0.25), torch.arange(5, 0, -2)),
+    tensor_of_numbers=lambda n, x, m, u: (
+        torch.tensor([1, 2.5, 3]) + torch.tensor([True, False, True])
+    ),
+    full_infers_type=lambda n, x, m, u: (
+        torch.full((2,), 3),
+        torch.full((2,), 3.0),
+        torch.full((2,), True),
+    ),
+    arange_kinds=lambda n, x, m, u: (
+        torch.arange(5),
+        torch.arange(1, 2, 0.25),
+        torch.arange(5, 0, -2),
+    ),
     linspace=lambda n, x, m, u: torch.linspace(-1, 1, 5) * x[0, 0],
-    ones_like_typed=lambda n, x, m, u: (torch.ones_like(x, dtype=torch.int32), x.new_tensor([1, 2]), n.new_ones(2)),
-    lerp_and_addcmul=lambda n, x, m, u: (torch.lerp(x, x * 2, 0.3), torch.addcmul(x, x, x, value=2)),
-    add_with_alpha=lambda n, x, m, u: (torch.add(n, n, alpha=-2), torch.sub(x, n, alpha=3), torch.rsub(x, 1)),
+    ones_like_typed=lambda n, x, m, u: (
+        torch.ones_like(x, dtype=torch.int32),
+        x.new_tensor([1, 2]),
+        n.new_ones(2),
+    ),
+    lerp_and_addcmul=lambda n, x, m, u: (
+        torch.lerp(x, x * 2, 0.3),
+        torch.addcmul(x, x, x, value=2),
+    ),
+    add_with_alpha=lambda n, x, m, u: (
+        torch.add(n, n, alpha=-2),
+        torch.sub(x, n, alpha=3),
+        torch.rsub(x, 1),
+    ),
     argmax_ties=lambda n, x, m, u: (torch.ones(3, 4).argmax(1), (n % 2).argmin(0), n.argmax()),
     max_propagates_nan=lambda n, x, m, u: torch.where(m, x, float("nan")).max(1).values,
-    minimum_propagates_nan=lambda n, x, m, u: (torch.minimum(torch.where(m, x, float("nan")), x), torch.fmin(torch.where(m, x, float("nan")), x)),
-    nan_comparisons=lambda n, x, m, u: (torch.where(m, x, float("nan")) == x, (x / 0).isinf(), (x * float("nan")).isnan()),
+    minimum_propagates_nan=lambda n, x, m, u: (
+        torch.minimum(torch.where(m, x, float("nan")), x),
+        torch.fmin(torch.where(m, x, float("nan")), x),
+    ),
+    nan_comparisons=lambda n, x, m, u: (
+        torch.where(m, x, float("nan")) == x,
+        (x / 0).isinf(),
+        (x * float("nan")).isnan(),
+    ),
     sort_descending=lambda n, x, m, u: (x.sort(1, descending=True), n.sort(dim=0, stable=True)),
     topk_smallest=lambda n, x, m, u: x.topk(2, 1, largest=False),
     logsumexp_two_axes=lambda n, x, m, u: (x.logsumexp((0, 1)), x.logsumexp(1, keepdim=True)),
     prod_of_axis=lambda n, x, m, u: (n.prod(), x.prod(1, keepdim=True)),
-    variance_kinds=lambda n, x, m, u: (x.var(), x.std(1, keepdim=True), torch.var_mean(x, 0, correction=2)),
+    variance_kinds=lambda n, x, m, u: (
+        x.var(),
+        x.std(1, keepdim=True),
+        torch.var_mean(x, 0, correction=2),
+    ),
     aminmax=lambda n, x, m, u: torch.aminmax(x, dim=1),
     count_nonzero=lambda n, x, m, u: (n.count_nonzero(), n.count_nonzero(1)),
     diff=lambda n, x, m, u: (x.diff(dim=0), n.diff(n=2), m.diff()),
     trapezoid=lambda n, x, m, u: torch.trapezoid(x, dx=0.5),
     heaviside=lambda n, x, m, u: torch.heaviside(x, x[0]),
     atan2_of_mixed=lambda n, x, m, u: torch.atan2(x, n),
-    gelu_kinds=lambda n, x, m, u: (torch.nn.functional.gelu(x), torch.nn.functional.gelu(x, approximate="tanh")),
+    gelu_kinds=lambda n, x, m, u: (
+        torch.nn.functional.gelu(x),
+        torch.nn.functional.gelu(x, approximate="tanh"),
+    ),
     isclose=lambda n, x, m, u: (torch.isclose(x, x + 1e-7), torch.isin(n, torch.tensor([1, 2]))),
-    logical_of_numbers=lambda n, x, m, u: (torch.logical_and(n, x), torch.logical_xor(m, n), torch.logical_not(u)),
+    logical_of_numbers=lambda n, x, m, u: (
+        torch.logical_and(n, x),
+        torch.logical_xor(m, n),
+        torch.logical_not(u),
+    ),
     float_scalar_of_integer_tensor=lambda n, x, m, u: x * n.sum() + n.max(),
     fmax_of_nan=lambda n, x, m, u: torch.fmax(torch.where(m, x, float("nan")), x * 2),
 )
@@ -144,7 +196,11 @@ CASES.each(
 
 # What is between operators of half types is float32: it is not rounded (docs/pytorch.md).
 CASES.each(
-    whole(3, 4), floats(3, 4), truths(3, 4), whole(3, 4, dtype=torch.uint8, low=0, high=250), tolerance=1e-2,
+    whole(3, 4),
+    floats(3, 4),
+    truths(3, 4),
+    whole(3, 4, dtype=torch.uint8, low=0, high=250),
+    tolerance=1e-2,
     half_plus_number=lambda n, x, m, u: x.half() + 1,
     half_and_float=lambda n, x, m, u: x.half() * x,
     half_and_bfloat=lambda n, x, m, u: x.half() + x.bfloat16(),
@@ -168,7 +224,8 @@ CASES.each(
 
 
 CASES.each(
-    floats(3, 4), refused="not supported",
+    floats(3, 4),
+    refused="not supported",
     digamma=lambda x: (x.digamma(), torch.polygamma(1, x)),
     special_bessel=lambda x: torch.special.bessel_j0(x),
 )
@@ -197,7 +254,12 @@ def unique(n):
 @of(floats(3, 4), truths(3, 4))
 def masks_choose_twice(x, mask):
     chosen = x[mask]
-    return chosen.sum(), torch.masked_select(x, mask[:1]) * 2, x.masked_scatter(mask, x.flip(0)), chosen[chosen > 0].sort().values
+    return (
+        chosen.sum(),
+        torch.masked_select(x, mask[:1]) * 2,
+        x.masked_scatter(mask, x.flip(0)),
+        chosen[chosen > 0].sort().values,
+    )
 
 
 @of(floats(5, 4), truths(5))

@@ -74,7 +74,9 @@ CASES.each(
     as_strided_of_slice=lambda x: x[1:].as_strided((2, 3), (3, 1)),
     kron=lambda x: torch.kron(x[:2, :2], x[2:, :1]),
     cartesian=lambda x: torch.cartesian_prod(x[0, :2], x[1, :3]),
-    meshgrid_both=lambda x: torch.meshgrid(x[0], x[:, 0], indexing="xy") + torch.meshgrid(x[0], x[:, 0], indexing="ij"),
+    meshgrid_both=lambda x: (
+        torch.meshgrid(x[0], x[:, 0], indexing="xy") + torch.meshgrid(x[0], x[:, 0], indexing="ij")
+    ),
     atleast=lambda x: (torch.atleast_1d(x[0, 0]), torch.atleast_2d(x[0]), torch.atleast_3d(x)),
     stack_of_views=lambda x: torch.stack([x[:2], x[2:], x.flip(0)[:2]], 1),
     column_stack=lambda x: torch.column_stack([x[:, 0], x[:, 1:3]]),
@@ -89,7 +91,7 @@ CASES.each(
     matrix_transpose=lambda x: x.mT @ x,
     diagonal_of_inner_axes=lambda x: x.diagonal(1, -1, 1),
     select_middle=lambda x: x[:, 1, :, 2],
-    nested_slices=lambda x: x[1:, :, 1:3][0][:, ::-1 + 2][..., 1::2],
+    nested_slices=lambda x: x[1:, :, 1:3][0][:, :: -1 + 2][..., 1::2],
     squeeze_of_nothing=lambda x: x.squeeze().squeeze(0),
     squeeze_many=lambda x: x[:1, :, :1].squeeze((0, 2)),
     sum_of_permuted=lambda x: x.permute(3, 1, 0, 2).sum((1, 3)),
@@ -105,7 +107,8 @@ CASES.each(
 )
 
 CASES.each(
-    floats(0, 3), floats(2, 0, 4),
+    floats(0, 3),
+    floats(2, 0, 4),
     empty_sum=lambda x, y: (x.sum(), x.sum(0), y.sum(1)),
     empty_prod_and_any=lambda x, y: (x.prod(0), (y > 0).any(1), (y > 0).all(1)),
     empty_concatenation=lambda x, y: torch.cat([x, x + 1]),
@@ -125,7 +128,8 @@ CASES.each(
 )
 
 CASES.each(
-    floats(1, 3, 1), floats(1).reshape(()),
+    floats(1, 3, 1),
+    floats(1).reshape(()),
     ones_squeeze_all=lambda x, y: x.squeeze(),
     ones_squeeze_wrong=lambda x, y: x.squeeze(1),
     ones_broadcast_both=lambda x, y: x + x.transpose(1, 2) * y,
@@ -143,7 +147,8 @@ CASES.each(
 )
 
 CASES.each(
-    whole(3, 4), truths(3, 4),
+    whole(3, 4),
+    truths(3, 4),
     view_of_integers=lambda x, m: x.t()[::3] // 2,
     flip_of_truths=lambda x, m: m.flip(0) ^ m,
     expand_of_truths=lambda x, m: m[0].expand(3, 4) & m,
@@ -166,10 +171,14 @@ CASES.each(
     floats(4, 6),
     view_as_real_type=lambda x: x.view(torch.int32) & 0x7FFFFFFF,
     view_of_other_size=lambda x: x.view(torch.int16)[..., ::2],
-    view_there_and_back=lambda x: ((x.view(torch.int32) & 0x7FFFFFFF).view(torch.float32), x.half().view(torch.int16)),
+    view_there_and_back=lambda x: (
+        (x.view(torch.int32) & 0x7FFFFFFF).view(torch.float32),
+        x.half().view(torch.int16),
+    ),
 )
 
 CASES.each(
-    floats(4, 6), refused="cannot be exported by torch.export",
+    floats(4, 6),
+    refused="cannot be exported by torch.export",
     combinations=lambda x: torch.combinations(x[0, :4], 2),
 )

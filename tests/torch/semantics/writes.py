@@ -377,7 +377,7 @@ def detached_alias_is_written(x):
 def set_of_same_memory_by_reshape(x):
     y = x.clone()
     y.reshape(-1)[3] = 50
-    y.t().reshape(-1)[3] = 70    # a copy
+    y.t().reshape(-1)[3] = 70  # a copy
     return y
 
 
@@ -462,7 +462,7 @@ def view_of_view_after_write_to_base(x):
 def write_while_iterating(x):
     y = x.clone()
     for row in y:
-        row[row.shape[0] // 2:] = row[0]
+        row[row.shape[0] // 2 :] = row[0]
     return y
 
 

@@ -1,5 +1,5 @@
-"""Operators that compute each element of the result from the operands' elements at the same index, and conversions of
-types."""
+"""Operators that compute each element of the result from the operands' elements at the same index,
+and conversions of types."""
 
 import numpy as np
 
@@ -10,14 +10,32 @@ from .table import operator
 
 # Operators of one operand that ONNX has as well.
 _UNARY = {
-    "ABS": "Abs", "CEIL": "Ceil", "COS": "Cos", "ELU": "Elu", "EXP": "Exp", "FLOOR": "Floor", "HARD_SWISH": "HardSwish", "LOG": "Log",
-    "LOGISTIC": "Sigmoid", "LOGICAL_NOT": "Not", "NEG": "Neg", "RELU": "Relu", "ROUND": "Round", "SIGN": "Sign", "SIN": "Sin",
-    "SQRT": "Sqrt", "TANH": "Tanh",
+    "ABS": "Abs",
+    "CEIL": "Ceil",
+    "COS": "Cos",
+    "ELU": "Elu",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "HARD_SWISH": "HardSwish",
+    "LOG": "Log",
+    "LOGISTIC": "Sigmoid",
+    "LOGICAL_NOT": "Not",
+    "NEG": "Neg",
+    "RELU": "Relu",
+    "ROUND": "Round",
+    "SIGN": "Sign",
+    "SIN": "Sin",
+    "SQRT": "Sqrt",
+    "TANH": "Tanh",
 }
 _CLAMPS = {"RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "RELU_0_TO_1": (0, 1)}
 # Operators that compute integers with a scale in another way than other integers.
-_INTEGERS = {"ABS": quantised_elements.absolute, "HARD_SWISH": quantised_elements.hard_swish, "RELU": quantised_elements.clamp,
-             **dict.fromkeys(("ELU", "EXP", "LOG", "LOGISTIC", "TANH"), quantised_elements.by_floats)}
+_INTEGERS = {
+    "ABS": quantised_elements.absolute,
+    "HARD_SWISH": quantised_elements.hard_swish,
+    "RELU": quantised_elements.clamp,
+    **dict.fromkeys(("ELU", "EXP", "LOG", "LOGISTIC", "TANH"), quantised_elements.by_floats),
+}
 _WHOLE = ("i32", "i64")
 
 
@@ -32,7 +50,11 @@ def one_operand(g, call):
     if call.name in _INTEGERS and call.inputs[0].dtype in ENDS:
         _INTEGERS[call.name](g, call)
         return
-    call.need_types("f32", *(("bool",) if call.name == "LOGICAL_NOT" else ()), *(_WHOLE if call.name in ("ABS", "NEG", "SIGN") else ()))
+    call.need_types(
+        "f32",
+        *(("bool",) if call.name == "LOGICAL_NOT" else ()),
+        *(_WHOLE if call.name in ("ABS", "NEG", "SIGN") else ()),
+    )
     unary(g, call, _UNARY[call.name])
 
 
@@ -43,14 +65,22 @@ def clamp(g, call):
         return
     call.need_types("f32")
     (name,), images = g.aligned(call.inputs, call.inputs[0].rank)
-    g.give(call.out, g.node("Clip", [name, *(g.number(end, "f32") for end in _CLAMPS[call.name])]), images)
+    g.give(
+        call.out,
+        g.node("Clip", [name, *(g.number(end, "f32") for end in _CLAMPS[call.name])]),
+        images,
+    )
 
 
 @operator("RSQRT", "SQUARE")
 def composed(g, call):
     call.need_types("f32", *(_WHOLE if call.name == "SQUARE" else ()))
     (name,), images = g.aligned(call.inputs, call.inputs[0].rank)
-    result = g.node("Mul", [name, name]) if call.name == "SQUARE" else g.node("Reciprocal", [g.node("Sqrt", [name])])
+    result = (
+        g.node("Mul", [name, name])
+        if call.name == "SQUARE"
+        else g.node("Reciprocal", [g.node("Sqrt", [name])])
+    )
     g.give(call.out, result, images)
 
 
@@ -66,7 +96,9 @@ def leaky_relu(g, call):
 @operator("GELU", options="GeluOptions")
 def gelu(g, call):
     if call.inputs[0].dtype in ENDS:
-        quantised_elements.by_floats(g, call, "GELU by tanh" if call.option("Approximate") else "GELU")
+        quantised_elements.by_floats(
+            g, call, "GELU by tanh" if call.option("Approximate") else "GELU"
+        )
         return
     call.need_types("f32")
     unary(g, call, "Gelu", approximate="tanh" if call.option("Approximate") else "none")
@@ -84,9 +116,25 @@ def prelu(g, call):
 
 # Operators of two operands with broadcasting.
 _BINARY = {
-    "ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "POW": "Pow", "MAXIMUM": "Max", "MINIMUM": "Min", "EQUAL": "Equal",
-    "GREATER": "Greater", "GREATER_EQUAL": "GreaterOrEqual", "LESS": "Less", "LESS_EQUAL": "LessOrEqual", "LOGICAL_AND": "And",
-    "LOGICAL_OR": "Or", "SQUARED_DIFFERENCE": "Sub", "FLOOR_DIV": "Div", "FLOOR_MOD": "Mod", "NOT_EQUAL": "Equal", "ADD_N": "Sum",
+    "ADD": "Add",
+    "SUB": "Sub",
+    "MUL": "Mul",
+    "DIV": "Div",
+    "POW": "Pow",
+    "MAXIMUM": "Max",
+    "MINIMUM": "Min",
+    "EQUAL": "Equal",
+    "GREATER": "Greater",
+    "GREATER_EQUAL": "GreaterOrEqual",
+    "LESS": "Less",
+    "LESS_EQUAL": "LessOrEqual",
+    "LOGICAL_AND": "And",
+    "LOGICAL_OR": "Or",
+    "SQUARED_DIFFERENCE": "Sub",
+    "FLOOR_DIV": "Div",
+    "FLOOR_MOD": "Mod",
+    "NOT_EQUAL": "Equal",
+    "ADD_N": "Sum",
 }
 _COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 _BEHIND = {"FLOOR_DIV": "Floor", "NOT_EQUAL": "Not"}
@@ -124,7 +172,9 @@ def two_operands(g, call):
     if call.name in _BEHIND:
         name = g.node(_BEHIND[call.name], [name])
     if call.activation != "NONE" and call.out.dtype not in ("f32", *_WHOLE):
-        raise Refusal(f"the fused activation {call.activation} of {call.out.dtype} is not supported")
+        raise Refusal(
+            f"the fused activation {call.activation} of {call.out.dtype} is not supported"
+        )
     name = g.activated(name, call.activation, call.out.dtype)
     g.give(call.out, name, images)
 
@@ -134,7 +184,11 @@ def select(g, call):
     chosen = call.inputs[0]
     same_scale(call, [*call.inputs[1:], call.out])
     if call.name == "SELECT" and chosen.rank == 1 and call.out.rank > 1:
-        names = [g.reshape(g.plain(chosen), [chosen.shape[0]] + [1] * (call.out.rank - 1)), g.plain(call.inputs[1]), g.plain(call.inputs[2])]
+        names = [
+            g.reshape(g.plain(chosen), [chosen.shape[0]] + [1] * (call.out.rank - 1)),
+            g.plain(call.inputs[1]),
+            g.plain(call.inputs[2]),
+        ]
         g.give(call.out, g.node("Where", names))
         return
     names, images = g.aligned(call.inputs, call.out.rank)
@@ -161,12 +215,14 @@ def dequantize(g, call):
         call.out.tensor.data = x.data.astype(np.float32)
         return
     (name,), images = g.aligned([x], x.rank)
-    g.give(call.out, dequantised(g, name, x), images) if x.is_quantised else g.give(call.out, g.cast(name, x.dtype, "f32"), images)
+    g.give(call.out, dequantised(g, name, x), images) if x.is_quantised else g.give(
+        call.out, g.cast(name, x.dtype, "f32"), images
+    )
 
 
 def dequantised(g, name, value):
-    """The floats of a value with one scale, as the reference kernel computes them: scale times (integer - zero point) in
-    float32."""
+    """The floats of a value with one scale, as the reference kernel computes them: scale times
+    (integer - zero point) in float32."""
     found = value.tensor.quantisation
     if len(found.scale) != 1:
         raise Refusal(f"'{value.tensor.name}' has {len(found.scale)} scales; one is supported here")

@@ -1,16 +1,27 @@
-"""Logistic function and tanh in fixed point with 16 bits, as the kernels of integer LSTMs compute them; for all 65,536 numbers at once.
+"""Logistic function and tanh in fixed point with 16 bits, as the kernels of integer LSTMs compute
+them; for all 65,536 numbers at once.
 
-A number has a sign, so many bits before the binary point ("integer bits"), and the other bits after it: it is raw / 2 ** (15 - integer
-bits). Products are rounded to 16 bits; without integer bits, 32767 stands for 1. For the exponential of a number up to 0, the number is
-split into a multiple of 1/4 and a remainder. The result is a polynomial of the remainder (around -1/8) times the exponentials of the
-powers of two that make up the multiple. 1 / (1 + x) takes three steps of Newton's method.
+A number has a sign, so many bits before the binary point ("integer bits"), and the other bits after
+it: it is raw / 2 ** (15 - integer bits). Products are rounded to 16 bits; without integer bits,
+32767 stands for 1. For the exponential of a number up to 0, the number is split into a multiple of
+1/4 and a remainder. The result is a polynomial of the remainder (around -1/8) times the
+exponentials of the powers of two that make up the multiple. 1 / (1 + x) takes three steps of
+Newton's method.
 """
 
 import numpy as np
 
 _ONE = 32767
 # exp(-2 ** n) for n = -2, -1, 0 …, in units of 2 ** -31.
-_POWERS = [(-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535), (3, 720401), (4, 242)]
+_POWERS = [
+    (-2, 1672461947),
+    (-1, 1302514674),
+    (0, 790015084),
+    (1, 290630308),
+    (2, 39332535),
+    (3, 720401),
+    (4, 242),
+]
 
 
 def _constant(raw):
@@ -51,7 +62,9 @@ def _exponential(a, integer_bits):
     quarters = part - a
     for exponent, factor in _POWERS:
         if integer_bits > exponent:
-            result = np.where(quarters & (1 << (fraction + exponent)), _product(result, _constant(factor)), result)
+            result = np.where(
+                quarters & (1 << (fraction + exponent)), _product(result, _constant(factor)), result
+            )
     if integer_bits > 5:
         result = np.where(a < -(32 << fraction), 0, result)
     return np.where(a == 0, _ONE, result)
@@ -67,7 +80,8 @@ def _newton(a):
 
 
 def logistic_table():
-    """The logistic function of every number of 16 bits with 3 integer bits, in rising order; the results have none."""
+    """The logistic function of every number of 16 bits with 3 integer bits, in rising order; the
+    results have none."""
     a = np.arange(-32768, 32768, dtype=np.int64)
     positive = _short(_newton(_exponential(-np.abs(a), 3)) << 1)
     return np.where(a == 0, 1 << 14, np.where(a > 0, positive, _ONE - positive)).astype(np.int16)

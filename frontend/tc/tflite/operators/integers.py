@@ -1,5 +1,5 @@
-"""Integers with a scale, real = scale * (integer - zero point): limits of their types, fused activations, and functions of one integer by
-tables."""
+"""Integers with a scale, real = scale * (integer - zero point): limits of their types, fused
+activations, and functions of one integer by tables."""
 
 import numpy as np
 
@@ -22,16 +22,22 @@ def units(value):
 
 
 def need_integers(*values, types=tuple(ENDS)):
-    """Refuses values that are not all of the same one of these types, or that have more than one scale. In this format, integers of 16 bits have no
-    zero point."""
+    """Refuses values that are not all of the same one of these types, or that have more than one
+    scale. In this format, integers of 16 bits have no zero point."""
     for value in values:
         if value.dtype not in types or value.tensor.quantisation is None:
-            raise Refusal(f"'{value.tensor.name}' is {value.dtype}{'' if value.is_quantised else ' without a scale'}; "
-                          f"{' or '.join(types)} with a scale is needed here")
+            raise Refusal(
+                f"'{value.tensor.name}' is {value.dtype}{'' if value.is_quantised else ' without a scale'}; "
+                f"{' or '.join(types)} with a scale is needed here"
+            )
         if value.dtype != values[0].dtype:
-            raise Refusal(f"'{value.tensor.name}' is {value.dtype} and '{values[0].tensor.name}' {values[0].dtype}; one type is needed here")
+            raise Refusal(
+                f"'{value.tensor.name}' is {value.dtype} and '{values[0].tensor.name}' {values[0].dtype}; one type is needed here"
+            )
         if value.dtype == "i16" and units(value)[1]:
-            raise Refusal(f"'{value.tensor.name}' is i16 with the zero point {units(value)[1]}; only 0 is supported")
+            raise Refusal(
+                f"'{value.tensor.name}' is i16 with the zero point {units(value)[1]}; only 0 is supported"
+            )
         units(value)
 
 
@@ -41,28 +47,38 @@ def zero_of(value):
         return 0
     zero, (low, high) = units(value)[1], ENDS[value.dtype]
     if not low <= zero <= high:
-        raise Refusal(f"'{value.tensor.name}' is {value.dtype} with the zero point {zero}, which the type does not have")
+        raise Refusal(
+            f"'{value.tensor.name}' is {value.dtype} with the zero point {zero}, which the type does not have"
+        )
     return zero
 
 
 def same_scale(call, values):
     """Refuses integers whose scales differ, because the operator moves or compares them
     unchanged."""
-    found = [value.tensor.quantisation for value in values if value is not None and value.is_quantised]
+    found = [
+        value.tensor.quantisation for value in values if value is not None and value.is_quantised
+    ]
     for other in found[1:]:
-        if not (np.array_equal(other.scale, found[0].scale) and np.array_equal(other.zero_point, found[0].zero_point)):
+        if not (
+            np.array_equal(other.scale, found[0].scale)
+            and np.array_equal(other.zero_point, found[0].zero_point)
+        ):
             raise Refusal("its operands and results have different scales")
 
 
 def need_same_units(value, other):
-    """For operators that put integers of one value among those of another: refuses them where equal integers stand for different numbers. A value
-    without a scale fits only one without a scale."""
+    """For operators that put integers of one value among those of another: refuses them where equal
+    integers stand for different numbers. A value without a scale fits only one without a scale."""
+
     def stands_for(each):
         found = each.tensor.quantisation if each.is_quantised else None
         return None if found is None else (found.scale.tolist(), found.zero_point.tolist())
 
     if value.dtype != other.dtype or stands_for(value) != stands_for(other):
-        raise Refusal(f"'{value.tensor.name}' and '{other.tensor.name}' have different types or scales")
+        raise Refusal(
+            f"'{value.tensor.name}' and '{other.tensor.name}' have different types or scales"
+        )
 
 
 def farthest(value):
@@ -71,7 +87,13 @@ def farthest(value):
 
 
 # Limits of clamping activations, as real numbers.
-CLAMPS = {"NONE": (None, None), "RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "RELU_0_TO_1": (0, 1)}
+CLAMPS = {
+    "NONE": (None, None),
+    "RELU": (0, None),
+    "RELU6": (0, 6),
+    "RELU_N1_TO_1": (-1, 1),
+    "RELU_0_TO_1": (0, 1),
+}
 
 
 def ends(call, value, activation=None):
@@ -86,14 +108,18 @@ def ends(call, value, activation=None):
         quotient = np.float32(real) / scale
         return zero + int(np.copysign(np.floor(np.abs(quotient) + np.float32(0.5)), quotient))
 
-    return (least if low is None else max(least, integer(low))), (most if high is None else min(most, integer(high)))
+    return (least if low is None else max(least, integer(low))), (
+        most if high is None else min(most, integer(high))
+    )
 
 
 def stored(g, name, value, limits=None, zero=None):
     """Integers of a result's type: an i32 with the zero point added, within limits."""
     low, high = ENDS[value.dtype] if limits is None else limits
     zero = units(value)[1] if zero is None else zero
-    name = g.node("Min", [g.node("Max", [name, g.number(low - zero, "i32")]), g.number(high - zero, "i32")])
+    name = g.node(
+        "Min", [g.node("Max", [name, g.number(low - zero, "i32")]), g.number(high - zero, "i32")]
+    )
     name = g.node("Add", [name, g.number(zero, "i32")]) if zero else name
     return g.node("Cast", [name], to=ONNX_NUMBERS[value.dtype])
 

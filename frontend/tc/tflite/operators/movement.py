@@ -11,11 +11,13 @@ from .table import operator
 
 
 def reshaped(g, call, shape):
-    """Sets the result to a view of the operand. After an image with one pixel or one channel, no Transpose is
-    needed."""
+    """Sets the result to a view of the operand. After an image with one pixel or one channel, no
+    Transpose is needed."""
     x = call.inputs[0]
     if math.prod(shape) != math.prod(x.shape):
-        raise Refusal(f"'{x.tensor.name}' of shape {list(x.shape)} cannot have the shape {list(shape)}")
+        raise Refusal(
+            f"'{x.tensor.name}' of shape {list(x.shape)} cannot have the shape {list(shape)}"
+        )
     if x.is_image and len([size for size in x.shape[1:3] if size != 1]) == 0:
         g.give(call.out, g.reshape(x.channels_first, shape))
     else:
@@ -33,7 +35,14 @@ def reshape(g, call):
     elif asked is None:
         shape = list(call.out.shape)
     else:
-        g.give(call.out, g.node("Reshape", [g.plain(call.inputs[0]), g.cast(g.plain(asked), asked.dtype, "i64")], allowzero=1))
+        g.give(
+            call.out,
+            g.node(
+                "Reshape",
+                [g.plain(call.inputs[0]), g.cast(g.plain(asked), asked.dtype, "i64")],
+                allowzero=1,
+            ),
+        )
         return
     if shape.count(-1) == 1:
         rest = -math.prod(shape)
@@ -48,7 +57,9 @@ def densify(g, call):
     """DENSIFY of a constant: it was made dense when the file was read."""
     x = call.inputs[0]
     if x.data is None:
-        raise Refusal(f"'{x.tensor.name}' is computed while the model runs; only constants are supported")
+        raise Refusal(
+            f"'{x.tensor.name}' is computed while the model runs; only constants are supported"
+        )
     call.out.tensor.data = x.data
     call.out.tensor.quantisation = call.out.tensor.quantisation or x.tensor.quantisation
 
@@ -56,7 +67,9 @@ def densify(g, call):
 @operator("SQUEEZE", options="SqueezeOptions")
 def squeeze(g, call):
     x = call.inputs[0]
-    axes = {call.axis(axis, x.rank) for axis in call.option("SqueezeDims", [])} or {i for i, size in enumerate(x.shape) if size == 1}
+    axes = {call.axis(axis, x.rank) for axis in call.option("SqueezeDims", [])} or {
+        i for i, size in enumerate(x.shape) if size == 1
+    }
     if any(x.shape[axis] != 1 for axis in axes):
         raise Refusal(f"axes {sorted(axes)} of {list(x.shape)} are not all of size 1")
     reshaped(g, call, [size for i, size in enumerate(x.shape) if i not in axes])
@@ -96,7 +109,9 @@ def concatenation(g, call):
         raise Refusal("its operands have different numbers of axes")
     axis = call.axis(int(call.option("Axis")), rank)
     if call.activation != "NONE" and call.out.dtype != "f32":
-        raise Refusal(f"the fused activation {call.activation} of {call.out.dtype} is not supported")
+        raise Refusal(
+            f"the fused activation {call.activation} of {call.out.dtype} is not supported"
+        )
     names, images = g.aligned(call.inputs, rank)
     name = g.node("Concat", names, axis=TO_CHANNELS_FIRST.index(axis) if images else axis)
     g.give(call.out, g.activated(name, call.activation), images)
@@ -104,7 +119,9 @@ def concatenation(g, call):
 
 def _split(g, call, x, axis, sizes):
     if len(sizes) != len(call.outputs) or sum(sizes) != x.shape[axis]:
-        raise Refusal(f"parts of {sizes} for {len(call.outputs)} outputs do not fit axis {axis} of {list(x.shape)}")
+        raise Refusal(
+            f"parts of {sizes} for {len(call.outputs)} outputs do not fit axis {axis} of {list(x.shape)}"
+        )
     same_scale(call, [x, *call.outputs])
     (name,), images = g.aligned([x], x.rank)
     axis = TO_CHANNELS_FIRST.index(axis) if images else axis
@@ -155,27 +172,49 @@ def unpack(g, call):
     x = call.inputs[0]
     axis = call.axis(int(call.option("Axis")), x.rank)
     if x.shape[axis] != len(call.outputs):
-        raise Refusal(f"axis {axis} of {list(x.shape)} makes {x.shape[axis]} parts, and it has {len(call.outputs)} outputs")
+        raise Refusal(
+            f"axis {axis} of {list(x.shape)} makes {x.shape[axis]} parts, and it has {len(call.outputs)} outputs"
+        )
     same_scale(call, [x, *call.outputs])
     shape = [size for i, size in enumerate(x.shape) if i != axis]
-    names = [g.plain(x)] if len(call.outputs) == 1 else g.node("Split", [g.plain(x), g.ints([1] * len(call.outputs))],
-                                                               outputs=len(call.outputs), axis=axis)
+    names = (
+        [g.plain(x)]
+        if len(call.outputs) == 1
+        else g.node(
+            "Split",
+            [g.plain(x), g.ints([1] * len(call.outputs))],
+            outputs=len(call.outputs),
+            axis=axis,
+        )
+    )
     for value, name in zip(call.outputs, names):
         g.give(value, g.reshape(name, shape))
 
 
 def sliced(g, x, begins, ends, steps):
-    """(name, whether the channels are in front) of the part of a value between these indices of each
-    axis."""
+    """(name, whether the channels are in front) of the part of a value between these indices of
+    each axis."""
     (name,), images = g.aligned([x], x.rank)
-    axes = [axis for axis in range(x.rank) if (begins[axis], ends[axis], steps[axis]) != (0, x.shape[axis], 1)]
+    axes = [
+        axis
+        for axis in range(x.rank)
+        if (begins[axis], ends[axis], steps[axis]) != (0, x.shape[axis], 1)
+    ]
     if not axes:
         return name, images
     places = [TO_CHANNELS_FIRST.index(axis) if images else axis for axis in axes]
     # If a negative step is to include the first element, the end has to be before the array.
     ends = [-(1 << 31) if steps[axis] < 0 and ends[axis] < 0 else ends[axis] for axis in axes]
-    return g.node("Slice", [name, g.ints(begins[axis] for axis in axes), g.ints(ends), g.ints(places),
-                            g.ints(steps[axis] for axis in axes)]), images
+    return g.node(
+        "Slice",
+        [
+            name,
+            g.ints(begins[axis] for axis in axes),
+            g.ints(ends),
+            g.ints(places),
+            g.ints(steps[axis] for axis in axes),
+        ],
+    ), images
 
 
 @operator("SLICE", inputs=(3, 3))
@@ -183,8 +222,13 @@ def slice_(g, call):
     x = call.inputs[0]
     begins, sizes = call.ints(1, "the begin"), call.ints(2, "the size")
     if len(begins) != x.rank or len(sizes) != x.rank:
-        raise Refusal(f"{len(begins)} begins and {len(sizes)} sizes do not fit the shape {list(x.shape)}")
-    ends = [x.shape[i] if size == -1 else begin + size for i, (begin, size) in enumerate(zip(begins, sizes))]
+        raise Refusal(
+            f"{len(begins)} begins and {len(sizes)} sizes do not fit the shape {list(x.shape)}"
+        )
+    ends = [
+        x.shape[i] if size == -1 else begin + size
+        for i, (begin, size) in enumerate(zip(begins, sizes))
+    ]
     if any(not 0 <= begin <= end <= size for begin, end, size in zip(begins, ends, x.shape)):
         raise Refusal(f"the part from {begins} to {ends} is not inside the shape {list(x.shape)}")
     g.give(call.out, *sliced(g, x, begins, ends, [1] * x.rank))
@@ -193,16 +237,30 @@ def slice_(g, call):
 @operator("STRIDED_SLICE", options="StridedSliceOptions", inputs=(4, 4))
 def strided_slice(g, call):
     x = call.inputs[0]
-    begins, ends, steps = (call.ints(i, what) for i, what in ((1, "the begin"), (2, "the end"), (3, "the list of steps")))
+    begins, ends, steps = (
+        call.ints(i, what)
+        for i, what in ((1, "the begin"), (2, "the end"), (3, "the list of steps"))
+    )
     if not len(begins) == len(ends) == len(steps) or 0 in steps:
         raise Refusal(f"begins {begins}, ends {ends} and steps {steps} do not fit each other")
-    masks = {field: int(call.option(field)) for field in ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask")}
+    masks = {
+        field: int(call.option(field))
+        for field in ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask")
+    }
     places, shape = _places(call, x, (begins, ends, steps), masks)
     name, images = sliced(g, x, *places)
     if len(shape) == x.rank and not masks["ShrinkAxisMask"] and not masks["NewAxisMask"]:
         g.give(call.out, name, images)
     else:
-        name = g.moved(name, [_extent(*each) for each in _channels_first(list(zip(*places)))], TO_FILE_ORDER) if images else name
+        name = (
+            g.moved(
+                name,
+                [_extent(*each) for each in _channels_first(list(zip(*places)))],
+                TO_FILE_ORDER,
+            )
+            if images
+            else name
+        )
         g.give(call.out, g.reshape(name, shape))
 
 
@@ -217,6 +275,7 @@ def _extent(begin, end, step):
 def _places(call, x, given, masks):
     """((begins, ends, steps) of every axis, the shape of the result) of a strided slice, its masks
     applied."""
+
     def bit(mask, i):
         return masks[mask] >> i & 1
 
@@ -241,11 +300,21 @@ def _places(call, x, given, masks):
         if len(begins) >= x.rank:
             raise Refusal(f"a slice of {count} places does not fit the shape {list(x.shape)}")
         size, step = x.shape[len(begins)], given[2][i]
-        begin = _clamped(given[0][i], size, step) if not bit("BeginMask", i) else (0 if step > 0 else size - 1)
-        end = _clamped(given[1][i], size, step) if not bit("EndMask", i) else (size if step > 0 else -1)
+        begin = (
+            _clamped(given[0][i], size, step)
+            if not bit("BeginMask", i)
+            else (0 if step > 0 else size - 1)
+        )
+        end = (
+            _clamped(given[1][i], size, step)
+            if not bit("EndMask", i)
+            else (size if step > 0 else -1)
+        )
         if bit("ShrinkAxisMask", i):
             if not 0 <= begin < size:
-                raise Refusal(f"index {given[0][i]} is outside of axis {len(begins)} of {list(x.shape)}")
+                raise Refusal(
+                    f"index {given[0][i]} is outside of axis {len(begins)} of {list(x.shape)}"
+                )
             end, step = begin + 1, 1
         else:
             shape.append(_extent(begin, end, step))
@@ -295,8 +364,8 @@ def pad_v2(g, call):
 
 
 def _mirrored(size, before, after, edge):
-    """The indices along an axis that is padded with its mirror images; `edge` is 1 where the first and the last element are
-    not repeated."""
+    """The indices along an axis that is padded with its mirror images; `edge` is 1 where the first
+    and the last element are not repeated."""
     places = list(range(size))
     left = [places[edge + i] for i in range(before)][::-1]
     return left + places + [places[size - 1 - edge - i] for i in range(after)]
@@ -306,7 +375,7 @@ def _mirrored(size, before, after, edge):
 def mirror_pad(g, call):
     x = call.inputs[0]
     same_scale(call, [x, call.out])
-    edge = 0 if call.option("Mode") else 1   # mode 0 is reflection, 1 symmetry
+    edge = 0 if call.option("Mode") else 1  # mode 0 is reflection, 1 symmetry
     rows = _padding(call, x)
     if any(max(row) > max(size - edge, 0) for row, size in zip(rows, x.shape)):
         raise Refusal(f"padding of {rows} is more than the shape {list(x.shape)} can mirror")
@@ -317,7 +386,11 @@ def mirror_pad(g, call):
     for axis, ((before, after), size) in enumerate(zip(rows, x.shape)):
         if before or after:
             call.need_few(before + size + after, "a mirrored axis")
-            name = g.node("Gather", [name, g.ints(_mirrored(size, before, after, edge))], axis=TO_CHANNELS_FIRST.index(axis) if images else axis)
+            name = g.node(
+                "Gather",
+                [name, g.ints(_mirrored(size, before, after, edge))],
+                axis=TO_CHANNELS_FIRST.index(axis) if images else axis,
+            )
     g.give(call.out, name, images)
 
 
@@ -328,20 +401,40 @@ def gather(g, call):
         raise Refusal("batches of indices are not supported")
     same_scale(call, [x, call.out])
     size = x.shape[call.axis(int(call.option("Axis")), x.rank)]
-    if indices.data is not None and indices.data.size and not (0 <= indices.data.min() and indices.data.max() < size):
-        raise Refusal(f"its indices are {indices.data.min()} to {indices.data.max()}, and the axis has {size} elements")
-    g.give(call.out, g.node("Gather", [g.plain(x), g.plain(indices)], axis=call.axis(int(call.option("Axis")), x.rank)))
+    if (
+        indices.data is not None
+        and indices.data.size
+        and not (0 <= indices.data.min() and indices.data.max() < size)
+    ):
+        raise Refusal(
+            f"its indices are {indices.data.min()} to {indices.data.max()}, and the axis has {size} elements"
+        )
+    g.give(
+        call.out,
+        g.node(
+            "Gather",
+            [g.plain(x), g.plain(indices)],
+            axis=call.axis(int(call.option("Axis")), x.rank),
+        ),
+    )
 
 
 @operator("GATHER_ND", inputs=(2, 2))
 def gather_nd(g, call):
     x, indices = call.inputs
-    g.give(call.out, g.node("GatherND", [g.plain(x), g.cast(g.plain(indices), indices.dtype, "i64")]))
+    g.give(
+        call.out, g.node("GatherND", [g.plain(x), g.cast(g.plain(indices), indices.dtype, "i64")])
+    )
 
 
 @operator("TILE", inputs=(2, 2))
 def tile(g, call):
-    g.give(call.out, g.node("Tile", [g.plain(call.inputs[0]), g.ints(call.ints(1, "the numbers of repetitions"))]))
+    g.give(
+        call.out,
+        g.node(
+            "Tile", [g.plain(call.inputs[0]), g.ints(call.ints(1, "the numbers of repetitions"))]
+        ),
+    )
 
 
 @operator("BROADCAST_TO", inputs=(2, 2))
@@ -369,7 +462,9 @@ def shape_(g, call):
 @operator("ZEROS_LIKE")
 def zeros_like(g, call):
     x = call.inputs[0]
-    g.give(call.out, g.node("Expand", [g.number(zero_of(call.out), call.out.dtype), g.ints(x.shape)]))
+    g.give(
+        call.out, g.node("Expand", [g.number(zero_of(call.out), call.out.dtype), g.ints(x.shape)])
+    )
 
 
 @operator("REVERSE_V2", inputs=(2, 2))
@@ -383,13 +478,19 @@ def reverse(g, call):
 
 @operator("DYNAMIC_UPDATE_SLICE", inputs=(3, 3))
 def dynamic_update_slice(g, call):
-    """Clamps the begin of the part so that all of it is inside of the array. Comparing indices along each axis then tells which
-    elements are replaced."""
+    """Clamps the begin of the part so that all of it is inside of the array. Comparing indices
+    along each axis then tells which elements are replaced."""
     x, part, begins = call.inputs
     need_same_units(x, part)
     need_same_units(x, call.out)
-    if part.rank != x.rank or begins.shape != (x.rank,) or any(size > whole for size, whole in zip(part.shape, x.shape)):
-        raise Refusal(f"a part of shape {list(part.shape)} at {list(begins.shape)} begins does not fit the shape {list(x.shape)}")
+    if (
+        part.rank != x.rank
+        or begins.shape != (x.rank,)
+        or any(size > whole for size, whole in zip(part.shape, x.shape))
+    ):
+        raise Refusal(
+            f"a part of shape {list(part.shape)} at {list(begins.shape)} begins does not fit the shape {list(x.shape)}"
+        )
     name, inside = g.plain(part), None
     first = g.cast(g.plain(begins), begins.dtype, "i64")
     most = g.ints(whole - size for whole, size in zip(x.shape, part.shape))
@@ -398,9 +499,25 @@ def dynamic_update_slice(g, call):
         if size == whole:
             continue
         call.need_few(whole, "an axis")
-        places = g.node("Sub", [g.ints(range(whole)), g.node("Slice", [first, g.ints([axis]), g.ints([axis + 1]), g.ints([0])])])
-        name = g.node("Gather", [name, g.node("Clip", [places, g.number(0, "i64"), g.number(size - 1, "i64")])], axis=axis)
-        here = g.node("And", [g.node("GreaterOrEqual", [places, g.number(0, "i64")]), g.node("Less", [places, g.number(size, "i64")])])
+        places = g.node(
+            "Sub",
+            [
+                g.ints(range(whole)),
+                g.node("Slice", [first, g.ints([axis]), g.ints([axis + 1]), g.ints([0])]),
+            ],
+        )
+        name = g.node(
+            "Gather",
+            [name, g.node("Clip", [places, g.number(0, "i64"), g.number(size - 1, "i64")])],
+            axis=axis,
+        )
+        here = g.node(
+            "And",
+            [
+                g.node("GreaterOrEqual", [places, g.number(0, "i64")]),
+                g.node("Less", [places, g.number(size, "i64")]),
+            ],
+        )
         here = g.reshape(here, [whole if i == axis else 1 for i in range(x.rank)])
         inside = here if inside is None else g.node("And", [inside, here])
     g.give(call.out, name if inside is None else g.node("Where", [inside, name, g.plain(x)]))
@@ -414,10 +531,18 @@ def sparse_to_dense(g, call):
     shape = call.ints(1, "the shape")
     whole = g.node("Expand", [g.reshape(g.plain(fallback), []), g.ints(shape)])
     count = indices.shape[0] if indices.rank else 1
-    if indices.rank > 2 or (indices.rank < 2 and len(shape) != 1) or (indices.rank == 2 and indices.shape[1] != len(shape)):
+    if (
+        indices.rank > 2
+        or (indices.rank < 2 and len(shape) != 1)
+        or (indices.rank == 2 and indices.shape[1] != len(shape))
+    ):
         raise Refusal(f"indices of shape {list(indices.shape)} do not fit the shape {shape}")
     places = g.reshape(g.cast(g.plain(indices), indices.dtype, "i64"), [count, len(shape)])
-    given = g.reshape(g.plain(values), [count]) if values.rank else g.node("Expand", [g.plain(values), g.ints([count])])
+    given = (
+        g.reshape(g.plain(values), [count])
+        if values.rank
+        else g.node("Expand", [g.plain(values), g.ints([count])])
+    )
     g.give(call.out, g.node("ScatterND", [whole, places, given]))
 
 
@@ -435,6 +560,10 @@ def one_hot(g, call):
     shape = list(indices.shape)
     shape.insert(axis, 1)
     # An index outside of the depth, or a negative one, equals none of the positions.
-    places = np.arange(count[0], dtype=NUMPY_TYPES[indices.dtype]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    places = np.arange(count[0], dtype=NUMPY_TYPES[indices.dtype]).reshape(
+        [-1 if i == axis else 1 for i in range(len(shape))]
+    )
     here = g.node("Equal", [g.reshape(g.plain(indices), shape), g.constant(places)])
-    g.give(call.out, g.node("Where", [here, g.reshape(g.plain(on), []), g.reshape(g.plain(off), [])]))
+    g.give(
+        call.out, g.node("Where", [here, g.reshape(g.plain(on), []), g.reshape(g.plain(off), [])])
+    )

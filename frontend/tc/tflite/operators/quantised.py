@@ -1,9 +1,11 @@
-"""Layers, sums and products of integers with a scale, bit for bit as TensorFlow Lite's reference kernels compute them.
+"""Layers, sums and products of integers with a scale, bit for bit as TensorFlow Lite's reference
+kernels compute them.
 
-Sums are exact in 32 bits. They are brought to the result's scale by a multiplier of 31 bits and a power of two. Fully connected layers
-round the product of 64 bits once, halves away from 0. All others round in two steps: first the doubled product to its upper 32 bits,
-halves up, then the division by the power of two, halves away from 0. Here the product has 64 bits, and the steps after it have 32
-wherever that is enough.
+Sums are exact in 32 bits. They are brought to the result's scale by a multiplier of 31 bits and a
+power of two. Fully connected layers round the product of 64 bits once, halves away from 0. All
+others round in two steps: first the doubled product to its upper 32 bits, halves up, then the
+division by the power of two, halves away from 0. Here the product has 64 bits, and the steps after
+it have 32 wherever that is enough.
 """
 
 import math
@@ -27,41 +29,60 @@ def multiplier_of(real):
 
 
 def rescaled(g, name, reals, most, shape=(), rounding="steps"):
-    """i32: an i32 times real numbers. The magnitude of the i32 is at most `most`, which is one number or one per factor; `reals` is one
-    number or a list that broadcasts in `shape`. The result is rounded once ("once") or in two steps ("steps"). With "positive", results
-    below 0 need not be right, only at most 0.
+    """i32: an i32 times real numbers. The magnitude of the i32 is at most `most`, which is one
+    number or one per factor; `reals` is one number or a list that broadcasts in `shape`. The result
+    is rounded once ("once") or in two steps ("steps"). With "positive", results below 0 need not be
+    right, only at most 0.
 
-    Shifts are arithmetic: adding half of what they drop rounds halves up. For negative numbers one less is added, so that halves are
-    rounded away from 0."""
-    return multiplied(g, name, [multiplier_of(real) for real in np.atleast_1d(reals)], most, shape, rounding)
+    Shifts are arithmetic: adding half of what they drop rounds halves up. For negative numbers one
+    less is added, so that halves are rounded away from 0."""
+    return multiplied(
+        g, name, [multiplier_of(real) for real in np.atleast_1d(reals)], most, shape, rounding
+    )
 
 
 def multiplied(g, name, found, most, shape=(), rounding="steps"):
     """Like `rescaled`, with multipliers as `multiplier_of` returns them."""
+
     def constant(numbers, dtype):
         numbers = np.array(numbers, NUMPY_TYPES[dtype])
-        return g.constant(numbers[0].reshape(()) if np.all(numbers == numbers[0]) else numbers.reshape(shape))
+        return g.constant(
+            numbers[0].reshape(()) if np.all(numbers == numbers[0]) else numbers.reshape(shape)
+        )
 
     def narrow(value, largest):
         if largest >= 1 << 31:
-            value = g.node("Min", [g.node("Max", [value, g.number(-(1 << 31), "i64")]), g.number((1 << 31) - 1, "i64")])
+            value = g.node(
+                "Min",
+                [
+                    g.node("Max", [value, g.number(-(1 << 31), "i64")]),
+                    g.number((1 << 31) - 1, "i64"),
+                ],
+            )
         return g.node("Cast", [value], to=ONNX_NUMBERS["i32"])
 
-    upper = _by_upper_half(g, name, found, np.broadcast_to(most, len(found)).tolist(), rounding, constant)
+    upper = _by_upper_half(
+        g, name, found, np.broadcast_to(most, len(found)).tolist(), rounding, constant
+    )
     if upper is not None:
         return upper
     most = int(np.max(most))
     largest = max(most * (integer << max(exponent, 0)) for integer, exponent in found) >> 31
     value = g.node("Cast", [name], to=ONNX_NUMBERS["i64"])
-    # Where both shifts drop bits, rounding once means adding half before the second shift only; the first one
-    # truncates.
+    # Where both shifts drop bits, rounding once means adding half before the second shift only; the
+    # first one truncates.
     cut_first = rounding == "once" and all(exponent < 0 for _, exponent in found)
     if rounding == "once" and not cut_first:
         shifts = [31 - exponent for _, exponent in found]
         value = g.node("Mul", [value, constant([integer for integer, _ in found], "i64")])
         value = g.node("Add", [value, constant([1 << shift >> 1 for shift in shifts], "i64")])
-        return narrow(g.node("BitShift", [value, constant(shifts, "i64")], direction="RIGHT"), largest + 1)
-    value = g.node("Mul", [value, constant([integer << max(exponent, 0) for integer, exponent in found], "i64")])
+        return narrow(
+            g.node("BitShift", [value, constant(shifts, "i64")], direction="RIGHT"), largest + 1
+        )
+    value = g.node(
+        "Mul",
+        [value, constant([integer << max(exponent, 0) for integer, exponent in found], "i64")],
+    )
     if not cut_first:
         value = g.node("Add", [value, g.number(1 << 30, "i64")])
     high = g.node("BitShift", [value, g.number(31, "i64")], direction="RIGHT")
@@ -72,7 +93,9 @@ def multiplied(g, name, found, most, shape=(), rounding="steps"):
     if any(shifts):
         half = g.node("Add", [high, constant([1 << shift >> 1 for shift in shifts], dtype)])
         if rounding == "steps":
-            sign = g.node("BitShift", [high, g.number(31 if dtype == "i32" else 63, dtype)], direction="RIGHT")
+            sign = g.node(
+                "BitShift", [high, g.number(31 if dtype == "i32" else 63, dtype)], direction="RIGHT"
+            )
             if not all(shifts):
                 sign = g.node("Mul", [sign, constant([int(shift > 0) for shift in shifts], dtype)])
             half = g.node("Add", [half, sign])
@@ -81,43 +104,84 @@ def multiplied(g, name, found, most, shape=(), rounding="steps"):
 
 
 def _moves(shifts, most, rounding):
-    """(bits by which each operand is shifted left, bits by which the upper half of its product is shifted right) for _by_upper_half, or None
-    where 32 bits are not enough. One distance to the right for all is preferred, because it can be an immediate operand of the instruction."""
+    """(bits by which each operand is shifted left, bits by which the upper half of its product is
+    shifted right) for _by_upper_half, or None where 32 bits are not enough. One distance to the
+    right for all is preferred, because it can be an immediate operand of the instruction."""
     least = [max(0, 2 - shift) if rounding == "once" else 2 for shift in shifts]
     last = [shift + ahead - 1 for shift, ahead in zip(shifts, least)]
     if min(last) < 1:
         return None
     for ends_at in ([max(last)] * len(shifts), last):
         ahead = [end + 1 - shift for end, shift in zip(ends_at, shifts)]
-        # The upper half is less than half of the shifted operand; each rounding constant is at most 1 << end.
-        if max(ends_at) <= 28 and max(largest << bits for largest, bits in zip(most, ahead)) < 1 << 30:
+        # The upper half is less than half of the shifted operand; each rounding constant is at most
+        # 1 << end.
+        if (
+            max(ends_at) <= 28
+            and max(largest << bits for largest, bits in zip(most, ahead)) < 1 << 30
+        ):
             return ahead, ends_at
     return None
 
 
 def _by_upper_half(g, name, found, most, rounding, constant):
-    """The result of `rescaled`, computed from a product's upper 32 bits alone, for which most targets have a vector instruction; None
-    where 32 bits are not enough.
+    """The result of `rescaled`, computed from a product's upper 32 bits alone, for which most
+    targets have a vector instruction; None where 32 bits are not enough.
 
-    The operand is first shifted left so far that the dropped lower 32 bits cannot matter. The halves that both rounding steps add are then added to the
-    upper half as one constant, and both shifts become one. The second step's correction for negative numbers uses the sign of the upper half, which is
-    the operand's sign. (The only negative operand whose first step gives 0 is -1, for which the second step gives 0 with or without the correction.)"""
+    The operand is first shifted left so far that the dropped lower 32 bits cannot matter. The
+    halves that both rounding steps add are then added to the upper half as one constant, and both
+    shifts become one. The second step's correction for negative numbers uses the sign of the upper
+    half, which is the operand's sign. (The only negative operand whose first step gives 0 is -1,
+    for which the second step gives 0 with or without the correction.)"""
     shifts = [-exponent for _, exponent in found]
-    shifts = [shift if integer else max(shifts) for shift, (integer, _) in zip(shifts, found)]   # 0 times anything is 0 with every shift
+    shifts = [
+        shift if integer else max(shifts) for shift, (integer, _) in zip(shifts, found)
+    ]  # 0 times anything is 0 with every shift
     moves = _moves(shifts, most, rounding)
     if moves is None:
         return None
     ahead, last = moves
-    value = g.node("Mul", [name, constant([1 << bits for bits in ahead], "i32")]) if any(ahead) else name
-    value = g.node("Mul", [g.node("Cast", [value], to=ONNX_NUMBERS["i64"]), constant([integer for integer, _ in found], "i64")])
-    high = g.node("Cast", [g.node("BitShift", [value, g.number(32, "i64")], direction="RIGHT")], to=ONNX_NUMBERS["i32"])
+    value = (
+        g.node("Mul", [name, constant([1 << bits for bits in ahead], "i32")])
+        if any(ahead)
+        else name
+    )
+    value = g.node(
+        "Mul",
+        [
+            g.node("Cast", [value], to=ONNX_NUMBERS["i64"]),
+            constant([integer for integer, _ in found], "i64"),
+        ],
+    )
+    high = g.node(
+        "Cast",
+        [g.node("BitShift", [value, g.number(32, "i64")], direction="RIGHT")],
+        to=ONNX_NUMBERS["i32"],
+    )
     added = [1 << end >> 1 for end in last]
     if rounding != "once":
-        added = [(1 << bits >> 2) + (half if shift else 0) for bits, half, shift in zip(ahead, added, shifts)]
+        added = [
+            (1 << bits >> 2) + (half if shift else 0)
+            for bits, half, shift in zip(ahead, added, shifts)
+        ]
     if rounding == "steps" and any(shifts):
-        below = constant([-(1 << bits >> 1) if shift else 0 for bits, shift in zip(ahead, shifts)], "i32")
-        high = g.node("Add", [high, g.node("BitwiseAnd", [g.node("BitShift", [high, g.number(31, "i32")], direction="RIGHT"), below])])
-    return g.node("BitShift", [g.node("Add", [high, constant(added, "i32")]), constant(last, "i32")], direction="RIGHT")
+        below = constant(
+            [-(1 << bits >> 1) if shift else 0 for bits, shift in zip(ahead, shifts)], "i32"
+        )
+        high = g.node(
+            "Add",
+            [
+                high,
+                g.node(
+                    "BitwiseAnd",
+                    [g.node("BitShift", [high, g.number(31, "i32")], direction="RIGHT"), below],
+                ),
+            ],
+        )
+    return g.node(
+        "BitShift",
+        [g.node("Add", [high, constant(added, "i32")]), constant(last, "i32")],
+        direction="RIGHT",
+    )
 
 
 def _rounding(limits, zero):
@@ -125,13 +189,16 @@ def _rounding(limits, zero):
 
 
 def padded(g, name, x, attributes, border):
-    """(the integers of the operand x, surrounded by the constant `border` where the padding adds elements; the attributes without padding)."""
+    """(the integers of the operand x, surrounded by the constant `border` where the padding adds
+    elements; the attributes without padding)."""
     if attributes["auto_pad"] == "VALID":
         return name, attributes
     before, after = [0, 0], [0, 0]
     for axis in range(2):
         stride, size = attributes["strides"][axis], x.shape[1 + axis]
-        extent = (attributes["kernel_shape"][axis] - 1) * attributes.get("dilations", [1, 1])[axis] + 1
+        extent = (attributes["kernel_shape"][axis] - 1) * attributes.get("dilations", [1, 1])[
+            axis
+        ] + 1
         total = max((-(-size // stride) - 1) * stride + extent - size, 0)
         before.append(total // 2)
         after.append(total - total // 2)
@@ -141,38 +208,50 @@ def padded(g, name, x, attributes, border):
 
 
 class Layer:
-    """The operands of a convolution or a product with constant weights; `numbers` are the weights with the output channels first; in the file
-    these are along `axis`."""
+    """The operands of a convolution or a product with constant weights; `numbers` are the weights
+    with the output channels first; in the file these are along `axis`."""
 
     def __init__(self, call, operands, numbers, axis):
         self.x, self.weights, self.bias = operands
         self.call, self.out, self.numbers, self.axis = call, call.out, numbers, axis
-        self.shape = (1, -1, 1, 1) if numbers.ndim == 4 else (-1,)     # with which one number per channel broadcasts
+        self.shape = (
+            (1, -1, 1, 1) if numbers.ndim == 4 else (-1,)
+        )  # with which one number per channel broadcasts
         need_integers(self.x, self.out)
         found = self.weights.tensor.quantisation
         kinds = ("u8",) if self.x.dtype == "u8" else ("i8", "i4")
         if self.weights.dtype not in kinds or found is None:
-            raise Refusal(f"'{self.weights.tensor.name}' is {self.weights.dtype}{'' if found else ' without scales'}; beside {self.x.dtype} weights are "
-                          f"{kinds[0]} with scales")
+            raise Refusal(
+                f"'{self.weights.tensor.name}' is {self.weights.dtype}{'' if found else ' without scales'}; beside {self.x.dtype} weights are "
+                f"{kinds[0]} with scales"
+            )
         if len(found.scale) > 1 and (found.axis != axis or self.x.dtype == "u8"):
-            raise Refusal(f"'{self.weights.tensor.name}' has scales for axis {found.axis}; "
-                          f"{'one scale' if self.x.dtype == 'u8' else f'axis {axis}'} is supported")
+            raise Refusal(
+                f"'{self.weights.tensor.name}' has scales for axis {found.axis}; "
+                f"{'one scale' if self.x.dtype == 'u8' else f'axis {axis}'} is supported"
+            )
         if self.x.dtype != "u8" and np.any(found.zero_point):
-            raise Refusal(f"'{self.weights.tensor.name}' has zero points; weights with a sign have none")
+            raise Refusal(
+                f"'{self.weights.tensor.name}' has zero points; weights with a sign have none"
+            )
         self.scales = found.scale
         self.zero = int(found.zero_point[0]) if self.x.dtype == "u8" else 0
         self.added = self._constants()
         differences = np.abs(numbers.reshape(len(numbers), -1).astype(np.int64) - self.zero)
         self.most = differences.sum(1) * farthest(self.x) + np.abs(self.added)
         # Products of integers of 16 bits are summed in 64 bits, unless the constants have 32 bits.
-        self.is_long = self.x.dtype == "i16" and not (self.bias is not None and self.bias.dtype == "i32")
+        self.is_long = self.x.dtype == "i16" and not (
+            self.bias is not None and self.bias.dtype == "i32"
+        )
         if not self.is_long and np.max(self.most) >= 1 << 31:
             raise Refusal("its sums have no room in 32 bits")
 
     def _constants(self):
         if self.bias is None:
             return np.zeros(len(self.numbers), np.int64)
-        if self.bias.dtype not in (("i32", "i64") if self.x.dtype == "i16" else ("i32",)) or self.bias.shape != (len(self.numbers),):
+        if self.bias.dtype not in (
+            ("i32", "i64") if self.x.dtype == "i16" else ("i32",)
+        ) or self.bias.shape != (len(self.numbers),):
             raise Refusal(f"the bias is {self.bias.dtype} of shape {list(self.bias.shape)}")
         if self.bias.data is None:
             raise Refusal("the bias is computed while the model runs; only constants are supported")
@@ -180,7 +259,8 @@ class Layer:
 
     @property
     def reals(self):
-        """The factors of each channel's sums: a single number where the reference kernels compute it from single floats."""
+        """The factors of each channel's sums: a single number where the reference kernels compute
+        it from single floats."""
         x, out = units(self.x)[0], np.float64(units(self.out)[0])
         if self.x.dtype == "u8" or (self.call.name == "FULLY_CONNECTED" and len(self.scales) == 1):
             return [np.float64(x * self.scales[0]) / out]
@@ -193,13 +273,23 @@ class Layer:
         if self.x.dtype == "i16":
             sums, added = products_of_shorts(g, op, name, weights, dtype, **attributes), self.added
         elif np.max(np.abs(self.numbers.astype(np.int64) - self.zero)) > 127:
-            sums = g.node(op, [name, g.constant(weights), g.number(zero, "u8"), g.number(self.zero, "u8")], **attributes)
+            sums = g.node(
+                op,
+                [name, g.constant(weights), g.number(zero, "u8"), g.number(self.zero, "u8")],
+                **attributes,
+            )
             added = self.added
         else:
             signed = (weights.astype(np.int64) - self.zero).astype(np.int8)
             sums = g.node(op, [name, g.constant(signed)], **attributes)
-            added = self.added - zero * (self.numbers.reshape(len(self.numbers), -1).astype(np.int64) - self.zero).sum(1)
-        return g.node("Add", [sums, g.constant(added.astype(NUMPY_TYPES[dtype]).reshape(self.shape))]) if np.any(added) else sums
+            added = self.added - zero * (
+                self.numbers.reshape(len(self.numbers), -1).astype(np.int64) - self.zero
+            ).sum(1)
+        return (
+            g.node("Add", [sums, g.constant(added.astype(NUMPY_TYPES[dtype]).reshape(self.shape))])
+            if np.any(added)
+            else sums
+        )
 
     def scaled(self, g, sums, rounding):
         """i32: the sums in the result's units."""
@@ -210,13 +300,19 @@ class Layer:
         most = self.most if len(self.reals) > 1 else int(np.max(self.most))
         if rounding == "once" and _can_tie(self.reals, int(np.max(self.most))):
             # Rounding halves away from 0 is rounding halves of magnitudes up.
-            return g.node("Mul", [g.node("Sign", [sums]), rescaled(g, g.node("Abs", [sums]), self.reals, most, self.shape, "once")])
+            return g.node(
+                "Mul",
+                [
+                    g.node("Sign", [sums]),
+                    rescaled(g, g.node("Abs", [sums]), self.reals, most, self.shape, "once"),
+                ],
+            )
         return rescaled(g, sums, self.reals, most, self.shape, rounding)
 
 
 def _can_tie(reals, most):
-    """Whether a sum of at most that magnitude, times one of the real numbers, can be exactly half-way between two
-    integers."""
+    """Whether a sum of at most that magnitude, times one of the real numbers, can be exactly
+    half-way between two integers."""
     for integer, exponent in map(multiplier_of, reals):
         zeros = (integer & -integer).bit_length() - 1
         if integer and 1 << max(30 - exponent - zeros, 0) <= most:
@@ -225,11 +321,20 @@ def _can_tie(reals, most):
 
 
 def products_of_shorts(g, op, name, weights, dtype, **attributes):
-    """Sums of products of i16 with weights of 8 bits, made of separate sums for the upper and the lower bytes, for which there are
-    instructions."""
-    upper = g.node("Cast", [g.node("BitShift", [g.node("Cast", [name], to=6), g.number(8, "i32")], direction="RIGHT")], to=3)
-    lower = g.node("Cast", [g.node("BitwiseAnd", [g.node("Cast", [name], to=6), g.number(255, "i32")])], to=2)
-    parts = [g.cast(g.node(op, [each, g.constant(weights)], **attributes), "i32", dtype) for each in (upper, lower)]
+    """Sums of products of i16 with weights of 8 bits, made of separate sums for the upper and the
+    lower bytes, for which there are instructions."""
+    upper = g.node(
+        "Cast",
+        [g.node("BitShift", [g.node("Cast", [name], to=6), g.number(8, "i32")], direction="RIGHT")],
+        to=3,
+    )
+    lower = g.node(
+        "Cast", [g.node("BitwiseAnd", [g.node("Cast", [name], to=6), g.number(255, "i32")])], to=2
+    )
+    parts = [
+        g.cast(g.node(op, [each, g.constant(weights)], **attributes), "i32", dtype)
+        for each in (upper, lower)
+    ]
     return g.node("Add", [g.node("Mul", [parts[0], g.number(256, dtype)]), parts[1]])
 
 
@@ -243,24 +348,41 @@ def _rescaled_long(g, name, reals, shape):
     def constant(numbers):
         return g.constant(numbers[0].reshape(()) if len(numbers) == 1 else numbers.reshape(shape))
 
-    value = g.node("Add", [g.node("Mul", [name, constant(short)]), constant(np.int64(1) << shifts >> 1)])
+    value = g.node(
+        "Add", [g.node("Mul", [name, constant(short)]), constant(np.int64(1) << shifts >> 1)]
+    )
     value = g.node("BitShift", [value, constant(shifts)], direction="RIGHT")
-    value = g.node("Min", [g.node("Max", [value, g.number(-(1 << 31), "i64")]), g.number((1 << 31) - 1, "i64")])
+    value = g.node(
+        "Min", [g.node("Max", [value, g.number(-(1 << 31), "i64")]), g.number((1 << 31) - 1, "i64")]
+    )
     return g.node("Cast", [value], to=ONNX_NUMBERS["i32"])
 
 
 def _rescaled_by_double(g, name, reals):
     """i32: sums times real numbers in float64, rounded with halves away from 0."""
     real = np.array(reals)
-    value = g.node("Mul", [g.node("Cast", [name], to=ONNX_NUMBERS["f64"]), g.constant(real[0].reshape(()) if len(real) == 1 else real)])
+    value = g.node(
+        "Mul",
+        [
+            g.node("Cast", [name], to=ONNX_NUMBERS["f64"]),
+            g.constant(real[0].reshape(()) if len(real) == 1 else real),
+        ],
+    )
     whole = g.node("Floor", [g.node("Add", [g.node("Abs", [value]), g.number(0.5, "f64")])])
-    whole = g.node("Clip", [g.node("Mul", [g.node("Sign", [value]), whole]), g.number(-(1 << 30), "f64"), g.number(1 << 30, "f64")])
+    whole = g.node(
+        "Clip",
+        [
+            g.node("Mul", [g.node("Sign", [value]), whole]),
+            g.number(-(1 << 30), "f64"),
+            g.number(1 << 30, "f64"),
+        ],
+    )
     return g.node("Cast", [whole], to=ONNX_NUMBERS["i32"])
 
 
 def convolution(g, call, kernel, axis, attributes):
-    """A convolution; `kernel` has the weights in ONNX's order, `axis` is that of the output channels in the
-    file."""
+    """A convolution; `kernel` has the weights in ONNX's order, `axis` is that of the output
+    channels in the file."""
     layer = Layer(call, call.inputs, kernel, axis)
     x = layer.x
     name, attributes = padded(g, g.channels_first(x), x, attributes, g.number(zero_of(x), x.dtype))
@@ -271,24 +393,58 @@ def convolution(g, call, kernel, axis, attributes):
 
 
 def transposed_convolution(g, call, kernel, strides, pads):
-    """A convolution of the operand with zero points inserted between its elements. `kernel` has the weights with the output channels first;
-    `pads` are the numbers of zero points added before and after height and width, or of elements removed."""
+    """A convolution of the operand with zero points inserted between its elements. `kernel` has the
+    weights with the output channels first; `pads` are the numbers of zero points added before and
+    after height and width, or of elements removed."""
     x = call.inputs[2]
     layer = Layer(call, (x, call.inputs[1], call.inputs[3]), kernel, 0)
     name, border, sizes = g.channels_first(x), g.number(zero_of(x), x.dtype), list(x.shape[1:3])
     if max(strides) > 1:
         rows = [x.shape[0], x.shape[3], sizes[0], 1, sizes[1], 1]
-        name = g.node("Pad", [g.reshape(name, rows), g.ints([0] * 9 + [strides[0] - 1, 0, strides[1] - 1]), border])
+        name = g.node(
+            "Pad",
+            [g.reshape(name, rows), g.ints([0] * 9 + [strides[0] - 1, 0, strides[1] - 1]), border],
+        )
         sizes = [size * stride for size, stride in zip(sizes, strides)]
         name = g.reshape(name, [x.shape[0], x.shape[3], *sizes])
     ends_of = [(before, after - stride + 1) for (before, after), stride in zip(pads, strides)]
     cut = [(max(-before, 0), size + min(after, 0)) for (before, after), size in zip(ends_of, sizes)]
     if any(low or high < size for (low, high), size in zip(cut, sizes)):
-        name = g.node("Slice", [name, g.ints([low for low, _ in cut]), g.ints([high for _, high in cut]), g.ints([2, 3])])
+        name = g.node(
+            "Slice",
+            [
+                name,
+                g.ints([low for low, _ in cut]),
+                g.ints([high for _, high in cut]),
+                g.ints([2, 3]),
+            ],
+        )
     if any(low > 0 or high > 0 for low, high in ends_of):
-        name = g.node("Pad", [name, g.ints([0, 0, *(max(low, 0) for low, _ in ends_of), 0, 0, *(max(high, 0) for _, high in ends_of)]), border])
+        name = g.node(
+            "Pad",
+            [
+                name,
+                g.ints(
+                    [
+                        0,
+                        0,
+                        *(max(low, 0) for low, _ in ends_of),
+                        0,
+                        0,
+                        *(max(high, 0) for _, high in ends_of),
+                    ]
+                ),
+                border,
+            ],
+        )
     limits = ends(call, call.out)
-    sums = layer.sums(g, "ConvInteger", name, np.ascontiguousarray(kernel[:, :, ::-1, ::-1]), kernel_shape=list(kernel.shape[2:]))
+    sums = layer.sums(
+        g,
+        "ConvInteger",
+        name,
+        np.ascontiguousarray(kernel[:, :, ::-1, ::-1]),
+        kernel_shape=list(kernel.shape[2:]),
+    )
     name = layer.scaled(g, sums, _rounding(limits, units(call.out)[1]))
     g.give(call.out, stored(g, name, call.out, limits), channels_first=True)
 
@@ -302,7 +458,8 @@ def fully_connected(g, call, rows):
 
 
 def product_of_matrices(g, call, names, depth):
-    """BATCH_MATMUL: `names` are the operands as matrices to multiply, with `depth` products per sum."""
+    """BATCH_MATMUL: `names` are the operands as matrices to multiply, with `depth` products per
+    sum."""
     a, b = call.inputs
     need_integers(a, b, call.out, types=("i8", "i16"))
     real = np.float64(units(a)[0] * units(b)[0]) / np.float64(units(call.out)[0])
@@ -315,7 +472,9 @@ def product_of_matrices(g, call, names, depth):
     most = depth * 255 * 255
     if most >= 1 << 31:
         raise Refusal("its sums have no room in 32 bits")
-    sums = g.node("MatMulInteger", [*names, *(g.number(zero_of(value), value.dtype) for value in (a, b))])
+    sums = g.node(
+        "MatMulInteger", [*names, *(g.number(zero_of(value), value.dtype) for value in (a, b))]
+    )
     g.give(call.out, stored(g, rescaled(g, sums, real, most), call.out))
 
 
@@ -328,33 +487,67 @@ def two_operands(g, call):
     limits, far = ends(call, call.out), farthest(call.out)
     rounding = _rounding(limits, zero)
     if call.name == "MUL":
-        name = rescaled(g, g.node("Mul", operands), np.float64(a * b / out), far * far, (), rounding)
+        name = rescaled(
+            g, g.node("Mul", operands), np.float64(a * b / out), far * far, (), rounding
+        )
     elif call.out.dtype == "i16":
         name = _sum_of_shorts(g, operands, call, rounding)
     elif (by_floats := _sum_by_floats(g, operands, call, limits)) is not None:
         name = by_floats
     else:
         twice = 2 * np.float64(max(a, b))
-        parts = [_part_of_sum(g, each, np.float64(units(value)[0]) / twice, _signed_zero(value))
-                 for each, value in zip(operands, call.inputs)]
-        name = rescaled(g, g.node("Add" if call.name == "ADD" else "Sub", parts), twice / (np.float64(1 << 20) * np.float64(out)), far << 20, (), rounding)
+        parts = [
+            _part_of_sum(g, each, np.float64(units(value)[0]) / twice, _signed_zero(value))
+            for each, value in zip(operands, call.inputs)
+        ]
+        name = rescaled(
+            g,
+            g.node("Add" if call.name == "ADD" else "Sub", parts),
+            twice / (np.float64(1 << 20) * np.float64(out)),
+            far << 20,
+            (),
+            rounding,
+        )
     g.give(call.out, stored(g, name, call.out, limits), images)
 
 
 def _sum_of_shorts(g, operands, call, rounding):
-    """A sum or difference of i16. Where scales are powers of two and the file allows it, shifts are used; otherwise the steps for bytes, with 15 more
-    bits."""
-    op, scales = "Add" if call.name == "ADD" else "Sub", [units(value)[0] for value in (*call.inputs[:2], call.out)]
+    """A sum or difference of i16. Where scales are powers of two and the file allows it, shifts are
+    used; otherwise the steps for bytes, with 15 more bits."""
+    op, scales = (
+        "Add" if call.name == "ADD" else "Sub",
+        [units(value)[0] for value in (*call.inputs[:2], call.out)],
+    )
     powers = [math.frexp(float(scale)) for scale in scales]
     if call.option("PotScaleInt16", True) and all(fraction == 0.5 for fraction, _ in powers):
         shifts = [exponent - powers[2][1] for _, exponent in powers[:2]]
         if max(shifts) > 0 or (shifts[0] and shifts[1]):
-            raise Refusal(f"its scales are {float(scales[0]):g}, {float(scales[1]):g} and {float(scales[2]):g}; of powers of two the larger operand's "
-                          "has to be the result's")
-        return g.node(op, [rescaled(g, each, 2.0 ** shift, 1 << 15) if shift else each for each, shift in zip(operands, shifts)])
+            raise Refusal(
+                f"its scales are {float(scales[0]):g}, {float(scales[1]):g} and {float(scales[2]):g}; of powers of two the larger operand's "
+                "has to be the result's"
+            )
+        return g.node(
+            op,
+            [
+                rescaled(g, each, 2.0**shift, 1 << 15) if shift else each
+                for each, shift in zip(operands, shifts)
+            ],
+        )
     twice = 2 * np.float64(max(scales[:2]))
-    parts = [rescaled(g, g.node("Mul", [each, g.number(1 << 15, "i32")]), np.float64(scale) / twice, 1 << 30) for each, scale in zip(operands, scales)]
-    return rescaled(g, g.node(op, parts), twice / (np.float64(1 << 15) * np.float64(scales[2])), 1 << 30, (), rounding)
+    parts = [
+        rescaled(
+            g, g.node("Mul", [each, g.number(1 << 15, "i32")]), np.float64(scale) / twice, 1 << 30
+        )
+        for each, scale in zip(operands, scales)
+    ]
+    return rescaled(
+        g,
+        g.node(op, parts),
+        twice / (np.float64(1 << 15) * np.float64(scales[2])),
+        1 << 30,
+        (),
+        rounding,
+    )
 
 
 def rescaled_numbers(x, real):
@@ -371,29 +564,45 @@ def _signed_zero(value):
 
 
 def _sum_by_floats(g, operands, call, limits):
-    """The sum or difference of two operands computed in floats where that gives the same integers as fixed point;
-    else None."""
+    """The sum or difference of two operands computed in floats where that gives the same integers
+    as fixed point; else None."""
     (a, _), (b, _), (out, zero) = units(call.inputs[0]), units(call.inputs[1]), units(call.out)
     a_zero, b_zero = (_signed_zero(value) for value in call.inputs[:2])
     sign, twice = (1 if call.name == "ADD" else -1), 2 * np.float64(max(a, b))
 
     def integers(left, right):
-        parts = [rescaled_numbers(each << 20, np.float64(scale) / twice) for each, scale in ((left, a), (right, b))]
-        return rescaled_numbers(parts[0] + sign * parts[1], twice / (np.float64(1 << 20) * np.float64(out)))
+        parts = [
+            rescaled_numbers(each << 20, np.float64(scale) / twice)
+            for each, scale in ((left, a), (right, b))
+        ]
+        return rescaled_numbers(
+            parts[0] + sign * parts[1], twice / (np.float64(1 << 20) * np.float64(out))
+        )
 
-    found = float_sums.factors(np.float64(a) / out, a_zero, sign * np.float64(b) / out, b_zero, integers, (limits[0] - zero, limits[1] - zero))
+    found = float_sums.factors(
+        np.float64(a) / out,
+        a_zero,
+        sign * np.float64(b) / out,
+        b_zero,
+        integers,
+        (limits[0] - zero, limits[1] - zero),
+    )
     if found is None:
         return None
-    terms = [g.node("Mul", [g.node("Cast", [each], to=ONNX_NUMBERS["f32"]), g.number(factor, "f32")]) for each, factor in zip(operands, found)]
+    terms = [
+        g.node("Mul", [g.node("Cast", [each], to=ONNX_NUMBERS["f32"]), g.number(factor, "f32")])
+        for each, factor in zip(operands, found)
+    ]
     return g.node("Cast", [g.node("Round", [g.node("Add", terms)])], to=ONNX_NUMBERS["i32"])
 
 
 def _part_of_sum(g, name, real, zero):
-    """An operand of a sum (bytes minus their zero point, shifted left by 20 bits) times a number of at most a half; a factor of exactly a half needs
-    no rounding.
+    """An operand of a sum (bytes minus their zero point, shifted left by 20 bits) times a number of
+    at most a half; a factor of exactly a half needs no rounding.
 
-    Both steps of `rescaled` become one here. The operand's 20 lower bits are 0, so only those bits of the multiplier that are dropped in
-    the end are multiplied separately, and everything fits in 32 bits."""
+    Both steps of `rescaled` become one here. The operand's 20 lower bits are 0, so only those bits
+    of the multiplier that are dropped in the end are multiplied separately, and everything fits in
+    32 bits."""
     if real == 0.5:
         return g.node("Mul", [name, g.number(1 << 19, "i32")])
     integer, exponent = multiplier_of(real)
@@ -401,8 +610,26 @@ def _part_of_sum(g, name, real, zero):
     added = (1 << 10) + (1 << cut >> 1)
     if not 12 <= cut <= 22:
         return rescaled(g, g.node("Mul", [name, g.number(1 << 20, "i32")]), real, 255 << 20)
-    below = g.node("Add", [g.node("Mul", [name, g.number(integer & ((1 << cut) - 1), "i32")]), g.number(added, "i32")])
-    if zero != -128:   # halves of negative numbers are rounded away from 0
-        below = g.node("Add", [below, g.node("Mul", [g.node("BitShift", [name, g.number(31, "i32")], direction="RIGHT"), g.number(1 << 11, "i32")])])
+    below = g.node(
+        "Add",
+        [
+            g.node("Mul", [name, g.number(integer & ((1 << cut) - 1), "i32")]),
+            g.number(added, "i32"),
+        ],
+    )
+    if zero != -128:  # halves of negative numbers are rounded away from 0
+        below = g.node(
+            "Add",
+            [
+                below,
+                g.node(
+                    "Mul",
+                    [
+                        g.node("BitShift", [name, g.number(31, "i32")], direction="RIGHT"),
+                        g.number(1 << 11, "i32"),
+                    ],
+                ),
+            ],
+        )
     below = g.node("BitShift", [below, g.number(cut, "i32")], direction="RIGHT")
     return g.node("Add", [g.node("Mul", [name, g.number(integer >> cut, "i32")]), below])

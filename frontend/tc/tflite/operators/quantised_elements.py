@@ -1,7 +1,8 @@
-"""Functions of one integer with a scale, comparisons, softmax and conversions, bit for bit as TensorFlow Lite's reference kernels compute them.
+"""Functions of one integer with a scale, comparisons, softmax and conversions, bit for bit as
+TensorFlow Lite's reference kernels compute them.
 
-There are only 256 integers of 8 bits: the kernel's result for each is computed while importing and becomes a
-table.
+There are only 256 integers of 8 bits: the kernel's result for each is computed while importing and
+becomes a table.
 """
 
 import math
@@ -10,11 +11,24 @@ import numpy as np
 
 from ..describe import NUMPY_TYPES, ONNX_NUMBERS, Refusal
 from . import quantised_shorts
-from .integers import BYTES, ENDS, by_table, centred, clamped, ends, every_integer, farthest, need_integers, same_scale, stored, units
+from .integers import (
+    BYTES,
+    ENDS,
+    by_table,
+    centred,
+    clamped,
+    ends,
+    every_integer,
+    farthest,
+    need_integers,
+    same_scale,
+    stored,
+    units,
+)
 from .quantised import multiplier_of, rescaled, rescaled_numbers
 
-# The largest float32 below a half. Adding it to a number of at least 0 and truncating rounds halves away from 0, and rounds a number just below a half to
-# 0, as adding 0.5 would not.
+# The largest float32 below a half. Adding it to a number of at least 0 and truncating rounds halves
+# away from 0, and rounds a number just below a half to 0, as adding 0.5 would not.
 BELOW_HALF = np.nextafter(np.float32(0.5), np.float32(0))
 
 
@@ -30,7 +44,8 @@ def away_from_zero(g, name):
     return g.node("Mul", [g.node("Sign", [name]), away])
 
 
-# --- functions of one integer -----------------------------------------------------------------------------------------
+# --- functions of one integer
+# -----------------------------------------------------------------------------------------
 
 
 def _logarithm(x, least):
@@ -48,7 +63,9 @@ _BY_FLOATS = {
     "ELU": lambda x, _: np.where(x < 0, np.expm1(x), x),
     "EXP": lambda x, _: np.exp(x),
     "GELU": lambda x, _: x * _gauss(x),
-    "GELU by tanh": lambda x, _: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "GELU by tanh": lambda x, _: (
+        0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    ),
     "LOG": _logarithm,
     "LOGISTIC": lambda x, _: 1 / (1 + np.exp(-x)),
     "TANH": lambda x, _: np.tanh(x),
@@ -56,8 +73,8 @@ _BY_FLOATS = {
 
 
 def by_floats(g, call, name=None):
-    """Applies a function to the float32 that each integer stands for: the function of the operator, or
-    of `name`."""
+    """Applies a function to the float32 that each integer stands for: the function of the operator,
+    or of `name`."""
     x, out, name = call.inputs[0], call.out, name or call.name
     if x.dtype == "i16" and name in ("LOGISTIC", "TANH"):
         (quantised_shorts.logistic if name == "LOGISTIC" else quantised_shorts.tanh)(g, call)
@@ -72,7 +89,9 @@ def by_floats(g, call, name=None):
     with np.errstate(over="ignore"):
         results = _BY_FLOATS[name](reals, np.float64(least)).astype(np.float32)
     limit = np.float32(1 << 20)
-    by_table(g, call, rounded(np.clip(results * (np.float32(1) / out_scale), -limit, limit)) + out_zero)
+    by_table(
+        g, call, rounded(np.clip(results * (np.float32(1) / out_scale), -limit, limit)) + out_zero
+    )
 
 
 def clamp(g, call):
@@ -84,38 +103,63 @@ def clamp(g, call):
         (name,), images = g.aligned([x], x.rank)
         g.give(out, clamped(g, name, out, limits), images)
     elif x.dtype in BYTES:
-        results = rescaled_numbers(every_integer(x) - units(x)[1], np.float64(units(x)[0] / units(out)[0]))
+        results = rescaled_numbers(
+            every_integer(x) - units(x)[1], np.float64(units(x)[0] / units(out)[0])
+        )
         by_table(g, call, np.clip(results + units(out)[1], *limits))
     else:
         (name,), images = g.aligned([x], x.rank)
-        name = rescaled(g, centred(g, name, x), np.float64(units(x)[0] / units(out)[0]), farthest(x))
+        name = rescaled(
+            g, centred(g, name, x), np.float64(units(x)[0] / units(out)[0]), farthest(x)
+        )
         g.give(out, stored(g, name, out, limits), images)
 
 
 def _in_two_parts(g, call, above, below):
-    """Sets the result: integers minus their zero point, times `above` where that is at least 0 and times `below`
-    otherwise."""
+    """Sets the result: integers minus their zero point, times `above` where that is at least 0 and
+    times `below` otherwise."""
     x, out = call.inputs[0], call.out
     if x.dtype in BYTES:
         whole = every_integer(x) - units(x)[1]
-        by_table(g, call, np.where(whole >= 0, _times(whole, above), _times(whole, below)) + units(out)[1])
+        by_table(
+            g,
+            call,
+            np.where(whole >= 0, _times(whole, above), _times(whole, below)) + units(out)[1],
+        )
         return
     (name,), images = g.aligned([x], x.rank)
     whole = centred(g, name, x)
-    parts = [rescaled(g, g.node("Mul", [whole, g.number(-1, "i32")]) if real < 0 else whole, abs(real), farthest(x)) for real in (above, below)]
+    parts = [
+        rescaled(
+            g,
+            g.node("Mul", [whole, g.number(-1, "i32")]) if real < 0 else whole,
+            abs(real),
+            farthest(x),
+        )
+        for real in (above, below)
+    ]
     chosen = g.node("Where", [g.node("GreaterOrEqual", [whole, g.number(0, "i32")]), *parts])
     g.give(out, stored(g, chosen, out), images)
 
 
 def _times(whole, real):
-    return np.sign(real).astype(np.int64) * rescaled_numbers(whole, abs(real)) if real else np.zeros_like(whole)
+    return (
+        np.sign(real).astype(np.int64) * rescaled_numbers(whole, abs(real))
+        if real
+        else np.zeros_like(whole)
+    )
 
 
 def leaky_relu(g, call):
     x, out = call.inputs[0], call.out
     need_integers(x, out)
     scale, out_scale = units(x)[0], units(out)[0]
-    _in_two_parts(g, call, np.float64(scale / out_scale), np.float64(scale * np.float32(call.option("Alpha")) / out_scale))
+    _in_two_parts(
+        g,
+        call,
+        np.float64(scale / out_scale),
+        np.float64(scale * np.float32(call.option("Alpha")) / out_scale),
+    )
 
 
 def absolute(g, call):
@@ -133,14 +177,19 @@ def prelu(g, call):
     whole, slope = centred(g, names[0], x), centred(g, names[1], slopes)
     (scale, _), (slope_scale, _), (out_scale, _) = units(x), units(slopes), units(out)
     above = rescaled(g, whole, np.float64(scale / out_scale), farthest(x))
-    below = rescaled(g, g.node("Mul", [whole, slope]), np.float64(scale * slope_scale / out_scale), farthest(x) * 255)
+    below = rescaled(
+        g,
+        g.node("Mul", [whole, slope]),
+        np.float64(scale * slope_scale / out_scale),
+        farthest(x) * 255,
+    )
     chosen = g.node("Where", [g.node("GreaterOrEqual", [whole, g.number(0, "i32")]), above, below])
     g.give(out, stored(g, chosen, out), images)
 
 
 def _high_product(a, b):
-    """The upper half of the doubled product of two integers of 16 bits, rounded; the only product that overflows is
-    clamped."""
+    """The upper half of the doubled product of two integers of 16 bits, rounded; the only product
+    that overflows is clamped."""
     return np.minimum((a * b + (1 << 14)) >> 15, 32767)
 
 
@@ -160,13 +209,16 @@ def _short_multiplier(real):
 
 
 def hard_swish(g, call):
-    """x * min(max(x + 3, 0), 6) / 6, in 16 bits: x in the result's units before a shift, times (x + 3) / 6 in units of 1 / 32768."""
+    """x * min(max(x + 3, 0), 6) / 6, in 16 bits: x in the result's units before a shift, times (x +
+    3) / 6 in units of 1 / 32768."""
     x, out = call.inputs[0], call.out
     need_integers(x, out, types=BYTES)
     fine = np.float32(1 / 128) * units(x)[0]
     multiplier, exponent = _short_multiplier(np.float64(fine / units(out)[0]))
     if exponent > 0:
-        raise Refusal(f"its result's scale {float(units(out)[0]):g} is under 1 / 128 of its operand's {float(units(x)[0]):g}")
+        raise Refusal(
+            f"its result's scale {float(units(out)[0]):g} is under 1 / 128 of its operand's {float(units(x)[0]):g}"
+        )
     values = (every_integer(x) - units(x)[1]) << 7
     products = _high_product(values, multiplier)
     gate, shift = _short_multiplier(np.float64(fine / np.float32(3 / 32768)))
@@ -175,11 +227,12 @@ def hard_swish(g, call):
     gates = _short(gates << 1) if shift > 0 else _divided(gates, -shift)
     gates = (gates + (1 << 15)) >> 1
     results = products * gates
-    results = np.sign(results) * (np.abs(results) >> 15)    # truncated towards 0
+    results = np.sign(results) * (np.abs(results) >> 15)  # truncated towards 0
     by_table(g, call, _divided(results, -exponent) + units(out)[1])
 
 
-# --- others -----------------------------------------------------------------------------------------------------------
+# --- others
+# --------------------------------------------------------------------------------------------------
 
 
 def larger_or_smaller(g, call, op):
@@ -191,16 +244,23 @@ def larger_or_smaller(g, call, op):
 
 
 def compared(g, call, op):
-    """Compares the numbers that the integers stand for, as whole numbers in units of 1 / 256. For i16 the kernels compare the integers
-    themselves."""
+    """Compares the numbers that the integers stand for, as whole numbers in units of 1 / 256. For
+    i16 the kernels compare the integers themselves."""
     need_integers(*call.inputs[:2])
     names, images = g.aligned(call.inputs[:2], call.out.rank)
     if call.inputs[0].dtype == "i16" and call.name not in ("EQUAL", "NOT_EQUAL"):
         same_scale(call, call.inputs[:2])
         parts = [g.node("Cast", [name], to=ONNX_NUMBERS["i32"]) for name in names]
     else:
-        parts = [rescaled(g, g.node("Mul", [centred(g, name, value), g.number(256, "i32")]), np.float64(units(value)[0]), farthest(value) << 8)
-                 for name, value in zip(names, call.inputs)]
+        parts = [
+            rescaled(
+                g,
+                g.node("Mul", [centred(g, name, value), g.number(256, "i32")]),
+                np.float64(units(value)[0]),
+                farthest(value) << 8,
+            )
+            for name, value in zip(names, call.inputs)
+        ]
     name = g.node(op, parts)
     g.give(call.out, g.node("Not", [name]) if call.name == "NOT_EQUAL" else name, images)
 
@@ -209,8 +269,15 @@ def squared_difference(g, call):
     need_integers(*call.inputs[:2], call.out, types=("i8",))
     names, images = g.aligned(call.inputs[:2], call.out.rank)
     twice = 2 * np.float64(max(units(value)[0] for value in call.inputs[:2]))
-    parts = [rescaled(g, g.node("Mul", [centred(g, name, value), g.number(128, "i32")]), np.float64(units(value)[0]) / twice, 255 << 7)
-             for name, value in zip(names, call.inputs)]
+    parts = [
+        rescaled(
+            g,
+            g.node("Mul", [centred(g, name, value), g.number(128, "i32")]),
+            np.float64(units(value)[0]) / twice,
+            255 << 7,
+        )
+        for name, value in zip(names, call.inputs)
+    ]
     difference = g.node("Sub", parts)
     real = twice * twice / np.float64(np.float32(1 << 14) * units(call.out)[0])
     name = rescaled(g, g.node("Mul", [difference, difference]), real, (255 << 7) ** 2)
@@ -230,13 +297,23 @@ def softmax(g, call, beta):
     exponents = (-scale * np.float32(beta)) * np.arange(256, dtype=np.float32)
     whole = g.node("Cast", [g.plain(x)], to=6)
     below = g.node("Sub", [g.node("ReduceMax", [whole, g.ints([-1])], keepdims=1), whole])
-    powers = g.node("Gather", [g.constant(np.exp(exponents.astype(np.float64)).astype(np.float32)), below], axis=0)
-    parts = [powers] if columns == 1 else g.node("Split", [powers, g.ints([1] * columns)], outputs=columns, axis=-1)
+    powers = g.node(
+        "Gather",
+        [g.constant(np.exp(exponents.astype(np.float64)).astype(np.float32)), below],
+        axis=0,
+    )
+    parts = (
+        [powers]
+        if columns == 1
+        else g.node("Split", [powers, g.ints([1] * columns)], outputs=columns, axis=-1)
+    )
     total = parts[0]
     for part in parts[1:]:
         total = g.node("Add", [total, part])
     inverse = g.node("Div", [g.number(1, "f32"), g.node("Mul", [total, g.number(out, "f32")])])
-    steps = g.node("Floor", [g.node("Add", [g.node("Mul", [powers, inverse]), g.number(0.5, "f32")])])
+    steps = g.node(
+        "Floor", [g.node("Add", [g.node("Mul", [powers, inverse]), g.number(0.5, "f32")])]
+    )
     g.give(call.out, stored(g, g.node("Cast", [steps], to=6), call.out))
 
 
@@ -248,9 +325,13 @@ def quantize(g, call):
     out, _ = units(call.out)
     if x.dtype == "f32":
         steps = g.node("Div", [name, g.number(out, "f32")])
-        away = g.node("Clip", [away_from_zero(g, steps), g.number(-1e6, "f32"), g.number(1e6, "f32")])
+        away = g.node(
+            "Clip", [away_from_zero(g, steps), g.number(-1e6, "f32"), g.number(1e6, "f32")]
+        )
         name = g.node("Cast", [away], to=6)
     else:
         need_integers(x)
-        name = rescaled(g, centred(g, name, x), np.float64(units(x)[0]) / np.float64(out), farthest(x))
+        name = rescaled(
+            g, centred(g, name, x), np.float64(units(x)[0]) / np.float64(out), farthest(x)
+        )
     g.give(call.out, stored(g, name, call.out), images)

@@ -5,8 +5,15 @@ from . import quantised_elements, quantised_windows
 from .integers import ENDS, need_integers, same_scale
 from .table import operator
 
-_REDUCTIONS = {"MEAN": "ReduceMean", "SUM": "ReduceSum", "REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin", "REDUCE_PROD": "ReduceProd",
-               "REDUCE_ANY": "ReduceMax", "REDUCE_ALL": "ReduceMin"}
+_REDUCTIONS = {
+    "MEAN": "ReduceMean",
+    "SUM": "ReduceSum",
+    "REDUCE_MAX": "ReduceMax",
+    "REDUCE_MIN": "ReduceMin",
+    "REDUCE_PROD": "ReduceProd",
+    "REDUCE_ANY": "ReduceMax",
+    "REDUCE_ALL": "ReduceMin",
+}
 
 
 def image_axes(axes):
@@ -15,8 +22,8 @@ def image_axes(axes):
 
 
 def reduced_in_order(g, x, axes, keep):
-    """(the operand's name, the axes, whether the result has the channels in front). The channels are in front where the
-    result is an image, or at most one axis of an image is left."""
+    """(the operand's name, the axes, whether the result has the channels in front). The channels
+    are in front where the result is an image, or at most one axis of an image is left."""
     if x.is_image and (keep or 4 - len(set(axes)) <= 1):
         return g.channels_first(x), image_axes(set(axes)), keep
     return g.plain(x), sorted(set(axes)), False
@@ -29,8 +36,12 @@ def reduce(g, call):
     if integers and call.name in ("REDUCE_MAX", "REDUCE_MIN"):
         need_integers(x, call.out)
         same_scale(call, [x, call.out])
-    elif any(value.dtype not in ("f32", "i32", "i64", "bool") for value in (x, call.out)) and not (integers and call.name in ("MEAN", "SUM")):
-        raise Refusal(f"'{x.tensor.name}' is {x.dtype}, and only f32, i32, i64, bool is supported here")
+    elif any(value.dtype not in ("f32", "i32", "i64", "bool") for value in (x, call.out)) and not (
+        integers and call.name in ("MEAN", "SUM")
+    ):
+        raise Refusal(
+            f"'{x.tensor.name}' is {x.dtype}, and only f32, i32, i64, bool is supported here"
+        )
     axes = call.axes(1, x.rank)
     if not axes and not integers:
         g.give(call.out, g.plain(x))
@@ -69,7 +80,9 @@ def log_softmax(g, call):
 def l2_normalization(g, call):
     call.need_types("f32")
     (name,), images = g.aligned(call.inputs, call.inputs[0].rank)
-    square = g.node("ReduceSumSquare", [name, g.ints([1 if images else call.inputs[0].rank - 1])], keepdims=1)
+    square = g.node(
+        "ReduceSumSquare", [name, g.ints([1 if images else call.inputs[0].rank - 1])], keepdims=1
+    )
     length = g.node("Sqrt", [g.node("Max", [square, g.number(1e-12, "f32")])])
     g.give(call.out, g.activated(g.node("Div", [name, length]), call.activation), images)
 
@@ -80,7 +93,9 @@ def arg_max(g, call):
     axes = call.axes(1, x.rank)
     if len(axes) != 1:
         raise Refusal(f"it has {len(axes)} axes and takes one")
-    name = g.node("ArgMax" if call.name == "ARG_MAX" else "ArgMin", [g.plain(x)], axis=axes[0], keepdims=0)
+    name = g.node(
+        "ArgMax" if call.name == "ARG_MAX" else "ArgMin", [g.plain(x)], axis=axes[0], keepdims=0
+    )
     g.give(call.out, g.cast(name, "i64", call.out.dtype))
 
 
@@ -101,8 +116,15 @@ def cumsum(g, call):
     axes = call.axes(1, x.rank)
     if len(axes) != 1:
         raise Refusal(f"it has {len(axes)} axes and takes one")
-    g.give(call.out, g.node("CumSum", [g.plain(x), g.number(axes[0], "i64")], exclusive=int(call.option("Exclusive")),
-                            reverse=int(call.option("Reverse"))))
+    g.give(
+        call.out,
+        g.node(
+            "CumSum",
+            [g.plain(x), g.number(axes[0], "i64")],
+            exclusive=int(call.option("Exclusive")),
+            reverse=int(call.option("Reverse")),
+        ),
+    )
 
 
 assert tuple(TO_FILE_ORDER[axis] for axis in TO_CHANNELS_FIRST) == (0, 1, 2, 3)

@@ -1,8 +1,10 @@
-"""The table of TensorFlow Lite's operators: name in the format's schema ▶ the function that describes it.
+"""The table of TensorFlow Lite's operators: name in the format's schema ▶ the function that
+describes it.
 
-A function gets the Describer and a Call, which has the operator's inputs and outputs as Values and its options. It gives every output a
-name, in the file's order of axes or with the channels in front. Operators on integers with scales use other functions where the file
-computes them in integers; see quantised.py.
+A function gets the Describer and a Call, which has the operator's inputs and outputs as Values and
+its options. It gives every output a name, in the file's order of axes or with the channels in
+front. Operators on integers with scales use other functions where the file computes them in
+integers; see quantised.py.
 """
 
 import dataclasses
@@ -17,9 +19,9 @@ from ..describe import Refusal
 @dataclasses.dataclass(frozen=True)
 class Row:
     describe: Callable
-    options: str        # name of the table of options in the schema; "" where there is none
-    inputs: tuple       # smallest and largest number of inputs
-    resources: bool     # whether it may have variables as operands, and no results
+    options: str  # name of the table of options in the schema; "" where there is none
+    inputs: tuple  # smallest and largest number of inputs
+    resources: bool  # whether it may have variables as operands, and no results
 
 
 TABLE: dict[str, Row] = {}
@@ -27,12 +29,14 @@ TABLE: dict[str, Row] = {}
 
 def operator(*names, options="", inputs=(1, 1), resources=False):
     """Decorator that adds a row for each of these names."""
+
     def add(function):
         for name in names:
             if name in TABLE:
                 raise AssertionError(f"{name} is in the table already")
             TABLE[name] = Row(function, options, inputs, resources)
         return function
+
     return add
 
 
@@ -50,16 +54,28 @@ _PADDINGS = _names_of(tflite.Padding)
 
 
 class Call:
-    """One operator of the file: its operands, results and options, with the checks that all operators have in
-    common."""
+    """One operator of the file: its operands, results and options, with the checks that all
+    operators have in common."""
 
     def __init__(self, row, operator, inputs, outputs, intermediates=()):
         self.operator, self.outputs, self.intermediates = operator, outputs, intermediates
         self.name = operator.name
         least, most = row.inputs
-        if len(inputs) < least or (most >= 0 and len(inputs) > most) or any(value is None for value in inputs[:least]):
-            takes = f"{least}" if least == most else f"at least {least}" if most < 0 else f"{least} to {most}"
-            raise Refusal(f"it has {sum(value is not None for value in inputs)} inputs and takes {takes}")
+        if (
+            len(inputs) < least
+            or (most >= 0 and len(inputs) > most)
+            or any(value is None for value in inputs[:least])
+        ):
+            takes = (
+                f"{least}"
+                if least == most
+                else f"at least {least}"
+                if most < 0
+                else f"{least} to {most}"
+            )
+            raise Refusal(
+                f"it has {sum(value is not None for value in inputs)} inputs and takes {takes}"
+            )
         if not outputs and not row.resources:
             raise Refusal("it has no output")
         if row.options and operator.options_name not in ("", row.options):
@@ -102,7 +118,9 @@ class Call:
         """The content of such an input as a list of whole numbers."""
         data = self.constant(number, what)
         if data.dtype.kind not in "iu" or data.ndim > 1:
-            raise Refusal(f"{what} is {data.dtype} of shape {list(data.shape)}; whole numbers in a list are needed")
+            raise Refusal(
+                f"{what} is {data.dtype} of shape {list(data.shape)}; whole numbers in a list are needed"
+            )
         return [int(each) for each in data.reshape(-1)]
 
     def axis(self, axis, rank):
@@ -121,10 +139,14 @@ class Call:
 
     def need_rank(self, value, rank):
         if value.rank != rank:
-            raise Refusal(f"'{value.tensor.name}' has the shape {list(value.shape)}; {rank} axes are needed")
+            raise Refusal(
+                f"'{value.tensor.name}' has the shape {list(value.shape)}; {rank} axes are needed"
+            )
 
     def need_types(self, *types):
         """Refuses operands of other element types than these."""
         for value in [*self.inputs, *self.outputs]:
             if value is not None and value.dtype not in types:
-                raise Refusal(f"'{value.tensor.name}' is {value.dtype}, and only {', '.join(types)} is supported here")
+                raise Refusal(
+                    f"'{value.tensor.name}' is {value.dtype}, and only {', '.join(types)} is supported here"
+                )

@@ -1,8 +1,30 @@
 """The table of PyTorch's operators, by family."""
 
-from . import (activation, attention, bags, bits, convolution, creation, factorization, fake_quantisation, found,  # noqa: F401
-               fourier, indexing, linear, normalization, pointwise, pooling, recurrent, reduction, resampling, running, shape,
-               special, statistics, vision)
+from . import (
+    activation,
+    attention,
+    bags,
+    bits,
+    convolution,
+    creation,
+    factorization,
+    fake_quantisation,
+    found,  # noqa: F401
+    fourier,
+    indexing,
+    linear,
+    normalization,
+    pointwise,
+    pooling,
+    recurrent,
+    reduction,
+    resampling,
+    running,
+    shape,
+    special,
+    statistics,
+    vision,
+)
 from .complex import COMPLEX
 from .table import TABLE, Row, key_of, row_of
 

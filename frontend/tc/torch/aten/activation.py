@@ -19,7 +19,7 @@ def silu(g, self):
 def gelu(g, self, approximate="none"):
     if approximate != "none":
         return g.node("Gelu", [self], approximate=approximate)
-    scaled = g.node("Div", [self, g.constant(2 ** 0.5, self.dtype)])
+    scaled = g.node("Div", [self, g.constant(2**0.5, self.dtype)])
     share = g.node("Add", [g.node("Erf", [scaled]), g.constant(1.0, self.dtype)])
     return g.node("Mul", [g.node("Mul", [self, share]), g.constant(0.5, self.dtype)])
 
@@ -33,7 +33,13 @@ def leaky_relu(g, self, negative_slope=0.01):
 def elu(g, self, alpha=1, scale=1, input_scale=1):
     if scale != 1 or input_scale != 1:
         dtype = g.out.dtype
-        low = g.node("Mul", [expm1_of(g, g.node("Mul", [self, g.constant(input_scale, dtype)])), g.constant(alpha * scale, dtype)])
+        low = g.node(
+            "Mul",
+            [
+                expm1_of(g, g.node("Mul", [self, g.constant(input_scale, dtype)])),
+                g.constant(alpha * scale, dtype),
+            ],
+        )
         high = g.node("Mul", [self, g.constant(scale, dtype)])
         return g.node("Where", [g.node("Greater", [self, g.constant(0, dtype)]), high, low])
     return g.node("Elu", [self], alpha=float(alpha))
@@ -71,7 +77,9 @@ def softplus(g, self, beta=1, threshold=20):
         result = g.node("Div", [result, factor])
     if threshold >= _SOFTPLUS_IS_LINEAR:
         return result
-    return g.node("Where", [g.node("Greater", [scaled, g.constant(threshold, g.out.dtype)]), self, result])
+    return g.node(
+        "Where", [g.node("Greater", [scaled, g.constant(threshold, g.out.dtype)]), self, result]
+    )
 
 
 @aten("log_sigmoid", "log_sigmoid_forward", ops="Softplus, Neg")
@@ -98,7 +106,9 @@ def prelu(g, self, weight):
 
 @aten("softshrink", ops="Shrink, IsNaN, Where")
 def softshrink(g, self, lambd=0.5):
-    return unless_nan(g, self, g.node("Shrink", [self], lambd=float(lambd), bias=float(lambd)), self)
+    return unless_nan(
+        g, self, g.node("Shrink", [self], lambd=float(lambd), bias=float(lambd)), self
+    )
 
 
 @aten("hardshrink", ops="Where")
@@ -107,8 +117,19 @@ def hardshrink(g, self, lambd=0.5):
     return g.node("Where", [small, g.constant(0, self.dtype), self])
 
 
-@aten("dropout", "native_dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", ops="Identity")
+@aten(
+    "dropout",
+    "native_dropout",
+    "feature_dropout",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    ops="Identity",
+)
 def dropout(g, p, train, input):
     if train and p:
         g.refuse("dropout of a module in training mode is random; call .eval() on the module first")
-    return (input, g.full(input.shape, True, torch.bool)) if isinstance(g.out, (tuple, list)) else input
+    return (
+        (input, g.full(input.shape, True, torch.bool))
+        if isinstance(g.out, (tuple, list))
+        else input
+    )

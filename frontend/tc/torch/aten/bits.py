@@ -15,7 +15,7 @@ def _same_width(g, value, given, wanted):
     if given.is_floating_point or wanted.is_floating_point:
         dtype_name(wanted)
         return g.node("BitCast", [value], to=ONNX_NUMBERS[wanted])
-    return g.cast(value, wanted, given)     # integers wrap around
+    return g.cast(value, wanted, given)  # integers wrap around
 
 
 def _shifts(g, count, width, dtype):
@@ -32,7 +32,11 @@ def view_dtype(g, self, dtype):
     value = _same_width(g, self.name, self.dtype, _WORDS[width])
     if width > wanted:
         words = g.node("Unsqueeze", [value, g.ints([self.rank])])
-        words = g.node("BitShift", [words, _shifts(g, width // wanted, wanted, _WORDS[width])], direction="RIGHT")
+        words = g.node(
+            "BitShift",
+            [words, _shifts(g, width // wanted, wanted, _WORDS[width])],
+            direction="RIGHT",
+        )
         low = g.node("BitwiseAnd", [words, g.constant((1 << 8 * wanted) - 1, _WORDS[width])])
         value = g.reshape(g.cast(low, _WORDS[wanted], _WORDS[width]), g.out.shape)
     else:
@@ -40,6 +44,10 @@ def view_dtype(g, self, dtype):
         # union.
         sum_type = _WORDS[max(wanted, 4)]
         parts = g.cast(g.reshape(value, [*g.out.shape, wanted // width]), sum_type, _WORDS[width])
-        moved = g.node("BitShift", [parts, _shifts(g, wanted // width, width, sum_type)], direction="LEFT")
-        value = g.cast(g.node("ReduceSum", [moved, g.ints([-1])], keepdims=0), _WORDS[wanted], sum_type)
+        moved = g.node(
+            "BitShift", [parts, _shifts(g, wanted // width, width, sum_type)], direction="LEFT"
+        )
+        value = g.cast(
+            g.node("ReduceSum", [moved, g.ints([-1])], keepdims=0), _WORDS[wanted], sum_type
+        )
     return _same_width(g, value, _WORDS[wanted], g.out.dtype)

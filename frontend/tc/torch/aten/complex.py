@@ -1,9 +1,10 @@
-"""Complex numbers: a complex tensor is two real ones, its parts, and a complex operator becomes operators
-on the parts.
+"""Complex numbers: a complex tensor is two real ones, its parts, and a complex operator becomes
+operators on the parts.
 
-COMPLEX is a second table in addition to that of real operators; the walk uses it where an operand or a result is complex. A row
-gets complex tensors as Complex, and returns a pair of names for a complex result. Results agree with PyTorch's formulas up to
-rounding. Where a part is infinite or not a number, the parts of the result may be infinite or not a number in another way.
+COMPLEX is a second table in addition to that of real operators; the walk uses it where an operand
+or a result is complex. A row gets complex tensors as Complex, and returns a pair of names for a
+complex result. Results agree with PyTorch's formulas up to rounding. Where a part is infinite or
+not a number, the parts of the result may be infinite or not a number in another way.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import numbers
 import torch
 
 from ..describe import Complex, Value, part_type, real_fake
+
 # Families with rows that are also used for each part.
 from . import creation, indexing, linear, pointwise, reduction, shape  # noqa: F401
 from .table import TABLE, aten, describe_name, key_name
@@ -24,14 +26,17 @@ _NUMBERS = ("self", "tensors", "input", "other", "src", "source", "values", "val
 
 def complex_row(*overloads):
     """Adds a row for complex numbers to each overload."""
+
     def add(function):
         for overload in overloads:
             COMPLEX[key_name(overload)] = function
         return function
+
     return add
 
 
-# --- each part by itself ------------------------------------------------------------------------------------------------
+# --- each part by itself
+# ------------------------------------------------------------------------------------------------
 
 
 def _part(g, value, imaginary):
@@ -49,7 +54,8 @@ def _part(g, value, imaginary):
 
 @contextlib.contextmanager
 def _resulting(g, out):
-    """In this context `g.out` is `out`, so that rows of real operators describe a part of the result."""
+    """In this context `g.out` is `out`, so that rows of real operators describe a part of the
+    result."""
     whole, g.out = g.out, out
     try:
         yield
@@ -59,7 +65,12 @@ def _resulting(g, out):
 
 def _described_parts(g, function, parts):
     """Describes `function` for each of two sets of arguments, with results that are real."""
-    with _resulting(g, [real_fake(each) for each in g.out] if isinstance(g.out, (list, tuple)) else real_fake(g.out)):
+    with _resulting(
+        g,
+        [real_fake(each) for each in g.out]
+        if isinstance(g.out, (list, tuple))
+        else real_fake(g.out),
+    ):
         return [function(g, **arguments) for arguments in parts]
 
 
@@ -76,8 +87,13 @@ def _by_parts(overload):
     def describe(g, **arguments):
         # The result may be real if only the shape of a complex tensor is used.
         first = g.out[0] if isinstance(g.out, (list, tuple)) else g.out
-        parts = [{name: _part(g, value, imaginary) if name in _NUMBERS else value for name, value in arguments.items()}
-                 for imaginary in ((False, True) if first.dtype.is_complex else (False,))]
+        parts = [
+            {
+                name: _part(g, value, imaginary) if name in _NUMBERS else value
+                for name, value in arguments.items()
+            }
+            for imaginary in ((False, True) if first.dtype.is_complex else (False,))
+        ]
         results = _described_parts(g, row.describe, parts)
         return _paired(results) if len(results) == 2 else results[0]
 
@@ -86,13 +102,64 @@ def _by_parts(overload):
 for _name, _row in list(TABLE.items()):
     if _row.family == "shape" and "as_strided" not in _name and "unfold_backward" not in _name:
         _by_parts(_name)
-for _name in ("index_select", "gather", "take", "take_along_dim", "index.Tensor", "_unsafe_index.Tensor", "index_put", "_unsafe_index_put",
-              "scatter.src", "scatter.value", "scatter_add", "index_copy", "index_fill.int_Scalar", "index_fill.int_Tensor", "select_scatter",
-              "slice_scatter", "diagonal_scatter", "index_add", "repeat_interleave.self_int", "masked_fill.Scalar", "masked_fill.Tensor",
-              "where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar", "alias", "detach", "detach_", "contiguous", "clone",
-              "lift_fresh_copy", "lift_fresh", "lift", "detach_copy", "alias_copy", "resolve_conj", "resolve_neg", "positive", "neg",
-              "sum", "sum.dim_IntList", "mean", "mean.dim", "cumsum", "full", "full_like", "new_full", "fill.Scalar", "fill.Tensor", "copy",
-              "zeros", "zeros_like", "new_zeros", "empty.memory_format", "empty_like", "new_empty"):
+for _name in (
+    "index_select",
+    "gather",
+    "take",
+    "take_along_dim",
+    "index.Tensor",
+    "_unsafe_index.Tensor",
+    "index_put",
+    "_unsafe_index_put",
+    "scatter.src",
+    "scatter.value",
+    "scatter_add",
+    "index_copy",
+    "index_fill.int_Scalar",
+    "index_fill.int_Tensor",
+    "select_scatter",
+    "slice_scatter",
+    "diagonal_scatter",
+    "index_add",
+    "repeat_interleave.self_int",
+    "masked_fill.Scalar",
+    "masked_fill.Tensor",
+    "where.self",
+    "where.ScalarSelf",
+    "where.ScalarOther",
+    "where.Scalar",
+    "alias",
+    "detach",
+    "detach_",
+    "contiguous",
+    "clone",
+    "lift_fresh_copy",
+    "lift_fresh",
+    "lift",
+    "detach_copy",
+    "alias_copy",
+    "resolve_conj",
+    "resolve_neg",
+    "positive",
+    "neg",
+    "sum",
+    "sum.dim_IntList",
+    "mean",
+    "mean.dim",
+    "cumsum",
+    "full",
+    "full_like",
+    "new_full",
+    "fill.Scalar",
+    "fill.Tensor",
+    "copy",
+    "zeros",
+    "zeros_like",
+    "new_zeros",
+    "empty.memory_format",
+    "empty_like",
+    "new_empty",
+):
     _by_parts(_name)
 
 
@@ -110,7 +177,8 @@ for _name in ("ones", "ones_like", "new_ones", "eye", "eye.m"):
     _real_alone(_name)
 
 
-# --- parts, and parts put together --------------------------------------------------------------------------------------
+# --- parts, and parts put together
+# --------------------------------------------------------------------------------------
 
 
 @aten("real", "view_as_real", "view_as_real_copy", ops="Unsqueeze, Concat")
@@ -141,7 +209,10 @@ def view_as_complex(g, self):
 
 @complex_row("complex")
 def complex_of(g, real, imag):
-    return tuple(g.node("Expand", [each, g.ints(g.out.shape)]) if each.shape != tuple(g.out.shape) else each for each in (real, imag))
+    return tuple(
+        g.node("Expand", [each, g.ints(g.out.shape)]) if each.shape != tuple(g.out.shape) else each
+        for each in (real, imag)
+    )
 
 
 @complex_row("polar")
@@ -169,18 +240,22 @@ def conj(g, self):
     return self.re, g.node("Neg", [self.im])
 
 
-@complex_row("_to_copy", "to.dtype", "to.device", "to.dtype_layout", "to.other", "to.prim_dtype", "type_as")
+@complex_row(
+    "_to_copy", "to.dtype", "to.device", "to.dtype_layout", "to.other", "to.prim_dtype", "type_as"
+)
 def to_copy(g, self, **_):
     if not g.out.dtype.is_complex:
         return g.cast(_part(g, self, False), g.out.dtype)
     return _filled(g, _operand(g, self))
 
 
-# --- arithmetic ---------------------------------------------------------------------------------------------------------
+# --- arithmetic
+# --------------------------------------------------------------------------------------------------
 
 
 def _operand(g, value):
-    """A tensor or number as a pair of names in the type of the result's parts; None for an imaginary part that is 0."""
+    """A tensor or number as a pair of names in the type of the result's parts; None for an
+    imaginary part that is 0."""
     dtype = part_type(g.out.dtype)
     if isinstance(value, Complex):
         return g.cast(value.re, dtype), g.cast(value.im, dtype)
@@ -205,7 +280,9 @@ def _sum(g, a, b, op="Add"):
     if a_im is None or b_im is None:
         # The imaginary part has to be broadcast, since the real operand may be the larger one.
         zero = g.constant(0, part_type(g.out.dtype))
-        one, other = (g.node("Mul", [each[0], zero]) if each[1] is None else each[1] for each in (a, b))
+        one, other = (
+            g.node("Mul", [each[0], zero]) if each[1] is None else each[1] for each in (a, b)
+        )
         return re, g.node(op, [one, other])
     return re, g.node(op, [a_im, b_im])
 
@@ -215,14 +292,21 @@ def _product(g, a, b, product=None):
     product = product or (lambda one, other: g.node("Mul", [one, other]))
     (a_re, a_im), (b_re, b_im) = a, b
     if a_im is None or b_im is None:
-        im = None if a_im is None and b_im is None else product(a_re, b_im) if a_im is None else product(a_im, b_re)
+        im = (
+            None
+            if a_im is None and b_im is None
+            else product(a_re, b_im)
+            if a_im is None
+            else product(a_im, b_re)
+        )
         return product(a_re, b_re), im
     re = g.node("Sub", [product(a_re, b_re), product(a_im, b_im)])
     return re, g.node("Add", [product(a_re, b_im), product(a_im, b_re)])
 
 
 def _quotient(g, a, b):
-    """First divides by the larger part of the divisor, so that no square overflows (Smith, 1962)."""
+    """First divides by the larger part of the divisor, so that no square overflows (Smith,
+    1962)."""
     if b[1] is None:
         return tuple(each and g.node("Div", [each, b[0]]) for each in a)
     b_re, b_im = b
@@ -235,7 +319,11 @@ def _quotient(g, a, b):
 
 def _times(g, value, factor):
     pair = _operand(g, value)
-    return pair if isinstance(factor, numbers.Number) and factor == 1 else _product(g, pair, _operand(g, factor))
+    return (
+        pair
+        if isinstance(factor, numbers.Number) and factor == 1
+        else _product(g, pair, _operand(g, factor))
+    )
 
 
 @complex_row("add.Tensor", "add.Scalar")
@@ -281,7 +369,9 @@ def addcmul(g, self, tensor1, tensor2, value=1):
 
 @complex_row("addcdiv")
 def addcdiv(g, self, tensor1, tensor2, value=1):
-    return _filled(g, _sum(g, _operand(g, self), _quotient(g, _times(g, tensor1, value), _operand(g, tensor2))))
+    return _filled(
+        g, _sum(g, _operand(g, self), _quotient(g, _times(g, tensor1, value), _operand(g, tensor2)))
+    )
 
 
 def _compared(name, join):
@@ -289,8 +379,10 @@ def _compared(name, join):
     def describe(g, self, other):
         dtype = part_type(pointwise.common_type(self, other))
         # The imaginary part of a real operand is the number 0.
-        sides = [(_part(g, self, False), _part(g, other, False)),
-                 [0.0 if isinstance(each, Value) else _part(g, each, True) for each in (self, other)]]
+        sides = [
+            (_part(g, self, False), _part(g, other, False)),
+            [0.0 if isinstance(each, Value) else _part(g, each, True) for each in (self, other)],
+        ]
         parts = [g.node("Equal", [g.like(each, dtype) for each in pair]) for pair in sides]
         return g.node(join, [g.node("Not", [part]) for part in parts] if name == "ne" else parts)
 
@@ -312,7 +404,8 @@ for _name in ("isnan", "isinf", "isfinite"):
     _either(_name)
 
 
-# --- functions ----------------------------------------------------------------------------------------------------------
+# --- functions
+# --------------------------------------------------------------------------------------------------
 
 
 def _real_row(g, function, dtype, **arguments):
@@ -349,7 +442,10 @@ def real_sgn(g, self):
 def sgn(g, self):
     length, zero = _size(g, self), g.constant(0, self.re.dtype)
     nothing = g.node("Equal", [length, zero])
-    return tuple(g.node("Where", [nothing, zero, g.node("Div", [part, length])]) for part in (self.re, self.im))
+    return tuple(
+        g.node("Where", [nothing, zero, g.node("Div", [part, length])])
+        for part in (self.re, self.im)
+    )
 
 
 @complex_row("exp")
@@ -367,8 +463,17 @@ def sqrt(g, self):
     """Without cancellation: one part is t = sqrt((|re| + |z|) / 2), the other im / (2 t)."""
     dtype = self.re.dtype
     zero, half = g.constant(0, dtype), g.constant(0.5, dtype)
-    t = g.node("Sqrt", [g.node("Mul", [half, g.node("Add", [g.node("Abs", [self.re]), _size(g, self)])])])
-    other = g.node("Where", [g.node("Equal", [t, zero]), zero, g.node("Div", [g.node("Mul", [half, g.node("Abs", [self.im])]), t])])
+    t = g.node(
+        "Sqrt", [g.node("Mul", [half, g.node("Add", [g.node("Abs", [self.re]), _size(g, self)])])]
+    )
+    other = g.node(
+        "Where",
+        [
+            g.node("Equal", [t, zero]),
+            zero,
+            g.node("Div", [g.node("Mul", [half, g.node("Abs", [self.im])]), t]),
+        ],
+    )
     negative = g.node("Less", [self.re, zero])
     re, im = g.node("Where", [negative, other, t]), g.node("Where", [negative, t, other])
     return re, g.node("Where", [pointwise.signbit(g, self.im), g.node("Neg", [im]), im])
@@ -391,7 +496,9 @@ def power(g, self, exponent):
         return sqrt(g, self)
     dtype = part_type(g.out.dtype)
     full = _complex(_filled(g, base), dtype, g.out)
-    result = exp(g, _complex(_filled(g, _product(g, log(g, full), _operand(g, exponent))), dtype, g.out))
+    result = exp(
+        g, _complex(_filled(g, _product(g, log(g, full), _operand(g, exponent))), dtype, g.out)
+    )
     # 0 to the power 0 is 1, and 0 to any other power is 0.
     zero, one = g.constant(0, dtype), g.constant(1, dtype)
     nothing = g.node("Equal", [_size(g, full), zero])
@@ -400,11 +507,16 @@ def power(g, self, exponent):
     if exponent_im is not None:
         none = g.node("And", [none, g.node("Equal", [exponent_im, zero])])
     of_nothing = g.node("Where", [none, one, zero])
-    return g.node("Where", [nothing, of_nothing, result[0]]), g.node("Where", [nothing, zero, result[1]])
+    return g.node("Where", [nothing, of_nothing, result[0]]), g.node(
+        "Where", [nothing, zero, result[1]]
+    )
 
 
 def _complex(pair, dtype, fake):
-    return Complex(*(Value(describe_name(each), torch.empty((), dtype=dtype, device="meta")) for each in pair), fake)
+    return Complex(
+        *(Value(describe_name(each), torch.empty((), dtype=dtype, device="meta")) for each in pair),
+        fake,
+    )
 
 
 def _function(name, formula):
@@ -414,14 +526,30 @@ def _function(name, formula):
 
 
 # Functions of x + iy, expressed by functions of x and y.
-_function("sin", lambda f, x, y: (f("Mul", f("Sin", x), f("Cosh", y)), f("Mul", f("Cos", x), f("Sinh", y))))
-_function("cos", lambda f, x, y: (f("Mul", f("Cos", x), f("Cosh", y)), f("Neg", f("Mul", f("Sin", x), f("Sinh", y)))))
-_function("sinh", lambda f, x, y: (f("Mul", f("Sinh", x), f("Cos", y)), f("Mul", f("Cosh", x), f("Sin", y))))
-_function("cosh", lambda f, x, y: (f("Mul", f("Cosh", x), f("Cos", y)), f("Mul", f("Sinh", x), f("Sin", y))))
+_function(
+    "sin",
+    lambda f, x, y: (f("Mul", f("Sin", x), f("Cosh", y)), f("Mul", f("Cos", x), f("Sinh", y))),
+)
+_function(
+    "cos",
+    lambda f, x, y: (
+        f("Mul", f("Cos", x), f("Cosh", y)),
+        f("Neg", f("Mul", f("Sin", x), f("Sinh", y))),
+    ),
+)
+_function(
+    "sinh",
+    lambda f, x, y: (f("Mul", f("Sinh", x), f("Cos", y)), f("Mul", f("Cosh", x), f("Sin", y))),
+)
+_function(
+    "cosh",
+    lambda f, x, y: (f("Mul", f("Cosh", x), f("Cos", y)), f("Mul", f("Sinh", x), f("Sin", y))),
+)
 
 
 def _tanh(f, constant, x, y):
-    """Uses e = exp(-2 |x|), which cannot overflow: (tanh 2x (1 + e^2), 2 e sin 2y) / (1 + e^2 + 2 e cos 2y)."""
+    """Uses e = exp(-2 |x|), which cannot overflow: (tanh 2x (1 + e^2), 2 e sin 2y) / (1 + e^2 + 2 e
+    cos 2y)."""
     one, two = constant(1), constant(2)
     e, twice = f("Exp", f("Neg", f("Mul", two, f("Abs", x)))), f("Mul", two, y)
     square = f("Add", one, f("Mul", e, e))
@@ -432,7 +560,12 @@ def _tanh(f, constant, x, y):
 
 @complex_row("tanh")
 def tanh(g, self):
-    return _tanh(lambda op, *operands: g.node(op, list(operands)), lambda number: g.constant(number, self.re.dtype), self.re, self.im)
+    return _tanh(
+        lambda op, *operands: g.node(op, list(operands)),
+        lambda number: g.constant(number, self.re.dtype),
+        self.re,
+        self.im,
+    )
 
 
 @complex_row("tan")
@@ -446,11 +579,17 @@ def tan(g, self):
 @complex_row("sigmoid")
 def sigmoid(g, self):
     one = g.constant(1, self.re.dtype)
-    re, im = exp(g, Complex(*(Value(g.node("Neg", [part]), part.fake) for part in (self.re, self.im)), self.fake))
+    re, im = exp(
+        g,
+        Complex(
+            *(Value(g.node("Neg", [part]), part.fake) for part in (self.re, self.im)), self.fake
+        ),
+    )
     return _quotient(g, (one, None), (g.node("Add", [one, re]), im))
 
 
-# --- reductions and products --------------------------------------------------------------------------------------------
+# --- reductions and products
+# --------------------------------------------------------------------------------------------
 
 
 @complex_row("linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim")
@@ -460,14 +599,19 @@ def norm(g, self, **arguments):
 
 
 def _contracted(overload):
-    """Adds a product of two tensors that sums over axes: as four real ones, or two where an operand is
-    real."""
+    """Adds a product of two tensors that sums over axes: as four real ones, or two where an operand
+    is real."""
     describe_real = TABLE[key_name(overload)].describe
 
     @complex_row(overload)
     def describe(g, self=None, **arguments):
         name, other = next((name, value) for name, value in arguments.items() if value is not None)
-        return _filled(g, _contraction(g, self, other, lambda one, another: describe_real(g, self=one, **{name: another})))
+        return _filled(
+            g,
+            _contraction(
+                g, self, other, lambda one, another: describe_real(g, self=one, **{name: another})
+            ),
+        )
 
 
 def _contraction(g, one, other, product):
@@ -489,7 +633,11 @@ for _name in ("mm", "bmm", "matmul", "mv", "dot", "outer", "ger"):
 
 @complex_row("vdot")
 def vdot(g, self, other):
-    turned = Complex(self.re, Value(g.node("Neg", [self.im]), self.im.fake), self.fake) if isinstance(self, Complex) else self
+    turned = (
+        Complex(self.re, Value(g.node("Neg", [self.im]), self.im.fake), self.fake)
+        if isinstance(self, Complex)
+        else self
+    )
     return COMPLEX["aten::dot"](g, self=turned, tensor=other)
 
 
@@ -498,7 +646,9 @@ def _matmul(g):
 
 
 @complex_row("addmm", "baddbmm", "addmv")
-def addmm(g, self, mat1=None, mat2=None, batch1=None, batch2=None, mat=None, vec=None, beta=1, alpha=1):
+def addmm(
+    g, self, mat1=None, mat2=None, batch1=None, batch2=None, mat=None, vec=None, beta=1, alpha=1
+):
     one, other = mat1 or batch1 or mat, mat2 or batch2 or vec
     product = _contraction(g, one, other, _matmul(g))
     if alpha != 1:
@@ -517,5 +667,10 @@ def einsum(g, equation, tensors, path=None):
     if len(tensors) == 1:
         return tuple(linear.einsum(g, equation, [part]) for part in (tensors[0].re, tensors[0].im))
     if len(tensors) != 2:
-        g.refuse("of complex numbers it has more than two operands; multiply them one after another")
-    return _filled(g, _contraction(g, *tensors, lambda one, another: linear.einsum(g, equation, [one, another])))
+        g.refuse(
+            "of complex numbers it has more than two operands; multiply them one after another"
+        )
+    return _filled(
+        g,
+        _contraction(g, *tensors, lambda one, another: linear.einsum(g, equation, [one, another])),
+    )

@@ -1,5 +1,6 @@
-"""Systems of linear equations, inverses and Cholesky factors of small matrices, by elimination. Each step is some nodes of the graph that
-handle a whole batch of matrices (Golub and Van Loan, Matrix Computations, 3.4 and 4.2)."""
+"""Systems of linear equations, inverses and Cholesky factors of small matrices, by elimination.
+Each step is some nodes of the graph that handle a whole batch of matrices (Golub and Van Loan,
+Matrix Computations, 3.4 and 4.2)."""
 
 import numpy as np
 import torch
@@ -7,14 +8,16 @@ import torch
 from ..describe import Value
 from .table import aten
 
-_LARGEST = 32       # rows: each is a step of about ten nodes
+_LARGEST = 32  # rows: each is a step of about ten nodes
 
 
 def _order(g, matrix):
     """Checks that the matrices are square and small enough; returns the number of their rows."""
     size = matrix.shape[-1]
     if not isinstance(size, int) or size > _LARGEST:
-        g.refuse(f"matrices of more than {_LARGEST} rows, or of sizes that are not known while compiling, are not supported")
+        g.refuse(
+            f"matrices of more than {_LARGEST} rows, or of sizes that are not known while compiling, are not supported"
+        )
     return size
 
 
@@ -42,13 +45,21 @@ class _Matrices:
 
 
 def _swapped(m, value, step, size):
-    """Searches column `step`, from row `step` on, for the largest magnitude. Returns the row that has it, and the matrix with
-    that row swapped with row `step`."""
+    """Searches column `step`, from row `step` on, for the largest magnitude. Returns the row that
+    has it, and the matrix with that row swapped with row `step`."""
     column = m.g.node("Abs", [m.columns(m.rows(value, step, size), step, step + 1)])
-    place = m.g.node("Add", [m.g.node("ArgMax", [column], axis=m.rank - 2, keepdims=1), m.g.constant(step, torch.int64)])
+    place = m.g.node(
+        "Add",
+        [
+            m.g.node("ArgMax", [column], axis=m.rank - 2, keepdims=1),
+            m.g.constant(step, torch.int64),
+        ],
+    )
     is_pivot = m.is_row(place)
     zero = m.g.constant(0, m.dtype)
-    pivot = m.g.node("ReduceSum", [m.where(is_pivot, value, zero), m.g.ints([m.rank - 2])], keepdims=1)
+    pivot = m.g.node(
+        "ReduceSum", [m.where(is_pivot, value, zero), m.g.ints([m.rank - 2])], keepdims=1
+    )
     return pivot, m.where(is_pivot, m.rows(value, step, step + 1), value)
 
 
@@ -65,7 +76,15 @@ def _solved(g, matrix, right, rank, dtype, size):
 
 
 def _identity(g, matrix, size):
-    return g.node("Expand", [g.array(np.eye(size)) if matrix.dtype == torch.float64 else g.array(np.eye(size, dtype=np.float32)), g.ints(matrix.shape)])
+    return g.node(
+        "Expand",
+        [
+            g.array(np.eye(size))
+            if matrix.dtype == torch.float64
+            else g.array(np.eye(size, dtype=np.float32)),
+            g.ints(matrix.shape),
+        ],
+    )
 
 
 def _no_faults(g, matrix):
@@ -93,7 +112,10 @@ def solve(g, A, B, left=True, check_errors=False):
     # X A = B is solved as A^T X^T = B^T.
     matrix, batch = A, list(shape[:-2])
     if not left:
-        right, matrix = _turned(g, right, B.rank + is_vector), Value(_turned(g, A, A.rank), A.fake.transpose(-1, -2))
+        right, matrix = (
+            _turned(g, right, B.rank + is_vector),
+            Value(_turned(g, A, A.rank), A.fake.transpose(-1, -2)),
+        )
         shape = (*batch, shape[-1], shape[-2])
     matrix = g.node("Expand", [matrix, g.ints([*batch, size, size])])
     right = g.node("Expand", [right, g.ints(shape)])
@@ -110,12 +132,12 @@ def _turned(g, value, rank):
 
 @aten("linalg_solve_triangular", ops="Where, Div, Mul, Sub")
 def solve_triangular(g, self, B, upper, left=True, unitriangular=False):
-    """Substitution, row by row from the end at which the solution is known. Elements on the other side of the
-    diagonal are not read."""
+    """Substitution, row by row from the end at which the solution is known. Elements on the other
+    side of the diagonal are not read."""
     size, rank = _order(g, self), len(g.out.shape)
     matrix, shape = self.name, list(g.out.shape)
     right, batch = B.name, shape[:-2]
-    if not left:      # X A = B is A^T X^T = B^T
+    if not left:  # X A = B is A^T X^T = B^T
         matrix, right, upper = _turned(g, self, self.rank), _turned(g, B, B.rank), not upper
         shape[-2:] = reversed(shape[-2:])
     m = _Matrices(g, rank, self.dtype, size)
@@ -128,7 +150,9 @@ def solve_triangular(g, self, B, upper, left=True, unitriangular=False):
             row = g.node("Div", [row, m.rows(column, step, step + 1)])
         place = g.constant(step, torch.int64)
         open_rows = g.node("Less" if upper else "Greater", [m.row_numbers, place])
-        value = m.where(open_rows, m.less_product(value, column, row), m.where(m.is_row(place), row, value))
+        value = m.where(
+            open_rows, m.less_product(value, column, row), m.where(m.is_row(place), row, value)
+        )
     return value if left else _turned(g, value, rank)
 
 

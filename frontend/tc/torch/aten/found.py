@@ -1,4 +1,5 @@
-"""Results whose size depends on data: elements that a mask chooses, coordinates, distinct values."""
+"""Results whose size depends on data: elements that a mask chooses, coordinates, distinct
+values."""
 
 import torch
 
@@ -18,7 +19,10 @@ def nonzero(g, self):
 @aten("masked_select", ops="Compress")
 def masked_select(g, self, mask):
     shape = torch.broadcast_shapes(self.shape, mask.shape)
-    value, condition = (each if tuple(each.shape) == tuple(shape) else g.node("Expand", [each, g.ints(shape)]) for each in (self, mask))
+    value, condition = (
+        each if tuple(each.shape) == tuple(shape) else g.node("Expand", [each, g.ints(shape)])
+        for each in (self, mask)
+    )
     return g.node("Compress", [g.reshape(value, [-1]), g.reshape(condition, [-1])], axis=0)
 
 
@@ -30,7 +34,13 @@ def masked_scatter(g, self, mask, source):
     if list(mask.shape) != shape:
         condition = g.node("Expand", [condition, g.ints(shape)])
     flags = g.cast(g.node("Reshape", [condition, g.ints([-1])]), torch.int64, torch.bool)
-    places = g.node("Max", [g.node("Sub", [g.node("CumSum", [flags, g.ints([0])]), g.constant(1, torch.int64)]), g.constant(0, torch.int64)])
+    places = g.node(
+        "Max",
+        [
+            g.node("Sub", [g.node("CumSum", [flags, g.ints([0])]), g.constant(1, torch.int64)]),
+            g.constant(0, torch.int64),
+        ],
+    )
     if is_static(source.shape) and not source.fake.numel():
         return self
     # Positions beyond the source only occur where the mask is false, and are clamped.

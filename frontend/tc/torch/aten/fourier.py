@@ -1,4 +1,5 @@
-"""Fourier transforms of real and complex numbers, by the operator DFT. PyTorch decomposes windows, overlapping frames and stft."""
+"""Fourier transforms of real and complex numbers, by the operator DFT. PyTorch decomposes windows,
+overlapping frames and stft."""
 
 import math
 
@@ -9,15 +10,16 @@ from .table import aten
 
 
 def _scale(sizes, normalization, inverse):
-    """The factor of the results. DFT divides by the length if it is inverse; PyTorch divides by nothing (0), the square root of the length (1)
-    or the length (2)."""
+    """The factor of the results. DFT divides by the length if it is inverse; PyTorch divides by
+    nothing (0), the square root of the length (1) or the length (2)."""
     count = math.prod(sizes)
     wanted = {0: 1.0, 1: 1 / math.sqrt(count), 2: 1 / count}[normalization]
     return wanted * count if inverse else wanted
 
 
 def _transformed(g, pair, rank, axes, inverse=False):
-    """The parts of complex transforms along axes; DFT's operand has the parts along its last axis."""
+    """The parts of complex transforms along axes; DFT's operand has the parts along its last
+    axis."""
     value = g.interleaved(pair, rank)
     for axis in axes:
         value = g.node("DFT", [value, None, g.constant(axis, torch.int64)], inverse=int(inverse))
@@ -25,7 +27,11 @@ def _transformed(g, pair, rank, axes, inverse=False):
 
 
 def _scaled(g, pair, factor, dtype):
-    return pair if factor == 1 else tuple(g.node("Mul", [part, g.constant(factor, dtype)]) for part in pair)
+    return (
+        pair
+        if factor == 1
+        else tuple(g.node("Mul", [part, g.constant(factor, dtype)]) for part in pair)
+    )
 
 
 def _known(g, self, dim):
@@ -77,7 +83,10 @@ def fft_to_real(g, self, dim, normalization, last_dim_size):
     rest = last_dim_size - half
     if rest:
         back_re, back_im = (g.slice(part, axis, rest, 0, -1) for part in (re, im))
-        re, im = g.node("Concat", [re, back_re], axis=axis), g.node("Concat", [im, g.node("Neg", [back_im])], axis=axis)
+        re, im = (
+            g.node("Concat", [re, back_re], axis=axis),
+            g.node("Concat", [im, g.node("Neg", [back_im])], axis=axis),
+        )
     # The imaginary parts of the first and of the middle number are ignored.
     result, _ = _transformed(g, (re, im), self.rank, [axis], inverse=True)
     return _scaled(g, (result,), _scale(sizes, normalization, True), dtype)[0]

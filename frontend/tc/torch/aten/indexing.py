@@ -18,7 +18,9 @@ def index_select(g, self, dim, index):
     if not self.rank:
         return self if index.rank == 0 else g.reshape(self, g.out.shape)
     places = g.cast(index, torch.int64)
-    return g.node("Gather", [self, places if index.rank else g.reshape(places, [1])], axis=self.axis(dim))
+    return g.node(
+        "Gather", [self, places if index.rank else g.reshape(places, [1])], axis=self.axis(dim)
+    )
 
 
 @aten("gather", ops="GatherElements")
@@ -26,7 +28,9 @@ def gather(g, self, dim, index, sparse_grad=False):
     places = g.cast(index, torch.int64)
     if not self.rank or not index.rank:
         value = self if self.rank else g.reshape(self, [1])
-        flat = g.node("GatherElements", [value, places if index.rank else g.reshape(places, [1])], axis=0)
+        flat = g.node(
+            "GatherElements", [value, places if index.rank else g.reshape(places, [1])], axis=0
+        )
         return g.reshape(flat, g.out.shape)
     return g.node("GatherElements", [self, places], axis=self.axis(dim))
 
@@ -52,13 +56,14 @@ def take_along_dim(g, self, indices, dim=None):
     return g.node("GatherElements", [self, places], axis=axis)
 
 
-# --- x[i, :, j] and x[i, :, j] = v ---------------------------------------------------------------------------------------
+# --- x[i, :, j] and x[i, :, j] = v
+# ---------------------------------------------------------------------------------------
 
 
 class _Places:
-    """The elements that index tensors choose. `front` is the order of axes that brings the indexed ones to the front;
-    `indices` broadcast together to `shape`; the result has the axes of `shape` at `position`. A mask chooses `count`
-    elements."""
+    """The elements that index tensors choose. `front` is the order of axes that brings the indexed
+    ones to the front; `indices` broadcast together to `shape`; the result has the axes of `shape`
+    at `position`. A mask chooses `count` elements."""
 
     def __init__(self, g, self_value, indices, count=None):
         value = self_value
@@ -76,7 +81,11 @@ class _Places:
     def order(self):
         """The order of axes that turns (chosen axes, other axes) into those of the result."""
         chosen, count = len(self.shape), len(self.rest)
-        return [*range(chosen, chosen + self.position), *range(chosen), *range(chosen + self.position, chosen + count)]
+        return [
+            *range(chosen, chosen + self.position),
+            *range(chosen),
+            *range(chosen + self.position, chosen + count),
+        ]
 
     def tuples(self, g):
         """The indices as tuples along an additional last axis."""
@@ -90,18 +99,22 @@ class _Places:
 
 
 def _without_mask(g, index, count):
-    """An index unchanged; for a mask, the coordinates at which it is true, as one index per axis."""
+    """An index unchanged; for a mask, the coordinates at which it is true, as one index per
+    axis."""
     if not _is_mask(index):
         return [index]
     if not index.rank or count is None:
         g.refuse("the number of elements that a mask chooses depends on data")
-    if index.name not in g.found:     # the same mask always chooses the same elements
+    if index.name not in g.found:  # the same mask always chooses the same elements
         g.found[index.name] = g.node("NonZero", [index]), count
     found, known = g.found[index.name]
     if known.node.expr != count.node.expr:
         g.refuse("nothing says that a mask chooses as many elements as are written")
     fake = torch.empty((count,), dtype=torch.int64, device="meta")
-    parts = [g.node("Squeeze", [g.slice(found, 0, axis, axis + 1), g.ints([0])]) for axis in range(index.rank)]
+    parts = [
+        g.node("Squeeze", [g.slice(found, 0, axis, axis + 1), g.ints([0])])
+        for axis in range(index.rank)
+    ]
     return [Value(part, fake) for part in parts]
 
 
@@ -110,11 +123,13 @@ def _is_mask(index):
 
 
 def _count_of_mask(indices, result):
-    """The number of elements that a mask among the indices chooses: the only size of the result that depends on data
-    alone."""
+    """The number of elements that a mask among the indices chooses: the only size of the result
+    that depends on data alone."""
     if not any(map(_is_mask, indices)):
         return None
-    unknown = [size for size in result if isinstance(size, torch.SymInt) and not size.node.has_hint()]
+    unknown = [
+        size for size in result if isinstance(size, torch.SymInt) and not size.node.has_hint()
+    ]
     return unknown[0] if len(unknown) == 1 else None
 
 
@@ -136,7 +151,13 @@ def index(g, self, indices):
 @aten("index_put", "_unsafe_index_put", ops="ScatterND, Where")
 def index_put(g, self, indices, values, accumulate=False):
     masks = [each for each in indices if each is not None]
-    if len(masks) == 1 and _is_mask(masks[0]) and is_static(values.shape) and values.fake.numel() == 1 and not accumulate:
+    if (
+        len(masks) == 1
+        and _is_mask(masks[0])
+        and is_static(values.shape)
+        and values.fake.numel() == 1
+        and not accumulate
+    ):
         return _put_under_mask(g, self, indices, masks[0], values)
     if any(_is_mask(each) and each.name not in g.found for each in masks):
         g.refuse("the number of elements that a mask chooses depends on data")
@@ -151,8 +172,13 @@ def index_put(g, self, indices, values, accumulate=False):
         given = g.node("Expand", [given, g.ints(result)])
     inverse = [order.index(axis) for axis in range(len(order))]
     given = g.transpose(given, inverse)
-    written = _reduced(g, self.dtype, [g.transpose(self, places.front), places.tuples(g), given], "ScatterND",
-                       "add" if accumulate else "none")
+    written = _reduced(
+        g,
+        self.dtype,
+        [g.transpose(self, places.front), places.tuples(g), given],
+        "ScatterND",
+        "add" if accumulate else "none",
+    )
     return g.transpose(written, [places.front.index(axis) for axis in range(self.rank)])
 
 
@@ -165,7 +191,10 @@ def _put_under_mask(g, self, indices, mask, values):
 
 def _flat(g, value, *others):
     """Turns scalars into vectors of one element."""
-    return [each if each.rank else Value(g.reshape(each, [1]), each.fake.reshape(1)) for each in (value, *others)]
+    return [
+        each if each.rank else Value(g.reshape(each, [1]), each.fake.reshape(1))
+        for each in (value, *others)
+    ]
 
 
 def _scattered(g, self, dim, index, src, reduction):
@@ -178,10 +207,14 @@ def _scattered(g, self, dim, index, src, reduction):
         updates = g.cast(src, self.dtype)
         if tuple(src.shape) != tuple(index.shape):
             starts, ends = [0] * src.rank, list(index.shape)
-            updates = g.node("Slice", [updates, g.ints(starts), g.ints(ends), g.ints(range(src.rank))])
+            updates = g.node(
+                "Slice", [updates, g.ints(starts), g.ints(ends), g.ints(range(src.rank))]
+            )
     else:
         updates = g.full(index.shape, src, self.dtype)
-    result = _reduced(g, self.dtype, [self, places, updates], "ScatterElements", reduction, axis=self.axis(dim))
+    result = _reduced(
+        g, self.dtype, [self, places, updates], "ScatterElements", reduction, axis=self.axis(dim)
+    )
     return result if len(shape) else g.reshape(result, [])
 
 
@@ -196,7 +229,11 @@ def _reduced(g, dtype, inputs, op, reduction, **attributes):
         return g.node(op, inputs, reduction=reduction, **attributes)
     value, places, updates = inputs
     value, updates = (g.cast(each, torch.uint8, torch.bool) for each in (value, updates))
-    return g.cast(g.node(op, [value, places, updates], reduction=_OF_TRUTHS[reduction], **attributes), torch.bool, torch.uint8)
+    return g.cast(
+        g.node(op, [value, places, updates], reduction=_OF_TRUTHS[reduction], **attributes),
+        torch.bool,
+        torch.uint8,
+    )
 
 
 @aten("scatter.src", "scatter.value", ops="ScatterElements")
@@ -211,7 +248,14 @@ def scatter_add(g, self, dim, index, src):
 
 @aten("scatter.reduce", "scatter.value_reduce", ops="ScatterElements")
 def scatter_with(g, self, dim, index, src=None, value=None, reduce="add"):
-    return _scattered(g, self, dim, index, value if src is None else src, {"add": "add", "multiply": "mul"}[reduce])
+    return _scattered(
+        g,
+        self,
+        dim,
+        index,
+        value if src is None else src,
+        {"add": "add", "multiply": "mul"}[reduce],
+    )
 
 
 def _bounds(dtype):
@@ -227,7 +271,9 @@ def _bounds(dtype):
 def scatter_reduce(g, self, dim, index, src, reduce, include_self=True):
     before = self
     if not include_self:
-        self = Value(_scattered(g, self, dim, index, _neutral(reduce, self.dtype), "none"), self.fake)
+        self = Value(
+            _scattered(g, self, dim, index, _neutral(reduce, self.dtype), "none"), self.fake
+        )
     result = _scattered(g, self, dim, index, src, _REDUCTIONS[reduce])
     if reduce != "mean":
         return result
@@ -249,7 +295,11 @@ def _neutral(reduce, dtype):
 def _mean(g, total, count, dtype):
     """Totals divided by counts of elements; unchanged where the count is 0."""
     count = g.node("Max", [count, g.constant(1, dtype)])
-    return g.node("Div", [total, count]) if dtype.is_floating_point else _floor_quotient(g, total, count, dtype)
+    return (
+        g.node("Div", [total, count])
+        if dtype.is_floating_point
+        else _floor_quotient(g, total, count, dtype)
+    )
 
 
 @aten("index_reduce", ops="ScatterND")
@@ -269,9 +319,14 @@ def index_reduce(g, self, dim, index, source, reduce, include_self=True):
 
 @aten("put", ops="ScatterElements")
 def put(g, self, index, source, accumulate=False):
-    places, updates = (g.reshape(each, [-1]) for each in (g.cast(index, torch.int64), g.cast(source, self.dtype)))
+    places, updates = (
+        g.reshape(each, [-1]) for each in (g.cast(index, torch.int64), g.cast(source, self.dtype))
+    )
     inputs = [g.reshape(self, [-1]), places, updates]
-    return g.reshape(_reduced(g, self.dtype, inputs, "ScatterElements", "add" if accumulate else "none", axis=0), self.shape)
+    return g.reshape(
+        _reduced(g, self.dtype, inputs, "ScatterElements", "add" if accumulate else "none", axis=0),
+        self.shape,
+    )
 
 
 @aten("index_add", ops="ScatterND")
@@ -293,7 +348,7 @@ def index_fill(g, self, dim, index, value):
         return g.like(value, self.dtype)
     axis = self.axis(dim)
     count = index.shape[0] if index.rank else 1
-    shape = [*self.shape[:axis], count, *self.shape[axis + 1:]]
+    shape = [*self.shape[:axis], count, *self.shape[axis + 1 :]]
     return _along(g, self, dim, index, g.full(shape, value, self.dtype), None, "none")
 
 
@@ -301,18 +356,31 @@ def _along(g, self, dim, index, updates, source, reduction):
     """Writes slices along an axis at the given indices."""
     places = g.cast(index, torch.int64)
     if not self.rank:
-        value = _reduced(g, self.dtype, [g.reshape(self, [1]), g.reshape(places, [1, 1]), g.reshape(updates, [1])], "ScatterND", reduction)
+        value = _reduced(
+            g,
+            self.dtype,
+            [g.reshape(self, [1]), g.reshape(places, [1, 1]), g.reshape(updates, [1])],
+            "ScatterND",
+            reduction,
+        )
         return g.reshape(value, [])
     axis = self.axis(dim)
     front = [axis, *(a for a in range(self.rank) if a != axis)]
     places = g.node("Unsqueeze", [places if index.rank else g.reshape(places, [1]), g.ints([1])])
     if source is not None and source.rank < self.rank:
         updates = g.node("Unsqueeze", [updates, g.ints([axis])])
-    written = _reduced(g, self.dtype, [g.transpose(self, front), places, g.transpose(updates, front)], "ScatterND", reduction)
+    written = _reduced(
+        g,
+        self.dtype,
+        [g.transpose(self, front), places, g.transpose(updates, front)],
+        "ScatterND",
+        reduction,
+    )
     return g.transpose(written, [front.index(a) for a in range(self.rank)])
 
 
-# --- results of writing to views, as functionalisation makes them ----------------------------------------------------------
+# --- results of writing to views, as functionalisation makes them
+# ----------------------------------------------------------
 
 
 @aten("select_scatter", ops="Where, ScatterND")
@@ -336,7 +404,7 @@ def slice_scatter(g, self, src, dim=0, start=None, end=None, step=1):
         start, end = (min(max(each + size if each < 0 else each, 0), size) for each in (start, end))
     elif not is_static((start, step)) or step != 1:
         g.refuse("the slice is not known while compiling")
-    elif isinstance(end, int) and end >= 2 ** 62:
+    elif isinstance(end, int) and end >= 2**62:
         end = size
     update = g.cast(src, self.dtype)
     return _replaced(g, self, update, axis, start, end, step)
@@ -348,11 +416,13 @@ def _replaced(g, self, update, axis, start, end, step):
         parts = [] if isinstance(start, int) and start == 0 else [g.slice(self, axis, 0, start)]
         parts.append(update)
         if not (is_static((end, size)) and end >= size):
-            parts.append(g.slice(self, axis, end, 2 ** 63 - 1))
+            parts.append(g.slice(self, axis, end, 2**63 - 1))
         return parts[0] if len(parts) == 1 else g.node("Concat", parts, axis=axis)
     places = np.arange(start, end, step, dtype=np.int64)[:, None]
     front = [axis, *(a for a in range(self.rank) if a != axis)]
-    written = g.node("ScatterND", [g.transpose(self, front), g.array(places), g.transpose(update, front)])
+    written = g.node(
+        "ScatterND", [g.transpose(self, front), g.array(places), g.transpose(update, front)]
+    )
     return g.transpose(written, [front.index(a) for a in range(self.rank)])
 
 
@@ -371,17 +441,24 @@ def as_strided_scatter(g, self, src, size, stride, storage_offset=None):
 
 
 def _written_flat(g, self, places, update):
-    flat = g.node("ScatterND", [g.reshape(self, [-1]), g.array(places.reshape(-1, 1).numpy()), g.reshape(update, [-1])])
+    flat = g.node(
+        "ScatterND",
+        [g.reshape(self, [-1]), g.array(places.reshape(-1, 1).numpy()), g.reshape(update, [-1])],
+    )
     return g.reshape(flat, self.shape)
 
 
 @aten("repeat_interleave.self_int", ops="Expand, Reshape")
 def repeat_interleave(g, self, repeats, dim=None, output_size=None):
-    value, shape = (self, list(self.shape)) if dim is not None else (g.reshape(self, [-1]), [_count(self.shape)])
+    value, shape = (
+        (self, list(self.shape))
+        if dim is not None
+        else (g.reshape(self, [-1]), [_count(self.shape)])
+    )
     axis = self.axis(dim) if dim is not None else 0
     value = g.node("Unsqueeze", [value, g.ints([axis + 1])])
-    value = g.node("Expand", [value, g.ints([*shape[:axis + 1], repeats, *shape[axis + 1:]])])
-    return g.reshape(value, [*shape[:axis], shape[axis] * repeats, *shape[axis + 1:]])
+    value = g.node("Expand", [value, g.ints([*shape[: axis + 1], repeats, *shape[axis + 1 :]])])
+    return g.reshape(value, [*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
 
 
 def _count(sizes):
@@ -396,11 +473,22 @@ def one_hot(g, self, num_classes=-1):
     if num_classes < 0:
         g.refuse("the number of classes depends on data; give num_classes")
     places = g.node("Unsqueeze", [g.cast(self, torch.int64), g.ints([self.rank])])
-    return g.cast(g.node("Equal", [places, g.array(np.arange(num_classes))]), torch.int64, torch.bool)
+    return g.cast(
+        g.node("Equal", [places, g.array(np.arange(num_classes))]), torch.int64, torch.bool
+    )
 
 
 @aten("bucketize.Tensor", "searchsorted.Tensor", ops="Less, ReduceSum")
-def bucketize(g, self=None, boundaries=None, sorted_sequence=None, out_int32=False, right=False, side=None, sorter=None):
+def bucketize(
+    g,
+    self=None,
+    boundaries=None,
+    sorted_sequence=None,
+    out_int32=False,
+    right=False,
+    side=None,
+    sorter=None,
+):
     edges = sorted_sequence if boundaries is None else boundaries
     if edges.rank != 1 or sorter is not None:
         g.refuse("several rows of edges are not supported")
@@ -409,4 +497,10 @@ def bucketize(g, self=None, boundaries=None, sorted_sequence=None, out_int32=Fal
     kind = torch.result_type(self.fake, edges.fake)
     value, limits = g.cast(value, kind, self.dtype), g.cast(edges, kind)
     below = g.node("LessOrEqual" if right else "Less", [limits, value])
-    return g.cast(g.node("ReduceSum", [g.cast(below, torch.int64, torch.bool), g.ints([self.rank])], keepdims=0), g.out.dtype, torch.int64)
+    return g.cast(
+        g.node(
+            "ReduceSum", [g.cast(below, torch.int64, torch.bool), g.ints([self.rank])], keepdims=0
+        ),
+        g.out.dtype,
+        torch.int64,
+    )

@@ -31,7 +31,9 @@ def addmm(g, self, mat1, mat2, beta=1, alpha=1):
 
 
 def _by(g, value, factor, dtype=None):
-    return value if factor == 1 else g.node("Mul", [value, g.constant(factor, dtype or g.out.dtype)])
+    return (
+        value if factor == 1 else g.node("Mul", [value, g.constant(factor, dtype or g.out.dtype)])
+    )
 
 
 @aten("baddbmm", "addmv", ops="MatMul, Add")
@@ -50,7 +52,11 @@ def einsum(g, equation, tensors, path=None):
     if not arrow or "..." not in inputs or "..." in output:
         return g.node("Einsum", tensors, equation=equation)
     # ONNX's Einsum cannot sum over the axes of an ellipsis.
-    axes = max(tensor.rank - len(term.replace("...", "")) for term, tensor in zip(inputs.split(","), tensors) if "..." in term)
+    axes = max(
+        tensor.rank - len(term.replace("...", ""))
+        for term, tensor in zip(inputs.split(","), tensors)
+        if "..." in term
+    )
     product = g.node("Einsum", tensors, equation=f"{inputs}->...{output}")
     return g.node("ReduceSum", [product, g.ints(range(axes))], keepdims=0) if axes else product
 
@@ -58,7 +64,10 @@ def einsum(g, equation, tensors, path=None):
 @aten("outer", "ger", ops="Mul")
 def outer(g, self, vec2):
     dtype = g.out.dtype
-    return g.node("And" if dtype == torch.bool else "Mul", [g.node("Unsqueeze", [g.cast(self, dtype), g.ints([1])]), g.cast(vec2, dtype)])
+    return g.node(
+        "And" if dtype == torch.bool else "Mul",
+        [g.node("Unsqueeze", [g.cast(self, dtype), g.ints([1])]), g.cast(vec2, dtype)],
+    )
 
 
 @aten("linalg_det", "det", ops="Det")
@@ -95,16 +104,26 @@ def cosine_similarity(g, x1, x2, dim=1, eps=1e-8):
     a, b = g.cast(x1, dtype), g.cast(x2, dtype)
     axes = g.ints([dim])
     total = g.node("ReduceSum", [g.node("Mul", [a, b]), axes], keepdims=0)
-    lengths = [g.node("Max", [g.node("Sqrt", [g.node("ReduceSum", [g.node("Mul", [each, each]), axes], keepdims=0)]),
-                              g.constant(eps, dtype)]) for each in (a, b)]
+    lengths = [
+        g.node(
+            "Max",
+            [
+                g.node(
+                    "Sqrt", [g.node("ReduceSum", [g.node("Mul", [each, each]), axes], keepdims=0)]
+                ),
+                g.constant(eps, dtype),
+            ],
+        )
+        for each in (a, b)
+    ]
     return g.node("Div", [total, g.node("Mul", lengths)])
-
-
 
 
 @aten("addbmm", ops="MatMul, ReduceSum, Add")
 def addbmm(g, self, batch1, batch2, beta=1, alpha=1):
-    product = _by(g, g.node("ReduceSum", [g.node("MatMul", [batch1, batch2]), g.ints([0])], keepdims=0), alpha)
+    product = _by(
+        g, g.node("ReduceSum", [g.node("MatMul", [batch1, batch2]), g.ints([0])], keepdims=0), alpha
+    )
     return product if beta == 0 else g.node("Add", [_scaled(g, self, beta, g.out.dtype), product])
 
 
@@ -123,5 +142,7 @@ def cdist(g, x1, x2, p=2, compute_mode=None):
     if p == 0:
         unlike = g.node("Greater", [size, g.constant(0, g.out.dtype)])
         return g.node("ReduceSum", [g.cast(unlike, g.out.dtype, torch.bool), axes], keepdims=0)
-    total = g.node("ReduceSum", [g.node("Pow", [size, g.constant(p, g.out.dtype)]), axes], keepdims=0)
+    total = g.node(
+        "ReduceSum", [g.node("Pow", [size, g.constant(p, g.out.dtype)]), axes], keepdims=0
+    )
     return g.node("Pow", [total, g.constant(1 / p, g.out.dtype)])

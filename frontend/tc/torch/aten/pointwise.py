@@ -9,14 +9,37 @@ from ..describe import Complex, Value
 from .table import aten
 
 _UNARY = {
-    "abs": "Abs", "neg": "Neg", "ceil": "Ceil", "floor": "Floor", "relu": "Relu", "bitwise_not": "BitwiseNot",
+    "abs": "Abs",
+    "neg": "Neg",
+    "ceil": "Ceil",
+    "floor": "Floor",
+    "relu": "Relu",
+    "bitwise_not": "BitwiseNot",
 }
 # For whole numbers and truth values these give floats.
 _FLOAT_UNARY = {
-    "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos",
-    "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf",
-    "reciprocal": "Reciprocal", "sigmoid": "Sigmoid", "tanh": "Tanh", "round": "Round", "mish": "Mish",
-    "hardswish": "HardSwish", "selu": "Selu",
+    "exp": "Exp",
+    "log": "Log",
+    "sqrt": "Sqrt",
+    "sin": "Sin",
+    "cos": "Cos",
+    "tan": "Tan",
+    "asin": "Asin",
+    "acos": "Acos",
+    "atan": "Atan",
+    "sinh": "Sinh",
+    "cosh": "Cosh",
+    "asinh": "Asinh",
+    "acosh": "Acosh",
+    "atanh": "Atanh",
+    "erf": "Erf",
+    "reciprocal": "Reciprocal",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "round": "Round",
+    "mish": "Mish",
+    "hardswish": "HardSwish",
+    "selu": "Selu",
 }
 _ROUNDING = ("ceil", "floor", "round")
 
@@ -32,6 +55,7 @@ def _unary(name, op, to_float):
         if name in _ROUNDING and not self.dtype.is_floating_point:
             return self
         return g.node(op, [g.cast(self, g.out.dtype) if to_float else self])
+
     return describe
 
 
@@ -41,8 +65,22 @@ for _name, _op in _FLOAT_UNARY.items():
     _unary(_name, _op, True)
 
 
-@aten("positive", "alias", "detach", "detach_", "contiguous", "clone", "lift_fresh_copy", "lift_fresh", "lift", "detach_copy", "alias_copy",
-      "resolve_conj", "resolve_neg", ops="Identity")
+@aten(
+    "positive",
+    "alias",
+    "detach",
+    "detach_",
+    "contiguous",
+    "clone",
+    "lift_fresh_copy",
+    "lift_fresh",
+    "lift",
+    "detach_copy",
+    "alias_copy",
+    "resolve_conj",
+    "resolve_neg",
+    ops="Identity",
+)
 def same(g, self, **_):
     return self
 
@@ -52,7 +90,11 @@ def sign(g, self):
     if self.dtype == torch.bool:
         return self
     result = g.node("Sign", [self])
-    return unless_nan(g, self, result, g.constant(0, self.dtype)) if self.dtype.is_floating_point else result
+    return (
+        unless_nan(g, self, result, g.constant(0, self.dtype))
+        if self.dtype.is_floating_point
+        else result
+    )
 
 
 def unless_nan(g, operand, result, otherwise):
@@ -106,10 +148,16 @@ def square(g, self):
 @aten("signbit", ops="Less, Reciprocal")
 def signbit(g, self):
     if not self.dtype.is_floating_point:
-        return g.full(self.shape, False, torch.bool) if self.dtype == torch.bool else g.node("Less", [self, g.constant(0, self.dtype)])
+        return (
+            g.full(self.shape, False, torch.bool)
+            if self.dtype == torch.bool
+            else g.node("Less", [self, g.constant(0, self.dtype)])
+        )
     # The sign of the reciprocal tells -0 from 0.
     zero = g.constant(0, self.dtype)
-    return g.node("Or", [g.node("Less", [self, zero]), g.node("Less", [g.node("Reciprocal", [self]), zero])])
+    return g.node(
+        "Or", [g.node("Less", [self, zero]), g.node("Less", [g.node("Reciprocal", [self]), zero])]
+    )
 
 
 @aten("copysign.Tensor", "copysign.Scalar", ops="Abs, Neg, Where")
@@ -175,7 +223,9 @@ def expm1(g, self):
     one, two = g.constant(1, dtype), g.constant(2, dtype)
     t = g.node("Tanh", [g.node("Div", [x, two])])
     near = g.node("Div", [g.node("Mul", [two, t]), g.node("Sub", [one, t])])
-    return g.node("Where", [_small(g, x, dtype, 0.5), near, g.node("Sub", [g.node("Exp", [x]), one])])
+    return g.node(
+        "Where", [_small(g, x, dtype, 0.5), near, g.node("Sub", [g.node("Exp", [x]), one])]
+    )
 
 
 @aten("log1p", ops="Atanh, Log, Where")
@@ -185,12 +235,21 @@ def log1p(g, self, dtype=None):
     x = g.cast(self, dtype)
     one, two = g.constant(1, dtype), g.constant(2, dtype)
     near = g.node("Mul", [two, g.node("Atanh", [g.node("Div", [x, g.node("Add", [two, x])])])])
-    return g.node("Where", [_small(g, x, dtype, 0.5), near, g.node("Log", [g.node("Add", [one, x])])])
+    return g.node(
+        "Where", [_small(g, x, dtype, 0.5), near, g.node("Log", [g.node("Add", [one, x])])]
+    )
 
 
 def _log_of_base(base):
     def describe(g, self):
-        return g.node("Mul", [g.node("Log", [g.cast(self, g.out.dtype)]), g.constant(1 / math.log(base), g.out.dtype)])
+        return g.node(
+            "Mul",
+            [
+                g.node("Log", [g.cast(self, g.out.dtype)]),
+                g.constant(1 / math.log(base), g.out.dtype),
+            ],
+        )
+
     return describe
 
 
@@ -213,17 +272,24 @@ def atan2(g, self, other):
     # Computes the angle in the first quadrant; the signs, also those of zeros, then choose the
     # quadrant.
     dtype = g.out.dtype
-    sides = [Value(g.like(each, dtype), torch.empty((), dtype=dtype, device="meta")) for each in (self, other)]
+    sides = [
+        Value(g.like(each, dtype), torch.empty((), dtype=dtype, device="meta"))
+        for each in (self, other)
+    ]
     y, x = (g.node("Abs", [side]) for side in sides)
     zero, infinite, pi = (g.constant(each, dtype) for each in (0, math.inf, math.pi))
     angle = g.node("Atan", [g.node("Div", [y, x])])
     for both, there in ((zero, zero), (infinite, g.constant(math.pi / 4, dtype))):
-        angle = g.node("Where", [g.node("And", [g.node("Equal", [y, both]), g.node("Equal", [x, both])]), there, angle])
+        angle = g.node(
+            "Where",
+            [g.node("And", [g.node("Equal", [y, both]), g.node("Equal", [x, both])]), there, angle],
+        )
     angle = g.node("Where", [signbit(g, sides[1]), g.node("Sub", [pi, angle]), angle])
     return g.node("Where", [signbit(g, sides[0]), g.node("Neg", [angle]), angle])
 
 
-# --- two operands -------------------------------------------------------------------------------------------------------
+# --- two operands
+# --------------------------------------------------------------------------------------------------
 
 
 def _scaled(g, value, alpha, dtype):
@@ -277,11 +343,18 @@ def _floor_quotient(g, a, b, dtype):
         return g.node("Where", [g.node("Equal", [b, zero]), g.node("Div", [a, b]), rounded])
     if not dtype.is_signed:
         return g.node("Div", [a, b])
-    # The division truncates, so 1 is subtracted where quotient * b is beyond a. (a - a % b would overflow near the smallest
-    # number.)
+    # The division truncates, so 1 is subtracted where quotient * b is beyond a. (a - a % b would
+    # overflow near the smallest number.)
     quotient = g.node("Div", [a, b])
     product = g.node("Mul", [quotient, b])
-    over = g.node("Where", [g.node("Less", [b, g.constant(0, dtype)]), g.node("Less", [product, a]), g.node("Less", [a, product])])
+    over = g.node(
+        "Where",
+        [
+            g.node("Less", [b, g.constant(0, dtype)]),
+            g.node("Less", [product, a]),
+            g.node("Less", [a, product]),
+        ],
+    )
     return g.node("Sub", [quotient, g.cast(over, dtype, torch.bool)])
 
 
@@ -355,6 +428,7 @@ def _compared(name, op):
         if op == "NotEqual":
             return g.node("Not", [g.node("Equal", [a, b])])
         return g.node(op, [a, b])
+
     return describe
 
 
@@ -362,12 +436,22 @@ def common_type(*operands):
     """The type in which PyTorch compares the operands or chooses between them."""
     given = [each.fake if isinstance(each, (Value, Complex)) else each for each in operands]
     given = [int(each) if isinstance(each, torch.SymInt) else each for each in given]
-    dtype = torch.result_type(given[0], given[1]) if len(given) == 2 else torch.result_type(given[0], given[0])
+    dtype = (
+        torch.result_type(given[0], given[1])
+        if len(given) == 2
+        else torch.result_type(given[0], given[0])
+    )
     return dtype
 
 
-for _name, _op in {"eq": "Equal", "ne": "NotEqual", "lt": "Less", "le": "LessOrEqual", "gt": "Greater",
-                   "ge": "GreaterOrEqual"}.items():
+for _name, _op in {
+    "eq": "Equal",
+    "ne": "NotEqual",
+    "lt": "Less",
+    "le": "LessOrEqual",
+    "gt": "Greater",
+    "ge": "GreaterOrEqual",
+}.items():
     _compared(_name, _op)
 
 
@@ -375,6 +459,7 @@ def _logical(name, op):
     @aten(name, ops=op)
     def describe(g, self, other):
         return g.node(op, [truth(g, self), truth(g, other)])
+
     return describe
 
 
@@ -383,11 +468,20 @@ for _name in "and", "or", "xor":
 
 
 def _bitwise(name, op, bitwise):
-    @aten(f"bitwise_{name}.Tensor", f"bitwise_{name}.Scalar", f"bitwise_{name}.Scalar_Tensor", f"__{name}__.Tensor",
-          f"__{name}__.Scalar", ops=bitwise)
+    @aten(
+        f"bitwise_{name}.Tensor",
+        f"bitwise_{name}.Scalar",
+        f"bitwise_{name}.Scalar_Tensor",
+        f"__{name}__.Tensor",
+        f"__{name}__.Scalar",
+        ops=bitwise,
+    )
     def describe(g, self, other):
         dtype = g.out.dtype
-        return g.node(op if dtype == torch.bool else bitwise, [g.like(self, dtype), g.like(other, dtype)])
+        return g.node(
+            op if dtype == torch.bool else bitwise, [g.like(self, dtype), g.like(other, dtype)]
+        )
+
     return describe
 
 
@@ -399,22 +493,44 @@ def _power_of_two(g, exponent, dtype):
     return g.cast(g.node("Pow", [g.constant(2, torch.int64), exponent]), dtype, torch.int64)
 
 
-@aten("bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar", "__lshift__.Tensor", "__lshift__.Scalar", ops="Mul, Pow")
+@aten(
+    "bitwise_left_shift.Tensor",
+    "bitwise_left_shift.Tensor_Scalar",
+    "__lshift__.Tensor",
+    "__lshift__.Scalar",
+    ops="Mul, Pow",
+)
 def left_shift(g, self, other):
     dtype = g.out.dtype
     return g.node("Mul", [g.like(self, dtype), _power_of_two(g, g.like(other, torch.int64), dtype)])
 
 
-@aten("bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar", "__rshift__.Tensor", "__rshift__.Scalar", ops="Div, Pow, Where")
+@aten(
+    "bitwise_right_shift.Tensor",
+    "bitwise_right_shift.Tensor_Scalar",
+    "__rshift__.Tensor",
+    "__rshift__.Scalar",
+    ops="Div, Pow, Where",
+)
 def right_shift(g, self, other):
     """A shift by a negative number, or by all bits or more, leaves only the sign."""
     dtype = g.out.dtype
     value, places = g.like(self, dtype), g.like(other, torch.int64)
     most, zero = torch.iinfo(dtype).bits - dtype.is_signed, g.constant(0, torch.int64)
-    beyond = g.node("Or", [g.node("Less", [places, zero]), g.node("GreaterOrEqual", [places, g.constant(most, torch.int64)])])
+    beyond = g.node(
+        "Or",
+        [
+            g.node("Less", [places, zero]),
+            g.node("GreaterOrEqual", [places, g.constant(most, torch.int64)]),
+        ],
+    )
     factor = _power_of_two(g, g.node("Where", [beyond, zero, places]), dtype)
     nothing = g.constant(0, dtype)
-    sign = g.node("Where", [g.node("Less", [value, nothing]), g.constant(-1, dtype), nothing]) if dtype.is_signed else nothing
+    sign = (
+        g.node("Where", [g.node("Less", [value, nothing]), g.constant(-1, dtype), nothing])
+        if dtype.is_signed
+        else nothing
+    )
     return g.node("Where", [beyond, sign, _floor_quotient(g, value, factor, dtype)])
 
 
@@ -426,6 +542,7 @@ def _extreme(op, *names):
         if dtype == torch.bool:
             return g.node("Or" if op == "Max" else "And", [truth(g, self), truth(g, other)])
         return g.node(op, [g.like(self, dtype), g.like(other, dtype)])
+
     return describe
 
 
@@ -450,13 +567,25 @@ _extreme_number("Max", "fmax")
 _extreme_number("Min", "fmin")
 
 
-@aten("clamp", "clamp.Tensor", "clip", "clip.Tensor", "hardtanh", "clamp_min", "clamp_max", ops="Clip, Min, Max")
+@aten(
+    "clamp",
+    "clamp.Tensor",
+    "clip",
+    "clip.Tensor",
+    "hardtanh",
+    "clamp_min",
+    "clamp_max",
+    ops="Clip, Min, Max",
+)
 def clamp(g, self, min=None, max=None, min_val=None, max_val=None):
     low, high = min if min_val is None else min_val, max if max_val is None else max_val
     dtype = g.out.dtype
     value = g.cast(self, dtype)
     if not isinstance(low, Value) and not isinstance(high, Value):
-        return g.node("Clip", [value, *(None if end is None else g.constant(end, dtype) for end in (low, high))])
+        return g.node(
+            "Clip",
+            [value, *(None if end is None else g.constant(end, dtype) for end in (low, high))],
+        )
     if low is not None:
         value = g.node("Max", [value, g.like(low, dtype)])
     return value if high is None else g.node("Min", [value, g.like(high, dtype)])
@@ -480,7 +609,11 @@ def lerp(g, self, end, weight):
     dtype = g.out.dtype
     share, apart = g.like(weight, dtype), g.node("Sub", [end, self])
     from_start = g.node("Add", [self, g.node("Mul", [share, apart])])
-    rest = g.constant(1 - weight, dtype) if isinstance(weight, numbers.Number) else g.node("Sub", [g.constant(1, dtype), share])
+    rest = (
+        g.constant(1 - weight, dtype)
+        if isinstance(weight, numbers.Number)
+        else g.node("Sub", [g.constant(1, dtype), share])
+    )
     from_end = g.node("Sub", [end, g.node("Mul", [rest, apart])])
     if isinstance(weight, numbers.Number):
         return from_start if abs(weight) < 0.5 else from_end
@@ -491,20 +624,43 @@ def lerp(g, self, end, weight):
 def addcmul(g, self, tensor1, tensor2, value=1):
     dtype = g.out.dtype
     product = g.node("Mul", [g.like(tensor1, dtype), g.like(tensor2, dtype)])
-    return g.node("Add", [g.like(self, dtype), product if value == 1 else g.node("Mul", [product, g.constant(value, dtype)])])
+    return g.node(
+        "Add",
+        [
+            g.like(self, dtype),
+            product if value == 1 else g.node("Mul", [product, g.constant(value, dtype)]),
+        ],
+    )
 
 
 @aten("addcdiv", ops="Div, Add")
 def addcdiv(g, self, tensor1, tensor2, value=1):
     dtype = g.out.dtype
     quotient = g.node("Div", [g.like(tensor1, dtype), g.like(tensor2, dtype)])
-    return g.node("Add", [g.like(self, dtype), quotient if value == 1 else g.node("Mul", [quotient, g.constant(value, dtype)])])
+    return g.node(
+        "Add",
+        [
+            g.like(self, dtype),
+            quotient if value == 1 else g.node("Mul", [quotient, g.constant(value, dtype)]),
+        ],
+    )
 
 
-# --- casts --------------------------------------------------------------------------------------------------------------
+# --- casts
+# --------------------------------------------------------------------------------------------------
 
 
-@aten("_to_copy", "to.dtype", "to.device", "to.dtype_layout", "to.other", "to.prim_Device", "to.prim_dtype", "type_as", ops="Cast")
+@aten(
+    "_to_copy",
+    "to.dtype",
+    "to.device",
+    "to.dtype_layout",
+    "to.other",
+    "to.prim_Device",
+    "to.prim_dtype",
+    "type_as",
+    ops="Cast",
+)
 def to_copy(g, self, **_):
     return g.cast(self, g.out.dtype)
 

@@ -40,13 +40,17 @@ def _extreme(op, names, values):
     @aten(*names, ops=op)
     def describe(g, self, dim=None, keepdim=False):
         if self.dtype == torch.bool:
-            result = reduce(g, op, Value(g.cast(self, torch.uint8), self.fake.to(torch.uint8)), dim, keepdim)
+            result = reduce(
+                g, op, Value(g.cast(self, torch.uint8), self.fake.to(torch.uint8)), dim, keepdim
+            )
             return g.cast(result, torch.bool, torch.uint8)
         return reduce(g, op, self, dim, keepdim)
 
     @aten(*values, ops=f"{op}, Arg{op.removeprefix('Reduce')}")
     def with_index(g, self, dim, keepdim=False):
-        return describe(g, self, dim, keepdim), _position(g, self, dim, keepdim, "Arg" + op.removeprefix("Reduce"))
+        return describe(g, self, dim, keepdim), _position(
+            g, self, dim, keepdim, "Arg" + op.removeprefix("Reduce")
+        )
 
 
 def _position(g, self, dim, keepdim, op):
@@ -81,6 +85,7 @@ def _truth(op, *names):
         # For an empty reduction ONNX gives the largest number of the type, which the cast turns
         # into true.
         return g.cast(g.cast(result, torch.bool, torch.uint8), g.out.dtype, torch.bool)
+
     return describe
 
 
@@ -101,15 +106,23 @@ def _variance(g, self, dim, keepdim, correction):
     average = reduce(g, "ReduceMean", squares, dim, keepdim)
     if correction:
         if not isinstance(count, int):
-            g.refuse("the number of elements is not known while compiling, and the result is corrected by it")
-        ratio = count / max(count - correction, 0) if count > correction else float("nan" if count <= 1 else "inf")
+            g.refuse(
+                "the number of elements is not known while compiling, and the result is corrected by it"
+            )
+        ratio = (
+            count / max(count - correction, 0)
+            if count > correction
+            else float("nan" if count <= 1 else "inf")
+        )
         average = g.node("Mul", [average, g.constant(ratio, dtype)])
     return average, middle
 
 
 @aten("var.correction", "var.dim", "var", ops="ReduceMean, Sub, Mul")
 def var(g, self, dim=None, correction=None, keepdim=False, unbiased=True):
-    return _variance(g, self, dim, keepdim, correction if correction is not None else int(unbiased))[0]
+    return _variance(
+        g, self, dim, keepdim, correction if correction is not None else int(unbiased)
+    )[0]
 
 
 @aten("std.correction", "std.dim", "std", ops="ReduceMean, Sub, Mul, Sqrt")
@@ -119,7 +132,9 @@ def std(g, self, dim=None, correction=None, keepdim=False, unbiased=True):
 
 @aten("var_mean.correction", ops="ReduceMean, Sub, Mul")
 def var_mean(g, self, dim=None, correction=None, keepdim=False):
-    return _variance(g, self, dim, keepdim, correction)[0], reduce(g, "ReduceMean", self, dim, keepdim)
+    return _variance(g, self, dim, keepdim, correction)[0], reduce(
+        g, "ReduceMean", self, dim, keepdim
+    )
 
 
 @aten("logsumexp", ops="ReduceLogSumExp")
@@ -127,7 +142,9 @@ def logsumexp(g, self, dim, keepdim=False):
     return reduce(g, "ReduceLogSumExp", self, dim, keepdim, g.out.dtype)
 
 
-@aten("linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim", ops="ReduceL1, ReduceL2, ReduceMax")
+@aten(
+    "linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim", ops="ReduceL1, ReduceL2, ReduceMax"
+)
 def vector_norm(g, self, ord=2, dim=None, keepdim=False, dtype=None, p=None):
     order = ord if p is None else p
     dtype = g.out.dtype
@@ -138,16 +155,23 @@ def vector_norm(g, self, ord=2, dim=None, keepdim=False, dtype=None, p=None):
         return reduce(g, "ReduceMax" if order > 0 else "ReduceMin", size, dim, keepdim)
     if order == 0:
         one = g.node("Not", [g.node("Equal", [size, g.constant(0, dtype)])])
-        return reduce(g, "ReduceSum", Value(g.cast(one, dtype, torch.bool), size.fake), dim, keepdim)
+        return reduce(
+            g, "ReduceSum", Value(g.cast(one, dtype, torch.bool), size.fake), dim, keepdim
+        )
     powers = Value(g.node("Pow", [size, g.constant(order, dtype)]), size.fake)
-    return g.node("Pow", [reduce(g, "ReduceSum", powers, dim, keepdim), g.constant(1 / order, dtype)])
+    return g.node(
+        "Pow", [reduce(g, "ReduceSum", powers, dim, keepdim), g.constant(1 / order, dtype)]
+    )
 
 
 def _running(op, name):
     @aten(name, ops=op)
     def describe(g, self, dim, dtype=None):
         value = g.cast(self, g.out.dtype)
-        return value if not self.rank else g.node(op, [value, g.constant(self.axis(dim), torch.int64)])
+        return (
+            value if not self.rank else g.node(op, [value, g.constant(self.axis(dim), torch.int64)])
+        )
+
     return describe
 
 
@@ -159,7 +183,9 @@ _running("CumProd", "cumprod")
 def topk(g, self, k, dim=-1, largest=True, sorted=True):
     if not self.rank:
         return self, g.constant(0, torch.int64)
-    return g.node("TopK", [self, g.size(k)], outputs=2, axis=self.axis(dim), largest=int(largest), sorted=1)
+    return g.node(
+        "TopK", [self, g.size(k)], outputs=2, axis=self.axis(dim), largest=int(largest), sorted=1
+    )
 
 
 @aten("sort", "sort.stable", ops="TopK")
@@ -169,7 +195,14 @@ def sort(g, self, dim=-1, descending=False, stable=None):
     axis = self.axis(dim)
     dtype = self.dtype
     value = g.cast(self, torch.uint8) if dtype == torch.bool else self
-    values, places = g.node("TopK", [value, g.size(self.shape[axis])], outputs=2, axis=axis, largest=int(descending), sorted=1)
+    values, places = g.node(
+        "TopK",
+        [value, g.size(self.shape[axis])],
+        outputs=2,
+        axis=axis,
+        largest=int(descending),
+        sorted=1,
+    )
     return g.cast(values, dtype, torch.uint8 if dtype == torch.bool else dtype), places
 
 

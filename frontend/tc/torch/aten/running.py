@@ -1,8 +1,8 @@
-"""Cumulative operators along an axis: extremes and logarithms of sums so far; and the most frequent element, found by runs of
-equal ones.
+"""Cumulative operators along an axis: extremes and logarithms of sums so far; and the most frequent
+element, found by runs of equal ones.
 
-Each takes several passes. Every pass doubles the distance over which an element looks back, and computes all elements in
-parallel.
+Each takes several passes. Every pass doubles the distance over which an element looks back, and
+computes all elements in parallel.
 """
 
 import math
@@ -44,18 +44,36 @@ def _running_extreme(name, compare, op):
         if not self.rank:
             return self, g.constant(0, torch.int64)
         axis = self.axis(dim)
-        size, dtype = _length(g, self, axis), torch.uint8 if self.dtype == torch.bool else self.dtype
+        size, dtype = (
+            _length(g, self, axis),
+            torch.uint8 if self.dtype == torch.bool else self.dtype,
+        )
         value = g.cast(self, dtype)
         shape = [size if number == axis else 1 for number in range(self.rank)]
         place = g.node("Expand", [g.array(np.arange(size).reshape(shape)), g.ints(self.shape)])
-        fill, first = g.constant(_bounds(dtype)[0 if op == "max" else 1], dtype), g.constant(0, torch.int64)
+        fill, first = (
+            g.constant(_bounds(dtype)[0 if op == "max" else 1], dtype),
+            g.constant(0, torch.int64),
+        )
         for distance in _doubling(size):
-            before, before_place = _moved(g, value, axis, distance, size, fill), _moved(g, place, axis, distance, size, first)
+            before, before_place = (
+                _moved(g, value, axis, distance, size, fill),
+                _moved(g, place, axis, distance, size, first),
+            )
             # Among equal elements, and among NaNs, the last one is taken.
             takes = g.node(compare, [value, before])
             if dtype.is_floating_point:
-                takes = g.node("Or", [g.node("IsNaN", [value]), g.node("And", [g.node("Not", [g.node("IsNaN", [before])]), takes])])
-            value, place = g.node("Where", [takes, value, before]), g.node("Where", [takes, place, before_place])
+                takes = g.node(
+                    "Or",
+                    [
+                        g.node("IsNaN", [value]),
+                        g.node("And", [g.node("Not", [g.node("IsNaN", [before])]), takes]),
+                    ],
+                )
+            value, place = (
+                g.node("Where", [takes, value, before]),
+                g.node("Where", [takes, place, before_place]),
+            )
         return g.cast(value, self.dtype, dtype), place
 
 
@@ -74,7 +92,10 @@ def logcumsumexp(g, self, dim):
         before = _moved(g, value, axis, distance, size, fill)
         low, high = g.node("Min", [value, before]), g.node("Max", [value, before])
         share = g.node("Exp", [g.node("Sub", [low, high])])
-        result = g.node("Add", [high, log1p(g, Value(share, torch.empty((), dtype=dtype, device="meta")), dtype)])
+        result = g.node(
+            "Add",
+            [high, log1p(g, Value(share, torch.empty((), dtype=dtype, device="meta")), dtype)],
+        )
         # The difference of two equal infinities would be NaN.
         alike = g.node("And", [g.node("Equal", [low, high]), g.node("IsInf", [low])])
         value = g.node("Where", [alike, low, result])
@@ -94,11 +115,29 @@ def mode(g, self, dim=-1, keepdim=False):
     # The beginning of each run of equal elements, and each element's number within its run.
     begins = g.node("Expand", [number, g.ints(self.shape)])
     if size > 1:
-        alike = g.node("Equal", [g.slice(values, axis, 1, size), g.slice(values, axis, 0, size - 1)])
-        alike = g.node("Pad", [g.cast(alike, torch.uint8, torch.bool), g.ints([1, 0]), g.constant(0, torch.uint8), g.ints([axis])])
-        begins = g.node("Where", [g.cast(alike, torch.bool, torch.uint8), g.constant(0, torch.int64), begins])
+        alike = g.node(
+            "Equal", [g.slice(values, axis, 1, size), g.slice(values, axis, 0, size - 1)]
+        )
+        alike = g.node(
+            "Pad",
+            [
+                g.cast(alike, torch.uint8, torch.bool),
+                g.ints([1, 0]),
+                g.constant(0, torch.uint8),
+                g.ints([axis]),
+            ],
+        )
+        begins = g.node(
+            "Where", [g.cast(alike, torch.bool, torch.uint8), g.constant(0, torch.int64), begins]
+        )
     for distance in _doubling(size):
-        begins = g.node("Max", [begins, _moved(g, begins, axis, distance, size, g.constant(0, torch.int64))])
+        begins = g.node(
+            "Max", [begins, _moved(g, begins, axis, distance, size, g.constant(0, torch.int64))]
+        )
     best = g.node("ArgMax", [g.node("Sub", [number, begins])], axis=axis, keepdims=1)
     chosen = [g.node("GatherElements", [each, best], axis=axis) for each in (values, places)]
-    return tuple(chosen) if keepdim else tuple(g.node("Squeeze", [each, g.ints([axis])]) for each in chosen)
+    return (
+        tuple(chosen)
+        if keepdim
+        else tuple(g.node("Squeeze", [each, g.ints([axis])]) for each in chosen)
+    )

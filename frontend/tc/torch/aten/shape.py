@@ -7,8 +7,19 @@ from ..describe import Value, is_static
 from .table import aten
 
 
-@aten("view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias", "_reshape_copy", "unflatten.int", "flatten.using_ints",
-      "reshape_as", "view_as", ops="Reshape")
+@aten(
+    "view",
+    "reshape",
+    "_unsafe_view",
+    "view_copy",
+    "_reshape_alias",
+    "_reshape_copy",
+    "unflatten.int",
+    "flatten.using_ints",
+    "reshape_as",
+    "view_as",
+    ops="Reshape",
+)
 def view(g, self, **_):
     return g.reshape(self, _sizes_like(g, self, g.out.shape))
 
@@ -67,12 +78,22 @@ def select(g, self, dim, index):
 @aten("slice.Tensor", "slice_copy.Tensor", ops="Slice")
 def slice_tensor(g, self, dim=0, start=None, end=None, step=1):
     start = 0 if start is None else start
-    end = 2 ** 63 - 1 if end is None else end
-    if isinstance(start, int) and start == 0 and isinstance(end, int) and end >= 2 ** 62 and step == 1:
+    end = 2**63 - 1 if end is None else end
+    if (
+        isinstance(start, int)
+        and start == 0
+        and isinstance(end, int)
+        and end >= 2**62
+        and step == 1
+    ):
         return self
     size = self.shape[self.axis(dim)]
-    if isinstance(end, torch.SymInt) and isinstance(size, torch.SymInt) and end.node.expr == size.node.expr:
-        end = 2 ** 63 - 1
+    if (
+        isinstance(end, torch.SymInt)
+        and isinstance(size, torch.SymInt)
+        and end.node.expr == size.node.expr
+    ):
+        end = 2**63 - 1
         if isinstance(start, int) and start == 0 and step == 1:
             return self
     return g.slice(self, self.axis(dim), start, end, step)
@@ -82,7 +103,9 @@ def slice_tensor(g, self, dim=0, start=None, end=None, step=1):
 def cat(g, tensors, dim=0):
     # PyTorch allows empty vectors among tensors of any rank.
     dtype, rank = g.out.dtype, g.out.dim()
-    kept = [each for each in tensors if not (each.rank == 1 and rank > 1 and each.shape[0] == 0)] or tensors[:1]
+    kept = [
+        each for each in tensors if not (each.rank == 1 and rank > 1 and each.shape[0] == 0)
+    ] or tensors[:1]
     axis = dim + rank if dim < 0 else dim
     if len(kept) == 1:
         return g.cast(kept[0], dtype)
@@ -103,8 +126,16 @@ def _split(g, self, sizes, axis):
     return g.node("Split", [self, g.ints(sizes)], outputs=len(sizes), axis=axis)
 
 
-@aten("split.Tensor", "split_with_sizes", "split_copy.Tensor", "split_with_sizes_copy", "chunk", "split.sizes", "tensor_split.sections",
-      ops="Split")
+@aten(
+    "split.Tensor",
+    "split_with_sizes",
+    "split_copy.Tensor",
+    "split_with_sizes_copy",
+    "chunk",
+    "split.sizes",
+    "tensor_split.sections",
+    ops="Split",
+)
 def split(g, self, dim=0, **_):
     axis = self.axis(dim)
     return _split(g, self, [each.shape[axis] for each in g.out], axis)
@@ -132,7 +163,16 @@ def flip(g, self, dims):
         return self
     axes = [self.axis(axis) for axis in dims]
     count = len(axes)
-    return g.node("Slice", [self, g.ints([-1] * count), g.ints([-(2 ** 63) + 1] * count), g.ints(axes), g.ints([-1] * count)])
+    return g.node(
+        "Slice",
+        [
+            self,
+            g.ints([-1] * count),
+            g.ints([-(2**63) + 1] * count),
+            g.ints(axes),
+            g.ints([-1] * count),
+        ],
+    )
 
 
 @aten("roll", ops="Slice, Concat")
@@ -164,8 +204,10 @@ def _rolled(g, value, axis, shift, size):
         g.refuse("the distance is not known while compiling")
     elif shift == 0:
         return value
-    end = 2 ** 63 - 1
-    return g.node("Concat", [g.slice(value, axis, -shift, end), g.slice(value, axis, 0, -shift)], axis=axis)
+    end = 2**63 - 1
+    return g.node(
+        "Concat", [g.slice(value, axis, -shift, end), g.slice(value, axis, 0, -shift)], axis=axis
+    )
 
 
 @aten("unfold", "unfold_copy", ops="Gather")
@@ -184,8 +226,8 @@ def unfold(g, self, dimension, size, step):
 
 @aten("unfold_backward", ops="Pad, Slice, Reshape, Add")
 def unfold_backward(g, grad_in, input_sizes, dim, size, step):
-    """Adds up overlapping windows: if windows are cut into pieces as long as a step, piece k of window n goes to
-    position n + k."""
+    """Adds up overlapping windows: if windows are cut into pieces as long as a step, piece k of
+    window n goes to position n + k."""
     axis = dim + len(input_sizes) if dim < 0 else dim
     count, length = grad_in.shape[axis], input_sizes[axis]
     if not is_static([count, length]):
@@ -193,7 +235,11 @@ def unfold_backward(g, grad_in, input_sizes, dim, size, step):
     pieces = -(-size // step)
     value = _padded(g, grad_in, [0, pieces * step - size], "constant", 0)
     # Moves the axis of positions in a window after the axis of windows.
-    order = [a for a in range(grad_in.rank - 1) if a <= axis] + [grad_in.rank - 1] + [a for a in range(grad_in.rank - 1) if a > axis]
+    order = (
+        [a for a in range(grad_in.rank - 1) if a <= axis]
+        + [grad_in.rank - 1]
+        + [a for a in range(grad_in.rank - 1) if a > axis]
+    )
     value, total = g.transpose(value, order), None
     for piece in range(pieces):
         part = g.slice(value, axis + 1, piece * step, (piece + 1) * step)
@@ -264,13 +310,18 @@ def constant_pad(g, self, pad, value=0):
 
 @aten("pad", ops="Pad")
 def pad(g, self, pad, mode="constant", value=None):
-    return _padded(g, self, pad, {"replicate": "edge", "circular": "wrap"}.get(mode, mode), value or 0)
+    return _padded(
+        g, self, pad, {"replicate": "edge", "circular": "wrap"}.get(mode, mode), value or 0
+    )
 
 
 def _padded(g, self, pad, mode, value=None):
     begins, ends = [0] * self.rank, [0] * self.rank
     for number in range(len(pad) // 2):
-        begins[self.rank - 1 - number], ends[self.rank - 1 - number] = pad[2 * number], pad[2 * number + 1]
+        begins[self.rank - 1 - number], ends[self.rank - 1 - number] = (
+            pad[2 * number],
+            pad[2 * number + 1],
+        )
     if is_static(begins + ends) and not any(begins + ends):
         return self
     given = [g.constant(value, self.dtype)] if mode == "constant" else []
@@ -290,7 +341,12 @@ def replication_pad(g, self, padding):
 @aten("pixel_shuffle", ops="DepthToSpace")
 def pixel_shuffle(g, self, upscale_factor):
     if self.rank != 4:
-        value = g.node("DepthToSpace", [g.reshape(self, [-1, *self.shape[-3:]])], blocksize=upscale_factor, mode="CRD")
+        value = g.node(
+            "DepthToSpace",
+            [g.reshape(self, [-1, *self.shape[-3:]])],
+            blocksize=upscale_factor,
+            mode="CRD",
+        )
         return g.reshape(value, g.out.shape)
     return g.node("DepthToSpace", [self], blocksize=upscale_factor, mode="CRD")
 
@@ -325,6 +381,8 @@ def triu(g, self, diagonal=0):
 
 def _triangle(g, self, diagonal, upper):
     if self.dtype == torch.bool:
-        value = g.node("Trilu", [g.cast(self, torch.uint8), g.constant(diagonal, torch.int64)], upper=upper)
+        value = g.node(
+            "Trilu", [g.cast(self, torch.uint8), g.constant(diagonal, torch.int64)], upper=upper
+        )
         return g.cast(value, torch.bool, torch.uint8)
     return g.node("Trilu", [self, g.scalar(diagonal, torch.int64)], upper=upper)

@@ -1,8 +1,9 @@
 """The table of PyTorch's operators: overload ▶ the function that describes it.
 
-A function gets the Describer (whose `out` has PyTorch's type and shape of the result) and the operator's arguments by
-name, with defaults filled in: tensors as Values, everything else as Python values. It returns the name of the result, a
-Value, or a tuple of these. PyTorch decomposes operators without a row, as far as it can.
+A function gets the Describer (whose `out` has PyTorch's type and shape of the result) and the
+operator's arguments by name, with defaults filled in: tensors as Values, everything else as Python
+values. It returns the name of the result, a Value, or a tuple of these. PyTorch decomposes
+operators without a row, as far as it can.
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ from ..describe import Value
 @dataclasses.dataclass(frozen=True)
 class Row:
     describe: Callable
-    ops: str          # the ONNX operators that it becomes, for the generated page
+    ops: str  # the ONNX operators that it becomes, for the generated page
     family: str
 
 
@@ -24,6 +25,7 @@ TABLE: dict[str, Row] = {}
 def aten(*overloads, ops=""):
     """Decorator that adds a row for each overload ("add.Tensor", or "torchvision::nms" for another
     library)."""
+
     def add(function):
         family = function.__module__.rpartition(".")[2]
         for overload in overloads:
@@ -32,6 +34,7 @@ def aten(*overloads, ops=""):
                 raise AssertionError(f"{name} is in the table already")
             TABLE[name] = Row(function, ops, family)
         return function
+
     return add
 
 
