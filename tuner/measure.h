@@ -21,6 +21,7 @@ struct KernelTask {
   double tolerance = 0;             // of the model: decides which algorithms may be tried
   bool single_thread = false;       // the model runs it on one thread, since it is so small
   int calls = 1;                    // of this kernel in one run of the model
+  double predicted_seconds = 0;     // of one call, by the analytic cost model; 0: unknown
   int64_t bytes_between_calls = 0;  // of constants that the model reads in between
   Trace untuned;                    // the analytic default
   std::vector<Trace> algorithms;    // further traces to try: algorithm_traces()

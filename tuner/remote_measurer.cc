@@ -92,6 +92,46 @@ Timing paired_ratio(const Answer& candidate, const Answer& incumbent) {
   return timing_of(ratios);
 }
 
+// Of a candidate that was measured beside an incumbent that failed.
+Measurement without_incumbent(const Measurement& incumbent) {
+  Measurement result;
+  result.outcome = Outcome::DeviceLost;
+  result.detail =
+      text("the untuned schedule beside it was '", name_of(incumbent.outcome), "': ", incumbent.detail);
+  return result;
+}
+
+// The results of a device whose times differ from one moment to the next: ratios of times of the same chunk.
+std::vector<Measurement> ratios(const std::vector<std::vector<Answer>>& answers,
+                                const std::vector<std::vector<size_t>>& chunks) {
+  std::vector<Measurement> results(answers[0].size());
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    const Answer& incumbent = answers[c][0];
+    if (c == 0) {
+      results[0] = incumbent.measurement;
+      results[0].ratio = 1;
+    }
+    for (const size_t i : chunks[c]) {
+      if (i == 0) continue;
+      Measurement& result = results[i] = answers[c][i].measurement;
+      if (result.outcome != Outcome::Ok) continue;
+      if (incumbent.measurement.outcome != Outcome::Ok) {
+        result = without_incumbent(incumbent.measurement);
+        continue;
+      }
+      const Timing ratio = paired_ratio(answers[c][i], incumbent);
+      result.ratio = ratio.median;
+      if (ratio.count >= 7 && ratio.spread > kNoisySpread) {
+        result.detail = text("its time relative to the untuned schedule's in the same round spreads by ",
+                             std::lround(100 * ratio.spread), " %");
+        result.outcome = Outcome::Noisy;
+        result.time = {};
+      }
+    }
+  }
+  return results;
+}
+
 // A candidate whose executable is in a file.
 struct Built {
   BuiltCandidate candidate;
@@ -126,6 +166,9 @@ struct RemoteMeasurer::State {
   ProgramPorts ports;
   std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> reference;
   std::map<Trace, Built> built;  // its candidates so far
+  // Of a device that gives the same time each time: what it answered about an executable, by its hash. It is
+  // not asked again.
+  std::map<std::string, Answer> exact;
 
   ~State() { forget_built(); }
 
@@ -218,6 +261,8 @@ struct RemoteMeasurer::State {
     changed.notify_all();
   }
 
+  bool is_exact() const { return unit != "seconds"; }
+
   rpc::MeasureRequest request_of(const ProgramSet& programs, const std::vector<size_t>& which, int rounds,
                                  std::vector<RemoteFile>& files) const {
     rpc::MeasureRequest request;
@@ -247,13 +292,15 @@ struct RemoteMeasurer::State {
     return request;
   }
 
-  // Fills in the answers for the programs `which`. Where no device gave an answer, its outcome is DeviceLost,
-  // with the reason.
+  // Fills in the answers for the programs `which`, of which the first is the incumbent, unless the device is
+  // exact: its times need no incumbent beside them. Where no device gave an answer, the outcome is
+  // DeviceLost, with the reason.
   void ask(const ProgramSet& programs, const std::vector<size_t>& which, int rounds,
            std::vector<Answer>& answers) {
     std::string why;
+    const size_t incumbents = is_exact() ? 0 : 1;
     std::vector<size_t> open_ones = which;
-    for (int attempt = 0; attempt < kMaxAttempts && open_ones.size() > 1; ++attempt) {
+    for (int attempt = 0; attempt < kMaxAttempts && open_ones.size() > incumbents; ++attempt) {
       std::unique_ptr<LeasedDevice> device = take();
       try {
         std::vector<RemoteFile> files;
@@ -274,8 +321,8 @@ struct RemoteMeasurer::State {
         lose();
       }
       // The next attempt measures the incumbent again, since a ratio compares times of one interleaved run.
-      std::vector<size_t> left = {which[0]};
-      for (size_t i = 1; i < which.size(); ++i) {
+      std::vector<size_t> left(which.begin(), which.begin() + static_cast<ptrdiff_t>(incumbents));
+      for (size_t i = incumbents; i < which.size(); ++i) {
         if (!answers[which[i]].here) left.push_back(which[i]);
       }
       open_ones = left;
@@ -285,6 +332,57 @@ struct RemoteMeasurer::State {
       answers[i].measurement.outcome = Outcome::DeviceLost;
       answers[i].measurement.detail = why.empty() ? "the agent did not answer" : why;
     }
+  }
+
+  // The programs that are to be measured, in chunks that run interleaved on one device. Each has the incumbent
+  // as its first element, unless the device is exact.
+  std::vector<std::vector<size_t>> chunks_of(const ProgramSet& programs) {
+    std::vector<size_t> candidates;
+    for (size_t i = is_exact() ? 0 : 1; i < programs.executables.size(); ++i) {
+      if (!exact.count(programs.executables[i].sha256)) candidates.push_back(i);
+    }
+    grow((candidates.size() + kChunk - 1) / kChunk + (candidates.size() > kChunk / 2 ? 1 : 0));
+    const size_t devices = std::max<size_t>(1, static_cast<size_t>(devices));
+    const size_t chunk = std::clamp<size_t>((candidates.size() + devices - 1) / devices, 1, kChunk);
+    std::vector<std::vector<size_t>> chunks;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (i % chunk == 0) chunks.emplace_back(is_exact() ? 0 : 1, size_t{0});
+      chunks.back().push_back(candidates[i]);
+    }
+    if (chunks.empty() && !is_exact()) chunks.push_back({0, 0});  // the incumbent against itself
+    return chunks;
+  }
+
+  // The results of an exact device: of this time or an earlier one, relative to the incumbent's.
+  std::vector<Measurement> exact_results(const ProgramSet& programs,
+                                         std::vector<std::vector<Answer>>& answers,
+                                         const std::vector<std::vector<size_t>>& chunks) {
+    std::map<size_t, Answer> failed;
+    for (size_t c = 0; c < chunks.size(); ++c)
+      for (const size_t i : chunks[c]) {
+        Answer& answer = answers[c][i];
+        // What a limit of time or memory stopped may be asked for with another one.
+        const bool lasts = answer.measurement.outcome == Outcome::Ok ||
+                           answer.measurement.outcome == Outcome::WrongResult ||
+                           answer.measurement.outcome == Outcome::Crash;
+        if (lasts) exact[programs.executables[i].sha256] = std::move(answer);
+        else failed[i] = std::move(answer);
+      }
+    const auto answer_for = [&](size_t i) {
+      const auto found = failed.find(i);
+      return found != failed.end() ? found->second : exact.at(programs.executables[i].sha256);
+    };
+    const Measurement incumbent = answer_for(0).measurement;
+    std::vector<Measurement> results;
+    for (size_t i = 0; i < programs.executables.size(); ++i) {
+      results.push_back(answer_for(i).measurement);
+      Measurement& result = results.back();
+      if (i == 0) result.ratio = 1;
+      else if (result.outcome == Outcome::Ok && incumbent.outcome == Outcome::Ok)
+        result.ratio = result.time.median / incumbent.time.median;
+      else if (result.outcome == Outcome::Ok) result = without_incumbent(incumbent);
+    }
+    return results;
   }
 };
 
@@ -299,19 +397,9 @@ double RemoteMeasurer::clock_hz() const { return state_->clock_hz; }
 std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& programs, int rounds) {
   State& state = *state_;
   TC_CHECK(!programs.executables.empty());
-  // Chunks of the candidates, each with the incumbent as its first element.
-  const size_t candidates = programs.executables.size() - 1;
-  state.grow((candidates + kChunk - 1) / kChunk + (candidates > kChunk / 2 ? 1 : 0));
-  const size_t devices = std::max<size_t>(1, static_cast<size_t>(state.devices));
-  const size_t chunk = std::clamp<size_t>((candidates + devices - 1) / devices, 1, kChunk);
-  std::vector<std::vector<size_t>> chunks;
-  for (size_t begin = 1; begin <= candidates; begin += chunk) {
-    chunks.push_back({0});
-    for (size_t i = begin; i < begin + chunk && i <= candidates; ++i) chunks.back().push_back(i);
-  }
-  if (chunks.empty()) chunks.push_back({0, 0});  // the incumbent against itself
-
-  std::vector<std::vector<Answer>> answers(chunks.size(), std::vector<Answer>(programs.executables.size()));
+  const std::vector<std::vector<size_t>> chunks = state.chunks_of(programs);
+  std::vector<std::vector<Answer>> answers(std::max<size_t>(1, chunks.size()),
+                                           std::vector<Answer>(programs.executables.size()));
   std::mutex error_mutex;
   std::exception_ptr error;
   std::vector<std::thread> threads;
@@ -329,6 +417,7 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
       }
     }
   };
+  const size_t devices = std::max<size_t>(1, static_cast<size_t>(state.devices));
   for (size_t i = 1; i < std::min(devices, chunks.size()); ++i) {
     threads.emplace_back([&] {
       const Helping helping(stop);
@@ -338,36 +427,7 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
   work();
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
-
-  std::vector<Measurement> results(programs.executables.size());
-  for (size_t c = 0; c < chunks.size(); ++c) {
-    Answer& incumbent = answers[c][0];
-    if (c == 0) {
-      results[0] = incumbent.measurement;
-      results[0].ratio = 1;
-    }
-    for (const size_t i : chunks[c]) {
-      if (i == 0) continue;
-      Measurement& result = results[i] = answers[c][i].measurement;
-      if (result.outcome != Outcome::Ok) continue;
-      if (incumbent.measurement.outcome != Outcome::Ok) {
-        result = {};
-        result.outcome = Outcome::DeviceLost;
-        result.detail = text("the untuned schedule beside it was '", name_of(incumbent.measurement.outcome),
-                             "': ", incumbent.measurement.detail);
-        continue;
-      }
-      const Timing ratio = paired_ratio(answers[c][i], incumbent);
-      result.ratio = ratio.median;
-      if (ratio.count >= 7 && ratio.spread > kNoisySpread) {
-        result.detail = text("its time relative to the untuned schedule's in the same round spreads by ",
-                             std::lround(100 * ratio.spread), " %");
-        result.outcome = Outcome::Noisy;
-        result.time = {};
-      }
-    }
-  }
-  return results;
+  return state.is_exact() ? state.exact_results(programs, answers, chunks) : ratios(answers, chunks);
 }
 
 std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const Trace& incumbent,

@@ -7,30 +7,26 @@
 #include <cmath>
 #include <ctime>
 #include <memory>
-#include <set>
 
 #include "ir/error.h"
 #include "ir/hash.h"
 #include "scheduler/scheduler.h"
 #include "tuner/least_time.h"
 #include "tuner/search.h"
+#include "tuner/whole_model.h"
 
 namespace tc {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kBatch = 8;
 // Samples of each candidate in the three rounds of a batch (successive halving): the first measures all, the
 // second the faster half, the third the fastest two.
 constexpr int kRounds[] = {3, 7, 15};
-constexpr size_t kHotKernels = 6;            // that are judged one by one inside the whole model
-constexpr size_t kDeterministicKernels = 3;  // the same, where the device is a slow simulator
-constexpr int kRankDraws = 5, kRankRounds = 4;
-// How often the winning model is measured again, and by how many standard errors it has to be faster.
-constexpr int kModelDraws = 12, kDrawRounds = 4;
-constexpr double kSureErrors = 2.2;
-constexpr double kModelShare = 0.2, kMaxModelSeconds = 60;  // of a time limit
+// Of a time limit: the most that is reserved for comparing whole models, what is reserved where nobody knows
+// better, and the most of it; and of the rest, what measuring untuned schedules may take.
+constexpr double kMaxModelShare = 0.6, kModelShare = 0.2, kMaxModelSeconds = 60, kUntunedShare = 0.5;
+// What comparing whole models is estimated to take is multiplied by this.
+constexpr double kCaution = 1.25;
 constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
 constexpr double kMinGain = 0.002;
 
@@ -45,6 +41,10 @@ struct Tuned {
   bool exhausted = false;
   double least_time = 0;  // lower bound for any schedule
   bool broken = false;    // the untuned schedule cannot be measured
+  bool skipped = false;   // or was not, since the time did not last
+  double pace = 0;        // seconds that a candidate took, build included; 0 while unknown
+
+  bool out() const { return broken || skipped; }
 
   double time() const { return untuned_time * (search ? search->best_ratio() : 1) * task->calls; }
 };
@@ -63,20 +63,21 @@ class Session {
                "first; their times are not used"));
     name_ = session_name(tasks);
     spent_before_ = log_.seconds_spent(name_);
-    settled_ = Clock::now();
+    settled_ = started_ - options_.seconds_before;
   }
 
   TuneResult run(const MeasureModel& measure_model) {
+    decides_ = static_cast<bool>(measure_model);
     measure_untuned();
     while (Tuned* next = pick()) spend(*next);
-    if (result_.stopped.empty()) result_.stopped = budget_left() ? "exhausted" : "budget";
+    if (result_.stopped.empty()) result_.stopped = budget_left() && !too_slow_ ? "exhausted" : "budget";
     settle_time();
     if (result_.stopped != "interrupted" && result_.last.measured > 0) {
       rank_in_model(measure_model);
       settle_time();
     }
     for (const Tuned& kernel : kernels_) {
-      if (result_.choices.count(kernel.task->workload) || kernel.broken) continue;
+      if (result_.choices.count(kernel.task->workload) || kernel.out()) continue;
       // Where no whole models were compared, each kernel's own ranking decides.
       if (result_.model_ratio == 0 && kernel.search->best() != kernel.task->untuned)
         result_.choices[kernel.task->workload] = kernel.search->best();
@@ -129,30 +130,48 @@ class Session {
                 "|", options_.build, "|", options_.seed, options_.from_random ? "r" : "", "|", fnv1a(all));
   }
 
-  double seconds() const {
-    return spent_before_ + std::chrono::duration<double>(Clock::now() - started_).count();
+  double now() const {
+    return options_.clock
+               ? options_.clock()
+               : std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
-  // The last part of a time limit is reserved for measuring the whole model.
+  double seconds() const { return spent_before_ + options_.seconds_before + now() - started_; }
+  bool is_limited() const { return options_.time_limit > 0; }
+  // Until the time limit; infinite where there is none.
+  double seconds_left() const { return is_limited() ? options_.time_limit - seconds() : INFINITY; }
+  // The last part of a time limit is reserved for comparing whole models.
+  double reserve() const {
+    if (!decides_) return 0;
+    double total = 0, pace = INFINITY;  // time of the model in the device's unit; seconds per unit of it
+    for (const Tuned& kernel : kernels_) {
+      total += kernel.untuned_time * kernel.task->calls;
+      if (kernel.untuned_time > 0 && kernel.pace > 0)
+        pace = std::min(pace, kernel.pace / kernel.untuned_time);
+    }
+    const double run = is_deterministic() ? (std::isfinite(pace) ? total * pace : 0) : total;
+    const double known = options_.build_seconds > 0
+                             ? kCaution * seconds_to_decide(options_.build_seconds, run, is_deterministic())
+                             : std::min(kMaxModelSeconds, kModelShare * options_.time_limit);
+    return std::min(known, kMaxModelShare * options_.time_limit);
+  }
+  // Until the time that is reserved for comparing whole models.
+  double kernel_seconds_left() const { return is_limited() ? seconds_left() - reserve() : INFINITY; }
   bool budget_left() const {
-    const double kept = std::min(kMaxModelSeconds, kModelShare * options_.time_limit);
-    return (options_.trials == 0 || result_.last.trials < options_.trials) &&
-           (options_.time_limit == 0 || seconds() < options_.time_limit - kept);
+    return (options_.trials == 0 || result_.last.trials < options_.trials) && kernel_seconds_left() > 0;
   }
 
   // Adds the time since the last call to the session's account in the log.
   void settle_time() {
-    const auto now = Clock::now();
-    if (result_.last.measured > 0)
-      log_.add_seconds_spent(name_, std::chrono::duration<double>(now - settled_).count());
-    settled_ = now;
+    const double end = now();
+    if (result_.last.measured > 0) log_.add_seconds_spent(name_, end - settled_);
+    settled_ = end;
   }
 
   void report(const std::string& doing) {
     TuneProgress& progress = result_.last;
     progress.doing = doing;
     progress.seconds = seconds();
-    progress.seconds_left =
-        options_.time_limit > 0 ? std::max(0.0, options_.time_limit - progress.seconds) : -1;
+    progress.seconds_left = is_limited() ? std::max(0.0, options_.time_limit - progress.seconds) : -1;
     for (size_t i = 0; i < kernels_.size(); ++i) {
       Tuned& kernel = kernels_[i];
       kernel.progress.untuned = kernel.untuned_time;
@@ -170,7 +189,9 @@ class Session {
       if (again || !kernel.known.count(trace)) unknown.push_back(trace);
     }
     if (!unknown.empty()) {
+      const double begin = now();
       std::vector<Measurement> fresh = measurer_.measure(*kernel.task, kernel.task->untuned, unknown, rounds);
+      if (!again) kernel.pace = (now() - begin) / static_cast<double>(unknown.size());
       for (Measurement& result : fresh) result = believed(result, kernel.least_time, measurer_.unit());
       std::vector<Record> records;
       for (size_t i = 0; i < unknown.size(); ++i) {
@@ -216,23 +237,54 @@ class Session {
     }
   }
 
+  // The kernels, those first that are predicted to take most of the model's time.
+  std::vector<Tuned*> by_prediction() {
+    std::vector<Tuned*> order;
+    for (Tuned& kernel : kernels_) order.push_back(&kernel);
+    std::stable_sort(order.begin(), order.end(), [](const Tuned* a, const Tuned* b) {
+      return a->task->predicted_seconds * a->task->calls > b->task->predicted_seconds * b->task->calls;
+    });
+    return order;
+  }
+
   void measure_untuned() {
-    for (Tuned& kernel : kernels_) {
+    const double begin = seconds(), share = kUntunedShare * (options_.time_limit - begin);
+    double all = 0, skipped = 0;  // predicted seconds
+    int number = 0;
+    const std::vector<Tuned*> order = by_prediction();
+    for (Tuned* kernel : order) {
       if (stopped()) return;
-      report("measuring " + kernel.task->label);
-      const std::vector<Trace> first =
-          options_.from_random ? std::vector<Trace>{} : kernel.search->propose(1);
-      TC_CHECK(first.empty() || first[0] == kernel.task->untuned);
-      const Measurement untuned = measure(kernel, {kernel.task->untuned}, kRounds[1], false)[0];
-      if (!first.empty()) kernel.search->learn(first, {untuned});
-      count(kernel, {untuned});
-      kernel.untuned_time = untuned.time.median;
-      kernel.broken = untuned.outcome != Outcome::Ok;
-      if (kernel.broken)
-        result_.notes.push_back(text("kernel ", kernel.task->label,
-                                     " is not tuned: its untuned schedule is '", name_of(untuned.outcome),
-                                     "': ", untuned.detail));
+      const double predicted = kernel->task->predicted_seconds * kernel->task->calls;
+      all += predicted;
+      // The log may know it, which takes no time.
+      if (is_limited() && kernel != order.front() && !kernel->known.count(kernel->task->untuned) &&
+          (seconds() - begin > share || kernel_seconds_left() <= 0)) {
+        kernel->skipped = true;
+        skipped += predicted;
+        ++number;
+        continue;
+      }
+      report("measuring " + kernel->task->label);
+      measure_untuned(*kernel);
     }
+    if (number > 0)
+      result_.notes.push_back(text("the time did not last to measure ", number, " of ", kernels_.size(),
+                                   " kernels, which are predicted to take ",
+                                   std::lround(100 * skipped / std::max(all, 1e-30)),
+                                   " % of the model's time: they stay untuned"));
+  }
+
+  void measure_untuned(Tuned& kernel) {
+    const std::vector<Trace> first = options_.from_random ? std::vector<Trace>{} : kernel.search->propose(1);
+    TC_CHECK(first.empty() || first[0] == kernel.task->untuned);
+    const Measurement untuned = measure(kernel, {kernel.task->untuned}, kRounds[1], false)[0];
+    if (!first.empty()) kernel.search->learn(first, {untuned});
+    count(kernel, {untuned});
+    kernel.untuned_time = untuned.time.median;
+    kernel.broken = untuned.outcome != Outcome::Ok;
+    if (kernel.broken)
+      result_.notes.push_back(text("kernel ", kernel.task->label, " is not tuned: its untuned schedule is '",
+                                   name_of(untuned.outcome), "': ", untuned.detail));
   }
 
   bool stopped() const { return !result_.stopped.empty(); }
@@ -244,7 +296,11 @@ class Session {
     Tuned* best = nullptr;
     double most = 0;
     for (Tuned& kernel : kernels_) {
-      if (kernel.broken || kernel.exhausted) continue;
+      if (kernel.out() || kernel.exhausted) continue;
+      if (most_candidates(kernel) == 0) {
+        too_slow_ = true;
+        continue;
+      }
       const double saved = kernel.time() * kernel.expected_gain;
       if (saved > most) {
         most = saved;
@@ -254,11 +310,19 @@ class Session {
     return best;
   }
 
+  // How many candidates of the kernel there is time for, by the time that its last ones took.
+  int most_candidates(const Tuned& kernel) const {
+    if (!is_limited() || kernel.pace == 0) return kBatch;
+    // The further rounds of a batch measure for longer, what is built by then.
+    const double each = kernel.pace * (is_deterministic() ? 1 : 1.5);
+    return static_cast<int>(std::clamp(kernel_seconds_left() / each, 0.0, double{kBatch}));
+  }
+
   // Measures one batch of candidates of the kernel, by successive halving.
   void spend(Tuned& kernel) {
     report("measuring " + kernel.task->label);
     if (stopped()) return;
-    int wanted = kBatch;
+    int wanted = std::max(1, most_candidates(kernel));
     if (options_.trials > 0) wanted = std::min(wanted, options_.trials - result_.last.trials);
     std::vector<Trace> traces = kernel.search->propose(wanted);
     if (traces.empty()) {
@@ -308,7 +372,7 @@ class Session {
     for (Tuned& kernel : kernels_) {
       // A search that started from random schedules may not have reached the speed of the untuned one.
       const bool faster = kernel.search->best() != kernel.task->untuned && kernel.search->best_ratio() < 1;
-      if (!kernel.broken && faster) changed.push_back(&kernel);
+      if (!kernel.out() && faster) changed.push_back(&kernel);
     }
     std::stable_sort(changed.begin(), changed.end(),
                      [](const Tuned* a, const Tuned* b) { return saved(*a) > saved(*b); });
@@ -318,145 +382,58 @@ class Session {
   // A simulator, which does not count seconds, gives the same result every time: one measurement is enough.
   bool is_deterministic() const { return measurer_.unit() != "seconds"; }
 
-  // Logarithms of (time of a whole model / time of the untuned one), one per draw; none for a model that
-  // failed.
-  struct Ranked {
-    std::vector<std::vector<double>> draws;  // by variant
-    bool good(size_t variant) const {
-      return !draws[variant].empty() && draws[variant].size() == draws[0].size();
-    }
-    double mean(size_t variant) const { return average(draws[variant]); }
-    // Standard error of the mean difference between two variants in the same draws.
-    double error(size_t one, size_t other) const {
-      std::vector<double> differences;
-      for (size_t i = 0; i < draws[one].size(); ++i) differences.push_back(draws[one][i] - draws[other][i]);
-      return error_of(differences);
-    }
-    static double average(const std::vector<double>& values) {
-      double sum = 0;
-      for (const double value : values) sum += value;
-      return sum / static_cast<double>(values.size());
-    }
-    static double error_of(const std::vector<double>& values) {
-      if (values.size() < 2) return 0;
-      const double mean = average(values);
-      double squares = 0;
-      for (const double value : values) squares += (value - mean) * (value - mean);
-      const auto count = static_cast<double>(values.size());
-      return std::sqrt(squares / (count - 1) / count);
-    }
-  };
-
-  // Measures all variants `draws` times. Each draw gets other memory pages: where constants just fit into a
-  // cache, their addresses change the time by some percent.
-  Ranked rank(const MeasureModel& measure_model, const std::vector<Choices>& variants, int draws,
-              int rounds) {
-    Ranked ranked;
-    ranked.draws.resize(variants.size());
-    std::set<size_t> failed;
-    const bool known = is_deterministic() &&
-                       std::all_of(variants.begin(), variants.end(),
-                                   [this](const Choices& choices) { return exact_.count(choices) > 0; });
-    for (size_t i = 0; known && i < variants.size(); ++i) ranked.draws[i] = {exact_.at(variants[i])};
-    for (int draw = 0; draw < (known ? 0 : is_deterministic() ? 1 : draws); ++draw) {
-      const std::vector<Measurement> measured = measure_model(variants, rounds);
-      for (size_t i = 0; i < variants.size(); ++i) {
-        if (measured[i].outcome == Outcome::Ok) {
-          ranked.draws[i].push_back(std::log(measured[i].ratio));
-          exact_[variants[i]] = ranked.draws[i].back();
-        } else if (measured[i].outcome != Outcome::Noisy && failed.insert(i).second) {
-          result_.notes.push_back(
-              text("a whole model is '", name_of(measured[i].outcome), "': ", measured[i].detail));
-        }
-      }
-    }
-    return ranked;
-  }
-
-  // The choices of the kernels that gain inside the model. One variant of the model has the best schedule of
-  // every kernel. For each of the first few kernels there are two more, in which that kernel alone is
-  // untuned, or has its second best schedule. What the model loses without a kernel's best schedule is what
-  // this one gains.
-  Choices choose_by_kernel(const MeasureModel& measure_model, const std::vector<Tuned*>& changed,
-                           bool& failed) {
-    Choices all;
-    double untuned_time = 0;
-    for (const Tuned* kernel : changed) all[kernel->task->workload] = kernel->search->best();
-    for (const Tuned& kernel : kernels_) untuned_time += kernel.untuned_time * kernel.task->calls;
-    struct Option {
-      Tuned* kernel;
-      size_t without, second;  // variants; second: 0 where there is none
-    };
-    std::vector<Choices> variants = {{}, all};
-    std::vector<Option> options;
-    for (Tuned* kernel : changed) {
-      if (options.size() == (is_deterministic() ? kDeterministicKernels : kHotKernels)) break;
-      Option option{kernel, variants.size(), 0};
-      variants.push_back(all);
-      variants.back().erase(kernel->task->workload);
-      for (const Trace& other : kernel->search->fastest(2)) {
-        if (is_deterministic() || other == kernel->search->best() || other == kernel->task->untuned) continue;
-        option.second = variants.size();
-        variants.push_back(all);
-        variants.back()[kernel->task->workload] = other;
-      }
-      options.push_back(option);
-    }
-    const Ranked ranked = rank(measure_model, variants, kRankDraws, kRankRounds);
-    failed = !ranked.good(0);
-    if (failed) return {};
-    Choices chosen = all;
-    for (const Option& option : options) {
-      const std::string& workload = option.kernel->task->workload;
-      if (!ranked.good(option.without)) continue;
-      // The measurements of the kernel alone count too, and the less so the more certain those of the model
-      // are.
-      const double expected = saved(*option.kernel) / untuned_time;
-      const double doubt = expected * expected + 1e-12;
-      const auto gain = [&](size_t with) -> double {
-        if (!ranked.good(with)) return -INFINITY;
-        const double measured = ranked.mean(option.without) - ranked.mean(with);
-        const double error = ranked.error(option.without, with);
-        return (measured * doubt + expected * error * error) / (doubt + error * error);
-      };
-      const double best = gain(1), second = option.second > 0 ? gain(option.second) : -INFINITY;
-      if (std::max(best, second) <= 0) chosen.erase(workload);
-      else if (second > best) chosen[workload] = variants[option.second].at(workload);
-    }
-    return chosen;
-  }
-
   void rank_in_model(const MeasureModel& measure_model) {
     const std::vector<Tuned*> changed = changed_kernels();
-    if (!measure_model || changed.empty()) return;
+    if (changed.empty()) {
+      const int untuned = static_cast<int>(
+          std::count_if(kernels_.begin(), kernels_.end(), [](const Tuned& kernel) { return !kernel.out(); }));
+      result_.notes.push_back(
+          result_.last.trials > untuned
+              ? "no schedule was faster than the untuned one: the untuned ones are kept"
+              : "only untuned schedules were measured, none was searched for: give more trials or time");
+      return;
+    }
+    if (!measure_model) return;
     report("whole model");
     if (result_.stopped == "interrupted") return;
-    bool failed = false;
-    const Choices chosen = choose_by_kernel(measure_model, changed, failed);
-    result_.model_ratio = 1;
-    // The winner among several may have been lucky: it has to win a second time, by a significant difference.
-    if (!failed && !chosen.empty()) {
-      const Ranked ranked = rank(measure_model, {{}, chosen}, kModelDraws, kDrawRounds);
-      failed = !ranked.good(0);
-      const bool sure =
-          ranked.good(1) && ranked.mean(1) + kSureErrors * Ranked::error_of(ranked.draws[1]) < 0;
-      if (sure) {
-        result_.model_ratio = std::exp(ranked.mean(1));
-        result_.choices = chosen;
+    double untuned_time = 0;
+    for (const Tuned& kernel : kernels_) untuned_time += kernel.untuned_time * kernel.task->calls;
+    std::vector<FasterKernel> faster;
+    for (const Tuned* kernel : changed) {
+      faster.push_back({kernel->task->workload, {kernel->search->best()}, saved(*kernel) / untuned_time});
+      for (const Trace& other : kernel->search->fastest(2)) {
+        if (other != kernel->search->best() && other != kernel->task->untuned)
+          faster.back().fastest.push_back(other);
       }
     }
-    if (result_.model_ratio == 1) {
-      result_.notes.push_back(failed ? "the whole model could not be measured: the untuned schedules are kept"
-                                     : "the whole model is not surely faster with any tuned schedule: "
-                                       "the untuned ones are kept");
+    const ModelDecision decision = decide_in_model(
+        faster, is_deterministic(), measure_model, [this] { return seconds_left(); }, result_.notes);
+    switch (decision.kind) {
+      case ModelDecision::Kind::Faster: break;
+      case ModelDecision::Kind::NotSurely:
+        result_.notes.push_back(
+            "the whole model is not surely faster with any tuned schedule: "
+            "the untuned ones are kept");
+        break;
+      case ModelDecision::Kind::Unmeasurable:
+        result_.notes.push_back("the whole model could not be measured: the untuned schedules are kept");
+        break;
+      case ModelDecision::Kind::NoTime:
+        result_.notes.push_back(
+            "the time did not last to measure the whole model: each kernel takes the "
+            "schedule that was fastest when it was measured by itself; another call with "
+            "the same log and more time goes on from here");
+        return;
     }
+    result_.model_ratio = decision.ratio;
+    result_.choices = decision.choices;
     remember_choices();
   }
 
   void remember_choices() {
     std::vector<Record> records;
     for (const Tuned& kernel : kernels_) {
-      if (kernel.broken) continue;
+      if (kernel.out()) continue;
       const auto found = result_.choices.find(kernel.task->workload);
       const Trace& trace = found == result_.choices.end() ? kernel.task->untuned : found->second;
       records.push_back(record_of(kernel, trace, {}));
@@ -471,11 +448,12 @@ class Session {
   std::vector<Tuned> kernels_;
   TuneResult result_;
   std::string name_;
-  std::map<Choices, double> exact_;  // results of whole models, reused where is_deterministic()
   size_t seeds_ = 0;
+  bool decides_ = false;   // whole models are compared at the end
+  bool too_slow_ = false;  // there was no time for one more candidate of some kernel
   double spent_before_ = 0;
-  const Clock::time_point started_ = Clock::now();
-  Clock::time_point settled_;
+  const double started_ = now();
+  double settled_ = 0;
 };
 
 }  // namespace

@@ -10,15 +10,19 @@
 #include "tuner/measure.h"
 #include "tuner/record.h"
 #include "tuner/record_store.h"
+#include "tuner/whole_model.h"
 
 namespace tc {
 
-// A trace for each workload.
-using Choices = std::map<std::string, Trace>;
-
 struct TuneOptions {
-  int trials = 0;         // candidates in all, including those that the log has; 0: no bound
-  double time_limit = 0;  // seconds in all, including earlier runs of this session; 0: no bound
+  int trials = 0;  // candidates in all, including those that the log has; 0: no bound
+  // Seconds in all, including earlier runs of this session; 0: no bound. It is kept to one candidate: batches
+  // shrink, kernels that take little stay unmeasured, and what comparing whole models takes is set aside.
+  double time_limit = 0;
+  double seconds_before = 0;  // that passed before the call, and count
+  double build_seconds = 0;   // that one build of the whole model takes, roughly; 0: unknown
+  // A clock in seconds, for tests; else the machine's.
+  std::function<double()> clock;
   uint64_t seed = 0;
   std::string build;         // of the compiler
   bool from_random = false;  // start at random legal schedules instead of the default
@@ -50,10 +54,6 @@ struct TuneResult {
   std::string stopped;             // "budget", "exhausted", "interrupted"
   std::vector<std::string> notes;  // in sentences
 };
-
-// Measures the whole model under each set of choices, with interleaved runs; ratios refer to the first set.
-// Workloads that are not in a set take the untuned trace.
-using MeasureModel = std::function<std::vector<Measurement>(const std::vector<Choices>&, int rounds)>;
 
 // Tunes the kernels (each workload once) until the budget ends, `progress` returns false, or nothing is left
 // to try. Each batch's results are in the log before the next batch begins, so that a tuner that dies can

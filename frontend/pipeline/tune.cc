@@ -212,6 +212,7 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
     task.tolerance = std::min(tolerance, report.tolerance);
     task.single_thread = report.single_thread;
     task.calls = static_cast<int>(std::min<int64_t>(calls[report.kernel], 1 << 30));
+    task.predicted_seconds = report.predicted_seconds;
     task.bytes_between_calls = between[report.kernel];
     task.untuned = report.trace;
     Schedule start(task.kernel, task.target);
@@ -224,8 +225,97 @@ std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, do
   return tasks;
 }
 
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Builds the whole model under several sets of choices, and measures it.
+class WholeModel {
+ public:
+  WholeModel(const Source& source, const TuneRequest& request, const CompileOptions& untuned,
+             const CompiledModel& model, int threads, RemoteMeasurer& measurer)
+      : source_(source), request_(request), untuned_(untuned), measurer_(measurer) {
+    programs_.inputs = model.plan.inputs;
+    programs_.outputs = model.plan.outputs;
+    programs_.threads = threads;
+  }
+
+  // Compiles the model for this machine and computes the outputs that are due, unless that is done.
+  void prepare() {
+    if (!programs_.data_sets.empty()) return;
+    CompileOptions here = untuned_;
+    here.target = "native";
+    const TemporaryFile library;
+    export_model(compile_model(source_, here), "shared", library.path(), request_.libraries);
+    for (const uint64_t seed :
+         {runtime::mix_bits(request_.tune.seed + 101), runtime::mix_bits(request_.tune.seed + 102)}) {
+      auto& files = programs_.data_sets.emplace_back(seed, std::vector<RemoteFile>()).second;
+      for (const Bytes& bytes : run_on_samples(library.path(), programs_.inputs, programs_.outputs, seed))
+        files.push_back(remote_bytes(bytes.data(), bytes.size()));
+    }
+  }
+
+  // As MeasureModel says.
+  std::vector<Measurement> measure(const std::vector<Choices>& variants, int rounds, double seconds) {
+    const double begin = now();
+    prepare();
+    std::vector<Measurement> results(variants.size());
+    for (Measurement& result : results) {
+      result.outcome = Outcome::Timeout;
+      result.detail = "the time of the session did not last";
+    }
+    std::vector<size_t> which;
+    programs_.executables.clear();
+    for (size_t i = 0; i < variants.size(); ++i) {
+      if (!built_.count(variants[i]) && now() - begin > seconds) break;
+      programs_.executables.push_back(executable(variants[i]));
+      which.push_back(i);
+    }
+    const double left = seconds - (now() - begin);
+    if (which.empty() || left <= 0) return results;
+    programs_.timeout_seconds = std::clamp(left, 1.0, kModelTimeoutSeconds);
+    const std::vector<Measurement> measured = measurer_.measure_programs(programs_, rounds);
+    for (size_t i = 0; i < which.size(); ++i) results[which[i]] = measured[i];
+    return results;
+  }
+
+ private:
+  // A model that is measured several times is built once.
+  RemoteFile executable(const Choices& choices) {
+    const auto found = built_.find(choices);
+    if (found != built_.end()) return found->second;
+    CompileOptions options = untuned_;
+    options.traces = [&choices](const std::string& workload) {
+      const auto chosen = choices.find(workload);
+      return chosen == choices.end() ? std::vector<Trace>{} : std::vector<Trace>{chosen->second};
+    };
+    const std::string path = text(request_.work_folder, "/model", built_.size());
+    export_model(compile_model(source_, options), candidate_kind(), path, request_.libraries);
+    return built_.emplace(choices, remote_file(path)).first->second;
+  }
+
+  const Source& source_;
+  const TuneRequest& request_;
+  const CompileOptions& untuned_;
+  RemoteMeasurer& measurer_;
+  ProgramSet programs_;
+  std::map<Choices, RemoteFile> built_;
+};
+
+bool has_symbols(const std::vector<PortInfo>& ports) {
+  return std::any_of(ports.begin(), ports.end(), [](const PortInfo& port) {
+    return std::any_of(port.shape.begin(), port.shape.end(),
+                       [](const Dim& dim) { return !dim.is_constant(); });
+  });
+}
+
+}  // namespace
+
 TuneResult tune_model(const Source& source, const TuneRequest& request, RecordStore& log,
                       CandidateBuilder& builder, const std::function<bool(const TuneProgress&)>& progress) {
+  const double begin = now();
   CompileOptions untuned = request.compile;
   untuned.log.reset();
   untuned.traces = nullptr;
@@ -246,56 +336,24 @@ TuneResult tune_model(const Source& source, const TuneRequest& request, RecordSt
   measure.seed = request.tune.seed;
   RemoteMeasurer measurer(device_opener(request, target), builder, measure);
 
-  const auto has_symbols = [](const std::vector<PortInfo>& ports) {
-    for (const PortInfo& port : ports) {
-      for (const Dim& dim : port.shape) {
-        if (!dim.is_constant()) return true;
-      }
-    }
-    return false;
-  };
+  TuneOptions options = request.tune;
+  WholeModel whole(source, request, untuned, model, threads, measurer);
   MeasureModel measure_model;
-  ProgramSet programs;
-  programs.threads = threads;
-  programs.timeout_seconds = kModelTimeoutSeconds;
-  std::map<Choices, RemoteFile> built;  // a model that is measured several times is built once
   if (has_symbols(model.plan.inputs) || has_symbols(model.plan.outputs)) {
     notes.push_back("the model's shapes are symbolic: kernels were not ranked again in the whole model");
   } else {
-    measure_model = [&](const std::vector<Choices>& variants, int rounds) {
-      if (programs.data_sets.empty()) {
-        programs.inputs = model.plan.inputs;
-        programs.outputs = model.plan.outputs;
-        CompileOptions here = untuned;
-        here.target = "native";
-        const TemporaryFile library;
-        export_model(compile_model(source, here), "shared", library.path(), request.libraries);
-        for (const uint64_t seed :
-             {runtime::mix_bits(request.tune.seed + 101), runtime::mix_bits(request.tune.seed + 102)}) {
-          auto& files = programs.data_sets.emplace_back(seed, std::vector<RemoteFile>()).second;
-          for (const Bytes& bytes : run_on_samples(library.path(), programs.inputs, programs.outputs, seed))
-            files.push_back(remote_bytes(bytes.data(), bytes.size()));
-        }
-      }
-      programs.executables.clear();
-      for (size_t i = 0; i < variants.size(); ++i) {
-        CompileOptions options = untuned;
-        options.traces = [&variants, i](const std::string& workload) {
-          const auto found = variants[i].find(workload);
-          return found == variants[i].end() ? std::vector<Trace>{} : std::vector<Trace>{found->second};
-        };
-        auto found = built.find(variants[i]);
-        if (found == built.end()) {
-          const std::string path = text(request.work_folder, "/model", built.size());
-          export_model(compile_model(source, options), candidate_kind(), path, request.libraries);
-          found = built.emplace(variants[i], remote_file(path)).first;
-        }
-        programs.executables.push_back(found->second);
-      }
-      return measurer.measure_programs(programs, rounds);
+    measure_model = [&whole](const std::vector<Choices>& variants, int rounds, double seconds) {
+      return whole.measure(variants, rounds, seconds);
     };
+    if (options.time_limit > 0 && !tasks.empty()) {
+      // What this takes tells how much of the limit has to be set aside for further builds.
+      const double started = now();
+      whole.prepare();
+      options.build_seconds = now() - started;
+    }
   }
-  TuneResult result = tune(tasks, measurer, log, request.tune, measure_model, progress);
+  options.seconds_before = now() - begin;
+  TuneResult result = tune(tasks, measurer, log, options, measure_model, progress);
   result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
   return result;
 }

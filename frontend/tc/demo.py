@@ -236,9 +236,9 @@ def tune_job(path, folder, shapes, seconds):
                 progress=False,
             )
             gain = (
-                "the time did not last to measure the whole model"
-                if found.model_gain is None
-                else f"the whole model is {found.model_gain:.3f} times as fast as untuned (in {found.unit})"
+                f"the whole model is {found.model_gain:.3f} times as fast as untuned (in {found.unit})"
+                if found.model_gain
+                else (found.notes or [found.stopped])[-1]
             )
             print(f"  {target}: {found.trials} schedules tried in {found.seconds:.0f} s, {gain}")
     # The address at which a copy is loaded changes its time by a few percent, so several copies of

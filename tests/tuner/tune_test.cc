@@ -37,9 +37,10 @@ class FakeDevice : public Measurer {
         result.outcome = Outcome::Crash;
         result.detail = "segmentation fault";
       } else {
-        const double time = (counts == "seconds" ? pace : 1e9 * pace) * static_cast<double>(cost(trace));
+        const double units = fastest.count(trace) ? 50 : cost(trace);
+        const double time = (counts == "seconds" ? pace : 1e9 * pace) * units;
         result.time = {5, time, time, 0};
-        result.ratio = static_cast<double>(cost(trace)) / static_cast<double>(cost(incumbent));
+        result.ratio = units / (fastest.count(incumbent) ? 50 : cost(incumbent));
       }
       results.push_back(result);
     }
@@ -56,7 +57,8 @@ class FakeDevice : public Measurer {
 
   std::string key = "fake", counts = "seconds";
   std::set<std::string> broken;
-  double pace = 1e-3;  // seconds of a cost of one
+  std::set<Trace> fastest;  // these beat all others
+  double pace = 1e-3;       // seconds of a cost of one
   int measured = 0, stop_after = 0;
   std::vector<std::pair<std::string, Trace>> seen;
 };
@@ -248,7 +250,7 @@ TEST_P(TunerTuneLog, StopsWhenToldAndKeepsAll) {
 
 // Whole models whose time the test decides.
 MeasureModel model_of(const std::function<double(const Choices&)>& time) {
-  return [time](const std::vector<Choices>& variants, int) {
+  return [time](const std::vector<Choices>& variants, int, double) {
     std::vector<Measurement> results;
     for (const Choices& choices : variants) {
       Measurement result;
@@ -298,7 +300,7 @@ TEST_F(TunerTuneThree, KernelsAreJudgedOneByOneInTheModel) {
 // Where a model's constants lie is luck of some percent, in each draw another.
 MeasureModel lucky_model(const std::function<double(const Choices&)>& time, uint64_t seed) {
   auto state = std::make_shared<uint64_t>(seed);
-  return [time, state](const std::vector<Choices>& variants, int) {
+  return [time, state](const std::vector<Choices>& variants, int, double) {
     std::vector<Measurement> results;
     for (const Choices& choices : variants) {
       double luck = 0;  // normal enough: of 12 uniform ones
@@ -336,7 +338,7 @@ TEST_F(TunerTune, AnExactDeviceIsAskedOnce) {
   FakeDevice device;
   device.counts = "simulated cycles";
   int models = 0;
-  const TuneResult result = run(device, 32, [&](const std::vector<Choices>& variants, int) {
+  const TuneResult result = run(device, 32, [&](const std::vector<Choices>& variants, int, double) {
     models += static_cast<int>(variants.size());
     std::vector<Measurement> results(variants.size());
     for (size_t i = 0; i < variants.size(); ++i)
@@ -351,7 +353,7 @@ TEST_F(TunerTune, AnExactDeviceIsAskedOnce) {
 
 TEST_F(TunerTune, AModelThatCannotBeMeasuredKeepsTheUntunedSchedules) {
   FakeDevice device;
-  const TuneResult result = run(device, 32, [&](const std::vector<Choices>& variants, int) {
+  const TuneResult result = run(device, 32, [&](const std::vector<Choices>& variants, int, double) {
     std::vector<Measurement> results(variants.size());
     for (Measurement& one : results) {
       one.outcome = Outcome::Timeout;
@@ -383,6 +385,103 @@ TEST_F(TunerTune, ChoosesTheVariantThatTheModelLikes) {
   EXPECT_LT(result.model_ratio, 1);
   const auto found = result.choices.find(disliked);
   EXPECT_TRUE(found == result.choices.end() || found->second != hated);
+}
+
+// Devices and whole models that take a while, by a clock of the test.
+class TunerTuneTime : public TunerTuneThree {
+ protected:
+  // A device on which each candidate takes so long.
+  struct SlowDevice : FakeDevice {
+    SlowDevice(double& clock, double each) : clock_(clock), each_(each) {}
+    std::vector<Measurement> measure(const KernelTask& task, const Trace& incumbent,
+                                     const std::vector<Trace>& traces, int rounds) override {
+      clock_ += each_ * static_cast<double>(traces.size());
+      return FakeDevice::measure(task, incumbent, traces, rounds);
+    }
+    double& clock_;
+    const double each_;
+  };
+
+  // A model that is the faster the more kernels are tuned, of which each variant takes so long.
+  MeasureModel slow_model(double seconds) {
+    return [this, seconds](const std::vector<Choices>& variants, int rounds, double left) {
+      const double all = seconds * static_cast<double>(variants.size());
+      clock_ += std::min(all, left);
+      const auto time = [](const Choices& choices) { return 1 - 0.05 * static_cast<double>(choices.size()); };
+      if (all <= left) return model_of(time)(variants, rounds, left);
+      std::vector<Measurement> late(variants.size());
+      for (Measurement& result : late) result.outcome = Outcome::Timeout;
+      return late;
+    };
+  }
+
+  TuneResult run_within(Measurer& device, double limit, const MeasureModel& model, double build_seconds) {
+    const auto log = open_store(url_, RecordStore::Mode::Write);
+    TuneOptions options;
+    options.time_limit = limit;
+    options.build_seconds = build_seconds;
+    options.build = "test";
+    options.clock = [this] { return clock_; };
+    return tune(tasks_, device, *log, options, model, nullptr);
+  }
+
+  double clock_ = 1000;
+};
+
+TEST_F(TunerTuneTime, TheLimitHoldsAndTheModelIsDecided) {
+  for (const char* unit : {"seconds", "simulated cycles"})
+    for (const double each : {1.0, 3.0}) {
+      forget();
+      SlowDevice device(clock_, each);
+      device.counts = unit;
+      const TuneResult result = run_within(device, 60, slow_model(2), 2);
+      EXPECT_LE(result.last.seconds, 60 + each) << unit;
+      EXPECT_GT(result.last.seconds, 30) << unit << ": the time is used";
+      EXPECT_EQ(result.stopped, "budget");
+      EXPECT_LT(result.model_ratio, 1) << unit;
+      EXPECT_GT(result.model_ratio, 0) << unit << ": it was decided";
+      EXPECT_GT(result.last.trials, 3) << "more than the untuned schedules";
+    }
+}
+
+// Each candidate takes longer than the time that is left after the first.
+TEST_F(TunerTuneTime, KernelsThatTakeLittleAreLeftOutWhereTheTimeIsShort) {
+  tasks_[0].predicted_seconds = 1e-6;
+  tasks_[1].predicted_seconds = 8e-6;
+  tasks_[2].predicted_seconds = 1e-6;
+  SlowDevice device(clock_, 6);
+  device.counts = "simulated cycles";
+  const TuneResult result = run_within(device, 10, nullptr, 0);
+  EXPECT_EQ(result.last.seconds, 6);
+  ASSERT_EQ(device.seen.size(), 1u);
+  EXPECT_EQ(device.seen[0].first, tasks_[1].workload) << "the one that takes most comes first";
+  ASSERT_EQ(result.notes.size(), 2u);
+  EXPECT_EQ(
+      result.notes[0],
+      "the time did not last to measure 2 of 3 kernels, which are predicted to take 20 % of the model's "
+      "time: they stay untuned");
+  EXPECT_EQ(result.notes[1],
+            "only untuned schedules were measured, none was searched for: give more trials or time");
+}
+
+TEST_F(TunerTuneTime, AModelThatTakesTooLongIsNotWaitedFor) {
+  SlowDevice device(clock_, 1);
+  const TuneResult result = run_within(device, 60, slow_model(100), 0);
+  EXPECT_LE(result.last.seconds, 61);
+  EXPECT_EQ(result.model_ratio, 0);
+  EXPECT_FALSE(result.choices.empty()) << "what each kernel found by itself";
+  EXPECT_EQ(
+      result.notes.back(),
+      "the time did not last to measure the whole model: each kernel takes the schedule that was fastest "
+      "when it was measured by itself; another call with the same log and more time goes on from here");
+}
+
+TEST_F(TunerTune, WhereNothingIsFasterThatIsTheReason) {
+  FakeDevice device;
+  for (const KernelTask& task : tasks_) device.fastest.insert(task.untuned);
+  const TuneResult result = run(device, 24, model_of([](const Choices&) { return 1.0; }));
+  EXPECT_EQ(result.notes.back(), "no schedule was faster than the untuned one: the untuned ones are kept");
+  EXPECT_EQ(result.model_ratio, 0);
 }
 
 }  // namespace
