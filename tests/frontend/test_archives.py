@@ -1,5 +1,5 @@
-"""Archives of PyTorch that are hostile are refused or held, in a sentence; honest ones give what
-they give where they are trusted."""
+"""Archives of PyTorch that are hostile are refused or held, in a sentence; honest ones that are
+trusted run."""
 
 import io
 import os

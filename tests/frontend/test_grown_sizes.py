@@ -1,5 +1,5 @@
 """Sizes without a bound that a run computes: memory that grows as they are known, against ONNX
-Runtime and numpy; relations of sizes that nothing proves, which a run checks."""
+Runtime and numpy."""
 
 import threading
 

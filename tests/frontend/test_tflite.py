@@ -1,5 +1,5 @@
-"""Files of TensorFlow Lite: the same results as its reference kernels, and one sentence for
-whatever is wrong with a file."""
+"""Files of TensorFlow Lite: the same results as its reference kernels, operator by operator and of
+whole models."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ pytest.importorskip(
     reason="files of TensorFlow Lite are read by the package tflite, which is not installed",
 )
 from .tflite_files import Operator, Tensor, file_of  # noqa: E402
-from .tflite_models import (
+from .tflite_models import (  # noqa: E402
     IMAGE,
     RANDOM,
     floats,
@@ -24,7 +24,7 @@ from .tflite_models import (
     reference,
     relu,
     seeded,
-)  # noqa: E402
+)
 
 FLOATS = (
     "mlperf_tiny/ad01_fp32",

@@ -1,5 +1,5 @@
-"""What is said of models of PyTorch that are damaged, hostile or not supported: one sentence, and
-nothing is run."""
+"""What is said of models of PyTorch that are not supported, and of arguments that do not fit: one
+sentence."""
 
 import itertools
 from typing import Dict, List

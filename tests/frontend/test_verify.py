@@ -1,5 +1,5 @@
-"""tc.verify and `python -m tc verify`: planted faults are named, and the minimal model shows them
-again."""
+"""tc.verify and `python -m tc verify`: what they say of models without a fault, of two readings of
+an operator and of what cannot be taken apart. Planted faults are in test_verify_faults.py."""
 
 import json
 

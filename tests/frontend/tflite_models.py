@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-
 from ..support import models_folder
 
 pytest.importorskip(

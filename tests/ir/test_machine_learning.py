@@ -1,5 +1,5 @@
 """Trees, linear models and preprocessing of ai.onnx.ml agree with ONNX Runtime, or with NumPy where
-it has no such kernel, and say what is wrong with their attributes."""
+it has no such kernel."""
 
 import numpy
 import pytest

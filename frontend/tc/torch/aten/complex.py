@@ -17,6 +17,7 @@ from ..describe import Complex, Value, part_type, real_fake
 from . import creation, indexing, linear, pointwise, reduction, shape  # noqa: F401
 from .complex_parts import (
     COMPLEX,
+    complex_row,
     contraction,
     described_parts,
     filled,
@@ -28,7 +29,6 @@ from .complex_parts import (
     resulting,
     sum_of,
     times,
-    complex_row,
 )
 from .table import TABLE, aten, describe_name, key_name
 
