@@ -222,7 +222,7 @@ def test_a_branch_that_depends_on_data(capfd):
         def forward(self, x):
             return x[: int(x.max())]
 
-    for model, line in (Branching(), "if x.sum() > 0:"), (Counting(), "return x[:int(x.max())]"):
+    for model, line in (Branching(), "if x.sum() > 0:"), (Counting(), "return x[: int(x.max())]"):
         text = said(
             lambda model=model: tc.compile(model, inputs=(torch.ones(3),)), tc.UnsupportedError
         )
