@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc import cli, errors
+from tc import cli, errors, inspecting_command
 
 from . import hostile_names as hostile
 
@@ -254,7 +254,7 @@ def said_by(arguments, capfd):
 
 def test_every_command(files, capfd, monkeypatch):
     monkeypatch.chdir(files["folder"])
-    monkeypatch.setattr(cli, "_peak_share", lambda *_: None)
+    monkeypatch.setattr(inspecting_command, "_peak_share", lambda *_: None)
     codes = {}
     for command, calls in commands(files).items():
         for arguments in calls:
