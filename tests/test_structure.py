@@ -1,6 +1,7 @@
 """How large the project's own files, functions, classes and parameter lists are, with the
 exceptions listed."""
 
+import ast
 import glob
 import os
 import re
@@ -79,6 +80,18 @@ def is_method(statement):
     )
 
 
+def docstring_sizes(text):
+    """{line of a Python function's `def`: how many lines its docstring takes}. The docstring is
+    what help() shows to users: it is no part of the function's length."""
+    sizes = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0]
+            is_there = ast.get_docstring(node, clean=False) is not None
+            sizes[node.lineno] = first.end_lineno - first.lineno + 1 if is_there else 0
+    return sizes
+
+
 def excesses():
     """A line for everything that is larger than it should be."""
     for path, name in sources():
@@ -91,9 +104,11 @@ def excesses():
             for owner, methods in methods_of_classes(text):
                 if methods > MAX_METHODS:
                     yield f"{name} {owner}: methods", methods
+        docstrings = docstring_sizes(text) if path.endswith(".py") else {}
         for function in lizard.analyze_file(path).function_list:
             short = function.name.removeprefix("tc::")
             length = function.end_line - function.start_line + 1
+            length -= docstrings.get(function.start_line, 0)
             if length > MAX_LINES_OF_FUNCTION:
                 yield f"{name} {short}: lines", length
             if len(function.full_parameters) > MAX_PARAMETERS and not name.startswith(
@@ -108,10 +123,26 @@ def test_nothing_grows_beyond_its_size():
     assert not new, "too large, divide: " + "; ".join(new)
 
 
+def test_python_files_of_tests_are_short():
+    long = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path.read_text(encoding="utf-8").count("\n") > MAX_LINES_OF_FILE
+    ]
+    assert long == []
+
+
 def test_exceptions_are_exact():
     found = dict(excesses())
     assert [key for key in EXCEPTIONS if key not in found] == []
     assert len(EXCEPTIONS) <= MAX_EXCEPTIONS
+
+
+def test_docstrings_are_not_counted():
+    text = (
+        'def f(\n    a,\n):\n    """One.\n\n    Two."""\n    return a\n\n\ndef g():\n    return 1\n'
+    )
+    assert docstring_sizes(text) == {1: 3, 10: 0}
 
 
 def test_counts_methods():

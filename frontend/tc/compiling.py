@@ -50,50 +50,69 @@ def compile(
     """Compiles a model. The same model and options give the same bytes, whatever its file is
     called; an artefact has its own file's name in its symbols.
 
-    model      path of an .onnx, .tflite or .gguf file, its bytes, or an onnx.ModelProto; a torch.nn.Module, an ExportedProgram, TorchScript or a
-               file of these (.pt2, .pt, .jit)
-    inputs     of a torch.nn.Module or TorchScript: example inputs, a tuple of what the module is called with (or a dictionary
-               by name). The module that comes back is called likewise
-    target     "native" or one of tc.targets(), with "+feature,-feature" after it
-    shapes     {"batch": 1} binds a symbolic dimension, {"batch": (1, 64)} keeps it open and gives its range, {"input": (1, 3, 224, 224)}
-               binds an input's shape; with a model of PyTorch {"input": ("batch", 3, 224, 224), "batch": (1, 64)} names a size
-               For a sequence, {"input": [(3, 4), (3, 5)]} has the shapes of its tensors; for an optional it is
-               the same or {"input": None}. An artefact takes each tensor as an input ("input[0]", ...).
-               Where these are not given, a version is compiled for each form on first use
-    size_versions  {"tokens": [1]} compiles separate steps for runs in which the open size `tokens` is 1, into the same module
-               and artefact: constants that both versions read are stored once. {"batch": [1], "tokens": [1, 4]} has a version for each
-               combination; a list [{"batch": 1, "tokens": 1}, {"tokens": 1}] gives the versions themselves: a run takes the
-               first whose sizes it has (docs/frontend.md)
-    values     {"axes": [1]} makes an input a constant of the model. Inputs whose values decide the
-               structure (axes, shapes, counts) need not be given: the module then compiles a version
-               for each combination of values, on first use; only export() asks for them
-    threads    threads of a run; None takes all cores
-    tolerance  largest error of any output, relative to its largest magnitude; 0 allows only the
-               operations of the model in float32
-    tune       search for schedules first, as tc.tune does with trials, time_limit, tracker,
-               credentials, insecure, builders and progress
-    progress   a callable that gets a dict from time to time ({"phase", "done", "total", "seconds"}), True or False; default: a line on a
-               terminal from 2 seconds on, silent otherwise
-    log        path or URL of tuning records (docs/tuning.md), or a tc.Log, read always; default $TC_LOG or the user's cache
-               folder where it exists; False reads none
-    build_threads  threads of the compiler; None takes all cores
-    max_ram    bytes that the model may use, constants included; None takes half of this machine's memory. A model that needs more gives up
-               speed, and is refused where that is not enough and its sizes are known. A number, or one with a unit: "256KB"
-               (256,000 bytes), "256KiB" (262,144)
-    max_flash  likewise bytes of read-only memory, which then holds constants and code instead of max_ram: for kind "bare" (docs/bare.md)
-    specialise  how many versions are kept for recurring sizes of inputs, where sizes are left open. The second run with a size
-               compiles a version, which is as fast as a model of that size; 0 compiles none. The default None keeps 4, but none
-               with max_ram or size_versions
-    quantised  for quantised networks: "exact" computes what evaluating each node in floats gives, "fast" scales sums in fixed
-               point, as TensorFlow Lite does, with results at most one step from that. explain() tells what is computed in integers
-    rounding   for models in float16 and bfloat16: "stored" computes in float32 between operators, and rounds what is stored and what the
-               model casts; "each" rounds the result of every operator, as ONNX's reference does
-    open_initializers  for an .onnx file: names of inputs that also have an initializer and otherwise are constants. The module takes
-               them as inputs; where a run leaves one out, it has the file's value
-    data_folders  for an .onnx file: further folders into which symbolic links to its external data may lead (docs/frontend.md)
-    max_nodes  the most nodes that the model may have, with every call of a function replaced by its body; None: 2^18
-    compile_time_limit  seconds from the model's bytes to its code, after which UnsupportedError is raised; None: no limit
-    trust_archive  for a file of PyTorch: True opens it in this process, where code in it runs; False in a sandbox (docs/security.md)
+    model               path of an .onnx, .tflite or .gguf file, its bytes, or an onnx.ModelProto; a
+                        torch.nn.Module, an ExportedProgram, TorchScript or a file of these (.pt2,
+                        .pt, .jit)
+    inputs              of a torch.nn.Module or TorchScript: example inputs, a tuple of what the
+                        module is called with (or a dictionary by name). The module that comes back
+                        is called likewise
+    target              "native" or one of tc.targets(), with "+feature,-feature" after it
+    shapes              {"batch": 1} binds a symbolic dimension, {"batch": (1, 64)} keeps it open
+                        and gives its range, {"input": (1, 3, 224, 224)} binds an input's shape;
+                        with a model of PyTorch {"input": ("batch", 3, 224, 224), "batch": (1, 64)}
+                        names a size. For a sequence, {"input": [(3, 4), (3, 5)]} has the shapes of
+                        its tensors; for an optional it is the same or {"input": None}. An artefact
+                        takes each tensor as an input ("input[0]", ...). Where these are not given,
+                        a version is compiled for each form on first use
+    size_versions       {"tokens": [1]} compiles separate steps for runs in which the open size
+                        `tokens` is 1, into the same module and artefact: constants that both
+                        versions read are stored once. {"batch": [1], "tokens": [1, 4]} has a
+                        version for each combination; a list gives the versions themselves,
+                        [{"batch": 1, "tokens": 1}, {"tokens": 1}]: a run takes the first whose
+                        sizes it has (docs/frontend.md)
+    values              {"axes": [1]} makes an input a constant of the model. Inputs whose values
+                        decide the structure (axes, shapes, counts) need not be given: the module
+                        then compiles a version for each combination of values, on first use; only
+                        export() asks for them
+    threads             threads of a run; None takes all cores
+    tolerance           largest error of any output, relative to its largest magnitude; 0 allows
+                        only the operations of the model in float32
+    tune                search for schedules first, as tc.tune does with trials, time_limit,
+                        tracker, credentials, insecure, builders and progress
+    progress            a callable that gets a dict from time to time ({"phase", "done", "total",
+                        "seconds"}), True or False; default: a line on a terminal from 2 seconds on,
+                        silent otherwise
+    log                 path or URL of tuning records (docs/tuning.md), or a tc.Log, read always;
+                        default $TC_LOG or the user's cache folder where it exists; False reads none
+    build_threads       threads of the compiler; None takes all cores
+    max_ram             bytes that the model may use, constants included; None takes half of this
+                        machine's memory. A model that needs more gives up speed, and is refused
+                        where that is not enough and its sizes are known. A number, or one with a
+                        unit: "256KB" (256,000 bytes), "256KiB" (262,144)
+    max_flash           likewise bytes of read-only memory, which then holds constants and code
+                        instead of max_ram: for kind "bare" (docs/bare.md)
+    specialise          how many versions are kept for recurring sizes of inputs, where sizes are
+                        left open. The second run with a size compiles a version, which is as fast
+                        as a model of that size; 0 compiles none. The default None keeps 4, but none
+                        with max_ram or size_versions
+    quantised           for quantised networks: "exact" computes what evaluating each node in floats
+                        gives, "fast" scales sums in fixed point, as TensorFlow Lite does, with
+                        results at most one step from that. explain() tells what is computed in
+                        integers
+    rounding            for models in float16 and bfloat16: "stored" computes in float32 between
+                        operators, and rounds what is stored and what the model casts; "each" rounds
+                        the result of every operator, as ONNX's reference does
+    open_initializers   for an .onnx file: names of inputs that also have an initializer and
+                        otherwise are constants. The module takes them as inputs; where a run leaves
+                        one out, it has the file's value
+    data_folders        for an .onnx file: further folders into which symbolic links to its external
+                        data may lead (docs/frontend.md)
+    max_nodes           the most nodes that the model may have, with every call of a function
+                        replaced by its body; None: 2^18
+    compile_time_limit  seconds from the model's bytes to its code, after which UnsupportedError is
+                        raised; None: no limit
+    trust_archive       for a file of PyTorch: True opens it in this process, where code in it runs;
+                        False in a sandbox (docs/security.md)
     """
     from .log import let_read  # imported here: loading a module needs no log
 
@@ -101,15 +120,16 @@ def compile(
     if not takes_examples(model):
         refuse_examples(inputs)
     read = read_model(model, inputs, shapes_option(shapes))
+    common = {"target": target, "threads": threads, "tolerance": tolerance, "seed": seed}
+    common |= {"quantised": quantised, "rounding": rounding, "max_nodes": max_nodes}
+    common |= {"open_initializers": open_initializers, "data_folders": data_folders}
+    common["compile_time_limit"] = compile_time_limit
     if tune:
         from .tuning import tune as search
 
         search(
             read.source,
-            target,
             shapes=read.shapes,
-            threads=threads,
-            tolerance=tolerance,
             trials=trials,
             time_limit=time_limit,
             log=log,
@@ -117,51 +137,31 @@ def compile(
             credentials=credentials,
             insecure=insecure,
             builders=builders,
-            seed=seed,
             progress=progress,
-            quantised=quantised,
-            rounding=rounding,
-            open_initializers=open_initializers,
-            data_folders=data_folders,
-            max_nodes=max_nodes,
-            compile_time_limit=compile_time_limit,
+            **common,
         )
 
     def options(sizes=None, versions=size_versions):
-        made = options_of(
-            Options(
-                target=target,
-                shapes={**(read.shapes or {}), **(sizes or {})},
-                size_versions=versions,
-                threads=threads,
-                build_threads=build_threads,
-                tolerance=tolerance,
-                seed=seed,
-                max_ram=max_ram,
-                max_flash=max_flash,
-                quantised=quantised,
-                rounding=rounding,
-                open_initializers=open_initializers,
-                data_folders=data_folders,
-                max_nodes=max_nodes,
-                compile_time_limit=compile_time_limit,
-            )
+        asked = Options(
+            shapes={**(read.shapes or {}), **(sizes or {})},
+            size_versions=versions,
+            build_threads=build_threads,
+            max_ram=max_ram,
+            max_flash=max_flash,
+            **common,
         )
+        made = options_of(asked)
         set_values(made, read.source, values)
         let_read(made, log)
         return made
 
-    specialise = _versions_kept(specialise, max_ram or size_versions)
+    def compiled(source, make=Module, sizes=None, versions=size_versions):
+        made = options if sizes is None else lambda: options(sizes, versions)
+        return _compiled(source, made, threads, kept if sizes is None else 0, make)
+
+    kept = _versions_kept(specialise, max_ram or size_versions)
     with Progress(progress):
-        return read.module(
-            lambda source, make=Module, sizes=None, versions=size_versions: _compiled(
-                source,
-                options if sizes is None else lambda: options(sizes, versions),
-                threads,
-                specialise if sizes is None else 0,
-                make,
-            )
-        )
+        return read.module(compiled)
 
 
 def _versions_kept(specialise, has_limits):

@@ -16,9 +16,8 @@ from .interrupts import temporary
 _MAX_LINKS = 40  # symbolic links that are followed, as many as Linux follows
 _MAX_FOLDERS = 100
 _FOLDER_PART = re.compile(r"\.tc-[0-9a-f]{32}\.part")  # names that _work_folder makes
-_FILE_PART = re.compile(
-    r"\.tc-([0-9a-f]+)-[0-9a-f]+-[0-9a-f]+\.part"
-)  # of runtime/new_file.cc: process and number
+# Of runtime/new_file.cc: process and number.
+_FILE_PART = re.compile(r"\.tc-([0-9a-f]+)-[0-9a-f]+-[0-9a-f]+\.part")
 _DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
 _REFUSED = {
     stat.S_ISDIR: "a folder",
@@ -79,9 +78,8 @@ def _copy_in_place(file, place, path):
     folder, name = os.path.split(place)
     try:
         if folder == f"/proc/{os.getpid()}/fd":
-            with contextlib.suppress(
-                AttributeError, ValueError
-            ):  # there is no stdout, or it is closed
+            # Where there is no stdout, or it is closed.
+            with contextlib.suppress(AttributeError, ValueError):
                 sys.stdout.flush()  # the descriptor may be that of stdout
             descriptor = os.dup(int(name))
         else:
@@ -130,9 +128,8 @@ def _lock(path):
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(
-            os.fstat(descriptor), os.lstat(path)
-        ):  # it was removed before it was locked
+        # Whether it was removed before it was locked.
+        if not os.path.samestat(os.fstat(descriptor), os.lstat(path)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     except OSError:
         os.close(descriptor)
@@ -222,9 +219,8 @@ def _copies_of_neighbours(path, suffixes, work):
     copies = {}
     for suffix in suffixes:
         source = os.path.splitext(path)[0] + suffix
-        with contextlib.suppress(
-            OSError
-        ):  # there is no such file, or it is being replaced right now
+        # Where there is no such file, or it is being replaced right now.
+        with contextlib.suppress(OSError):
             if stat.S_ISREG(os.stat(source).st_mode):
                 copy = shutil.copy(source, work)
                 copies[os.path.basename(copy)] = _state_of(copy)

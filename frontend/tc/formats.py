@@ -40,9 +40,8 @@ class Format:
     extra: str = (
         ""  # the package's extra that installs the reader; the reader's module has the same name
     )
-    is_object: typing.Callable = lambda model: (
-        False
-    )  # whether an object in memory is such a model; imports nothing
+    # Whether an object in memory is such a model; imports nothing.
+    is_object: typing.Callable = lambda model: False
     read: typing.Callable | None = None  # (model, inputs, shapes) -> Read
 
     def begins(self, data):

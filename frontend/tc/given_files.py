@@ -47,9 +47,8 @@ def begin_of(path, count):
 def _parsed_header(text):
     """(dtype, whether it is in Fortran order, shape) from the text of a header."""
     try:
-        header = ast.literal_eval(
-            re.sub(r"(?<=\d)L\b", "", text.decode("latin1"))
-        )  # the L of Python 2
+        # Without the L of Python 2.
+        header = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin1")))
         description, in_columns, shape = (
             header[key] for key in ("descr", "fortran_order", "shape")
         )
@@ -141,6 +140,6 @@ def _read_npz(file):
                     )
     except (ModelError, MemoryError, OSError):
         raise
-    except Exception as error:  # noqa: BLE001 - what Python's own reader says of damaged archives is of many kinds
+    except Exception as error:  # noqa: BLE001 - Python's reader raises many kinds
         raise ModelError(f"it is no .npz file: {printable(error)}") from None
     return arrays

@@ -176,9 +176,8 @@ def _label_encoder(node, x):
             )
             if values_name in given
         )
-    known = {
-        _label(key): value for key, value in zip(keys, values)
-    }  # where keys are equal, the last one counts
+    # Where keys are equal, the last one counts.
+    known = {_label(key): value for key, value in zip(keys, values)}
     found = [known.get(_label(each), default) for each in x.ravel().tolist()]
     return (
         from_list(found, x.shape) if dtype == object else np.array(found, dtype).reshape(x.shape),

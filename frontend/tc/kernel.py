@@ -181,9 +181,8 @@ class Kernel:
         self.multiply_adds = report["multiply_adds"]
         self.flops = report["flops"]
         self.predicted_seconds = report["predicted_seconds"]
-        self.tolerance = report[
-            "tolerance"
-        ]  # error that schedules may cause; less than the model's where all weights are equal
+        # The error that schedules may cause; less than the model's where all weights are equal.
+        self.tolerance = report["tolerance"]
         self.target = target
         self._threads = threads
 

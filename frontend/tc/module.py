@@ -150,9 +150,8 @@ class Module:
         with tempfile.TemporaryDirectory(prefix="tc-") as folder, temporary(folder):
             path = os.path.join(folder, "model.so")
             self._write("shared", path)
-            self._model = runtime.Model(
-                os.fsencode(path), check=False
-            )  # no other process had access to the file
+            # No other process had access to the file.
+            self._model = runtime.Model(os.fsencode(path), check=False)
             self._model.rename(self.name)
 
     def __call__(self, *arrays, **named):

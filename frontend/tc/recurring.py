@@ -40,9 +40,8 @@ class RecurringModule(Module):
         )
         self._lock = threading.Lock()
         self._runs_before = 1  # runs that a size must have had before its version is compiled
-        self._seen = (
-            collections.OrderedDict()
-        )  # {shapes of the inputs: runs that had them}, for those without a version
+        # {shapes of the inputs: runs that had them}, for those without a version.
+        self._seen = collections.OrderedDict()
         self._versions = collections.OrderedDict()  # {shapes: [module, its bytes, its runs]}
         self._without = set()  # shapes for which a version cannot be made, or is being made
 

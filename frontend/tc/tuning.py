@@ -229,16 +229,19 @@ def tune(
 ):
     """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
 
-    trials      the most candidates, including those in the log already; default 1000 where no time
-                limit is given
-    time_limit  the most seconds, including earlier sessions with this log
-    log         path or URL of the log, or a tc.Log; default $TC_LOG or the user's cache folder
-    tracker     "host:port"; None tunes on this machine
-    builders    what builds the candidates: "processes", one on each core of this machine, or "processes:4"
-    progress    a callable that gets a dict from time to time, True or False; default: a live table on a
-                terminal, silent otherwise
-    compile_time_limit  seconds that each compilation of the whole model may take, of which the first finds the kernels; max_nodes and the
-                other options are those of tc.compile
+    trials              the most candidates, including those in the log already; default 1000 where
+                        no time limit is given
+    time_limit          the most seconds, including earlier sessions with this log
+    log                 path or URL of the log, or a tc.Log; default $TC_LOG or the user's cache
+                        folder
+    tracker             "host:port"; None tunes on this machine
+    builders            what builds the candidates: "processes", one on each core of this machine,
+                        or "processes:4"
+    progress            a callable that gets a dict from time to time, True or False; default: a
+                        live table on a terminal, silent otherwise
+    compile_time_limit  seconds that each compilation of the whole model may take, of which the
+                        first finds the kernels; max_nodes and the other options are those of
+                        tc.compile
 
     May be interrupted at any moment: the next call with the same log continues from there.
     """
@@ -287,6 +290,10 @@ def tune(
     finally:
         if hasattr(display, "close"):
             display.close()
+    return _result_of(raw, log)
+
+
+def _result_of(raw, log):
     kernels, unit = _progress_of(raw["last"])
     return TuneResult(
         kernels,

@@ -205,13 +205,14 @@ def verify(model, target="native", inputs=None, *, budget=None, **options):
     ONNX Runtime too where that is installed, and looks for the culprit where they differ. Returns a
     Verification: print it, or ask `.right`.
 
-    model      as tc.compile takes it
-    inputs     {name: array}; what is not given is seeded data of normal distribution
-    budget     largest error of a value, relative to its largest magnitude; default: the tolerance
-    options    against, another model with values of the same names, from which this one was made, as the reference; progress,
-               threads, tolerance, seed, log, max_ram, max_nodes and compile_time_limit (of each compilation) as of tc.compile; shapes, which give the sizes of what is not given
-               ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are `inputs` of tc.compile for a model of PyTorch, and
-               trust_archive
+    model    as tc.compile takes it
+    inputs   {name: array}; what is not given is seeded data of normal distribution
+    budget   largest error of a value, relative to its largest magnitude; default: the tolerance
+    options  against, another model with values of the same names, from which this one was made, as
+             the reference; progress, threads, tolerance, seed, log, max_ram, max_nodes and
+             compile_time_limit (of each compilation) as of tc.compile; shapes, which give the sizes
+             of what is not given ({"batch": 1}, {"input": (1, 3, 224, 224)}); examples, which are
+             `inputs` of tc.compile for a model of PyTorch, and trust_archive
     """
     model = archives.trusted(model) if options.pop("trust_archive", False) else model
     asked = {

@@ -1,7 +1,8 @@
 """Whether two checkouts make the same artefacts: every network of the zoo and every shared model,
 for several targets and tolerances.
 
-    python -m tests.bench.artefacts write FOLDER OUT.json [NAME ...] [--targets T ...] [--tolerances X ...]
+    python -m tests.bench.artefacts write FOLDER OUT.json [NAME ...] [--targets T ...]
+                                          [--tolerances X ...]
     python -m tests.bench.artefacts compare BEFORE.json AFTER.json
 
 `write` compiles with the package of a checkout in which `build_rules/stage.sh` was run (or

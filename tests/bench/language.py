@@ -6,9 +6,9 @@ read the same tokens and generate greedily. One line of JSON is printed for each
 threads and length of prompt, and a table at the end:
 
 prefill, decode  tokens a second, of the fastest round; decode behind a prompt of that length
-share            of the machine's read bandwidth, measured in the same run with as many threads, that
-                 the weights of a .gguf file account for where each token reads them once; keys and
-                 values, which others keep in other formats, are not counted
+share            of the machine's read bandwidth, measured in the same run with as many threads,
+                 that the weights of a .gguf file account for where each token reads them once; keys
+                 and values, which others keep in other formats, are not counted
 peak             resident memory of the process so far, which maps the file
 alike            how many letters the answer begins with that tc's has too
 

@@ -6,16 +6,18 @@ what a second run adds to the first; the largest memory of the process and the s
 All programs run under the same qemu, the same counting plugin and the same table of the core
 (runtime/qemu/cycle_model.h).
 
-    python -m tests.bench.riscv                     the layers and the networks of seconds
-    python -m tests.bench.riscv NAME ...            some of them: names of the zoo, beginnings of names of layers
-    python -m tests.bench.riscv NAME:int8           a network as tests.bench.quantised has it
-    python -m tests.bench.riscv --dlen 128,256 NAME one on several datapaths
-    python -m tests.bench.riscv --full              all layers at DLEN 128 and 256 beside XNNPACK, nine networks at DLEN 128 beside
-                                                    ONNX Runtime; lists goals of riscv_goals.py that are missed, with exit status 1
-                                                    (more than two hours with one job; --jobs N)
-    python -m tests.bench.riscv --cpu CORE          on another core of ir/target/riscv_cores.h, compiled for it
-    python -m tests.bench.riscv --kernels NAME      one, kernel by kernel
-    python -m tests.bench.riscv --kernels NAME --listing NUMBER     a kernel, instruction by instruction
+    python -m tests.bench.riscv OPTION ... NAME ...
+
+    without a name       the layers and the networks of seconds
+    NAME ...             some of them: names of the zoo, beginnings of names of layers
+    NAME:int8            a network as tests.bench.quantised has it
+    --dlen 128,256 NAME  one on several datapaths
+    --full               all layers at DLEN 128 and 256 beside XNNPACK, nine networks at DLEN 128
+                         beside ONNX Runtime; lists goals of riscv_goals.py that are missed, with
+                         exit status 1 (more than two hours with one job; --jobs N)
+    --cpu CORE           on another core of ir/target/riscv_cores.h, compiled for it
+    --kernels NAME       one, kernel by kernel; with --listing NUMBER a kernel, instruction by
+                         instruction
 
 ONNX Runtime and XNNPACK are Debian's packages for riscv64; where they can't be fetched, a line says
 so and tc stands alone. Of a layer, tc's cycles are those of the kernels that compute it; what the

@@ -6,8 +6,9 @@ under qemu on cores with vectors of 128, 256, 512 and 1024 bits. Printed is the 
 output relative to its largest magnitude:
 
     128, 256, 512, 1024    compiled for that length (rv64gcv, whose vectors have at least 128)
-    any                    compiled for rv64gcv, whose code asks for no length: the largest at 256, 512 and 1024
-    +lengths               one executable that has versions for the lengths: the largest of all four lengths
+    any                    compiled for rv64gcv, whose code asks for no length: the largest at 256,
+                           512 and 1024
+    +lengths               one executable that has versions for the lengths: the largest of all four
 
 A row of LARGE names takes five runs in the place of eleven: the lengths' columns are those of the
 one executable with versions, and `any` is at 512 bits alone.
@@ -119,9 +120,8 @@ class Case:
     expected: dict | list
     limit: float = LIMIT
     arrays: list | None = None  # in order, in the place of `inputs`
-    others: list = field(
-        default_factory=list
-    )  # (inputs by name, right outputs by name) beside the first
+    # (inputs by name, right outputs by name) beside the first.
+    others: list = field(default_factory=list)
 
     def runs(self, ports):
         """(inputs by name, right outputs) of each run, for a module whose inputs are these."""
@@ -232,7 +232,7 @@ def archive_case(name):
 
 
 def tflite_case(name):
-    from tests.frontend.test_tflite import reference, seeded
+    from tests.frontend.tflite_models import reference, seeded
 
     path = models_folder() / name
     arrays = seeded(tc.compile(path, threads=1, log=False).inputs, 5)

@@ -6,9 +6,11 @@ on a core with such vectors. Printed are:
 
     128 … 1024     executed instructions of the whole process, in millions
     512 / 256      those at 512 bits for each at 256
-    vector         the share of the network's multiply-adds that no scalar multiply does, the least of all lengths
+    vector         the share of the network's multiply-adds that no scalar multiply does, the
+                   least of all lengths
     error          the largest distance from float64, relative to the largest output
-    spills         saves and reloads of vector registers in loops, in the assembly of all kernels, for each length
+    spills         saves and reloads of vector registers in loops, in the assembly of all kernels,
+                   for each length
 
 Exit status 1: more than 0.55 of the instructions, less than 99 % by vectors, or an error above
 1e-4.

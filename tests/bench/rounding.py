@@ -43,9 +43,9 @@ def run_peer(model, inputs):
 
 
 def zoo_case(name):
-    from tests import (
-        zoo,
-    )  # not beside --deep: it imports transformers, which tests/torchvision_package.py has to come before
+    # Not beside --deep: it imports transformers, which tests/torchvision_package.py has to come
+    # before.
+    from tests import zoo
 
     return (zoo.export(name), *zoo.reference(name))
 

@@ -39,9 +39,8 @@ def test_compares_a_build_with_itself():
     assert float(second[6]) == pytest.approx(float(first[3]) / float(second[3]), rel=1e-2)
     assert lines[-1][:-1] == "1 thread: geometric mean of first / b".split()
     assert float(lines[-1][-1]) == float(second[6])
-    assert (
-        sum(line[0].isdigit() and line[1] != "thread:" for line in lines) == 2
-    )  # the steps that were asked for
+    # The steps that were asked for.
+    assert sum(line[0].isdigit() and line[1] != "thread:" for line in lines) == 2
 
 
 def test_a_folder_without_a_build_is_named(tmp_path):

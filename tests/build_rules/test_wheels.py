@@ -472,7 +472,7 @@ def test_readme_with_the_extras(made, model, tmp_path):
     pytest.importorskip("gguf")
     pytest.importorskip("transformers")
     from tests.frontend.test_gguf import written
-    from tests.frontend.test_tflite import relu
+    from tests.frontend.tflite_models import relu
 
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)

@@ -59,10 +59,8 @@ KIND_SMALL = {
 _GPT = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 128}
 # By name of the configuration.
 OWN = {
-    "Vits": {
-        "noise_scale": 0.0,
-        "noise_scale_duration": 0.0,
-    },  # what is drawn at random in a run can't be compared
+    # What is drawn at random in a run can't be compared.
+    "Vits": {"noise_scale": 0.0, "noise_scale_duration": 0.0},
     **dict.fromkeys(("GPT2", "GPTJ", "CodeGen", "GPTBigCode", "OpenAIGPT", "CTRL"), _GPT),
     "Bert": {},
     "Roberta": {},

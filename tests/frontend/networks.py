@@ -1,7 +1,8 @@
 """Networks of torchvision, timm and transformers with seeded weights, exported by torch.onnx,
 compiled and compared:
 
-    python -m tests.frontend.networks [PART OF A NAME …] [--cache FOLDER] [--peers] [--write docs/networks.md]
+    python -m tests.frontend.networks [PART OF A NAME …] [--cache FOLDER] [--peers]
+                                      [--write docs/networks.md]
 
 tests/frontend/network_list.py lists them. The packages are not among the project's: `pip install
 --no-deps --target FOLDER torchvision timm onnxscript onnx_ir pillow` and FOLDER in PYTHONPATH

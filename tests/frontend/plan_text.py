@@ -167,9 +167,8 @@ class Plan:
                     assert step.text.startswith(start), step.text
                     locations = _closed(step.text, len(start) - 1)
                     rest = step.text[len(start) + len(locations) + 1 :]
-                    if found := re.search(
-                        r" scratch (block(\d+)@\[.*\])(  # .*)?$", rest
-                    ):  # the first thread writes all of it
+                    # The first thread writes all of it.
+                    if found := re.search(r" scratch (block(\d+)@\[.*\])(  # .*)?$", rest):
                         begin, end = self.extent(int(found[2]), values)
                         add(found[1], True, end - begin, values, trips)
                         rest = rest[: found.start()]
@@ -203,9 +202,8 @@ class Plan:
                     if trip > 0:
                         walk(step.body, values, {**trips, match[1]: trip})
                     loops.append((here, self._count))
-                elif match := re.match(
-                    r"if (.* == .*?)(  # .*)?$", step.text
-                ):  # by sizes: a run takes one of both
+                # By sizes: a run takes one of both.
+                elif match := re.match(r"if (.* == .*?)(  # .*)?$", step.text):
                     self._count += 1
                     pairs = [pair.split(" == ") for pair in split_list(match[1])]
                     holds = all(
@@ -223,10 +221,8 @@ class Plan:
                         walk(branch, values, trips)
                 elif match := re.match(r"bind (\w+) <= (.*?) to (\S+)  # ", step.text):
                     add(match[3], False, 8, values, trips)
-                    values = {
-                        **values,
-                        match[1]: value_of(match[2], values),
-                    }  # the most that the run finds
+                    # The most that the run finds.
+                    values = {**values, match[1]: value_of(match[2], values)}
                 else:
                     raise AssertionError(f"no step: {step.text}")
                 self._count += 1

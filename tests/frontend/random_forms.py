@@ -38,8 +38,7 @@ def integers(b, values):
     return b.constant(numpy.array(values, INT))
 
 
-# --- sizes that a run computes
-# ----------------------------------------------------------------------
+# --- sizes that a run computes --------------------------------------------------------------------
 
 
 def count(b, most=8):
@@ -125,8 +124,7 @@ def turned_shape(b):
         b.node("Reshape", [value, turned], value.exact)
 
 
-# --- control flow
-# -----------------------------------------------------------------------------------
+# --- control flow ---------------------------------------------------------------------------------
 
 
 def port(name, kind=TensorProto.FLOAT, shape=None):
@@ -212,8 +210,7 @@ def loop(b):
     )
 
 
-# --- other types
-# ------------------------------------------------------------------------------------
+# --- other types ----------------------------------------------------------------------------------
 
 
 def other_type(b):

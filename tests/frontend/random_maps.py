@@ -1,7 +1,8 @@
 """Draws networks of feature maps with one, two or three spatial axes, as ONNX models, and compares
 what tc makes of them with PyTorch in float64.
 
-    python -m tests.frontend.random_maps [--first 0] [--count 200] [--axes 3] [--target native] [--vlen 128 256] [--tolerance 0]
+    python -m tests.frontend.random_maps [--first 0] [--count 200] [--axes 3] [--target native]
+                                         [--vlen 128 256] [--tolerance 0]
 
 A network begins with convolutions, whose results the compiler stores in blocks of channels, and
 goes on with what reads and makes such maps, and with what does not: borders between layouts are

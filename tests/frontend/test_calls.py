@@ -71,9 +71,8 @@ def test_sizes_change_from_call_to_call(module):
         module(X, X[:2])
     with pytest.raises(tc.ShapeError, match="input 'x' has rank 1"):
         module(X[0], X)
-    numpy.testing.assert_array_equal(
-        module(X, X), 0
-    )  # and the one after a call that was refused is right
+    # The call after one that was refused is right.
+    numpy.testing.assert_array_equal(module(X, X), 0)
 
 
 def test_wrong_calls_say_what_is_wrong(module):
@@ -106,9 +105,8 @@ def test_a_call_keeps_no_reference(module):
     types = sys.getrefcount(numpy.dtype(numpy.float32))
     for _ in range(1000):
         module(given, given)
-    assert (
-        sys.getrefcount(numpy.dtype(numpy.float32)) < types + 100
-    )  # results take a reference, and give it back
+    # Results take a reference, and give it back.
+    assert sys.getrefcount(numpy.dtype(numpy.float32)) < types + 100
 
 
 def test_a_module_that_ran_goes_with_its_last_reference():

@@ -9,7 +9,7 @@ from onnx import helper
 import tc
 
 from .test_errors import refusal
-from .test_strings import FLOAT, INT64, LEARNING, STRING, model_of, node, port
+from .string_models import FLOAT, INT64, LEARNING, STRING, model_of, node, port
 
 NAMES = ["red", "green", "blue"]
 TREE = {

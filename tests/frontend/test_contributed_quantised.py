@@ -290,8 +290,7 @@ def test_numbers_of_four_bits_by_blocks(random):
         )
 
 
-# --- what is malformed
-# --------------------------------------------------------------------------------
+# --- what is malformed ----------------------------------------------------------------------------
 
 X, HALF, ZERO = numpy.zeros((1, 4, 4, 4), numpy.uint8), numpy.float32(0.5), numpy.uint8(3)
 PAIR = [

@@ -4,57 +4,13 @@ their results, against numpy and ONNX Runtime."""
 import threading
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper
 
 import tc
 from tc.versions import VersionedModule
 
-BOOL, FLOAT, INT64 = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
-
-
-def model(nodes, inputs, outputs, constants=(), opset=18):
-    """The bytes of a model; inputs and outputs as (name, type, shape)."""
-    graph = helper.make_graph(
-        nodes,
-        "sizes",
-        [helper.make_tensor_value_info(*port) for port in inputs],
-        [helper.make_tensor_value_info(*port) for port in outputs],
-        [
-            onnx.numpy_helper.from_array(np.asarray(value), name)
-            for name, value in dict(constants).items()
-        ],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    made.ir_version = 9
-    return made.SerializeToString()
-
-
-def peer(data, inputs):
-    """What ONNX Runtime gives."""
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    return dict(zip([port.name for port in session.get_outputs()], session.run(None, inputs)))
-
-
-def check(data, inputs, module=None):
-    """tc's outputs equal ONNX Runtime's in shape and values."""
-    found = (module or tc.compile(data)).run(inputs)
-    expected = peer(data, inputs)
-    assert found.keys() == expected.keys()
-    for name, array in expected.items():
-        assert found[name].shape == array.shape, name
-        np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6, err_msg=name)
-    return found
-
-
-def non_zero(shape, type_=FLOAT):
-    return model(
-        [helper.make_node("NonZero", ["x"], ["where"], name="find")],
-        [("x", type_, shape)],
-        [("where", INT64, [len(shape), None])],
-    )
+from .data_sizes import BOOL, FLOAT, INT64, branches, check, model, non_zero
 
 
 # --- NonZero and Compress ------------------------------------------------------------------------
@@ -246,189 +202,6 @@ def test_unique(axis, sort):
         check(data, {"x": rng.integers(0, values, (6, 3)).astype(np.float32)}, module)
 
 
-# --- NonMaxSuppression ---------------------------------------------------------------------------
-
-
-def suppression(boxes, classes, limit, overlap, least, batch=2):
-    constants = {"limit": np.array([limit]), "overlap": np.array([overlap], np.float32)}
-    inputs = ["boxes", "scores", "limit", "overlap"]
-    if least is not None:
-        constants["least"] = np.array([least], np.float32)
-        inputs.append("least")
-    return model(
-        [helper.make_node("NonMaxSuppression", inputs, ["chosen"])],
-        [("boxes", FLOAT, [batch, boxes, 4]), ("scores", FLOAT, [batch, classes, boxes])],
-        [("chosen", INT64, [None, 3])],
-        constants,
-    )
-
-
-def random_boxes(rng, batch, boxes, classes):
-    corners = rng.random((batch, boxes, 2)).astype(np.float32)
-    sizes = (0.05 + 0.3 * rng.random((batch, boxes, 2))).astype(np.float32)
-    return {
-        "boxes": np.concatenate([corners, corners + sizes], 2),
-        "scores": rng.random((batch, classes, boxes)).astype(np.float32),
-    }
-
-
-@pytest.mark.parametrize(
-    "limit, overlap, least",
-    [(3, 0.5, 0.2), (100, 0.3, None), (1000, 0.0, 0.9), (5, 0.7, 2.0), (0, 0.5, 0.1)],
-)
-def test_suppression(limit, overlap, least):
-    data = suppression(60, 3, limit, overlap, least)
-    module = tc.compile(data, threads=2)
-    rng = np.random.default_rng(7)
-    for _ in range(3):
-        check(data, random_boxes(rng, 2, 60, 3), module)
-
-
-def test_suppression_of_any_number_of_boxes():
-    data = suppression("boxes", 2, 20, 0.4, 0.3, batch="batch")
-    module = tc.compile(data)
-    rng = np.random.default_rng(8)
-    for batch, boxes in ((1, 1), (3, 10), (1, 500), (2, 33)):
-        check(data, random_boxes(rng, batch, boxes, 2), module)
-
-
-def test_boxes_that_do_not_fit():
-    data = model(
-        [helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["chosen"], name="nms")],
-        [("boxes", FLOAT, [1, 5, 4]), ("scores", FLOAT, [1, 2, 6])],
-        [("chosen", INT64, [None, 3])],
-    )
-    with pytest.raises(tc.ShapeError) as told:
-        tc.compile(data)
-    assert "boxes of shape [1, 5, 4] and scores of shape [1, 2, 6] do not fit together" in str(
-        told.value
-    )
-
-
-def detector():
-    """Distances from anchors become boxes; the best of each class are chosen, and their boxes,
-    scores and classes given."""
-    rng = np.random.default_rng(9)
-    anchors = rng.random((120, 2)).astype(np.float32)
-    nodes = [
-        helper.make_node("Conv", ["image", "filter"], ["map"], kernel_shape=[4, 4], strides=[4, 4]),
-        helper.make_node("Reshape", ["map", "rows"], ["channels"]),  # 1, 9, 120
-        helper.make_node("Transpose", ["channels"], ["points"], perm=[0, 2, 1]),  # 1, 120, 9
-        helper.make_node("Split", ["points", "parts"], ["distances", "logits"], axis=2),
-        helper.make_node("Sigmoid", ["distances"], ["small"]),
-        helper.make_node("Split", ["small", "halves"], ["before", "after"], axis=2),
-        helper.make_node("Sub", ["anchors", "before"], ["least"]),
-        helper.make_node("Add", ["anchors", "after"], ["most"]),
-        helper.make_node("Concat", ["least", "most"], ["boxes"], axis=2),
-        helper.make_node("Sigmoid", ["logits"], ["probabilities"]),
-        helper.make_node("Transpose", ["probabilities"], ["scores"], perm=[0, 2, 1]),
-        helper.make_node(
-            "NonMaxSuppression", ["boxes", "scores", "limit", "overlap", "threshold"], ["chosen"]
-        ),
-        helper.make_node("Gather", ["chosen", "two"], ["box_number"], axis=1),
-        helper.make_node("Gather", ["chosen", "one"], ["class"], axis=1),
-        helper.make_node("Squeeze", ["boxes", "zero"], ["all_boxes"]),
-        helper.make_node("Gather", ["all_boxes", "box_number"], ["chosen_boxes"], axis=0),
-        helper.make_node("GatherND", ["scores", "chosen"], ["chosen_scores"]),
-        helper.make_node("Shape", ["chosen_scores"], ["count"]),
-        helper.make_node("Concat", ["count", "most_kept"], ["both"], axis=0),
-        helper.make_node("ReduceMin", ["both"], ["kept"], keepdims=1),
-        helper.make_node("TopK", ["chosen_scores", "kept"], ["best", "order"]),
-        helper.make_node("Gather", ["chosen_boxes", "order"], ["best_boxes"], axis=0),
-        helper.make_node("Gather", ["class", "order"], ["best_classes"], axis=0),
-    ]
-    constants = {
-        "filter": 0.5 * rng.standard_normal((9, 3, 4, 4)).astype(np.float32),
-        "rows": np.array([1, 9, 120]),
-        "parts": np.array([4, 5]),
-        "halves": np.array([2, 2]),
-        "anchors": anchors[None],
-        "limit": np.array([30]),
-        "overlap": np.array([0.5], np.float32),
-        "threshold": np.array([0.6], np.float32),
-        "two": np.int64(2),
-        "one": np.int64(1),
-        "zero": np.array([0]),
-        "most_kept": np.array([25]),
-    }
-    return model(
-        nodes,
-        [("image", FLOAT, [1, 3, 40, 48])],
-        [
-            ("best", FLOAT, [None]),
-            ("best_boxes", FLOAT, [None, 4]),
-            ("best_classes", INT64, [None]),
-        ],
-        constants,
-    )
-
-
-def test_detector():
-    data = detector()
-    module = tc.compile(data, threads=2)
-    rng = np.random.default_rng(10)
-    for scale in (1, 0.5, 0.01, 0):
-        check(
-            data,
-            {"image": (scale * rng.standard_normal((1, 3, 40, 48))).astype(np.float32)},
-            module,
-        )
-
-
-# --- branches whose results differ in size -------------------------------------------------------
-
-
-def branches():
-    """The positions of positive numbers where any is above 2; else a row of zeros."""
-    found = helper.make_graph(
-        [
-            helper.make_node("Greater", ["x", "nought"], ["mask"]),
-            helper.make_node("NonZero", ["mask"], ["where"], name="search"),
-            helper.make_node("Transpose", ["where"], ["tuples"]),
-            helper.make_node("GatherND", ["x", "tuples"], ["picked"]),
-            helper.make_node("Mul", ["picked", "picked"], ["squares"]),
-        ],
-        "found",
-        [],
-        [
-            helper.make_tensor_value_info("tuples", INT64, None),
-            helper.make_tensor_value_info("squares", FLOAT, None),
-        ],
-    )
-    none = helper.make_graph(
-        [
-            helper.make_node("Identity", ["no_tuples"], ["blank"]),
-            helper.make_node("Neg", ["x"], ["all"]),
-        ],
-        "none",
-        [],
-        [
-            helper.make_tensor_value_info("blank", INT64, None),
-            helper.make_tensor_value_info("all", FLOAT, None),
-        ],
-    )
-    nodes = [
-        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
-        helper.make_node("Greater", ["most", "limit"], ["go"]),
-        helper.make_node(
-            "If",
-            ["go"],
-            ["where_out", "numbers"],
-            then_branch=found,
-            else_branch=none,
-            name="choose",
-        ),
-        helper.make_node("Add", ["numbers", "limit"], ["sums"]),
-        helper.make_node("Shape", ["where_out"], ["shape"]),
-    ]
-    return model(
-        nodes,
-        [("x", FLOAT, ["n"])],
-        [("where_out", INT64, [None, 1]), ("sums", FLOAT, [None]), ("shape", INT64, [2])],
-        {"nought": np.float32(0), "limit": np.float32(2), "no_tuples": np.zeros((1, 1), np.int64)},
-    )
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_branches_of_different_sizes(threads):
     data = branches()
@@ -478,9 +251,8 @@ def test_long_rows_are_sorted(shape, axis, largest):
     data = top(shape, axis, largest)
     module = tc.compile(data, threads=2)
     check(data, {"x": rng.standard_normal(shape).astype(np.float32)}, module)
-    check(
-        data, {"x": rng.integers(0, 9, shape).astype(np.float32)}, module
-    )  # equal ones keep their order
+    # Equal ones keep their order.
+    check(data, {"x": rng.integers(0, 9, shape).astype(np.float32)}, module)
     check(data, {"x": np.full(shape, -np.inf, np.float32)}, module)
 
 

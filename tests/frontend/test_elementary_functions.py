@@ -334,8 +334,7 @@ def test_special_values_are_those_of_c(results, kind):
     assert found["Elu"][1] == -1 and found["Elu"][0] == numpy.inf and numpy.signbit(found["Elu"][4])
 
 
-# --- powers
-# --------------------------------------------------------------------------------------------------
+# --- powers ---------------------------------------------------------------------------------------
 
 
 def power_model(element):

@@ -513,8 +513,7 @@ def test_parts_of_a_file_that_was_sorted_and_has_sparse_constants():
     np.testing.assert_allclose(tc.compile(part).run({last: X})["y"], X @ W, rtol=1e-6)
 
 
-# --- inputs with an initializer
-# ---------------------------------------------------------------------
+# --- inputs with an initializer -------------------------------------------------------------------
 
 
 def scaled():

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import tc
-from tc import cli, errors
+from tc import cli, errors, inspecting_command
 
 from . import hostile_names as hostile
 
-# --- the function
-# --------------------------------------------------------------------------------------------------
+# --- the function ---------------------------------------------------------------------------------
 
 
 def test_what_is_printable_stays():
@@ -81,8 +80,7 @@ def test_messages_of_ours_stay():
     assert tc.Error().args == ("",) and str(tc.Error("a", shown=True)) == "a"
 
 
-# --- the command line
-# --------------------------------------------------------------------------------------------------
+# --- the command line -----------------------------------------------------------------------------
 
 
 @pytest.fixture(
@@ -256,7 +254,7 @@ def said_by(arguments, capfd):
 
 def test_every_command(files, capfd, monkeypatch):
     monkeypatch.chdir(files["folder"])
-    monkeypatch.setattr(cli, "_peak_share", lambda *_: None)
+    monkeypatch.setattr(inspecting_command, "_peak_share", lambda *_: None)
     codes = {}
     for command, calls in commands(files).items():
         for arguments in calls:
@@ -312,8 +310,7 @@ def test_names_are_themselves_as_keys(files):
     )
 
 
-# --- executables
-# --------------------------------------------------------------------------------------------------
+# --- executables ----------------------------------------------------------------------------------
 
 
 def test_executables(files):
@@ -351,8 +348,7 @@ def test_executables(files):
     )
 
 
-# --- what C cannot hold
-# --------------------------------------------------------------------------------------------------
+# --- what C cannot hold ---------------------------------------------------------------------------
 
 
 def test_a_zero_in_a_name(tmp_path):

@@ -45,8 +45,7 @@ def refusal_of(data, folder):
     return refusal(folder / "x.npy")
 
 
-# --- arrays
-# --------------------------------------------------------------------------------------------------
+# --- arrays ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -161,8 +160,7 @@ def test_other_files_than_arrays(tmp_path):
     assert refusal(tmp_path / "x.npz", read_arrays).startswith("it is no .npz file: ")
 
 
-# --- pipes
-# --------------------------------------------------------------------------------------------------
+# --- pipes ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -230,8 +228,7 @@ def test_commands_wait_for_no_pipe(made):
         tc.load(made / "pipe.so")
 
 
-# --- files changed at random
-# ----------------------------------------------------------------------------------------------
+# --- files changed at random ----------------------------------------------------------------------
 
 
 def changed(data, random):
@@ -309,13 +306,11 @@ def test_mutants_of_arrays(first, count, made, tmp_path):
 @COUNTS
 def test_mutants_of_tflite_files(first, count):
     pytest.importorskip("tflite")
-    from . import test_tflite
+    from .test_tflite import CASES
     from .test_tflite_variables import running_sum
+    from .tflite_models import one
 
-    sources = [
-        running_sum(),
-        *(test_tflite.one(*case[:4], **case[4]) for case in test_tflite.CASES.values()),
-    ]
+    sources = [running_sum(), *(one(*case[:4], **case[4]) for case in CASES.values())]
     results = 0
     for seed in range(first, first + count):
         random = Random(seed)

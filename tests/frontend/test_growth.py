@@ -219,9 +219,8 @@ COMBINED = {"Sum": np.add, "Mean": np.add, "Max": np.maximum, "Min": np.minimum}
 def test_many_operands_are_combined_in_their_order(operator, count):
     """Bit for bit; and with so many no expression of a kernel has a level for each (20,000 levels
     took more than the stack)."""
-    nodes = [
-        helper.make_node("Add", ["x", f"k{i}"], [f"p{i}"]) for i in range(count)
-    ]  # a product would be one operation with the sum
+    # A product would be one operation with the sum.
+    nodes = [helper.make_node("Add", ["x", f"k{i}"], [f"p{i}"]) for i in range(count)]
     made = model(
         [*nodes, helper.make_node(operator, [node.output[0] for node in nodes], ["y"])],
         [(f"k{i}", np.array(np.sin(i), np.float32)) for i in range(count)],

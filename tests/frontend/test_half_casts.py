@@ -339,9 +339,10 @@ def test_float64_is_rounded_once(name, target):
     found = run(model, {"x": x}, target=target)
     expected = rounded_once(x, name)
     if name.endswith("uz"):
+        # These types have one zero.
         expected = numpy.where(
             expected.astype(numpy.float64) == 0, numpy.zeros(1, expected.dtype), expected
-        )  # it has one zero
+        )
     same_bits(found["h"], expected)
     same_bits(found["y"], expected.astype(numpy.float64))
     assert (x.astype(numpy.float32).astype(dtype_of(name)) != expected).any()
@@ -395,8 +396,7 @@ def test_pytorch_modules_round_too():
     assert (expected[1] != 0).float().mean() > 0.5
 
 
-# --- rounding="each"
-# --------------------------------------------------------------------------------------------------
+# --- rounding="each" ------------------------------------------------------------------------------
 
 CHAIN = [
     ("Add", ["x", "w"], ["a"], {}),
@@ -499,9 +499,8 @@ def test_pytorch_rounds_each_result():
     y = half(half(wide * 3.25) + 0.75)
     expected = half(half(half(torch.expm1(half(y / 8))) - wide).relu() * wide).half()
     found = torch.as_tensor(tc.compile(Chain().eval(), inputs=(x,), rounding="each", log=False)(x))
-    assert (
-        found.dtype == torch.float16 and (found == expected).float().mean() > 0.98
-    )  # expm1 may be a unit of float32 away
+    # expm1 may be a unit of float32 away.
+    assert found.dtype == torch.float16 and (found == expected).float().mean() > 0.98
 
 
 def test_models_of_float32_are_the_same_bytes(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import tc
-from tests.frontend.test_data_sizes import BOOL, FLOAT, INT64, check, model
-from tests.frontend.test_grown_sizes import count_of, node, ones
+from tests.frontend.data_sizes import BOOL, FLOAT, INT64, check, model
+from tests.frontend.grown_sizes import count_of, node, ones
 
 ENDLESS = np.array(2**63 - 1)
 ITERATION = [("i", INT64, []), ("c", BOOL, [])]

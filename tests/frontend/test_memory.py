@@ -14,7 +14,7 @@ import tc.cli
 from .. import memory, zoo
 from ..bench import quantised
 from .plan_text import Plan, PlanFault, check_disjoint, largest_live_set, live_pieces, value_of
-from .test_data_sizes import branches
+from .data_sizes import branches
 
 EVERY = [
     pytest.param(name, marks=pytest.mark.full if network.large else ())

@@ -14,7 +14,7 @@ from tc.sources import source_of
 
 from ..levels import NATIVE_AND_LEVELS
 from ..support import count_under_qemu, output_file
-from .quantised_graphs import numbers_of_type
+from .quantised_tensors import numbers_of_type
 
 TIE = 2e-3  # of a step of the output, from halfway between two: rounding may go either way there
 TYPES = {numpy.dtype(numpy.uint8): TensorProto.UINT8, numpy.dtype(numpy.int8): TensorProto.INT8}

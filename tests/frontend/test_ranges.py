@@ -5,7 +5,7 @@ import pytest
 from onnx import helper
 
 import tc
-from tests.frontend.test_data_sizes import FLOAT, check, model
+from tests.frontend.data_sizes import FLOAT, check, model
 
 
 def soft(shape=("batch", "seq", 4)):

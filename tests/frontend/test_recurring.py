@@ -7,7 +7,7 @@ import pytest
 
 import tc
 from tc import recurring
-from tests.frontend.test_data_sizes import check
+from tests.frontend.data_sizes import check
 from tests.frontend.test_ranges import data, soft
 
 

@@ -12,7 +12,7 @@ import tc
 from .. import memory
 from ..support import worst_error
 from .plan_text import Plan, check_disjoint, live_pieces
-from .test_data_sizes import FLOAT, model, non_zero
+from .data_sizes import FLOAT, model, non_zero
 from .test_memory import dumped_plan
 
 WIDTH = 32

@@ -154,9 +154,8 @@ class Network:
             pads=[cut, columns // 2, cut, columns // 2],
         )
         result = self.activate(result)
-        if (
-            self.channels % 2 == 0 and self.random.random() < 0.4
-        ):  # channels of the groups change places
+        # Channels of the groups change places.
+        if self.channels % 2 == 0 and self.random.random() < 0.4:
             shape = [1, 2, self.channels // 2, self.frames, self.bins]
             result = self.apply("Transpose", self.shaped(result, *shape), perm=[0, 2, 1, 3, 4])
             result = self.shaped(result, 1, self.channels, self.frames, self.bins)

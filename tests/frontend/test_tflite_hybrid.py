@@ -86,9 +86,8 @@ def convolved(x, kernel, padding, depthwise):
     if padding:
         x = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     height, width = x.shape[1] - 2, x.shape[2] - 2
-    windows = np.stack(
-        [x[:, i : i + height, j : j + width] for i in range(3) for j in range(3)], 3
-    )  # [n, y, x, 9, c]
+    # [n, y, x, 9, c].
+    windows = np.stack([x[:, i : i + height, j : j + width] for i in range(3) for j in range(3)], 3)
     if depthwise:
         return np.einsum("nyxkc,kc->nyxc", windows, kernel.reshape(9, -1))
     return np.einsum("nyxkc,okc->nyxo", windows, kernel.reshape(len(kernel), 9, -1))

@@ -133,8 +133,7 @@ def test_images_of_u8_are_resized_in_floats(sizes, options):
     assert np.max(np.abs(tc.compile(data, log=False)(x) - exact)) <= 0.5 + 1e-4
 
 
-# --- what is refused
-# --------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 def one(name, operands, result, table=None, **options):

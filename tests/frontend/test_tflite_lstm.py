@@ -231,8 +231,7 @@ def test_weights_of_bytes(form, options):
         assert worst_error(found, expected[0]) <= 1e-5
 
 
-# --- integers
-# --------------------------------------------------------------------------------------------------
+# --- integers -------------------------------------------------------------------------------------
 
 X_UNITS, OUT_UNITS, CELL_SCALE = (0.03, 11), (1 / 120, -6), 2.0**-11
 # Of the kernels' results, call by call.
@@ -337,9 +336,8 @@ def test_sequences_of_integers(form):
         right = (rows if options.get("TimeMajor") else rows.swapaxes(0, 1)) / OUT_UNITS[
             0
         ] + OUT_UNITS[1]
-        beside = (
-            abs(OUT_UNITS[1]) if "ProjClip" in options else 0
-        )  # the kernels clip the projection's integers without regard to their zero point
+        # The kernels clip the projection's integers without regard to their zero point.
+        beside = abs(OUT_UNITS[1]) if "ProjClip" in options else 0
         assert np.max(np.abs(found[number] - np.clip(right, -128, 127))) <= 4 + beside
     assert " ".join(f"{zlib.crc32(each.tobytes()):08x}" for each in found) == sums
 

@@ -1,4 +1,4 @@
-"""Sums brought to another scale: the operators that frontend/tc/tflite/operators/quantised.py
+"""Sums brought to another scale: the operators that frontend/tc/tflite/operators/rescaling.py
 makes, evaluated with whole numbers, beside TensorFlow Lite's two steps. Random models seldom meet a
 tie; here they are looked for."""
 
@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tc.tflite.operators import float_sums, quantised
+from tc.tflite.operators import float_sums, quantised, rescaling
 
 LIMITS = {"i32": (-(1 << 31), (1 << 31) - 1), "i64": (-(1 << 63), (1 << 63) - 1)}
 
@@ -51,7 +51,7 @@ class Numbers:
 
 def expected(x, real, rounding):
     """As MultiplyByQuantizedMultiplier of the reference kernels."""
-    integer, exponent = quantised.multiplier_of(real)
+    integer, exponent = rescaling.multiplier_of(real)
     if rounding == "once":
         return (x * integer + (1 << (31 - exponent) >> 1)) >> (31 - exponent)
     high = ((x << max(exponent, 0)) * integer + (1 << 30)) >> 31
@@ -62,7 +62,7 @@ def expected(x, real, rounding):
 
 def operands(drawn, most, real):
     """Numbers of all sizes, and those next to a tie of either step."""
-    integer, exponent = quantised.multiplier_of(real)
+    integer, exponent = rescaling.multiplier_of(real)
     found = (
         [0, 1, -1, most, -most]
         + [drawn.randint(-most, most) for _ in range(10)]
@@ -101,7 +101,7 @@ def test_scaled_sums_are_those_of_the_reference(rounding):
                     continue  # a result that is cut is only near the reference's
                 values = [0] * len(reals)
                 values[channel] = x
-                result, dtype = quantised.rescaled(
+                result, dtype = rescaling.rescaled(
                     Numbers(), (values, "i32"), reals, most, (-1,), rounding
                 )
                 right = expected(x, real, rounding)
@@ -110,8 +110,8 @@ def test_scaled_sums_are_those_of_the_reference(rounding):
                     rounding == "positive" and right <= 0 and result[channel] <= 0
                 ), (x, reals, most)
         by_upper_half += (
-            quantised._moves(
-                [-quantised.multiplier_of(real)[1] for real in reals], [most] * len(reals), rounding
+            rescaling._moves(
+                [-rescaling.multiplier_of(real)[1] for real in reals], [most] * len(reals), rounding
             )
             is not None
         )
@@ -150,10 +150,10 @@ def test_sums_by_floats_are_those_of_the_reference(sign):
             scale_a, scale_b, out = scales_of
             twice = 2 * max(scale_a, scale_b)
             parts = [
-                quantised.rescaled_numbers(each << 20, scale / twice)
+                rescaling.rescaled_numbers(each << 20, scale / twice)
                 for each, scale in ((left, scale_a), (right, scale_b))
             ]
-            return quantised.rescaled_numbers(parts[0] + sign * parts[1], twice / ((1 << 20) * out))
+            return rescaling.rescaled_numbers(parts[0] + sign * parts[1], twice / ((1 << 20) * out))
 
         factors = float_sums.factors(
             scales_of[0] / scales_of[2],

@@ -123,12 +123,8 @@ def test_calls_of_several_threads_run_one_after_the_other():
 
 
 def test_a_variable_that_no_run_changes_is_a_constant():
-    tensors = [
-        Tensor("x", (1, 3)),
-        handle("h"),
-        Tensor("v", ()),
-        Tensor("y", (1, 3)),
-    ]  # the result's shape is left out in the file
+    # The result's shape is left out in the file.
+    tensors = [Tensor("x", (1, 3)), handle("h"), Tensor("v", ()), Tensor("y", (1, 3))]
     operators = [
         Operator("CALL_ONCE", [], [], "CallOnceOptions", InitSubgraphIndex=1),
         named(1, "sum"),

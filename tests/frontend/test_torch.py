@@ -1,6 +1,5 @@
 """Models of PyTorch in every form: results are PyTorch's, and calls are the module's."""
 
-import contextlib
 import itertools
 import json
 import subprocess
@@ -15,43 +14,14 @@ from torch.nn import functional
 
 import tc
 from tc import cli
-from tc.torch.backend import CompiledGraph
 from tests import zoo
 from tests.support import models_folder
+
+from .torch_calls import assert_close, roads, saved
 
 
 def compiled(model, *inputs, **options):
     return tc.compile(model, inputs=inputs or None, log=False, **options)
-
-
-def assert_close(actual, expected, tolerance=1e-5):
-    assert actual.dtype == expected.dtype and actual.shape == expected.shape
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
-
-
-def saved(folder, script, name="model.pt"):
-    path = folder / name
-    script.save(str(path))
-    return path
-
-
-# --- every form of one network
-# -------------------------------------------------------------------------------------------
-
-
-def roads(module, examples, folder):
-    """The module in the forms in which people have it."""
-    exported = torch.export.export(module, examples, strict=False)
-    torch.export.save(exported, str(folder / "exported.pt2"))
-    yield "live", module, examples
-    yield "exported", exported, None
-    yield "pt2", folder / "exported.pt2", None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        traced = torch.jit.trace(module, examples)
-        yield "archive", saved(folder, traced), examples
-        with contextlib.suppress(Exception):  # not every module can be scripted
-            yield "scripted", torch.jit.script(module), examples
 
 
 @pytest.mark.parametrize(
@@ -81,8 +51,7 @@ def test_networks_by_every_road(name, tmp_path):
             assert float((one - other).abs().max()) <= 1e-6 * float(other.abs().max()), road
 
 
-# --- calls
-# --------------------------------------------------------------------------------------------------
+# --- calls ----------------------------------------------------------------------------------------
 
 
 class Nested(nn.Module):
@@ -255,8 +224,7 @@ def test_numbers_that_look_alike_are_other_versions():
     assert len(module._versions_of_calls) == 6  # the two NaNs are one
 
 
-# --- what reading costs
-# --------------------------------------------------------------------------------------------------
+# --- what reading costs ---------------------------------------------------------------------------
 
 COST = """
 import re, sys, time, torch, tc.torch
@@ -292,8 +260,7 @@ def test_reading_torchscript_takes_little_time_and_memory(tmp_path):
     assert seconds <= 2.0 and more - weights <= 1.5 * weights, (seconds, more / weights)
 
 
-# --- open sizes
-# --------------------------------------------------------------------------------------------------
+# --- open sizes -----------------------------------------------------------------------------------
 
 
 class Attention(nn.Module):
@@ -333,8 +300,7 @@ def test_sizes_stay_open(form):
         compiled_module(torch.randn(17, 4, 8))
 
 
-# --- TorchScript
-# --------------------------------------------------------------------------------------------------
+# --- TorchScript ----------------------------------------------------------------------------------
 
 
 def test_voice_activity_keeps_its_state():
@@ -412,8 +378,7 @@ def test_a_loop_that_ends_by_data():
         assert torch.allclose(found, script(start), rtol=1e-5)
 
 
-# --- without PyTorch
-# --------------------------------------------------------------------------------------------------
+# --- without PyTorch ------------------------------------------------------------------------------
 
 
 def test_tc_alone_imports_no_torch():
@@ -469,140 +434,6 @@ def test_open_sizes_may_begin_at_nothing():
             torch.testing.assert_close(summed(x), Summed()(x))
     with pytest.raises(tc.ShapeError, match="axis 0 .'n'. is 0; the model takes 1 to 9"):
         summed(torch.zeros(0, 2))
-
-
-# --- torch.compile, the command line --------------------------------------------------------------
-
-
-def captured(module, examples):
-    """What torch.compile gives its back end, as that compiles it; nothing where it breaks the
-    module into several graphs, as it does at torch.nn.GRU."""
-    found = []
-
-    def keep(graph_module, inputs):
-        found.append((CompiledGraph(graph_module, {}), inputs))
-        return graph_module.forward
-
-    torch._dynamo.reset()  # of networks before, whose code met other sizes: it would leave the sizes of this one open
-    with torch.no_grad():
-        torch.compile(module, backend=keep)(*examples)
-    if len(found) == 1:
-        graph, inputs = found[0]
-        yield "torch.compile", *graph.bound(inputs)
-
-
-def test_torch_compile():
-    module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).eval()
-    fast = torch.compile(module, backend="tc", options={"log": False})
-    with torch.no_grad():
-        for batch in 2, 3:
-            x = torch.randn(batch, 4)
-            assert_close(fast(x), module(x))
-        module[0].weight.add_(1)  # weights are constants of the graph until they change
-        assert_close(fast(x), module(x))
-    with pytest.warns(UserWarning, match="gradients are asked for, so PyTorch runs the graph"):
-        fast(x).sum().backward()
-    assert module[0].weight.grad is not None
-    with (
-        torch.no_grad(),
-        pytest.warns(UserWarning, match="PyTorch runs a graph: .*aten._linalg_eigh"),
-    ):
-        torch.compile(
-            lambda x: torch.linalg.eigvalsh(x @ x.T), backend="tc", options={"log": False}
-        )(x)
-
-
-def view_of_argument(x):
-    y = x[1:, 0]
-    torch._dynamo.graph_break()
-    y.add_(1)
-    torch._dynamo.graph_break()
-    return x * 2
-
-
-def views_of_result(x):
-    y = x * 2
-    row, turned = y[1], y.t()
-    torch._dynamo.graph_break()
-    row.add_(1)
-    torch._dynamo.graph_break()
-    return y + 0, turned * 1
-
-
-def views_without_their_base(x):
-    y = x * 2
-    row, column = y[1], y[:, 1]
-    torch._dynamo.graph_break()
-    row.add_(1)
-    torch._dynamo.graph_break()
-    return row + 0, column * 1
-
-
-def views_of_other_types(x):
-    y = x.view(torch.int32)
-    torch._dynamo.graph_break()
-    y.add_(1)
-    return x * 1
-
-
-@pytest.mark.parametrize(
-    "function, followed",
-    [
-        (view_of_argument, True),
-        (views_of_result, True),
-        (views_without_their_base, False),
-        (views_of_other_types, False),
-    ],
-)
-def test_writes_between_graphs_are_seen(function, followed):
-    torch._dynamo.reset()
-    fast = torch.compile(function, backend="tc", options={"log": False})
-    x = torch.arange(12.0).reshape(3, 4)
-    y = x.clone()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        result, expected = fast(x), function(y)
-    torch.testing.assert_close((result, x), (expected, y))
-    assert (
-        any(
-            "its results share memory in a way that is not followed" in str(each.message)
-            for each in told
-        )
-        != followed
-    )
-
-
-def test_written_arguments_that_share_memory_are_left_to_pytorch():
-    def write(x, y):
-        x.add_(1)
-        y.mul_(2)
-        return x + y
-
-    torch._dynamo.reset()
-    fast = torch.compile(write, backend="tc", options={"log": False})
-    x, y = torch.arange(6.0), torch.arange(6.0)
-    with pytest.warns(
-        UserWarning,
-        match="PyTorch runs a graph: the model writes into its input .* pass a copy of one of them",
-    ):
-        result = fast(x[:3], x[1:4])
-    torch.testing.assert_close((result, x), (write(y[:3], y[1:4]), y))
-
-
-def test_autocast_is_refused_and_left_to_pytorch():
-    module, x = nn.Linear(4, 4).eval(), torch.randn(2, 4)
-    fast = torch.compile(module, backend="tc", options={"log": False})
-    exported = torch.export.export(module, (x,))
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-        for model, inputs in ((module, (x,)), (exported, None)):
-            with pytest.raises(tc.UnsupportedError) as error:
-                tc.compile(model, inputs=inputs, log=False)
-            assert str(error.value).endswith(
-                " is compiled under torch.autocast, which is not supported: compile it outside, or convert it "
-                "with .to(torch.bfloat16)"
-            )
-        with pytest.warns(UserWarning, match="PyTorch runs a graph: .*torch.autocast"):
-            torch.testing.assert_close(fast(x), module(x))
 
 
 def test_command_line(tmp_path, capsys):

@@ -96,9 +96,10 @@ def test_modules_to_devices(module, device):
     module.save(device)
     module.export(device, kind="executable")
     assert same_kind(device) and os.lstat(device).st_ino == before.st_ino
+    # The compiler by itself.
     with pytest.raises(
         tc.DeviceError, match=f"cannot write '{device}': linkers write regular files alone"
-    ):  # the compiler by itself
+    ):
         module._compiled.export("shared", os.fsencode(device), os.fsencode(LIBRARY_FOLDER))
     for kind in ("static", "object"):
         with pytest.raises(

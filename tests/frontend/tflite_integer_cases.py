@@ -84,8 +84,7 @@ class Group:
         return file_of(self.tensors, self.operators, self.inputs, self.outputs)
 
 
-# --- what is put beside or between elements, and what clamps
-# ---------------------------------------------------------------
+# --- what is put beside or between elements, and what clamps --------------------------------------
 
 
 def borders(g):
@@ -180,8 +179,7 @@ def borders(g):
         )
 
 
-# --- functions of one element and of two
-# -----------------------------------------------------------------------------------
+# --- functions of one element and of two ----------------------------------------------------------
 
 RESULTS = {
     "TANH": {"i8": (1 / 128, 0), "u8": (1 / 128, 128), "i16": (1 / 32768, 0)},
@@ -295,8 +293,7 @@ def pairs(g):
     g.operator("DEQUANTIZE", [g.input(IMAGE, units)], IMAGE, None)
 
 
-# --- windows and sums along axes
-# -------------------------------------------------------------------------------------------
+# --- windows and sums along axes ------------------------------------------------------------------
 
 
 def windows(g):
@@ -329,7 +326,8 @@ def windows(g):
                     and name == "RESIZE_BILINEAR"
                     and ((height, width) not in ((10, 12), (1, 1)) or options.get("AlignCorners"))
                 ):
-                    continue  # weights that float32 has not exactly: test_tflite_integers.py has these
+                    # Weights that float32 has not exactly: test_tflite_integers.py has these.
+                    continue
                 units = g.case(
                     f"{name} to {height} x {width}{''.join(f', {each}' for each in options)}"
                 ).units()
@@ -381,8 +379,7 @@ def sums(g):
         )
 
 
-# --- products with weights
-# -------------------------------------------------------------------------------------------------
+# --- products with weights ------------------------------------------------------------------------
 
 
 def layer(g, name, shapes, axis, table, inputs=(0, 1, 2), **options):

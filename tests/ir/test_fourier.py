@@ -58,9 +58,8 @@ def test_inverse_of_half_a_spectrum(shape, axis, length):
     for kind, bound in ((np.float32, 2e-6), (np.float64, 1e-13)):
         spectrum = half_spectrum(shape, kind)
         wide = spectrum[..., 0].astype(np.float64) + 1j * spectrum[..., 1]
-        real_axis = (
-            axis + 1 if axis < 0 else axis
-        )  # the spectrum's last axis holds real and imaginary parts
+        # The spectrum's last axis holds real and imaginary parts.
+        real_axis = axis + 1 if axis < 0 else axis
         expected = np.fft.irfft(wide, length, real_axis)[..., None]
         for opset in (17, 20):
             assert worst_error(inverse(spectrum, axis, length, opset), expected) < bound

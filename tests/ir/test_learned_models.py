@@ -163,9 +163,8 @@ def estimators():
         label = name_of(classifier) + (
             f"-{classifier.kernel}" if hasattr(classifier, "kernel") else ""
         )
-        if (
-            label != "LinearDiscriminantAnalysis"
-        ):  # skl2onnx 1.20 writes a softmax of both signs of the score, which is not what it predicts
+        # skl2onnx 1.20 writes a softmax of both signs of the score, which is not what it predicts.
+        if label != "LinearDiscriminantAnalysis":
             yield f"{label}-2", classifier, TWO
         yield f"{label}-3", classifier, THREE
     for classifier in (

@@ -375,9 +375,10 @@ CHANGES = {
     "its descriptor lies outside the file": lambda elf: [
         elf.put("Q", elf.entry(SYMTAB)[1] + 24 * i + 8, 1 << 30) for i in (1, 2)
     ],
+    # The address of its inputs.
     "what an address in its descriptor leads to is not what has to be there": lambda elf: elf.put(
         "I", elf.descriptor() + 48, 60000
-    ),  # inputs
+    ),
 }
 
 

@@ -42,9 +42,8 @@ def test_networks(make, compiler, tmp_path):
     x = numpy.random.default_rng(1).standard_normal(make().shape).astype(numpy.float32)
     wanted = ReferenceEvaluator(str(tmp_path / "model.onnx")).run(None, {"x": x})[0]
     (found,) = CModel(write(tmp_path / "model.onnx", tmp_path), command).run([x], [wanted])
-    if (
-        make is quantised
-    ):  # The reference adds up floats, tc integers: of ties few are rounded otherwise.
+    # The reference adds up floats, tc integers: of ties few are rounded otherwise.
+    if make is quantised:
         steps = numpy.rint((found - wanted) / STEP)
         assert numpy.abs(steps).max() <= 1 and numpy.count_nonzero(steps) <= 3
         wanted = wanted + steps.astype(numpy.float32) * numpy.float32(STEP)

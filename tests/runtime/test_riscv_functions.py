@@ -64,9 +64,8 @@ def units(found, wanted):
 
 
 @pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "rv64gc"])
-@pytest.mark.filterwarnings(
-    "ignore::RuntimeWarning"
-)  # numpy's, of arguments outside of a function's domain
+# numpy's, of arguments outside of a function's domain.
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_units_in_the_last_place(target, tmp_path):
     inputs = {name.lower(): arguments(low, high) for name, (_, low, high, _) in FUNCTIONS.items()}
     tensors = [

@@ -31,9 +31,8 @@ def test_pooling_of_nan_and_infinities(tmp_path):
     draw = numpy.random.default_rng(0)
     x = draw.standard_normal((1, 32, 40, 40)).astype(numpy.float32)
     flat, places = x.reshape(-1), draw.permutation(x.size)
-    for i, value in enumerate(
-        [numpy.nan, numpy.inf, -numpy.inf, -numpy.nan, 3e38]
-    ):  # the square of the last is infinite
+    # The square of the last is infinite.
+    for i, value in enumerate([numpy.nan, numpy.inf, -numpy.inf, -numpy.nan, 3e38]):
         flat[places[300 * i : 300 * (i + 1)]] = value
     x[0, 3, :8, :8] = -numpy.inf
     numpy.save(tmp_path / "x.npy", x)

@@ -178,9 +178,8 @@ def test_other_weights_are_words_beside_equal_ones(tmp_path):
     kernels = tc.compile(path, "rv64gcv_zvl256b", threads=1, log=False).kernels
     assert ["int21" in "\n".join(kernel["trace"]) for kernel in kernels] == [True, False]
     assert kernels[1]["tolerance"] < kernels[0]["tolerance"] == 1e-4
-    assert (
-        kernels[0]["workload"] != kernels[1]["workload"]
-    )  # a schedule that is found for one is not the other's
+    # A schedule that is found for one is not the other's.
+    assert kernels[0]["workload"] != kernels[1]["workload"]
 
 
 # add_product (codegen/emit/tile_emitter.cc; at 1024 bits) and choose_zeros

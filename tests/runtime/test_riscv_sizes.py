@@ -26,6 +26,7 @@ def largest_memory(executable, arguments):
     while it ran."""
     if qemu_path() is None:
         pytest.skip("qemu-riscv64 is not installed")
+    # The plugin makes vector code several times as fast.
     command = [
         qemu_path(),
         "-cpu",
@@ -38,7 +39,7 @@ def largest_memory(executable, arguments):
         f"{plugin_path()},out=/dev/null",
         executable,
         *arguments,
-    ]  # the plugin makes vector code several times as fast
+    ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         largest = samples = 0
         while process.poll() is None:

@@ -149,9 +149,8 @@ def test_networks(make, target, tmp_path):
     program = link_example(tmp_path, target, [ROOT / "tests/runtime/bare_linux.c"])
     _, (found,), _ = said(run_as_process(program, target), numpy.float32)
     wanted = ReferenceEvaluator(str(tmp_path / "model.onnx")).run(None, {"x": x})[0]
-    if (
-        make is quantised
-    ):  # The reference adds up floats, tc integers: of ties few are rounded otherwise.
+    # The reference adds up floats, tc integers: of ties few are rounded otherwise.
+    if make is quantised:
         steps = numpy.rint((found - wanted.ravel()) / STEP)
         assert numpy.abs(steps).max() <= 1 and numpy.count_nonzero(steps) <= 3
         wanted = wanted.ravel() + steps.astype(numpy.float32) * numpy.float32(STEP)

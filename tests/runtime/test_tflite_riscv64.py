@@ -8,7 +8,7 @@ import pytest
 
 import tc
 
-from ..frontend.test_tflite import litert, path_of, reference, seeded
+from ..frontend.tflite_models import litert, path_of, reference, seeded
 from ..support import count_under_qemu, output_file
 
 # Executed instructions of the whole process at 256 bits, in millions, at most.

@@ -1,7 +1,8 @@
 """Models of torchvision, timm and transformers with seeded weights: which compile, and agree with
 PyTorch.
 
-    python -m tests.torch.families [--family torchvision|timm|transformers] [--part K/N] [--write] [--resume] [NAME …]
+    python -m tests.torch.families [--family torchvision|timm|transformers] [--part K/N]
+                                   [--write] [--resume] [NAME …]
 
 Some models at a time share a process. --write renews the rows of docs/pytorch_models.md of what
 ran, and keeps the others. The packages are no part of the tests' requirements: a family whose

@@ -162,7 +162,7 @@ def verdicts(cases):
                 Batch([case.module for case in cases]), inputs=(inputs,), log=False, threads=1
             )
             results = compiled([[tensor.clone() for tensor in case.tensors] for case in cases])
-    except Exception as error:  # noqa: BLE001 - what is no error of tc is a bug, and counted as wrong
+    except Exception as error:  # noqa: BLE001 - no error of tc: a bug, counted as wrong
         if len(cases) > 1:
             half = len(cases) // 2
             return verdicts(cases[:half]) + verdicts(cases[half:])

@@ -26,7 +26,7 @@ import tc
 from tc.sources import source_of
 from tc.torch import read
 from tests import zoo
-from tests.frontend.test_torch import captured, roads
+from tests.frontend.torch_calls import captured, roads
 from tests.support import ROOT
 from tests.torch import graphs
 from tests.zoo.layers import Lrn

@@ -21,9 +21,8 @@ _MAX_TEXT = 256 << 20
 # Files up to this size are compared with their checksums. Larger ones are numbers, for which any
 # bytes are valid.
 _MAX_CHECKED = 16 << 20
-_HEADER = struct.Struct(
-    "<4s4xH8xIIHH"
-)  # precedes each file: compression, sizes, lengths of name and extra field
+# Precedes each file: compression, sizes, lengths of name and extra field.
+_HEADER = struct.Struct("<4s4xH8xIIHH")
 
 # The files that an archive of torch.export may have, below its folder: they are inspected here, or
 # PyTorch never reads them.
@@ -32,9 +31,8 @@ _EXPORTED = re.compile(
     r"data/(weights|constants)/[^/]+|data/sample_inputs/[^/]+\.pt|extra/.+"
 )
 _EXPRESSION = re.compile(r'"expr_str"\s*:\s*"((?:[^"\\]|\\.)*)"')
-_HIDDEN_ASCII = re.compile(
-    r"(?<!\\)(?:\\\\)*\\u00[2-7]"
-)  # escapes of characters that PyTorch writes without an escape
+# Escapes of characters that PyTorch writes without an escape.
+_HIDDEN_ASCII = re.compile(r"(?<!\\)(?:\\\\)*\\u00[2-7]")
 
 
 def open_file(path):
@@ -42,9 +40,8 @@ def open_file(path):
     try:
         if os.path.isdir(path):
             raise ModelError(f"'{path}' is a folder, not a model's file")
-        file = open(
-            path, "rb", opener=lambda each, flags: os.open(each, flags | os.O_NONBLOCK)
-        )  # opening a pipe would wait
+        # Opening a pipe would wait.
+        file = open(path, "rb", opener=lambda each, flags: os.open(each, flags | os.O_NONBLOCK))
     except OSError as error:
         raise ModelError(f"'{path}' cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -265,8 +262,7 @@ def _check_sums(archive, entries, name):
             raise ModelError(f"'{name}' is a damaged archive: {sentence_of(error)}") from None
 
 
-# --- torch.export
-# --------------------------------------------------------------------------------------------------
+# --- torch.export ---------------------------------------------------------------------------------
 
 
 def _check_exported(archive, entries, name):

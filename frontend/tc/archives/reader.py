@@ -91,7 +91,7 @@ def _answered(request):
         return {"error": [type(error).__name__, str(error), list(getattr(error, "problems", ()))]}
     except MemoryError:
         return {"error": ["MemoryError", "", []]}
-    except BaseException as error:  # noqa: BLE001 - anything that the archive's code raises, exits included
+    except BaseException as error:  # noqa: BLE001 - whatever its code raises, exits included
         if is_of_memory(error):
             return {"error": ["MemoryError", "", []]}
         return {

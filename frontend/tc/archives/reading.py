@@ -63,9 +63,8 @@ def read(model, inputs=None, shapes=None):
     archive = Archive(model)
     reading = archive.start(inputs, shapes)
     try:
-        from ..torch.archived import (
-            model_of,
-        )  # imports PyTorch here while the other program imports it too
+        # Imports PyTorch here while the other program imports it too.
+        from ..torch.archived import model_of
 
         return model_of(archive, archive.answer(reading), inputs, shapes)
     finally:

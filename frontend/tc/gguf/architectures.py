@@ -47,9 +47,8 @@ class Architecture:
 
 
 _ROWS = (
-    Architecture(
-        "llama", rotary="neighbours"
-    ),  # also the architecture of files of SmolLM and SmolLM2
+    # Also the architecture of files of SmolLM and SmolLM2.
+    Architecture("llama", rotary="neighbours"),
     Architecture("smollm3", rotary="neighbours", unturned_period=4),
     Architecture("qwen2", biases=("attn_q", "attn_k", "attn_v")),
     Architecture("qwen3", head_norms=True),

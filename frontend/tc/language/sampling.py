@@ -60,9 +60,8 @@ def distribution(logits, sampling):
     kept = np.arange(len(logits))
     if count < len(logits):
         kept = np.sort(np.argpartition(-logits, count - 1)[:count])
-    tokens = kept[
-        np.argsort(-logits[kept], kind="stable")
-    ]  # equal ones in the order of their numbers
+    # Equal ones in the order of their numbers.
+    tokens = kept[np.argsort(-logits[kept], kind="stable")]
     if sampling.temperature == 0:
         return tokens[:1], np.ones(1)
     with np.errstate(over="ignore"):  # for temperatures near 0

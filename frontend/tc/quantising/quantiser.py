@@ -45,9 +45,8 @@ class Quantised:
     samples: int
     layers: list
     equalised: int
-    floats: list = dataclasses.field(
-        default_factory=list
-    )  # Layers of kinds that cannot be computed in integers
+    # Layers of kinds that cannot be computed in integers.
+    floats: list = dataclasses.field(default_factory=list)
 
     def save(self, path):
         write(path, self.model)
@@ -174,9 +173,8 @@ class _Work:
             self.numbers[name] = numbers_of(
                 *each.ends(self.options.method, self.options.percentile)
             )
-        for node in (
-            self.network.nodes
-        ):  # in the network's order, so that chains of such nodes get one scale
+        # In the network's order, so that chains of such nodes get one scale.
+        for node in self.network.nodes:
             if node.op_type in MOVERS and node.input[0] in self.numbers:
                 self.numbers.update(
                     {
@@ -295,15 +293,18 @@ class _Work:
 class Options:
     """How tc.quantize rounds.
 
-    method      how ranges follow from the numbers that were seen: "minmax", "percentile" or "entropy"
-    percentile  of "percentile": the share of numbers, in percent, that is inside
-    per_channel a scale for each channel of the weights
-    equalise    balance the weights of neighbouring layers first
-    correct_bias  take what rounded weights add on average from the biases
-    most_error  mixed precision: the largest error of the outputs, relative; as few of the most sensitive layers as bring it below stay floats
-    floats      names of nodes that stay floats
-    sensitivity measure each layer's error alone; None does so where most_error is given
-    target, threads   for which the network is compiled to be measured, as in tc.compile"""
+    method         how ranges follow from the numbers that were seen: "minmax", "percentile" or
+                   "entropy"
+    percentile     of "percentile": the share of numbers, in percent, that is inside
+    per_channel    a scale for each channel of the weights
+    equalise       balance the weights of neighbouring layers first
+    correct_bias   take what rounded weights add on average from the biases
+    most_error     mixed precision: the largest error of the outputs, relative; as few of the most
+                   sensitive layers as bring it below stay floats
+    floats         names of nodes that stay floats
+    sensitivity    measure each layer's error alone; None does so where most_error is given
+    target         for which the network is compiled to be measured, as in tc.compile
+    threads        likewise"""
 
     method: str = "percentile"
     percentile: float = 99.99
@@ -342,9 +343,10 @@ def quantize(model, data, *, progress=None, **options):
     """Turns an ONNX network of floats into one of 8-bit integers (QDQ: u8 activations, i8 weights),
     whose ranges are measured on samples.
 
-    data        samples: an array of them, or a list of arrays, tuples or dicts {input: array}; some hundred are usual
-    progress    a callable that gets a dict now and then, True or False; default: a bar on a terminal
-    options     those of tc.quantising.Options
+    data      samples: an array of them, or a list of arrays, tuples or dicts {input: array}; some
+              hundred are usual
+    progress  a callable that gets a dict now and then, True or False; default: a bar on a terminal
+    options   those of tc.quantising.Options
 
     Returns a Quantised: .model, .save(path), its error, cosine and agreement on the samples, and
     its layers, the most sensitive first."""

@@ -115,14 +115,10 @@ class Describer:
             (set(), {}) if outer is None else (outer._taken, outer._constants)
         )
         self.node_name, self.source = "", ""
-        self.file, self.states, self.assigned = (
-            None,
-            {},
-            set(),
-        )  # {key of a variable: State}; keys to which a run assigns
+        # {key of a variable: State}; keys to which a run assigns.
+        self.file, self.states, self.assigned = None, {}, set()
 
-    # --- names and nodes
-    # --------------------------------------------------------------------------------------------
+    # --- names and nodes --------------------------------------------------------------------------
 
     def fresh(self, stem):
         name, number = stem, 0
@@ -161,8 +157,7 @@ class Describer:
         self.graph.node(described)
         return names if outputs != 1 else names[0]
 
-    # --- constants
-    # ----------------------------------------------------------------------------------------------
+    # --- constants --------------------------------------------------------------------------------
 
     def constant(self, array, dtype=None):
         """An array as a constant; `dtype` is the compiler's name of a type that NumPy lacks or that
@@ -184,8 +179,7 @@ class Describer:
     def number(self, value, dtype):
         return self.constant(np.array(value, NUMPY_TYPES[dtype]))
 
-    # --- values in either order
-    # -------------------------------------------------------------------------------------
+    # --- values in either order -------------------------------------------------------------------
 
     def plain(self, value):
         """The name of a value in the file's order."""
@@ -270,8 +264,7 @@ class Describer:
             )
         return self.states[value.tensor.name]
 
-    # --- what many operators need
-    # -----------------------------------------------------------------------------------
+    # --- what many operators need -----------------------------------------------------------------
 
     def reshape(self, name, shape):
         return self.node("Reshape", [name, self.ints(shape)], allowzero=1)

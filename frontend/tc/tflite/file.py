@@ -174,8 +174,7 @@ class _Reader:
             each if each.isprintable() else "\ufffd" for each in value.decode("utf-8", "replace")
         )
 
-    # --- tables
-    # ----------------------------------------------------------------------------------------------
+    # --- tables -----------------------------------------------------------------------------------
 
     def file(self):
         model = tflite.Model.GetRootAs(self.data, 0)

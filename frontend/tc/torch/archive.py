@@ -29,7 +29,7 @@ def open_archive(path_or_bytes, name, kind=None):
                 return _LOADERS[kind](file if data is not None else os.fspath(path_or_bytes))
         except (Error, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - PyTorch's loaders raise exceptions of many kinds
+        except Exception as error:  # noqa: BLE001 - PyTorch raises many kinds
             if is_of_memory(error):
                 raise MemoryError from None
             raise ModelError(f"'{name}' is a damaged {kind} file: {sentence_of(error)}") from None
@@ -55,7 +55,7 @@ def explained(shown):
         yield
     except (Error, MemoryError, ScriptError, Refusal):
         raise
-    except Exception as error:  # noqa: BLE001 - PyTorch checks programs by assertions and errors of many kinds
+    except Exception as error:  # noqa: BLE001 - PyTorch's checks raise many kinds
         if is_of_memory(error):
             raise MemoryError from None
         raise ModelError(

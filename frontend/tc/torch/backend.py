@@ -228,9 +228,8 @@ _WRITING = (
 def _is_in_place(target):
     name = str(getattr(target, "__name__", target))
     if getattr(target, "__module__", None) == "_operator":
-        return (
-            name in _WRITING
-        )  # and_, or_ and not_ do not write: their names only avoid Python's keywords
+        # and_, or_ and not_ do not write: their names only avoid Python's keywords.
+        return name in _WRITING
     return name.endswith("_") and not name.endswith("__")
 
 

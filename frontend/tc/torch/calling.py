@@ -247,9 +247,8 @@ class _CalledAsModule:
         )
         if not self.state:
             return self._call(model, args, kwargs, as_tensors)
-        with (
-            self._call_lock
-        ):  # one call at a time: each starts from the state that the one before left
+        # One call at a time: each starts from the state that the one before left.
+        with self._call_lock:
             return self._call(model, args, kwargs, as_tensors)
 
     def _call(self, model, args, kwargs, as_tensors):

@@ -152,17 +152,15 @@ class Describer:
         self._shared = shared or self
         if shared is None:
             self.taken, self.constants, self.tensors = set(), {}, {}
-            self.symbols = {}  # {sympy.Symbol: (name of a value, axis), or the name of a value with one number}
-        self.sizes = (
-            dict(shared.sizes) if shared else {}
-        )  # {sympy expression: name of a vector with one number}
-        self.found = (
-            dict(shared.found) if shared else {}
-        )  # {name of a mask: (name of its coordinates, their count)}
+            # {sympy.Symbol: (name of a value, axis), or the name of a value with one number}
+            self.symbols = {}
+        # {sympy expression: name of a vector with one number}.
+        self.sizes = dict(shared.sizes) if shared else {}
+        # {name of a mask: (name of its coordinates, their count)}.
+        self.found = dict(shared.found) if shared else {}
         self.node_name, self.node_source, self.out = "", "", None
 
-    # --- names and nodes
-    # --------------------------------------------------------------------------------------------
+    # --- names and nodes --------------------------------------------------------------------------
 
     def fresh(self, stem):
         taken, name, number = self._shared.taken, stem, 0
@@ -202,8 +200,7 @@ class Describer:
         describer.begin(self.node_name, self.node_source, self.out)
         return describer
 
-    # --- constants
-    # ----------------------------------------------------------------------------------------------
+    # --- constants --------------------------------------------------------------------------------
 
     def tensor(self, tensor, name):
         """A parameter, buffer or other tensor of the model as a constant."""
@@ -281,8 +278,7 @@ class Describer:
     def symbol_place(self, symbol):
         return self._shared.symbols.get(symbol)
 
-    # --- element types
-    # ----------------------------------------------------------------------------------------------
+    # --- element types ----------------------------------------------------------------------------
 
     def cast(self, value, dtype, given=None):
         """The value cast to that type; `given` is the type of a value that is only a name."""
@@ -316,8 +312,7 @@ class Describer:
             torch.float64 if isinstance(value, torch.SymFloat) else torch.int64,
         )
 
-    # --- what many rows need
-    # ----------------------------------------------------------------------------------------
+    # --- what many rows need ----------------------------------------------------------------------
 
     def reshape(self, value, sizes):
         return self.node("Reshape", [value, self.ints(sizes)], allowzero=1)
@@ -337,8 +332,7 @@ class Describer:
     def full(self, sizes, value, dtype):
         return self.node("Expand", [self.like(value, dtype), self.ints(sizes)])
 
-    # --- complex numbers
-    # --------------------------------------------------------------------------------------------
+    # --- complex numbers --------------------------------------------------------------------------
 
     def interleaved(self, parts, axis):
         """A real tensor that has the parts of complex numbers along an additional last axis,

@@ -45,8 +45,7 @@ def _length(value):
     return value.shape[0] if isinstance(value, torch.Tensor) else len(value)
 
 
-# --- masks
-# --------------------------------------------------------------------------------------------------
+# --- masks ----------------------------------------------------------------------------------------
 
 
 def _pasted(masks, boxes, img_shape, padding=1):
@@ -76,8 +75,7 @@ def _linear_weights(start, end, extent, size):
     return weights * ((places >= 0) & (places < length))[:, :, None]
 
 
-# --- keypoints
-# --------------------------------------------------------------------------------------------------
+# --- keypoints ------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

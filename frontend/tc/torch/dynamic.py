@@ -36,10 +36,8 @@ class OpenSizes:
                     )
                 self.ranges[key] = (low, high)
                 if not low:
-                    self.rest[key] = (
-                        low,
-                        high,
-                    )  # in the compiler sizes are at least 1 unless a range says 0
+                    # In the compiler sizes are at least 1 unless a range says 0.
+                    self.rest[key] = (low, high)
             elif key in symbols:
                 self.inputs = {
                     name: tuple(int(value) if size == key else size for size in sizes)

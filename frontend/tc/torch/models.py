@@ -118,7 +118,7 @@ def export(module, args, kwargs, name, dynamic=None, told=None):
         return exported
     except (Error, ScriptError, Refusal, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - the model's own code may raise anything under torch.export
+    except Exception as error:  # noqa: BLE001 - the model's own code may raise anything
         if type(error).__name__ in _DATA_DECIDES:
             raise UnsupportedError(
                 f"{name} cannot be exported by torch.export: {_where(error)} decides by numbers that only a run knows (a branch, a "

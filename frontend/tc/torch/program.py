@@ -37,7 +37,8 @@ class Program:
 
     source: object  # compiler.Source
     inputs: list  # names of the inputs of a run, in order
-    leaves: list  # for each input of a run: the number of a leaf of the call's arguments, or the name of a buffer
+    # For each input of a run: the number of a leaf of the call's arguments, or a buffer's name.
+    leaves: list
     fixed: dict  # {number of a leaf that is no tensor: its value}
     in_spec: object  # pytree of (args, kwargs)
     out_spec: object
@@ -58,9 +59,8 @@ class Program:
 class Names:
     """The names of inputs and outputs."""
 
-    leaves: dict = dataclasses.field(
-        default_factory=dict
-    )  # {number of a leaf of the arguments: name}
+    # {number of a leaf of the arguments: name}.
+    leaves: dict = dataclasses.field(default_factory=dict)
     symbols: dict = dataclasses.field(default_factory=dict)  # {(name of an input, axis): symbol}
     with_state: bool = False  # the results are a pair: the model's results, and {path: state}
 
@@ -217,7 +217,8 @@ class _Description:
         self.model = compiler.ModelDescription("model")
         self.g = Describer(self.model, self.model.graph)
         self.problems, self.symbol_names = [], {}
-        self.leaf_of = {}  # {name of a placeholder: number of the leaf of the arguments, or name of the buffer}
+        # {name of a placeholder: number of the leaf of the arguments, or name of the buffer}
+        self.leaf_of = {}
         self.walk = Walk(self.g, exported.graph_module, self.problems)
 
     def run(self):
@@ -255,8 +256,7 @@ class _Description:
         self.program.source = self.model.source(self.name)
         return self.program
 
-    # --- inputs
-    # ----------------------------------------------------------------------------------------------
+    # --- inputs -----------------------------------------------------------------------------------
 
     def _input(self, node, spec, mutated, leaf):
         """Binds a placeholder. Returns 1 where it is a leaf of the call's arguments, else 0."""
@@ -326,8 +326,7 @@ class _Description:
             self.model.range(symbol, max(int(ranges.lower), 0), max(min(upper, _LARGEST_SIZE), 1))
         return symbol
 
-    # --- outputs
-    # ----------------------------------------------------------------------------------------------
+    # --- outputs ----------------------------------------------------------------------------------
 
     def _reserve_outputs(self, signature):
         """Reserves the names of the outputs, so that no input or node gets them."""

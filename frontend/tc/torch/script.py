@@ -73,7 +73,9 @@ class Interpreter:
     def __init__(self, state, written):
         self.state, self.written = state, written
         self.limits = Limits()
-        self.read = {}  # {path: (value, copy of it before the run)} of the model's lists and dictionaries that the run read
+        # {path: (value, copy of it before the run)} of the model's lists and dictionaries that the
+        # run read.
+        self.read = {}
 
     def run(self, graph, root, arguments):
         values = dict(zip((each.debugName() for each in graph.inputs()), [root, *arguments]))
@@ -313,8 +315,7 @@ def _located(node):
                 traceback.current_meta["stack_trace"] = before
 
 
-# --- nodes that are no functions of their inputs
-# --------------------------------------------------------------------------
+# --- nodes that are no functions of their inputs --------------------------------------------------
 
 
 def _constant(interpreter, node, inputs, values):

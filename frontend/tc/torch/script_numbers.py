@@ -196,8 +196,7 @@ def _typed(number, common):
     return number.tensor(dtype) if isinstance(number, NumberTensor) else number.tensor.to(dtype)
 
 
-# --- operators of such numbers alone
-# --------------------------------------------------------------------------------------
+# --- operators of such numbers alone --------------------------------------------------------------
 
 _OF_SIZES = {
     "add": lambda a, b, alpha=1: a + b * alpha,

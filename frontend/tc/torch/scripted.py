@@ -43,9 +43,8 @@ class ScriptedModule(torch.nn.Module):
 
 def initial_state(script):
     """{path: value} of the attributes that calls of forward set: their values in the model."""
-    names = sorted(
-        written_attributes(script.inlined_graph)
-    )  # sorted: this is the order of an artefact's inputs
+    # Sorted: this is the order of an artefact's inputs.
+    names = sorted(written_attributes(script.inlined_graph))
     found = {}
 
     def visit(owner, path):

@@ -1,6 +1,14 @@
 """Rows of the table of TensorFlow Lite's operators, by what they do."""
 
-from . import convolution, elementwise, movement, recurrent, reduction, resampling, variables  # noqa: F401
+from . import (  # noqa: F401
+    convolution,
+    elementwise,
+    movement,
+    recurrent,
+    reduction,
+    resampling,
+    variables,
+)
 from .table import TABLE, row_of
 
 __all__ = ["TABLE", "row_of"]

@@ -25,7 +25,7 @@ from .integers import (
     stored,
     units,
 )
-from .quantised import multiplier_of, rescaled, rescaled_numbers
+from .rescaling import multiplier_of, rescaled, rescaled_numbers
 
 # The largest float32 below a half. Adding it to a number of at least 0 and truncating rounds halves
 # away from 0, and rounds a number just below a half to 0, as adding 0.5 would not.
@@ -44,8 +44,7 @@ def away_from_zero(g, name):
     return g.node("Mul", [g.node("Sign", [name]), away])
 
 
-# --- functions of one integer
-# -----------------------------------------------------------------------------------------
+# --- functions of one integer ---------------------------------------------------------------------
 
 
 def _logarithm(x, least):
@@ -231,8 +230,7 @@ def hard_swish(g, call):
     by_table(g, call, _divided(results, -exponent) + units(out)[1])
 
 
-# --- others
-# --------------------------------------------------------------------------------------------------
+# --- others ---------------------------------------------------------------------------------------
 
 
 def larger_or_smaller(g, call, op):

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..describe import ONNX_NUMBERS, Refusal
 from .integers import ENDS, need_integers, units
-from .quantised import rescaled
+from .rescaling import rescaled
 
 # The kernels' table has the logistic function at i / 24 in units of 1 / 65536. At these indices its
 # entry is the nearest integer plus one.

@@ -15,8 +15,9 @@ from .integers import (
     stored,
     units,
 )
-from .quantised import multiplied, multiplier_of, products_of_shorts, rescaled
+from .quantised import products_of_shorts
 from .quantised_elements import away_from_zero
+from .rescaling import multiplied, multiplier_of, rescaled
 
 
 def average_pool(g, call, attributes):

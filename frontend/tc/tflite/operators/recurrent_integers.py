@@ -12,7 +12,7 @@ import numpy as np
 from ..describe import ONNX_NUMBERS, Refusal
 from . import fixed_point
 from .integers import need_integers, units
-from .quantised import rescaled
+from .rescaling import rescaled
 
 _GATE_UNITS = np.float32(2.0**-12)
 

@@ -2,9 +2,11 @@
 
 from . import (
     activation,
+    arithmetic,
     attention,
     bags,
     bits,
+    complex,  # noqa: F401
     convolution,
     creation,
     factorization,
@@ -25,7 +27,7 @@ from . import (
     statistics,
     vision,
 )
-from .complex import COMPLEX
+from .complex_parts import COMPLEX
 from .table import TABLE, Row, key_of, row_of
 
 __all__ = ["COMPLEX", "TABLE", "Row", "key_of", "row_of"]

@@ -7,7 +7,6 @@ complex result. Results agree with PyTorch's formulas up to rounding. Where a pa
 not a number, the parts of the result may be infinite or not a number in another way.
 """
 
-import contextlib
 import numbers
 
 import torch
@@ -16,67 +15,25 @@ from ..describe import Complex, Value, part_type, real_fake
 
 # Families with rows that are also used for each part.
 from . import creation, indexing, linear, pointwise, reduction, shape  # noqa: F401
+from .complex_parts import (
+    COMPLEX,
+    complex_row,
+    contraction,
+    described_parts,
+    filled,
+    operand,
+    paired,
+    part_of,
+    product_of,
+    quotient_of,
+    resulting,
+    sum_of,
+    times,
+)
 from .table import TABLE, aten, describe_name, key_name
-
-COMPLEX = {}
 
 # Arguments of operators that hold the numbers, as opposed to indices, masks or sizes.
 _NUMBERS = ("self", "tensors", "input", "other", "src", "source", "values", "value", "fill_value")
-
-
-def complex_row(*overloads):
-    """Adds a row for complex numbers to each overload."""
-
-    def add(function):
-        for overload in overloads:
-            COMPLEX[key_name(overload)] = function
-        return function
-
-    return add
-
-
-# --- each part by itself
-# ------------------------------------------------------------------------------------------------
-
-
-def _part(g, value, imaginary):
-    """The real or the imaginary part of an argument, which may be real."""
-    if isinstance(value, (list, tuple)):
-        return [_part(g, each, imaginary) for each in value]
-    if isinstance(value, Complex):
-        return value.im if imaginary else value.re
-    if isinstance(value, numbers.Number):
-        return value.imag if imaginary else value.real
-    if isinstance(value, Value) and imaginary:
-        return Value(g.full(value.shape, 0, value.dtype), value.fake)
-    return value
-
-
-@contextlib.contextmanager
-def _resulting(g, out):
-    """In this context `g.out` is `out`, so that rows of real operators describe a part of the
-    result."""
-    whole, g.out = g.out, out
-    try:
-        yield
-    finally:
-        g.out = whole
-
-
-def _described_parts(g, function, parts):
-    """Describes `function` for each of two sets of arguments, with results that are real."""
-    with _resulting(
-        g,
-        [real_fake(each) for each in g.out]
-        if isinstance(g.out, (list, tuple))
-        else real_fake(g.out),
-    ):
-        return [function(g, **arguments) for arguments in parts]
-
-
-def _paired(results):
-    re, im = results
-    return tuple(zip(re, im)) if isinstance(re, (list, tuple)) else (re, im)
 
 
 def _by_parts(overload):
@@ -89,13 +46,13 @@ def _by_parts(overload):
         first = g.out[0] if isinstance(g.out, (list, tuple)) else g.out
         parts = [
             {
-                name: _part(g, value, imaginary) if name in _NUMBERS else value
+                name: part_of(g, value, imaginary) if name in _NUMBERS else value
                 for name, value in arguments.items()
             }
             for imaginary in ((False, True) if first.dtype.is_complex else (False,))
         ]
-        results = _described_parts(g, row.describe, parts)
-        return _paired(results) if len(results) == 2 else results[0]
+        results = described_parts(g, row.describe, parts)
+        return paired(results) if len(results) == 2 else results[0]
 
 
 # The whole family of views and movement, except for operators that read memory by strides.
@@ -169,7 +126,7 @@ def _real_alone(overload):
 
     @complex_row(overload)
     def describe(g, **arguments):
-        (re,) = _described_parts(g, row.describe, [arguments])
+        (re,) = described_parts(g, row.describe, [arguments])
         return re, g.full(g.out.shape, 0, part_type(g.out.dtype))
 
 
@@ -177,8 +134,7 @@ for _name in ("ones", "ones_like", "new_ones", "eye", "eye.m"):
     _real_alone(_name)
 
 
-# --- parts, and parts put together
-# --------------------------------------------------------------------------------------
+# --- parts, and parts put together ----------------------------------------------------------------
 
 
 @aten("real", "view_as_real", "view_as_real_copy", ops="Unsqueeze, Concat")
@@ -245,132 +201,56 @@ def conj(g, self):
 )
 def to_copy(g, self, **_):
     if not g.out.dtype.is_complex:
-        return g.cast(_part(g, self, False), g.out.dtype)
-    return _filled(g, _operand(g, self))
-
-
-# --- arithmetic
-# --------------------------------------------------------------------------------------------------
-
-
-def _operand(g, value):
-    """A tensor or number as a pair of names in the type of the result's parts; None for an
-    imaginary part that is 0."""
-    dtype = part_type(g.out.dtype)
-    if isinstance(value, Complex):
-        return g.cast(value.re, dtype), g.cast(value.im, dtype)
-    if isinstance(value, complex) and value.imag:
-        return g.constant(value.real, dtype), g.constant(value.imag, dtype)
-    return g.like(value.real if isinstance(value, complex) else value, dtype), None
-
-
-def _filled(g, pair):
-    """The pair with an imaginary part (0 if there was none), both in the result's shape."""
-    re, im = pair
-    if im is None:
-        im = g.full(g.out.shape, 0, part_type(g.out.dtype))
-    return re, im
-
-
-def _sum(g, a, b, op="Add"):
-    (a_re, a_im), (b_re, b_im) = a, b
-    re = g.node(op, [a_re, b_re])
-    if a_im is None and b_im is None:
-        return re, None
-    if a_im is None or b_im is None:
-        # The imaginary part has to be broadcast, since the real operand may be the larger one.
-        zero = g.constant(0, part_type(g.out.dtype))
-        one, other = (
-            g.node("Mul", [each[0], zero]) if each[1] is None else each[1] for each in (a, b)
-        )
-        return re, g.node(op, [one, other])
-    return re, g.node(op, [a_im, b_im])
-
-
-def _product(g, a, b, product=None):
-    """The complex product from a real product of two names; either operand may be real."""
-    product = product or (lambda one, other: g.node("Mul", [one, other]))
-    (a_re, a_im), (b_re, b_im) = a, b
-    if a_im is None or b_im is None:
-        im = (
-            None
-            if a_im is None and b_im is None
-            else product(a_re, b_im)
-            if a_im is None
-            else product(a_im, b_re)
-        )
-        return product(a_re, b_re), im
-    re = g.node("Sub", [product(a_re, b_re), product(a_im, b_im)])
-    return re, g.node("Add", [product(a_re, b_im), product(a_im, b_re)])
-
-
-def _quotient(g, a, b):
-    """First divides by the larger part of the divisor, so that no square overflows (Smith,
-    1962)."""
-    if b[1] is None:
-        return tuple(each and g.node("Div", [each, b[0]]) for each in a)
-    b_re, b_im = b
-    size = g.node("Max", [g.node("Abs", [b_re]), g.node("Abs", [b_im])])
-    scaled = [g.node("Div", [each, size]) for each in b]
-    square = g.node("Add", [g.node("Mul", [each, each]) for each in scaled])
-    re, im = _product(g, a, (scaled[0], g.node("Neg", [scaled[1]])))
-    return tuple(g.node("Div", [g.node("Div", [each, square]), size]) for each in (re, im))
-
-
-def _times(g, value, factor):
-    pair = _operand(g, value)
-    return (
-        pair
-        if isinstance(factor, numbers.Number) and factor == 1
-        else _product(g, pair, _operand(g, factor))
-    )
+        return g.cast(part_of(g, self, False), g.out.dtype)
+    return filled(g, operand(g, self))
 
 
 @complex_row("add.Tensor", "add.Scalar")
 def add(g, self, other, alpha=1):
-    return _filled(g, _sum(g, _operand(g, self), _times(g, other, alpha)))
+    return filled(g, sum_of(g, operand(g, self), times(g, other, alpha)))
 
 
 @complex_row("sub.Tensor", "sub.Scalar")
 def sub(g, self, other, alpha=1):
-    return _filled(g, _sum(g, _operand(g, self), _times(g, other, alpha), "Sub"))
+    return filled(g, sum_of(g, operand(g, self), times(g, other, alpha), "Sub"))
 
 
 @complex_row("rsub.Tensor", "rsub.Scalar")
 def rsub(g, self, other, alpha=1):
-    return _filled(g, _sum(g, _operand(g, other), _times(g, self, alpha), "Sub"))
+    return filled(g, sum_of(g, operand(g, other), times(g, self, alpha), "Sub"))
 
 
 @complex_row("mul.Tensor", "mul.Scalar")
 def mul(g, self, other):
-    return _filled(g, _product(g, _operand(g, self), _operand(g, other)))
+    return filled(g, product_of(g, operand(g, self), operand(g, other)))
 
 
 @complex_row("div.Tensor", "div.Scalar", "true_divide.Tensor")
 def div(g, self, other):
-    return _filled(g, _quotient(g, _operand(g, self), _operand(g, other)))
+    return filled(g, quotient_of(g, operand(g, self), operand(g, other)))
 
 
 @complex_row("reciprocal")
 def reciprocal(g, self):
-    return _quotient(g, (g.constant(1, self.re.dtype), None), _operand(g, self))
+    return quotient_of(g, (g.constant(1, self.re.dtype), None), operand(g, self))
 
 
 @complex_row("square")
 def square(g, self):
-    return _product(g, _operand(g, self), _operand(g, self))
+    return product_of(g, operand(g, self), operand(g, self))
 
 
 @complex_row("addcmul")
 def addcmul(g, self, tensor1, tensor2, value=1):
-    product = _product(g, _times(g, tensor1, value), _operand(g, tensor2))
-    return _filled(g, _sum(g, _operand(g, self), product))
+    product = product_of(g, times(g, tensor1, value), operand(g, tensor2))
+    return filled(g, sum_of(g, operand(g, self), product))
 
 
 @complex_row("addcdiv")
 def addcdiv(g, self, tensor1, tensor2, value=1):
-    return _filled(
-        g, _sum(g, _operand(g, self), _quotient(g, _times(g, tensor1, value), _operand(g, tensor2)))
+    return filled(
+        g,
+        sum_of(g, operand(g, self), quotient_of(g, times(g, tensor1, value), operand(g, tensor2))),
     )
 
 
@@ -380,8 +260,8 @@ def _compared(name, join):
         dtype = part_type(pointwise.common_type(self, other))
         # The imaginary part of a real operand is the number 0.
         sides = [
-            (_part(g, self, False), _part(g, other, False)),
-            [0.0 if isinstance(each, Value) else _part(g, each, True) for each in (self, other)],
+            (part_of(g, self, False), part_of(g, other, False)),
+            [0.0 if isinstance(each, Value) else part_of(g, each, True) for each in (self, other)],
         ]
         parts = [g.node("Equal", [g.like(each, dtype) for each in pair]) for pair in sides]
         return g.node(join, [g.node("Not", [part]) for part in parts] if name == "ne" else parts)
@@ -404,14 +284,13 @@ for _name in ("isnan", "isinf", "isfinite"):
     _either(_name)
 
 
-# --- functions
-# --------------------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
 def _real_row(g, function, dtype, **arguments):
     """Describes a real operator in the type of the parts; returns the result as a Value."""
     fake = torch.empty((), dtype=dtype, device="meta")
-    with _resulting(g, fake):
+    with resulting(g, fake):
         return Value(describe_name(function(g, **arguments)), fake)
 
 
@@ -481,28 +360,28 @@ def sqrt(g, self):
 
 @complex_row("rsqrt")
 def rsqrt(g, self):
-    return _quotient(g, (g.constant(1, self.re.dtype), None), sqrt(g, self))
+    return quotient_of(g, (g.constant(1, self.re.dtype), None), sqrt(g, self))
 
 
 @complex_row("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
 def power(g, self, exponent):
-    base = _operand(g, self)
+    base = operand(g, self)
     if isinstance(exponent, numbers.Number) and exponent in (1, 2, 3) and isinstance(self, Complex):
         result = base
         for _ in range(int(exponent.real) - 1):
-            result = _product(g, result, base)
+            result = product_of(g, result, base)
         return result
     if isinstance(exponent, numbers.Number) and exponent == 0.5:
         return sqrt(g, self)
     dtype = part_type(g.out.dtype)
-    full = _complex(_filled(g, base), dtype, g.out)
+    full = _complex(filled(g, base), dtype, g.out)
     result = exp(
-        g, _complex(_filled(g, _product(g, log(g, full), _operand(g, exponent))), dtype, g.out)
+        g, _complex(filled(g, product_of(g, log(g, full), operand(g, exponent))), dtype, g.out)
     )
     # 0 to the power 0 is 1, and 0 to any other power is 0.
     zero, one = g.constant(0, dtype), g.constant(1, dtype)
     nothing = g.node("Equal", [_size(g, full), zero])
-    exponent_re, exponent_im = _operand(g, exponent)
+    exponent_re, exponent_im = operand(g, exponent)
     none = g.node("Equal", [exponent_re, zero])
     if exponent_im is not None:
         none = g.node("And", [none, g.node("Equal", [exponent_im, zero])])
@@ -585,11 +464,10 @@ def sigmoid(g, self):
             *(Value(g.node("Neg", [part]), part.fake) for part in (self.re, self.im)), self.fake
         ),
     )
-    return _quotient(g, (one, None), (g.node("Add", [one, re]), im))
+    return quotient_of(g, (one, None), (g.node("Add", [one, re]), im))
 
 
-# --- reductions and products
-# --------------------------------------------------------------------------------------------
+# --- reductions and products ----------------------------------------------------------------------
 
 
 @complex_row("linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim")
@@ -606,25 +484,12 @@ def _contracted(overload):
     @complex_row(overload)
     def describe(g, self=None, **arguments):
         name, other = next((name, value) for name, value in arguments.items() if value is not None)
-        return _filled(
+        return filled(
             g,
-            _contraction(
+            contraction(
                 g, self, other, lambda one, another: describe_real(g, self=one, **{name: another})
             ),
         )
-
-
-def _contraction(g, one, other, product):
-    """`product` describes the real product of two Values."""
-    dtype = part_type(g.out.dtype)
-
-    def parts(value):
-        if isinstance(value, Complex):
-            return value.re, value.im
-        return Value(g.cast(value, dtype), real_fake(value.fake, dtype)), None
-
-    with _resulting(g, real_fake(g.out)):
-        return _product(g, parts(one), parts(other), lambda a, b: describe_name(product(a, b)))
 
 
 for _name in ("mm", "bmm", "matmul", "mv", "dot", "outer", "ger"):
@@ -650,16 +515,16 @@ def addmm(
     g, self, mat1=None, mat2=None, batch1=None, batch2=None, mat=None, vec=None, beta=1, alpha=1
 ):
     one, other = mat1 or batch1 or mat, mat2 or batch2 or vec
-    product = _contraction(g, one, other, _matmul(g))
+    product = contraction(g, one, other, _matmul(g))
     if alpha != 1:
-        product = _product(g, product, _operand(g, alpha))
-    return _filled(g, product if beta == 0 else _sum(g, _times(g, self, beta), product))
+        product = product_of(g, product, operand(g, alpha))
+    return filled(g, product if beta == 0 else sum_of(g, times(g, self, beta), product))
 
 
 @complex_row("linear")
 def linear_layer(g, input, weight, bias=None):
-    product = _contraction(g, input, weight, lambda one, another: linear.linear(g, one, another))
-    return _filled(g, product if bias is None else _sum(g, product, _operand(g, bias)))
+    product = contraction(g, input, weight, lambda one, another: linear.linear(g, one, another))
+    return filled(g, product if bias is None else sum_of(g, product, operand(g, bias)))
 
 
 @complex_row("einsum")
@@ -670,7 +535,6 @@ def einsum(g, equation, tensors, path=None):
         g.refuse(
             "of complex numbers it has more than two operands; multiply them one after another"
         )
-    return _filled(
-        g,
-        _contraction(g, *tensors, lambda one, another: linear.einsum(g, equation, [one, another])),
+    return filled(
+        g, contraction(g, *tensors, lambda one, another: linear.einsum(g, equation, [one, another]))
     )

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from .complex import complex_row
+from .complex_parts import complex_row
 from .table import aten
 
 

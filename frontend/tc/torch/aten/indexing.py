@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from ..describe import Value, is_static
-from .pointwise import _floor_quotient, truth
+from .arithmetic import floor_quotient
+from .pointwise import truth
 from .table import aten
 
 
@@ -56,8 +57,7 @@ def take_along_dim(g, self, indices, dim=None):
     return g.node("GatherElements", [self, places], axis=axis)
 
 
-# --- x[i, :, j] and x[i, :, j] = v
-# ---------------------------------------------------------------------------------------
+# --- x[i, :, j] and x[i, :, j] = v ----------------------------------------------------------------
 
 
 class _Places:
@@ -298,7 +298,7 @@ def _mean(g, total, count, dtype):
     return (
         g.node("Div", [total, count])
         if dtype.is_floating_point
-        else _floor_quotient(g, total, count, dtype)
+        else floor_quotient(g, total, count, dtype)
     )
 
 
@@ -379,8 +379,7 @@ def _along(g, self, dim, index, updates, source, reduction):
     return g.transpose(written, [front.index(a) for a in range(self.rank)])
 
 
-# --- results of writing to views, as functionalisation makes them
-# ----------------------------------------------------------
+# --- results of writing to views, as functionalisation makes them ---------------------------------
 
 
 @aten("select_scatter", ops="Where, ScatterND")

@@ -4,7 +4,7 @@ import string
 
 import torch
 
-from .pointwise import _scaled
+from .arithmetic import scaled
 from .table import aten
 
 
@@ -40,7 +40,7 @@ def _by(g, value, factor, dtype=None):
 def baddbmm(g, self, batch1=None, batch2=None, mat=None, vec=None, beta=1, alpha=1):
     product = g.node("MatMul", [batch1 or mat, batch2 or vec])
     product = _by(g, product, alpha)
-    return product if beta == 0 else g.node("Add", [_scaled(g, self, beta, g.out.dtype), product])
+    return product if beta == 0 else g.node("Add", [scaled(g, self, beta, g.out.dtype), product])
 
 
 @aten("einsum", ops="Einsum, ReduceSum")
@@ -124,7 +124,7 @@ def addbmm(g, self, batch1, batch2, beta=1, alpha=1):
     product = _by(
         g, g.node("ReduceSum", [g.node("MatMul", [batch1, batch2]), g.ints([0])], keepdims=0), alpha
     )
-    return product if beta == 0 else g.node("Add", [_scaled(g, self, beta, g.out.dtype), product])
+    return product if beta == 0 else g.node("Add", [scaled(g, self, beta, g.out.dtype), product])
 
 
 @aten("_cdist_forward", "_euclidean_dist", ops="Sub, ReduceL2")

@@ -26,8 +26,7 @@ def _polynomial(g, x, dtype, coefficients):
     return result
 
 
-# --- erfinv
-# --------------------------------------------------------------------------------------------------
+# --- erfinv ---------------------------------------------------------------------------------------
 
 # Giles, "Approximating the erfinv function" (2010): erfinv(x) / x as a polynomial of w = -log(1 -
 # x^2) around 2.5, and of sqrt(w) around 3.
@@ -120,8 +119,7 @@ def _erfinv_by_steps(g, x, dtype):
     return result
 
 
-# --- lgamma
-# --------------------------------------------------------------------------------------------------
+# --- lgamma ---------------------------------------------------------------------------------------
 
 # For arguments from 1 to 2: Chebyshev series of lgamma(1 + t) / (t (t - 1)) in s = 2 t - 1, with
 # relative errors of 6e-10 and 1e-18.
