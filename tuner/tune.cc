@@ -333,6 +333,7 @@ class Session {
     const int measured_before = result_.last.measured;
     std::vector<Measurement> results = measure(kernel, traces, kRounds[0], false);
     count(kernel, results);
+    searched_ = true;
     // Where the log had the whole batch, it also had the results of the further rounds.
     const bool fresh = result_.last.measured > measured_before;
     size_t keep = (traces.size() + 1) / 2;
@@ -385,10 +386,8 @@ class Session {
   void rank_in_model(const MeasureModel& measure_model) {
     const std::vector<Tuned*> changed = changed_kernels();
     if (changed.empty()) {
-      const int untuned = static_cast<int>(
-          std::count_if(kernels_.begin(), kernels_.end(), [](const Tuned& kernel) { return !kernel.out(); }));
       result_.notes.push_back(
-          result_.last.trials > untuned
+          searched_
               ? "no schedule was faster than the untuned one: the untuned ones are kept"
               : "only untuned schedules were measured, none was searched for: give more trials or time");
       return;
@@ -449,6 +448,7 @@ class Session {
   TuneResult result_;
   std::string name_;
   size_t seeds_ = 0;
+  bool searched_ = false;  // other schedules than the untuned ones were tried
   bool decides_ = false;   // whole models are compared at the end
   bool too_slow_ = false;  // there was no time for one more candidate of some kernel
   double spent_before_ = 0;
