@@ -71,7 +71,8 @@ Tensor transposed(const Tensor& in, const std::vector<int64_t>& order) {
 }  // namespace
 
 bool fold_node(Graph& graph, const Node& node, double most_operations) {
-  if (node.op->kind == OpRow::Kind::Control || node.op->kind == OpRow::Kind::Expand || !node.op->lower)
+  if (node.op->kind == OpRow::Kind::Control || node.op->kind == OpRow::Kind::Expand ||
+      !has_lowering(*node.op))
     return false;
   for (ValueId id : node.inputs) {
     if (id != kNoValue && !graph[id].constant) return false;

@@ -89,6 +89,21 @@ std::string versions_section() {
   return section.str();
 }
 
+// The row's equation, and those of its cases.
+std::string equations(const OpRow& row) {
+  std::string result = row.equation.empty() ? "" : "`" + cell(row.equation) + "`";
+  for (const EquationCase& other : row.cases) {
+    std::vector<std::string> values;
+    for (const auto& [name, value] : other.attributes) {
+      const auto* number = std::get_if<int64_t>(&value);
+      values.push_back("`" + name + "` is " +
+                       (number ? std::to_string(*number) : std::get<std::string>(value)));
+    }
+    result += "; `" + cell(other.equation) + "` where " + joined(values);
+  }
+  return result;
+}
+
 std::string operators_page() {
   std::ostringstream page;
   const std::map<std::string, NodeTestCount> counts = node_test_counts();
@@ -109,9 +124,8 @@ std::string operators_page() {
         names.push_back((name.domain.empty() ? "" : name.domain + "::") + name.name + " " +
                         std::to_string(name.since));
       }
-      page << "| " << row->name << " | " << cell(joined(names)) << " | "
-           << (row->equation.empty() ? "" : "`" + cell(row->equation) + "`") << " | " << tested(*row, counts)
-           << " | " << cell(row->doc) << " |\n";
+      page << "| " << row->name << " | " << cell(joined(names)) << " | " << equations(*row) << " | "
+           << tested(*row, counts) << " | " << cell(row->doc) << " |\n";
     }
     page << "\n";
   }

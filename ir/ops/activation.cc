@@ -54,14 +54,8 @@ void register_activation_ops(OpTable& table) {
   OpRow gelu = elementwise({"Gelu", 20, "0.5 * a * (1 + erf(a * 0.7071067811865475244))", 1,
                             "Gaussian error linear unit; `approximate` is `none` or `tanh`."});
   gelu.attributes = {{"approximate", std::string("none"), false, "", one_of({"none", "tanh"})}};
-  auto exact = gelu.lower;
-  auto rough = elementwise({"GeluTanh", 20,
-                            "0.5 * a * (1 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)))", 1, ""})
-                   .lower;
-  gelu.lower = [exact, rough](LowerContext& context) {
-    const bool approximate = string_attribute(context.node(), "approximate") == "tanh";
-    approximate ? rough(context) : exact(context);
-  };
+  gelu.cases = {{{{"approximate", std::string("tanh")}},
+                 "0.5 * a * (1 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)))"}};
   gelu.onnx.push_back({"Gelu", 1, nullptr, "com.microsoft"});
   table.add(std::move(gelu));
 }

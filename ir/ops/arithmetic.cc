@@ -1,7 +1,6 @@
 // Arithmetic of elements, with broadcasting.
 #include <cmath>
 
-#include "ir/ops/equation.h"
 #include "ir/ops/rows.h"
 #include "ir/ops/sizes.h"
 
@@ -23,11 +22,7 @@ void propagate(InferContext& context, const std::function<Dim(const Dim&, const 
 }
 
 OpRow with_elements(OpRow row, std::function<Dim(const Dim&, const Dim&)> combine) {
-  auto infer = row.infer;
-  row.infer = [infer, combine](InferContext& context) {
-    infer(context);
-    propagate(context, combine);
-  };
+  row.infer_elements = [combine](InferContext& context) { propagate(context, combine); };
   return row;
 }
 
@@ -54,24 +49,10 @@ Dim rest_of_divisor(const Dim& a, const Dim& b) {
 }
 
 // Ops of any number of operands, combined from the left.
-OpRow variadic(const std::string& name, BinaryOp op, const std::string& doc) {
-  OpRow row = elementwise({name, 1, "a", 1, doc});
-  row.equation = text(name_of(op), "(a, b, …)");
+OpRow variadic(const std::string& name, const std::string& formula, const std::string& doc) {
+  OpRow row = elementwise({name, 1, formula, 1, doc});
   row.maximum_inputs = -1;
   row.forwards = forwards_only_input;
-  const bool mean = name == "Mean";
-  row.types = {{mean ? kFloats : kNumbers}};
-  row.lower = [op, mean](LowerContext& context) {
-    auto space = context.space("i", *context.output_value(0).shape);
-    ExprPtr value;
-    const int count = static_cast<int>(context.node().inputs.size());
-    for (int i = 0; i < count; ++i) {
-      ExprPtr operand = context.read(i, context.broadcast_index(context.shape(i), space.position));
-      value = value ? binary(op, value, operand) : operand;
-    }
-    if (mean) value = binary(BinaryOp::Div, value, constant(value->dtype, count));
-    context.assign("e", space.iterators, context.output(0), space.position, value);
-  };
   return row;
 }
 
@@ -79,14 +60,8 @@ OpRow mod_row() {
   OpRow row = elementwise({"Mod", 10, "mod(a, b)", 2,
                            "Remainder with the sign of the divisor; of the dividend where `fmod` is 1."});
   row.attributes = {{"fmod", int64_t{0}}};
-  auto plain = row.lower;
-  auto floating = elementwise({"Fmod", 10, "fmod(a, b)", 2, ""}).lower;
-  row.lower = [plain, floating](LowerContext& context) {
-    int_attribute(context.node(), "fmod") ? floating(context) : plain(context);
-  };
-  auto infer = row.infer;
-  row.infer = [infer](InferContext& context) {
-    infer(context);
+  row.cases = {{{{"fmod", int64_t{1}}}, "fmod(a, b)"}};
+  row.infer_elements = [](InferContext& context) {
     propagate(context, int_attribute(context.node(), "fmod") ? rest_of_dividend : rest_of_divisor);
   };
   return row;
@@ -144,9 +119,6 @@ OpRow pow_row() {
   OpRow row = elementwise({"Pow", 7, "pow(a, b)", 2, "a to the power b, in the type of a."});
   row.forwards = forwards_first_power;
   row.types = {{kNumbers, {}, false}};
-  row.infer = [](InferContext& context) {
-    context.set_output(0, context.dtype(0), context.broadcast({context.shape(0), context.shape(1)}));
-  };
   row.lower = [](LowerContext& context) {
     auto space = context.space("i", *context.output_value(0).shape);
     ExprPtr a = context.read(0, context.broadcast_index(context.shape(0), space.position));
@@ -221,27 +193,10 @@ OpRow shift_row() {
 }
 
 OpRow wide_product_row() {
-  OpRow row = elementwise({"WideProduct", 1, "a * b", 2,
+  OpRow row = elementwise({"WideProduct", 1, "i64(a) * i64(b)", 2,
                            "Product, in 64 bits, of two integers of 32 bits; the compiler makes it."});
-  row.equation = "i64(a) * i64(b)";
   row.onnx.clear();
-  row.types.clear();
-  row.traits.binary.reset();
-  row.infer = [](InferContext& context) {
-    for (const int i : {0, 1}) {
-      if (context.dtype(i) != DType::I32)
-        context.error("operand ", i, " is ", name_of(context.dtype(i)), "; i32 is needed");
-    }
-    context.set_output(0, DType::I64, context.broadcast({context.shape(0), context.shape(1)}));
-  };
-  row.lower = [](LowerContext& context) {
-    auto space = context.space("i", *context.output_value(0).shape);
-    auto operand = [&](int i) {
-      return cast(DType::I64, context.read(i, context.broadcast_index(context.shape(i), space.position)));
-    };
-    context.assign("e", space.iterators, context.output(0), space.position,
-                   binary(BinaryOp::Mul, operand(0), operand(1)));
-  };
+  row.types = {{{"i32", [](DType type) { return type == DType::I32; }}}};
   return row;
 }
 
@@ -288,12 +243,14 @@ void register_arithmetic_ops(OpTable& table) {
   table.add(shift_row());
   table.add(wide_product_row());
 
-  table.add(with_elements(variadic("Max", BinaryOp::Max, "Largest of the operands."),
+  table.add(with_elements(variadic("Max", "max(a, b, …)", "Largest of the operands."),
                           [](const Dim& a, const Dim& b) { return max(a, b); }));
-  table.add(with_elements(variadic("Min", BinaryOp::Min, "Smallest of the operands."),
+  table.add(with_elements(variadic("Min", "min(a, b, …)", "Smallest of the operands."),
                           [](const Dim& a, const Dim& b) { return min(a, b); }));
-  table.add(variadic("Sum", BinaryOp::Add, "Sum of the operands."));
-  table.add(variadic("Mean", BinaryOp::Add, "Mean of the operands."));
+  table.add(variadic("Sum", "add(a, b, …)", "Sum of the operands."));
+  OpRow mean = variadic("Mean", "add(a, b, …) / count", "Mean of the operands.");
+  mean.types = {{kFloats}};
+  table.add(std::move(mean));
 
   const ElementwiseRow rows[] = {
       {"Neg", 1, "-a", 1, "Negated element."},

@@ -49,10 +49,8 @@ std::optional<bool> known_result(const std::string& op, const Dim& a, const Dim&
 
 // Lets inference compute known elements: exporters choose branches by comparing shapes.
 OpRow with_known_elements(OpRow row) {
-  auto infer = row.infer;
   const std::string op = row.name;
-  row.infer = [infer, op](InferContext& context) {
-    infer(context);
+  row.infer_elements = [op](InferContext& context) {
     const int last = op == "Not" ? 0 : 1;
     auto a = context.elements(0), b = context.elements(last);
     if (!a || !b || context.rank(0) > 1 || context.rank(last) > 1) return;
@@ -73,11 +71,10 @@ OpRow with_known_elements(OpRow row) {
 OpRow where_row() {
   OpRow row = elementwise({"Where", 9, "select(a, b, c)", 3, "b where a is true, else c."});
   row.types = {{kBools, {0}}, {kAnyType, {1, 2}}};
-  row.infer = [](InferContext& context) {
-    Shape shape = context.broadcast({context.shape(0), context.shape(1), context.shape(2)});
-    context.set_output(0, context.dtype(1), shape);
+  row.infer_elements = [](InferContext& context) {
     auto condition = context.elements(0), a = context.elements(1), b = context.elements(2);
-    if (!condition || !a || !b || shape.size() > 1) return;
+    if (!condition || !a || !b) return;
+    if (std::max({context.rank(0), context.rank(1), context.rank(2)}) > 1) return;
     const size_t count = std::max({condition->size(), a->size(), b->size()});
     auto at = [](const std::vector<Dim>& all, size_t i) { return all[all.size() == 1 ? 0 : i]; };
     for (const auto* all : {&*condition, &*a, &*b}) {
@@ -86,15 +83,6 @@ OpRow where_row() {
     std::vector<Dim> result;
     for (size_t i = 0; i < count; ++i) result.push_back(at(*condition, i) == Dim(0) ? at(*b, i) : at(*a, i));
     context.set_elements(0, std::move(result));
-  };
-  row.lower = [](LowerContext& context) {
-    auto space = context.space("i", *context.output_value(0).shape);
-    ExprPtr operands[3];
-    for (int i = 0; i < 3; ++i) {
-      operands[i] = context.read(i, context.broadcast_index(context.shape(i), space.position));
-    }
-    context.assign("e", space.iterators, context.output(0), space.position,
-                   select(operands[0], operands[1], operands[2]));
   };
   return row;
 }
@@ -230,17 +218,11 @@ OpRow is_inf_row() {
   OpRow row = elementwise(
       {"IsInf", 10, "isinf(a)", 1, "True for infinities of the signs asked for.", {}, ResultType::Bool});
   row.attributes = {{"detect_positive", int64_t{1}}, {"detect_negative", int64_t{1}}};
-  row.lower = [](LowerContext& context) {
-    auto space = context.space("i", *context.output_value(0).shape);
-    ExprPtr value = context.read(0, space.position);
-    ExprPtr zero = constant(value->dtype, 0);
-    const bool positive = int_attribute(context.node(), "detect_positive");
-    const bool negative = int_attribute(context.node(), "detect_negative");
-    ExprPtr result = unary(UnaryOp::IsInf, value);
-    if (!positive) result = binary(BinaryOp::And, result, binary(BinaryOp::Lt, value, zero));
-    if (!negative) result = binary(BinaryOp::And, result, binary(BinaryOp::Gt, value, zero));
-    context.assign("e", space.iterators, context.output(0), space.position, result);
-  };
+  const std::map<std::string, Attribute> neither = {{"detect_positive", int64_t{0}},
+                                                    {"detect_negative", int64_t{0}}};
+  row.cases = {{neither, "and(and(isinf(a), a < 0), a > 0)"},
+               {{{"detect_positive", int64_t{0}}}, "and(isinf(a), a < 0)"},
+               {{{"detect_negative", int64_t{0}}}, "and(isinf(a), a > 0)"}};
   return row;
 }
 

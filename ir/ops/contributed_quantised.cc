@@ -326,7 +326,7 @@ void infer_attention(InferContext& context) {
     graph.values.emplace_back();
   }
   InferContext inner(graph, node);
-  node.op->infer(inner);
+  infer_by_row(inner);
   std::vector<std::optional<Shape>> shapes;
   for (size_t i = 0; i < 2; ++i) shapes.push_back(graph[node.outputs[i]].shape);
   graph.values.resize(values);

@@ -1,173 +1,39 @@
-// Index equations and scalar formulas: the text in a row that defines what an operator computes.
+// Binds the letters of index equations to the shapes of operands, and lowers equations to statements.
 #include "ir/ops/equation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <set>
 #include <unordered_map>
 
 #include "ir/error.h"
-#include "ir/text_cursor.h"
 
 namespace tc {
 namespace {
 
-FormulaPtr make(Formula formula) { return std::make_shared<const Formula>(std::move(formula)); }
+bool reads(const Formula& formula, const std::string& target) {
+  std::vector<const Formula*> accesses;
+  collect_accesses(formula, accesses);
+  return std::any_of(accesses.begin(), accesses.end(),
+                     [&](const Formula* access) { return access->name == target; });
+}
 
-class FormulaParser {
- public:
-  explicit FormulaParser(const std::string& text) : cursor_(text, "formula") {}
-
-  FormulaPtr formula() {
-    FormulaPtr result = comparison();
-    if (!cursor_.at_end()) cursor_.error("an operator or the end is missing");
-    return result;
+// The value of a recurrence at positions without an earlier one: the function that takes the read of the
+// target gives its other operand.
+FormulaPtr first_value(const FormulaPtr& formula, const std::string& target) {
+  const auto& operands = formula->operands;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i]->kind != Formula::Kind::Access || operands[i]->name != target) continue;
+    TC_CHECK(operands.size() == 2, "a function of two operands for a read of ", target);
+    return operands[1 - i];
   }
-
-  Equation equation() {
-    Equation result;
-    result.target = cursor_.identifier();
-    result.index = subscripts();
-    const std::pair<const char*, Reduction> signs[] = {{"+=", Reduction::Sum},
-                                                       {"*=", Reduction::Product},
-                                                       {"max=", Reduction::Max},
-                                                       {"min=", Reduction::Min},
-                                                       {"=", Reduction::None}};
-    bool found = false;
-    for (const auto& [sign, reduction] : signs) {
-      if (found || !cursor_.try_token(sign)) continue;
-      result.reduction = reduction;
-      found = true;
-    }
-    if (!found) cursor_.error("`=`, `+=`, `*=`, `max=` or `min=` is missing");
-    result.value = formula();
-    return result;
+  auto result = std::make_shared<Formula>(*formula);
+  for (FormulaPtr& operand : result->operands) {
+    if (operand->kind != Formula::Kind::Access) operand = first_value(operand, target);
   }
-
- private:
-  std::vector<FormulaPtr> subscripts() {
-    std::vector<FormulaPtr> result;
-    cursor_.expect("[");
-    if (cursor_.try_token("]")) return result;
-    do result.push_back(cursor_.try_token("...") ? make({Formula::Kind::Ellipsis, "", 0, {}, {}}) : sum());
-    while (cursor_.try_token(","));
-    cursor_.expect("]");
-    return result;
-  }
-
-  static FormulaPtr binary(BinaryOp op, FormulaPtr a, FormulaPtr b) {
-    return make({Formula::Kind::Binary, "", 0, op, {std::move(a), std::move(b)}});
-  }
-
-  FormulaPtr comparison() {
-    TextCursor::Nesting nesting(cursor_);
-    FormulaPtr left = sum();
-    const std::pair<const char*, BinaryOp> signs[] = {{"<=", BinaryOp::Le}, {">=", BinaryOp::Ge},
-                                                      {"==", BinaryOp::Eq}, {"!=", BinaryOp::Ne},
-                                                      {"<", BinaryOp::Lt},  {">", BinaryOp::Gt}};
-    for (const auto& [sign, op] : signs) {
-      if (cursor_.try_token(sign)) return binary(op, left, sum());
-    }
-    return left;
-  }
-
-  FormulaPtr sum() {
-    FormulaPtr left = product();
-    while (true) {
-      if (cursor_.peek_char() == '+' && !cursor_.peek("+=") && cursor_.try_token("+")) {
-        left = binary(BinaryOp::Add, left, product());
-      } else if (cursor_.try_token("-")) {
-        left = binary(BinaryOp::Sub, left, product());
-      } else {
-        return left;
-      }
-    }
-  }
-
-  FormulaPtr product() {
-    FormulaPtr left = factor();
-    while (true) {
-      if (cursor_.try_token("*")) {
-        left = binary(BinaryOp::Mul, left, factor());
-      } else if (cursor_.try_token("/")) {
-        left = binary(BinaryOp::Div, left, factor());
-      } else {
-        return left;
-      }
-    }
-  }
-
-  FormulaPtr factor() {
-    TextCursor::Nesting nesting(cursor_);
-    if (cursor_.peek_number()) {
-      return make({Formula::Kind::Number, "", number_value(cursor_.number()), {}, {}});
-    }
-    if (cursor_.try_token("-")) return make({Formula::Kind::Call, "neg", 0, {}, {factor()}});
-    if (cursor_.try_token("(")) {
-      FormulaPtr inside = comparison();
-      cursor_.expect(")");
-      return inside;
-    }
-    std::string name = cursor_.identifier();
-    if (cursor_.peek("[")) return make({Formula::Kind::Access, name, 0, {}, subscripts()});
-    if (!cursor_.try_token("(")) return make({Formula::Kind::Name, name, 0, {}, {}});
-    std::vector<FormulaPtr> operands;
-    do operands.push_back(comparison());
-    while (cursor_.try_token(","));
-    cursor_.expect(")");
-    return make({Formula::Kind::Call, name, 0, {}, std::move(operands)});
-  }
-
-  TextCursor cursor_;
-};
-
-class FormulaBuilder {
- public:
-  FormulaBuilder(std::function<ExprPtr(const Formula&)> leaf, DType type)
-      : leaf_(std::move(leaf)), type_(type) {}
-
-  ExprPtr build(const Formula& formula) const {
-    switch (formula.kind) {
-      case Formula::Kind::Number: return tc::constant(type_, formula.number);
-      case Formula::Kind::Name:
-        if (formula.name == "inf") return tc::constant(type_, std::numeric_limits<double>::infinity());
-        return leaf_(formula);
-      case Formula::Kind::Access: return leaf_(formula);
-      case Formula::Kind::Binary:
-        return tc::binary(formula.binary, build(*formula.operands[0]), build(*formula.operands[1]));
-      case Formula::Kind::Call: return call(formula);
-      case Formula::Kind::Ellipsis: break;
-    }
-    fail(ErrorKind::Internal, "a formula of no kind");
-  }
-
- private:
-  ExprPtr call(const Formula& formula) const {
-    std::vector<ExprPtr> operands;
-    for (const FormulaPtr& operand : formula.operands) operands.push_back(build(*operand));
-    const std::string& name = formula.name;
-    if (name == "select" && operands.size() == 3) return tc::select(operands[0], operands[1], operands[2]);
-    if (operands.size() == 1) {
-#define X(enumerator, text) \
-  if (name == text) return tc::unary(UnaryOp::enumerator, operands[0]);
-      TC_FOR_EACH_UNARY(X)
-#undef X
-    }
-    if (operands.size() == 2) {
-#define X(enumerator, text) \
-  if (name == text) return tc::binary(BinaryOp::enumerator, operands[0], operands[1]);
-      TC_FOR_EACH_BINARY(X)
-#undef X
-    }
-    fail(ErrorKind::Internal, "formula calls '", name, "' with ", operands.size(), " operands");
-  }
-
-  std::function<ExprPtr(const Formula&)> leaf_;
-  DType type_;
-};
+  return result;
+}
 
 // An equation with its letters bound.
 class EquationLowering {
@@ -178,11 +44,11 @@ class EquationLowering {
     std::vector<Iterator> outer, inner;
     const int target = buffer(equation.target);
     const std::vector<Affine> target_index = subscripts(equation.index, target, outer);
+    if (reads(*equation.value, equation.target)) return recurrence(equation, outer, target, target_index);
     collect(*equation.value, inner);
     std::vector<Affine> constraints;
-    ExprPtr value =
-        FormulaBuilder([&](const Formula& leaf) { return load(leaf, inner, constraints); }, names_.type)
-            .build(*equation.value);
+    ExprPtr value = build_formula(
+        *equation.value, [&](const Formula& leaf) { return load(leaf, inner, constraints); }, names_.type);
     if (equation.reduction == Reduction::None) {
       context_.assign(base, outer, target, target_index, value, constraints);
     } else {
@@ -191,6 +57,26 @@ class EquationLowering {
   }
 
  private:
+  // One statement for the positions that have an earlier one, and one for those that have none.
+  void recurrence(const Equation& equation, std::vector<Iterator>& outer, int target,
+                  const std::vector<Affine>& index) {
+    TC_CHECK(equation.reduction == Reduction::None, "a recurrence that is no reduction");
+    std::vector<Affine> constraints, none;
+    auto value_of = [&](const Formula& formula, std::vector<Affine>& needed) {
+      return build_formula(
+          formula, [&](const Formula& leaf) { return load(leaf, outer, needed); }, names_.type);
+    };
+    const size_t iterators = outer.size();
+    const ExprPtr next = value_of(*equation.value, constraints);
+    TC_CHECK(outer.size() == iterators, "a recurrence whose letters are all on its left-hand side");
+    TC_CHECK(constraints.size() == 1, "one subscript of a recurrence that is an earlier position");
+    const ExprPtr first = value_of(*first_value(equation.value, equation.target), none);
+    TC_CHECK(none.empty(), "a recurrence that reads its operands inside of them");
+    if (constraints[0].is_constant()) return context_.assign("first", outer, target, index, first);
+    context_.assign("first", outer, target, index, first, {Affine(-1) - constraints[0]});
+    context_.assign("next", outer, target, index, next, constraints);
+  }
+
   int buffer(const std::string& name) const {
     auto found = names_.buffers.find(name);
     TC_CHECK(found != names_.buffers.end(), "a buffer for '", name, "'");
@@ -297,44 +183,96 @@ class EquationLowering {
   std::map<std::string, Affine> ranges_;
 };
 
-// The accesses of the value, in order.
-void collect_accesses(const Formula& formula, std::vector<const Formula*>& accesses) {
-  if (formula.kind == Formula::Kind::Access) accesses.push_back(&formula);
-  else
-    for (const FormulaPtr& operand : formula.operands) collect_accesses(*operand, accesses);
+// A subscript as it is written.
+std::string subscript_text(const Formula& index) {
+  switch (index.kind) {
+    case Formula::Kind::Ellipsis: return "...";
+    case Formula::Kind::Name: return index.name;
+    case Formula::Kind::Number: return text(index.number);
+    case Formula::Kind::Binary: {
+      const char* sign = index.binary == BinaryOp::Add ? "+" : index.binary == BinaryOp::Sub ? "-" : "*";
+      return subscript_text(*index.operands[0]) + sign + subscript_text(*index.operands[1]);
+    }
+    default: fail(ErrorKind::Internal, "a subscript of an equation is not affine");
+  }
 }
 
-// `A[...,m,k]`, for an access that is letters and numbers.
+// An access as it is written: `A[...,m,k]`.
 std::string str(const Formula& access) {
   std::string result;
-  for (const FormulaPtr& index : access.operands) {
-    result += result.empty() ? "" : ",";
-    result += index->kind == Formula::Kind::Ellipsis ? "..."
-              : index->kind == Formula::Kind::Name   ? index->name
-                                                     : text(index->number);
-  }
+  for (const FormulaPtr& index : access.operands)
+    result += (result.empty() ? "" : ",") + subscript_text(*index);
   return access.name + "[" + result + "]";
 }
 
-// The extents of an equation's letters, found from the shapes of its operands.
+bool is_ellipsis(const FormulaPtr& index) { return index->kind == Formula::Kind::Ellipsis; }
+
+using Shapes = std::map<std::string, const Shape*>;  // of the operands by name
+
+// The formula without the subscripts marked by `?` of operands whose rank is too small for them; their
+// letters are added to `lacking`.
+FormulaPtr without_lacking(const FormulaPtr& formula, const Shapes& shapes, std::set<std::string>& lacking) {
+  auto result = std::make_shared<Formula>(*formula);
+  auto& operands = result->operands;
+  if (formula->kind != Formula::Kind::Access) {
+    for (FormulaPtr& operand : operands) operand = without_lacking(operand, shapes, lacking);
+    return result;
+  }
+  const auto found = shapes.find(formula->name);
+  if (found == shapes.end()) return formula;  // the target
+  size_t needed =
+      operands.size() - static_cast<size_t>(std::count_if(operands.begin(), operands.end(), is_ellipsis));
+  for (size_t i = 0; i < operands.size() && needed > found->second->size();) {
+    if (!operands[i]->may_lack) {
+      ++i;
+      continue;
+    }
+    lacking.insert(operands[i]->name);
+    operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(i));
+    --needed;
+  }
+  return result;
+}
+
+// The equation for operands of these shapes.
+Equation resolved(const Equation& equation, const Shapes& shapes) {
+  Equation result = equation;
+  std::set<std::string> lacking;
+  result.value = without_lacking(equation.value, shapes, lacking);
+  std::erase_if(result.index, [&](const FormulaPtr& index) { return lacking.count(index->name) > 0; });
+  return result;
+}
+
+// The extents of an equation's letters, found from the shapes of its operands: first those of letters that
+// are whole subscripts, then those of letters in sums, which reach as far as all reads lie inside.
 class EquationBinding {
  public:
-  // `shapes`: of the operands by name; `error` throws.
-  EquationBinding(const Equation& equation, const std::map<std::string, const Shape*>& shapes,
-                  LetterExtents::Refuse error)
-      : equation_(equation), error_(std::move(error)) {
+  // Requires that what reads reach over is at most the size of the axis.
+  using Require = std::function<void(const Dim& reach, const Dim& size, const std::string& message)>;
+  // `error` throws.
+  EquationBinding(const Equation& equation, const Shapes& shapes, std::map<std::string, int64_t> integers,
+                  LetterExtents::Refuse error, Require require)
+      : equation_(equation),
+        integers_(std::move(integers)),
+        error_(std::move(error)),
+        require_(std::move(require)) {
     std::vector<const Formula*> accesses;
     collect_accesses(*equation.value, accesses);
+    std::erase_if(accesses, [&](const Formula* access) { return access->name == equation.target; });
     for (const Formula* access : accesses)
       batch_axes_ = std::max(batch_axes_, batch_axes_of(*access, *shapes.at(access->name)));
-    for (const Formula* access : accesses) bind(*access, *shapes.at(access->name));
+    for (const bool sums : {false, true}) {
+      for (const Formula* access : accesses) bind(*access, *shapes.at(access->name), sums);
+    }
   }
 
   EquationNames names() const {
     EquationNames result;
     result.batch_axes = batch_axes_;
+    result.integers = integers_;
     for (size_t i = 0; i < batch_axes_; ++i) result.extents[text("b", i)] = extents_[batch_axis(i)];
     for (const std::string& letter : letters_) result.extents[letter] = extents_["`" + letter + "`"];
+    result.extents.insert(solved_.begin(), solved_.end());
     return result;
   }
 
@@ -344,7 +282,7 @@ class EquationBinding {
       if (index->kind == Formula::Kind::Ellipsis) {
         for (size_t i = 0; i < batch_axes_; ++i) shape.push_back(extents_[batch_axis(i)]);
       } else {
-        shape.push_back(index->kind == Formula::Kind::Number ? Dim(1) : extents_["`" + index->name + "`"]);
+        shape.push_back(index->kind == Formula::Kind::Number ? Dim(1) : extent(index->name));
       }
     }
     return shape;
@@ -355,11 +293,14 @@ class EquationBinding {
   void error(const std::string& message) const { error_(message, Dim(0), Dim(1)); }
   static std::string batch_axis(size_t i) { return text("batch axis ", i); }
 
+  const Dim& extent(const std::string& letter) const {
+    const auto found = solved_.find(letter);
+    return found != solved_.end() ? found->second : extents_["`" + letter + "`"];
+  }
+
   // How many axes the ellipsis of an access stands for; an error where the rank does not fit.
   size_t batch_axes_of(const Formula& access, const Shape& shape) const {
-    const bool any = std::any_of(access.operands.begin(), access.operands.end(), [](const FormulaPtr& index) {
-      return index->kind == Formula::Kind::Ellipsis;
-    });
+    const bool any = std::any_of(access.operands.begin(), access.operands.end(), is_ellipsis);
     const size_t least = access.operands.size() - (any ? 1 : 0);
     if (any ? shape.size() < least : shape.size() != least) {
       error(text(access.name, " has shape ", tc::str(shape), " of rank ", shape.size(), "; rank ", least,
@@ -368,28 +309,75 @@ class EquationBinding {
     return shape.size() - least;
   }
 
-  void bind(const Formula& access, const Shape& shape) {
+  void bind(const Formula& access, const Shape& shape, bool sums) {
     size_t axis = 0;
     for (const FormulaPtr& index : access.operands) {
       if (index->kind == Formula::Kind::Ellipsis) {
         const size_t own = batch_axes_of(access, shape);
         for (size_t i = 0; i < own; ++i, ++axis) {
-          extents_.bind(batch_axis(batch_axes_ - own + i), {access.name, &shape, axis}, true, error_);
+          if (!sums)
+            extents_.bind(batch_axis(batch_axes_ - own + i), {access.name, &shape, axis}, true, error_);
         }
         continue;
       }
-      if (index->kind == Formula::Kind::Name) {
+      const bool letter = index->kind == Formula::Kind::Name && !integers_.count(index->name);
+      if (letter && !sums) {
         letters_.insert(index->name);
         extents_.bind("`" + index->name + "`", {access.name, &shape, axis}, false, error_);
       }
+      if (!letter && sums) solve(access, *index, shape, axis);
       ++axis;
     }
   }
 
+  Affine affine(const Formula& index) const {
+    switch (index.kind) {
+      case Formula::Kind::Number: return static_cast<int64_t>(index.number);
+      case Formula::Kind::Name: {
+        const auto found = integers_.find(index.name);
+        return found != integers_.end() ? Affine(found->second) : Affine::variable(index.name);
+      }
+      default: break;
+    }
+    TC_CHECK(index.kind == Formula::Kind::Binary, "an affine subscript");
+    const Affine a = affine(*index.operands[0]), b = affine(*index.operands[1]);
+    if (index.binary == BinaryOp::Add) return a + b;
+    if (index.binary == BinaryOp::Sub) return a - b;
+    TC_CHECK(index.binary == BinaryOp::Mul && (a.is_constant() || b.is_constant()), "an affine subscript");
+    return a.is_constant() ? b * a.constant() : a * b.constant();
+  }
+
+  // Finds the extent of the one letter of a sum that no operand has as a subscript of its own.
+  void solve(const Formula& access, const Formula& index, const Shape& shape, size_t axis) {
+    const Affine sum = affine(index);
+    std::string unknown;
+    int64_t step = 0;
+    Dim reach = sum.constant() + 1;  // how many elements the reads of one position reach over
+    for (const auto& [letter, coefficient] : sum.terms()) {
+      TC_CHECK(coefficient > 0, "a subscript that grows with ", letter);
+      if (letters_.count(letter) || solved_.count(letter)) {
+        reach = reach + (extent(letter) - Dim(1)) * Dim(coefficient);
+        continue;
+      }
+      TC_CHECK(unknown.empty(), "extents of ", unknown, " and ", letter);
+      unknown = letter;
+      step = coefficient;
+    }
+    if (unknown.empty()) return;
+    require_(reach, shape[axis],
+             text("`", subscript_text(index), "` of ", str(access), " reaches over ", reach.str(),
+                  " elements, but ", access.name, " has shape ", tc::str(shape), ", with ", shape[axis].str(),
+                  " in dimension ", axis));
+    solved_[unknown] = floor_div(shape[axis] - reach, Dim(step)) + Dim(1);
+  }
+
   const Equation& equation_;
+  std::map<std::string, int64_t> integers_;
   LetterExtents::Refuse error_;
+  Require require_;
   LetterExtents extents_;
   std::set<std::string> letters_;
+  std::map<std::string, Dim> solved_;
   size_t batch_axes_ = 0;
 };
 
@@ -399,13 +387,20 @@ std::vector<std::string> operand_names(const Equation& equation) {
   collect_accesses(*equation.value, accesses);
   std::vector<std::string> names;
   for (const Formula* access : accesses) {
-    if (std::find(names.begin(), names.end(), access->name) == names.end()) names.push_back(access->name);
+    if (access->name != equation.target && std::find(names.begin(), names.end(), access->name) == names.end())
+      names.push_back(access->name);
   }
   return names;
 }
 
-bool is_operand(const Formula& formula, const char* name) {
-  return formula.kind == Formula::Kind::Name && formula.name == name;
+// The values of the node's integer attributes.
+std::map<std::string, int64_t> integers_of(const Node& node) {
+  std::map<std::string, int64_t> result;
+  for (const AttributeRow& attribute : node.op->attributes) {
+    if (std::holds_alternative<int64_t>(attribute.fallback))
+      result[attribute.name] = int_attribute(node, attribute.name);
+  }
+  return result;
 }
 
 }  // namespace
@@ -432,59 +427,12 @@ const Dim& LetterExtents::operator[](const std::string& letter) const {
   return (*found->second.shape)[found->second.axis];
 }
 
-std::optional<UnaryOp> unary_function(const Formula& formula) {
-  if (formula.kind != Formula::Kind::Call || formula.operands.size() != 1 ||
-      !is_operand(*formula.operands[0], "a"))
-    return std::nullopt;
-#define X(enumerator, text) \
-  if (formula.name == text) return UnaryOp::enumerator;
-  TC_FOR_EACH_UNARY(X)
-#undef X
-  return std::nullopt;
-}
-
-std::optional<BinaryOp> binary_function(const Formula& formula) {
-  const auto& operands = formula.operands;
-  if (operands.size() != 2 || !is_operand(*operands[0], "a") || !is_operand(*operands[1], "b"))
-    return std::nullopt;
-  if (formula.kind == Formula::Kind::Binary) return formula.binary;
-#define X(enumerator, text) \
-  if (formula.name == text) return BinaryOp::enumerator;
-  TC_FOR_EACH_BINARY(X)
-#undef X
-  return std::nullopt;
-}
-
-FormulaPtr parse_formula(const std::string& text) { return FormulaParser(text).formula(); }
-
-Equation parse_equation(const std::string& text) { return FormulaParser(text).equation(); }
-
-namespace {
-
-// Like parse_equation, but keeps the equations that this thread has parsed recently, because shapes are
-// inferred after each pass.
-std::shared_ptr<const Equation> parsed_once(const std::string& text) {
+std::shared_ptr<const FormulaOrEquation> parsed_once(const std::string& text) {
   constexpr size_t kMaxKept = 256;
-  thread_local std::unordered_map<std::string, std::shared_ptr<const Equation>> kept;
+  thread_local std::unordered_map<std::string, std::shared_ptr<const FormulaOrEquation>> kept;
   if (const auto known = kept.find(text); known != kept.end()) return known->second;
   if (kept.size() >= kMaxKept) kept.clear();
-  return kept[text] = std::make_shared<const Equation>(parse_equation(text));
-}
-
-}  // namespace
-
-ExprPtr build_formula(const Formula& formula, const std::map<std::string, ExprPtr>& operands,
-                      const std::map<std::string, double>& numbers, DType type) {
-  return FormulaBuilder(
-             [&](const Formula& leaf) -> ExprPtr {
-               auto operand = operands.find(leaf.name);
-               if (operand != operands.end()) return operand->second;
-               auto number = numbers.find(leaf.name);
-               TC_CHECK(number != numbers.end(), "an operand or number '", leaf.name, "' of a formula");
-               return constant(type, number->second);
-             },
-             type)
-      .build(formula);
+  return kept[text] = std::make_shared<const FormulaOrEquation>(parse_row_text(text));
 }
 
 void lower_equation(LowerContext& context, const std::string& equation, const EquationNames& names,
@@ -492,42 +440,59 @@ void lower_equation(LowerContext& context, const std::string& equation, const Eq
   EquationLowering(context, names).run(parse_equation(equation), base);
 }
 
-Shape infer_equation(InferContext& context, const std::string& equation_text, std::optional<DType> result) {
-  const std::shared_ptr<const Equation> parsed = parsed_once(equation_text);
-  const Equation& equation = *parsed;
-  const std::vector<std::string> names = operand_names(equation);
-  std::map<std::string, const Shape*> shapes;
-  for (size_t i = 0; i < names.size(); ++i) shapes[names[i]] = &context.shape(static_cast<int>(i));
-  const EquationBinding binding(equation, shapes,
-                                [&](const std::string& message, const Dim& before, const Dim& now) {
-                                  context.differ(before, now, message);
-                                });
-  const DType type = context.dtype(0);
-  for (size_t i = 1; i < names.size(); ++i) {
-    const DType other = context.dtype(static_cast<int>(i));
-    if (!result && other != type)
-      context.error(names[0], " has type ", name_of(type), " and ", names[i], " has type ", name_of(other));
+Shape infer_equation(InferContext& context, const std::string& text) {
+  const auto parsed = parsed_once(text);
+  const std::vector<std::string> names = operand_names(*parsed->equation);
+  Shapes shapes;
+  std::map<std::string, DType> types;
+  for (size_t i = 0; i < names.size(); ++i) {
+    shapes[names[i]] = &context.shape(static_cast<int>(i));
+    types[names[i]] = context.dtype(static_cast<int>(i));
   }
+  const Equation equation = resolved(*parsed->equation, shapes);
+  const EquationBinding binding(
+      equation, shapes, integers_of(context.node()),
+      [&](const std::string& message, const Dim& before, const Dim& now) {
+        context.differ(before, now, message);
+      },
+      [&](const Dim& reach, const Dim& size, const std::string& message) {
+        context.require_at_most(reach, size, message);
+      });
+  const auto type = type_of(*equation.value, [&](const Formula& leaf) -> std::optional<DType> {
+    const auto found = types.find(leaf.name);
+    return found == types.end() ? std::nullopt : std::optional<DType>(found->second);
+  });
   Shape shape = binding.result_shape();
-  context.set_output(0, result.value_or(type), shape);
+  context.set_output(0, type.value_or(context.dtype(0)), shape);
   return shape;
 }
 
-void lower_equation(LowerContext& context, const std::string& equation_text, const std::string& base,
-                    int target) {
-  const Equation equation = parse_equation(equation_text);
-  const std::vector<std::string> operands = operand_names(equation);
-  std::map<std::string, const Shape*> shapes;
+void lower_equation(LowerContext& context, const std::string& text, const std::string& base, int target) {
+  const auto parsed = parsed_once(text);
+  const std::vector<std::string> operands = operand_names(*parsed->equation);
+  Shapes shapes;
   for (size_t i = 0; i < operands.size(); ++i) shapes[operands[i]] = &context.shape(static_cast<int>(i));
-  EquationNames names =
-      EquationBinding(equation, shapes, [](const std::string& message, const Dim&, const Dim&) {
+  const Equation equation = resolved(*parsed->equation, shapes);
+  const EquationBinding binding(
+      equation, shapes, integers_of(context.node()),
+      [](const std::string& message, const Dim&, const Dim&) {
         fail(ErrorKind::Internal, "an equation that inference took: ", message);
-      }).names();
-  names.type = LowerContext::compute_type(context.output_value(0).dtype);
-  names.buffers[equation.target] = target;
+      },
+      [](const Dim&, const Dim&, const std::string&) {});
+  EquationNames names = binding.names();
+  const Value& result = context.output_value(0);
+  names.type = LowerContext::compute_type(result.dtype);
+  // Later positions of a recurrence read its results before they are rounded to the stored type.
+  const bool rounds = names.type != result.dtype && reads(*equation.value, equation.target);
+  const int total = rounds ? context.local("total", names.type, *result.shape) : target;
+  names.buffers[equation.target] = total;
   for (size_t i = 0; i < operands.size(); ++i)
     names.buffers[operands[i]] = context.input(static_cast<int>(i));
   EquationLowering(context, names).run(equation, base);
+  if (!rounds) return;
+  auto space = context.space("i", *result.shape);
+  context.assign("store", space.iterators, target, space.position,
+                 context.read_buffer(total, space.position));
 }
 
 }  // namespace tc

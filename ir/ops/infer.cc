@@ -197,7 +197,7 @@ void infer_node(Graph& graph, const Node& node) {
   try {
     check_operands(context);
     infer_bodies(graph, node);
-    node.op->infer(context);
+    infer_by_row(context);
     check_results(context);
   } catch (const Error& error) {
     // Errors from the arithmetic of sizes do not name the node, so it is added here.

@@ -361,9 +361,9 @@ Kernel lower_group(const Graph& graph, const std::vector<int>& nodes, const std:
   }
   for (int index : nodes) {
     const Node& node = graph.nodes[index];
-    TC_CHECK(node.op->lower, "a lowering of ", node.op->name, " for ", node.origin.str());
+    TC_CHECK(has_lowering(*node.op), "a lowering of ", node.op->name, " for ", node.origin.str());
     LowerContext context(graph, node, kernel, buffers, parameters);
-    node.op->lower(context);
+    lower_by_row(context);
     const std::string& origin = node.origin.node;
     const bool told = std::find(kernel.origins.begin(), kernel.origins.end(), origin) != kernel.origins.end();
     if (!origin.empty() && !told) kernel.origins.push_back(origin);

@@ -6,29 +6,6 @@
 namespace tc {
 namespace {
 
-// A vector is a row on the left and a column on the right, and the result lacks the corresponding axis.
-std::string matmul_equation(bool left_vector, bool right_vector) {
-  return text("C[...", left_vector ? "" : ",m", right_vector ? "" : ",n", "] += A[",
-              left_vector ? "k" : "...,m,k", "] * B[", right_vector ? "k" : "...,k,n", "]");
-}
-
-void infer_matmul(InferContext& context) {
-  const Shape& a = context.shape(0);
-  const Shape& b = context.shape(1);
-  if (a.empty() || b.empty())
-    context.error("operands of shapes ", str(a), " and ", str(b), "; a matrix product needs rank 1 or more");
-  infer_equation(context, matmul_equation(a.size() == 1, b.size() == 1));
-}
-
-void infer_integer_matmul(InferContext& context) {
-  infer_equation(context, matmul_equation(false, false), DType::I32);
-}
-
-void lower_matmul(LowerContext& context) {
-  const std::string equation = matmul_equation(context.shape(0).size() == 1, context.shape(1).size() == 1);
-  lower_equation(context, equation, "macc", context.output(0));
-}
-
 std::string gemm_equation(const Node& node) {
   const bool ta = int_attribute(node, "transA"), tb = int_attribute(node, "transB");
   return text("C[m,n] += A[", ta ? "k,m" : "m,k", "] * B[", tb ? "n,k" : "k,n", "]");
@@ -79,26 +56,22 @@ void register_matmul_ops(OpTable& table) {
   matmul.name = "MatMul";
   matmul.category = "matrix product";
   matmul.doc = "Matrix product with broadcast batch axes; vectors as numpy takes them.";
-  matmul.equation = matmul_equation(false, false);
+  matmul.equation = "C[...,m?,n?] += A[...,m?,k] * B[...,k,n?]";
   matmul.traits.contraction = OpTraits::Contraction::Product;
   matmul.traits.of_bytes = "IntegerMatMul";
   matmul.onnx = {{"MatMul", 1}};
   matmul.minimum_inputs = matmul.maximum_inputs = 2;
   matmul.types = {{kWideNumbers}};
-  matmul.infer = infer_matmul;
-  matmul.lower = lower_matmul;
 
   OpRow integers;
   integers.name = "IntegerMatMul";
   integers.category = "quantisation";
   integers.doc =
       "Matrix product of 8-bit integers, whose products are added up exactly, in 32 bits; the compiler makes it of quantised ones.";
-  integers.equation = matmul.equation;
+  integers.equation = "C[...,m?,n?] += i32(A[...,m?,k]) * i32(B[...,k,n?])";
   integers.traits.contraction = OpTraits::Contraction::Product;
   integers.minimum_inputs = integers.maximum_inputs = 2;
   integers.types = {{kBytes, {0}}, {kBytes, {1}}};
-  integers.infer = infer_integer_matmul;
-  integers.lower = lower_matmul;
 
   table.add(std::move(matmul));
   table.add(std::move(integers));

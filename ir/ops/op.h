@@ -147,25 +147,39 @@ class LowerContext {
   std::map<std::string, std::string>& parameters_;  // Dim text -> parameter name
 };
 
+// The equation of nodes whose attributes all have these values, which are integers and texts.
+struct EquationCase {
+  std::map<std::string, Attribute> attributes;
+  std::string equation;
+};
+
 struct OpRow {
-  // Compute: statements through `lower`. View: the output is the input's memory with another shape
-  // (reshape, squeeze, identity) wherever its layout is plain. Expand: rewritten into other ops
-  // before scheduling. Control: subgraphs; the plan runs them (If, Loop, Scan).
+  // Compute: statements through `lower` or by the equation. View: the output is the input's memory with another
+  // shape (reshape, squeeze, identity) wherever its layout is plain. Expand: rewritten into other ops before
+  // scheduling. Control: subgraphs; the plan runs them (If, Loop, Scan).
   enum class Kind : uint8_t { Compute, View, Expand, Control };
 
   std::string name;  // canonical: the ONNX name where there is one
   Kind kind = Kind::Compute;
   std::string category;  // the heading in docs/operators.md; nothing else asks for it
   std::string doc;       // one line
-  std::string equation;  // index equation (ir/ops/equation.h), if it can be written as one
+  // What the operator computes, as a formula or an equation (ir/ops/formula.h), if it can be written as one.
+  // It is the row's inference where `infer` is null, and its lowering where `lower` is. tests/ir/equation_test.cc
+  // lists the rows that have an equation and yet such a function, and why.
+  std::string equation;
+  // Further equations, for nodes whose attributes have certain values. The first that fits is used.
+  std::vector<EquationCase> cases;
   std::vector<OnnxName> onnx;
   int minimum_inputs = 1, maximum_inputs = 1;  // maximum -1: any number
   int outputs = 1;                             // maximum number of outputs; -1: any number
   std::vector<AttributeRow> attributes;
   std::vector<TypeRule> types;  // of the inputs; inputs that no rule names may have any type
-  // Called only if the constraints above and those of the attributes hold.
+  // Called only if the constraints above and those of the attributes hold. Null: by the equation.
   std::function<void(InferContext&)> infer;
-  std::function<void(LowerContext&)> lower;  // Compute; View: the copy, where memory cannot be shared
+  // Called after inference: sets the known elements of a small integer result.
+  std::function<void(InferContext&)> infer_elements;
+  // Compute; View: the copy, where memory cannot be shared. Null for Compute: by the equation.
+  std::function<void(LowerContext&)> lower;
   // Expand: replaces the node; the returned nodes define its outputs. A Compute row may have one too; it
   // returns no nodes where the node is to stay.
   std::function<std::vector<Node>(Graph&, const Node&)> expand;
@@ -188,6 +202,13 @@ const OpRow* find_op(const std::string& name);
 // The row and the form for an ONNX node, or null: the entry with the largest `since` <= opset.
 const OpRow* find_onnx_op(const std::string& domain, const std::string& type, int opset,
                           const OnnxName** form);
+
+// Infers the result of a node whose operands satisfy the row's constraints, and lowers a node, by the row's
+// functions or its equation.
+void infer_by_row(InferContext& context);
+void lower_by_row(LowerContext& context);
+// Whether nodes of the row can be lowered.
+bool has_lowering(const OpRow& row);
 
 // Adds rows to the table; each ir/ops/*.cc defines one `void register_NAME_ops(OpTable&)`, listed
 // once in ir/ops/table.cc.

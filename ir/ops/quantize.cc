@@ -529,7 +529,7 @@ Shape shape_as(InferContext& context, const std::string& as, const std::vector<i
   node.outputs = {static_cast<ValueId>(graph.values.size())};
   graph.values.emplace_back();
   InferContext inner(graph, node);
-  node.op->infer(inner);
+  infer_by_row(inner);
   const Shape shape = graph.values.back().shape.value();
   return channels_last ? permuted(shape, channels_to_back(static_cast<int64_t>(shape.size()))) : shape;
 }

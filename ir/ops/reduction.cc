@@ -234,6 +234,14 @@ void lower_cumulative(LowerContext& context, Reduction reduction) {
                    context.read_buffer(total, space.position));
 }
 
+OpRow cumulative_maximum_row() {
+  OpRow row = onnx_row("reduction", {"CumMax", 1, nullptr, "tc"},
+                       "Largest element so far, along the last axis.", {1, 1}, {});
+  row.equation = "O[...,i] = max(O[...,i-1], X[...,i])";
+  row.types = {{kNumbers}};
+  return row;
+}
+
 // --- the largest k -------------------------------------------------------------------------------
 
 void infer_top_k(InferContext& context) {
@@ -414,6 +422,7 @@ void register_reduction_ops(OpTable& table) {
     };
     table.add(std::move(row));
   }
+  table.add(cumulative_maximum_row());
   OpRow top;
   top.name = "TopK";
   top.category = "reduction";

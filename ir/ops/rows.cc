@@ -46,12 +46,12 @@ struct FormulaTypes {
 };
 
 void collect_types(const Formula& formula, FormulaTypes& types) {
-  static const std::set<std::string> for_all = {"neg", "abs", "sign", "max", "min", "mod", "select"};
+  static const std::set<std::string> for_all = {"neg", "abs", "sign", "add", "max", "min", "mod", "select"};
   static const std::set<std::string> for_integers = {"and", "or", "xor", "not", "bitnot", "shl", "shr"};
   if (formula.kind == Formula::Kind::Call) {
     if (for_integers.count(formula.name)) types.logic = true;
     else if (for_all.count(formula.name)) types.arithmetic = types.arithmetic || formula.name != "select";
-    else types.floats = true;
+    else if (!conversion(formula.name)) types.floats = true;
   }
   if (formula.kind == Formula::Kind::Binary) {
     types.arithmetic =
@@ -441,37 +441,11 @@ OpRow elementwise(const ElementwiseRow& entry) {
   row.elementwise = true;
   row.traits.unary = unary_function(*formula);
   row.traits.binary = binary_function(*formula);
-  const ResultType result = entry.result;
   FormulaTypes types;
   collect_types(*formula, types);
   // Formulas of logic work on bools if the result is bool, else on integers.
-  const TypeSet logic = result == ResultType::Bool ? kBools : kIntegers;
+  const TypeSet logic = entry.result == ResultType::Bool ? kBools : kIntegers;
   row.types = {{types.floats ? kFloats : types.logic ? logic : types.arithmetic ? kNumbers : kAnyType}};
-  row.infer = [result](InferContext& context) {
-    std::vector<Shape> shapes;
-    for (int i = 0; i < context.input_count(); ++i) shapes.push_back(context.shape(i));
-    context.set_output(0, result == ResultType::Bool ? DType::Bool : context.dtype(0),
-                       context.broadcast(shapes));
-  };
-  row.lower = [formula](LowerContext& context) {
-    const Node& node = context.node();
-    auto space = context.space("i", *context.output_value(0).shape);
-    std::map<std::string, ExprPtr> operands;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const int input = static_cast<int>(i);
-      operands[std::string(1, static_cast<char>('a' + i))] =
-          context.read(input, context.broadcast_index(context.shape(input), space.position));
-    }
-    std::map<std::string, double> numbers;
-    for (const AttributeRow& attribute : node.op->attributes) {
-      if (std::holds_alternative<double>(attribute.fallback)) {
-        numbers[attribute.name] = float_attribute(node, attribute.name);
-      }
-    }
-    const DType type = LowerContext::compute_type(context.dtype(0));
-    context.assign("e", space.iterators, context.output(0), space.position,
-                   build_formula(*formula, operands, numbers, type));
-  };
   return row;
 }
 

@@ -491,6 +491,13 @@ void register_signal_ops(OpTable& table) {
   frames.lower = lower_frames;
   table.add(std::move(frames));
 
+  OpRow correlation = onnx_row(
+      "signal", {"Correlation", 1, nullptr, "tc"},
+      "Cross-correlation of signals with a window, at the places where the window fits.", {2, 2}, {});
+  correlation.equation = "O[...,i] += X[...,i+k] * W[k]";
+  correlation.types = {{kWideNumbers}};
+  table.add(std::move(correlation));
+
   static const CosineWindow kWindows[] = {{"BlackmanWindow", 0.42, 0.5, 0.08},
                                           {"HammingWindow", 25.0 / 46, 21.0 / 46, 0},
                                           {"HannWindow", 0.5, 0.5, 0}};

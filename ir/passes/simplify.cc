@@ -15,7 +15,7 @@ constexpr int kDeepestExpansion = 16;
 
 void infer(Graph& graph, const Node& node) {
   InferContext context(graph, node);
-  if (node.op->infer) node.op->infer(context);
+  infer_by_row(context);
 }
 
 void expand_into(Graph& graph, Node node, std::vector<Node>& nodes, int depth) {

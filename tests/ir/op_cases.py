@@ -93,6 +93,20 @@ def cumulative_product():
     return case
 
 
+def cumulative_maximum():
+    x = floats(3, 5)
+    case = one("tc.CumMax", 17, {"x": x})
+    case.expected = {"y": numpy.maximum.accumulate(x, axis=-1)}
+    return case
+
+
+def correlation_case():
+    x, w = floats(3, 9), floats(4)
+    case = one("tc.Correlation", 17, {"x": x}, constants={"w": w})
+    case.expected = {"y": numpy.stack([numpy.correlate(row, w, "valid") for row in x])}
+    return case
+
+
 def packed_case(gathers):
     """Weights of 8 bits in blocks of 32: code - 128 times the scale of the block."""
     codes, scales = (

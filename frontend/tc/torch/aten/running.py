@@ -38,8 +38,16 @@ def _doubling(size):
         distance *= 2
 
 
+def _largest_so_far(g, value, axis, rank):
+    """The values alone, in one pass over the rows; nothing else remains of a cummax whose indices
+    are not used."""
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    return g.transpose(g.node("tc::CumMax", [g.transpose(value, order)]), order)
+
+
 def _running_extreme(name, compare, op):
-    @aten(name, ops="Pad, Slice, Where")
+    @aten(name, ops="CumMax, Pad, Slice, Where" if op == "max" else "Pad, Slice, Where")
     def describe(g, self, dim):
         if not self.rank:
             return self, g.constant(0, torch.int64)
@@ -55,6 +63,7 @@ def _running_extreme(name, compare, op):
             g.constant(_bounds(dtype)[0 if op == "max" else 1], dtype),
             g.constant(0, torch.int64),
         )
+        operand = value
         for distance in _doubling(size):
             before, before_place = (
                 _moved(g, value, axis, distance, size, fill),
@@ -74,6 +83,8 @@ def _running_extreme(name, compare, op):
                 g.node("Where", [takes, value, before]),
                 g.node("Where", [takes, place, before_place]),
             )
+        if op == "max":
+            value = _largest_so_far(g, operand, axis, self.rank)
         return g.cast(value, self.dtype, dtype), place
 
 
