@@ -47,6 +47,7 @@ from .parser import Parser, number
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
+from .reporting.command import Ways, add_command as add_report
 from .serving_command import add_command as add_serve
 from .sizes import board_rows, board_text, flash_limit, size_argument
 from .sources import described, source_of
@@ -866,6 +867,8 @@ def _parser():
     )
     _add_verify(command, source, (_add_compiling, add_bounds, exemplified))
     _add_inspect(command, either, (_add_compiling, add_bounds, add_size_versions, exemplified))
+    ways = Ways(_module, _shapes, _examples, _given_inputs, _seeded_inputs)
+    add_report(command, ways, (_add_compiling, feeding))
     for name, function, text in (
         ("targets", _targets, "List the targets."),
         ("version", _version, "Tell the version."),

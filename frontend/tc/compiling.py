@@ -5,6 +5,7 @@ import os
 from . import archives
 from .arguments import Options, options_of, set_values, shapes_option, thread_count
 from .errors import Error, UnsupportedError, bounded, renamed
+from .files import origin_of
 from .formats import read_model, takes_examples
 from .module import Module, file_name
 from .native import compiler, runtime
@@ -97,6 +98,7 @@ def compile(
     """
     from .log import let_read  # imported here: loading a module needs no log
 
+    origin = origin_of(model)
     model = archives.trusted(model) if trust_archive else model
     if not takes_examples(model):
         refuse_examples(inputs)
@@ -153,7 +155,7 @@ def compile(
 
     specialise = _versions_kept(specialise, max_ram or size_versions)
     with Progress(progress):
-        return read.module(
+        module = read.module(
             lambda source, make=Module, sizes=None, versions=size_versions: _compiled(
                 source,
                 options if sizes is None else lambda: options(sizes, versions),
@@ -162,6 +164,8 @@ def compile(
                 make,
             )
         )
+    module.origin = origin
+    return module
 
 
 def _versions_kept(specialise, has_limits):
@@ -288,11 +292,14 @@ def load(path, *, threads=None, check=True, trusted=True):
     of its code. Calls do, and nothing holds them: that is no sandbox."""
     threads = thread_count("threads", threads)
     path = os.fspath(path)
-    return Module(
+    origin = origin_of(path)
+    module = Module(
         path=path,
         threads=threads,
         loaded=runtime.Model(os.fsencode(path), check=check, trusted=trusted),
     )
+    module.origin = origin
+    return module
 
 
 @bounded
