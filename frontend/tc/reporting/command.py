@@ -5,7 +5,7 @@ import shlex
 import sys
 import typing
 
-from ..errors import Error, lines_text, printable
+from ..errors import DeviceError, lines_text, printable
 from ..file_options import bounds
 from ..parser import number
 from . import amounts
@@ -52,17 +52,30 @@ def _report(arguments, ways):
 
 
 def _output(arguments):
-    """The page's file; None where only the facts are asked for, which --json prints."""
-    if arguments.json and arguments.output is None:
-        return None
+    """The page's file; None where only the facts are asked for, which --json prints. Raises an error
+    before any work where a file cannot be written."""
     stem = os.path.splitext(os.path.basename(arguments.model))[0]
-    output = arguments.output or f"{stem}.html"
+    output = arguments.output or (None if arguments.json else f"{stem}.html")
     for path in filter(None, (output, arguments.trace, arguments.onnx)):
-        if os.path.exists(path) and os.path.samefile(path, arguments.model):
-            raise Error(
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise DeviceError(f"'{path}' cannot be written: there is no folder '{folder}'")
+        if (
+            os.path.exists(path)
+            and os.path.exists(arguments.model)
+            and os.path.samefile(path, arguments.model)
+        ):
+            raise DeviceError(
                 f"'{path}' is the model itself, which the report would replace; name another file"
             )
     return output
+
+
+def _are_one(path, other):
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one of both does not exist
+        return False
 
 
 def _verification(arguments, arrays, ways):

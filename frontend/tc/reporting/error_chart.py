@@ -1,9 +1,9 @@
 """The error of each value against the tolerance, in the order in which values are computed."""
 
 from .markup import element
-from .picture import Scale, axes, decades, line, number, picture, steps_to
+from .picture import Scale, axes, decades, line, number, picture, steps_to, tip
 
-MAX_POINTS = 2000
+MAX_POINTS = 500
 _WIDTH, _HEIGHT = 640, 300
 
 
@@ -53,7 +53,7 @@ def error_chart(errors):
 def _point(place, row, value, x, y):
     return element(
         "circle",
-        element("title", f"{row['name']}: {value:.2e}"),
+        tip(row["name"], f"{value:.2e}"),
         cx=number(x(place)),
         cy=number(y(min(value, 1e9))),
         r="3",

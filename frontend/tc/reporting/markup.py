@@ -5,6 +5,7 @@ import html
 
 from ..errors import MAX_OF_LINE, MAX_OF_NAME, printable
 
+_MAX_NOTES, _MAX_OF_NOTE, _MAX_OF_CELL = 20, 500, 100  # the latter two in characters
 # Elements that have no content and no end tag, and those of SVG that are closed at once where they
 # are empty.
 _VOID = {"meta", "br"}
@@ -59,6 +60,15 @@ def paragraph(*sentences, class_=None):
     return element("p", parts, class_=class_)
 
 
+def notes(begin, sentences):
+    """A paragraph for each of the first sentences, which may have names in them."""
+    left = len(sentences) - _MAX_NOTES
+    return [
+        *(element("p", escaped(begin + each, _MAX_OF_NOTE)) for each in sentences[:_MAX_NOTES]),
+        paragraph(f"{left:,} more are in the report as JSON.") if left > 0 else None,
+    ]
+
+
 def table(caption, heads, rows, kinds=()):
     """A table in a box that scrolls by itself where the page is narrow. `heads` are the columns'
     names; those whose `kinds` is "number" are aligned to the right. The first cell of a row is its
@@ -71,8 +81,11 @@ def table(caption, heads, rows, kinds=()):
     body = [
         element(
             "tr",
-            element("th", row[0], scope="row", class_=kinds[0] or None),
-            [element("td", cell, class_=kind or None) for cell, kind in zip(row[1:], kinds[1:])],
+            element("th", _cell(row[0]), scope="row", class_=kinds[0] or None),
+            [
+                element("td", _cell(cell), class_=kind or None)
+                for cell, kind in zip(row[1:], kinds[1:])
+            ],
         )
         for row in rows
     ]
@@ -85,6 +98,10 @@ def table(caption, heads, rows, kinds=()):
 def scrolled(label, content, class_="scrolled"):
     """A region that scrolls by itself, with the keyboard too."""
     return element("div", content, class_=class_, role="region", aria_label=label, tabindex="0")
+
+
+def _cell(value):
+    return value if isinstance(value, Markup) else escaped(value, _MAX_OF_CELL)
 
 
 def tiles(entries):
@@ -105,7 +122,7 @@ def tiles(entries):
 
 def drawn(label, drawing, *below):
     """A picture with what belongs below it. On a narrow screen the picture scrolls by itself."""
-    return element("figure", scrolled(label, drawing, "scrolled drawn"), *below)
+    return element("figure", scrolled(f"{label}: picture", drawing, "scrolled drawn"), *below)
 
 
 def few_rows(title, rows):

@@ -3,9 +3,9 @@ during which it lives, at its place in the arena."""
 
 from . import amounts
 from .markup import element
-from .picture import Scale, axes, line, number, picture, steps_to
+from .picture import Scale, axes, line, number, picture, steps_to, tip
 
-MAX_BLOCKS = 1500
+MAX_BLOCKS = 1000
 _WIDTH, _HEIGHT = 640, 340
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 
@@ -61,14 +61,14 @@ def memory_chart(memory, writers, kinds):
 
 def _block(block, x, y, colour):
     words = (
-        f"{block['name']}: {amounts.size(block['bytes'])} at {block['offset']}, "
+        f"{amounts.size(block['bytes'])} at {block['offset']}, "
         f"steps {block['first']} to {block['last']}"
     )
     left, right = x(block["first"]), x(block["last"] + 1)
     upper, lower = y(block["offset"] + block["bytes"]), y(block["offset"])
     return element(
         "rect",
-        element("title", words),
+        tip(block["name"], words),
         x=number(left),
         y=number(upper),
         width=number(max(right - left, 0.5)),

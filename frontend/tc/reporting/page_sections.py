@@ -4,7 +4,7 @@ nothing to say."""
 from . import amounts
 from .error_chart import error_chart, relative
 from .graph import NotDrawn, drawing
-from .markup import drawn, element, escaped, joined, paragraph, scrolled, table, tiles
+from .markup import drawn, element, escaped, joined, notes, paragraph, scrolled, table, tiles
 from .memory_chart import MAX_BLOCKS, memory_chart
 from .picture import kinds_of, legend
 from .roofline import MAX_POINTS, points_of, roofline
@@ -13,6 +13,8 @@ from .tuning_section import tuning_section
 
 MAX_ROWS = 200  # of a table in the page; JSON has all rows
 _MAX_OF_COMMAND = 2000
+_MAX_ERRORS = 100  # rows of each table of errors
+_MAX_DETAILS = 10  # sentences on a culprit
 
 
 def note_on_rest(shown, total, what):
@@ -288,11 +290,11 @@ def errors(facts):
                 if row["within"]
                 else element(
                     "span",
-                    joined("too large", f": {row['why']}" if row["why"] else ""),
+                    joined("too large", escaped(f": {row['why']}", 100) if row["why"] else ""),
                     class_="bad",
                 ),
             ]
-            for row in values[:MAX_ROWS]
+            for row in values[:_MAX_ERRORS]
         ]
 
     heads = ["Value", "Type", "Relative", "Absolute", f"Budget {found['budget']:g}"]
@@ -304,21 +306,23 @@ def errors(facts):
             "its largest magnitude."
         ),
         paragraph(
-            f"Culprit: {culprit['part']} '{culprit['name']}'. ", *culprit["detail"], class_="bad"
+            f"Culprit: {culprit['part']} '{culprit['name']}'. ",
+            *culprit["detail"][:_MAX_DETAILS],
+            class_="bad",
         )
         if culprit
         else None,
-        [paragraph(f"Warning: {warning}") for warning in found["warnings"][:MAX_ROWS]],
+        notes("Warning: ", found["warnings"]),
         drawn("Relative error by value", chart) if chart else None,
         table("Outputs of the model as it is compiled", heads, rows_of(found["outputs"]), kinds),
-        note_on_rest(MAX_ROWS, len(found["outputs"]), "outputs"),
+        note_on_rest(_MAX_ERRORS, len(found["outputs"]), "outputs"),
         table(
             "Values, largest error first, in a build that gives every value",
             heads,
             rows_of(ordered),
             kinds,
         ),
-        note_on_rest(MAX_ROWS, len(ordered), "values"),
+        note_on_rest(_MAX_ERRORS, len(ordered), "values"),
     )
 
 

@@ -3,9 +3,11 @@ the page's style by class, so that they follow light and dark."""
 
 import math
 
+from ..errors import printable
 from .markup import Markup, element, escaped
 
 _MAX_OF_DESCRIPTION = 2000  # characters
+_MAX_OF_TIP = 30  # characters of a name
 KINDS = 8  # colours of kinds of kernels; further kinds share the last
 
 
@@ -22,6 +24,11 @@ def picture(name, title, description, width, height, *content):
         role="img",
         aria_labelledby=f"{name}-title {name}-desc",
     )
+
+
+def tip(name, words):
+    """The title of a shape, which a pointer over it shows. There are many: names are cut short."""
+    return element("title", f"{printable(name, _MAX_OF_TIP)}: {words}")
 
 
 def number(value):

@@ -5,6 +5,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import time
 
 from ..errors import Error
@@ -12,12 +13,13 @@ from ..files import state_of
 from ..native import compiler, runtime
 from ..version import VERSION
 
-_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^@\s]*(?=@)")
+# Passwords in URLs: before the host, and as a parameter.
+_PASSWORD = re.compile(r"(://[^/@\s:]*:)[^\s/]*(?=@)|([?&](?:ssl)?password=)[^&\s]*")
 
 
 def without_password(text):
     """A URL, or a text with URLs in it, with the passwords replaced by ***."""
-    return _PASSWORD.sub(r"\1:***", str(text))
+    return _PASSWORD.sub(lambda match: (match[1] or match[2]) + "***", str(text))
 
 
 def provenance(module, command):
@@ -30,7 +32,16 @@ def provenance(module, command):
 
 
 def session_provenance(result):
-    return _machine() | {"target": result.target, "options": None, "file": None, "command": ""}
+    command = [
+        *("python", "-m", "tc", "tune", result.model, "--target", result.target),
+        *("--threads", str(result.threads), "--log", without_password(result.log)),
+    ]
+    return _machine() | {
+        "target": result.target,
+        "options": None,
+        "file": None,
+        "command": shlex.join(command),
+    }
 
 
 def _machine():

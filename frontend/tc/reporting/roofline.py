@@ -4,9 +4,9 @@ import math
 
 from . import amounts
 from .markup import Markup, drawn, element
-from .picture import Scale, axes, decades, legend, line, number, picture, text
+from .picture import Scale, axes, decades, legend, line, number, picture, text, tip
 
-MAX_POINTS = 1000
+MAX_POINTS = 500
 _WIDTH, _HEIGHT = 640, 400
 
 
@@ -105,12 +105,12 @@ def _slope(x, y, at, rate):
 def _point(step, x, y, kinds, longest):
     radius = 3 + 8 * math.sqrt(step["seconds"] / longest)
     words = (
-        f"{step['label']}: {amounts.seconds(step['seconds'])}, "
+        f"{amounts.seconds(step['seconds'])}, "
         f"{step['flops'] / step['seconds'] * 1e-9:.1f} GFLOP/s, {amounts.percent(step.get('share'))} of its limit"
     )
     return element(
         "circle",
-        element("title", words),
+        tip(step["label"], words),
         cx=number(x(step["flops"] / step["bytes"])),
         cy=number(y(step["flops"] / step["seconds"])),
         r=number(radius),

@@ -46,6 +46,7 @@ caption { text-align: left; color: var(--soft); padding: 0 0 8px; }
 th, td { text-align: left; padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; white-space: nowrap; }
 thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; position: sticky; top: 0; background: var(--card); }
 tbody th { font-weight: 400; white-space: normal; min-width: 16ch; max-width: 40ch; }
+#steps tbody th { min-width: 30ch; max-width: 56ch; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 td.wide { white-space: normal; min-width: 26ch; max-width: 46ch; }
 .bad { color: var(--bad); font-weight: 600; }

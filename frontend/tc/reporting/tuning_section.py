@@ -1,11 +1,10 @@
 """The section on tuning: the curve, the kernels, what a session did, what failed."""
 
 from . import amounts
-from .markup import joined, paragraph, table, tiles
+from .markup import joined, notes, paragraph, table, tiles
 from .tuning_chart import MAX_CURVES, curves_of, tuning_chart
 
 _MAX_ROWS = 200
-_MAX_NOTES = 50
 _MAX_DEVICES = 5
 
 
@@ -24,7 +23,7 @@ def tuning_section(facts):
         tuning_chart(found["kernels"]),
         _rest_of_curves(found["kernels"]),
         _kernels(found),
-        [paragraph(f"Refused: {problem}") for problem in found["problems"][:_MAX_NOTES]],
+        notes("Refused: ", found["problems"]),
     )
 
 
@@ -73,7 +72,7 @@ def _session(session):
         ),
         paragraph(f"{left:,} more kernels are in the report as JSON.") if left > 0 else None,
         paragraph(f"An example of a failure: {example}") if example else None,
-        [paragraph(note) for note in session["notes"][:_MAX_NOTES]],
+        notes("", session["notes"]),
     )
 
 
