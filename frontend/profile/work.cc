@@ -159,30 +159,41 @@ class Walker {
   Walker(const CompiledModel& model, const Symbols& symbols) : model_(model), symbols_(symbols) {}
 
   std::vector<StepWork> run() {
-    walk(model_.plan.steps);
+    walk(model_.plan.steps, -1);
     return std::move(found_);
   }
 
+  // All symbols that the walk has bound.
+  const Symbols& symbols() const { return symbols_; }
+
  private:
-  void walk(const PlanSteps& steps) {
+  void walk(const PlanSteps& steps, int parent) {
     for (const PlanStep& step : steps) {
       StepWork work;
       work.label = step.label;
       work.runs = runs_;
+      work.parent = parent;
       switch (step.kind) {
         case PlanStep::Kind::Call: call(step, work); break;
         case PlanStep::Kind::Copy:
           work.kind = "copy";
-          work.traffic.read = work.traffic.written = static_cast<double>(step.bytes.evaluate(symbols_));
+          use(work, step.locations[0], step.bytes.evaluate(symbols_), true);
+          use(work, step.locations[1], work.uses[0].bytes, false);
+          work.traffic.read = work.traffic.written = static_cast<double>(work.uses[0].bytes);
           break;
         case PlanStep::Kind::Loop:
           work.kind = "loop";
           symbols_[step.symbol] = step.trip ? std::max<int64_t>(0, step.trip->evaluate(symbols_) - 1) / 2 : 0;
+          if (!step.locations.empty()) use(work, step.locations[0], 1, false);
           break;
-        case PlanStep::Kind::If: work.kind = "branch"; break;
+        case PlanStep::Kind::If:
+          work.kind = "branch";
+          if (!step.locations.empty()) use(work, step.locations[0], 1, false);
+          break;
         case PlanStep::Kind::Bind:
           // The work of the largest size, where there is a bound.
           work.kind = "size";
+          use(work, step.locations[0], size_of(DType::I64), false);
           symbols_[step.symbol] = step.bound ? step.bound->evaluate(symbols_) : 1;
           break;
         case PlanStep::Kind::Grow: work.kind = "memory"; break;
@@ -190,12 +201,40 @@ class Walker {
       }
       if (work.what.empty()) work.what = work.kind;
       found_.push_back(std::move(work));
+      const int number = static_cast<int>(found_.size()) - 1;
       const bool runs = runs_, chosen = has_sizes(step);
       runs_ = runs && chosen;
-      walk(step.body);
+      walk(step.body, number);
       runs_ = runs && (step.sizes.empty() || !chosen);
-      walk(step.otherwise);
+      walk(step.otherwise, number);
       runs_ = runs;
+    }
+  }
+
+  StepUse& use(StepWork& work, const Location& location, int64_t bytes, bool writes) const {
+    work.uses.push_back(
+        {location.kind, location.index, location.offset.evaluate(symbols_), bytes, writes, ""});
+    return work.uses.back();
+  }
+
+  // The memory of a call's arguments, which it reads and writes whole.
+  void use_arguments(const PlanStep& step, StepWork& work) const {
+    const Kernel& kernel = model_.plan.kernels[static_cast<size_t>(step.kernel)].kernel;
+    Symbols parameters;
+    for (size_t i = 0; i < step.parameters.size(); ++i)
+      parameters[kernel.parameters[i].name] = step.parameters[i].evaluate(symbols_);
+    size_t next = 0;
+    for (const Buffer& buffer : kernel.buffers) {
+      if (!is_argument(buffer)) continue;
+      int64_t bytes = size_of(buffer.dtype);
+      Shape shape;
+      for (const Affine& size : buffer.shape) {
+        shape.push_back(size.evaluate(parameters));
+        bytes *= shape.back().constant();
+      }
+      const Location& location = step.locations[next++];
+      use(work, location, bytes, buffer.scope == Scope::Output).type =
+          std::string(name_of(buffer.dtype)) + str(shape);
     }
   }
 
@@ -226,6 +265,7 @@ class Walker {
     }
     work.traffic = traffic_of(kernel, parameters);
     work.what = kernel_class(kernel);
+    use_arguments(step, work);
     for (const Buffer& buffer : kernel.buffers) {
       if (buffer.dtype == DType::F64) work.dtype = DType::F64;
     }
@@ -242,6 +282,17 @@ class Walker {
 
 std::vector<StepWork> work_of(const CompiledModel& model, const std::map<std::string, int64_t>& symbols) {
   return Walker(model, symbols).run();
+}
+
+std::vector<ArenaBlock> blocks_of(const CompiledModel& model, const std::map<std::string, int64_t>& symbols) {
+  Walker walker(model, symbols);
+  walker.run();
+  std::vector<ArenaBlock> blocks = model.plan.blocks;
+  for (ArenaBlock& block : blocks) {
+    block.offset = block.offset.evaluate(walker.symbols());
+    block.bytes = block.bytes.evaluate(walker.symbols());
+  }
+  return blocks;
 }
 
 }  // namespace tc

@@ -8,6 +8,7 @@
 
 #include "frontend/profile/limits.h"
 #include "frontend/profile/work.h"
+#include "frontend/python/errors.h"
 
 namespace py = pybind11;
 
@@ -42,10 +43,51 @@ py::dict limits_dict(const MachineLimits& limits) {
   return result;
 }
 
+const char* name_of(Location::Kind kind) {
+  switch (kind) {
+    case Location::Kind::Input: return "input";
+    case Location::Kind::Output: return "output";
+    case Location::Kind::Constant: return "constant";
+    case Location::Kind::Arena: return "block";
+    case Location::Kind::Segment: return "segment";
+  }
+  return "";
+}
+
+py::list use_list(const std::vector<StepUse>& uses) {
+  py::list rows;
+  for (const StepUse& use : uses) {
+    py::dict row;
+    row["where"] = name_of(use.where);
+    row["index"] = use.index;
+    row["offset"] = use.offset;
+    row["bytes"] = use.bytes;
+    row["writes"] = use.writes;
+    row["type"] = use.type;
+    rows.append(row);
+  }
+  return rows;
+}
+
+py::list block_list(const std::vector<ArenaBlock>& blocks) {
+  py::list rows;
+  for (const ArenaBlock& block : blocks) {
+    py::dict row;
+    row["name"] = python_text(block.name);
+    row["offset"] = block.offset.constant();
+    row["bytes"] = block.bytes.constant();
+    row["first"] = block.first;
+    row["last"] = block.last;
+    row["segment"] = block.segment < 0 ? py::object(py::none()) : py::object(py::int_(block.segment));
+    rows.append(row);
+  }
+  return rows;
+}
+
 py::dict work_dict(const StepWork& work) {
   py::dict row;
   row["kind"] = work.kind;
-  row["label"] = work.label;
+  row["label"] = python_text(work.label);
   row["report"] = work.report;
   row["class"] = work.what;
   row["dtype"] = name_of(work.dtype);
@@ -57,6 +99,8 @@ py::dict work_dict(const StepWork& work) {
   row["predicted_seconds"] = work.predicted_seconds;
   row["single_thread"] = work.single_thread;
   row["runs"] = work.runs;
+  row["parent"] = work.parent < 0 ? py::object(py::none()) : py::object(py::int_(work.parent));
+  row["uses"] = use_list(work.uses);
   return row;
 }
 
@@ -76,6 +120,10 @@ void add_roof(py::module_& module) {
     py::list rows;
     for (const StepWork& work : work_of(model, symbols)) rows.append(work_dict(work));
     return rows;
+  });
+  // One dictionary per block of the arena, in the order of the blocks' numbers.
+  module.def("arena_blocks", [](const CompiledModel& model, const std::map<std::string, int64_t>& symbols) {
+    return block_list(blocks_of(model, symbols));
   });
   // Width in bits of the vectors that the target's kernels use; 0 where they use none.
   module.def("vector_bits", [](const std::string& target) { return parse_target(target).vector_bits; });

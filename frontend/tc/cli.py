@@ -46,6 +46,7 @@ from .native import compiler, runtime
 from .parser import Parser, number
 from .profile import limits_text, profile
 from .quantising_command import add_command as add_quantize
+from .reporting.command import add_command as add_report
 from .serving_command import add_command as add_serve
 from .sizes import board_rows, board_text, size_argument
 from .sources import source_of
@@ -442,6 +443,7 @@ def _parser():
         _add_check,
         _add_verify,
         add_inspect,
+        add_report,
         _add_targets,
         _add_version,
         fleet.add_commands,

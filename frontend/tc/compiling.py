@@ -5,6 +5,7 @@ import os
 from . import archives
 from .arguments import Options, options_of, set_values, shapes_option, thread_count
 from .errors import Error, UnsupportedError, bounded, renamed
+from .files import origin_of
 from .formats import read_model, takes_examples
 from .module import Module, file_name
 from .native import compiler, runtime
@@ -116,6 +117,7 @@ def compile(
     """
     from .log import let_read  # imported here: loading a module needs no log
 
+    origin = origin_of(model)
     model = archives.trusted(model) if trust_archive else model
     if not takes_examples(model):
         refuse_examples(inputs)
@@ -161,7 +163,9 @@ def compile(
 
     kept = _versions_kept(specialise, max_ram or size_versions)
     with Progress(progress):
-        return read.module(compiled)
+        module = read.module(compiled)
+    module.origin = origin
+    return module
 
 
 def _versions_kept(specialise, has_limits):
@@ -288,11 +292,14 @@ def load(path, *, threads=None, check=True, trusted=True):
     of its code. Calls do, and nothing holds them: that is no sandbox."""
     threads = thread_count("threads", threads)
     path = os.fspath(path)
-    return Module(
+    origin = origin_of(path)
+    module = Module(
         path=path,
         threads=threads,
         loaded=runtime.Model(os.fsencode(path), check=check, trusted=trusted),
     )
+    module.origin = origin
+    return module
 
 
 @bounded

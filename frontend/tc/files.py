@@ -275,6 +275,24 @@ def replaced(path, beside=(), durable=False):
             ) from None  # the path that the user gave
 
 
+def origin_of(model):
+    """(path, state) of the file that a model is, to tell later whether it still is the same; None
+    of a model that is no file."""
+    if not isinstance(model, (str, os.PathLike)):
+        return None
+    path = os.path.abspath(os.fspath(model))
+    return path, state_of(path)
+
+
+def state_of(path):
+    """What changes when a file does; None where there is none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def write(path, data):
     """Writes bytes, or text as UTF-8."""
     with replaced(path) as place:

@@ -10,7 +10,7 @@ from .arguments import Options, options_of
 from .errors import ModelError, ScheduleError, lines_text, printable
 from .module import Module
 from .native import compiler
-from .ports import BIT_TYPES
+from .seeded import seeded_array
 from .sources import described, source_of
 
 
@@ -213,20 +213,6 @@ class Kernel:
 
     def __repr__(self):
         return f"<tc.Kernel {self.label} for {self.target}>"
-
-
-def seeded_array(random, dtype, shape):
-    """Data for timing: normally distributed floats; zeros and ones for the rest, so that indices
-    stay small."""
-    if dtype == "bfloat16":
-        return (random.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(
-            np.uint16
-        )
-    if dtype in BIT_TYPES:
-        return random.integers(0, 2, shape).astype(np.uint8)
-    if np.issubdtype(np.dtype(dtype), np.floating):
-        return random.standard_normal(shape).astype(dtype)
-    return random.integers(0, 2, shape).astype(dtype)
 
 
 def time_calls(call, seconds, repeat=None):

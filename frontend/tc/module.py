@@ -48,6 +48,7 @@ class Module:
     _cast = "x.astype('{}')"  # what an error suggests for converting an input
     _direct = None  # runs with a tuple of arrays; set where a call needs nothing else
     _defaults = {}  # values of inputs that a run may leave out
+    origin = None  # (path, state) of the file from which it was made: files.origin_of
     _compile_kind = None  # compiles the model for a kind of artefact that needs another plan
 
     def __init__(self, compiled=None, path=None, threads=None, loaded=None):
@@ -140,6 +141,12 @@ class Module:
         self._name = name
         if self._model is not None:
             self._model.rename(name)
+
+    @property
+    def planned(self):
+        """The module whose plan the last run followed: this one, unless there are versions of it.
+        None where there was no run yet."""
+        return self
 
     @property
     def compiled_output_forms(self):
@@ -410,6 +417,22 @@ class Module:
         self._last_profile = profile(self, given, seconds)
         return self._last_profile
 
+    def report(self, path=None, **asked):
+        """A report on the model: its times beside the machine's limits, its memory, its steps as a
+        graph and as a table, and what tuning found. Returns a tc.reporting.report.Report; with a
+        path it is written there as one HTML file, which needs no network and no script
+        (docs/report.md).
+
+        inputs        {name: array} of the runs that are timed; other inputs get seeded data
+        seconds       how long to measure, 1 by default
+        seed          of the data, 0 by default
+        log           path or URL of a log, or a tc.Log: adds what tuning tried, and each tuned
+                      step's time beside untuned
+        verification  what tc.verify returned: adds the errors by layer"""
+        from .reporting.report import of_module
+
+        return of_module(self, path, **asked)
+
     def explain(self):
         """What the compiler did, as text: one line per kernel with its work, the predicted time,
         after a profile the measured one, and its schedule."""
@@ -459,18 +482,9 @@ class Module:
 
     def _repr_html_(self):
         """For notebooks."""
-        import html  # 0.3 MB, which runs do without
+        from .reporting.notebook import module_table  # html takes 0.3 MB, which runs do without
 
-        rows = [("input", port) for port in self.inputs] + [
-            ("output", port) for port in self.outputs
-        ]
-        cells = "".join(
-            f"<tr><td>{kind}</td><td>{html.escape(port.name)}</td><td>{html.escape(shape_text(port))}</td></tr>"
-            for kind, port in rows
-        )
-        return (
-            f"<b>{html.escape(self.name)}</b> for {html.escape(self.target)}<table>{cells}</table>"
-        )
+        return module_table(self)
 
 
 def arithmetic_text(meaning, lines):

@@ -67,7 +67,7 @@ class Row(typing.NamedTuple):
     predicted_seconds: typing.Optional[float]
 
 
-def _peak(measured, target, dtype):
+def peak(measured, target, dtype):
     """Peak floating-point operations per second with the target's widest vectors."""
     rows = [row for row in measured["peaks"] if row["types"] == dtype]
     width = compiler.vector_bits(target)
@@ -84,7 +84,7 @@ def _roof(measured, target, work, calls, all_bytes):
     # A multiply-add is one instruction, and so is any other operation.
     operations = work["flops"] - work["multiply_adds"]
     return max(
-        (operations * 2 / _peak(measured, target, work["dtype"]), "compute"),
+        (operations * 2 / peak(measured, target, work["dtype"]), "compute"),
         (work["constants"] / bandwidth(measured, held), level(measured, held)),
         ((work["read"] + work["constants"]) / bandwidth(measured, own), level(measured, own)),
         (work["written"] / bandwidth(measured, own, "write"), level(measured, own)),
@@ -106,6 +106,7 @@ class Plan(typing.NamedTuple):
     labels: list
     work: list
     all_bytes: int
+    symbols: dict  # the sizes that the run had for the model's symbols
 
 
 class Profile:
@@ -118,7 +119,7 @@ class Profile:
         self.runs = len(raw["runs"])
         self.run_seconds, self.median_seconds = min(raw["runs"]), float(np.median(raw["runs"]))
         self._timeline = raw["timeline"]
-        self.labels = plan.labels
+        self.labels, self.symbols = plan.labels, plan.symbols
         self.rows = []
         self.by_report = {}  # rows of kernels by their number in Module.kernels
         for step, (calls, least, median, _) in enumerate(raw["steps"]):
@@ -205,9 +206,9 @@ class Profile:
             "rows": [row._asdict() for row in self.rows],
         }
 
-    def to_perfetto(self, path):
-        """Writes the fastest run as a trace that https://ui.perfetto.dev and chrome://tracing
-        open."""
+    def trace(self, path):
+        """Writes the fastest run as a trace in Chrome's format, which https://ui.perfetto.dev and
+        chrome://tracing open."""
         events = [
             {
                 "name": self.labels[step],
@@ -231,6 +232,19 @@ class Profile:
                 }
             ),
         )
+
+    to_perfetto = trace  # the name that it had first
+
+    def __repr__(self):
+        return (
+            f"<tc.Profile of {printable(self.model)} for {self.target}: {len(self.rows)} steps, "
+            f"{self.runs} runs, fastest {self.run_seconds * 1e3:.3f} ms>"
+        )
+
+    def _repr_html_(self):
+        from .reporting.notebook import profile_table
+
+        return profile_table(self)
 
     def __str__(self):
         totals = self.summary()
@@ -311,6 +325,16 @@ def limits_text(measured):
     return lines_text(lines)
 
 
+def symbols_of(module, arrays):
+    """{symbol: size} that the arrays give to the open sizes of the module's tensors."""
+    return {
+        size: int(actual)
+        for port, array in zip(module._tensor_inputs, arrays)
+        for size, actual in zip(port.shape, np.shape(array))
+        if isinstance(size, str)
+    }
+
+
 def profile(module, arrays, seconds, repeat=None):
     """Profiles a module; see Module.profile."""
     if not seconds >= 0:
@@ -332,15 +356,10 @@ def profile(module, arrays, seconds, repeat=None):
     finally:
         module._runner.give_back(context)
     measured = limits(module.target, threads) if module._compiled else None
-    work = None
-    if module._compiled:
-        symbols = {}
-        for port, array in zip(module._tensor_inputs, ordered):
-            for size, actual in zip(port.shape, np.shape(array)):
-                if isinstance(size, str):
-                    symbols[size] = int(actual)
-        work = compiler.step_work(module._compiled, symbols)
+    symbols = symbols_of(module, ordered)
+    work = compiler.step_work(module._compiled, symbols) if module._compiled else None
     memory = module.memory
     given = sum(np.asarray(array).nbytes for array in ordered)
-    plan = Plan(module._model.info()["steps"], work, memory.constants + memory.arena + given)
+    all_bytes = memory.constants + memory.arena + given
+    plan = Plan(module._model.info()["steps"], work, all_bytes, symbols)
     return Profile(module.name, Machine(module.target, threads, measured), raw, plan)

@@ -147,6 +147,10 @@ class StringModule(Module):
         return ports or [name for node in self._before + self._after for name in node.outputs]
 
     @property
+    def planned(self):
+        return self._rest
+
+    @property
     def memory(self):
         return self._rest.memory if self._rest else Memory(0, 0, 0)
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import typing
 
 from . import fleet
@@ -15,7 +16,7 @@ from .arguments import Options, options_of
 from .errors import Error, lines_text, printable
 from .log import build_id, default_url, opened, url_of
 from .interrupts import temporary
-from .native import LIBRARY_FOLDER, compiler
+from .native import LIBRARY_FOLDER, compiler, runtime
 from .parser import number
 from .sources import described, source_of
 
@@ -56,6 +57,30 @@ class TuneResult(typing.NamedTuple):
     stopped: str
     notes: list
     log: str
+    model: str = ""
+    target: str = ""
+    threads: int = 0
+    began: int = 0  # seconds since 1970
+
+    def report(self, path=None):
+        """A report on the session: what was tried, how the best times fell, what failed. Returns a
+        tc.reporting.report.Report; with a path it is written there as one HTML file
+        (docs/report.md)."""
+        from .reporting.report import of_session
+
+        return of_session(self, path)
+
+    def __repr__(self):
+        gain = "" if self.model_gain is None else f", {self.model_gain:.3f} times as fast"
+        return (
+            f"<tc.TuneResult of {printable(self.model)} for {self.target}: {len(self.kernels)} kernels, "
+            f"{self.trials} schedules tried, {self.measured} measured now{gain}>"
+        )
+
+    def _repr_html_(self):
+        from .reporting.notebook import tuning_table
+
+        return tuning_table(self)
 
     def summary(self):
         """The table that is shown at the end."""
@@ -253,6 +278,7 @@ def tune(
     log = url_of(log) if log else default_url()
     if log is None:
         raise Error('tuning needs a log: give log="FILE"')
+    began = int(time.time())
     store = opened(log, write=True)  # opened first, so that an error comes before the work
     request = compiler.TuneRequest()
     request.compile = options_of(
@@ -286,7 +312,9 @@ def tune(
         with _work_folder() as folder:
             request.work_folder = folder
             builder = compiler.open_builder(builders, PROGRAM_FOLDER, LIBRARY_FOLDER, folder)
-            raw = compiler.tune(source_of(model), request, store, builder, display)
+            source = source_of(model)
+            name = source.name  # read first, because tuning consumes the source
+            raw = compiler.tune(source, request, store, builder, display)
     finally:
         if hasattr(display, "close"):
             display.close()
@@ -305,6 +333,10 @@ def _result_of(raw, log):
         raw["stopped"],
         raw["notes"],
         log,
+        name,
+        compiler.resolve_target(target)[0],
+        threads or runtime.core_count(),
+        began,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import archives
 from .comparing import compared, overflows
-from .errors import Error, ShapeError, UnsupportedError, bounded
+from .errors import MAX_OF_LINE, Error, ShapeError, UnsupportedError, bounded, printable
 from .files import make_folder, write, write_array
 from .kernel import seeded_array
 from .native import compiler
@@ -69,7 +69,15 @@ class Verification:
             if self.culprit
             else "wrong"
         )
-        return f"<tc.Verification of {self.model} for {self.target}: {verdict}>"
+        return printable(
+            f"<tc.Verification of {printable(self.model)} for {self.target}: {verdict}>",
+            MAX_OF_LINE,
+        )
+
+    def _repr_html_(self):
+        from .reporting.notebook import verification_table
+
+        return verification_table(self)
 
     def write(self, folder):
         """Writes the minimal model, its inputs as .npy files and the report into a folder; returns

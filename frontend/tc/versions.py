@@ -175,6 +175,10 @@ class VersionedModule(Module):
         )
 
     @property
+    def planned(self):
+        return self._last
+
+    @property
     def memory(self):
         return self._last.memory if self._last else Memory(0, None, None)
 

@@ -83,6 +83,11 @@ class Quantised:
     def __repr__(self):
         return f"<tc.Quantised of {len(self.model) / 1e6:.3f} MB, error {self.error:.2e} on {self.samples} samples>"
 
+    def _repr_html_(self):
+        from ..reporting.notebook import quantised_table
+
+        return quantised_table(self)
+
 
 @contextlib.contextmanager
 def _steps(progress):
