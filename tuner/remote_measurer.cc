@@ -334,8 +334,8 @@ struct RemoteMeasurer::State {
     }
   }
 
-  // The programs that are to be measured, in chunks that run interleaved on one device. Each has the incumbent
-  // as its first element, unless the device is exact.
+  // The programs that are to be measured, in chunks that run interleaved on one device. Each has the
+  // incumbent as its first element, unless the device is exact.
   std::vector<std::vector<size_t>> chunks_of(const ProgramSet& programs) {
     std::vector<size_t> candidates;
     for (size_t i = is_exact() ? 0 : 1; i < programs.executables.size(); ++i) {

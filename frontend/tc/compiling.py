@@ -118,10 +118,7 @@ def compile(
     from .log import let_read  # imported here: loading a module needs no log
 
     origin = origin_of(model)
-    model = archives.trusted(model) if trust_archive else model
-    if not takes_examples(model):
-        refuse_examples(inputs)
-    read = read_model(model, inputs, shapes_option(shapes))
+    read = _read(model, inputs, shapes, trust_archive)
     common = {"target": target, "threads": threads, "tolerance": tolerance, "seed": seed}
     common |= {"quantised": quantised, "rounding": rounding, "max_nodes": max_nodes}
     common |= {"open_initializers": open_initializers, "data_folders": data_folders}
@@ -166,6 +163,14 @@ def compile(
         module = read.module(compiled)
     module.origin = origin
     return module
+
+
+def _read(model, inputs, shapes, trust_archive):
+    """What read_model() makes of the model, with arguments as compile() has them."""
+    model = archives.trusted(model) if trust_archive else model
+    if not takes_examples(model):
+        refuse_examples(inputs)
+    return read_model(model, inputs, shapes_option(shapes))
 
 
 def _versions_kept(specialise, has_limits):

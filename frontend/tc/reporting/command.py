@@ -51,8 +51,8 @@ def _report(arguments):
 
 
 def _output(arguments):
-    """The page's file; None where only the facts are asked for, which --json prints. Raises an error
-    before any work where a file cannot be written."""
+    """The page's file; None where only the facts are asked for, which --json prints. Raises an
+    error before any work where a file cannot be written."""
     stem = os.path.splitext(os.path.basename(arguments.model))[0]
     output = arguments.output or (None if arguments.json else f"{stem}.html")
     for path in filter(None, (output, arguments.trace, arguments.onnx)):

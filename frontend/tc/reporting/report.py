@@ -44,8 +44,8 @@ class Report:
         self.profile.trace(path)
 
     def save_onnx(self, path):
-        """Writes the plan's steps as an ONNX file for Netron. Its operators are kinds of kernels, in
-        a domain of tc's own, so that no runtime runs it."""
+        """Writes the plan's steps as an ONNX file for Netron. Its operators are kinds of kernels,
+        in a domain of tc's own, so that no runtime runs it."""
         from .onnx_graph import onnx_graph
 
         write(path, onnx_graph(self.facts))
