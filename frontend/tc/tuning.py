@@ -297,7 +297,7 @@ def tune(
         1 / raw["model_ratio"] if raw["model_ratio"] else None,
         raw["stopped"],
         raw["notes"],
-        log,
+        compiler.shown_store(log),
     )
 
 
