@@ -16,17 +16,41 @@ PACKAGES=(
   qemu-user ca-certificates
 )
 
+# What tc and its tests use where it is there, and go on without where it cannot be installed.
+OPTIONAL_PACKAGES=(libpq5)
+
 say() { printf '== %s\n' "$*"; }
+
+# Those of the given Debian packages that are not installed.
+missing_of() {
+  local package
+  for package; do
+    [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *' installed' ]] || echo "$package"
+  done
+}
+
+# Installs the optional packages that are missing, where that needs no password.
+install_optional_packages() {
+  local missing settings=/etc/postgresql-common/createcluster.conf
+  mapfile -t missing < <(missing_of "${OPTIONAL_PACKAGES[@]}")
+  ((${#missing[@]} && EUID == 0)) || return 0
+  # Debian's package of the server makes and starts one of its own otherwise.
+  if [[ " ${missing[*]} " == *' postgresql-'* && ! -e $settings ]]; then
+    mkdir -p "${settings%/*}"
+    echo "create_main_cluster = false" >"$settings"
+  fi
+  say "installing optional Debian packages: ${missing[*]}"
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-confold "${missing[@]}" >"$ROOT/build/apt-optional.log" 2>&1 ||
+    say "they could not be installed (build/apt-optional.log): going on without them"
+}
 
 # Debian packages, with sudo where that is needed and there.
 install_packages() {
-  local package missing=() sudo=()
+  local missing sudo=()
   mkdir -p "$ROOT/build"
-  for package in "${PACKAGES[@]}"; do
-    [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *' installed' ]] ||
-      missing+=("$package")
-  done
-  ((${#missing[@]})) || return 0
+  mapfile -t missing < <(missing_of "${PACKAGES[@]}")
+  ((${#missing[@]})) || { install_optional_packages; return 0; }
   if ((EUID != 0)); then
     if ! command -v sudo >/dev/null; then
       echo "As root, please: apt-get install -y --no-install-recommends ${missing[*]}" >&2
@@ -41,6 +65,7 @@ install_packages() {
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$ROOT/build/apt.log" ||
     { cat "$ROOT/build/apt.log" >&2; exit 1; }
+  install_optional_packages
 }
 
 # A Python of at least 3.10 that has venv and headers: the one in PATH, else Debian's.

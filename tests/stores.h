@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/error.h"
+#include "tests/postgres_server.h"
 #include "tuner/stores.h"
 
 namespace tc::testing {
@@ -19,18 +20,35 @@ inline std::vector<std::string> store_schemes() {
   return schemes;
 }
 
-// The URL of a store of the kind that is not there yet.
-inline std::string fresh_store(const std::string& scheme, const std::string& name) {
+// Why stores of the kind cannot be tested on this machine; empty where they can.
+inline std::string missing_store(const std::string& scheme) {
+  return scheme == "postgresql" ? PostgresServer::missing() : "";
+}
+
+// The URL of a store of the kind that is not there yet; empty where the kind cannot be tested.
+inline std::string absent_store(const std::string& scheme, const std::string& name) {
   static int number = 0;
   const std::string unique = text(name, "-", ++number);
+  if (!missing_store(scheme).empty()) return "";
   if (scheme == "memory") return "memory:" + unique;
   if (scheme == "sqlite") {
     const std::string path = ::testing::TempDir() + unique + ".db";
     std::filesystem::remove(path);
     return "sqlite:" + path;
   }
+  if (scheme == "postgresql") {
+    PostgresServer* server = PostgresServer::get();
+    return server->url(server->fresh_database(name));
+  }
   ADD_FAILURE() << "tests/stores.h does not know how to make a store of kind '" << scheme << "'";
   return "";
+}
+
+// The same, of a store that opening for writing finds or makes: where only its owner may do so, it is made.
+inline std::string fresh_store(const std::string& scheme, const std::string& name) {
+  const std::string url = absent_store(scheme, name);
+  if (scheme == "postgresql" && !url.empty()) make_store(url);
+  return url;
 }
 
 // What test suites over store_schemes() call their tests.

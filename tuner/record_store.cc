@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "ir/error.h"
+#include "runtime/foreign_text.h"
 #include "tuner/least_time.h"
 
 namespace tc {
 namespace {
 
-constexpr size_t kMaxWorkloadBytes = 1 << 20;
-constexpr size_t kMaxTraceBytes = 1 << 16;
 constexpr size_t kMaxTraceLines = 500;
-constexpr size_t kMaxNameBytes = 4096;
 constexpr size_t kMaxProblems = 100;  // that are reported one by one
 
 using Order = std::tuple<const std::string&, const std::string&, const std::string&, int, bool, bool, double,
@@ -39,8 +38,37 @@ bool no_control_characters(const std::string& text) {
                       [](unsigned char c) { return (c < 32 && c != '\n' && c != '\t') || c == 127; });
 }
 
+bool is_utf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const auto character = foreign_text::character_at(text.data() + at, text.size() - at);
+    if (!character.valid) return false;
+    at += character.size;
+  }
+  return true;
+}
+
+// The beginning of a text, of whole characters.
+std::string shortened(const std::string& text, size_t most) {
+  size_t end = std::min(text.size(), most);
+  while (end > 0 && end < text.size() && (text[end] & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
 // The trace as every store returns it: without empty lines.
 Trace kept_form(const Trace& trace) { return parse_trace(trace_text(trace)); }
+
+// The record as every store keeps it.
+Record kept_form(const Record& record) {
+  Record kept = record;
+  kept.trace = kept_form(record.trace);
+  Measurement& measured = kept.measurement;
+  measured.detail = shortened(measured.detail, kMaxDetailBytes);
+  Timing& time = measured.time;
+  for (double* number : {&time.minimum, &time.median, &time.spread, &measured.ratio, &measured.worst_error}) {
+    if (std::isnan(*number)) *number = 0;
+  }
+  return kept;
+}
 
 }  // namespace
 
@@ -55,9 +83,10 @@ std::optional<std::string> check_record(const Record& record) {
           "target, device, unit or build is empty, too long or has other characters than printable ASCII");
   }
   if (!no_control_characters(record.workload)) return bad("the workload has control characters");
+  if (!is_utf8(record.workload)) return bad("the workload is not UTF-8");
   if (record.unit != "seconds" && record.unit != "simulated cycles")
     return bad("the unit '", record.unit, "' is neither seconds nor simulated cycles");
-  if (record.threads < 1 || record.threads > 4096) return bad(record.threads, " threads");
+  if (record.threads < 1 || record.threads > kMaxThreads) return bad(record.threads, " threads");
   if (record.language_major != kTraceLanguageMajor)
     return bad("the trace is in language ", record.language_major, ".", record.language_minor,
                " and this tc reads ", kTraceLanguageMajor, ".x; tune again");
@@ -66,10 +95,12 @@ std::optional<std::string> check_record(const Record& record) {
   for (const std::string& line : record.trace) {
     if (line.find('\n') != std::string::npos || !no_control_characters(line))
       return bad("a line of the trace has control characters");
+    if (!is_utf8(line)) return bad("a line of the trace is not UTF-8");
   }
   if (static_cast<int>(measured.outcome) < 0 || static_cast<int>(measured.outcome) > 8)
     return bad("the outcome ", static_cast<int>(measured.outcome), " is unknown");
   if (!no_control_characters(measured.detail)) return bad("the detail has control characters");
+  if (!is_utf8(measured.detail)) return bad("the detail is not UTF-8");
   const Timing& time = measured.time;
   if (measured.outcome == Outcome::Ok) {
     const bool sane = std::isfinite(time.median) && std::isfinite(time.minimum) &&
@@ -107,16 +138,14 @@ void RecordStore::add(const std::vector<Record>& records) {
       fail(ErrorKind::Log, name_, ": record ", i + 1, " of ", records.size(),
            " that were to be added is malformed: ", *why);
   }
-  std::vector<Record> kept = records;
-  for (Record& record : kept) {
-    record.trace = kept_form(record.trace);
-    record.measurement.detail.resize(std::min(record.measurement.detail.size(), kMaxDetailBytes));
-  }
+  std::vector<Record> kept;
+  for (const Record& record : records) kept.push_back(kept_form(record));
   write(kept);
 }
 
 void RecordStore::choose(const std::vector<Record>& records) {
   need_writing();
+  if (records.empty()) return;
   std::vector<Record> chosen = records;
   for (Record& record : chosen) record.trace = kept_form(record.trace);
   mark(chosen);

@@ -27,6 +27,7 @@ struct StoreStats {
   int64_t workloads = 0, records = 0, verified = 0, bytes = 0;
   int schema = 0;  // 0: the kind of store has no versions
   std::map<std::string, int64_t> by_target, by_device, by_build, by_outcome;
+  std::map<std::string, int64_t> by_author;  // empty where the kind of store does not know who wrote
 };
 
 // An open store, which is closed when the object is destroyed; open_store (tuner/stores.h) opens one by its
@@ -107,6 +108,11 @@ std::optional<std::string> check_record(const Record& record);
 // Bytes of the record's texts.
 size_t text_bytes(const Record& record);
 
+// Bounds of check_record, in bytes.
+constexpr size_t kMaxWorkloadBytes = 1 << 20;
+constexpr size_t kMaxTraceBytes = 1 << 16;
+constexpr size_t kMaxNameBytes = 4096;  // target, device, unit and build
+constexpr int kMaxThreads = 4096;
 // The longest detail that the record of a failed candidate keeps.
 constexpr size_t kMaxDetailBytes = 4096;
 

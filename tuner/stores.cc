@@ -6,6 +6,8 @@
 
 #include "ir/error.h"
 #include "tuner/memory_store.h"
+#include "tuner/postgres_connection.h"
+#include "tuner/postgres_store.h"
 #include "tuner/sqlite_store.h"
 
 namespace tc {
@@ -31,7 +33,8 @@ std::pair<const StoreKind*, std::string> split(const std::string& url) {
   const std::string wanted = scheme.empty() ? kOfPaths : scheme;
   std::string known;
   for (const StoreKind& kind : store_kinds()) {
-    if (wanted == kind.scheme) return {&kind, scheme.empty() ? url : url.substr(scheme.size() + 1)};
+    if (wanted == kind.scheme || (kind.other_scheme && wanted == kind.other_scheme))
+      return {&kind, scheme.empty() ? url : url.substr(scheme.size() + 1)};
     known += text(known.empty() ? "" : ", ", kind.form, " (", kind.sentence, ")");
   }
   // The rest of the URL may hold a password.
@@ -39,20 +42,47 @@ std::pair<const StoreKind*, std::string> split(const std::string& url) {
        "; a file whose name has a colon is sqlite:FILE");
 }
 
+std::pair<const StoreKind*, std::string> split_named(const std::string& url) {
+  const auto [kind, place] = split(url);
+  if (place.empty()) fail(ErrorKind::Log, "the log '", url, "' has no name; give ", kind->form);
+  return {kind, place};
+}
+
 }  // namespace
 
 const std::vector<StoreKind>& store_kinds() {
   static const std::vector<StoreKind> kinds = {
-      {"sqlite", "sqlite:FILE", "a file; a plain path names one, too", open_sqlite_store, true},
-      {"memory", "memory:NAME", "in this process, and gone with it: for tests", open_memory_store, false},
+      {"sqlite", nullptr, "sqlite:FILE", "a file; a plain path names one, too", open_sqlite_store, true,
+       nullptr, nullptr, nullptr},
+      {"postgresql", "postgres", "postgresql://USER@HOST/DATABASE", "a team's, on a PostgreSQL server",
+       open_postgres_store, false, make_postgres_store, upgrade_postgres_store, shown_postgres_url},
+      {"memory", nullptr, "memory:NAME", "in this process, and gone with it: for tests", open_memory_store,
+       false, nullptr, nullptr, nullptr},
   };
   return kinds;
 }
 
 std::unique_ptr<RecordStore> open_store(const std::string& url, RecordStore::Mode mode) {
-  const auto [kind, place] = split(url);
-  if (place.empty()) fail(ErrorKind::Log, "the log '", url, "' has no name; give ", kind->form);
+  const auto [kind, place] = split_named(url);
   return kind->open(place, mode);
+}
+
+void make_store(const std::string& url) {
+  const auto [kind, place] = split_named(url);
+  if (kind->make) return kind->make(place);
+  kind->open(place, RecordStore::Mode::Write);
+}
+
+void upgrade_store(const std::string& url) {
+  const auto [kind, place] = split_named(url);
+  if (kind->upgrade) return kind->upgrade(place);
+  kind->open(place, RecordStore::Mode::Read);  // has to be there
+  kind->open(place, RecordStore::Mode::Write);
+}
+
+std::string shown_store(const std::string& url) {
+  const auto [kind, place] = split(url);
+  return kind->show ? kind->show(place) : url;
 }
 
 std::string file_of_store(const std::string& url) {

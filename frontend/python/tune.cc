@@ -106,10 +106,17 @@ py::list record_list(const std::vector<Record>& records) {
 }
 
 void add_log(py::module_& module) {
-  module.def("open_store", [](const std::string& url, bool write) -> std::shared_ptr<RecordStore> {
-    return open_store(url, write ? RecordStore::Mode::Write : RecordStore::Mode::Read);
-  });
+  const auto released = py::call_guard<py::gil_scoped_release>();  // a server may take its time to answer
+  module.def(
+      "open_store",
+      [](const std::string& url, bool write) -> std::shared_ptr<RecordStore> {
+        return open_store(url, write ? RecordStore::Mode::Write : RecordStore::Mode::Read);
+      },
+      released);
+  module.def("make_store", &make_store, released);
+  module.def("upgrade_store", &upgrade_store, released);
   module.def("file_of_store", [](const std::string& url) { return python_text(file_of_store(url)); });
+  module.def("shown_store", [](const std::string& url) { return python_text(shown_store(url)); });
   py::class_<RecordStore, std::shared_ptr<RecordStore>>(module, "RecordStore")
       .def_property_readonly("name", [](const RecordStore& log) { return python_text(log.name()); })
       .def("records",
@@ -160,6 +167,7 @@ void add_log(py::module_& module) {
         row["by_device"] = counts_dict(stats.by_device);
         row["by_build"] = counts_dict(stats.by_build);
         row["by_outcome"] = counts_dict(stats.by_outcome);
+        row["by_author"] = counts_dict(stats.by_author);
         return row;
       });
 }

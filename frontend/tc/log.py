@@ -57,7 +57,7 @@ def url_of(log):
     """The URL by which the compiler opens what was given as a log: a text (a URL or a path),
     another path object, which is never taken for a URL, or a Log."""
     if isinstance(log, Log):
-        return log.path
+        return log._url
     if isinstance(log, str):
         return log
     path = os.fsdecode(log)
@@ -100,11 +100,13 @@ def build_id():
 class Log:
     """A log, named by a path or by a URL (docs/tuning.md lists their forms); made by tc.tune and
     tc.compile(tune=True). Reading needs no right to write. It is accepted wherever a log can be
-    named, and is closed by `close` or at the end of `with`."""
+    named, and is closed by `close` or at the end of `with`. `path` is its path or URL, without a
+    password."""
 
     def __init__(self, path):
-        self.path = url_of(path)
-        self._store = compiler.open_store(self.path, False)
+        self._url = url_of(path)
+        self.path = compiler.shown_store(self._url)
+        self._store = compiler.open_store(self._url, False)
         self.problems = []
 
     @property
@@ -235,19 +237,23 @@ def _record_lines(records):
 def _run(arguments):
     if arguments.action in ("merge", "export", "import") and arguments.file is None:
         arguments.refuse(f"log {arguments.action} takes two files: log {arguments.action} LOG FILE")
-    path = arguments.log or default_url()
-    if path is None:
+    url = arguments.log or default_url()
+    if url is None:
         raise LogError("no log is named: give its path or URL, or set TC_LOG")
+    path = compiler.shown_store(url)
+    if arguments.action in ("init", "upgrade"):
+        return _prepared(url, arguments.action)
     if arguments.action == "import":
-        count = Log.import_into(path, arguments.file)
+        count = Log.import_into(url, arguments.file)
         return {"imported": count}, printable(
             f"{count} records from {arguments.file} are in {path}"
         )
-    log = Log(path)
+    log = Log(url)
     if arguments.action == "merge":
         count = log.merge(arguments.file)
+        source = compiler.shown_store(arguments.file)
         return {"merged": count, "problems": log.problems}, lines_text(
-            [f"{count} records from {arguments.file} are in {path}", *log.problems]
+            [f"{count} records from {source} are in {path}", *log.problems]
         )
     if arguments.action == "export":
         count = log.export(arguments.file)
@@ -258,7 +264,7 @@ def _run(arguments):
             f"{path}: {stats['records']} records of {stats['workloads']} workloads, "
             f"{stats['verified']} verified, {stats['bytes'] / 1e6:.2f} MB, schema {stats['schema']}"
         ]
-        for name in ("target", "device", "build", "outcome"):
+        for name in ("target", "device", "build", "outcome", "author"):
             text += [
                 f"{name:8} {count:7d}  {value}" for value, count in stats[f"by_{name}"].items()
             ]
@@ -294,6 +300,21 @@ def _run(arguments):
     )
 
 
+def _prepared(url, action):
+    """Makes a log, or upgrades one."""
+    if action == "upgrade":
+        compiler.upgrade_store(url)
+    else:
+        if file := compiler.file_of_store(url):
+            _make_folder(file)
+        compiler.make_store(url)
+    with Log(url) as log:
+        stats = log.stats()
+        return {"log": log.path, "schema": stats["schema"], "records": stats["records"]}, printable(
+            f"{log.path}: the log has schema {stats['schema']} and {stats['records']} records"
+        )
+
+
 def _none_text(path, what, arguments):
     of_target = f" of target {arguments.target}" if arguments.target else ""
     return f"{printable(path)} has no {what}{of_target}; `python -m tc tune MODEL` makes some"
@@ -302,7 +323,8 @@ def _none_text(path, what, arguments):
 def add_command(command):
     added = command("log", _run, "Look into a log of tuning records, or change it.")
     added.add_argument(
-        "action", choices=("list", "show", "best", "stats", "merge", "export", "import")
+        "action",
+        choices=("list", "show", "best", "stats", "merge", "export", "import", "init", "upgrade"),
     )
     added.add_argument(
         "log", nargs="?", help="path or URL; default: $TC_LOG, else the user's cache folder"

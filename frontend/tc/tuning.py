@@ -318,10 +318,12 @@ def tune(
     finally:
         if hasattr(display, "close"):
             display.close()
-    return _result_of(raw, log)
+    threads = threads or runtime.core_count()
+    return _result_of(raw, log, (name, compiler.resolve_target(target)[0], threads, began))
 
 
-def _result_of(raw, log):
+def _result_of(raw, log, session):
+    """The result of what the compiler returned; `session` has its last fields."""
     kernels, unit = _progress_of(raw["last"])
     return TuneResult(
         kernels,
@@ -332,11 +334,8 @@ def _result_of(raw, log):
         1 / raw["model_ratio"] if raw["model_ratio"] else None,
         raw["stopped"],
         raw["notes"],
-        log,
-        name,
-        compiler.resolve_target(target)[0],
-        threads or runtime.core_count(),
-        began,
+        compiler.shown_store(log),
+        *session,
     )
 
 

@@ -295,16 +295,19 @@ def test_lists_name_kernels_by_kind_and_shapes(tmp_path, model, capsys):
     ) == ["product 4x16, 16x16 -> 4x16", "product 4x16, 16x8 -> 4x8"]
 
 
-@pytest.mark.parametrize("url", ["sqlite:{}/log.db", "{}/log.db", "memory:{}"])
-def test_every_command_on_a_log_takes_its_url(tmp_path, capsys, url):
-    log, rows = url.format(tmp_path), tmp_path / "rows.jsonl"
+def test_every_command_on_a_log_takes_its_url(tmp_path, capsys, log_url):
+    (log, shown), rows = log_url, tmp_path / "rows.jsonl"
     rows.write_text(json.dumps(row()) + "\n")
+    capsys.readouterr()
 
     def said(*words):
         assert main(["log", *words, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
+    made = said("init", log)
+    assert made == {"log": shown, "schema": made["schema"], "records": 0}
     assert said("import", log, str(rows)) == {"imported": 1}
+    assert said("upgrade", log)["records"] == 1
     assert [record["target"] for record in said("list", log)["records"]] == ["x86-64-v3"]
     assert said("stats", log)["records"] == 1
     assert said("export", log, str(tmp_path / "again.jsonl")) == {"exported": 1}
@@ -313,16 +316,17 @@ def test_every_command_on_a_log_takes_its_url(tmp_path, capsys, url):
     assert said("merge", log, str(other))["merged"] == 2
     assert [record["ratio"] for record in said("best", log)["records"]] == [0.5, 0.25]
     with tc.Log(log) as opened:
-        assert len(opened.records()) == 2 and repr(opened) == f"<tc.Log {log}>"
+        assert len(opened.records()) == 2 and repr(opened) == f"<tc.Log {shown}>"
+        assert opened.path == shown
     with pytest.raises(tc.LogError, match="the log is closed; open it again with tc.Log"):
         opened.records()
 
 
 def test_a_log_of_an_unknown_kind_is_one_sentence_everywhere(model, monkeypatch, capsys):
-    log = "postgres://me:secret@host/db"
+    log = "mysql://me:secret@host/db"
     text = (
-        "no log is opened by 'postgres:'; give a path, or one of sqlite:FILE (a file; a plain path names one, too), memory:NAME (in this "
-        "process, and gone with it: for tests); a file whose name has a colon is sqlite:FILE"
+        "no log is opened by 'mysql:'; give a path, or one of sqlite:FILE (a file; a plain path names one, too), "
+        "postgresql://USER@HOST/DATABASE (a team's, on a PostgreSQL server), memory:NAME (in this process, and gone with it: for tests); a file whose name has a colon is sqlite:FILE"
     )
     for use in (
         lambda: tc.compile(model, log=log),
@@ -336,7 +340,7 @@ def test_a_log_of_an_unknown_kind_is_one_sentence_everywhere(model, monkeypatch,
     assert capsys.readouterr().err == f"tc: {text}\n"
     monkeypatch.setenv("TC_LOG", log)
     with pytest.warns(
-        UserWarning, match="^the default log is not used: no log is opened by 'postgres:'"
+        UserWarning, match="^the default log is not used: no log is opened by 'mysql:'"
     ):
         tc.compile(model, threads=1)
 

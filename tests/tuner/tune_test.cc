@@ -116,6 +116,10 @@ class TunerTuneThree : public TunerTune {
 // What a session leaves in the log, and what the next one makes of it, with every kind of store.
 class TunerTuneLog : public TunerTune, public ::testing::WithParamInterface<std::string> {
  protected:
+  void SetUp() override {
+    if (const std::string why = missing_store(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    TunerTune::SetUp();
+  }
   std::string scheme() const override { return GetParam(); }
 };
 
