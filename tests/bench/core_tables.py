@@ -180,7 +180,7 @@ def by_row(core, group, folder):
         )
     low, high = counts
     slope = {
-        key[:2]: (spent[*key[:2], high] - spent[*key[:2], low]) / (high - low) for key in spent
+        key[:2]: (spent[(*key[:2], high)] - spent[(*key[:2], low)]) / (high - low) for key in spent
     }
     return {kind.name: (slope[kind.name, False], slope.get((kind.name, True))) for kind in KINDS}
 
