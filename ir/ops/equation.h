@@ -1,6 +1,6 @@
-// Inference and lowering by index equations (ir/ops/formula.h). A row that has an equation and no functions of
-// its own is inferred and lowered by it; the functions here are also for rows that make an equation for each
-// node.
+// Inference and lowering by index equations (ir/ops/formula.h). A row that has an equation and no functions
+// of its own is inferred and lowered by it; the functions here are also for rows that make an equation for
+// each node.
 #pragma once
 
 #include <functional>
