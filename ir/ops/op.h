@@ -164,8 +164,8 @@ struct OpRow {
   std::string category;  // the heading in docs/operators.md; nothing else asks for it
   std::string doc;       // one line
   // What the operator computes, as a formula or an equation (ir/ops/formula.h), if it can be written as one.
-  // It is the row's inference where `infer` is null, and its lowering where `lower` is.
-  // tests/ir/equation_test.cc lists the rows that have an equation and yet such a function, and why.
+  // It is the row's inference where `infer` is null, and its lowering where `lower` is. The rows that have an
+  // equation and yet such a function are listed in tests/ir/equation_test.cc, with the reasons.
   std::string equation;
   // Further equations, for nodes whose attributes have certain values. The first that fits is used.
   std::vector<EquationCase> cases;
