@@ -184,6 +184,14 @@ def commands(files):
             [model, "--port", "0", "--token-file", files["part"] + ".none"],
             [model, "--port", name],
         ],
+        "report": [
+            [model, "--shape", size, "--seconds", "0", "-o", files["part"] + ".html"],
+            [model, "--shape", size, "--seconds", "0", "-o", files["part"] + ".html", "--log", log],
+            [refused],
+            [model, "--target", name],
+            [model, "-o", model],
+            [files["part"] + ".none"],
+        ],
         "targets": [[name]],
         "version": [[f"--{name}"]],
         "log": [
@@ -270,6 +278,7 @@ def test_every_command(files, capfd, monkeypatch):
         and codes["inspect"][:5] == [0] * 5
     )
     assert codes["verify"][0] == codes["quantize"][0] == codes["bench"][0] == 0
+    assert codes["report"] == [0, 1, 1, 1, 1, 1]  # there is no log of that name
 
 
 def test_json_has_the_names_themselves(files, capfd):

@@ -59,11 +59,7 @@ def _output(arguments):
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
             raise DeviceError(f"'{path}' cannot be written: there is no folder '{folder}'")
-        if (
-            os.path.exists(path)
-            and os.path.exists(arguments.model)
-            and os.path.samefile(path, arguments.model)
-        ):
+        if _are_one(path, arguments.model):
             raise DeviceError(
                 f"'{path}' is the model itself, which the report would replace; name another file"
             )
@@ -117,8 +113,10 @@ def _text(report, written):
         lines.append(f"time   none: {summary['not_run']}")
     errors = report.facts["errors"]
     if errors:
+        culprit = errors["culprit"]
+        blame = f" ({culprit['part']} {printable(culprit['name'])})" if culprit else ""
         lines.append(
-            f"errors {'right' if errors['right'] else 'wrong'}, budget {errors['budget']:g}"
+            f"errors {'right' if errors['right'] else 'wrong'}{blame}, budget {errors['budget']:g}"
         )
     return lines_text([*lines, *(f"wrote  {path}" for path in written)])
 

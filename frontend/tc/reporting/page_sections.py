@@ -48,7 +48,9 @@ def summary(facts):
     if facts["errors"]:
         right = facts["errors"]["right"]
         word = element("span", "right" if right else "wrong", class_="good" if right else "bad")
-        shown.append(("Verification", word, f"budget {facts['errors']['budget']:g}"))
+        culprit = facts["errors"]["culprit"]
+        blame = f"{culprit['part']} {culprit['name']}, " if culprit else ""
+        shown.append(("Verification", word, f"{blame}budget {facts['errors']['budget']:g}"))
     return joined(
         tiles(shown),
         paragraph(f"There are no times: {found['not_run']}.") if found["not_run"] else None,
