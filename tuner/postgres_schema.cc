@@ -254,6 +254,17 @@ void need_parts(PostgresConnection& server) {
   if (!due.empty()) server.fail_damaged("the " + due[0].substr(0, due[0].find('|')) + " is missing");
 }
 
+// Throws where the role cannot make a log: better than the server's refusal of one of the statements.
+void need_right_to_make(PostgresConnection& server) {
+  const auto may = server.value(
+      "SELECT has_database_privilege(current_database(), 'CREATE') AND (SELECT rolsuper OR rolcreaterole FROM "
+      "pg_roles WHERE rolname = session_user)");
+  if (may != "t")
+    fail(ErrorKind::Log, server.name(), ": the role ", server.role(),
+         " may not make a log; that needs the right to create schemas in this database and to create roles "
+         "(GRANT CREATE ON DATABASE, ALTER ROLE ... CREATEROLE)");
+}
+
 // Roles are the whole server's, and may have been made for another log.
 void make_roles(PostgresConnection& server) {
   for (const char* role : {"tc_owner", "tc_writer", "tc_reader"}) {
@@ -282,6 +293,7 @@ void migrate(PostgresConnection& server, bool only_upgrade) {
   if (is_new) {
     if (only_upgrade)
       fail(ErrorKind::Log, server.name(), ": has no log to upgrade; `python -m tc log init URL` makes one");
+    need_right_to_make(server);
     make_roles(server);
     close_database(server);
     server.run("CREATE SCHEMA tc_log AUTHORIZATION tc_owner");

@@ -68,10 +68,11 @@ const Column kColumns[] = {
     {"created", "bigint", [](const Record& r) { return std::to_string(r.created); }, false},
 };
 
-// The statement that writes records given as one array per column. The trigger fills in the author.
+// The statement that writes records and their workloads, given as one array per column. The trigger fills in
+// the author.
 std::string insertion() {
   std::string names, arrays, updates;
-  int number = 0;
+  int number = 2;
   for (const Column& column : kColumns) {
     const char* comma = names.empty() ? "" : ", ";
     names += text(comma, column.name);
@@ -79,8 +80,11 @@ std::string insertion() {
     if (!column.is_key)
       updates += text(updates.empty() ? "" : ", ", column.name, " = excluded.", column.name);
   }
-  return text("INSERT INTO tc_log.record (", names, ", author) SELECT *, session_user FROM unnest(", arrays,
-              ") ON CONFLICT (digest) DO UPDATE SET ", updates);
+  return text(
+      "WITH added AS (INSERT INTO tc_log.workload (digest, key) SELECT * FROM unnest($1::bytea[], $2::text[]) "
+      "ON CONFLICT (digest) DO NOTHING) INSERT INTO tc_log.record (",
+      names, ", author) SELECT *, session_user FROM unnest(", arrays, ") ON CONFLICT (digest) DO UPDATE SET ",
+      updates);
 }
 
 // The columns of a record that is read, in this order. Texts that are longer than any record's are cut to one
@@ -167,18 +171,19 @@ PostgresStore::PostgresStore(const std::string& place, Mode mode)
 void PostgresStore::write(const std::vector<Record>& records) {
   std::map<std::string, const Record*> by_key;  // of two records with the same key, the last one
   for (const Record& record : records) by_key[rpc::sha256_of(key_of(record))] = &record;
-  server_.transaction([&] {
-    std::vector<const Record*> batch;
-    size_t bytes = 0;
-    for (const auto& [key, record] : by_key) {
-      batch.push_back(record);
-      bytes += text_bytes(*record);
-      if (batch.size() < kMaxBatch && bytes < kMaxBatchBytes) continue;
-      write_batch(batch);
-      batch.clear();
-      bytes = 0;
+  std::vector<std::vector<const Record*>> batches;
+  size_t bytes = 0;
+  for (const auto& [key, record] : by_key) {
+    bytes += text_bytes(*record);
+    if (batches.empty() || batches.back().size() == kMaxBatch || bytes > kMaxBatchBytes) {
+      batches.emplace_back();
+      bytes = text_bytes(*record);
     }
-    if (!batch.empty()) write_batch(batch);
+    batches.back().push_back(record);
+  }
+  if (batches.size() == 1) return write_batch(batches[0]);  // one statement needs no transaction around it
+  server_.transaction([&] {
+    for (const std::vector<const Record*>& batch : batches) write_batch(batch);
   });
 }
 
@@ -190,11 +195,7 @@ void PostgresStore::write_batch(const std::vector<const Record*>& batch) {
     digests.push_back(digest);
     keys.push_back(*key);
   }
-  server_.run(
-      "INSERT INTO tc_log.workload (digest, key) SELECT * FROM unnest($1::bytea[], $2::text[]) "
-      "ON CONFLICT (digest) DO NOTHING",
-      {postgres_array(digests), postgres_array(keys)});
-  std::vector<std::string> arrays;
+  std::vector<std::string> arrays = {postgres_array(digests), postgres_array(keys)};
   for (const Column& column : kColumns) {
     std::vector<std::string> values;
     for (const Record* record : batch) values.push_back(column.value(*record));

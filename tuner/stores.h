@@ -14,8 +14,8 @@ struct StoreKind {
   const char* other_scheme;  // that means the same; null for none
   const char* form;          // of its URLs
   const char* sentence;      // what it is
-  // Opens a store; in mode Write, makes one where there is none, unless `make` does so. `place` is the part of
-  // the URL after the scheme and its colon.
+  // Opens a store; in mode Write, makes one where there is none, unless `make` does so. `place` is the part
+  // of the URL after the scheme and its colon.
   std::unique_ptr<RecordStore> (*open)(const std::string& place, RecordStore::Mode mode);
   bool is_file;  // the store is the file `place` of this machine
   // Where a store has an owner, who alone may make and upgrade it; otherwise null.

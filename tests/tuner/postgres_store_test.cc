@@ -392,7 +392,7 @@ TEST_F(TunerPostgresStore, ATransactionIsDoneOnceWhateverIsLost) {
 }
 
 TEST_F(TunerPostgresStore, WritersOfTheSameKeysInAnyOrderAllEnd) {
-  constexpr int kWriters = 4, kRounds = 10;
+  constexpr int kWriters = 4, kRounds = 4;
   std::vector<std::thread> writers;
   for (int writer = 0; writer < kWriters; ++writer) {
     writers.emplace_back([&, writer] {
@@ -419,6 +419,36 @@ TEST_F(TunerPostgresStore, EightAtOnceMakeOneLog) {
   for (int i = 0; i < 8; ++i) makers.emplace_back([&] { make_store(url_); });
   for (std::thread& maker : makers) maker.join();
   EXPECT_EQ(open_store(url_, Mode::Write)->stats().schema, 1);
+}
+
+// A person who owns a database and may create roles needs no administrator; others cannot make a log.
+TEST_F(TunerPostgresStore, IsMadeByWhoMayCreateRolesAndSchemas) {
+  const std::string owner = fresh_user(), other = fresh_user();
+  server_->add_user(owner, "pg_monitor");
+  server_->add_user(other, "tc_writer");
+  const std::string own = owner + "_database";
+  server_->execute("postgres", {text("ALTER ROLE ", owner, " CREATEROLE"),
+                                text("CREATE DATABASE ", own, " OWNER ", owner)});
+  EXPECT_NE(refusal([&] {
+              make_store(server_->url(own, other));
+            }).find("the role " + other + " may not make a log; that needs"),
+            std::string::npos);
+  make_store(server_->url(own, owner));
+  open_store(server_->url(own, other), Mode::Write)->add({some_record("w", 1)});
+  EXPECT_EQ(open_store(server_->url(own, owner), Mode::Write)->records({}).size(), 1u);
+  upgrade_store(server_->url(own, owner));
+}
+
+// A database that has nothing but the log is closed to others; one that has more stays as it is.
+TEST_F(TunerPostgresStore, ClosesADatabaseOfItsOwnAlone) {
+  user_ = fresh_user();
+  server_->add_user(user_, "pg_monitor");
+  const auto why = [&] { return refusal([&] { open_store(server_->url(database_, user_), Mode::Read); }); };
+  EXPECT_NE(why().find("permission denied for database"), std::string::npos) << why();
+  database_ = server_->fresh_database("shared");
+  server_->execute(database_, {"CREATE TABLE public.song (name text)"});
+  make_store(server_->url(database_));
+  EXPECT_NE(why().find("may not read this log"), std::string::npos) << why();
 }
 
 TEST_F(TunerPostgresStore, NeedsADatabaseOfUtf8) {

@@ -1,6 +1,6 @@
 """Writes records to a log until it has written enough or a file appears; tells of each batch once it
-is written. Its argument is a JSON object: url, writer (a number), count, batch, acks, stop and
-start (files)."""
+is written. Its argument is a JSON object: url, writer (a number), count, batch, pause (seconds
+after each batch), acks, stop and start (files)."""
 
 import json
 import os
@@ -55,6 +55,7 @@ def main(options):
             store.add(rows)
             acks.write("".join(f"# {writer}.{number + i}\n" for i in range(batch)))
             acks.flush()
+            time.sleep(options.get("pause", 0))
         acks.write("done\n")
 
 

@@ -181,8 +181,8 @@ TEST_P(TunerStore, TakesRecordsInOneForm) {
   EXPECT_TRUE(found[0].chosen);
 }
 
-// The longest of everything, of characters that do not compress, that have several bytes, or that an array or a
-// statement could take for its own.
+// The longest of everything, of characters that do not compress, that have several bytes, or that an array
+// or a statement could take for its own.
 TEST_P(TunerStore, KeepsWhatIsLargestAndOddest) {
   uint32_t state = 1;
   const auto noise = [&](size_t bytes) {
