@@ -304,6 +304,12 @@ REFUSED = [
         "9 positions are more than the 7 embeddings of input 3",
     ),
     (
+        "float a, float[3] b",
+        f"y = {MS}FusedMatMul(a, b)",
+        17,
+        "operands of shapes [] and [3]; a matrix product needs rank 1 or more",
+    ),
+    (
         "float[2,3] a, float[2,3] b",
         f"y = {MS}FusedMatMul(a, b)",
         17,
