@@ -1,5 +1,5 @@
-"""Writes records to a log until it has written enough or a file appears; tells of each batch once it
-is written. Its argument is a JSON object: url, writer (a number), count, batch, pause (seconds
+"""Writes records to a log until it has written enough or a file appears; tells of each batch once
+it is written. Its argument is a JSON object: url, writer (a number), count, batch, pause (seconds
 after each batch), acks, stop and start (files)."""
 
 import json

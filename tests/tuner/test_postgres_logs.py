@@ -1,5 +1,5 @@
-"""Logs on a PostgreSQL server, through Python and the command line: tuning, roles, passwords, many writers,
-servers and writers that are killed."""
+"""Logs on a PostgreSQL server, through Python and the command line: tuning, roles, passwords, many
+writers, servers and writers that are killed."""
 
 import json
 import os
