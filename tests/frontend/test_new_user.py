@@ -326,7 +326,8 @@ def test_representations_have_no_bytes(path, module, tmp_path):
     for each in made:
         assert len(repr(each)) < 300 and "\\x" not in repr(each), repr(each)[:300]
     html = module._repr_html_()
-    assert "<b>digits.onnx</b>" in html and "float32 [n, 4]" in html and "\\x" not in html
+    assert f"<b>digits.onnx for {module.target}</b>" in html and "float32 [n, 4]" in html
+    assert "\\x" not in html
     assert repr(made[1]) == f"<tc.Verification of digits.onnx for {module.target}: right>"
     assert re.fullmatch(r"<tc.Quantised of 0\.\d+ MB, error \S+ on 2 samples>", repr(made[2]))
 
