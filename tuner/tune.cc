@@ -25,6 +25,8 @@ constexpr int kRounds[] = {3, 7, 15};
 // Of a time limit: the most that is reserved for comparing whole models, what is reserved where nobody knows
 // better, and the most of it; and of the rest, what measuring untuned schedules may take.
 constexpr double kMaxModelShare = 0.6, kModelShare = 0.2, kMaxModelSeconds = 60, kUntunedShare = 0.5;
+// The most where the device is exact: the kernels' own times decide well there if the model is not measured.
+constexpr double kMaxExactModelShare = 0.35;
 // What comparing whole models is estimated to take is multiplied by this.
 constexpr double kCaution = 1.25;
 constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
@@ -152,7 +154,8 @@ class Session {
     const double known = options_.build_seconds > 0
                              ? kCaution * seconds_to_decide(options_.build_seconds, run, is_deterministic())
                              : std::min(kMaxModelSeconds, kModelShare * options_.time_limit);
-    return std::min(known, kMaxModelShare * options_.time_limit);
+    const double share = is_deterministic() ? kMaxExactModelShare : kMaxModelShare;
+    return std::min(known, share * options_.time_limit);
   }
   // Until the time that is reserved for comparing whole models.
   double kernel_seconds_left() const { return is_limited() ? seconds_left() - reserve() : INFINITY; }
