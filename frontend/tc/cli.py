@@ -36,10 +36,10 @@ from .model_options import (
     examples_of,
     given_inputs,
     module_of,
-    progress_of,
     seeded_inputs,
     shapes_of,
     tuning_options,
+    verify_options,
 )
 from .module import arithmetic_text
 from .native import compiler, runtime
@@ -275,19 +275,9 @@ def _verify(arguments):
         arguments.model,
         arguments.target,
         given,
-        shapes=shapes_of(arguments),
-        threads=arguments.threads,
-        tolerance=arguments.tolerance,
         budget=arguments.budget,
-        seed=arguments.seed,
-        log=arguments.log or None,
-        max_ram=arguments.max_ram,
-        quantised=arguments.quantised,
-        rounding=arguments.rounding,
         against=arguments.against,
-        examples=examples_of(arguments),
-        progress=progress_of(arguments),
-        **bounds(arguments),
+        **verify_options(arguments),
     )
     stem = os.path.splitext(os.path.basename(arguments.model))[0]
     found.write(arguments.output_dir or f"{stem}.verify")

@@ -223,13 +223,8 @@ def _copies_of_neighbours(path, suffixes, work):
         with contextlib.suppress(OSError):
             if stat.S_ISREG(os.stat(source).st_mode):
                 copy = shutil.copy(source, work)
-                copies[os.path.basename(copy)] = _state_of(copy)
+                copies[os.path.basename(copy)] = state_of(copy)
     return copies
-
-
-def _state_of(path):
-    state = os.stat(path)
-    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 @contextlib.contextmanager
@@ -252,7 +247,7 @@ def replaced(path, beside=(), durable=False):
             made = [
                 each
                 for each in os.listdir(work)
-                if each not in copies or copies[each] != _state_of(os.path.join(work, each))
+                if each not in copies or copies[each] != state_of(os.path.join(work, each))
             ]
             others = {each: place_of(os.path.join(folder, each)) for each in made if each != name}
             for each, (_, special) in others.items():

@@ -6,7 +6,7 @@ import numpy as np
 from .arguments import MEANINGS, ROUNDINGS
 from .compiling import compile, load
 from .errors import ModelError, ShapeError
-from .file_options import add_file_options, file_options, size_versions
+from .file_options import add_file_options, bounds, file_options, size_versions
 from .formats import takes_examples
 from .given_files import begin_of, read_array
 from .kernel import seeded_array
@@ -112,6 +112,23 @@ def progress_of(arguments):
     """A command's value for progress=: None (a line on a terminal), or False where the command
     prints JSON."""
     return False if arguments.json else None
+
+
+def verify_options(arguments):
+    """What a command passes to verify() besides model, target and inputs."""
+    return {
+        "shapes": shapes_of(arguments),
+        "threads": arguments.threads,
+        "tolerance": arguments.tolerance,
+        "seed": arguments.seed,
+        "log": arguments.log or None,
+        "max_ram": arguments.max_ram,
+        "quantised": arguments.quantised,
+        "rounding": arguments.rounding,
+        "examples": examples_of(arguments),
+        "progress": progress_of(arguments),
+        **bounds(arguments),
+    }
 
 
 def module_of(arguments):

@@ -5,16 +5,14 @@ import shlex
 import sys
 
 from ..errors import DeviceError, lines_text, printable
-from ..file_options import bounds
 from ..model_options import (
     MODEL_OR_ARTEFACT,
     add_compiling,
     add_inputs,
-    examples_of,
     given_inputs,
     module_of,
     seeded_inputs,
-    shapes_of,
+    verify_options,
 )
 from ..parser import number
 from . import amounts
@@ -76,22 +74,7 @@ def _are_one(path, other):
 def _verification(arguments, arrays):
     from ..verifying import verify
 
-    return verify(
-        arguments.model,
-        arguments.target,
-        arrays,
-        shapes=shapes_of(arguments),
-        threads=arguments.threads,
-        tolerance=arguments.tolerance,
-        seed=arguments.seed,
-        log=arguments.log or None,
-        max_ram=arguments.max_ram,
-        quantised=arguments.quantised,
-        rounding=arguments.rounding,
-        examples=examples_of(arguments),
-        progress=False if arguments.json else None,
-        **bounds(arguments),
-    )
+    return verify(arguments.model, arguments.target, arrays, **verify_options(arguments))
 
 
 def _command():
