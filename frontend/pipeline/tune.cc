@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,11 +76,39 @@ const char* architecture_of(const Target& target) {
   return "";
 }
 
-// An agent of our own on this machine, reached by a socket in the work folder.
+// A path for the socket of an agent. It lies in the given folder, or, where the folder's own path is so long
+// that the address of a Unix socket (107 characters) cannot hold it, in a private folder below /tmp that is
+// removed at the end.
+class SocketPath {
+ public:
+  explicit SocketPath(const std::string& folder) : path_(folder + "/agent.sock") {
+    if (path_.size() < sizeof(sockaddr_un::sun_path)) return;
+    char made[] = "/tmp/tc-agent-XXXXXX";
+    if (!mkdtemp(made))
+      fail(ErrorKind::Device, "the path of a socket has up to ", sizeof(sockaddr_un::sun_path) - 1,
+           " characters, ", path_, " is longer, and no folder can be made in /tmp: ", strerror(errno),
+           "; set TMPDIR to a folder with a shorter path");
+    own_folder_ = made;
+    path_ = own_folder_ + "/agent.sock";
+  }
+  ~SocketPath() {
+    if (own_folder_.empty()) return;
+    unlink(path_.c_str());
+    rmdir(own_folder_.c_str());
+  }
+  SocketPath(const SocketPath&) = delete;
+  SocketPath& operator=(const SocketPath&) = delete;
+  std::string address() const { return "unix:" + path_; }
+
+ private:
+  std::string path_, own_folder_;
+};
+
+// An agent of our own on this machine, reached by a socket.
 class OwnAgent {
  public:
   OwnAgent(const std::string& program, const std::string& folder)
-      : address_("unix:" + folder + "/agent.sock"), token_(random_token()) {
+      : socket_(folder), address_(socket_.address()), token_(random_token()) {
     const std::string token_file = folder + "/agent.token";
     const int descriptor = open(token_file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor < 0 ||
@@ -143,6 +174,7 @@ class OwnAgent {
     for (int i = 0; i < 8; ++i) out << std::hex << std::setw(8) << std::setfill('0') << device();
     return out.str();
   }
+  SocketPath socket_;
   std::string address_, token_;
   ChildProcess child_;
   int input_ = -1;

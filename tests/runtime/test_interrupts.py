@@ -129,7 +129,8 @@ def interrupt(folder, tmp_path, arguments, moment):
         time.sleep(0.002)
     time.sleep(moment)
     if process.poll() is not None:
-        process.communicate()
+        _, errors = process.communicate()
+        assert process.returncode == 0, (arguments, moment, errors)
         return None
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
@@ -137,7 +138,10 @@ def interrupt(folder, tmp_path, arguments, moment):
     seconds = time.monotonic() - begin
     if process.returncode == 0:  # done at that very moment
         return None
-    assert (process.returncode, errors) == (130, "tc: interrupted\n"), (arguments, moment, output)
+    # A pipe may have got lines of progress before.
+    *progress, last = errors.splitlines(keepends=True)
+    assert (process.returncode, last) == (130, "tc: interrupted\n"), (arguments, moment, errors)
+    assert all(line.startswith(f"{arguments[0]}: ") for line in progress), (moment, errors)
     assert empty_soon(temporary), (moment, os.listdir(temporary))
     check_files(out)
     return seconds

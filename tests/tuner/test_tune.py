@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,6 +44,17 @@ def small_model():
 def shared_bytes(tmp_path, model, **options):
     tc.compile(model, threads=1, **options).save(tmp_path / "model.so")
     return hashlib.sha256((tmp_path / "model.so").read_bytes()).hexdigest()
+
+
+def test_tuning_works_where_the_path_of_temporary_files_is_long(tmp_path, monkeypatch):
+    """The address of a Unix socket holds 107 characters; no folder of the agent's stays behind."""
+    long = tmp_path / ("a" * 60) / ("b" * 60)
+    long.mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(long))
+    before = set(Path("/tmp").glob("tc-agent-*"))
+    result = tc.tune(small_model(), threads=1, trials=4, log=tmp_path / "log.db")
+    assert result.measured == 4
+    assert set(Path("/tmp").glob("tc-agent-*")) <= before and not list(long.iterdir())
 
 
 @pytest.mark.parametrize(
