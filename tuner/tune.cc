@@ -141,9 +141,10 @@ class Session {
   bool is_limited() const { return options_.time_limit > 0; }
   // Until the time limit; infinite where there is none.
   double seconds_left() const { return is_limited() ? options_.time_limit - seconds() : INFINITY; }
-  // The last part of a time limit is reserved for comparing whole models.
+  // The last part of a time limit is reserved for comparing whole models. On an exact device, where the
+  // kernels' own times decide well, that is not done while there is nothing to compare.
   double reserve() const {
-    if (!decides_) return 0;
+    if (!decides_ || (is_deterministic() && changed_kernels().empty())) return 0;
     double total = 0, pace = INFINITY;  // time of the model in the device's unit; seconds per unit of it
     for (const Tuned& kernel : kernels_) {
       total += kernel.untuned_time * kernel.task->calls;
@@ -371,11 +372,11 @@ class Session {
   }
 
   // Kernels that have a schedule faster than the untuned one; those that save most come first.
-  std::vector<Tuned*> changed_kernels() {
-    std::vector<Tuned*> changed;
-    for (Tuned& kernel : kernels_) {
+  std::vector<const Tuned*> changed_kernels() const {
+    std::vector<const Tuned*> changed;
+    for (const Tuned& kernel : kernels_) {
       // A search that started from random schedules may not have reached the speed of the untuned one.
-      const bool faster = kernel.search->best() != kernel.task->untuned && kernel.search->best_ratio() < 1;
+      const bool faster = kernel.search->best_ratio() < 1 && kernel.search->best() != kernel.task->untuned;
       if (!kernel.out() && faster) changed.push_back(&kernel);
     }
     std::stable_sort(changed.begin(), changed.end(),
@@ -387,7 +388,7 @@ class Session {
   bool is_deterministic() const { return measurer_.unit() != "seconds"; }
 
   void rank_in_model(const MeasureModel& measure_model) {
-    const std::vector<Tuned*> changed = changed_kernels();
+    const std::vector<const Tuned*> changed = changed_kernels();
     if (changed.empty()) {
       result_.notes.push_back(
           searched_
