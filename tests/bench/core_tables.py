@@ -1,5 +1,5 @@
 """The rows of ir/target/riscv_cores.h beside LLVM's scheduling tables: `python -m tests.bench.cores
---tables`.
+--tables`, which goes on with Arm's (arm_core_tables.py).
 
 For each core that LLVM has a table of, and each kind of vector instruction at register groups of 1,
 2 and 4, two numbers of ours, measured on the simulated board, stand beside LLVM's, read with
@@ -19,10 +19,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from tests.bench import arm_core_tables
+from tests.bench.arm_core_tables import MCA
 from tests.qemu import run_riscv64
 from tests.qemu.assemble import EXIT, assemble
 
-MCA = "llvm-mca-19"
 GROUPS = (1, 2, 4)
 SEQUENCERS = {"SiFive7VA", "SiFive7VL", "SiFive7VS"}  # of which llvm-mca counts a cycle too many
 WITHIN = 1  # a cycle's difference is none
@@ -233,4 +234,8 @@ def tables(cores):
             lines, unexplained = compare(name, cores[name].vlen, Path(folder))
             print("\n".join(lines), flush=True)
             failed += unexplained
+    for name in arm_core_tables.CORES:
+        lines, unexplained = arm_core_tables.compare(name, arm_core_tables.rows()[name])
+        print("\n".join(lines), flush=True)
+        failed += unexplained
     return failed

@@ -1,5 +1,6 @@
 """Tuning for a core that is not there: `python -m tests.bench.cores [--board CORE] [--wrong CORE]
-[LAYER ...]`; `--tables` compares the rows with LLVM's scheduling tables instead (core_tables.py).
+[LAYER ...]`; `--tables` compares the rows with LLVM's scheduling tables instead (core_tables.py),
+`--loops` the layers' hottest loops (core_loops.py).
 
 The simulated board models each row of ir/target/riscv_cores.h in turn, or the one of --board. Each
 layer is tuned on it from that row (the right table) and from the row of another core with vectors
@@ -16,7 +17,10 @@ from pathlib import Path
 
 import tc
 from tc import fleet
+
+from tests.bench.core_loops import compare_loops
 from tests.bench.core_tables import tables as compare_tables
+from tests.bench.riscv_layers import LAYERS as NAMED_LAYERS
 from tests.bench.riscv_layers import Layer, save
 from tests.qemu import cores
 from tests.support import verdict
@@ -112,9 +116,16 @@ def main():
     parser.add_argument(
         "--tables", action="store_true", help="compare the rows with LLVM's scheduling tables"
     )
+    parser.add_argument(
+        "--loops", action="store_true", help="compare the layers' hottest loops with llvm-mca"
+    )
     options = parser.parse_args()
     if options.tables:
         return verdict(compare_tables(cores()))
+    if options.loops:
+        wanted = {name: LAYERS.get(name) or NAMED_LAYERS[name] for name in options.layers}
+        with tempfile.TemporaryDirectory(prefix="tc-loops-") as folder:
+            return verdict(compare_loops(cores(), wanted, Path(folder)))
     if options.board == "generic" and options.wrong is None:
         parser.error(
             "the generic core has no other row whose code it runs; name a target with --wrong"
