@@ -117,6 +117,15 @@ class MemoryStore : public RecordStore {
     }
   }
 
+  void remove(const std::vector<Record>& records) override {
+    const std::lock_guard lock(contents_->mutex);
+    for (const Record& record : records) {
+      const auto found = contents_->records.find(key_of(record));
+      if (found == contents_->records.end() || found->second.chosen) continue;
+      if (found->second.created == record.created) contents_->records.erase(found);
+    }
+  }
+
   void spend(const std::string& session, double seconds) override {
     const std::lock_guard lock(contents_->mutex);
     contents_->seconds[session] += seconds;

@@ -146,6 +146,7 @@ class PostgresStore final : public RecordStore {
   void read(const RecordFilter& filter, const Take& take) const override;
   void write(const std::vector<Record>& records) override;
   void mark(const std::vector<Record>& chosen) override;
+  void remove(const std::vector<Record>& records) override;
   void spend(const std::string& session, double seconds) override;
 
   void write_batch(const std::vector<const Record*>& batch);
@@ -238,6 +239,28 @@ void PostgresStore::mark(const std::vector<Record>& chosen) {
         "AND record.chosen <> (record.digest = mark.digest)",
         {postgres_array(digests), postgres_array(workloads), postgres_array(targets), postgres_array(devices),
          postgres_array(threads), postgres_array(builds)});
+  });
+}
+
+void PostgresStore::remove(const std::vector<Record>& records) {
+  if (server_.value("SELECT has_table_privilege('tc_log.record', 'DELETE')") != "t")
+    fail(ErrorKind::Log, name(), ": the role ", server_.role(),
+         " may not remove records; only the log's owner (tc_owner) prunes it");
+  std::vector<std::string> digests, times;
+  for (const Record& record : records) {
+    digests.push_back(digest_of(key_of(record)));
+    times.push_back(std::to_string(record.created));
+  }
+  server_.transaction([&] {
+    server_.run(
+        "DELETE FROM tc_log.record USING unnest($1::bytea[], $2::bigint[]) AS surplus (digest, created) "
+        "WHERE record.digest = surplus.digest AND record.created = surplus.created AND NOT chosen",
+        {postgres_array(digests), postgres_array(times)});
+    // Who writes a record now waits, and then adds its workload again.
+    server_.run("LOCK TABLE tc_log.workload IN SHARE ROW EXCLUSIVE MODE");
+    server_.run(
+        "DELETE FROM tc_log.workload WHERE NOT EXISTS "
+        "(SELECT 1 FROM tc_log.record WHERE record.workload = workload.digest)");
   });
 }
 

@@ -192,6 +192,22 @@ std::vector<Record> RecordStore::best(const std::string& workload, const std::st
   return found;
 }
 
+int64_t RecordStore::prune(const PruneRule& rule, bool really) {
+  if (really) need_writing();
+  using Group = std::tuple<std::string, std::string, std::string, int, std::string>;
+  std::map<Group, int> kept;
+  std::vector<Record> removed;
+  for (Record& record : records({})) {  // sorted, the fastest first
+    if (record.chosen) continue;
+    const bool failed = record.measurement.outcome != Outcome::Ok;
+    int& fastest = kept[{record.workload, record.target, record.device, record.threads, record.build}];
+    const bool is_surplus = failed ? rule.failures : ++fastest > rule.keep;
+    if (is_surplus && record.created < rule.before) removed.push_back(std::move(record));
+  }
+  if (really && !removed.empty()) remove(removed);
+  return static_cast<int64_t>(removed.size());
+}
+
 int64_t RecordStore::merge(const RecordStore& other, std::vector<std::string>* problems) {
   using Key = std::tuple<std::string, std::string, std::string, int, Trace, std::string>;
   const auto key_of = [](const Record& r) {

@@ -23,6 +23,15 @@ struct RecordFilter {
   bool verified_only = false;  // those with a time
 };
 
+// Which records prune() removes: of each workload on each target, device, thread count and build, all but the
+// fastest `keep` and the one that a session chose; and failures, where `failures` is set. Of these only those
+// that were measured before `before` (Unix time).
+struct PruneRule {
+  int keep = 16;
+  bool failures = false;
+  int64_t before = INT64_MAX;
+};
+
 struct StoreStats {
   int64_t workloads = 0, records = 0, verified = 0, bytes = 0;
   int schema = 0;  // 0: the kind of store has no versions
@@ -78,6 +87,9 @@ class RecordStore {
   // Copies the other store's records; of two with the same key the newer one is kept. Returns how many were
   // copied.
   int64_t merge(const RecordStore& other, std::vector<std::string>* problems = nullptr);
+  // Removes the records of the rule that are still as they were read, and workloads without records; returns
+  // how many it found. Without `really` it only counts them.
+  int64_t prune(const PruneRule& rule, bool really = true);
   // "ok", or the first damage that the store finds in itself.
   virtual std::string integrity() const = 0;
 
@@ -93,6 +105,8 @@ class RecordStore {
   // Called with records that check_record allows, and with a store opened for writing.
   virtual void write(const std::vector<Record>& records) = 0;
   virtual void mark(const std::vector<Record>& chosen) = 0;
+  // Removes records, except those that were measured again or chosen since they were read.
+  virtual void remove(const std::vector<Record>& records) = 0;
   virtual void spend(const std::string& session, double seconds) = 0;
 
   void need_writing() const;

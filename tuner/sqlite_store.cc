@@ -111,6 +111,7 @@ class SqliteStore final : public RecordStore {
   void read(const RecordFilter& filter, const Take& take) const override;
   void write(const std::vector<Record>& records) override;
   void mark(const std::vector<Record>& chosen) override;
+  void remove(const std::vector<Record>& records) override;
   void spend(const std::string& session, double seconds) override;
 
   mutable LogFile file_;  // reading prepares statements
@@ -208,6 +209,28 @@ void SqliteStore::mark(const std::vector<Record>& chosen) {
       mark.step();
     }
   });
+}
+
+void SqliteStore::remove(const std::vector<Record>& records) {
+  file_.transaction([&] {
+    Query remove(
+        file_,
+        "DELETE FROM record WHERE trace = ? AND workload = (SELECT id FROM workload WHERE key = ?) "
+        "AND target = ? AND device = ? AND threads = ? AND build = ? AND created = ? AND NOT chosen");
+    for (const Record& record : records) {
+      remove.reset();
+      remove.bind(trace_text(record.trace))
+          .bind(record.workload)
+          .bind(record.target)
+          .bind(record.device)
+          .bind(int64_t{record.threads})
+          .bind(record.build)
+          .bind(record.created);
+      remove.step();
+    }
+    file_.execute("DELETE FROM workload WHERE id NOT IN (SELECT workload FROM record)");
+  });
+  file_.execute("VACUUM");  // gives the space back
 }
 
 double SqliteStore::seconds_spent(const std::string& session) const {

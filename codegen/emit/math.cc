@@ -14,6 +14,7 @@
 
 #include "codegen/emit/angles.h"
 #include "codegen/emit/numbers.h"
+#include "codegen/units/riscv_vectors.h"
 #include "ir/error.h"
 #include "ir/math_tables.h"
 
@@ -178,7 +179,9 @@ class Functions : public Exponentials {
   Functions(Builder& builder, const Target& target, llvm::Type* type)
       : Exponentials(builder, target, type),
         table_(table_instruction(target, type)),
-        divides_(target.is_riscv() && type->isVectorTy()) {}
+        divides_(target.is_riscv() && type->isVectorTy()),
+        target_(target),
+        multiplies_(multiplies_quotients(target, type)) {}
 
   Number log(Number x) {
     const auto [m, e] = mantissa_and_exponent(x);
@@ -221,7 +224,7 @@ class Functions : public Exponentials {
     const Number limit = x.same(single_ ? 10 : 20);
     const Number t = expm1(select(a < limit, a, limit) * -2);
     const Number far = t < -0.75;
-    const Number quotient = select(far, (t + 1) * 2, -t) / (t + 2);
+    const Number quotient = divided(select(far, (t + 1) * 2, -t), t + 2);
     const Number result = select(far, x.same(1) - quotient, quotient).copy_sign(x);
     return select(x.is_nan(), x, result);
   }
@@ -230,7 +233,7 @@ class Functions : public Exponentials {
     // The exponential of a number that is not positive, so that neither side overflows.
     const Number e = exp_of_nonpositive(-x.abs());
     const Number numerator = select(x < 0, e, x.same(1));
-    return select(x.is_nan(), x, numerator / (e + 1));
+    return select(x.is_nan(), x, divided(numerator, e + 1));
   }
 
   Number erf(Number x) {
@@ -262,7 +265,7 @@ class Functions : public Exponentials {
     const Number a = x.abs();
     const Number bounded = select(a > kErfBound, x.same(kErfBound), a);  // where the quotient is 1; NaN stays
     const Number square = bounded * bounded;
-    return (polynomial(square, kErfNumeratorF32) * bounded / polynomial(square, kErfDenominatorF32))
+    return divided(polynomial(square, kErfNumeratorF32) * bounded, polynomial(square, kErfDenominatorF32))
         .copy_sign(x);
   }
 
@@ -426,7 +429,35 @@ class Functions : public Exponentials {
   }
 
   llvm::Intrinsic::ID table_;
+  // A quotient whose divisor is a normal number far from the bounds of its type, and whose value is, too.
+  // Where the core divides slowly, the reciprocal is estimated and refined by two steps of Newton's method,
+  // and the quotient is corrected by its remainder, which leaves an error below one unit in the last place.
+  Number divided(Number numerator, Number divisor) {
+    if (!multiplies_) return numerator / divisor;
+    const Number one = divisor.same(1);
+    Number reciprocal(builder_, estimate_reciprocal(builder_, target_, divisor.value()));
+    for (int step = 0; step < kNewtonSteps; ++step)
+      reciprocal = fma(reciprocal, fma(-divisor, reciprocal, one), reciprocal);
+    const Number quotient = numerator * reciprocal;
+    return fma(fma(-quotient, divisor, numerator), reciprocal, quotient);
+  }
+
+  // The estimate has 7 bits, each step doubles them, and f32 have 24; the correction makes up for the rest.
+  static constexpr int kNewtonSteps = 2;
+  static bool multiplies_quotients(const Target& target, llvm::Type* type) {
+    constexpr int kOperations = 1 + 2 * kNewtonSteps + 3;
+    // Multiplications and their results are held up less by other operations of their unit than by each
+    // other, so that a division has to take clearly longer.
+    constexpr double kLonger = 1.5;
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+    if (vector == nullptr || !vector->getElementType()->isFloatTy()) return false;
+    return has_riscv_vectors(target, static_cast<int>(vector->getNumElements())) &&
+           target.division * target.multiply_adds > kLonger * kOperations;
+  }
+
   bool divides_;  // a division of vectors costs less than two polynomials and an exponential
+  const Target& target_;
+  bool multiplies_;  // and more than an estimate of the reciprocal and its refinement
 };
 
 // The argument of a function that damps errors of its argument, with a product in place of a division by a

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kRegisterPart = 64;  // bits of the unit in which LLVM counts scalable vectors
 constexpr int kLeaveTail = 3;          // elements after the lanes may become anything
+constexpr int kCurrentRounding = 7;
 
 // LLVM's scalable vector that has the lanes of a fixed one in its first elements.
 llvm::Type* scalable(const Target& target, llvm::Type* element, int lanes) {
@@ -30,7 +31,6 @@ llvm::Value* to_fixed(Builder& builder, llvm::Value* value, int lanes) {
 
 // The floats as integers of half as many bits, rounded to nearest even and clamped to the integers' range.
 llvm::Value* to_short(Builder& builder, const Target& target, llvm::Value* numbers, bool has_sign) {
-  constexpr int kCurrentRounding = 7;
   const int lanes = lanes_of(numbers);
   llvm::Value* from = to_scalable(builder, target, numbers);
   llvm::Type* type = scalable(target, builder.getInt16Ty(), lanes);
@@ -124,6 +124,16 @@ llvm::Value* round_to_bytes(Builder& builder, const Target& target, const Rounde
   llvm::Constant* of_nan =
       llvm::ConstantInt::get(widen(builder.getInt8Ty(), lanes), static_cast<uint64_t>(how.of_nan), true);
   return builder.CreateSelect(builder.CreateFCmpUNO(numbers, numbers), of_nan, bytes);
+}
+
+llvm::Value* estimate_reciprocal(Builder& builder, const Target& target, llvm::Value* numbers) {
+  const int lanes = lanes_of(numbers);
+  llvm::Value* from = to_scalable(builder, target, numbers);
+  llvm::Value* made = builder.CreateIntrinsic(
+      llvm::Intrinsic::riscv_vfrec7, {from->getType(), builder.getInt64Ty()},
+      {llvm::PoisonValue::get(from->getType()), from, builder.getInt64(kCurrentRounding),
+       builder.getInt64(static_cast<uint64_t>(lanes))});
+  return to_fixed(builder, made, lanes);
 }
 
 // Adds and subtracts a number so large that the sum has no fractional bits; the sign is copied, so that a

@@ -1,5 +1,5 @@
 // Instructions of the RISC-V vector extension that LLVM's generic operations do not express: sums of short
-// products, and floats rounded to bytes.
+// products, floats rounded to bytes, and estimates of reciprocals.
 #pragma once
 
 #include "codegen/emit/context.h"
@@ -22,6 +22,9 @@ llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* s
 // The bytes that the expression `how` makes of these numbers.
 llvm::Value* round_to_bytes(Builder& builder, const Target& target, const RoundedByte& how,
                             llvm::Value* numbers);
+
+// Reciprocals of f32, whose relative error is below 2^-7 (`vfrec7`).
+llvm::Value* estimate_reciprocal(Builder& builder, const Target& target, llvm::Value* numbers);
 
 // Rounds f32 whose magnitude is bounded (`is_bounded_float`).
 llvm::Value* round_bounded(Builder& builder, llvm::Value* numbers);

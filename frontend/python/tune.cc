@@ -154,6 +154,12 @@ void add_log(py::module_& module) {
              const int64_t count = log.merge(other, &problems);
              return py::make_tuple(count, python_texts(problems));
            })
+      .def(
+          "prune",
+          [](RecordStore& log, int keep, bool failures, std::optional<int64_t> before, bool really) {
+            return log.prune({keep, failures, before.value_or(INT64_MAX)}, really);
+          },
+          released)
       .def("integrity", &RecordStore::integrity)
       .def("stats", [](const RecordStore& log) {
         const StoreStats stats = log.stats();

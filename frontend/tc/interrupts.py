@@ -16,6 +16,7 @@ GRACE = 0.5  # seconds in which a command has to end by itself
 _temporaries = set()  # paths to remove where a command does not end by itself
 _before = []  # the old $TMPDIR, where it was changed
 _said = threading.Lock()
+_kept = [""]  # what the one line says of results that are kept
 
 
 def is_command():
@@ -28,13 +29,19 @@ def is_command():
     return by_module or os.path.basename(sys.argv[0] if sys.argv else "") == "tcompile"
 
 
+def keep(text):
+    """From now on the one line says this of what the command has done so far."""
+    _kept[0] = text
+
+
 def say():
     """Prints the one line, only once."""
     if _said.acquire(blocking=False):
         # A progress display may have left the cursor hidden and in the middle of a line.
         begin = "\r\x1b[K\x1b[?25h" if sys.stderr is not None and sys.stderr.isatty() else ""
         with contextlib.suppress(OSError):
-            os.write(2, f"{begin}tc: interrupted\n".encode())
+            kept = f"; {_kept[0]}" if _kept[0] else ""
+            os.write(2, f"{begin}tc: interrupted{kept}\n".encode())
 
 
 def _leave(*_):

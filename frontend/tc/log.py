@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import time
 import typing
 import warnings
 
@@ -152,6 +153,18 @@ class Log:
         count, self.problems = opened(self, write=True).merge(other.store)
         return count
 
+    def prune(self, *, keep=16, failures=False, older_than=0, dry_run=False):
+        """Removes records that builds do not need: of each workload on each target, device, number
+        of threads and build all but the `keep` fastest and the one that tuning chose. Failures,
+        which tell later searches what not to try, go with `failures`. Only records older than
+        `older_than` days are removed, and none with `dry_run`. Returns how many there are."""
+        for name, value, least in (("keep", keep, 1), ("older_than", older_than, 0)):
+            if not isinstance(value, int | float) or isinstance(value, bool) or not value >= least:
+                raise LogError(f"{name} is a number of at least {least}, not {value!r}")
+        before = int(time.time() - older_than * 86400) if older_than else None
+        store = self.store if dry_run else opened(self, write=True)
+        return store.prune(int(keep), bool(failures), before, not dry_run)
+
     def export(self, path):
         """Writes all records as lines of JSON. Returns how many."""
         records = self.records()
@@ -269,6 +282,17 @@ def _run(arguments):
                 f"{name:8} {count:7d}  {value}" for value, count in stats[f"by_{name}"].items()
             ]
         return stats, lines_text(text)
+    if arguments.action == "prune":
+        count = log.prune(
+            keep=arguments.keep,
+            failures=arguments.failures,
+            older_than=arguments.older_than,
+            dry_run=arguments.dry_run,
+        )
+        done = "would be removed from" if arguments.dry_run else "were removed from"
+        return {"pruned": 0 if arguments.dry_run else count, "found": count}, printable(
+            f"{count} records {done} {path}"
+        )
     if arguments.action == "best":
         records = log.best(target=arguments.target or "")
         return {"records": _rows(records)}, lines_text(_record_lines(records)) or _none_text(
@@ -324,12 +348,43 @@ def add_command(command):
     added = command("log", _run, "Look into a log of tuning records, or change it.")
     added.add_argument(
         "action",
-        choices=("list", "show", "best", "stats", "merge", "export", "import", "init", "upgrade"),
+        choices=(
+            "list",
+            "show",
+            "best",
+            "stats",
+            "merge",
+            "export",
+            "import",
+            "prune",
+            "init",
+            "upgrade",
+        ),
     )
     added.add_argument(
         "log", nargs="?", help="path or URL; default: $TC_LOG, else the user's cache folder"
     )
     added.add_argument("file", nargs="?", help="of merge, export and import: the other file")
+    added.add_argument(
+        "--keep",
+        type=int,
+        default=16,
+        metavar="N",
+        help="of prune: how many of the fastest records stay, of each workload on each target, device, number of threads and build (16)",
+    )
+    added.add_argument(
+        "--older-than",
+        type=float,
+        default=0,
+        metavar="DAYS",
+        help="of prune: only records measured so long ago",
+    )
+    added.add_argument(
+        "--failures", action="store_true", help="of prune: failed candidates as well"
+    )
+    added.add_argument(
+        "--dry-run", action="store_true", help="of prune: say how many, and remove none"
+    )
     added.add_argument("--target", help="only records of this target")
     added.add_argument(
         "--workload", default="", help="of show: the first digits of a workload's hash"

@@ -4,7 +4,9 @@ import threading
 
 import numpy as np
 
+from .errors import Error
 from .module import Module
+from .state import ModelState
 
 
 class StatefulModule(Module):
@@ -16,25 +18,33 @@ class StatefulModule(Module):
         """`states` are (name, input, output, initial value)."""
         super().__init__(**arguments)
         self._lock = threading.Lock()
-        self._states, self._held = states, {}
+        self._states = states
+        self._state = ModelState(
+            self.name, {name: np.array(initial) for name, _, _, initial in states}
+        )
         taken, given = (
             {before for _, before, _, _ in states},
             {behind for _, _, behind, _ in states},
         )
         self.inputs = tuple(port for port in self.inputs if port.name not in taken)
         self.outputs = tuple(port for port in self.outputs if port.name not in given)
-        self.reset_state()
 
     @property
     def state(self):
-        """{name: array}: the present value of each state."""
+        """The state in use, {name: array}: it can be copied, saved and reset. A copy of it, or of
+        an earlier one, may be assigned to it; so two sequences can take turns."""
+        return self._state
+
+    @state.setter
+    def state(self, state):
+        if not self._state.fits(state):
+            raise Error(f"state is {state!r}; give a copy of the state of this module, {self.name}")
         with self._lock:
-            return dict(self._held)
+            self._state = state
 
     def reset_state(self):
         """Gives the states the values that they have before the first call."""
-        with self._lock:
-            self._held = {name: np.array(initial) for name, _, _, initial in self._states}
+        self._state.reset()
 
     def of_tensors(self):
         self._states = []
@@ -45,7 +55,7 @@ class StatefulModule(Module):
         names = {before: name for name, before, _, _ in self._states}
         given = iter(arrays)
         return tuple(
-            self._held[names[port.name]] if port.name in names else next(given)
+            self._state[names[port.name]] if port.name in names else next(given)
             for port in self._tensor_inputs
         )
 
@@ -60,7 +70,7 @@ class StatefulModule(Module):
                     self._runner.run(self._with_states(arrays)),
                 )
             )
-            self._held.update({name: results.pop(behind) for behind, name in names.items()})
+            self._state.update({name: results.pop(behind) for behind, name in names.items()})
         return tuple(results.values())
 
     def profile(self, *arrays, seconds=1.0, **named):

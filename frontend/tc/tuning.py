@@ -15,7 +15,7 @@ from . import archives
 from .arguments import Options, options_of
 from .errors import Error, lines_text, printable
 from .log import build_id, default_url, opened, url_of
-from .interrupts import temporary
+from .interrupts import keep, temporary
 from .native import LIBRARY_FOLDER, compiler, runtime
 from .parser import number
 from .sources import described, source_of
@@ -308,13 +308,24 @@ def tune(
     if _sample_seconds is not None:
         request.sample_seconds = _sample_seconds
     display = _display(progress)
+
+    def follow(raw):
+        if raw["trials"]:
+            keep(
+                printable(
+                    f"{raw['trials']} schedules are kept in {shown}: the same command goes on from there"
+                )
+            )
+        return display(raw) if display else None
+
+    shown = compiler.shown_store(url_of(log))
     try:
         with _work_folder() as folder:
             request.work_folder = folder
             builder = compiler.open_builder(builders, PROGRAM_FOLDER, LIBRARY_FOLDER, folder)
             source = source_of(model)
             name = source.name  # read first, because tuning consumes the source
-            raw = compiler.tune(source, request, store, builder, display)
+            raw = compiler.tune(source, request, store, builder, follow)
     finally:
         if hasattr(display, "close"):
             display.close()

@@ -107,6 +107,7 @@ struct Core {
   double multiply_adds = 2;      // vector multiply-adds issued per cycle
   double loads = 2, stores = 1;  // vector loads and stores per cycle
   int latency = 4;               // multiply-add latency, cycles
+  double division = 16;          // cycles in which a division of a vector of f32 occupies its unit
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
   int64_t l3_bytes = 32 << 20;  // the part one program gets: cores, and on servers other programs, share it
   int64_t l1_way_bytes = 4 << 10;               // addresses at this distance share a set of the L1 cache

@@ -63,7 +63,8 @@ def units(found, wanted):
     )
 
 
-@pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "rv64gc"])
+# An X280 divides so slowly that quotients are products there.
+@pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "sifive-x280", "rv64gc"])
 # numpy's, of arguments outside of a function's domain.
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_units_in_the_last_place(target, tmp_path):
@@ -88,7 +89,13 @@ def test_units_in_the_last_place(target, tmp_path):
     tc.compile(
         tmp_path / "functions.onnx", target=target, threads=1, tolerance=0, log=False
     ).export(executable, kind="executable")
-    outputs, _ = count_under_qemu(executable, inputs, tmp_path, vector=target != "rv64gc")
+    outputs, _ = count_under_qemu(
+        executable,
+        inputs,
+        tmp_path,
+        vlen=512 if target == "sifive-x280" else 256,
+        vector=target != "rv64gc",
+    )
     allowed = {name: most for name, (*_, most) in FUNCTIONS.items()}
     if target != "rv64gc":
         allowed["Erf"] = MAX_OF_ERF_ON_VECTORS
@@ -104,3 +111,17 @@ def test_units_in_the_last_place(target, tmp_path):
                 f"{name}: {distances.max():.2f} units, {allowed[name]} allowed, at {x[distances.argmax()]!r}"
             )
     assert not far
+
+
+@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Erf"])
+def test_cores_that_divide_slowly_multiply_by_reciprocals(name):
+    x, y = (
+        onnx.helper.make_tensor_value_info(each, onnx.TensorProto.FLOAT, [4096]) for each in "xy"
+    )
+    graph = onnx.helper.make_graph([onnx.helper.make_node(name, ["x"], ["y"])], "g", [x], [y])
+    model = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9
+    )
+    for core, divides in {"sifive-x280": False, "sifive-p670": False, "spacemit-x60": True}.items():
+        code = tc.kernels(model.SerializeToString(), core)[0].schedule().code_text("assembly")
+        assert ("vfdiv" in code, "vfrec7" in code) == (divides, not divides), core

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tests/stores.h"
 
@@ -163,6 +164,44 @@ TEST_P(TunerStore, MergeKeepsTheNewer) {
   EXPECT_EQ(all[2].measurement.time.median, 1);
   EXPECT_EQ(log->stats().records, 3);
   EXPECT_EQ(log->stats().by_outcome.at("ok"), 3);
+}
+
+TEST_P(TunerStore, PruneKeepsTheFastestTheChosenAndFailures) {
+  const auto log = open(RecordStore::Mode::Write);
+  std::vector<Record> records;
+  for (int i = 0; i < 6; ++i) {
+    records.push_back(some_record("w", 1 + i, "unroll x" + std::to_string(i)));
+    records.back().measurement.ratio = 0.1 * (1 + i);
+  }
+  records[4].created = 900;
+  Record other = some_record("w", 9);
+  other.device = "another";
+  log->add(records);
+  log->add({other, some_record("v", 3), failed_record("w", Outcome::Crash)});
+  log->choose({records[5]});
+
+  const auto traces = [&] {
+    std::string found;
+    for (const Record& record : log->records({})) found += record.workload + record.trace.back() + ", ";
+    return found;
+  };
+  const std::string before = traces();
+  EXPECT_EQ(log->prune({2}, false), 3);
+  EXPECT_EQ(traces(), before) << "only counted";
+  EXPECT_EQ(log->prune({2, false, 500}), 2) << "not the one of the time 900";
+  EXPECT_EQ(log->prune({2}), 1);
+  EXPECT_EQ(log->records({}).size(), 6u);
+  RecordFilter filter;
+  filter.workload = "w";
+  filter.verified_only = true;
+  std::set<double> times;
+  for (const Record& record : log->records(filter)) times.insert(record.measurement.time.median);
+  EXPECT_EQ(times, (std::set<double>{1, 2, 6, 9})) << "6 is the chosen one, 9 of another device";
+  EXPECT_EQ(log->prune({2, true}), 1) << "the failure";
+  EXPECT_EQ(log->prune({1, true}), 1);
+  EXPECT_EQ(log->stats().workloads, 2);
+  EXPECT_EQ(log->prune({1, true}), 0);
+  EXPECT_EQ(log->integrity(), "ok");
 }
 
 // Keys are what a store gives back: an empty line and a long detail are no others.

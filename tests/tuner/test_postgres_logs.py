@@ -92,6 +92,7 @@ def test_a_reader_writes_nothing(postgres, tmp_path, model, log, capsys):
         lambda: tc.tune(model, trials=2, log=reader),
         lambda: tc.Log.import_into(reader, rows),
         lambda: tc.Log(reader).merge(writer),
+        lambda: tc.Log(reader).prune(),
     ):
         with pytest.raises(tc.LogError) as error:
             use()

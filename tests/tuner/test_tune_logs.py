@@ -295,6 +295,11 @@ def test_lists_name_kernels_by_kind_and_shapes(tmp_path, model, capsys):
     ) == ["product 4x16, 16x16 -> 4x16", "product 4x16, 16x8 -> 4x8"]
 
 
+def write_rows(path, rows):
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    return path
+
+
 def test_every_command_on_a_log_takes_its_url(tmp_path, capsys, log_url):
     (log, shown), rows = log_url, tmp_path / "rows.jsonl"
     rows.write_text(json.dumps(row()) + "\n")
@@ -315,6 +320,12 @@ def test_every_command_on_a_log_takes_its_url(tmp_path, capsys, log_url):
     other = write_log(tmp_path / "other.db", [row(created=2, ratio=0.25), row(workload="another")])
     assert said("merge", log, str(other))["merged"] == 2
     assert [record["ratio"] for record in said("best", log)["records"]] == [0.5, 0.25]
+    assert said("prune", log, "--keep", "1", "--dry-run") == {"pruned": 0, "found": 0}
+    slower = [row(created=5, ratio=0.75, trace=["a slower one"]), row(workload="another")]
+    tc.Log.import_into(log, write_rows(tmp_path / "slower.jsonl", slower))
+    assert said("prune", log, "--keep", "1", "--older-than", "1") == {"pruned": 1, "found": 1}
+    assert main(["log", "prune", log, "--keep", "0"]) == 1
+    assert capsys.readouterr().err == "tc: keep is a number of at least 1, not 0\n"
     with tc.Log(log) as opened:
         assert len(opened.records()) == 2 and repr(opened) == f"<tc.Log {shown}>"
         assert opened.path == shown

@@ -3,6 +3,8 @@ generating text needs."""
 
 import functools
 
+from ..errors import Error
+from ..language.session import Session
 from ..module import Module
 from .chat import ChatTemplate
 from .file import open_file
@@ -83,9 +85,36 @@ class LanguageModule(Module):
     """The module of a language model: called with `input_ids`, `length` and the caches of keys and
     values. tc.generate takes it as well."""
 
+    # The functions with which the module reads a sequence of tokens, whose state it keeps.
+    entries = ("prefill", "decode")
+
     def __init__(self, language, **arguments):
         super().__init__(**arguments)
-        self.language = language
+        self.language, self._state = language, None
+
+    @property
+    def state(self):
+        """The sequence that prefill() and decode() go on with: its tokens, and keys and values of
+        each. It can be copied, saved, truncated and reset; a copy may be assigned to it, so that
+        several sequences take turns."""
+        if self._state is None:
+            self._state = Session(self.language)
+        return self._state
+
+    @state.setter
+    def state(self, state):
+        if not self.state.fits(state):
+            raise Error(f"state is {state!r}; give a copy of the state of this module, {self.name}")
+        self._state = state
+
+    def prefill(self, tokens):
+        """Reads tokens [count] behind those of the state; returns the logits [tokens of the
+        vocabulary] after the last one."""
+        return self.state.prefill(tokens)
+
+    def decode(self, token):
+        """The same with one token."""
+        return self.state.decode(token)
 
     @property
     def tokenizer(self):

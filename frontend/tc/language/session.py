@@ -1,12 +1,15 @@
 """One sequence of tokens that a model has read, with the keys and values that it keeps for them."""
 
+import os
+
 import numpy as np
 
 from ..errors import Error
-
+from ..state import read_state, write_state
 
 # The number of positions in the first caches; caches double when they are full, up to the context.
 _MIN_ROOM = 256
+_TOKENS = "tokens"  # the array of them in a file
 
 
 class Session:
@@ -31,7 +34,7 @@ class Session:
     @property
     def room(self):
         """How many more tokens the model may read."""
-        return self._language.parameters.context - self.length
+        return self._context - self.length
 
     def reset(self):
         """Forgets all tokens."""
@@ -46,7 +49,7 @@ class Session:
         )
         for entry in entries:
             getattr(self._language, entry)
-        self._reserve(min(self.length + prompt + answer, self._language.parameters.context))
+        self._reserve(min(self.length + prompt + answer, self._context))
 
     def prefill(self, tokens):
         """Reads tokens and returns the logits after the last one."""
@@ -72,6 +75,60 @@ class Session:
         other._language, other.tokens = self._language, list(self.tokens)
         other._caches = self._copied(self._capacity)
         return other
+
+    def save(self, path):
+        """Writes the tokens, and the keys and values that are kept for them, to a file."""
+        names = [str(number) for number in range(len(self._caches))]
+        arrays = {name: cache[:, :, : self.length] for name, cache in zip(names, self._caches)}
+        tokens = np.array(self.tokens, np.int64)
+        write_state(path, self._description(), {**arrays, _TOKENS: tokens})
+
+    def load(self, path):
+        """Goes on from what `save` wrote for the same model; before, all tokens are forgotten."""
+        about, arrays = read_state(path)
+        if about != self._description():
+            raise Error(
+                f"'{os.fsdecode(path)}' holds the state of another model than {self._language.name}"
+            )
+        tokens = arrays.pop(_TOKENS)
+        if tokens.dtype != np.int64 or tokens.ndim != 1 or len(tokens) > self._context:
+            raise Error(f"'{os.fsdecode(path)}' is no saved state of a model: its tokens are none")
+        for name, array in arrays.items():
+            cache = self._caches[int(name)]
+            wanted = (*cache.shape[:2], len(tokens), cache.shape[3])
+            if array.dtype != cache.dtype or array.shape != wanted:
+                raise Error(
+                    f"'{os.fsdecode(path)}' is no saved state of a model: it has {array.dtype}{list(array.shape)} where "
+                    f"{cache.dtype}{list(wanted)} is needed"
+                )
+        self.reset()
+        self._reserve(len(tokens))
+        for name, array in arrays.items():
+            self._caches[int(name)][:, :, : len(tokens)] = array
+        self.tokens = tokens.tolist()
+
+    def fits(self, other):
+        """Whether the other is a sequence of the same model."""
+        return isinstance(other, Session) and other._language is self._language
+
+    def __repr__(self):
+        return f"<tc state of {self._language.name}: {self.length} of {self._context} tokens>"
+
+    def _description(self):
+        parameters = self._language.parameters
+        names = [str(number) for number in range(len(self._caches))] + [_TOKENS]
+        return {
+            "variables": sorted(names),
+            "model": self._language.name,
+            **{
+                name: getattr(parameters, name)
+                for name in ("layers", "width", "key_heads", "key_size", "value_size", "context")
+            },
+        }
+
+    @property
+    def _context(self):
+        return self._language.parameters.context
 
     @property
     def _capacity(self):

@@ -1,6 +1,7 @@
 """Calling a compiled model of PyTorch as its module is called: tensors in and out, nested
 structures, state."""
 
+import copy
 import math
 import threading
 
@@ -8,9 +9,10 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import Error, ShapeError, UnsupportedError
 from ..module import Module
 from ..versions import MAX_VERSIONS, VersionedModule
+from .call_state import TorchState
 from .describe import _BITS
 from .kept_state import refuse_changed_sizes
 
@@ -224,7 +226,9 @@ class _CalledAsModule:
 
     def _begin(self, model, compile_source):
         self._model_of_torch, self._compile_source = model, compile_source
-        self._buffers = {key: tensor.clone() for key, tensor in model.program.buffers.items()}
+        self._state = TorchState(
+            model.name, {**model.program.buffers, **copy.deepcopy(model.state or {})}
+        )
         self._versions_of_calls = [Version(model.program, self)]
         self._call_lock = threading.Lock()
         self._artefact = None  # the module of artefacts, once one is asked for
@@ -249,7 +253,12 @@ class _CalledAsModule:
             return self._call(model, args, kwargs, as_tensors)
         # One call at a time: each starts from the state that the one before left.
         with self._call_lock:
-            return self._call(model, args, kwargs, as_tensors)
+            attributes = model.state or {}
+            model.state = {name: self._state[name] for name in attributes} or model.state
+            try:
+                return self._call(model, args, kwargs, as_tensors)
+            finally:
+                self._state.update(model.state or {})
 
     def _call(self, model, args, kwargs, as_tensors):
         args, kwargs = model.call_of(args, kwargs)
@@ -267,9 +276,9 @@ class _CalledAsModule:
         return self._run_version(model, version, leaves, as_tensors)
 
     def _run_version(self, model, version, leaves, as_tensors):
-        arrays = version.module._run(version.arrays(leaves, self._buffers))
+        arrays = version.module._run(version.arrays(leaves, self._state))
         return model.finish(
-            version.program, version.results(arrays, leaves, self._buffers, as_tensors)
+            version.program, version.results(arrays, leaves, self._state, as_tensors)
         )
 
     def _new_version(self, model, args, kwargs, leaves):
@@ -330,15 +339,21 @@ class _CalledAsModule:
 
     @property
     def state(self):
-        """{name: value} of buffers and attributes that calls change, with the values after the last
-        call. reset_state() restores the values that they have in the model."""
-        return {**self._buffers, **(self._model_of_torch.state or {})}
+        """The state in use, {name: value} of buffers and attributes that calls change: it can be
+        copied, saved and reset. A copy of it, or of an earlier one, may be assigned to it; so two
+        sequences can take turns."""
+        return self._state
+
+    @state.setter
+    def state(self, state):
+        if not self._state.fits(state):
+            raise Error(f"state is {state!r}; give a copy of the state of this module, {self.name}")
+        with self._call_lock:
+            self._state = state
 
     def reset_state(self):
-        self._buffers = {
-            key: tensor.clone() for key, tensor in self._model_of_torch.program.buffers.items()
-        }
-        self._model_of_torch.reset()
+        """Gives the state the values that it has in the model."""
+        self._state.reset()
 
 
 def _state_ports(program, module):

@@ -254,9 +254,6 @@ class _Model:
         """The program from which an artefact is made."""
         return self.program
 
-    def reset(self):
-        """Restores the attributes' values in the model."""
-
     def matches_state(self, program):
         return True
 
@@ -440,9 +437,6 @@ class ScriptModel(_Model):
 
     def program_of_artefact(self):
         return program_of_artefact(self)
-
-    def reset(self):
-        self.state = copy.deepcopy(self.first_state)
 
     def matches_state(self, program):
         return not self.state or program.started == self._state_key()
