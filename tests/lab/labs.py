@@ -75,12 +75,13 @@ class Server:
 
     def __init__(self, *options, token="a token of the tests".replace(" ", "-")):
         self.token = token
-        self._options = [str(each) for each in options]
+        self.command = [sys.executable, "-m", "tc", "lab", "--port", "0", *map(str, options)]
 
     def __enter__(self):
         environment = {**os.environ, "TC_LAB_TOKEN": self.token}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tc", "lab", "--port", "0", *self._options],
+            self.command,
+            cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -99,15 +100,18 @@ class Server:
         while True:  # it says its address just before it answers
             with contextlib.suppress(OSError):
                 self.cookie = self._enter()
-                return self
+                break
             assert time.monotonic() < end
+        while "still being read" in self.page("/"):
+            time.sleep(0.05)
+        return self
 
     def _enter(self):
         status, headers, _ = self.ask(f"/?token={self.token}")
         assert status == 303, status
         return headers["set-cookie"].partition(";")[0]
 
-    cookie = None
+    cookie = folder = None
 
     def __exit__(self, *_):
         self.process.terminate()

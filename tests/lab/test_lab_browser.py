@@ -29,22 +29,37 @@ def server(log):
         yield running
 
 
-def opened(browser, server, path, size="desktop", scheme="light", **options):
-    """(the page, what its console said, what it asked for)."""
-    width, height = SIZES[size]
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, **options
-    )
-    name, _, value = server.cookie.partition("=")
-    context.add_cookies([{"name": name, "value": value, "url": server.url}])
-    page, messages, requests = context.new_page(), [], []
-    page.on("console", lambda message: messages.append(message.text))
-    page.on("pageerror", lambda error: messages.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(server.url + path)
-    if options.get("java_script_enabled", True):
-        page.locator("html[data-script]").wait_for()
-    return page, messages, requests
+class Viewer:
+    """A browser's page, what its console said and what it asked for."""
+
+    def __init__(self, browser, server, size="desktop", scheme="light", **options):
+        width, height = SIZES[size]
+        self._has_scripts = options.get("java_script_enabled", True)
+        self._url = server.url
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, **options
+        )
+        name, _, value = server.cookie.partition("=")
+        self.context.add_cookies([{"name": name, "value": value, "url": server.url}])
+        self.page, self.messages, self.requests = self.context.new_page(), [], []
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, path):
+        self.page.goto(self._url + path)
+        if self._has_scripts:
+            self.page.locator("html[data-script]").wait_for()
+        return self.page
+
+    def check(self, path):
+        assert self.messages == [], path
+        assert all(each.startswith(self._url + "/") for each in self.requests), path
+
+
+def opened(browser, server, path, *size, **options):
+    viewer = Viewer(browser, server, *size, **options)
+    return viewer.open(path), viewer.messages, viewer.requests
 
 
 def every_page(server):
@@ -57,23 +72,23 @@ def every_page(server):
 @pytest.mark.parametrize("size", SIZES)
 def test_at_each_size(browser, server, size, scheme):  # noqa: F811
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    viewer = Viewer(browser, server, size, scheme)
     # axe is a script, which the page's own policy refuses: it looks at a page that has none.
+    looked_at = Viewer(browser, server, size, scheme, bypass_csp=True)
     for path in every_page(server):
-        page, messages, requests = opened(browser, server, path, size, scheme)
+        page = viewer.open(path)
         widths = page.locator("html").evaluate("e => [e.scrollWidth, e.clientWidth]")
         assert widths[0] <= widths[1], f"{path} scrolls sideways as a whole"
         back = page.locator("section").first.evaluate("e => getComputedStyle(e).backgroundColor")
         assert (reports._brightness(back) > 200) == (scheme == "light")
-        assert messages == [], path
-        assert all(each.startswith(server.url + "/") for each in requests), path
-        page.context.close()
-        page, _, _ = opened(browser, server, path, size, scheme, bypass_csp=True)
-        found = axe.run(page)
+        viewer.check(path)
+        found = axe.run(looked_at.open(path))
         assert [
             (each["id"], [node["target"] for node in each["nodes"]][:3])
             for each in found.response["violations"]
         ] == [], path
-        page.context.close()
+    viewer.context.close()
+    looked_at.context.close()
 
 
 def test_the_keyboard_reaches_every_view(browser, server):  # noqa: F811
@@ -104,10 +119,11 @@ def test_filters_change_the_address(browser, server):  # noqa: F811
 
 
 def test_it_reads_the_same_without_scripts(browser, server):  # noqa: F811
+    viewer = Viewer(browser, server, java_script_enabled=False)
     for path in PATHS:
-        page, messages, _ = opened(browser, server, path, java_script_enabled=False)
-        assert page.locator("section").count() >= 1 and messages == []
-        page.context.close()
+        assert viewer.open(path).locator("section").count() >= 1
+        viewer.check(path)
+    viewer.context.close()
 
 
 def test_a_link_with_the_token_opens_the_page(browser, server):  # noqa: F811
@@ -143,8 +159,7 @@ def test_a_name_runs_nowhere(browser, tmp_path):  # noqa: F811
     add(path, [row(0, 0.5, device=name, build=name, workload=f"kernel k\n{name}", trace=[name])])
     add(path, [row(0, 0, outcome="crash", detail=name, device=name, build=name)])
     with Server("--log", path) as running:
+        viewer = Viewer(browser, running)
         for address in every_page(running)[:-3] + ["/record/1", "/record/2"]:
-            page, messages, requests = opened(browser, running, address)
-            assert "ran" not in page.title().split() and messages == []
-            assert all(each.startswith(running.url + "/") for each in requests)
-            page.context.close()
+            assert "ran" not in viewer.open(address).title().split()
+            viewer.check(address)

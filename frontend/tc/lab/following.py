@@ -36,16 +36,18 @@ class Follower:
         self.lock = threading.RLock()
         self.state, self.version = State(), 0
         self.problem, self.problems = "", []
+        self.so_far = 0  # records that were read, while the log is read for the first time
+        self.is_read = False
         self._last = 0
         self._changed = {}  # entries that are known with other contents, by number
-        self._anew_at = self._whole_at = 0.0
+        self._anew_at = self._whole_at = self._whole_began = 0.0
         self._dirty = False  # whether something was added since all was read
         self._end = threading.Event()
         self._thread = None
 
     def load(self):
         """Reads all that is there."""
-        begin = time.monotonic()
+        begin = self._whole_began = time.monotonic()
         self._store = compiler.open_store(self._url, False)
         self._seen = self._signature()
         entries, workloads, self._last, problems = {}, {}, 0, []
@@ -58,6 +60,8 @@ class Follower:
             if last == self._last:
                 break
             self._last = last
+            if not self.is_read:
+                self.so_far, self.version = len(entries), self.version + 1
             if len(entries) > 1.1 * _MOST:  # seldom, since it takes time
                 for number in list(entries)[: len(entries) - _MOST]:
                     del entries[number]
@@ -66,7 +70,8 @@ class Follower:
             is_other = self.state.entries != state.entries
             self._reading, self._changed = reading, {}
             self.state, self.problems = state, problems
-            self.version += is_other
+            self.version += is_other or not self.is_read
+            self.is_read = True
         took = time.monotonic() - begin
         self._whole_at = time.monotonic() + max(_WHOLE_SECONDS, _WHOLE_FACTOR * took)
 
@@ -80,7 +85,7 @@ class Follower:
             self._thread.join(5)
 
     def _run(self):
-        pause = _PAUSE
+        pause = 0.0  # the pages are there while the log is read
         while not self._end.wait(pause):
             begin = time.monotonic()
             try:
@@ -92,8 +97,10 @@ class Follower:
             except Exception as error:  # noqa: BLE001 - the page says it, and goes on
                 self._store = None
                 self._say(f"internal error: {type(error).__name__}: {error}")
-            pause = max(_PAUSE, 5 * (time.monotonic() - begin)) if not self.problem else 3.0
-            pause = min(pause, 10.0)
+            # A look at a server may take long: it gets a fifth of the time at most. Reading
+            # everything is seldom, and does not count.
+            took = 0.0 if self._whole_began >= begin else time.monotonic() - begin
+            pause = 3.0 if self.problem else min(max(_PAUSE, 5 * took), 10.0)
 
     def _say(self, problem):
         if problem != self.problem:

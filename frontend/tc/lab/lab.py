@@ -39,7 +39,6 @@ class Lab:
 
     def start(self):
         for follower in self.followers:
-            follower.load()
             follower.start()
         if self.fleet:
             self.fleet.start()
@@ -65,7 +64,10 @@ class Lab:
     def subtitle(self):
         names = " and ".join(printable(each.name, 120) for each in self.followers)
         problem = next((each.problem for each in self.followers if each.problem), "")
-        return f"{names}; not read at the moment: {problem}" if problem else names
+        if problem:
+            return f"{names}; not read at the moment: {problem}"
+        left = [each.so_far for each in self.followers if not each.is_read]
+        return f"{names}; still being read: {sum(left):,} records so far" if left else names
 
     def choice(self, query):
         log = min(query.number("log"), len(self.followers) - 1)

@@ -185,7 +185,9 @@ def text_block(text, label):
     lines = text[:_MOST_OF_TRACE].split("\n")
     shown = joined(*((escaped(line, MAX_OF_LINE), Markup("\n")) for line in lines))
     more = paragraph("The rest is not shown.") if len(text) > _MOST_OF_TRACE else None
-    return joined(element("pre", shown, tabindex="0", role="region", aria_label=f"{label}: text"), more)
+    return joined(
+        element("pre", shown, tabindex="0", role="region", aria_label=f"{label}: text"), more
+    )
 
 
 def failures(lab, query):
