@@ -2,6 +2,7 @@
 its records, that changes arrive."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -295,6 +296,30 @@ def test_what_is_no_report_is_refused(log, tmp_path, content, said):
     assert said in done.stderr and len(done.stderr) < 2000
 
 
+def test_a_report_without_end_is_refused(tmp_path):
+    from tc.lab.reports import Report
+
+    path = tmp_path / "report.json"
+    path.touch()
+    os.truncate(path, (32 << 20) + 1)
+    with pytest.raises(tc.ModelError, match="has more than 32 MiB, which no report has"):
+        Report(path)
+
+
+def test_code_that_is_not_made_is_told(monkeypatch):
+    from tc.lab import code
+
+    with pytest.raises(tc.Error, match="kernel"):
+        code.code_of("no kernel", "x86-64-v3", "")
+    monkeypatch.setattr(code, "_SECONDS", 0.001)
+    with pytest.raises(tc.Error, match="it took longer than 0.001 seconds"):
+        code.code_of("no kernel", "x86-64-v3", "")
+    monkeypatch.setattr(code, "_SECONDS", 20)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(tc.Error, match="the process that makes it ended with code 1"):
+        code.code_of("no kernel", "x86-64-v3", "")
+
+
 def test_devices_of_a_tracker(log):
     from tc import fleet
 
@@ -333,3 +358,40 @@ def test_a_log_on_a_server(tmp_path):
                 pass
             assert "Records 9 " in text_of(running.page("/"))
             assert time.monotonic() - begin < 2.0
+
+
+def test_all_is_read_again_while_new_records_are_shown(tmp_path, monkeypatch):
+    from tc.lab import following
+
+    monkeypatch.setattr(following, "_WHOLE_SECONDS", 0.0)
+    monkeypatch.setattr(following, "_WHOLE_FACTOR", 0.0)
+    monkeypatch.setattr(following, "_AGAIN", 1)
+    monkeypatch.setattr(following, "_CHUNK", 2)
+    monkeypatch.setattr(following, "_PAUSE", 0.0)
+    path = str(tmp_path / "log.db")
+    add(path, [row(number, 0.5) for number in range(9)])
+    follower = following.Follower(path)
+    follower.load()
+    before = follower.version
+    follower.look()
+    assert follower.version == before, "nothing has changed"
+    # The first record is chosen, far before the last ones, which alone are looked at again.
+    add(path, [row(0, 0.5, chosen=True), row(10, 0.7)])
+    follower.look()
+    entries = follower.state.entries
+    assert len(entries) == 10 and entries[1].chosen and follower.version > before
+    group = follower.state.place()
+    assert group.records == 10 and group.kernels[entries[1].kernel].chosen == entries[1]
+
+
+def test_a_file_that_is_replaced_is_read_anew(tmp_path):
+    from tc.lab.following import Follower
+
+    path, other = tmp_path / "log.db", tmp_path / "other.db"
+    add(path, [row(0, 0.5), row(1, 0.5)])
+    add(other, [row(3, 0.25)])
+    follower = Follower(str(path))
+    follower.load()
+    other.rename(path)
+    follower.look()
+    assert [entry.ratio for entry in follower.state.entries.values()] == [0.25]

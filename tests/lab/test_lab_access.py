@@ -173,9 +173,9 @@ def test_what_the_command_refuses(log, tmp_path):
     said = run("--log", log, "--port", "0", TC_LAB_TOKEN="short")
     assert said.returncode == 1 and "$TC_LAB_TOKEN has no token" in said.stderr
     said = run("--port", "0", TC_LOG="")
-    assert said.returncode == 1 and "no log is named" in said.stderr
+    assert said.returncode == 1 and "no log is named: give --log URL, or set TC_LOG" in said.stderr
     said = run("--log", log, "--port", "0", *["--against", log] * 9)
-    assert said.returncode == 1 and "up to 8 logs" in said.stderr
+    assert said.returncode == 1 and "the lab shows up to 8 logs" in said.stderr
 
 
 def test_without_the_packages_one_sentence_says_what_to_install(log, tmp_path):

@@ -46,29 +46,35 @@ class Follower:
         self._thread = None
 
     def load(self):
-        """Reads all that is there."""
-        begin = self._whole_began = time.monotonic()
-        self._store = compiler.open_store(self._url, False)
-        self._seen = self._signature()
-        entries, workloads, self._last, problems = {}, {}, 0, []
-        reading = Reading(workloads)
+        """Reads all that is there. Of a log that is followed already, what is added meanwhile is
+        read in between."""
+        begin = self._whole_began = looked = time.monotonic()
+        is_followed = self._store is not None
+        if not is_followed:
+            self._store = compiler.open_store(self._url, False)
+            self._seen = self._signature()
+        entries, at, problems = {}, 0, []
+        reading = Reading({})
         while not self._end.is_set():
-            rows, last, said = self._store.records_above(self._last, _CHUNK)
+            rows, last, said = self._store.records_above(at, _CHUNK)
             problems += said[: 100 - len(problems)]
             for number, row in rows:
                 entries[number] = reading.entry(number, row)
-            if last == self._last:
+            if last == at:
                 break
-            self._last = last
-            if not self.is_read:
+            at = last
+            if is_followed and time.monotonic() - looked >= _PAUSE:
+                self._look_for_new()
+                looked = time.monotonic()
+            elif not self.is_read:
                 self.so_far, self.version = len(entries), self.version + 1
             if len(entries) > 1.1 * _MOST:  # seldom, since it takes time
                 for number in list(entries)[: len(entries) - _MOST]:
                     del entries[number]
-        state = State(entries.values(), workloads)
+        state = State(entries.values(), reading.workloads)
         with self.lock:
             is_other = self.state.entries != state.entries
-            self._reading, self._changed = reading, {}
+            self._reading, self._changed, self._last = reading, {}, at
             self.state, self.problems = state, problems
             self.version += is_other or not self.is_read
             self.is_read = True
@@ -121,19 +127,22 @@ class Follower:
         seen = self._signature()
         if seen == ():
             raise LogError(f"{self.name}: the file is not there")
-        is_same = self._file and seen == self._seen
         if self._store is None or (seen and self._seen and seen[0] != self._seen[0]):
-            self.load()  # the file is another, or the server was lost
+            self._store = None  # the file is another, or the server was lost
+            self.load()
             return
+        self._look_for_new()
         now = time.monotonic()
-        if not is_same:
-            self._read_new()
         if self._changed and now >= self._anew_at:
             self._add_anew()
         if now >= self._whole_at and (not self._file or self._dirty):
             self._dirty = False
             self.load()
-            return
+
+    def _look_for_new(self):
+        seen = self._signature()
+        if not self._file or seen != self._seen:
+            self._read_new()
         self._seen = seen
 
     def _read_new(self):
