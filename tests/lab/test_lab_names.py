@@ -246,3 +246,28 @@ def test_what_an_address_says_is_bounded():
     assert query.text("a") == "" and query.number("b") == 0 and query.number("c") == 0
     assert query.number("d") == 7 and query.number("e", 3) == 3
     assert query.kept("d", "e", "z") == {"d": "7", "e": "-1"}
+
+
+def test_numbers_that_nobody_measured_break_no_page(tmp_path):
+    """The log takes whatever is finite; whoever writes it may write that."""
+    log = f"memory:{tmp_path}"
+    most = {"minimum": 1e300, "median": 1e300}
+    add(
+        log,
+        [
+            row(0, 1e-320, created=-(2**62), **most),
+            row(0, 1e300, created=2**62, seed=2**64 - 1, samples=2**31 - 1),
+            row(1, 0.5, spread=1e300, worst_error=1e300, created=0, build="b"),
+            row(1, 0.6, spread=1e-320, created=2**62),
+            row(2, 5e-324, created=1, threads=4096, **most),
+        ],
+    )
+    lab = Lab([log])
+    lab.followers[0].load()
+    lab.followers[0].operations = dict.fromkeys(lab.followers[0].state.workloads, 1e300)
+    for query in (Query(), Query([("threads", "4096")]), Query([("begin", "999999999999999")])):
+        for path, view in VIEWS.items():
+            check(pages.page(lab, path, "1", view(lab, query), query), "")
+    for entry in lab.followers[0].state.entries.values():
+        check(pages.page(lab, "/", "1", records.record(lab, Query(), entry.number), Query()), "")
+        check(pages.page(lab, "/", "1", kernel.kernel(lab, Query(), entry.kernel), Query()), "")

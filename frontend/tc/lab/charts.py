@@ -5,6 +5,7 @@ from ..reporting.markup import Markup, drawn, element
 from ..reporting.picture import KINDS, Scale, axes, number, picture, steps_to, swatch
 
 _WIDTH, _HEIGHT = 760, 300
+_LONGEST = 1e12  # seconds
 _MOST_POINTS = 400  # of a curve
 
 
@@ -18,7 +19,7 @@ def _thinned(points):
 
 def elapsed(seconds):
     """Seconds as hours, minutes and seconds: 1:02:03."""
-    seconds = max(0, int(seconds))
+    seconds = int(max(0, min(seconds, _LONGEST)))
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 

@@ -8,12 +8,14 @@ import time
 from ..errors import Error, LogError, printable
 from ..log import Log
 from ..native import compiler
+from .code import operations_of
 from .records import Reading, State
 
 _CHUNK = 2000  # records that are read at a time: a file is locked no longer than that takes
 # Of the last records so many are read again, since a server may show them late, and others may have
 # been chosen.
 _AGAIN = 500
+_COUNTED = 100  # kernels whose operations are counted by one process
 _PAUSE = 0.3  # seconds between two looks
 _MOST = 1_000_000  # records that are kept, the newest
 # Records far back may be measured again or chosen: all are read again from time to time, which may
@@ -42,8 +44,12 @@ class Follower:
         self._changed = {}  # entries that are known with other contents, by number
         self._anew_at = self._whole_at = self._whole_began = 0.0
         self._dirty = False  # whether something was added since all was read
+        self.operations = {}  # of kernels; counted after they are known
         self._end = threading.Event()
-        self._thread = None
+        self._threads = [
+            threading.Thread(target=target, name=f"tc lab {name}", daemon=True)
+            for name, target in (("log", self._run), ("operations", self._count))
+        ]
 
     def load(self):
         """Reads all that is there. Of a log that is followed already, what is added meanwhile is
@@ -82,13 +88,38 @@ class Follower:
         self._whole_at = time.monotonic() + max(_WHOLE_SECONDS, _WHOLE_FACTOR * took)
 
     def start(self):
-        self._thread = threading.Thread(target=self._run, name="tc lab log", daemon=True)
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self):
         self._end.set()
-        if self._thread:
-            self._thread.join(5)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(5)
+
+    def _count(self):
+        while not self._end.wait(_PAUSE):
+            try:
+                self.count_operations()
+            except Exception as error:  # noqa: BLE001 - the pages lack limits, and go on
+                self._say(f"operations are not counted: {type(error).__name__}: {error}")
+                return
+
+    def count_operations(self):
+        """Counts the operations of some kernels of which they are not known."""
+        with self.lock:
+            new = [
+                (kernel, work.text, work.target)
+                for kernel, work in self.state.workloads.items()
+                if kernel not in self.operations
+            ][:_COUNTED]
+        if not new:
+            return
+        found = operations_of([each[1:] for each in new])
+        # At the next one the process ended.
+        for (kernel, *_), count in zip(new, [*found, 0.0]):
+            self.operations[kernel] = count
+        self.version += 1
 
     def _run(self):
         pause = 0.0  # the pages are there while the log is read

@@ -6,7 +6,6 @@ const status = document.getElementById("connection");
 const shown = document.documentElement.dataset;
 let asked = false;
 let last = 0;
-let missed = false;
 
 // Makes `old` like `fresh` and keeps as many elements as possible, so that focus and selection stay.
 function update(old, fresh) {
@@ -40,10 +39,7 @@ function isUsed(part) {
 async function refresh() {
   asked = false;
   last = Date.now();
-  if (document.hidden) {
-    missed = true;
-    return;
-  }
+  if (document.hidden) return;
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (!answer.ok) return;
@@ -66,25 +62,30 @@ function ask() {
   setTimeout(refresh, Math.max(0, last + PAUSE - Date.now()));
 }
 
-if (document.querySelector("[data-live]")) {
-  const stream = new EventSource("/events");
+// A browser keeps few connections to a server: a page that nobody sees gives its own back.
+let stream = null;
+
+function follow() {
+  if (document.hidden) {
+    if (stream) stream.close();
+    stream = null;
+    return;
+  }
+  if (stream) return;
+  stream = new EventSource("/events");
   stream.addEventListener("change", (event) => {
     if (JSON.parse(event.data).version !== shown.version) ask();
   });
   stream.onopen = () => {
-    if (status.textContent) {
-      status.textContent = "";
-      ask();
-    }
+    status.textContent = "";
   };
   stream.onerror = () => {
     status.textContent = "The server does not answer; what is shown may be old.";
   };
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && missed) {
-      missed = false;
-      ask();
-    }
-  });
+}
+
+if (document.querySelector("[data-live]")) {
+  follow();
+  document.addEventListener("visibilitychange", follow);
 }
 shown.script = "ready";

@@ -1,6 +1,7 @@
 """What the pages are made of: logs, reports, a fleet, and what an address chooses of them."""
 
 import contextlib
+import secrets
 import threading
 import typing
 
@@ -35,6 +36,7 @@ class Lab:
         self.followers = [Follower(url) for url in logs]
         self.reports = [Report(path) for path in reports]
         self.fleet, self.budget = fleet, budget
+        self._start = secrets.token_hex(4)
         self._made, self._made_lock = {}, threading.Lock()
 
     def start(self):
@@ -57,9 +59,10 @@ class Lab:
 
     @property
     def version(self):
-        """Changes whenever a page may have."""
+        """Changes whenever a page may have, and with each start of the server."""
         fleet = self.fleet.version if self.fleet else 0
-        return ".".join(str(each) for each in (*(each.version for each in self.followers), fleet))
+        parts = self._start, *(each.version for each in self.followers), fleet
+        return ".".join(str(each) for each in parts)
 
     def subtitle(self):
         names = " and ".join(printable(each.name, 120) for each in self.followers)
@@ -83,7 +86,7 @@ class Lab:
                 limits, source = report.limits, "the limits that the report has measured"
         if group and not limits:
             limits, source = (
-                _fastest_rate(state, group),
+                _fastest_rate(follower.operations, group),
                 ("the most operations per time that any kernel of this log reached there"),
             )
         return Choice(log, follower, state, group, report, weights, limits, source)
@@ -109,16 +112,12 @@ class Lab:
         return result
 
 
-def _fastest_rate(state, group):
+def _fastest_rate(operations, group):
     rates = {
-        kernel.kernel: state.workloads[kernel.kernel].operations / kernel.taken.median
+        kernel.kernel: operations.get(kernel.kernel, 0) / kernel.taken.median
         for kernel in group.measured
     }
     fastest = max(rates.values(), default=0)
     if not fastest:
         return {}
-    return {
-        kernel: state.workloads[kernel].operations / fastest
-        for kernel, rate in rates.items()
-        if rate
-    }
+    return {kernel: operations[kernel] / fastest for kernel, rate in rates.items() if rate}

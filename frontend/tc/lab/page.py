@@ -26,9 +26,8 @@ VIEWS = (
 class Section:
     """A part of a page. Where it is live, the script brings it up to date."""
 
-    def __init__(self, name, heading, *content, half=False, live=True):
-        self.name, self.heading, self.content = name, heading, content
-        self.half, self.live = half, live
+    def __init__(self, name, heading, *content, live=True):
+        self.name, self.heading, self.content, self.live = name, heading, content, live
 
 
 class Missing(Exception):
@@ -74,14 +73,13 @@ def page(lab, path, version, found, query):
 
 def _section(section):
     heading = f"{section.name}-heading"
-    return element(
-        "section",
+    content = element(
+        "div",
         element("h2", section.heading, id=heading),
-        element("div", *section.content, data_live=f"{section.name}" if section.live else None),
-        id=section.name,
-        class_="half" if section.half else None,
-        aria_labelledby=heading,
+        *section.content,
+        data_live=section.name if section.live else None,
     )
+    return element("section", content, id=section.name, aria_labelledby=heading)
 
 
 def form(path, fields, kept=()):

@@ -6,12 +6,11 @@ import dataclasses
 import hashlib
 import typing
 
-from ..errors import Error
 from ..log import describe
-from ..native import compiler
 
 # Two records of one session are at most so many seconds apart: the log has no names of sessions.
 SESSION_GAP = 1800
+_LARGEST_RATIO, _LARGEST_TIME = 1e4, 1e15
 HASH_DIGITS = 16  # of a kernel's SHA-256 that addresses have
 
 
@@ -46,7 +45,12 @@ class Entry(typing.NamedTuple):
 
     @property
     def is_measured(self):
-        return self.outcome == "ok" and self.ratio > 0
+        """Whether it has times with which one can reckon: anybody may have written the log."""
+        return (
+            self.outcome == "ok"
+            and 1 / _LARGEST_RATIO < self.ratio < _LARGEST_RATIO
+            and self.median < _LARGEST_TIME
+        )
 
 
 class Place(typing.NamedTuple):
@@ -60,14 +64,7 @@ class Place(typing.NamedTuple):
 class Workload(typing.NamedTuple):
     text: str
     what: str
-    operations: int  # of floating point in a call; 0 where that is not known
-
-
-def _operations(workload, target):
-    try:
-        return compiler.Schedule(workload, target).flops()
-    except Error:  # of another version of tc, or never one of a kernel
-        return 0
+    target: str  # of the first of its records
 
 
 def hash_of(workload):
@@ -250,8 +247,7 @@ class Reading:
         if kernel is None:
             kernel = self._hashes[workload] = hash_of(workload)
             if kernel not in self.workloads:
-                operations = _operations(workload, row["target"])
-                self.workloads[kernel] = Workload(workload, describe(workload), operations)
+                self.workloads[kernel] = Workload(workload, describe(workload), row["target"])
         row["trace"] = "\n".join(row["trace"])
         for name in ("target", "device", "unit", "outcome", "detail", "build", "language"):
             row[name] = self._texts.setdefault(row[name], row[name])

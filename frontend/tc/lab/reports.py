@@ -10,6 +10,7 @@ from ..reporting.markup import escaped
 from .records import HASH_DIGITS
 
 _MOST_BYTES = 32 << 20
+_MOST_CALLS = 10**9
 _FORMAT = 1
 _SECTIONS = {
     "roofline": page_sections.roof,
@@ -82,7 +83,7 @@ def _kernels(steps):
         kernel = str(step.get("workload") or "")[:HASH_DIGITS]
         if not kernel:
             continue
-        count = int(step.get("calls") or 1)
+        count = min(max(1, int(step.get("calls") or 1)), _MOST_CALLS)
         calls[kernel] = calls.get(kernel, 0) + count
         labels.setdefault(kernel, []).append(escaped(step["label"], 100))
         roof = step.get("roof_seconds")

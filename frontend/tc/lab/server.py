@@ -150,13 +150,13 @@ class Pages:
         """A server-sent event whenever a page may have changed."""
         if self._streams >= _MOST_STREAMS:
             raise HTTPException(503, f"{_MOST_STREAMS} pages are open already: close some")
-        self._streams += 1
         return StreamingResponse(
             self._changes(), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
         )
 
     async def _changes(self):
         said, at = None, 0.0
+        self._streams += 1
         try:
             while not self.is_ending:
                 version = self.lab.version

@@ -78,7 +78,7 @@ def _forecast(choice):
                 (
                     "Last per cent",
                     elapsed(since) if since is not None else amounts.MISSING,
-                    "ago it was gained",
+                    "was gained so long before the last record",
                 ),
                 ("Next per cent", elapsed(needed) if needed is not None else amounts.MISSING, ""),
             ]

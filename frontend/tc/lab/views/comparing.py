@@ -1,6 +1,7 @@
 """History over sessions and builds, and two logs or builds side by side."""
 
 import difflib
+import math
 
 from ...errors import MAX_OF_LINE
 from ...reporting import amounts
@@ -19,7 +20,7 @@ _LEAST = 0.02  # a difference below that share is none, whatever the spreads
 def differs(before, after):
     """How the time of one record differs from another's: -1 faster, 1 slower, 0 within the
     spread. Two medians differ if they are further apart than three times their spread."""
-    spread = (before.spread**2 + after.spread**2) ** 0.5
+    spread = math.hypot(before.spread, after.spread)
     change = after.median / before.median - 1
     if abs(change) <= max(_LEAST, 3 * spread):
         return 0
@@ -272,6 +273,8 @@ def _word(way):
 
 
 def _decisions(choice, left, right, rows):
+    if not rows:
+        return paragraph("No kernel was measured in both at this place.")
     differing = [row for row in rows if row[3].trace != row[4].trace]
     if not differing:
         return paragraph("None: the schedules of all kernels of both are the same.")
