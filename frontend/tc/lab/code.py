@@ -1,5 +1,5 @@
-"""Loops and assembly of a schedule from the log, and the operations of kernels, made in a process of
-its own: whoever wrote the log, making them neither stops the lab nor takes long."""
+"""Loops and assembly of a schedule from the log, and the operations of kernels, made in a process
+of its own: whoever wrote the log, making them neither stops the lab nor takes long."""
 
 import json
 import subprocess
