@@ -142,7 +142,7 @@ def test_the_page_is_live_and_keeps_focus(browser, tmp_path):  # noqa: F811
         page.get_by_role("link", name="All kernels").focus()
         for number in range(2, 5):
             add(path, [row(0, 1 - number / 10, created=BEGAN + number)])
-            page.locator("#now dd a", has_text=f"{number}").first.wait_for(timeout=1000)
+            page.locator("#now dd a", has_text=f"{number}").first.wait_for(timeout=5000)
         assert page.locator(":focus").inner_text() == "All kernels"
         assert "1.67×" in page.locator("#gain").inner_text()
         assert messages == [] and all(each.startswith(running.url + "/") for each in requests)
