@@ -1,6 +1,7 @@
 // Records in this process's memory.
 #include "tuner/memory_store.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <set>
@@ -21,7 +22,7 @@ Key key_of(const Record& record) {
 
 struct Contents {
   std::mutex mutex;
-  std::map<Key, Record> records;
+  std::map<Key, NumberedRecord> records;
   std::map<std::string, double> seconds;  // by session
 };
 
@@ -75,29 +76,39 @@ class MemoryStore : public RecordStore {
   template <class Action>
   void for_each(const Action& action) const {
     const std::lock_guard lock(contents_->mutex);
-    for (const auto& [key, record] : contents_->records) action(record);
+    for (const auto& [key, kept] : contents_->records) action(kept.record);
   }
 
   void read(const RecordFilter& filter, const Take& take) const override {
     const auto fits = [](const std::string& wanted, const std::string& has) {
       return wanted.empty() || wanted == has;
     };
-    int64_t number = 0;
-    for_each([&](const Record& record) {
-      ++number;
-      if (!fits(filter.workload, record.workload) || !fits(filter.target, record.target) ||
-          !fits(filter.device, record.device) || !fits(filter.build, record.build))
-        return;
-      if (filter.threads > 0 && filter.threads != record.threads) return;
-      if (filter.verified_only && record.measurement.outcome != Outcome::Ok) return;
-      take(Record(record), number);
-    });
+    std::vector<NumberedRecord> found;
+    {
+      const std::lock_guard lock(contents_->mutex);
+      for (const auto& [key, kept] : contents_->records) {
+        const Record& record = kept.record;
+        if (!fits(filter.workload, record.workload) || !fits(filter.target, record.target) ||
+            !fits(filter.device, record.device) || !fits(filter.build, record.build) ||
+            (filter.threads > 0 && filter.threads != record.threads) ||
+            (filter.verified_only && record.measurement.outcome != Outcome::Ok) ||
+            kept.number <= filter.above)
+          continue;
+        found.push_back(kept);
+      }
+    }
+    std::sort(found.begin(), found.end(),
+              [](const NumberedRecord& a, const NumberedRecord& b) { return a.number < b.number; });
+    if (filter.most > 0 && found.size() > filter.most) found.resize(filter.most);
+    for (NumberedRecord& each : found) take(std::move(each.record), each.number);
   }
 
   void write(const std::vector<Record>& records) override {
     const std::lock_guard lock(contents_->mutex);
     for (const Record& record : records) {
-      Record& kept = contents_->records[key_of(record)];
+      const auto number = static_cast<int64_t>(contents_->records.size()) + 1;
+      Record& kept =
+          contents_->records.try_emplace(key_of(record), NumberedRecord{number, {}}).first->second.record;
       const bool chosen = kept.chosen;  // a new measurement does not undo the choice
       kept = record;
       kept.chosen = chosen;
@@ -111,8 +122,8 @@ class MemoryStore : public RecordStore {
         return std::tie(record.workload, record.target, record.device, record.threads, record.build) ==
                std::tie(mark.workload, mark.target, mark.device, mark.threads, mark.build);
       };
-      for (auto& [key, record] : contents_->records) {
-        if (is_beside(record)) record.chosen = record.trace == mark.trace;
+      for (auto& [key, kept] : contents_->records) {
+        if (is_beside(kept.record)) kept.record.chosen = kept.record.trace == mark.trace;
       }
     }
   }

@@ -296,6 +296,8 @@ void PostgresStore::read(const RecordFilter& filter, const Take& take) const {
   if (!filter.build.empty()) narrow("build = ?", filter.build);
   if (filter.threads > 0) narrow("threads = ?::integer", std::to_string(filter.threads));
   if (filter.verified_only) sql += " AND outcome = 0";
+  if (filter.above > 0) narrow("number > ?::bigint", std::to_string(filter.above));
+  if (filter.most > 0) sql += text(" ORDER BY number LIMIT ", filter.most);
   const size_t held = static_cast<size_t>(bytes());
   const size_t most = kMaxText + 2 * held;
   size_t read = 0;

@@ -156,23 +156,42 @@ void RecordStore::add_seconds_spent(const std::string& session, double seconds) 
   spend(session, seconds);
 }
 
-std::vector<Record> RecordStore::records(const RecordFilter& filter,
-                                         std::vector<std::string>* problems) const {
-  std::vector<Record> result;
+void RecordStore::read_checked(const RecordFilter& filter, std::vector<std::string>* problems,
+                               const TakeChecked& take) const {
   size_t refused = 0;
   read(filter, [&](Record&& record, int64_t number) {
-    if (const auto why = check_record(record)) {
-      if (problems && refused++ < kMaxProblems)
-        problems->push_back(text(name_, ": record ", number, " is refused: ", *why));
-      return false;
-    }
-    result.push_back(std::move(record));
-    return true;
+    const auto why = check_record(record);
+    if (why && problems && refused++ < kMaxProblems)
+      problems->push_back(text(name_, ": record ", number, " is refused: ", *why));
+    take(std::move(record), number, !why);
+    return !why;
   });
   if (problems && refused > kMaxProblems)
     problems->push_back(text(name_, ": ", refused - kMaxProblems, " more records are refused"));
+}
+
+std::vector<Record> RecordStore::records(const RecordFilter& filter,
+                                         std::vector<std::string>* problems) const {
+  std::vector<Record> result;
+  read_checked(filter, problems, [&](Record&& record, int64_t, bool allowed) {
+    if (allowed) result.push_back(std::move(record));
+  });
   std::sort(result.begin(), result.end(),
             [](const Record& a, const Record& b) { return order_of(a) < order_of(b); });
+  return result;
+}
+
+std::vector<NumberedRecord> RecordStore::records_above(int64_t number, size_t most, int64_t& last,
+                                                       std::vector<std::string>* problems) const {
+  RecordFilter filter;
+  filter.above = number;
+  filter.most = most;
+  last = number;
+  std::vector<NumberedRecord> result;
+  read_checked(filter, problems, [&](Record&& record, int64_t own, bool allowed) {
+    last = std::max(last, own);
+    if (allowed) result.push_back({own, std::move(record)});
+  });
   return result;
 }
 

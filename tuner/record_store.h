@@ -21,6 +21,15 @@ struct RecordFilter {
   std::string workload, target, device, build;
   int threads = 0;
   bool verified_only = false;  // those with a time
+  int64_t above = 0;           // those with a greater number
+  size_t most = 0;             // the first so many in the order of their numbers; 0: all
+};
+
+// A record with the store's number for it. Each record that is added has a greater number than those before;
+// one that is measured again, or chosen, keeps its own.
+struct NumberedRecord {
+  int64_t number = 0;
+  Record record;
 };
 
 // Which records prune() removes: of each workload on each target, device, thread count and build, all but the
@@ -65,6 +74,13 @@ class RecordStore {
   // out; `problems` (may be null) gets a sentence for each.
   std::vector<Record> records(const RecordFilter& filter, std::vector<std::string>* problems = nullptr) const;
 
+  // The `most` records with the least numbers above `number`, in the order of their numbers, for a reader
+  // that follows a log. Refused ones are left out, but count: `last` is the greatest number of all that were
+  // looked at, `number` where there were none. A server may give out a number before its record can be read,
+  // so whoever follows it looks at the last few again.
+  std::vector<NumberedRecord> records_above(int64_t number, size_t most, int64_t& last,
+                                            std::vector<std::string>* problems = nullptr) const;
+
   // Verified records for a build of the compiler: first what a tuning session chose, then fastest first by
   // ratio. They are all of one device: the given one, or usual_device() where `device` is empty. Records of
   // other builds come after all records of `build`. Records of another target are never returned.
@@ -100,7 +116,7 @@ class RecordStore {
   using Take = std::function<bool(Record&& record, int64_t number)>;
 
  private:
-  // Calls `take` for each record that the filter matches, in any order.
+  // Calls `take` for each record that the filter matches, in any order; with `most`, in the order of numbers.
   virtual void read(const RecordFilter& filter, const Take& take) const = 0;
   // Called with records that check_record allows, and with a store opened for writing.
   virtual void write(const std::vector<Record>& records) = 0;
@@ -109,6 +125,11 @@ class RecordStore {
   virtual void remove(const std::vector<Record>& records) = 0;
   virtual void spend(const std::string& session, double seconds) = 0;
 
+  // Calls `take` for each record that read() finds; `allowed` is whether check_record allows it, and
+  // `problems` gets a sentence where not.
+  using TakeChecked = std::function<void(Record&& record, int64_t number, bool allowed)>;
+  void read_checked(const RecordFilter& filter, std::vector<std::string>* problems,
+                    const TakeChecked& take) const;
   void need_writing() const;
 
   const std::string name_;

@@ -260,6 +260,8 @@ void SqliteStore::read(const RecordFilter& filter, const Take& take) const {
   }
   if (filter.threads > 0) where += text(" AND threads = ", filter.threads);
   if (filter.verified_only) where += " AND outcome = 0";
+  if (filter.above > 0) where += text(" AND record.id > ", filter.above);
+  if (filter.most > 0) where += text(" ORDER BY record.id LIMIT ", filter.most);
   Query query(file_, text("SELECT ", kColumns,
                           " FROM record JOIN workload ON workload.id = record.workload WHERE ", where));
   for (const std::string& value : values) query.bind(value);

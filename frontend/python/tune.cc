@@ -105,6 +105,22 @@ py::list record_list(const std::vector<Record>& records) {
   return rows;
 }
 
+// The rows of RecordStore::records_above with their numbers, the last number, and problems.
+py::tuple rows_above(const RecordStore& log, int64_t number, size_t most) {
+  std::vector<std::string> problems;
+  int64_t last = number;
+  std::vector<NumberedRecord> found;
+  {
+    const py::gil_scoped_release release;
+    found = log.records_above(number, most, last, &problems);
+  }
+  py::list rows;
+  SharedTexts texts;
+  for (const NumberedRecord& each : found)
+    rows.append(py::make_tuple(each.number, record_dict(each.record, texts)));
+  return py::make_tuple(rows, last, python_texts(problems));
+}
+
 void add_log(py::module_& module) {
   const auto released = py::call_guard<py::gil_scoped_release>();  // a server may take its time to answer
   module.def(
@@ -131,6 +147,7 @@ void add_log(py::module_& module) {
              const std::vector<Record> found = log.records(filter, &problems);
              return py::make_tuple(record_list(found), python_texts(problems));
            })
+      .def("records_above", &rows_above)
       .def("best",
            [](const RecordStore& log, const std::string& workload, const std::string& target,
               const std::string& device, int threads, const std::string& build) {

@@ -23,6 +23,7 @@ from .formats import add_command as add_formats, takes_examples
 from .inspecting_command import add_command as add_inspect
 from .kernel import time_calls
 from .kinds import KindNames, kind_row
+from .lab.command import add_command as add_lab
 from .language.command import add_command as add_generate
 from .model_options import (
     MODEL,
@@ -434,6 +435,7 @@ def _parser():
         _add_verify,
         add_inspect,
         add_report,
+        add_lab,
         _add_targets,
         _add_version,
         fleet.add_commands,

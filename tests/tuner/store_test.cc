@@ -94,6 +94,31 @@ TEST_P(TunerStore, WhatASessionChoseComesFirstAndStaysSo) {
   EXPECT_EQ(log->best("w", "x86-64-v4", "", 1, "1.0")[0].trace[1], "unroll a");
 }
 
+TEST_P(TunerStore, WhoFollowsALogSeesWhatIsAdded) {
+  const auto log = open(RecordStore::Mode::Write);
+  const auto reader = open(RecordStore::Mode::Read);
+  const auto above = [&](int64_t number, size_t most, int64_t& last) {
+    std::string traces;
+    for (const NumberedRecord& each : reader->records_above(number, most, last))
+      traces += each.record.trace[1] + ";";
+    return traces;
+  };
+  int64_t last = 7;
+  EXPECT_EQ(above(0, 10, last), "");
+  EXPECT_EQ(last, 0);
+  log->add({some_record("w", 3, "unroll c")});
+  log->add({some_record("w", 1, "unroll a")});
+  log->add({some_record("v", 2, "unroll b")});
+  EXPECT_EQ(above(0, 2, last), "unroll c;unroll a;");
+  const int64_t second = last;
+  EXPECT_EQ(above(second, 2, last), "unroll b;");
+  EXPECT_GT(last, second);
+  log->add({some_record("w", 9, "unroll c")});  // measured again
+  EXPECT_EQ(above(last, 5, last), "");
+  log->add({some_record("w", 9, "unroll d")});
+  EXPECT_EQ(above(last, 5, last), "unroll d;");
+}
+
 TEST_P(TunerStore, SumsUpWhatSessionsSpent) {
   const auto log = open(RecordStore::Mode::Write);
   EXPECT_EQ(log->seconds_spent("s"), 0);

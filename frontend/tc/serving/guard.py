@@ -2,52 +2,18 @@
 
 import contextlib
 import hmac
-import ipaddress
 import sys
 import time
 
 from starlette.requests import ClientDisconnect
 
 from ..errors import printable
+from ..http_access import Lines, is_allowed
 from .application import GONE, answer_to
 from .requests import Refusal
 
 _OPEN = ("/health",)  # paths that need no token
 _ENDPOINTS = ("/v1/completions", "/v1/chat/completions", "/v1/models", "/health", "/metrics")
-# Log lines about refused requests: at most so many in a burst, then one in so many seconds.
-_LINES, _LINE_SECONDS = 20, 3.0
-
-
-class Lines:
-    """Limits the rate of log lines that clients can cause."""
-
-    def __init__(self, clock=time.monotonic):
-        self._clock, self._left, self._at, self._skipped = clock, float(_LINES), clock(), 0
-
-    def add(self, line):
-        """The line to be written, or None where it is suppressed."""
-        now = self._clock()
-        self._left = min(_LINES, self._left + (now - self._at) / _LINE_SECONDS)
-        self._at = now
-        if self._left < 1:
-            self._skipped += 1
-            return None
-        self._left -= 1
-        skipped, self._skipped = self._skipped, 0
-        return f"{line} ({skipped} lines of refused requests left out before)" if skipped else line
-
-
-def is_allowed(host, names):
-    """Whether a Host header names this server: by an address, as localhost, or by one of the names
-    that it was started with. (Other names could belong to anybody and point to this server.)"""
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    name = name.removeprefix("[").removesuffix("]").removesuffix(".").lower()
-    if name == "localhost" or name in names:
-        return True
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(name)
-        return True
-    return False
 
 
 class Guard:

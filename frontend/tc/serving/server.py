@@ -2,20 +2,15 @@
 
 import asyncio
 import contextlib
-import ipaddress
-import os
-import re
-import secrets
 import signal
-import socket
 import ssl
 import sys
 import time
 
 import uvicorn
 
-from ..errors import DeviceError, Error, ModelError, error_of, printable
-from ..given_files import open_regular
+from ..errors import Error, error_of, printable
+from ..http_access import listener, token_of
 from ..language.generating import language_for
 from .application import Service
 from .engine import Engine, Limits
@@ -23,57 +18,9 @@ from .guard import Guard
 from .metrics import Metrics
 
 TOKEN_VARIABLE = "TC_SERVE_TOKEN"
-_LONGEST_TOKEN = 1000
-_TOKEN = re.compile(r"[!-~]{16,1000}")
 # Connections that are accepted in addition to those of requests being answered or waiting.
 _MORE_CONNECTIONS = 256
 _GRACE = 10  # seconds for open answers when the server ends
-
-
-def token_of(options):
-    """(token or None, whether it was drawn): from --token-file, else from the environment, else
-    drawn at random."""
-    if options.no_token:
-        return None, False
-    if options.token_file is not None:
-        source, text = f"'{options.token_file}'", _begin_of(options.token_file)
-    elif os.environ.get(TOKEN_VARIABLE):
-        source, text = f"${TOKEN_VARIABLE}", os.environ[TOKEN_VARIABLE]
-    else:
-        return secrets.token_urlsafe(32), True
-    if not _TOKEN.fullmatch(text):
-        raise Error(
-            f"{source} has no token: give 16 to {_LONGEST_TOKEN} printable letters of "
-            "ASCII without spaces in one line"
-        )
-    return text, False
-
-
-def _begin_of(path):
-    try:
-        with open_regular(path) as file:
-            return file.read(_LONGEST_TOKEN + 8).decode("latin-1").strip()
-    except ModelError as error:
-        raise Error(f"--token-file '{path}' cannot be read: {error}") from None
-
-
-def listener(host, port):
-    """(a listening socket, whether it can be reached only from this machine)"""
-    if port > 65535:
-        raise Error(f"--port is {port}; give a number from 0 to 65535")
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        made = socket.create_server(address[:2], family=family)
-    except (OSError, ValueError) as error:  # ValueError: not a valid host name
-        reason = getattr(error, "strerror", None) or "it is no name of a host"
-        if isinstance(error, OSError) and not isinstance(error, socket.gaierror):
-            reason = os.strerror(error.errno)  # error.strerror would contain the address
-        raise DeviceError(
-            f"'{host}' port {port} cannot be listened at: {reason}; give another --host or --port"
-        ) from None
-    return made, ipaddress.ip_address(address[0].partition("%")[0]).is_loopback
 
 
 def _check_options(options, is_local):
@@ -151,7 +98,7 @@ def application(model, token, limits=Limits(), threads=None, name=None, hosts=()
 
 def serve(options):
     """Serves until a signal ends it; returns the counters by name."""
-    token, is_drawn = token_of(options)
+    token, is_drawn = token_of(options, TOKEN_VARIABLE)
     limits = Limits(
         options.parallel,
         options.queue,
