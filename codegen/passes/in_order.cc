@@ -185,16 +185,17 @@ class BlockOrder : public StraightLine {
   // Moves the widening of bytes to 16 bits ahead of the products: they would wait for it as long as for a
   // load from the first-level cache.
   void hoist_widening() {
-    constexpr double kWait = 6;  // cycles from one to the first product: its latency, and its own cycles
     for (size_t i = 0; i < order_.size(); ++i) {
       if (role_of(*order_[i]) != Role::Widening) continue;
       // The load may have moved before.
       const size_t load = graph_.place(order_[i]->getOperand(0));
       const size_t least =
           load == graph_.size() ? 0 : static_cast<size_t>(std::max(0.0, std::ceil(keys_[load])));
+      // Cycles from it to the first product: its latency, and those that it takes in the vector unit.
+      const double wait = target_.latency + pressure_.registers(*order_[i]) / target_.multiply_adds;
       const size_t use = first_use(*order_[i]);
       size_t to = i;
-      while (to > least && time_[std::min(use, i)] - time_[to] < kWait) --to;
+      while (to > least && time_[std::min(use, i)] - time_[to] < wait) --to;
       if (to < i) move(i, static_cast<double>(to) - 0.375);
     }
   }
