@@ -3,6 +3,7 @@
 
 #include "codegen/units/matrix_unit.h"
 #include "codegen/units/riscv_vectors.h"
+#include "codegen/emit/roles.h"
 #include "codegen/emit/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/target/narrow_product.h"
@@ -48,7 +49,9 @@ llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, cons
   if (!a.vector && !b.vector) return nullptr;
   const auto widened = [&](llvm::Value* byte, DType type) {
     llvm::Type* half = widen(builder_.getInt16Ty(), lanes_of(byte));
-    return is_signed(type) ? builder_.CreateSExt(byte, half) : builder_.CreateZExt(byte, half);
+    llvm::Value* made = is_signed(type) ? builder_.CreateSExt(byte, half) : builder_.CreateZExt(byte, half);
+    if (made->getType()->isVectorTy()) set_role(made, Role::Widening);
+    return made;
   };
   return add_short_products(builder_, context_.target, *row, accumulator.value,
                             widened(a.value, first->dtype), widened(b.value, second->dtype));

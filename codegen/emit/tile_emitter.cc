@@ -1,10 +1,13 @@
 // Emits one leaf of the loop tree: its statements and their loop nests.
 #include "codegen/emit/tile_emitter.h"
 
+#include <llvm/Analysis/VectorUtils.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "codegen/emit/roles.h"
 #include "codegen/passes/in_order.h"
 #include "ir/error.h"
 #include "ir/tile.h"
@@ -365,6 +368,11 @@ void TileEmitter::replace_element(Accumulator& accumulator, const Constraints& p
   accumulator.value = next;
 }
 
+// Whether all lanes have the same value, which is not known while compiling.
+static bool is_broadcast(const llvm::Value& value) {
+  return !llvm::isa<llvm::Constant>(value) && llvm::getSplatValue(&value) != nullptr;
+}
+
 llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<ExprPtr, ExprPtr> product,
                                       const Constraints& pending, Constraints& needed) {
   const Guard guard = guard_for(pending);
@@ -398,8 +406,11 @@ llvm::Value* TileEmitter::add_product(const Accumulator& accumulator, std::pair<
   const auto* before = llvm::dyn_cast<llvm::Constant>(accumulator.value);
   const Target& target = context_.unit.target();
   if (orders_code(target) && before != nullptr && before->isNullValue()) return builder_.CreateFMul(x, y);
-  return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {accumulator.value->getType()},
-                                  {x, y, accumulator.value});
+  llvm::Value* sum = builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {accumulator.value->getType()},
+                                              {x, y, accumulator.value});
+  if (sum->getType()->isVectorTy())
+    set_role(sum, is_broadcast(*x) || is_broadcast(*y) ? Role::BroadcastProduct : Role::Product);
+  return sum;
 }
 
 }  // namespace tc

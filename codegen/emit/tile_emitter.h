@@ -290,6 +290,8 @@ class TileEmitter {
   // Prefetches what a later load will read, where the leaf asks for it.
   void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
   void prefetch_by_load(const Address& ahead);
+  // Loads a byte of the cache line into the register that is always zero.
+  void load_line(llvm::Value* place);
   void prefetch_lanes(const Access& access, const Address& address);
   llvm::Value* hidden(llvm::Constant* constant);
   void prefetch_next_trip(const Access& access, const Address& address);

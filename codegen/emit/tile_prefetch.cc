@@ -5,13 +5,12 @@
 #include <vector>
 
 #include "codegen/emit/hidden.h"
+#include "codegen/emit/roles.h"
 #include "codegen/emit/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/prefetch.h"
 
 namespace tc {
-
-namespace {}  // namespace
 
 std::optional<int64_t> spanned_bytes(const BufferSlot& slot, const Buffer& buffer) {
   int64_t size = size_of(buffer.dtype);
@@ -41,10 +40,16 @@ void TileEmitter::prefetch(const Access& access, const Address& address, Near ne
       continue;
     }
     constexpr int kRead = 0, kData = 1;
-    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                             {pointer(ahead), builder_.getInt32(kRead),
-                              builder_.getInt32(static_cast<uint32_t>(near)), builder_.getInt32(kData)});
+    set_role(
+        builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                                 {pointer(ahead), builder_.getInt32(kRead),
+                                  builder_.getInt32(static_cast<uint32_t>(near)), builder_.getInt32(kData)}),
+        Role::Prefetch);
   }
+}
+
+void TileEmitter::load_line(llvm::Value* place) {
+  set_role(builder_.CreateLoad(builder_.getInt8Ty(), place, /*isVolatile=*/true), Role::Prefetch);
 }
 
 // Prefetches a cache line on machines without an instruction for it, by loading a byte into the register
@@ -74,8 +79,7 @@ void TileEmitter::prefetch_by_load(const Address& ahead) {
                      text("prefetched ", ahead.buffer, " ", (outer + page).str(), " + ", inner.str()),
                      [&] { return builder_.CreatePtrAdd(place, context_.value_of(inner)); });
   }
-  builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant - page)),
-                      /*isVolatile=*/true);
+  load_line(builder_.CreatePtrAdd(place, context_.i64(constant - page)));
 }
 
 // A constant that LLVM does not see as one.
@@ -121,8 +125,7 @@ void TileEmitter::prefetch_lanes(const Access& access, const Address& address) {
     std::vector<llvm::Value*> lines = {place};
     while (std::ssize(lines) < lanes_) lines.push_back(builder_.CreatePtrAdd(lines.back(), step));
     // Emitted in reverse, since in_order.cc places the last prefetch of the code first.
-    for (auto line = lines.rbegin(); line != lines.rend(); ++line)
-      builder_.CreateLoad(builder_.getInt8Ty(), *line, /*isVolatile=*/true);
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) load_line(*line);
   }
 }
 
@@ -168,8 +171,7 @@ void TileEmitter::prefetch_next_trip(const Access& access, const Address& addres
     });
     return builder_.CreatePtrAdd(pointer(start), ahead);
   });
-  builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(constant)),
-                      /*isVolatile=*/true);
+  load_line(builder_.CreatePtrAdd(place, context_.i64(constant)));
 }
 
 }  // namespace tc

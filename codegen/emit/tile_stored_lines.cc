@@ -148,8 +148,7 @@ void TileEmitter::prefetch_lines(const StoredRun& run, int64_t all, int64_t coun
   });
   if (!moved.terms().empty()) place = builder_.CreatePtrAdd(place, context_.value_of(moved));
   for (int64_t i = 0; i < count; ++i) {
-    builder_.CreateLoad(builder_.getInt8Ty(), builder_.CreatePtrAdd(place, context_.i64(i * kLineBytes)),
-                        /*isVolatile=*/true);
+    load_line(builder_.CreatePtrAdd(place, context_.i64(i * kLineBytes)));
   }
 }
 

@@ -34,6 +34,7 @@ class Chooser {
   void choose_zeros() {
     std::vector<llvm::SelectInst*> choices;
     for (Instruction& each : llvm::instructions(function_)) {
+      // By its operands: LLVM may have made the selection anew, without a role.
       auto* choice = llvm::dyn_cast<llvm::SelectInst>(&each);
       if (choice == nullptr || !choice->getType()->isPointerTy() ||
           !choice->getCondition()->getType()->isIntegerTy(1))

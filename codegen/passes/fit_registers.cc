@@ -32,11 +32,8 @@ class FitBlock : public StraightLine {
   bool fits() const { return leaves_free(broadcasts() ? 0 : largest()); }
 
   void run() {
-    const auto steps =
-        static_cast<size_t>(llvm::count_if(order_, [](const Instruction* each) { return is_step(*each); }));
-    chooses_steps_ =
-        steps >= kFewProducts && !broadcasts() &&
-        llvm::none_of(order_, [](const Instruction* each) { return multiplies_broadcast(*each); });
+    const auto steps = llvm::count_if(order_, [](const Instruction* each) { return adds_product(*each); });
+    chooses_steps_ = static_cast<size_t>(steps) >= kFewProducts && !broadcasts();
     find_needs();
     order_depth_first();
     load_again();
@@ -52,10 +49,9 @@ class FitBlock : public StraightLine {
 
   void find_needs() {
     const auto may_pass = [this](const Instruction& later, const Instruction& earlier) {
-      return moves_freely(later) || moves_freely(earlier) || is_apart(later) || is_apart(earlier) ||
-             !conflict(earlier, later);
+      return moves_freely(later) || moves_freely(earlier) || is_apart(later) || is_apart(earlier);
     };
-    needs_ = needs(may_pass);
+    needs_ = graph_.needs(may_pass);
     // Registers that computing the value with all its operands takes (Sethi and Ullman's numbers).
     wanted_.resize(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -84,31 +80,18 @@ class FitBlock : public StraightLine {
   // `spread`). In other blocks a prefetch stays between the loads of its buffer: when it was free there,
   // LLVM spilled vectors of 1x1 convolutions and of Winograd's products.
   bool is_apart(const Instruction& instruction) const {
-    return chooses_steps_ && is_prefetch_load(instruction);
+    return chooses_steps_ && role_of(instruction) == Role::Prefetch;
   }
 
   // Whether the new order starts from the instruction: it has a side effect, or its value is used outside of
   // the block. The steps of a tile's sums are roots, too, so that they stay together, since they share what
   // is loaded.
   bool is_root(const Instruction& instruction) const {
-    if (multiplies_broadcast(instruction) || (chooses_steps_ && is_step(instruction))) return true;
+    if (role_of(instruction) == Role::BroadcastProduct || (chooses_steps_ && adds_product(instruction)))
+      return true;
     if (instruction.mayHaveSideEffects() || instruction.isVolatile()) return true;
-    return std::any_of(instruction.user_begin(), instruction.user_end(), [&](const llvm::User* user) {
-      return !place_.contains(llvm::cast<Instruction>(user));
-    });
-  }
-
-  // A multiply-add of vectors whose addend is another one, a constant with which a sum begins, or a sum that
-  // an earlier block or trip has left.
-  static bool is_step(const Instruction& instruction) {
-    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-    if (call == nullptr || call->getIntrinsicID() != llvm::Intrinsic::fmuladd ||
-        !call->getType()->isVectorTy())
-      return false;
-    const Value* sum = call->getArgOperand(2);
-    const auto* before = llvm::dyn_cast<llvm::IntrinsicInst>(sum);
-    return llvm::isa<llvm::Constant, llvm::PHINode>(sum) ||
-           (before != nullptr && before->getIntrinsicID() == llvm::Intrinsic::fmuladd);
+    return std::any_of(instruction.user_begin(), instruction.user_end(),
+                       [&](const llvm::User* user) { return !graph_.contains(user); });
   }
 
   void order_depth_first() {
@@ -119,7 +102,7 @@ class FitBlock : public StraightLine {
     }
     while (!roots.empty()) {
       const auto next =
-          chooses_steps_ && is_step(*order_[roots.front()]) ? cheapest_step(roots) : roots.begin();
+          chooses_steps_ && adds_product(*order_[roots.front()]) ? cheapest_step(roots) : roots.begin();
       emit(*next, places);
       roots.erase(next);
     }
@@ -159,7 +142,7 @@ class FitBlock : public StraightLine {
     auto result = roots.begin();
     int fewest = std::numeric_limits<int>::max();
     for (auto each = roots.begin(); each != roots.end() && fewest > 0; ++each) {
-      if (!is_step(*order_[*each])) continue;
+      if (!adds_product(*order_[*each])) continue;
       if (const int registers = cost(*each, fewest); registers < fewest) {
         fewest = registers;
         result = each;
@@ -221,9 +204,8 @@ class FitBlock : public StraightLine {
     if (!is_load(instruction) || instruction.isVolatile() || pressure_.registers(instruction) == 0)
       return false;
     return moves_freely(instruction) ||
-           std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
-             return !is_apart(*each) && conflict(*each, instruction);
-           });
+           llvm::all_of(graph_.conflicts(graph_.place(&instruction)),
+                        [&](size_t each) { return is_apart(*graph_.instructions()[each]); });
   }
 
   // Vector registers of the value. A constant takes none: LLVM materialises it where it is used.
@@ -253,8 +235,7 @@ class FitBlock : public StraightLine {
     for (const auto& [value, places] : uses_) largest = std::max(largest, registers(*value));
     room_ = target_.vector_registers - largest;
     for (const auto& [value, places] : uses_) {
-      const auto* made = llvm::dyn_cast<Instruction>(value);
-      if (made == nullptr || !place_.contains(made)) enter(value);
+      if (!graph_.contains(value)) enter(value);
     }
     std::vector<Instruction*> result;
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -304,17 +285,15 @@ class FitBlock : public StraightLine {
     while (used_ + registers(value) > room_) {
       const Value* last = nullptr;
       for (const Value* each : resident_) {
-        const auto* load = llvm::dyn_cast<Instruction>(each);
-        if (load == nullptr || !place_.contains(load) || uses_[each].empty()) continue;
+        if (!graph_.contains(each) || uses_[each].empty()) continue;
         if (std::any_of(user.op_begin(), user.op_end(),
                         [&](const llvm::Use& use) { return original(use.get()) == each; }))
           continue;
-        if (!can_load_again(*load)) continue;
+        if (!can_load_again(*llvm::cast<Instruction>(each))) continue;
         // Of loads with the same next use takes the first in the block: the order of a set of pointers is
         // arbitrary.
         if (last == nullptr || uses_[each].back() > uses_[last].back() ||
-            (uses_[each].back() == uses_[last].back() &&
-             place_[load] < place_[llvm::cast<Instruction>(last)])) {
+            (uses_[each].back() == uses_[last].back() && graph_.place(each) < graph_.place(last))) {
           last = each;
         }
       }
@@ -405,8 +384,8 @@ class ReloadElements : public StraightLine {
       if (std::none_of(load->user_begin(), load->user_end(),
                        [](const llvm::User* user) { return is_splat(*user); }))
         continue;
-      if (std::any_of(order_.begin(), order_.end(),
-                      [&](const Instruction* other) { return writes(*other) && conflict(*other, *load); }))
+      if (llvm::any_of(graph_.conflicts(graph_.place(load)),
+                       [&](size_t other) { return writes(*order_[other]); }))
         continue;
       llvm::LoadInst*& first = first_[address_of(*load)];
       if (first == nullptr) first = load;
@@ -422,8 +401,8 @@ class ReloadElements : public StraightLine {
   }
   void add(llvm::Use& use, llvm::LoadInst& load) {
     auto* user = llvm::cast<Instruction>(use.getUser());
-    if (const auto found = place_.find(user); found != place_.end())
-      uses_.push_back({found->second, user, &use, &load});
+    if (const size_t place = graph_.place(user); place < graph_.size())
+      uses_.push_back({place, user, &use, &load});
   }
 
   bool fits() const {

@@ -104,10 +104,9 @@ class BlockOrder : public StraightLine {
     size_t loads = 0, products = 0, conversions = 0;
     for (const Instruction* each : order_) {
       if (!each->getType()->isVectorTy()) continue;
-      const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(each);
       loads += llvm::isa<llvm::LoadInst>(each);
       conversions += llvm::isa<llvm::SIToFPInst>(each);
-      products += call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd;
+      products += adds_product(*each);
     }
     constexpr int kWide = 4;  // registers; smaller vectors are read in several streams
     if (!broadcasts() || products < kFewProducts || largest_load() < kWide) return WeightLoads::None;
@@ -172,47 +171,33 @@ class BlockOrder : public StraightLine {
       };
       // LLVM makes a branch of the select of an address, which ends the basic block of machine code.
       if (llvm::isa<llvm::SelectInst>(load->getOperand(0))) continue;
-      size_t least = std::max(free_from(i), earliest_operands(*load));
+      size_t least = std::max(graph_.free_from(i), graph_.after_operands(i));
       if (!is_scalar && !fits) least = std::max(least, previous);
       while (to > least && use - time_[to] < cycles_ahead + size && live[to] + weight <= most(to)) --to;
       for (size_t at = to + 1; at <= i; ++at) {
         live[at] += weight;
         if (!is_scalar) ahead[at] = true;
       }
-      if (to < i) move(*order_[i], static_cast<double>(to) - 0.5);
+      if (to < i) move(i, static_cast<double>(to) - 0.5);
     }
   }
 
   // Moves the widening of bytes to 16 bits ahead of the products: they would wait for it as long as for a
   // load from the first-level cache.
   void hoist_widening() {
-    constexpr double kWait = 6;  // cycles from one to the first product: its latency, and its own cycles
     for (size_t i = 0; i < order_.size(); ++i) {
-      if (!llvm::isa<llvm::SExtInst, llvm::ZExtInst>(order_[i]) || !order_[i]->getType()->isVectorTy())
-        continue;
-      if (!llvm::isa<llvm::LoadInst>(order_[i]->getOperand(0)) ||
-          order_[i]->getType()->getScalarSizeInBits() != 16)
-        continue;
+      if (role_of(*order_[i]) != Role::Widening) continue;
       // The load may have moved before.
-      const auto load = place_.find(llvm::cast<Instruction>(order_[i]->getOperand(0)));
+      const size_t load = graph_.place(order_[i]->getOperand(0));
       const size_t least =
-          load == place_.end() ? 0 : static_cast<size_t>(std::max(0.0, std::ceil(keys_[load->second])));
+          load == graph_.size() ? 0 : static_cast<size_t>(std::max(0.0, std::ceil(keys_[load])));
+      // Cycles from it to the first product: its latency, and those that it takes in the vector unit.
+      const double wait = target_.latency + pressure_.registers(*order_[i]) / target_.multiply_adds;
       const size_t use = first_use(*order_[i]);
       size_t to = i;
-      while (to > least && time_[std::min(use, i)] - time_[to] < kWait) --to;
-      if (to < i) move(*order_[i], static_cast<double>(to) - 0.375);
+      while (to > least && time_[std::min(use, i)] - time_[to] < wait) --to;
+      if (to < i) move(i, static_cast<double>(to) - 0.375);
     }
-  }
-
-  // The earliest place to which the memory access at `i` can move without passing one that it conflicts
-  // with.
-  size_t free_from(size_t i) const {
-    if (order_[i]->hasMetadata(llvm::LLVMContext::MD_invariant_load)) return 0;
-    size_t result = i;
-    while (result > 0 &&
-           (is_prefetch_load(*order_[result - 1]) || !conflict(*order_[result - 1], *order_[i])))
-      --result;
-    return result;
   }
 
   // Moves stores ahead by raise_stores(), but undoes that where values then do not fit the registers. Where
@@ -244,14 +229,14 @@ class BlockOrder : public StraightLine {
       const auto* store = llvm::dyn_cast<llvm::StoreInst>(order_[i]);
       if (store == nullptr || store->isVolatile() || !store->getValueOperand()->getType()->isVectorTy())
         continue;
-      const size_t least = std::max(free_from(i), earliest_operands(*store));
+      const size_t least = std::max(graph_.free_from(i), graph_.after_operands(i));
       llvm::SmallPtrSet<const Instruction*, 16> finish;
       collect_finish(store->getValueOperand(), finish);
       if (finish.size() > kLongFinish) continue;
       llvm::DenseMap<const Value*, double> known;
       double ready = place_finishing(store->getValueOperand(), known);
       ready = std::max(ready, static_cast<double>(least)) - 0.125;
-      if (ready < static_cast<double>(i)) move(*store, ready);
+      if (ready < static_cast<double>(i)) move(i, ready);
     }
   }
 
@@ -274,7 +259,7 @@ class BlockOrder : public StraightLine {
   bool finishes(const Instruction& made) const {
     if (is_upper_part(made)) return false;
     const auto* call = llvm::dyn_cast<llvm::CallBase>(&made);
-    return place_.contains(&made) && (call == nullptr || makes_bytes(*call)) && !made.mayReadOrWriteMemory();
+    return graph_.contains(&made) && (call == nullptr || makes_bytes(*call)) && !made.mayReadOrWriteMemory();
   }
 
   // Collects the operations that compute the value from sums and loads.
@@ -288,19 +273,18 @@ class BlockOrder : public StraightLine {
   // Moves the operations that compute the value to right after their operands; returns the place at which
   // the value is available.
   double place_finishing(const Value* value, llvm::DenseMap<const Value*, double>& known) {
-    const auto found = place_.find(llvm::dyn_cast<Instruction>(value));
-    if (found == place_.end()) return 0;
+    const size_t own = graph_.place(value);
+    if (own == graph_.size()) return 0;
     if (const auto before = known.find(value); before != known.end()) return before->second;
-    const size_t own = found->second;
     const Instruction& made = *order_[own];
     double ready = 0;
     if (llvm::isa<llvm::LoadInst>(made)) {
-      ready = static_cast<double>(std::max(free_from(own), earliest_operands(made)));
+      ready = static_cast<double>(std::max(graph_.free_from(own), graph_.after_operands(own)));
     } else if (!finishes(made)) {
       ready = behind(keys_[own]);
     } else {
       for (const llvm::Use& use : made.operands()) ready = std::max(ready, place_finishing(use.get(), known));
-      if (ready < keys_[own]) move(made, ready - 0.125);
+      if (ready < keys_[own]) move(own, ready - 0.125);
       ready = behind(ready);
     }
     known[value] = ready;
@@ -315,36 +299,18 @@ class BlockOrder : public StraightLine {
     return static_cast<double>(at);
   }
 
-  // Address computations move together with their access; other operands do not.
-  static bool is_address(const Instruction& instruction) {
-    const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-    return llvm::isa<llvm::GetElementPtrInst>(instruction) ||
-           (call != nullptr && call->isInlineAsm() && call->getType()->isPointerTy());
-  }
-  size_t earliest_operands(const Instruction& instruction) const {
-    size_t result = 0;
-    for (const llvm::Use& use : instruction.operands()) {
-      const auto found = place_.find(llvm::dyn_cast<Instruction>(use.get()));
-      if (found == place_.end()) continue;
-      const Instruction& made = *order_[found->second];
-      result = std::max(result, is_address(made) ? earliest_operands(made) : found->second + 1);
-    }
-    return result;
-  }
-
-  void move(const Instruction& instruction, double key) {
-    double& own = keys_[place_.find(&instruction)->second];
-    own = std::min(own, key);
-    for (const llvm::Use& use : instruction.operands()) {
-      const auto found = place_.find(llvm::dyn_cast<Instruction>(use.get()));
-      if (found != place_.end() && keys_[found->second] > key) move(*order_[found->second], key);
+  // Moves the instruction at this place, together with its operands.
+  void move(size_t place, double key) {
+    keys_[place] = std::min(keys_[place], key);
+    for (const size_t each : graph_.operands(place)) {
+      if (keys_[each] > key) move(each, key);
     }
   }
 
   void spread_prefetches() {
     std::vector<size_t> prefetches;
     for (size_t i = 0; i < order_.size(); ++i) {
-      if (is_prefetch_load(*order_[i])) prefetches.push_back(i);
+      if (role_of(*order_[i]) == Role::Prefetch) prefetches.push_back(i);
     }
     if (time_.back() == 0) return;
     // Of a window's rows only the last has not been prefetched by an earlier tile, and stores come at the
@@ -355,10 +321,10 @@ class BlockOrder : public StraightLine {
       const double wanted =
           time_.back() * (static_cast<double>(k) + 0.5) / static_cast<double>(prefetches.size());
       while (place < order_.size() && time_[place] < wanted) ++place;
-      const size_t least = earliest_operands(*order_[prefetches[k]]);
+      const size_t least = graph_.after_operands(prefetches[k]);
       keys_[prefetches[k]] = static_cast<double>(std::max(place, least)) - 0.25;
       if (keys_[prefetches[k]] < static_cast<double>(prefetches[k]))
-        move(*order_[prefetches[k]], keys_[prefetches[k]]);
+        move(prefetches[k], keys_[prefetches[k]]);
     }
   }
 
@@ -416,7 +382,7 @@ class BlockOrder : public StraightLine {
     std::vector<Instruction*> order, waiting, prefetches;
     for (Instruction& each : block_) order.push_back(&each);
     for (Instruction* each : order) {
-      if (is_prefetch_load(*each)) waiting.push_back(each);
+      if (role_of(*each) == Role::Prefetch) waiting.push_back(each);
       if (!is_strided(*each) && !each->isTerminator()) continue;
       for (Instruction* prefetch : waiting) prefetch->moveBefore(each);
       prefetches.insert(prefetches.end(), waiting.begin(), waiting.end());

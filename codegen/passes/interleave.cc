@@ -31,8 +31,8 @@ class Chains : public StraightLine {
   bool run() {
     find_chains();
     if (chains_.size() < kMinChains) return false;
-    needs_ = needs([](const Instruction& later, const Instruction& earlier) {
-      return is_prefetch_load(later) || is_prefetch_load(earlier) || !conflict(earlier, later);
+    needs_ = graph_.needs([](const Instruction& later, const Instruction& earlier) {
+      return role_of(later) == Role::Prefetch || role_of(earlier) == Role::Prefetch;
     });
     for (int count = wanted(); count >= kMinChains; --count) {
       std::vector<size_t> order = in_turns(static_cast<size_t>(count));
@@ -82,10 +82,7 @@ class Chains : public StraightLine {
   void collect(size_t at, const std::vector<bool>& taken, std::vector<bool>& own) const {
     if (taken[at] || own[at]) return;
     own[at] = true;
-    for (const llvm::Use& use : order_[at]->operands()) {
-      if (const auto found = place_.find(llvm::dyn_cast<Instruction>(use.get())); found != place_.end())
-        collect(found->second, taken, own);
-    }
+    for (const size_t each : graph_.operands(at)) collect(each, taken, own);
   }
 
   // The number of chains that hides the latency of the vector unit.

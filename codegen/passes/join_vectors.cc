@@ -35,6 +35,7 @@ struct Product {
   Value *element = nullptr, *sum = nullptr;
 };
 
+// Not by its role: the operands are needed anyway, and the multiplication with which a sum begins has none.
 std::optional<Product> product_of(Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
   const bool adds = call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd;
@@ -88,7 +89,8 @@ class Joiner {
   static bool may_load_together(const LoadInst& a, const LoadInst& b) {
     const LoadInst &first = a.comesBefore(&b) ? a : b, &last = &first == &a ? b : a;
     for (const Instruction* each = &first; each != &last; each = each->getNextNode()) {
-      if (each->mayWriteToMemory() && !is_prefetch_load(*each) && conflict(*each, first)) return false;
+      if (each->mayWriteToMemory() && role_of(*each) != Role::Prefetch && conflict(*each, first))
+        return false;
     }
     return true;
   }
@@ -273,10 +275,12 @@ class Joiner {
       llvm::IRBuilder<> builder(&later(*first, second));
       builder.setFastMathFlags(first->getFastMathFlags());
       Value* element = builder.CreateVectorSplat(joined_type(*first)->getElementCount(), a->element);
-      joined_[first] = a->sum == nullptr
+      Value* product = a->sum == nullptr
                            ? builder.CreateFMul(weights, element)
                            : builder.CreateIntrinsic(llvm::Intrinsic::fmuladd, {weights->getType()},
                                                      {weights, element, joined(a->sum)});
+      set_role(product, role_of(*first));
+      joined_[first] = product;
     }
     for (Instruction* each : phis) {
       auto *phi = llvm::cast<PHINode>(each), *wide = llvm::cast<PHINode>(joined_[each]);

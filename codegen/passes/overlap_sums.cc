@@ -27,6 +27,7 @@ constexpr size_t kMaxSums = 12;
 
 using Instructions = std::vector<llvm::Instruction*>;
 
+// By its name: other steps of sums, of floats, have a role as well, but the pass is about this instruction.
 bool is_product(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   const llvm::Function* callee = call != nullptr ? call->getCalledFunction() : nullptr;

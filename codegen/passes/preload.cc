@@ -110,8 +110,8 @@ class Preload : public StraightLine {
            (code == nullptr || code->hasSideEffects());
   }
   bool is_written(const llvm::LoadInst& load) const {
-    return std::any_of(order_.begin(), order_.end(),
-                       [&](const Instruction* each) { return writes(*each) && conflict(*each, load); });
+    return llvm::any_of(graph_.conflicts(graph_.place(&load)),
+                        [&](size_t each) { return writes(*order_[each]); });
   }
 
   // The page around the pointer in which the load's offset lies: an immediate offset spans one page, and for
@@ -166,12 +166,8 @@ class Preload : public StraightLine {
 
   // The number of multiply-adds of vectors in a trip.
   size_t products() const {
-    return static_cast<size_t>(std::count_if(order_.begin(), order_.end(), [](const Instruction* each) {
-      const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(each);
-      return multiplies_scalar(*each) ||
-             (call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::fmuladd &&
-              call->getType()->isVectorTy());
-    }));
+    return static_cast<size_t>(
+        llvm::count_if(order_, [](const Instruction* each) { return adds_product(*each); }));
   }
 
   // The most instructions of a trip whose code may be duplicated for the last trip.
@@ -268,15 +264,6 @@ class Preload : public StraightLine {
     goes_on_ = builder.CreateSExt(more, builder.getInt64Ty());
     return goes_on_;
   }
-  // Moves the instruction in front of the place, together with its operands.
-  void raise(Instruction& made, Instruction& place) {
-    if (made.getParent() != &block_ || llvm::isa<llvm::PHINode>(made) || made.comesBefore(&place)) return;
-    for (const llvm::Use& use : made.operands()) {
-      if (auto* operand = llvm::dyn_cast<Instruction>(use.get())) raise(*operand, place);
-    }
-    made.moveBefore(&place);
-  }
-
   // Makes the address a pointer that moves by an addition; with `stays_inside` it does not move in the last
   // trip, unless that one is peeled off.
   Pointer& move_pointer(Instruction& root, bool stays_inside) {
@@ -338,7 +325,7 @@ class Preload : public StraightLine {
   void move_other_pointers() {
     for (Instruction* each : order_) {
       auto* load = llvm::dyn_cast<llvm::LoadInst>(each);
-      if (load == nullptr || !is_prefetch_load(*load)) continue;
+      if (load == nullptr || role_of(*load) != Role::Prefetch) continue;
       if (const std::optional<Load> found = moving(*load)) move_pointer(*found->root, false);
     }
   }

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "codegen/emit/roles.h"
+#include "codegen/passes/dependences.h"
 #include "ir/target/target.h"
 
 namespace tc {
@@ -26,22 +28,12 @@ constexpr int kScalarsAhead = 22;
 // Whether the value is the splat of a scalar: vector instructions take the scalar as an operand, so that the
 // splat takes no vector register.
 bool is_splat(const llvm::Value& value);
-// Whether the value is a multiply-add of short integers, one factor of which all lanes share: a scalar
-// register.
-bool multiplies_scalar(const llvm::Value& value);
-// Whether it is a multiply-add of floats, one factor of which all lanes share: a step of a sum.
-bool multiplies_broadcast(const llvm::Instruction& instruction);
 // Whether the value is the upper part of a vector: the instruction that moves it down takes registers for
 // the whole vector.
 bool is_upper_part(const llvm::Value& value);
 // Whether the value only converts between a scalable vector and one of fixed length, which takes no
 // instruction.
 bool changes_kind(const llvm::Value& value);
-// Whether the instruction only prefetches a cache line: a prefetch, or a load whose result nothing uses.
-bool is_prefetch_load(const llvm::Instruction& instruction);
-// Whether the two may not change places: one writes what the other may access. Buffers of kernels do not
-// overlap.
-bool conflict(const llvm::Instruction& a, const llvm::Instruction& b);
 
 // Registers that values take, at each place of each block.
 class Pressure {
@@ -173,13 +165,7 @@ class Pressure {
 class StraightLine {
  public:
   StraightLine(llvm::BasicBlock& block, const Pressure& pressure, const Target& target)
-      : block_(block), pressure_(pressure), target_(target) {
-    for (llvm::Instruction& each : block) {
-      if (llvm::isa<llvm::PHINode>(each) || each.isTerminator()) continue;
-      place_[&each] = order_.size();
-      order_.push_back(&each);
-    }
-  }
+      : block_(block), pressure_(pressure), target_(target), graph_(block), order_(graph_.instructions()) {}
 
   // Whether the vectors that are live leave so many registers free at each place.
   bool leaves_free(int registers) const {
@@ -187,33 +173,15 @@ class StraightLine {
     return *std::max_element(vectors.begin(), vectors.end()) <= target_.vector_registers - registers;
   }
   // Whether the block multiplies by broadcast scalars. Such a tile of sums fills the registers evenly: its
-  // groups have one size and live throughout.
+  // groups have one size and live throughout. Sums whose steps take several instructions have no role, and
+  // LLVM may have moved a splat out of a loop.
   bool broadcasts() const {
     return std::any_of(order_.begin(), order_.end(), [](const llvm::Instruction* each) {
-      return is_splat(*each) || multiplies_scalar(*each);
+      return is_splat(*each) || role_of(*each) == Role::BroadcastProduct;
     });
   }
 
  protected:
-  // For each instruction, the places in the block of what has to come before it: its operands, and earlier
-  // memory accesses that it may not pass.
-  template <class MayPass>
-  std::vector<std::vector<size_t>> needs(const MayPass& may_pass) const {
-    std::vector<std::vector<size_t>> result(order_.size());
-    for (size_t i = 0; i < order_.size(); ++i) {
-      for (const llvm::Use& use : order_[i]->operands()) {
-        if (const auto found = place_.find(llvm::dyn_cast<llvm::Instruction>(use.get()));
-            found != place_.end())
-          result[i].push_back(found->second);
-      }
-      if (!order_[i]->mayReadOrWriteMemory()) continue;
-      for (size_t j = 0; j < i; ++j) {
-        if (!may_pass(*order_[i], *order_[j])) result[i].push_back(j);
-      }
-    }
-    return result;
-  }
-
   // Cycles that the instruction takes in the vector arithmetic unit, on a core that processes one register
   // per cycle.
   double cycles(const llvm::Instruction& instruction) const {
@@ -233,9 +201,8 @@ class StraightLine {
   size_t first_use(const llvm::Value& value) const {
     size_t result = order_.size();
     for (const llvm::User* user : value.users()) {
-      const auto found = place_.find(llvm::dyn_cast<llvm::Instruction>(user));
-      if (found == place_.end()) continue;
-      result = std::min(result, is_splat(*user) ? first_use(*user) : found->second);
+      if (const size_t place = graph_.place(user); place < graph_.size())
+        result = std::min(result, is_splat(*user) ? first_use(*user) : place);
     }
     return result;
   }
@@ -249,9 +216,9 @@ class StraightLine {
   llvm::BasicBlock& block_;
   const Pressure& pressure_;
   const Target& target_;
+  Dependences graph_;  // of the block as it was
   std::vector<llvm::Instruction*> order_;
-  llvm::DenseMap<const llvm::Instruction*, size_t> place_;  // in the block as it was
-  std::vector<double> time_;                                // cycles of vector arithmetic before each
+  std::vector<double> time_;  // cycles of vector arithmetic before each
 };
 
 }  // namespace tc

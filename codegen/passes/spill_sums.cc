@@ -72,13 +72,13 @@ class Block : public StraightLine {
     return (store != nullptr && !store->isVolatile()) || masked(instruction) != nullptr;
   }
 
-  bool in_this_block(const Value* value) const { return place_.contains(llvm::dyn_cast<Instruction>(value)); }
+  bool in_this_block(const Value* value) const { return graph_.contains(value); }
 
   // Whether the value is an operation of an epilogue: arithmetic of this block that is no step of a sum.
   bool computes(const Value* value) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
     return in_this_block(value) && made->getType()->isVectorTy() && !made->mayReadOrWriteMemory() &&
-           !multiplies_broadcast(*made) && !is_upper_part(*made);
+           !adds_product(*made) && !is_upper_part(*made);
   }
 
   // Finds the one sum from which the stored value is computed.
@@ -99,7 +99,7 @@ class Block : public StraightLine {
         return false;  // it may read the address where the sum would wait
       } else if (pressure_.registers(*each) > 0 && !llvm::isa<llvm::Constant, llvm::LoadInst>(each)) {
         auto* made = llvm::dyn_cast<Instruction>(each);
-        if (made == nullptr || (in_this_block(made) && !multiplies_broadcast(*made))) return false;
+        if (made == nullptr || (in_this_block(made) && !adds_product(*made))) return false;
         sums.insert(llvm::cast<Instruction>(each));
       }
     }
@@ -147,12 +147,13 @@ class Block : public StraightLine {
   // Whether nothing else reads or writes the result's address between the sum and the store. The results of
   // a tile have different addresses.
   bool is_free(const Epilogue& epilogue, const Instruction& from) const {
-    return llvm::none_of(order_, [&](const Instruction* each) {
-      if (is_prefetch_load(*each) || each->comesBefore(&from) || !each->comesBefore(epilogue.store))
+    return llvm::none_of(graph_.conflicts(graph_.place(epilogue.store)), [&](size_t at) {
+      const Instruction* each = order_[at];
+      if (role_of(*each) == Role::Prefetch || each->comesBefore(&from) || !each->comesBefore(epilogue.store))
         return false;
       const bool is_result =
           llvm::any_of(epilogues_, [&](const Epilogue& other) { return other.store == each; });
-      return !is_result && conflict(*each, *epilogue.store);
+      return !is_result;
     });
   }
 
@@ -189,23 +190,14 @@ class Block : public StraightLine {
   }
   bool may_come_first(const llvm::LoadInst& load) const {
     return !load.isVolatile() && std::none_of(order_.begin(), order_.end(), [&](const Instruction* each) {
-      return !is_prefetch_load(*each) && conflict(*each, load);
+      return role_of(*each) != Role::Prefetch && conflict(*each, load);
     });
   }
 
-  // Moves what computes the value, an address, in front of the place.
-  void raise(Value* value, Instruction& place) const {
-    auto* made = llvm::dyn_cast<Instruction>(value);
-    if (made == nullptr || made->getParent() != &block_ || llvm::isa<llvm::PHINode>(made) ||
-        made->comesBefore(&place))
-      return;
-    for (llvm::Use& use : made->operands()) raise(use.get(), place);
-    made->moveBefore(&place);
-  }
   // Whether raise() can move the value: only operations that touch no memory.
   bool can_raise(const Value* value) const {
     const auto* made = llvm::dyn_cast<Instruction>(value);
-    if (made == nullptr || !place_.contains(made)) return true;
+    if (!graph_.contains(value)) return true;
     if (made->mayReadOrWriteMemory()) return false;
     return std::all_of(made->op_begin(), made->op_end(),
                        [&](const llvm::Use& use) { return can_raise(use.get()); });
@@ -237,10 +229,10 @@ class Block : public StraightLine {
     marks_.push_back(place);
     // An addition of an earlier epilogue may already be there.
     for (Instruction* each : epilogue.leading) {
-      if (llvm::isa<llvm::LoadInst>(each) && in_this_block(each)) raise(each, *place);
-      if (!llvm::isa<llvm::LoadInst>(each)) raise(each, *place);
+      if (llvm::isa<llvm::LoadInst>(each) && in_this_block(each)) raise(*each, *place);
+      if (!llvm::isa<llvm::LoadInst>(each)) raise(*each, *place);
     }
-    for (Value* each : wanted) raise(each, *place);
+    for (Value* each : wanted) raise(*each, *place);
     Instruction* stored = epilogue.store->clone();
     stored->setOperand(0, epilogue.sum);
     stored->insertBefore(place);

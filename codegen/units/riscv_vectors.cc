@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "codegen/emit/roles.h"
+
 namespace tc {
 namespace {
 
@@ -83,6 +85,7 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, const Na
       llvm::Function::lookupIntrinsicID(row.intrinsic),
       {to->getType(), with->getType(), each->getType(), builder.getInt64Ty()},
       {to, with, each, builder.getInt64(static_cast<uint64_t>(lanes)), builder.getInt64(kLeaveTail)});
+  set_role(made, a->getType()->isVectorTy() ? Role::Product : Role::BroadcastProduct);
   return to_fixed(builder, made, lanes);
 }
 

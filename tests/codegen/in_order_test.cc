@@ -28,7 +28,9 @@ std::string after_pass(const std::string& body, const char* target,
       "declare void @llvm.experimental.vp.strided.store.v16f32.p0.i64(<16 x float>, ptr, i64, <16 x i1>, i32)\n"
       "declare <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr>, i32, <16 x i1>, <16 x float>)\n"
       "define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) {\n" +
-      body + "  ret void\n}\n";
+      body +
+      "  ret void\n}\n!0 = !{!\"prefetch\"}\n!1 = !{!\"product\"}\n!2 = !{!\"broadcast product\"}\n"
+      "!3 = !{!\"widening\"}\n";
   const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, error, context);
   if (module == nullptr) return error.getMessage().str();
   llvm::Function& function = *module->getFunction("kernel");
@@ -182,7 +184,8 @@ TEST(InOrder, StepsThatShareVectorsComeTogether) {
     const std::string n = std::to_string(k),
                       before = k == 0 ? "zeroinitializer" : "%" + sum + std::to_string(k - 1);
     body += "  %" + sum + n + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %a" +
-            std::to_string(element) + ", <16 x float> %w" + n + ", <16 x float> " + before + ")\n";
+            std::to_string(element) + ", <16 x float> %w" + n + ", <16 x float> " + before +
+            "), !tc.role !1\n";
   };
   for (const char* name : {"a", "w"}) {
     for (int i = 0; i < (*name == 'a' ? 8 : 7); ++i) {
@@ -190,7 +193,7 @@ TEST(InOrder, StepsThatShareVectorsComeTogether) {
       body += "  %p" + n + " = getelementptr i8, ptr %" + (*name == 'a' ? "in" : "weights") + ", i64 " +
               std::to_string(64 * i) + "\n";
       body += "  %" + n + " = load <16 x float>, ptr %p" + n + "\n";
-      if (*name == 'a') body += "  %t" + n + " = load volatile i8, ptr %p" + n + "\n";
+      if (*name == 'a') body += "  %t" + n + " = load volatile i8, ptr %p" + n + ", !tc.role !0\n";
     }
   }
   for (int k = 0; k < 7; ++k) step("u", k, k);
@@ -273,7 +276,7 @@ TEST(InOrder, SingleRegistersLeaveTwoFree) {
       for (int i = 0; i < count; ++i) {
         body += "  %" + number(step, i) + " = call <32 x float> @llvm.fmuladd.v32f32(<32 x float> %" +
                 weights + ", <32 x float> %splat, <32 x float> %" + number(step == 'u' ? 'a' : 'u', i) +
-                ")\n";
+                "), !tc.role !2\n";
       }
     }
     for (int i = 0; i < count; ++i)
@@ -286,18 +289,35 @@ TEST(InOrder, SingleRegistersLeaveTwoFree) {
 
 TEST(InOrder, TouchesAreSpread) {
   std::string body =
-      "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
+      "  %t1 = load volatile i8, ptr %in, !tc.role !0\n  %t2 = load volatile i8, ptr %in, !tc.role !0\n  %a = load <16 x float>, ptr %in\n";
   for (int i = 1; i < 9; ++i)
     body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
   body += "  store <16 x float> %s8, ptr %out\n";
   EXPECT_EQ(order_of(body), "a s1 s2 prefetch s3 s4 s5 s6 prefetch s7 s8 store ");
 }
 
+TEST(InOrder, WideningComesAheadOfProducts) {
+  const auto order = [](const std::string& role) {
+    std::string body = "  %b = load <16 x i8>, ptr %weights\n  %a = load <16 x float>, ptr %in\n";
+    for (int i = 1; i < 9; ++i)
+      body += multiply_add("s" + std::to_string(i), "a", i == 1 ? "a" : "s" + std::to_string(i - 1));
+    body +=
+        "  %wide = zext <16 x i8> %b to <16 x i16>" + role + "\n  %square = mul <16 x i16> %wide, %wide\n";
+    return order_of(
+        body +
+        "  store volatile <16 x i16> %square, ptr %out\n  store volatile <16 x float> %s8, ptr %out\n");
+  };
+  // Three multiply-adds of two cycles each hide its latency.
+  EXPECT_NE(order(", !tc.role !3").find("s5 wide s6 s7 s8 square"), std::string::npos)
+      << order(", !tc.role !3");
+  EXPECT_NE(order("").find("s8 wide square"), std::string::npos) << order("");
+}
+
 // A prefetch waits for the memory port, which a strided access takes for 16 cycles, and would hold back the
 // sums behind itself.
 TEST(InOrder, PrefetchesComeRightBeforeStridedAccesses) {
   std::string body =
-      "  %t1 = load volatile i8, ptr %in\n  %t2 = load volatile i8, ptr %in\n  %a = load <16 x float>, ptr %in\n";
+      "  %t1 = load volatile i8, ptr %in, !tc.role !0\n  %t2 = load volatile i8, ptr %in, !tc.role !0\n  %a = load <16 x float>, ptr %in\n";
   body +=
       "  %far = call <16 x float> @llvm.experimental.vp.strided.load.v16f32.p0.i64(ptr %weights, i64 256, <16 x i1> splat (i1 true), i32 16)\n";
   for (int i = 1; i < 9; ++i)
@@ -330,7 +350,7 @@ TEST(InOrder, ElementsComeBeforeWideLoads) {
               ", <32 x float> poison, <32 x i32> zeroinitializer\n";
       body += "  %s" + n + " = call <32 x float> @llvm.fmuladd.v32f32(<32 x float> %w" + k +
               ", <32 x float> %b" + n + ", <32 x float> " +
-              (step == 0 ? "splat (float 1.0)" : "%s" + before) + ")\n";
+              (step == 0 ? "splat (float 1.0)" : "%s" + before) + "), !tc.role !2\n";
     }
   }
   for (int row = 0; row < kRows; ++row) {
@@ -398,7 +418,7 @@ std::string long_epilogues(int count, int operations) {
     body +=
         "  %s" + n +
         " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %w, <16 x float> %splat, <16 x float> %a" +
-        n + ")\n";
+        n + "), !tc.role !2\n";
   }
   for (int i = 0; i < count; ++i) {
     const std::string n = std::to_string(i);

@@ -29,7 +29,7 @@ std::string sums(int columns, const std::string& last, const std::string& inside
     body += "  %v" + n + " = shufflevector <16 x float> %e" + n +
             ", <16 x float> poison, <16 x i32> zeroinitializer\n";
     body += "  %t" + n + " = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v" + n +
-            ", <16 x float> %w, <16 x float> %s" + n + ")\n";
+            ", <16 x float> %w, <16 x float> %s" + n + "), !tc.role !0\n";
     stores += "  %q" + n + " = getelementptr i8, ptr %out, i64 " + std::to_string(64 * i) +
               "\n  store <16 x float> %t" + n + ", ptr %q" + n + "\n";
   }
@@ -43,7 +43,7 @@ std::string sums(int columns, const std::string& last, const std::string& inside
          body + inside + "  %next = add nuw nsw i64 %i, 1\n  %more = icmp ult i64 %i, " + last +
          "\n  br i1 %more, label %trip, label %end\n"
          "end:\n" +
-         stores + "  ret void\n}\n";
+         stores + "  ret void\n}\n!0 = !{!\"broadcast product\"}\n";
 }
 
 struct Result {
