@@ -50,6 +50,13 @@ class Functions {
   std::string load(DType dtype, int lanes, const std::string& address, const Lanes& where);
   std::string store(DType dtype, int lanes, const std::string& address, const std::string& value,
                     const Lanes& where);
+  // byte_products.cc. Words of four bytes: the name of a function that reads one, and a vector of them.
+  std::string load_word();
+  std::string load_words(int lanes, const std::string& address);
+  // `sums` of i32, to each of which the products of the four bytes of the word `a` with those of the lane's
+  // word of `b` are added.
+  std::string add_byte_products(int lanes, DType a_type, DType b_type, const std::string& sums,
+                                const std::string& a, const std::string& b);
   // One lane of a vector, to read or to assign to.
   std::string lane(DType dtype, int lanes, const std::string& vector, int lane);
 

@@ -146,6 +146,14 @@ class Memory {
   Value load(const Access& access, DType dtype, const std::string& mask);
   void store(const Access& access, DType dtype, const Value& value, const std::string& mask);
 
+  // byte_products.cc. Whether the bytes over which the loop goes are adjacent and the same in all lanes, or
+  // adjacent in each lane and after those of the lane before; nothing where they are neither.
+  std::optional<bool> is_shared_word(const Access& access, const std::string& loop) const;
+  // Whether all lanes' elements are in the buffer.
+  bool is_inside(const Access& access) const;
+  // The name of four bytes as a word, or of a word for each lane.
+  std::string load_words(const Access& access, bool is_shared);
+
  private:
   struct Place {
     std::string first;  // where lane 0 is, as an index of the buffer
