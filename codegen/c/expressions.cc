@@ -6,6 +6,18 @@
 #include "ir/prefetch.h"
 
 namespace tc::c {
+namespace {
+
+// By how many bits a shift moves integers, where that is one number below their own.
+std::optional<int64_t> shifted_bits(const Expr& expr) {
+  if (expr.binary != BinaryOp::Shl && expr.binary != BinaryOp::Shr) return std::nullopt;
+  const Expr& bits = *expr.operands[1];
+  const bool is_known =
+      bits.kind == Expr::Kind::Const && bits.integer >= 0 && bits.integer < 8 * int64_t{size_of(expr.dtype)};
+  return is_known ? std::optional(bits.integer) : std::nullopt;
+}
+
+}  // namespace
 
 Expressions::Expressions(TileState& state, Registers& registers)
     : state_(state),
@@ -173,6 +185,8 @@ Value Expressions::compute(const ExprPtr& pointer, const std::string& mask) {
       const DType dtype = expr.operands[0]->dtype;
       const Value a = evaluate(expr.operands[0], mask), b = evaluate(expr.operands[1], mask);
       if (!a.vector && !b.vector) return {functions.binary(expr.binary, dtype, 1, a.text, b.text), false};
+      if (const auto bits = shifted_bits(expr); bits && a.vector)
+        return {functions.shift(expr.binary, dtype, state_.lanes, a.text, *bits), true};
       return {functions.binary(expr.binary, dtype, state_.lanes, spread(dtype, a), spread(dtype, b)), true};
     }
     case Expr::Kind::Select: return select(expr, mask);

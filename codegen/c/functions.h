@@ -17,6 +17,8 @@ class Functions {
   // The operands are atoms or calls.
   std::string unary(UnaryOp op, DType dtype, int lanes, const std::string& a);
   std::string binary(BinaryOp op, DType dtype, int lanes, const std::string& a, const std::string& b);
+  // Shl or Shr of a vector of integers by a number of bits below those of its lanes.
+  std::string shift(BinaryOp op, DType dtype, int lanes, const std::string& a, int64_t bits);
   std::string cast(DType from, DType to, int lanes, const std::string& a);
   // `next` combined with the reduction's result so far.
   std::string combine(Reduction reduction, DType dtype, int lanes, const std::string& before,
@@ -78,6 +80,9 @@ class Functions {
   std::string load_run(DType dtype, int lanes, const std::string& address, const std::string& mask);
   std::string store_run(DType dtype, int lanes, const std::string& address, const std::string& value,
                         const std::string& mask);
+  std::string vector_cast(DType from, DType to, int lanes);  // of the vector `a`
+  // A vector, which is a name, lane by lane in another type.
+  std::string listed(DType to, int lanes, const std::string& vector);
   // Names of scalar functions, whose definitions are added.
   std::string scalar(UnaryOp op, DType dtype);
   std::string scalar(BinaryOp op, DType dtype);
@@ -96,6 +101,5 @@ std::string cast_expression(DType from, DType to);  // between types that C has,
 // One expression of GCC's and Clang's vectors `a` and `b`; empty where one is not enough.
 std::string vector_expression(UnaryOp op, DType dtype, int lanes);
 std::string vector_expression(BinaryOp op, DType dtype, int lanes);
-std::string vector_cast(DType from, DType to, int lanes);
 
 }  // namespace tc::c

@@ -141,7 +141,21 @@ std::string vector_expression(BinaryOp op, DType dtype, int lanes) {
   }
 }
 
-std::string vector_cast(DType from, DType to, int lanes) {
+std::string Functions::listed(DType to, int lanes, const std::string& vector) {
+  const std::string name = text("TC_CONVERT_", lanes);
+  if (begins(name)) {
+    std::string all;
+    for (int i = 0; i < lanes; ++i) all += text(i == 0 ? "" : ", ", "(v)[", i, "]");
+    define(
+        text("/* The lanes of v in a vector of another type: GCC makes few instructions of a list of them, ",
+             "Clang of a conversion. */\n#if defined(__clang__)\n#define ", name,
+             "(v, type) __builtin_convertvector(v, type)\n#else\n#define ", name, "(v, type) ((type){", all,
+             "})\n#endif\n"));
+  }
+  return text(name, "(", vector, ", ", vector_type(to, lanes), ")");
+}
+
+std::string Functions::vector_cast(DType from, DType to, int lanes) {
   const std::string type = vector_type(to, lanes);
   const auto is_plain = [](DType dtype) { return dtype != DType::Bool && !is_storage(dtype); };
   if (to == DType::Bool) return is_plain(from) ? mask_from(from, lanes, "a != 0") : "";
@@ -150,8 +164,9 @@ std::string vector_cast(DType from, DType to, int lanes) {
     return text("(", type, ")(", converted(vector_type(DType::U32, lanes), "a"), " << 16)");
   }
   if (!is_plain(to) || !is_plain(from)) return "";
+  if (is_integer(from) && is_integer(to)) return listed(to, lanes, "a");
+  if (is_integer(from) && size_of(from) < 4) return converted(type, cast(from, DType::I32, lanes, "a"));
   if (is_float(to)) return converted(type, "a");
-  if (is_integer(from)) return converted(type, "a");
   if (from != DType::F32 || size_of(to) > 4 || to == DType::U32) return "";
   // Numbers outside of the type's range become its least or largest one. For i32 the largest is no float of
   // 32 bits, so that it is put in as an integer.
@@ -169,8 +184,8 @@ std::string vector_cast(DType from, DType to, int lanes) {
                 least = is_signed(to) ? -largest - 1 : 0;
   const std::string high = text("(a >= ", largest, ".0f)"), low = text("(a <= ", least, ".0f)");
   const std::string known = converted(words, within(text("(a < ", largest, ".0f) & (a > ", least, ".0f)")));
-  return converted(type,
-                   text("((", known, ") | (", high, " & ", largest, ") | (", low, " & (", least, ")))"));
+  return cast(DType::I32, to, lanes,
+              text("((", known, ") | (", high, " & ", largest, ") | (", low, " & (", least, ")))"));
 }
 
 void Functions::use_type(DType dtype, int lanes) {
@@ -242,6 +257,23 @@ std::string Functions::binary(BinaryOp op, DType dtype, int lanes, const std::st
                     result_of_lanes(result, lanes, as_lane(predicate ? DType::Bool : dtype, lane))));
   }
   return text(name, "(", a, ", ", b, ")");
+}
+
+std::string Functions::shift(BinaryOp op, DType dtype, int lanes, const std::string& a, int64_t bits) {
+  const std::string name = text(vector_type(dtype, lanes), "_", name_of(op), "_by"),
+                    type = vector_type(dtype, lanes);
+  if (begins(name)) {
+    use_types(*this, dtype, lanes);
+    const std::string lane =
+        text(scalar(op, dtype), "(", lane_of(lanes, "a"), ", (", c_type(dtype), ")bits)");
+    const std::string vectors =
+        op == BinaryOp::Shr
+            ? "return a >> bits;"
+            : text("return (", type, ")((", vector_type(same_size_unsigned(dtype), lanes), ")a << bits);");
+    define(function(lanes, text(type, " ", name, "(", type, " a, int bits)"), vectors,
+                    result_of_lanes(type, lanes, lane)));
+  }
+  return text(name, "(", a, ", ", bits, ")");
 }
 
 std::string Functions::cast(DType from, DType to, int lanes, const std::string& a) {
