@@ -96,10 +96,8 @@ std::string Functions::add_byte_products(int lanes, DType a_type, DType b_type, 
   std::string vectors;
   const std::string bits = text(32 * lanes), registers = text("(__m", bits, "i)");
   const bool has_registers = 32 * lanes == 256 || 32 * lanes == 512;
-  if (has_registers && begins("immintrin")) {
-    define("#if TC_VECTORS && defined(__AVX2__)\n#include <immintrin.h>\n#endif\n");
-  }
   if (has_registers) {
+    use_registers();
     const bool mixed = is_signed(a_type) != is_signed(b_type), whole_first = !is_signed(a_type);
     const std::string prefix = lanes == 16 ? "_mm512" : "_mm256", spread = prefix + "_set1_epi32(a)",
                       words = registers + "b",
@@ -129,6 +127,43 @@ std::string Functions::add_byte_products(int lanes, DType a_type, DType b_type, 
            ";\n      TC_LANE(sums, l) = (int32_t)((uint32_t)TC_LANE(sums, l) + (uint32_t)product);\n",
            "    }\n  }\n  return sums;\n#endif\n}\n"));
   return text(name, "(", sums, ", ", a, ", ", b, ")");
+}
+
+void Functions::use_registers() {
+  if (begins("immintrin")) define("#if TC_VECTORS && defined(__AVX2__)\n#include <immintrin.h>\n#endif\n");
+}
+
+std::string Functions::multiply_shift(int lanes, const std::string& a, const std::string& b, int64_t bits) {
+  const std::string type = vector_type(DType::I32, lanes), name = type + "_mul_shr";
+  if (!begins(name)) return text(name, "(", a, ", ", b, ", ", bits, ")");
+  use_type(DType::I32, lanes);
+  use_type(DType::I64, lanes / 2);
+  use_type(DType::U64, lanes / 2);
+  const std::string wide = vector_type(DType::I64, lanes / 2), bare = vector_type(DType::U64, lanes / 2),
+                    registers = text("(__m", 32 * lanes, "i)");
+  const auto products = [&](const std::string& even, const std::string& odd) {
+    return text("  const ", bare, " even = (", bare, ")(", even, "), odd = (", bare, ")(", odd, ");\n");
+  };
+  std::string vectors = "#if TC_VECTORS\n";
+  vectors += text("  const ", wide, " p = (", wide, ")a, q = (", wide, ")b;\n");
+  const std::string any = products("((p << 32) >> 32) * ((q << 32) >> 32)", "(p >> 32) * (q >> 32)");
+  if (32 * lanes == 256 || 32 * lanes == 512) {
+    use_registers();
+    const std::string multiply = lanes == 16 ? "_mm512_mul_epi32(" : "_mm256_mul_epi32(";
+    vectors += text(lanes == 16 ? "#if defined(__AVX512F__)\n" : "#if defined(__AVX2__)\n",
+                    products(multiply + registers + "p, " + registers + "q)",
+                             multiply + registers + "(p >> 32), " + registers + "(q >> 32))"),
+                    "#else\n", any, "#endif\n");
+  } else {
+    vectors += any;
+  }
+  vectors +=
+      text("  return (", type, ")(((even >> bits) & UINT64_C(0xffffffff)) | ((odd >> bits) << 32));\n");
+  define(text("/* Of the products of 64 bits: even lanes, then odd ones. */\nTC_INLINE ", type, " ", name,
+              "(", type, " a, ", type, " b, int bits) {\n", vectors, "#else\n  for (int l = 0; l < ", lanes,
+              "; ++l) {\n    const uint64_t product = (uint64_t)((int64_t)TC_LANE(a, l) * TC_LANE(b, l));\n",
+              "    TC_LANE(a, l) = (int32_t)(uint32_t)(product >> bits);\n  }\n  return a;\n#endif\n}\n"));
+  return text(name, "(", a, ", ", b, ", ", bits, ")");
 }
 
 std::optional<bool> Memory::is_shared_word(const Access& access, const std::string& loop) const {

@@ -17,6 +17,8 @@ class Functions {
   // The operands are atoms or calls.
   std::string unary(UnaryOp op, DType dtype, int lanes, const std::string& a);
   std::string binary(BinaryOp op, DType dtype, int lanes, const std::string& a, const std::string& b);
+  // byte_products.cc: of vectors of i32, 32 bits of the products of 64 bits from number `bits` on, at most 32.
+  std::string multiply_shift(int lanes, const std::string& a, const std::string& b, int64_t bits);
   // Shl or Shr of a vector of integers by a number of bits below those of its lanes.
   std::string shift(BinaryOp op, DType dtype, int lanes, const std::string& a, int64_t bits);
   std::string cast(DType from, DType to, int lanes, const std::string& a);
@@ -83,6 +85,7 @@ class Functions {
   std::string vector_cast(DType from, DType to, int lanes);  // of the vector `a`
   // A vector, which is a name, lane by lane in another type.
   std::string listed(DType to, int lanes, const std::string& vector);
+  void use_registers();  // byte_products.cc: what <immintrin.h> declares, where it is
   // Names of scalar functions, whose definitions are added.
   std::string scalar(UnaryOp op, DType dtype);
   std::string scalar(BinaryOp op, DType dtype);
