@@ -101,6 +101,12 @@ class Run:
         if not compiled(FAST, folder, "-shared", "-fPIC", "-o", str(library), "-lm"):
             raise ValueError(f"gcc does not compile the source of {generator}")
         loaded = ctypes.CDLL(str(library))
+        if generator == "emx":  # tflite2onnx puts the channels of pictures first
+            inputs = [
+                numpy.ascontiguousarray(numpy.moveaxis(each, -1, 1)) if each.ndim == 4 else each
+                for each in inputs
+            ]
+        self.inputs = inputs
         self.arena = aligned(max(64, arena(generator, folder)))
         array = {"tc": [*inputs, self.output, self.arena]}
         array["emx"] = [*inputs, self.output]
