@@ -19,7 +19,7 @@ const Expr* loaded_byte(const KernelText& context, const ExprPtr& expr) {
   return context.buffer(load->access.buffer).scope == Scope::Register ? nullptr : load;
 }
 
-// The four products of a lane. WORD(x) is byte number n / 8 of each word of x, as a number of its type.
+// The four products of a lane. A_BYTE and B_BYTE are byte number n / 8 of each word.
 const char* const kAnyVectors = R"(  U r = (U)sums;
   const U x = (U){0} + (uint32_t)a, y = (U)b;
   for (int n = 0; n < 32; n += 8) {
@@ -38,12 +38,44 @@ std::string replaced(std::string where, const std::string& what, const std::stri
   return where;
 }
 
+// One of the bodies above for these types.
+std::string of_types(std::string body, int lanes, DType a_type, DType b_type) {
+  const std::string type = vector_type(DType::I32, lanes), wide = vector_type(DType::U32, lanes),
+                    signed_halves = vector_type(DType::I16, 2 * lanes);
+  // A byte of each word of x: moved to the upper end, then down with its sign or without one.
+  const auto byte = [&](DType dtype, const char* x) {
+    return is_signed(dtype) ? text("(U)((I)(", x, " << (24 - n)) >> 24)")
+                            : text("((", x, " << (24 - n)) >> 24)");
+  };
+  const auto half = [&](DType dtype, const char* x, bool odd) {
+    const std::string of = is_signed(dtype) ? "(S)" : "(H)";
+    return odd ? text(of, x, " >> 8") : text(of, "((H)", x, " << 8) >> 8");
+  };
+  for (const auto& [what, by] : {std::pair<std::string, std::string>{"A_BYTE", byte(a_type, "x")},
+                                 {"B_BYTE", byte(b_type, "y")},
+                                 {"A_EVEN", half(a_type, "x", false)},
+                                 {"B_EVEN", half(b_type, "y", false)},
+                                 {"A_ODD", half(a_type, "x", true)},
+                                 {"B_ODD", half(b_type, "y", true)},
+                                 {"(S)", "(" + signed_halves + ")"},
+                                 {"(H)", "(" + vector_type(DType::U16, 2 * lanes) + ")"},
+                                 {"H x", vector_type(DType::U16, 2 * lanes) + " x"},
+                                 {"(U)", "(" + wide + ")"},
+                                 {"U r", wide + " r"},
+                                 {"U x", wide + " x"},
+                                 {"(I)", "(" + type + ")"},
+                                 {"I even", type + " even"}})
+    body = replaced(body, what, by);
+  return body;
+}
+
 }  // namespace
 
 std::string Functions::load_word() {
   if (begins("tc_load_word")) {
     define(
-        "TC_FUNCTION int32_t tc_load_word(const void *p) {\n  int32_t r;\n  memcpy(&r, p, sizeof r);\n  return r;\n}\n");
+        "TC_FUNCTION int32_t tc_load_word(const void *p) {\n"
+        "  int32_t r;\n  memcpy(&r, p, sizeof r);\n  return r;\n}\n");
   }
   return "tc_load_word";
 }
@@ -60,39 +92,12 @@ std::string Functions::load_words(int lanes, const std::string& address) {
 
 std::string Functions::add_byte_products(int lanes, DType a_type, DType b_type, const std::string& sums,
                                          const std::string& a, const std::string& b) {
-  const std::string type = vector_type(DType::I32, lanes), wide = vector_type(DType::U32, lanes),
-                    signed_halves = vector_type(DType::I16, 2 * lanes),
+  const std::string type = vector_type(DType::I32, lanes),
                     name = text(type, "_dot_", name_of(a_type), "_", name_of(b_type));
   if (!begins(name)) return text(name, "(", sums, ", ", a, ", ", b, ")");
   for (const DType dtype : {DType::I32, DType::U32}) use_type(dtype, lanes);
   for (const DType dtype : {DType::I16, DType::U16}) use_type(dtype, 2 * lanes);
-  // A byte of each word of x: moved to the upper end, then down with its sign or without one.
-  const auto byte = [&](DType dtype, const char* x) {
-    return is_signed(dtype) ? text("(U)((I)(", x, " << (24 - n)) >> 24)")
-                            : text("((", x, " << (24 - n)) >> 24)");
-  };
-  const auto half = [&](DType dtype, const char* x, bool odd) {
-    const std::string of = is_signed(dtype) ? "(S)" : "(H)";
-    return odd ? text(of, x, " >> 8") : text(of, "((H)", x, " << 8) >> 8");
-  };
-  const auto filled = [&](std::string body) {
-    for (const auto& [what, by] : {std::pair<std::string, std::string>{"A_BYTE", byte(a_type, "x")},
-                                   {"B_BYTE", byte(b_type, "y")},
-                                   {"A_EVEN", half(a_type, "x", false)},
-                                   {"B_EVEN", half(b_type, "y", false)},
-                                   {"A_ODD", half(a_type, "x", true)},
-                                   {"B_ODD", half(b_type, "y", true)},
-                                   {"(S)", "(" + signed_halves + ")"},
-                                   {"(H)", "(" + vector_type(DType::U16, 2 * lanes) + ")"},
-                                   {"H x", vector_type(DType::U16, 2 * lanes) + " x"},
-                                   {"(U)", "(" + wide + ")"},
-                                   {"U r", wide + " r"},
-                                   {"U x", wide + " x"},
-                                   {"(I)", "(" + type + ")"},
-                                   {"I even", type + " even"}})
-      body = replaced(body, what, by);
-    return body;
-  };
+  const auto filled = [&](const char* body) { return of_types(body, lanes, a_type, b_type); };
   std::string vectors;
   const std::string bits = text(32 * lanes), registers = text("(__m", bits, "i)");
   const bool has_registers = 32 * lanes == 256 || 32 * lanes == 512;

@@ -17,7 +17,8 @@ class Functions {
   // The operands are atoms or calls.
   std::string unary(UnaryOp op, DType dtype, int lanes, const std::string& a);
   std::string binary(BinaryOp op, DType dtype, int lanes, const std::string& a, const std::string& b);
-  // byte_products.cc: of vectors of i32, 32 bits of the products of 64 bits from number `bits` on, at most 32.
+  // byte_products.cc: of vectors of i32, 32 bits of the products of 64 bits from number `bits` on, which is
+  // at most 32.
   std::string multiply_shift(int lanes, const std::string& a, const std::string& b, int64_t bits);
   // Shl or Shr of a vector of integers by a number of bits below those of its lanes.
   std::string shift(BinaryOp op, DType dtype, int lanes, const std::string& a, int64_t bits);

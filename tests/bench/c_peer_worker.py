@@ -1,9 +1,9 @@
 """Has other generators of C write the source of a file of TensorFlow Lite.
 
-`python c_peer_worker.py prepare FILE RESULT.tflite` writes the file as these generators take it, and
-`python c_peer_worker.py PEER FILE FOLDER` the peer's source: NAME.c and what is beside it. The Python is
-one that has the packages bakenn, emx-onnx-cgen, tflite and tflite2onnx; tc is not needed. Says in one
-line of JSON what was refused, if anything was.
+`python c_peer_worker.py prepare FILE RESULT.tflite` writes the file as these generators take it,
+and `python c_peer_worker.py PEER FILE FOLDER` the peer's source: NAME.c and what is beside it.
+The Python is one that has the packages bakenn, emx-onnx-cgen, tflite and tflite2onnx; tc is not
+needed. Says in one line of JSON what was refused, if anything was.
 """
 
 import json

@@ -3,11 +3,11 @@
 `python -m tests.bench.c_tiny [FILE ...] --peers PYTHON [--rounds N]`: PYTHON is that of an
 environment with the packages `bakenn[tflite]`, `emx-onnx-cgen` and `tflite2onnx`; without it, the
 table has tc's columns alone. The files are $TC_MODELS/mlperf_tiny/*.tflite, with a batch of 1 and
-without a softmax at the end, for all alike. For each of them and each generator: the least processor
-time of a run compiled by `gcc -O3 -march=native`, and, compiled by `-Os` for x86-64 and for a
-Cortex-M4, the bytes of read-only memory (code and constants), and of others (arena, data, and the
-largest stack frame). For sizes tc is told that no more constants fit than the file's size. Results of
-the peers are compared with tc's.
+without a softmax at the end, for all alike. For each of them and each generator: the least
+processor time of a run compiled by `gcc -O3 -march=native`, and, compiled by `-Os` for x86-64 and
+for a Cortex-M4, the bytes of read-only memory (code and constants), and of others (arena, data,
+and the largest stack frame). For sizes tc is told that no more constants fit than the file's
+size. Results of the peers are compared with tc's.
 """
 
 import argparse
