@@ -69,40 +69,46 @@ std::string of_types(std::string body, int lanes, DType a_type, DType b_type) {
   return body;
 }
 
+// Includes what declares the instructions of registers, where there are some.
+void use_registers(Functions& functions) {
+  if (functions.begins("immintrin"))
+    functions.define("#if TC_VECTORS && defined(__AVX2__)\n#include <immintrin.h>\n#endif\n");
+}
+
 }  // namespace
 
-std::string Functions::load_word() {
-  if (begins("tc_load_word")) {
-    define(
+std::string load_word(Functions& functions) {
+  if (functions.begins("tc_load_word")) {
+    functions.define(
         "TC_FUNCTION int32_t tc_load_word(const void *p) {\n"
         "  int32_t r;\n  memcpy(&r, p, sizeof r);\n  return r;\n}\n");
   }
   return "tc_load_word";
 }
 
-std::string Functions::load_words(int lanes, const std::string& address) {
+std::string load_words(Functions& functions, int lanes, const std::string& address) {
   const std::string type = vector_type(DType::I32, lanes), name = type + "_load_bytes";
-  if (begins(name)) {
-    use_type(DType::I32, lanes);
-    define(text("TC_INLINE ", type, " ", name, "(const void *p) {\n  ", type,
-                " r;\n  memcpy(&r, p, sizeof r);\n  return r;\n}\n"));
+  if (functions.begins(name)) {
+    functions.use_type(DType::I32, lanes);
+    functions.define(text("TC_INLINE ", type, " ", name, "(const void *p) {\n  ", type,
+                          " r;\n  memcpy(&r, p, sizeof r);\n  return r;\n}\n"));
   }
   return text(name, "(", address, ")");
 }
 
-std::string Functions::add_byte_products(int lanes, DType a_type, DType b_type, const std::string& sums,
-                                         const std::string& a, const std::string& b) {
+std::string add_byte_products(Functions& functions, int lanes, DType a_type, DType b_type,
+                              const std::string& sums, const std::string& a, const std::string& b) {
   const std::string type = vector_type(DType::I32, lanes),
                     name = text(type, "_dot_", name_of(a_type), "_", name_of(b_type));
-  if (!begins(name)) return text(name, "(", sums, ", ", a, ", ", b, ")");
-  for (const DType dtype : {DType::I32, DType::U32}) use_type(dtype, lanes);
-  for (const DType dtype : {DType::I16, DType::U16}) use_type(dtype, 2 * lanes);
+  if (!functions.begins(name)) return text(name, "(", sums, ", ", a, ", ", b, ")");
+  for (const DType dtype : {DType::I32, DType::U32}) functions.use_type(dtype, lanes);
+  for (const DType dtype : {DType::I16, DType::U16}) functions.use_type(dtype, 2 * lanes);
   const auto filled = [&](const char* body) { return of_types(body, lanes, a_type, b_type); };
   std::string vectors;
   const std::string bits = text(32 * lanes), registers = text("(__m", bits, "i)");
   const bool has_registers = 32 * lanes == 256 || 32 * lanes == 512;
   if (has_registers) {
-    use_registers();
+    use_registers(functions);
     const bool mixed = is_signed(a_type) != is_signed(b_type), whole_first = !is_signed(a_type);
     const std::string prefix = lanes == 16 ? "_mm512" : "_mm256", spread = prefix + "_set1_epi32(a)",
                       words = registers + "b",
@@ -124,7 +130,7 @@ std::string Functions::add_byte_products(int lanes, DType a_type, DType b_type, 
   const auto of_word = [&](DType dtype, const std::string& word) {
     return text("(", c_type(dtype), ")((uint32_t)", word, " >> n)");
   };
-  define(
+  functions.define(
       text("/* Adds to each lane the four products of the bytes of `a` with those of the lane of `b`. */\n",
            "TC_INLINE ", type, " ", name, "(", type, " sums, int32_t a, ", type, " b) {\n", vectors,
            "  for (int l = 0; l < ", lanes, "; ++l) {\n    for (int n = 0; n < 32; n += 8) {\n      ",
@@ -134,16 +140,13 @@ std::string Functions::add_byte_products(int lanes, DType a_type, DType b_type, 
   return text(name, "(", sums, ", ", a, ", ", b, ")");
 }
 
-void Functions::use_registers() {
-  if (begins("immintrin")) define("#if TC_VECTORS && defined(__AVX2__)\n#include <immintrin.h>\n#endif\n");
-}
-
-std::string Functions::multiply_shift(int lanes, const std::string& a, const std::string& b, int64_t bits) {
+std::string multiply_shift(Functions& functions, int lanes, const std::string& a, const std::string& b,
+                           int64_t bits) {
   const std::string type = vector_type(DType::I32, lanes), name = type + "_mul_shr";
-  if (!begins(name)) return text(name, "(", a, ", ", b, ", ", bits, ")");
-  use_type(DType::I32, lanes);
-  use_type(DType::I64, lanes / 2);
-  use_type(DType::U64, lanes / 2);
+  if (!functions.begins(name)) return text(name, "(", a, ", ", b, ", ", bits, ")");
+  functions.use_type(DType::I32, lanes);
+  functions.use_type(DType::I64, lanes / 2);
+  functions.use_type(DType::U64, lanes / 2);
   const std::string wide = vector_type(DType::I64, lanes / 2), bare = vector_type(DType::U64, lanes / 2),
                     registers = text("(__m", 32 * lanes, "i)");
   const auto products = [&](const std::string& even, const std::string& odd) {
@@ -153,7 +156,7 @@ std::string Functions::multiply_shift(int lanes, const std::string& a, const std
   vectors += text("  const ", wide, " p = (", wide, ")a, q = (", wide, ")b;\n");
   const std::string any = products("((p << 32) >> 32) * ((q << 32) >> 32)", "(p >> 32) * (q >> 32)");
   if (32 * lanes == 256 || 32 * lanes == 512) {
-    use_registers();
+    use_registers(functions);
     const std::string multiply = lanes == 16 ? "_mm512_mul_epi32(" : "_mm256_mul_epi32(";
     vectors += text(lanes == 16 ? "#if defined(__AVX512F__)\n" : "#if defined(__AVX2__)\n",
                     products(multiply + registers + "p, " + registers + "q)",
@@ -164,10 +167,11 @@ std::string Functions::multiply_shift(int lanes, const std::string& a, const std
   }
   vectors +=
       text("  return (", type, ")(((even >> bits) & UINT64_C(0xffffffff)) | ((odd >> bits) << 32));\n");
-  define(text("/* Of the products of 64 bits: even lanes, then odd ones. */\nTC_INLINE ", type, " ", name,
-              "(", type, " a, ", type, " b, int bits) {\n", vectors, "#else\n  for (int l = 0; l < ", lanes,
-              "; ++l) {\n    const uint64_t product = (uint64_t)((int64_t)TC_LANE(a, l) * TC_LANE(b, l));\n",
-              "    TC_LANE(a, l) = (int32_t)(uint32_t)(product >> bits);\n  }\n  return a;\n#endif\n}\n"));
+  functions.define(
+      text("/* Of the products of 64 bits: even lanes, then odd ones. */\nTC_INLINE ", type, " ", name, "(",
+           type, " a, ", type, " b, int bits) {\n", vectors, "#else\n  for (int l = 0; l < ", lanes,
+           "; ++l) {\n    const uint64_t product = (uint64_t)((int64_t)TC_LANE(a, l) * TC_LANE(b, l));\n",
+           "    TC_LANE(a, l) = (int32_t)(uint32_t)(product >> bits);\n  }\n  return a;\n#endif\n}\n"));
   return text(name, "(", a, ", ", b, ", ", bits, ")");
 }
 
@@ -205,8 +209,8 @@ std::string Memory::load_words(const Access& access, bool is_shared) {
   const Value* known = is_kept ? state_.lines.loaded(key) : nullptr;
   if (known != nullptr) return known->text;
   const std::string address = text("&", buffer, "[", place.first, "]");
-  const std::string loaded = is_shared ? text(state_.functions().load_word(), "(", address, ")")
-                                       : state_.functions().load_words(state_.lanes, address);
+  const std::string loaded = is_shared ? text(c::load_word(state_.functions()), "(", address, ")")
+                                       : c::load_words(state_.functions(), state_.lanes, address);
   const std::string name = state_.lines.named(is_shared ? "int32_t" : vector_type(DType::I32, state_.lanes),
                                               buffer + "_at", loaded);
   if (is_kept) state_.lines.remember(key, {name, !is_shared});
@@ -229,14 +233,14 @@ bool TileWriter::sum_bytes(size_t position, const Constraints& pending) {
     if (constraint.coefficient(bytes.name) != 0) return false;
   }
   state_.bind_iterators();
-  const auto a_shared = memory().is_shared_word(a->access, bytes.name),
-             b_shared = memory().is_shared_word(b->access, bytes.name);
+  const auto a_shared = expressions_.memory().is_shared_word(a->access, bytes.name),
+             b_shared = expressions_.memory().is_shared_word(b->access, bytes.name);
   if (!a_shared || !b_shared || *a_shared == *b_shared) return false;
   if (*b_shared) std::swap(a, b);
-  if (!memory().is_inside(b->access)) return false;
+  if (!expressions_.memory().is_inside(b->access)) return false;
   if (lanes_of(region_, region_.accumulators.at(accumulator_key())) != state_.lanes) return false;
   Constraints scalar, lanes;
-  divide(pending, scalar, lanes);
+  state_.divide(pending, scalar, lanes);
   state_.values[bytes.name] = Affine(0);
   branch_on(scalar, [&] {
     state_.bind_iterators();
@@ -245,10 +249,10 @@ bool TileWriter::sum_bytes(size_t position, const Constraints& pending) {
     for (const Affine& constraint : lanes) {
       if (accumulator.exists_where.count(constraint.str()) == 0) needed.push_back(constraint);
     }
-    const std::string word = memory().load_words(a->access, true),
-                      words = memory().load_words(b->access, false),
-                      next = state_.functions().add_byte_products(state_.lanes, a->dtype, b->dtype,
-                                                                  accumulator.variable, word, words);
+    const std::string word = expressions_.memory().load_words(a->access, true),
+                      words = expressions_.memory().load_words(b->access, false),
+                      next = add_byte_products(state_.functions(), state_.lanes, a->dtype, b->dtype,
+                                               accumulator.variable, word, words);
     state_.lines.add(tc::text(accumulator.variable, " = ", selected(accumulator, needed, next), ";"));
   });
   state_.values.erase(bytes.name);

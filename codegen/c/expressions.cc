@@ -198,8 +198,8 @@ Value Expressions::compute(const ExprPtr& pointer, const std::string& mask) {
         const Value x = evaluate(product->operands[0]->operands[0], mask),
                     y = evaluate(product->operands[1]->operands[0], mask);
         if (x.vector || y.vector)
-          return {functions.multiply_shift(state_.lanes, spread(DType::I32, x), spread(DType::I32, y),
-                                           *shifted_bits(*expr.operands[0])),
+          return {multiply_shift(functions, state_.lanes, spread(DType::I32, x), spread(DType::I32, y),
+                                 *shifted_bits(*expr.operands[0])),
                   true};
       }
       const Value a = evaluate(expr.operands[0], mask);
@@ -215,7 +215,7 @@ Value Expressions::compute(const ExprPtr& pointer, const std::string& mask) {
       const Value a = evaluate(expr.operands[0], mask), b = evaluate(expr.operands[1], mask);
       if (!a.vector && !b.vector) return {functions.binary(expr.binary, dtype, 1, a.text, b.text), false};
       if (const auto bits = shifted_bits(expr); bits && a.vector)
-        return {functions.shift(expr.binary, dtype, state_.lanes, a.text, *bits), true};
+        return {shift(functions, expr.binary, dtype, state_.lanes, a.text, *bits), true};
       return {functions.binary(expr.binary, dtype, state_.lanes, spread(dtype, a), spread(dtype, b)), true};
     }
     case Expr::Kind::Select: return select(expr, mask);

@@ -17,11 +17,6 @@ class Functions {
   // The operands are atoms or calls.
   std::string unary(UnaryOp op, DType dtype, int lanes, const std::string& a);
   std::string binary(BinaryOp op, DType dtype, int lanes, const std::string& a, const std::string& b);
-  // byte_products.cc: of vectors of i32, 32 bits of the products of 64 bits from number `bits` on, which is
-  // at most 32.
-  std::string multiply_shift(int lanes, const std::string& a, const std::string& b, int64_t bits);
-  // Shl or Shr of a vector of integers by a number of bits below those of its lanes.
-  std::string shift(BinaryOp op, DType dtype, int lanes, const std::string& a, int64_t bits);
   std::string cast(DType from, DType to, int lanes, const std::string& a);
   // `next` combined with the reduction's result so far.
   std::string combine(Reduction reduction, DType dtype, int lanes, const std::string& before,
@@ -55,13 +50,6 @@ class Functions {
   std::string load(DType dtype, int lanes, const std::string& address, const Lanes& where);
   std::string store(DType dtype, int lanes, const std::string& address, const std::string& value,
                     const Lanes& where);
-  // byte_products.cc. Words of four bytes: the name of a function that reads one, and a vector of them.
-  std::string load_word();
-  std::string load_words(int lanes, const std::string& address);
-  // `sums` of i32, to each of which the products of the four bytes of the word `a` with those of the lane's
-  // word of `b` are added.
-  std::string add_byte_products(int lanes, DType a_type, DType b_type, const std::string& sums,
-                                const std::string& a, const std::string& b);
   // One lane of a vector, to read or to assign to.
   std::string lane(DType dtype, int lanes, const std::string& vector, int lane);
 
@@ -70,23 +58,19 @@ class Functions {
 
   // Declares the type of a vector.
   void use_type(DType dtype, int lanes);
+  // Whether the name has no definition yet; the caller then has to define it.
+  bool begins(const std::string& name) { return known_.insert(name).second; }
+  void define(const std::string& text) { definitions_.push_back(text); }
   // All definitions, each after those that it uses.
   std::string definitions() const;
 
  private:
-  // Whether the name has no definition yet; the caller then has to define it.
-  bool begins(const std::string& name) { return known_.insert(name).second; }
-  void define(const std::string& text) { definitions_.push_back(text); }
   // The body, in several lines, of a function of the vector `a` for compilers with vectors; empty where
   // there is none.
   std::string vector_body(UnaryOp op, DType dtype, int lanes);
   std::string load_run(DType dtype, int lanes, const std::string& address, const std::string& mask);
   std::string store_run(DType dtype, int lanes, const std::string& address, const std::string& value,
                         const std::string& mask);
-  std::string vector_cast(DType from, DType to, int lanes);  // of the vector `a`
-  // A vector, which is a name, lane by lane in another type.
-  std::string listed(DType to, int lanes, const std::string& vector);
-  void use_registers();  // byte_products.cc: what <immintrin.h> declares, where it is
   // Names of scalar functions, whose definitions are added.
   std::string scalar(UnaryOp op, DType dtype);
   std::string scalar(BinaryOp op, DType dtype);
@@ -97,6 +81,22 @@ class Functions {
   std::set<std::string> known_;
   std::vector<std::string> definitions_;
 };
+
+// Shl or Shr of a vector of integers by a number of bits below those of its lanes.
+std::string shift(Functions& functions, BinaryOp op, DType dtype, int lanes, const std::string& a,
+                  int64_t bits);
+
+// byte_products.cc. Of vectors of i32, 32 bits of the products of 64 bits from number `bits` on, which is at
+// most 32.
+std::string multiply_shift(Functions& functions, int lanes, const std::string& a, const std::string& b,
+                           int64_t bits);
+// Words of four bytes: the name of a function that reads one, and a vector of them.
+std::string load_word(Functions& functions);
+std::string load_words(Functions& functions, int lanes, const std::string& address);
+// `sums` of i32, to each of which the products of the four bytes of the word `a` with those of the lane's word
+// of `b` are added.
+std::string add_byte_products(Functions& functions, int lanes, DType a_type, DType b_type,
+                              const std::string& sums, const std::string& a, const std::string& b);
 
 // The body of a scalar function as an expression of `a` (and `b`), with the meaning of the operator.
 std::string scalar_expression(UnaryOp op, DType dtype);

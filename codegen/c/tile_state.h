@@ -87,6 +87,9 @@ struct TileState {
   Affine without_lane(const Affine& affine) const {
     return affine - Affine::variable(lane, lane_step(affine));
   }
+  // Divides constraints into those of scalars, which decide on whole instances, and those of lanes.
+  void divide(const std::vector<Affine>& pending, std::vector<Affine>& scalar,
+              std::vector<Affine>& of_lanes) const;
   int level_of(const Affine& affine) const;
   // An affine expression that does not depend on the lane, as a sum of constants: one for each level whose
   // variables it has.

@@ -176,24 +176,9 @@ void TileWriter::branch_on(const Constraints& constraints, const std::function<v
   state_.known.resize(known);
 }
 
-// Scalar conditions branch around the instance; those of lanes mask it, after a branch on whether any lane is
-// left.
-void TileWriter::divide(const Constraints& pending, Constraints& scalar, Constraints& lanes) const {
-  for (const Affine& constraint : pending) {
-    const int64_t step = state_.lane_step(constraint);
-    if (step == 0) {
-      scalar.push_back(constraint);
-      continue;
-    }
-    lanes.push_back(constraint);
-    const Affine best = constraint.substitute({{state_.lane, Affine(step > 0 ? state_.lanes - 1 : 0)}});
-    if (!proves_nonnegative(best, state_.context.ranges, state_.known)) scalar.push_back(best);
-  }
-}
-
 void TileWriter::instance(const Constraints& pending) {
   Constraints scalar, lanes;
-  divide(pending, scalar, lanes);
+  state_.divide(pending, scalar, lanes);
   branch_on(scalar, [&] {
     state_.bind_iterators();
     expressions_.begin_instance(state_.statement->value);

@@ -45,16 +45,12 @@ class TileWriter {
   void nest(size_t position, Constraints pending);
   bool simplify(Constraints& pending) const;  // drops what holds; false where one never holds
   void branch_on(const Constraints& constraints, const std::function<void()>& body);
-  // Constraints of scalars, which decide on whole instances, and of lanes.
-  void divide(const Constraints& pending, Constraints& scalar, Constraints& lanes) const;
   void instance(const Constraints& pending);
   void store_instance(const Constraints& pending);
   void accumulate_instance(const Constraints& pending);
   std::string shaped_like(const Accumulator& accumulator, DType dtype, const Value& value);
   std::string selected(const Accumulator& accumulator, const Constraints& needed, const std::string& next);
   DType written_type() const { return state_.context.buffer(state_.statement->write.buffer).dtype; }
-
-  Memory& memory() { return expressions_.memory(); }
 
   // byte_products.cc: writes a loop over four bytes as one step, if that is what the loop does.
   bool sum_bytes(size_t position, const Constraints& pending);
