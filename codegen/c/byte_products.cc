@@ -96,8 +96,9 @@ std::string load_words(Functions& functions, int lanes, const std::string& addre
   return text(name, "(", address, ")");
 }
 
-std::string add_byte_products(Functions& functions, int lanes, DType a_type, DType b_type,
+std::string add_byte_products(Functions& functions, int lanes, std::pair<DType, DType> types,
                               const std::string& sums, const std::string& a, const std::string& b) {
+  const auto [a_type, b_type] = types;
   const std::string type = vector_type(DType::I32, lanes),
                     name = text(type, "_dot_", name_of(a_type), "_", name_of(b_type));
   if (!functions.begins(name)) return text(name, "(", sums, ", ", a, ", ", b, ")");
@@ -251,7 +252,7 @@ bool TileWriter::sum_bytes(size_t position, const Constraints& pending) {
     }
     const std::string word = expressions_.memory().load_words(a->access, true),
                       words = expressions_.memory().load_words(b->access, false),
-                      next = add_byte_products(state_.functions(), state_.lanes, a->dtype, b->dtype,
+                      next = add_byte_products(state_.functions(), state_.lanes, {a->dtype, b->dtype},
                                                accumulator.variable, word, words);
     state_.lines.add(tc::text(accumulator.variable, " = ", selected(accumulator, needed, next), ";"));
   });

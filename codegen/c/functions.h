@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/loop.h"
@@ -95,7 +96,7 @@ std::string load_word(Functions& functions);
 std::string load_words(Functions& functions, int lanes, const std::string& address);
 // `sums` of i32, to each of which the products of the four bytes of the word `a` with those of the lane's word
 // of `b` are added.
-std::string add_byte_products(Functions& functions, int lanes, DType a_type, DType b_type,
+std::string add_byte_products(Functions& functions, int lanes, std::pair<DType, DType> types,
                               const std::string& sums, const std::string& a, const std::string& b);
 
 // The body of a scalar function as an expression of `a` (and `b`), with the meaning of the operator.
