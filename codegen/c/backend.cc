@@ -98,12 +98,10 @@ class CBackend : public Backend {
   const char* name() const override { return "c"; }
   const std::vector<ArtefactKind>& kinds() const override { return kKinds; }
 
-  // C has no instructions that multiply matrices or short numbers, and source is for one length of vectors.
+  // C has no instructions that multiply matrices, and source is for one length of vectors.
   Target usable(const Target& target) const override {
     Target result = target;
     result.matrix = {};
-    std::erase_if(result.lane_products,
-                  [](const NarrowProduct* row) { return size_of(row->a) == 1 && row->sum == DType::I32; });
     result.wider_targets.clear();
     return result;
   }

@@ -2,10 +2,42 @@
 #include <algorithm>
 
 #include "codegen/c/tile_state.h"
+#include "codegen/c/words.h"
 #include "ir/error.h"
 #include "ir/prefetch.h"
 
 namespace tc::c {
+namespace {
+
+// By how many bits a shift moves integers, where that is one number below their own.
+std::optional<int64_t> shifted_bits(const Expr& expr) {
+  if (expr.binary != BinaryOp::Shl && expr.binary != BinaryOp::Shr) return std::nullopt;
+  const Expr& bits = *expr.operands[1];
+  const bool is_known =
+      bits.kind == Expr::Kind::Const && bits.integer >= 0 && bits.integer < 8 * int64_t{size_of(expr.dtype)};
+  return is_known ? std::optional(bits.integer) : std::nullopt;
+}
+
+// An i32 as i64.
+bool is_widened(const Expr& expr) {
+  return expr.kind == Expr::Kind::Cast && expr.dtype == DType::I64 && expr.operands[0]->dtype == DType::I32;
+}
+
+// The product, if the expression is 32 bits of a product of two i32 from a number of bits on, which is at
+// most 32; else null.
+const Expr* shifted_product(const Expr& expr) {
+  if (expr.kind != Expr::Kind::Cast || expr.dtype != DType::I32) return nullptr;
+  const Expr& shift = *expr.operands[0];
+  if (shift.kind != Expr::Kind::Binary || shift.dtype != DType::I64 || shift.binary != BinaryOp::Shr)
+    return nullptr;
+  const auto bits = shifted_bits(shift);
+  const Expr& product = *shift.operands[0];
+  const bool is_product = product.kind == Expr::Kind::Binary && product.binary == BinaryOp::Mul &&
+                          is_widened(*product.operands[0]) && is_widened(*product.operands[1]);
+  return bits && *bits <= 32 && is_product ? &product : nullptr;
+}
+
+}  // namespace
 
 Expressions::Expressions(TileState& state, Registers& registers)
     : state_(state),
@@ -161,6 +193,15 @@ Value Expressions::compute(const ExprPtr& pointer, const std::string& mask) {
               a.vector};
     }
     case Expr::Kind::Cast: {
+      if (const Expr* product = shifted_product(expr);
+          product != nullptr && has_vectors(state_.lanes) && state_.lanes > 2) {
+        const Value x = evaluate(product->operands[0]->operands[0], mask),
+                    y = evaluate(product->operands[1]->operands[0], mask);
+        if (x.vector || y.vector)
+          return {multiply_shift(functions, state_.lanes, spread(DType::I32, x), spread(DType::I32, y),
+                                 *shifted_bits(*expr.operands[0])),
+                  true};
+      }
       const Value a = evaluate(expr.operands[0], mask);
       return {functions.cast(expr.operands[0]->dtype, expr.dtype, a.vector ? state_.lanes : 1, a.text),
               a.vector};
@@ -173,6 +214,8 @@ Value Expressions::compute(const ExprPtr& pointer, const std::string& mask) {
       const DType dtype = expr.operands[0]->dtype;
       const Value a = evaluate(expr.operands[0], mask), b = evaluate(expr.operands[1], mask);
       if (!a.vector && !b.vector) return {functions.binary(expr.binary, dtype, 1, a.text, b.text), false};
+      if (const auto bits = shifted_bits(expr); bits && a.vector)
+        return {shift(functions, expr.binary, dtype, state_.lanes, a.text, *bits), true};
       return {functions.binary(expr.binary, dtype, state_.lanes, spread(dtype, a), spread(dtype, b)), true};
     }
     case Expr::Kind::Select: return select(expr, mask);

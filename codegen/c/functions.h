@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/loop.h"
@@ -58,13 +59,13 @@ class Functions {
 
   // Declares the type of a vector.
   void use_type(DType dtype, int lanes);
+  // Whether the name has no definition yet; the caller then has to define it.
+  bool begins(const std::string& name) { return known_.insert(name).second; }
+  void define(const std::string& text) { definitions_.push_back(text); }
   // All definitions, each after those that it uses.
   std::string definitions() const;
 
  private:
-  // Whether the name has no definition yet; the caller then has to define it.
-  bool begins(const std::string& name) { return known_.insert(name).second; }
-  void define(const std::string& text) { definitions_.push_back(text); }
   // The body, in several lines, of a function of the vector `a` for compilers with vectors; empty where
   // there is none.
   std::string vector_body(UnaryOp op, DType dtype, int lanes);
@@ -82,6 +83,22 @@ class Functions {
   std::vector<std::string> definitions_;
 };
 
+// Shl or Shr of a vector of integers by a number of bits below those of its lanes.
+std::string shift(Functions& functions, BinaryOp op, DType dtype, int lanes, const std::string& a,
+                  int64_t bits);
+
+// byte_products.cc. Of vectors of i32, 32 bits of the products of 64 bits from number `bits` on, which is at
+// most 32.
+std::string multiply_shift(Functions& functions, int lanes, const std::string& a, const std::string& b,
+                           int64_t bits);
+// Words of four bytes: the name of a function that reads one, and a vector of them.
+std::string load_word(Functions& functions);
+std::string load_words(Functions& functions, int lanes, const std::string& address);
+// `sums` of i32, to each of which the products of the four bytes of the word `a` with those of the lane's word
+// of `b` are added.
+std::string add_byte_products(Functions& functions, int lanes, std::pair<DType, DType> types,
+                              const std::string& sums, const std::string& a, const std::string& b);
+
 // The body of a scalar function as an expression of `a` (and `b`), with the meaning of the operator.
 std::string scalar_expression(UnaryOp op, DType dtype);
 std::string scalar_expression(BinaryOp op, DType dtype);
@@ -89,6 +106,5 @@ std::string cast_expression(DType from, DType to);  // between types that C has,
 // One expression of GCC's and Clang's vectors `a` and `b`; empty where one is not enough.
 std::string vector_expression(UnaryOp op, DType dtype, int lanes);
 std::string vector_expression(BinaryOp op, DType dtype, int lanes);
-std::string vector_cast(DType from, DType to, int lanes);
 
 }  // namespace tc::c

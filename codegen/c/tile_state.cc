@@ -84,6 +84,22 @@ void TileState::bind_iterators() {
   for (const auto& [name, affine] : tile->iterators) iterators[name] = with_values(affine);
 }
 
+// Scalar conditions branch around the instance; those of lanes mask it, after a branch on whether any lane is
+// left.
+void TileState::divide(const std::vector<Affine>& pending, std::vector<Affine>& scalar,
+                       std::vector<Affine>& of_lanes) const {
+  for (const Affine& constraint : pending) {
+    const int64_t step = lane_step(constraint);
+    if (step == 0) {
+      scalar.push_back(constraint);
+      continue;
+    }
+    of_lanes.push_back(constraint);
+    const Affine best = constraint.substitute({{lane, Affine(step > 0 ? lanes - 1 : 0)}});
+    if (!proves_nonnegative(best, context.ranges, known)) scalar.push_back(best);
+  }
+}
+
 int TileState::level_of(const Affine& affine) const {
   int level = 0;
   for (const auto& [name, coefficient] : affine.terms()) {

@@ -87,6 +87,9 @@ struct TileState {
   Affine without_lane(const Affine& affine) const {
     return affine - Affine::variable(lane, lane_step(affine));
   }
+  // Divides constraints into those of scalars, which decide on whole instances, and those of lanes.
+  void divide(const std::vector<Affine>& pending, std::vector<Affine>& scalar,
+              std::vector<Affine>& of_lanes) const;
   int level_of(const Affine& affine) const;
   // An affine expression that does not depend on the lane, as a sum of constants: one for each level whose
   // variables it has.
@@ -145,6 +148,14 @@ class Memory {
   // Lanes outside of the mask read nothing, which gives 0.
   Value load(const Access& access, DType dtype, const std::string& mask);
   void store(const Access& access, DType dtype, const Value& value, const std::string& mask);
+
+  // byte_products.cc. Whether the bytes over which the loop goes are adjacent and the same in all lanes, or
+  // adjacent in each lane and after those of the lane before; nothing where they are neither.
+  std::optional<bool> is_shared_word(const Access& access, const std::string& loop) const;
+  // Whether all lanes' elements are in the buffer.
+  bool is_inside(const Access& access) const;
+  // The name of four bytes as a word, or of a word for each lane.
+  std::string load_words(const Access& access, bool is_shared);
 
  private:
   struct Place {

@@ -152,6 +152,7 @@ void TileWriter::nest(size_t position, Constraints pending) {
   switch (loop.kind) {
     case TileLoop::Kind::Vector: nest(position + 1, pending); break;
     case TileLoop::Kind::Unroll:
+      if (sum_bytes(position, pending)) break;
       for (int64_t i = 0; i < loop.extent; ++i) {
         state_.values[loop.name] = Affine(i);
         nest(position + 1, pending);
@@ -176,19 +177,8 @@ void TileWriter::branch_on(const Constraints& constraints, const std::function<v
 }
 
 void TileWriter::instance(const Constraints& pending) {
-  // Scalar conditions branch around the instance; those of lanes mask it, after a branch on whether any lane
-  // is left.
   Constraints scalar, lanes;
-  for (const Affine& constraint : pending) {
-    const int64_t step = state_.lane_step(constraint);
-    if (step == 0) {
-      scalar.push_back(constraint);
-      continue;
-    }
-    lanes.push_back(constraint);
-    const Affine best = constraint.substitute({{state_.lane, Affine(step > 0 ? state_.lanes - 1 : 0)}});
-    if (!proves_nonnegative(best, state_.context.ranges, state_.known)) scalar.push_back(best);
-  }
+  state_.divide(pending, scalar, lanes);
   branch_on(scalar, [&] {
     state_.bind_iterators();
     expressions_.begin_instance(state_.statement->value);

@@ -52,6 +52,9 @@ class TileWriter {
   std::string selected(const Accumulator& accumulator, const Constraints& needed, const std::string& next);
   DType written_type() const { return state_.context.buffer(state_.statement->write.buffer).dtype; }
 
+  // byte_products.cc: writes a loop over four bytes as one step, if that is what the loop does.
+  bool sum_bytes(size_t position, const Constraints& pending);
+
   // tile_loops.cc: serial loops.
   struct Bounds {
     Constraints bounds, rest;  // constraints that are the loop's bounds, and the others

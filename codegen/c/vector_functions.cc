@@ -141,7 +141,23 @@ std::string vector_expression(BinaryOp op, DType dtype, int lanes) {
   }
 }
 
-std::string vector_cast(DType from, DType to, int lanes) {
+namespace {
+
+std::string listed(Functions& functions, DType to, int lanes, const std::string& vector) {
+  const std::string name = text("TC_CONVERT_", lanes);
+  if (functions.begins(name)) {
+    std::string all;
+    for (int i = 0; i < lanes; ++i) all += text(i == 0 ? "" : ", ", "(v)[", i, "]");
+    functions.define(
+        text("/* The lanes of v in a vector of another type: GCC makes few instructions of a list of them, ",
+             "Clang of a conversion. */\n#if defined(__clang__)\n#define ", name,
+             "(v, type) __builtin_convertvector(v, type)\n#else\n#define ", name, "(v, type) ((type){", all,
+             "})\n#endif\n"));
+  }
+  return text(name, "(", vector, ", ", vector_type(to, lanes), ")");
+}
+
+std::string vector_cast(Functions& functions, DType from, DType to, int lanes) {
   const std::string type = vector_type(to, lanes);
   const auto is_plain = [](DType dtype) { return dtype != DType::Bool && !is_storage(dtype); };
   if (to == DType::Bool) return is_plain(from) ? mask_from(from, lanes, "a != 0") : "";
@@ -150,8 +166,10 @@ std::string vector_cast(DType from, DType to, int lanes) {
     return text("(", type, ")(", converted(vector_type(DType::U32, lanes), "a"), " << 16)");
   }
   if (!is_plain(to) || !is_plain(from)) return "";
+  if (is_integer(from) && is_integer(to)) return listed(functions, to, lanes, "a");
+  if (is_integer(from) && size_of(from) < 4)
+    return converted(type, functions.cast(from, DType::I32, lanes, "a"));
   if (is_float(to)) return converted(type, "a");
-  if (is_integer(from)) return converted(type, "a");
   if (from != DType::F32 || size_of(to) > 4 || to == DType::U32) return "";
   // Numbers outside of the type's range become its least or largest one. For i32 the largest is no float of
   // 32 bits, so that it is put in as an integer.
@@ -169,9 +187,11 @@ std::string vector_cast(DType from, DType to, int lanes) {
                 least = is_signed(to) ? -largest - 1 : 0;
   const std::string high = text("(a >= ", largest, ".0f)"), low = text("(a <= ", least, ".0f)");
   const std::string known = converted(words, within(text("(a < ", largest, ".0f) & (a > ", least, ".0f)")));
-  return converted(type,
-                   text("((", known, ") | (", high, " & ", largest, ") | (", low, " & (", least, ")))"));
+  return functions.cast(DType::I32, to, lanes,
+                        text("((", known, ") | (", high, " & ", largest, ") | (", low, " & (", least, ")))"));
 }
+
+}  // namespace
 
 void Functions::use_type(DType dtype, int lanes) {
   const std::string type = vector_type(dtype, lanes), element = element_type(dtype);
@@ -244,6 +264,24 @@ std::string Functions::binary(BinaryOp op, DType dtype, int lanes, const std::st
   return text(name, "(", a, ", ", b, ")");
 }
 
+std::string shift(Functions& functions, BinaryOp op, DType dtype, int lanes, const std::string& a,
+                  int64_t bits) {
+  const std::string name = text(vector_type(dtype, lanes), "_", name_of(op), "_by"),
+                    type = vector_type(dtype, lanes);
+  if (functions.begins(name)) {
+    use_types(functions, dtype, lanes);
+    const std::string lane =
+        functions.binary(op, dtype, 1, lane_of(lanes, "a"), text("(", c_type(dtype), ")bits"));
+    const std::string vectors =
+        op == BinaryOp::Shr
+            ? "return a >> bits;"
+            : text("return (", type, ")((", vector_type(same_size_unsigned(dtype), lanes), ")a << bits);");
+    functions.define(function(lanes, text(type, " ", name, "(", type, " a, int bits)"), vectors,
+                              result_of_lanes(type, lanes, lane)));
+  }
+  return text(name, "(", a, ", ", bits, ")");
+}
+
 std::string Functions::cast(DType from, DType to, int lanes, const std::string& a) {
   if (from == to) return a;
   if (lanes == 1) {
@@ -259,7 +297,7 @@ std::string Functions::cast(DType from, DType to, int lanes, const std::string& 
     use_type(DType::F32, lanes);
     const std::string result = vector_type(to, lanes),
                       lane = text(scalar_cast(from, to), "(", as_scalar(from, lanes, "a"), ")");
-    const std::string vectors = vector_cast(from, to, lanes);
+    const std::string vectors = vector_cast(*this, from, to, lanes);
     define(function(lanes, text(result, " ", name, "(", vector_type(from, lanes), " a)"),
                     vectors.empty() ? "" : "return " + vectors + ";",
                     result_of_lanes(result, lanes, as_lane(to, lane))));

@@ -220,7 +220,7 @@ std::string Functions::definitions() const {
 #else
 #define TC_UNROLL(n)
 #endif
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors that the machine does not have are passed to no other file */
 #endif
 

@@ -50,6 +50,34 @@ def test_networks(make, compiler, tmp_path):
     assert worst_error(found, wanted) <= 1e-4
 
 
+# The target of the loops, and the machines by whose instructions products of bytes are added up:
+# one instruction, pairs of 16 bits, or shifts and products of 32 bits.
+BYTES = [
+    ("x86-64-v4+avx512vnni", "x86-64-v4 -mavx512vnni"),
+    ("x86-64-v4+avx512vnni", "x86-64-v4"),
+    ("x86-64-v4+avx512vnni", "x86-64"),
+    ("x86-64-v3", "x86-64-v3"),
+    ("x86-64-v3", "x86-64"),
+]
+
+
+@pytest.mark.parametrize("target, machine", BYTES)
+@pytest.mark.parametrize(
+    "compiler",
+    ["gcc", *(pytest.param(name, marks=pytest.mark.full) for name in ["clang", "loops"])],
+)
+def test_products_of_bytes(target, machine, compiler, tmp_path):
+    """The same integers by each way of adding up products of bytes."""
+    quantised().save(tmp_path / "model.onnx")
+    source = write(tmp_path / "model.onnx", tmp_path, target)
+    assert "_dot_u8_i8(" in source.read_text()
+    x = numpy.random.default_rng(1).standard_normal(quantised().shape).astype(numpy.float32)
+    wanted = tc.compile(tmp_path / "model.onnx", threads=1, log=False)(x)
+    flags = f"-march={machine}".split()
+    (found,) = CModel(source, compiler_of(compiler), flags).run([x], [wanted])
+    assert numpy.array_equal(found, wanted)
+
+
 @pytest.mark.parametrize(
     "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 30))]
 )
