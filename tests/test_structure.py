@@ -24,7 +24,7 @@ OPERATORS = "a value with the operators of arithmetic"
 EXCEPTIONS = {
     "frontend/tc/compiling.py compile: parameters": CONTRACT,
     "frontend/tc/tuning.py tune: parameters": CONTRACT,
-    "codegen/emit/numbers.h Number: methods": OPERATORS,
+    "codegen/emit/value_arithmetic.h Number: methods": OPERATORS,
     "codegen/emit/tile_emitter.h TileEmitter: methods": "one leaf's state, divided over seven files by subject",
 }
 MAX_EXCEPTIONS = 4

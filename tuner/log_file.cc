@@ -169,6 +169,13 @@ void LogFile::execute(const std::string& sql) {
   }
 }
 
+void LogFile::compact() {
+  // SQLite attaches a temporary database for it.
+  const int before = sqlite3_limit(db_, SQLITE_LIMIT_ATTACHED, 1);
+  execute("VACUUM");
+  sqlite3_limit(db_, SQLITE_LIMIT_ATTACHED, before);
+}
+
 int64_t LogFile::pragma(const std::string& name) {
   Query query(*this, "PRAGMA " + name);
   return query.step() ? query.integer(0) : 0;

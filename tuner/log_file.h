@@ -29,6 +29,8 @@ class LogFile {
 
   // Runs statements one after the other.
   void execute(const std::string& sql);
+  // Writes the file anew, without the space of what was deleted.
+  void compact();
   // The number that a pragma answers; 0 where it answers nothing.
   int64_t pragma(const std::string& name);
   // Runs the action in a transaction: the file gets all of its changes, or none where it throws.

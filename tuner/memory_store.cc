@@ -132,8 +132,8 @@ class MemoryStore : public RecordStore {
     const std::lock_guard lock(contents_->mutex);
     for (const Record& record : records) {
       const auto found = contents_->records.find(key_of(record));
-      if (found == contents_->records.end() || found->second.chosen) continue;
-      if (found->second.created == record.created) contents_->records.erase(found);
+      if (found == contents_->records.end() || found->second.record.chosen) continue;
+      if (found->second.record.created == record.created) contents_->records.erase(found);
     }
   }
 

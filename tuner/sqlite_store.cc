@@ -230,7 +230,7 @@ void SqliteStore::remove(const std::vector<Record>& records) {
     }
     file_.execute("DELETE FROM workload WHERE id NOT IN (SELECT workload FROM record)");
   });
-  file_.execute("VACUUM");  // gives the space back
+  file_.compact();
 }
 
 double SqliteStore::seconds_spent(const std::string& session) const {

@@ -14,7 +14,7 @@
 #include "codegen/emit/kernel_emitter.h"
 #include "codegen/artefact/plan_emitter.h"
 #include "codegen/passes/stack_frames.h"
-#include "codegen/artefact/symbols.h"
+#include "codegen/artefact/llvm_results.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
 #include "ir/scratch.h"

@@ -10,8 +10,8 @@
 #include "codegen/emit/dims.h"
 #include "codegen/machine.h"
 #include "codegen/artefact/plan_emitter.h"
-#include "codegen/artefact/run_frame.h"
-#include "codegen/artefact/step_table.h"
+#include "codegen/artefact/runtime_frame.h"
+#include "codegen/artefact/step_rows.h"
 #include "ir/plan.h"
 
 namespace tc {

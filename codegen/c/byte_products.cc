@@ -1,7 +1,7 @@
 // Products of bytes, of which each step adds up four in each lane of 32 bits: one instruction where the
 // machine that a compiler compiles for has one.
 #include "codegen/c/tile_writer.h"
-#include "codegen/c/words.h"
+#include "codegen/c/spelling.h"
 #include "ir/error.h"
 #include "ir/tile.h"
 

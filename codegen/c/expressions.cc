@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "codegen/c/tile_state.h"
-#include "codegen/c/words.h"
+#include "codegen/c/spelling.h"
 #include "ir/error.h"
 #include "ir/prefetch.h"
 

@@ -94,8 +94,8 @@ std::string multiply_shift(Functions& functions, int lanes, const std::string& a
 // Words of four bytes: the name of a function that reads one, and a vector of them.
 std::string load_word(Functions& functions);
 std::string load_words(Functions& functions, int lanes, const std::string& address);
-// `sums` of i32, to each of which the products of the four bytes of the word `a` with those of the lane's word
-// of `b` are added.
+// `sums` of i32, to each of which the products of the four bytes of the word `a` with those of the lane's
+// word of `b` are added.
 std::string add_byte_products(Functions& functions, int lanes, std::pair<DType, DType> types,
                               const std::string& sums, const std::string& a, const std::string& b);
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/c/functions.h"
-#include "codegen/c/words.h"
+#include "codegen/c/spelling.h"
 #include "ir/ranges.h"
 #include "ir/scheduled.h"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "codegen/c/functions.h"
-#include "codegen/c/words.h"
+#include "codegen/c/spelling.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"
 

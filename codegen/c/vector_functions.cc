@@ -1,6 +1,6 @@
 // Vector functions of generated code: in one expression where compilers have vectors, else lane by lane.
 #include "codegen/c/functions.h"
-#include "codegen/c/words.h"
+#include "codegen/c/spelling.h"
 #include "ir/error.h"
 
 namespace tc::c {

@@ -1,6 +1,6 @@
 // Elementary functions of vectors of float32 as polynomials, within what ir/loop.h allows.
 #include "codegen/c/functions.h"
-#include "codegen/c/words.h"
+#include "codegen/c/spelling.h"
 #include "ir/error.h"
 #include "ir/math_tables.h"
 

@@ -1,6 +1,6 @@
 // Vector functions of generated code that read and write memory, and those of masks.
 #include "codegen/c/functions.h"
-#include "codegen/c/words.h"
+#include "codegen/c/spelling.h"
 #include "ir/error.h"
 
 namespace tc::c {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen/emit/context.h"
-#include "codegen/emit/numbers.h"
+#include "codegen/emit/value_arithmetic.h"
 
 namespace tc {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "codegen/emit/angles.h"
-#include "codegen/emit/numbers.h"
+#include "codegen/emit/value_arithmetic.h"
 #include "codegen/units/riscv_vectors.h"
 #include "ir/error.h"
 #include "ir/math_tables.h"

@@ -283,7 +283,7 @@ class TileEmitter {
   Value from_memory(llvm::Value* value, DType dtype, bool vector);
   bool is_read_only(int buffer) const;
 
-  // tile_prefetch.cc: prefetches of data ahead of loads. The values are the locality levels of LLVM's
+  // tile_load_prefetch.cc: prefetches of data ahead of loads. The values are the locality levels of LLVM's
   // prefetch. Data that only the second-level cache can hold is prefetched to the first level all the same:
   // Zen 4 takes longer to prefetch to the second alone (BERT 1.5 %).
   enum class Near : uint8_t { SecondCache = 2, FirstCache = 3 };
@@ -296,7 +296,7 @@ class TileEmitter {
   llvm::Value* hidden(llvm::Constant* constant);
   void prefetch_next_trip(const Access& access, const Address& address);
 
-  // tile_stored_lines.cc: runs of adjacent cache lines that a statement stores: bytes `first` to `end`,
+  // tile_store_prefetch.cc: runs of adjacent cache lines that a statement stores: bytes `first` to `end`,
   // counted from an address that the leaf's outer variables determine; `start` is the offset of `first` in
   // the buffer.
   struct StoredRun {

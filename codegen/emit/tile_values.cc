@@ -4,7 +4,7 @@
 
 #include "codegen/emit/math.h"
 #include "codegen/units/riscv_vectors.h"
-#include "codegen/emit/signs.h"
+#include "codegen/emit/never_positive.h"
 #include "codegen/emit/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"

@@ -14,7 +14,7 @@
 #include <map>
 #include <vector>
 
-#include "codegen/emit/hidden.h"
+#include "codegen/emit/opaque_value.h"
 #include "codegen/passes/register_pressure.h"
 
 namespace tc {

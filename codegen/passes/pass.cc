@@ -3,13 +3,13 @@
 
 #include <llvm/CodeGen/Passes.h>
 
-#include "codegen/passes/choose_addresses.h"
+#include "codegen/passes/border_branches.h"
 #include "codegen/passes/fit_registers.h"
 #include "codegen/passes/in_order.h"
 #include "codegen/passes/interleave.h"
 #include "codegen/passes/join_vectors.h"
 #include "codegen/passes/loop_invariants.h"
-#include "codegen/passes/masked_accesses.h"
+#include "codegen/passes/split_masked_accesses.h"
 #include "codegen/passes/maxima.h"
 #include "codegen/passes/overlap_sums.h"
 #include "codegen/passes/spill_sums.h"
@@ -56,7 +56,7 @@ const std::vector<CodePass>& code_pass_table() {
       {"overlap_sums",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_sums>},
-      {"masked_accesses",
+      {"split_masked_accesses",
        "Splits masked loads and stores of two registers, and leaves out a half without lanes.",
        "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_accesses>},
       {"join_vectors", "Joins two vectors of a tile whose sums are multiplied by the same elements.", kRiscv,

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <vector>
 
-#include "codegen/emit/hidden.h"
+#include "codegen/emit/opaque_value.h"
 #include "codegen/passes/register_pressure.h"
 #include "ir/error.h"
 
@@ -111,7 +111,7 @@ class Block : public StraightLine {
     add_loaded(result);
     // Lanes that a mask leaves out are not stored, so that they are undefined when the sum is loaded again:
     // nothing else may use them. The same holds where the address is chosen by a mask: several stores may
-    // then go to the same address (codegen/passes/choose_addresses.h).
+    // then go to the same address (codegen/passes/border_branches.h).
     if ((masked(store) != nullptr || is_chosen(store)) && !is_used_alone(result)) return false;
     // A sum that comes from a loop is also used by that loop's next trip.
     return std::all_of(result.sum->user_begin(), result.sum->user_end(), [&](const llvm::User* user) {

@@ -83,7 +83,7 @@ class ModelState(Mapping):
             return other
 
     def truncate(self, count):
-        """Refused: only a language model's state is a sequence of which the end can be forgotten."""
+        """Refused: only a language model's state is a sequence whose end can be forgotten."""
         raise Error(
             f"the state of {self._name} is no sequence, so that it cannot go back to {count} steps; "
             "copy or save it before the step to which it is to go back"

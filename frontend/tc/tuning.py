@@ -308,29 +308,35 @@ def tune(
     if _sample_seconds is not None:
         request.sample_seconds = _sample_seconds
     display = _display(progress)
-
-    def follow(raw):
-        if raw["trials"]:
-            keep(
-                printable(
-                    f"{raw['trials']} schedules are kept in {shown}: the same command goes on from there"
-                )
-            )
-        return display(raw) if display else None
-
-    shown = compiler.shown_store(url_of(log))
     try:
         with _work_folder() as folder:
             request.work_folder = folder
             builder = compiler.open_builder(builders, PROGRAM_FOLDER, LIBRARY_FOLDER, folder)
             source = source_of(model)
             name = source.name  # read first, because tuning consumes the source
-            raw = compiler.tune(source, request, store, builder, follow)
+            raw = compiler.tune(source, request, store, builder, _followed(display, log))
     finally:
         if hasattr(display, "close"):
             display.close()
     threads = threads or runtime.core_count()
     return _result_of(raw, log, (name, compiler.resolve_target(target)[0], threads, began))
+
+
+def _followed(display, log):
+    """The display, behind one that tells what Ctrl-C says of the schedules that are kept."""
+    shown = compiler.shown_store(log)
+
+    def follow(raw):
+        if raw["trials"]:
+            count = raw["trials"]
+            keep(
+                printable(
+                    f"{count} schedules are kept in {shown}: the same command goes on from there"
+                )
+            )
+        return display(raw) if display else None
+
+    return follow
 
 
 def _result_of(raw, log, session):

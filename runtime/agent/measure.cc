@@ -95,8 +95,8 @@ class Candidate {
             "not those of the new ones, " +
                 std::to_string(kSuspicions) + " times; it " + found.suspicion};
       if (!found.conclusive) {
-        // On a busy machine, a short command is done before the agent gets to change its inputs. Once that may
-        // be bad luck, and longer commands take longer in all rounds that are left.
+        // On a busy machine, a short command is done before the agent gets to change its inputs. Once may be
+        // bad luck, and longer commands take longer in all rounds that are left.
         if (attempt > 0 && found.processor_seconds * runs_ < kLongestSamples * batch_.sample_seconds)
           runs_ = std::min(4 * runs_, kMaxRuns);
         continue;

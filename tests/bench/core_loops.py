@@ -4,10 +4,10 @@
 For each core that LLVM has a scheduling table of, each layer is compiled for the core's row and
 runs on the simulated board. Of the innermost loop that takes most cycles, the board's cycles of one
 iteration stand beside those that llvm-mca gives, and beside the cycles of the unit that is busy
-longest by LLVM's table, which no order of the instructions can fall below. Neither counts misses of caches here. llvm-mca
-charges each vector instruction of the SiFive7 table one cycle of its sequencer too many
-(core_tables.py). That is taken off the busiest unit, and off the iteration as far as the sequencer
-is what limits it.
+longest by LLVM's table, which no order of the instructions can fall below. Neither counts misses of
+caches here. llvm-mca charges each vector instruction of the SiFive7 table one cycle of its
+sequencer too many (core_tables.py). That is taken off the busiest unit, and off the iteration as
+far as the sequencer is what limits it.
 """
 
 import dataclasses

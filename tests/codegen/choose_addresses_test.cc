@@ -1,5 +1,5 @@
 // Code without branches at borders.
-#include "codegen/passes/choose_addresses.h"
+#include "codegen/passes/border_branches.h"
 
 #include <gtest/gtest.h>
 #include <llvm/Analysis/ValueTracking.h>

@@ -76,7 +76,7 @@ def short_sums_of_bytes():
 # The pass, a kernel that it changes, for which target, and whether its text is golden.
 CASES = {
     "overlap_sums": (short_sums_of_bytes, AVX512, True),
-    "masked_accesses": (functools.partial(product, 3, 4, 11), AVX2, True),
+    "split_masked_accesses": (functools.partial(product, 3, 4, 11), AVX2, True),
     "join_vectors": (functools.partial(convolution, 4, 32, 6, 1), IN_ORDER, False),
     "fit_registers": (functools.partial(product, 16, 64, 64), IN_ORDER, False),
     "interleave": (functools.partial(exponentials, 512), IN_ORDER, True),

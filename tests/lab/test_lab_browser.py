@@ -68,8 +68,18 @@ def every_page(server):
     return [*PATHS, kernel, code, "/record/1", "/records?outcome=failed"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
+# A small page and a large one; --full: all combinations.
+QUICK = {("phone", "dark"), ("desktop", "light")}
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(size, scheme, marks=[] if (size, scheme) in QUICK else pytest.mark.full)
+        for size in SIZES
+        for scheme in ("light", "dark")
+    ],
+)
 def test_at_each_size(browser, server, size, scheme):  # noqa: F811
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     viewer = Viewer(browser, server, size, scheme)

@@ -53,9 +53,9 @@ def test_products_of_long_sums_have_twice_the_lanes(tmp_path, depth, lanes):
     assert widths and np.median(widths) == lanes, sorted(widths)
 
 
-# touch_stores (codegen/emit/tile_stored_lines.cc): lines that a convolution's epilogue stores come
-# near while its sum is made, where the second cache does not hold the map, in a loop (48 channels)
-# and in straight code (16).
+# touch_stores (codegen/emit/tile_store_prefetch.cc): lines that a convolution's epilogue stores
+# come near while its sum is made, where the second cache does not hold the map, in a loop (48
+# channels) and in straight code (16).
 @pytest.mark.parametrize(
     "channels, features, touches",
     [(48, 512, True), (48, 64, False), (16, 512, True), (16, 64, False)],
@@ -183,7 +183,7 @@ def test_other_weights_are_words_beside_equal_ones(tmp_path):
 
 
 # add_product (codegen/emit/tile_emitter.cc; at 1024 bits) and choose_zeros
-# (codegen/passes/choose_addresses.cc; at 256): where a product is left out at a border, its element
+# (codegen/passes/border_branches.cc; at 256): where a product is left out at a border, its element
 # is read from zeros, whose address is computed, and its weights are read as they are.
 @pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "rv64gcv_zvl1024b"])
 def test_weights_are_not_chosen_at_borders(tmp_path, target):

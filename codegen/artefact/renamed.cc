@@ -1,5 +1,5 @@
 // Objects under the name of the artefact that they become.
-#include "codegen/artefact/symbols.h"
+#include "codegen/artefact/llvm_results.h"
 
 #include <llvm/ObjCopy/ConfigManager.h>
 #include <llvm/ObjCopy/ObjCopy.h>

@@ -1,5 +1,5 @@
 // The frame of runtime/abi.h, in LLVM IR.
-#include "codegen/artefact/run_frame.h"
+#include "codegen/artefact/runtime_frame.h"
 
 #include <cstddef>
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/artefact/run_frame.h"
+#include "codegen/artefact/runtime_frame.h"
 #include "codegen/machine.h"
 #include "ir/plan.h"
 

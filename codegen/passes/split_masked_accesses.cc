@@ -1,4 +1,4 @@
-#include "codegen/passes/masked_accesses.h"
+#include "codegen/passes/split_masked_accesses.h"
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>

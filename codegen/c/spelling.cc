@@ -1,5 +1,5 @@
 // Words of C.
-#include "codegen/c/words.h"
+#include "codegen/c/spelling.h"
 
 #include <cmath>
 #include <cstdio>

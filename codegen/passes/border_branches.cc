@@ -1,4 +1,4 @@
-#include "codegen/passes/choose_addresses.h"
+#include "codegen/passes/border_branches.h"
 
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/emit/hidden.h"
+#include "codegen/emit/opaque_value.h"
 #include "codegen/emit/roles.h"
 #include "codegen/emit/tile_emitter.h"
 #include "ir/error.h"

@@ -1,5 +1,5 @@
 // What the statements of a kernel tell about the sign of an expression; uses no LLVM.
-#include "codegen/emit/signs.h"
+#include "codegen/emit/never_positive.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Steps of a plan as rows of a table.
-#include "codegen/artefact/step_table.h"
+#include "codegen/artefact/step_rows.h"
 
 #include <algorithm>
 #include <cstddef>

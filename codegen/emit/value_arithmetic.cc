@@ -1,5 +1,5 @@
 // LLVM values that read like numbers: operators for code that generates arithmetic.
-#include "codegen/emit/numbers.h"
+#include "codegen/emit/value_arithmetic.h"
 
 #include <llvm/IR/Intrinsics.h>
 
