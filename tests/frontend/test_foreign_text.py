@@ -184,6 +184,13 @@ def commands(files):
             [model, "--port", "0", "--token-file", files["part"] + ".none"],
             [model, "--port", name],
         ],
+        "lab": [
+            ["--log", files["part"] + ".none", "--port", "0"],
+            ["--log", model, "--port", "0"],
+            ["--log", log, "--port", "0", "--report", files["part"] + ".none"],
+            ["--log", log, "--port", "0", "--host", name],
+            ["--log", log, "--port", "0", "--token-file", files["part"] + ".none"],
+        ],
         "report": [
             [model, "--shape", size, "--seconds", "0", "-o", files["part"] + ".html"],
             [model, "--shape", size, "--seconds", "0", "-o", files["part"] + ".html", "--log", log],
@@ -202,6 +209,7 @@ def commands(files):
             ["export", log, x],
             ["import", log, model],
             ["merge", log, model],
+            ["prune", log],
             [name],
         ],
         "quantize": [
