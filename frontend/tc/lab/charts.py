@@ -41,7 +41,7 @@ def gain_chart(name, curves, what):
     values = [value for _, points in shown for _, value in points]
     low, high = min(1.0, *values), max(1.0, *values)
     ticks = [low + value for value in steps_to(max(high - low, 0.05))]
-    x, y = Scale(0, longest, 64, _WIDTH - 16), Scale(low, ticks[-1], _HEIGHT - 48, 16)
+    x, y = Scale(0, longest, 64, _WIDTH - 32), Scale(low, ticks[-1], _HEIGHT - 48, 16)
     columns = [value for value in steps_to(longest, 6) if value <= longest]
     content = [
         axes(
