@@ -10,6 +10,8 @@ import pytest
 import tc
 
 torch = pytest.importorskip("torch")
+from tc import state  # noqa: E402
+from tc.torch.call_state import TorchState  # noqa: E402
 
 
 class Sums(torch.nn.Module):
@@ -59,8 +61,11 @@ def test_two_states_take_turns(sums):
 def test_what_is_no_state_of_the_module_is_refused(sums, tmp_path):
     with pytest.raises(tc.Error, match="give a copy of the state of this module"):
         sums.state = {"count": np.zeros(2, np.float32)}
-    with pytest.raises(tc.Error, match="is no sequence, so that it cannot go back to 3 steps"):
+    with pytest.raises(tc.Error) as error:
         sums.state.truncate(3)
+    assert str(error.value).endswith(
+        "is no sequence, so that it cannot go back to 3 steps; copy or save it before the step to which it is to go back"
+    )
     path = tmp_path / "state"
     sums.state.save(path)
 
@@ -98,21 +103,33 @@ def npy(array):
 
 
 def hostile(saved):
-    """Files that are no saved states, or say what they do not hold."""
+    """(file that is no saved state, or says what it does not hold; end of the sentence)."""
     about = ("tc_state.npy", npy(np.frombuffer(b'{"variables": ["a"]}', np.uint8)))
-    yield b""
-    yield b"PK\x03\x04"
-    yield saved[: len(saved) // 2]
-    yield archive_of([])
-    yield archive_of([("a.npy", npy(np.zeros(3)))])
-    yield archive_of([about])
-    yield archive_of([about, ("1.npy", npy(np.array([object()], object)))])
-    yield archive_of([about, ("1.npy", npy(np.zeros(1 << 20)))], zipfile.ZIP_DEFLATED)
-    yield archive_of([about, ("1.npy", npy(np.zeros(4))[:-8])])
-    header = npy(np.zeros(4)).replace(b"(4,)", b"(-4,)")
-    yield archive_of([about, ("1.npy", header)])
-    yield archive_of([("tc_state.npy", npy(np.frombuffer(b"[" * 50000, np.uint8)))])
-    yield archive_of([("tc_state.npy", npy(np.frombuffer(b'{"variables": [1]}', np.uint8)))])
+    no_state = "is no saved state of a model: "
+    for data in (b"", b"PK\x03\x04", saved[: len(saved) // 2]):
+        yield data, no_state + "File is not a zip file"
+    for parts in ([], [("a.npy", npy(np.zeros(3)))]):
+        yield archive_of(parts), no_state + "it does not say what it is of"
+    yield archive_of([about]), no_state + "its names and arrays differ"
+    of_objects = archive_of([about, ("1.npy", npy(np.array([object()], object)))])
+    yield of_objects, no_state + "an array is not of plain numbers in rows"
+    large = archive_of([about, ("1.npy", npy(np.zeros(1 << 20)))], zipfile.ZIP_DEFLATED)
+    yield large, no_state + "it has compressed or too many parts"
+    header = npy(np.zeros(4)).replace(b"(4,), }", b"(-4,),}")
+    for array in (npy(np.zeros(4))[:-8], header):
+        data = archive_of([about, ("1.npy", array)])
+        yield data, no_state + "an array has another size than its shape says"
+    newer = npy(np.zeros(4)).replace(b"NUMPY\x01", b"NUMPY\x07")
+    yield (
+        archive_of([about, ("1.npy", newer)]),
+        no_state + "an array has the unknown version (7, 0)",
+    )
+    long = archive_of([("tc_state.npy", npy(np.zeros(1 << 17, np.uint8)))])
+    yield long, no_state + "its description is too long"
+    nested = archive_of([("tc_state.npy", npy(np.frombuffer(b"[" * 50000, np.uint8)))])
+    yield nested, ""
+    names = ("tc_state.npy", npy(np.frombuffer(b'{"variables": [1]}', np.uint8)))
+    yield archive_of([names, ("1.npy", npy(np.zeros(4)))]), no_state + "its names are no names"
 
 
 def test_hostile_files_are_one_sentence(sums, tmp_path):
@@ -121,11 +138,12 @@ def test_hostile_files_are_one_sentence(sums, tmp_path):
     sums.state.save(path)
     saved = path.read_bytes()
     before = sums.state.copy()
-    for content in hostile(saved):
+    for content, text in hostile(saved):
         path.write_bytes(content)
         with pytest.raises(tc.Error) as error:
             sums.state.load(path)
         assert str(error.value).startswith(f"'{path}' ") and "\n" not in str(error.value)
+        assert str(error.value).endswith(text)
     # Whatever bit is changed, it is refused or loaded.
     draw = random.Random(5)
     for _ in range(300):
@@ -214,3 +232,37 @@ def test_a_state_of_another_model_is_refused(language, sums, tmp_path):
         sums.state.load(tmp_path / "state")
     with pytest.raises(tc.Error, match="give a copy of the state of this module"):
         language.state = sums.state
+
+
+def test_damaged_sequences_are_refused(language, tmp_path):
+    path = tmp_path / "state"
+    language.state.reset()
+    language.prefill(language.tokenizer.encode("hello world"))
+    language.state.save(path)
+    about, arrays = state.read_state(path)
+    for change, text in (
+        ({"tokens": arrays["tokens"].astype(np.float64)}, "its tokens are none"),
+        ({"0": arrays["0"][:, :, 1:]}, "is no saved state of a model: it has float32["),
+    ):
+        state.write_state(path, about, {**arrays, **change})
+        with pytest.raises(tc.Error) as error:
+            language.state.load(path)
+        assert text in str(error.value)
+
+
+def test_values_that_cannot_be_saved_are_refused(tmp_path):
+    for value, text in (
+        (
+            torch.zeros(2, dtype=torch.bfloat16),
+            "torch.bfloat16, which cannot be saved: NumPy has no such type",
+        ),
+        ([1], "type list, which cannot be saved: keep tensors, numbers and texts"),
+    ):
+        with pytest.raises(tc.Error) as error:
+            TorchState("m", {"x": value}).save(tmp_path / "state")
+        assert str(error.value).endswith(text)
+    plain = TorchState("m", {"x": 3, "y": torch.ones(2)})
+    plain.save(tmp_path / "state")
+    plain.update({"x": 4})
+    plain.load(tmp_path / "state")
+    assert plain["x"] == 3

@@ -204,7 +204,9 @@ def test_records_that_are_added_are_told_and_shown_within_a_second(tmp_path):
             while b"change" not in (event := following()):
                 assert time.monotonic() - begin < 5
             assert len(event) < 4096
-            assert f"Records {number + 2} " in text_of(running.page("/"))
+            # Where the machine is busy, an event may tell of a change before.
+            while f"Records {number + 2} " not in text_of(running.page("/")):
+                assert time.monotonic() - begin < 5
             took.append(time.monotonic() - begin)
         assert min(took) < 1.0, "other programs of this machine may delay one"
 
