@@ -25,8 +25,8 @@ struct PlanNames {
 void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features);
 
 // Adds instead of these, for a system without a runtime, `int PREFIX_run(inputs..., outputs..., arena)`,
-// which returns a BareStatus (ir/scratch.h), and the block `PREFIX_arena`. The plan has no symbols, and no step
-// that asks the runtime for something.
+// which returns a BareStatus (ir/scratch.h), and the block `PREFIX_arena`. The plan has no symbols, and no
+// step that asks the runtime for something.
 void emit_bare_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& prefix);
 
 // Space-separated features that code for the target may use, by LLVM's names: those of its matrix unit only
