@@ -1,6 +1,7 @@
 // Candidates that save work: none has a time. Beside them honest ones: all have one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -303,7 +304,8 @@ TEST_P(Cheaters, TakeNoTimeFromOthers) {
     EXPECT_EQ(staged.results.size(), behaviours.size()) << staged.failure;
     const Result& honest = staged.results.at(0);
     EXPECT_EQ(honest.outcome, Outcome::Ok) << honest.detail;
-    return honest.samples.empty() ? 0.0 : honest.samples[0];
+    // The least: what else runs on the machine may hold one sample up.
+    return honest.samples.empty() ? 0.0 : *std::min_element(honest.samples.begin(), honest.samples.end());
   };
   const double alone = honest_time({kHonest, kHonest, kHonest}),
                beside = honest_time({kHonest, kBusyBehind, kBusyBehind});
