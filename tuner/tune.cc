@@ -141,10 +141,9 @@ class Session {
   bool is_limited() const { return options_.time_limit > 0; }
   // Until the time limit; infinite where there is none.
   double seconds_left() const { return is_limited() ? options_.time_limit - seconds() : INFINITY; }
-  // The last part of a time limit is reserved for comparing whole models. On an exact device, where the
-  // kernels' own times decide well, that is not done while there is nothing to compare.
+  // The last part of a time limit is reserved for comparing whole models.
   double reserve() const {
-    if (!decides_ || (is_deterministic() && changed_kernels().empty())) return 0;
+    if (!decides_) return 0;
     double total = 0, pace = INFINITY;  // time of the model in the device's unit; seconds per unit of it
     for (const Tuned& kernel : kernels_) {
       total += kernel.untuned_time * kernel.task->calls;

@@ -448,17 +448,6 @@ TEST_F(TunerTuneTime, TheLimitHoldsAndTheModelIsDecided) {
     }
 }
 
-// An exact device reserves no time for models while there is nothing to compare.
-TEST_F(TunerTuneTime, TheWholeTimeIsSearchedWhereNothingIsFaster) {
-  SlowDevice device(clock_, 1);
-  device.counts = "simulated cycles";
-  for (const KernelTask& task : tasks_) device.fastest.insert(task.untuned);
-  const TuneResult result = run_within(device, 60, slow_model(20), 20);
-  EXPECT_GE(result.last.seconds, 58);
-  EXPECT_LE(result.last.seconds, 60);
-  EXPECT_EQ(result.notes.back(), "no schedule was faster than the untuned one: the untuned ones are kept");
-}
-
 // Each candidate takes longer than the time that is left after the first.
 TEST_F(TunerTuneTime, KernelsThatTakeLittleAreLeftOutWhereTheTimeIsShort) {
   tasks_[0].predicted_seconds = 1e-6;
