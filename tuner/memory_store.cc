@@ -23,6 +23,7 @@ Key key_of(const Record& record) {
 struct Contents {
   std::mutex mutex;
   std::map<Key, NumberedRecord> records;
+  int64_t last_number = 0;                // of all that were ever added
   std::map<std::string, double> seconds;  // by session
 };
 
@@ -106,9 +107,9 @@ class MemoryStore : public RecordStore {
   void write(const std::vector<Record>& records) override {
     const std::lock_guard lock(contents_->mutex);
     for (const Record& record : records) {
-      const auto number = static_cast<int64_t>(contents_->records.size()) + 1;
-      Record& kept =
-          contents_->records.try_emplace(key_of(record), NumberedRecord{number, {}}).first->second.record;
+      const auto [place, is_new] = contents_->records.try_emplace(key_of(record));
+      if (is_new) place->second.number = ++contents_->last_number;
+      Record& kept = place->second.record;
       const bool chosen = kept.chosen;  // a new measurement does not undo the choice
       kept = record;
       kept.chosen = chosen;

@@ -446,8 +446,8 @@ class Functions : public Exponentials {
   static constexpr int kNewtonSteps = 2;
   static bool multiplies_quotients(const Target& target, llvm::Type* type) {
     constexpr int kOperations = 1 + 2 * kNewtonSteps + 3;
-    // Multiplications and their results are held up less by other operations of their unit than by each
-    // other, so that a division has to take clearly longer.
+    // More operations also take more registers and issue slots, so that the division has to take clearly
+    // longer.
     constexpr double kLonger = 1.5;
     const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
     if (vector == nullptr || !vector->getElementType()->isFloatTy()) return false;

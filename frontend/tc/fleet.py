@@ -205,14 +205,8 @@ def _run_devices(arguments):
     return {"devices": rows, "warnings": warnings}, lines_text([*lines, *queues, *warnings])
 
 
-def add_commands(command):
-    """Adds the commands; `command(name, function, text)` gives the parser of one."""
-    for name, text in PROGRAMS.items():
-        command(name, None, text)
-    added = command("devices", _run_devices, "List the devices of a tracker.")
-    added.add_argument(
-        "--tracker", metavar="HOST:PORT", help=f"default: $TC_TRACKER, else {_NO_TRACKER}"
-    )
+def add_credentials(added):
+    """The options by which a command shows a tracker who asks."""
     added.add_argument(
         "--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc"
     )
@@ -221,6 +215,17 @@ def add_commands(command):
         action="store_true",
         help="plain text, to a tracker of this machine started so",
     )
+
+
+def add_commands(command):
+    """Adds the commands; `command(name, function, text)` gives the parser of one."""
+    for name, text in PROGRAMS.items():
+        command(name, None, text)
+    added = command("devices", _run_devices, "List the devices of a tracker.")
+    added.add_argument(
+        "--tracker", metavar="HOST:PORT", help=f"default: $TC_TRACKER, else {_NO_TRACKER}"
+    )
+    add_credentials(added)
     added = command(
         "certs", certs.run, "Make, list and revoke credentials of trackers, agents and clients."
     )

@@ -89,3 +89,27 @@ def _sentence(message):
     if found := re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL):
         return f"{found[1]}: {found[2]}"
     return message
+
+
+def add_listener(added, port):
+    """The options that say where a command's server listens."""
+    added.add_argument(
+        "--port",
+        type=number(int, 0, "a whole number"),
+        default=port,
+        help=f"default {port}; 0 takes a free one",
+    )
+    added.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="default 127.0.0.1, which this machine alone can reach",
+    )
+    added.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that requests may have in their Host header, beside localhost "
+        "and addresses; may be given several times",
+    )

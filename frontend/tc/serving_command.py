@@ -1,7 +1,7 @@
 """The command `python -m tc serve`."""
 
 from .errors import printable
-from .parser import number
+from .parser import add_listener, number
 
 
 def _serve(arguments):
@@ -22,26 +22,7 @@ def add_command(command):
         "Serve a language model over HTTP, with the endpoints of OpenAI's interface.",
     )
     added.add_argument("model", help="a .gguf file")
-    added.add_argument(
-        "--port",
-        type=number(int, 0, "a whole number"),
-        default=8080,
-        help="default 8080; 0 takes a free one",
-    )
-    added.add_argument(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="default 127.0.0.1, which this machine alone can reach",
-    )
-    added.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name that requests may have in their Host header, beside localhost "
-        "and addresses; may be given several times",
-    )
+    add_listener(added, 8080)
     added.add_argument(
         "--token-file",
         metavar="FILE",

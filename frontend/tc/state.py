@@ -15,7 +15,7 @@ _ABOUT = "tc_state"  # the array of a saved state that says what it is of
 _MAX_ABOUT = 1 << 16  # bytes of it
 _MAX_ARRAYS = 1 << 14
 _HEADER = 1 << 12  # bytes that an array's header may take
-_PLAIN = (type(None), bool, int, float, str)  # values that are no arrays
+PLAIN = (type(None), bool, int, float, str)  # values that are no arrays
 
 
 class ModelState(Mapping):
@@ -106,7 +106,7 @@ class ModelState(Mapping):
         for name, value in self._initial.items():
             first, found = self._array_of(value), arrays.get(name)
             if first is None:
-                same = found is None and isinstance(plain[name], _PLAIN)
+                same = found is None and isinstance(plain[name], PLAIN)
             else:
                 same = found is not None and self._is_like(first, found)
             if not same:

@@ -374,14 +374,7 @@ def add_tuning_options(added):
         metavar="HOST:PORT",
         help="tune on this tracker's devices; default: on this machine",
     )
-    added.add_argument(
-        "--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc"
-    )
-    added.add_argument(
-        "--insecure",
-        action="store_true",
-        help="plain text, to a tracker of this machine started so",
-    )
+    fleet.add_credentials(added)
     added.add_argument(
         "--builders",
         default="processes",

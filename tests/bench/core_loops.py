@@ -21,7 +21,7 @@ from tests.bench.core_tables import MCA, SEQUENCERS
 from tests.bench.riscv import seeded_options
 from tests.bench.riscv_layers import save
 from tests.qemu import run_riscv64
-from tests.qemu.kernels import kernel_ranges, link_with_symbols, tool
+from tests.qemu.kernels import disassembled, kernel_ranges, link_with_symbols
 
 ITERATIONS = 100
 # The board may have this share of the busiest unit's cycles: its row differs from LLVM's table in
@@ -40,34 +40,15 @@ class Loop:
     cycles: float
 
 
-def _disassembled(executable, start, end):
-    text = subprocess.run(
-        [
-            tool("llvm-objdump"),
-            "-d",
-            "--no-show-raw-insn",
-            "-M",
-            "no-aliases",
-            "--mattr=+v,+m,+a,+f,+d,+c,+zfh",
-            f"--start-address={start:#x}",
-            f"--stop-address={end:#x}",
-            str(executable),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    for line in text.splitlines():
-        if found := re.match(r"\s*([0-9a-f]+):\s*(\S.*)", line):
-            yield int(found[1], 16), found[2].expandtabs(1)
-
-
 def hottest_loop(executable, profile):
     """The innermost loop of all kernels in which most cycles of the run were spent; None where no
     kernel has a loop."""
     best = None
     for start, end in kernel_ranges(executable).values():
-        code = list(_disassembled(executable, start, end))
+        code = [
+            (address, text.expandtabs(1))
+            for address, text in disassembled(executable, start, end, "-M", "no-aliases")
+        ]
         place = {address: number for number, (address, _) in enumerate(code)}
         for last, (_, text) in enumerate(code):
             target = re.search(r"\b(?:c\.)?(?:b\w+|j) .*?0x([0-9a-f]+)", text)

@@ -129,15 +129,15 @@ def measure(program, arguments, profile=False, **options):
     )
 
 
-def listing(executable, start, end, run, least=1):
-    """The disassembly of a range with executions and cycles, of instructions that executed `least`
-    times."""
+def disassembled(executable, start, end, *options):
+    """(address, text) of each instruction in a range of addresses."""
     text = subprocess.run(
         [
             tool("llvm-objdump"),
             "-d",
             "--no-show-raw-insn",
             "--mattr=+v,+m,+a,+f,+d,+c,+zfh",
+            *options,
             f"--start-address={start:#x}",
             f"--stop-address={end:#x}",
             str(executable),
@@ -147,10 +147,15 @@ def listing(executable, start, end, run, least=1):
         text=True,
     ).stdout
     for line in text.splitlines():
-        found = re.match(r"\s*([0-9a-f]+):\s*(.*)", line)
-        if not found:
-            continue
-        executions, cycles = run.profile.get(int(found[1], 16), (0, 0))
+        if found := re.match(r"\s*([0-9a-f]+):\s*(.*)", line):
+            yield int(found[1], 16), found[2]
+
+
+def listing(executable, start, end, run, least=1):
+    """The disassembly of a range with executions and cycles, of instructions that executed `least`
+    times."""
+    for address, text in disassembled(executable, start, end):
+        executions, cycles = run.profile.get(address, (0, 0))
         if executions >= least:
             each = f"{cycles / executions:8.2f}"
-            yield f"{executions:>10} {each} {found[1]:>8}: {found[2].expandtabs(8)}"
+            yield f"{executions:>10} {each} {address:>8x}: {text.expandtabs(8)}"

@@ -1,8 +1,9 @@
 """The command `python -m tc lab`."""
 
 from ..errors import LogError
+from ..fleet import add_credentials
 from ..log import default_url
-from ..parser import number
+from ..parser import add_listener, number
 
 
 def _lab(arguments):
@@ -51,34 +52,8 @@ def add_command(command):
         help="the time limit of the tuning, of which the rest is shown",
     )
     added.add_argument("--tracker", metavar="HOST:PORT", help="show this tracker's devices")
-    added.add_argument(
-        "--credentials", metavar="FOLDER", help="default: $TC_CREDENTIALS, else ~/.config/tc"
-    )
-    added.add_argument(
-        "--insecure",
-        action="store_true",
-        help="plain text, to a tracker of this machine started so",
-    )
-    added.add_argument(
-        "--port",
-        type=number(int, 0, "a whole number"),
-        default=8081,
-        help="default 8081; 0 takes a free one",
-    )
-    added.add_argument(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="default 127.0.0.1, which this machine alone can reach",
-    )
-    added.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name that requests may have in their Host header, beside localhost "
-        "and addresses; may be given several times",
-    )
+    add_credentials(added)
+    add_listener(added, 8081)
     added.add_argument(
         "--token-file",
         metavar="FILE",

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 import pathlib
-import signal
 import sys
 import time
 import urllib.parse
@@ -20,6 +19,8 @@ from .views import budget, comparing, devices, kernel, models, progress, records
 
 try:
     import uvicorn
+
+    from ..http_server import SignalServer
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException
@@ -84,6 +85,10 @@ class Pages:
         folder = pathlib.Path(__file__).parent
         self._style = STYLE + (folder / "lab.css").read_text(encoding="utf-8")
         self._script = (folder / "lab.js").read_text(encoding="utf-8")
+
+    def end(self):
+        """Ends the streams."""
+        self.is_ending = True
 
     def application(self):
         routes = [Route(path, self._endpoint(path, view)) for path, view in _VIEWS.items()]
@@ -295,32 +300,6 @@ async def _failed(request, exception):
     return PlainTextResponse("internal error: the server's output has it\n", 500)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server, which ends the streams before it waits for them."""
-
-    def __init__(self, config, pages):
-        super().__init__(config)
-        self._pages = pages
-
-    def capture_signals(self):
-        return contextlib.nullcontext()  # serve() installs its own handlers
-
-    async def serve(self, sockets=None):
-        loop = asyncio.get_running_loop()
-        signals = (signal.SIGINT, signal.SIGTERM)
-        for number in signals:
-            loop.add_signal_handler(number, self._end)
-        try:
-            await super().serve(sockets)
-        finally:
-            for number in signals:
-                loop.remove_signal_handler(number)
-
-    def _end(self):
-        self._pages.is_ending = True
-        self.force_exit, self.should_exit = self.should_exit, True
-
-
 def serve(lab, options):
     """Serves until a signal ends it; returns the address."""
     token, is_drawn = token_of(options, TOKEN_VARIABLE)
@@ -357,7 +336,8 @@ def serve(lab, options):
         url = f"http://{shown}:{port}/"
         say(f"open {url}?token={token}" if is_drawn else f"open {url}")
         try:
-            asyncio.run(_Server(config, pages).serve([own]))
+            # Streams end before the server waits for them.
+            asyncio.run(SignalServer(config, pages.end).serve([own]))
         except Exception as exception:
             raise error_of(exception) from exception
     return url

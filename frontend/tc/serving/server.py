@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import signal
 import ssl
 import sys
 import time
@@ -11,6 +10,7 @@ import uvicorn
 
 from ..errors import Error, error_of, printable
 from ..http_access import listener, token_of
+from ..http_server import SignalServer
 from ..language.generating import language_for
 from .application import Service
 from .engine import Engine, Limits
@@ -55,30 +55,13 @@ def _say(text):
     print(f"tc serve: {text}", file=sys.stderr, flush=True)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server, which at its end first stops the engine, so that open streams end with an
+class _Server(SignalServer):
+    """A server which at its end first stops the engine, so that open streams end with an
     error instead of being waited for."""
 
     def __init__(self, config, engine):
         super().__init__(config)
         self._engine = engine
-
-    def capture_signals(self):
-        return contextlib.nullcontext()  # serve() installs its own handlers
-
-    async def serve(self, sockets=None):
-        loop = asyncio.get_running_loop()
-        signals = (signal.SIGINT, signal.SIGTERM)
-        for number in signals:
-            loop.add_signal_handler(number, self._end)
-        try:
-            await super().serve(sockets)
-        finally:
-            for number in signals:
-                loop.remove_signal_handler(number)
-
-    def _end(self):
-        self.force_exit, self.should_exit = self.should_exit, True
 
     async def shutdown(self, sockets=None):
         self._engine.stop()

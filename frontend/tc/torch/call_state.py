@@ -5,7 +5,7 @@ import copy
 import torch
 
 from ..errors import Error
-from ..state import ModelState
+from ..state import PLAIN, ModelState
 
 
 class TorchState(ModelState):
@@ -17,7 +17,7 @@ class TorchState(ModelState):
 
     def _array_of(self, value):
         if not isinstance(value, torch.Tensor):
-            if value is None or isinstance(value, bool | int | float | str):
+            if isinstance(value, PLAIN):
                 return None
             raise Error(
                 f"the state of {self._name} has a value of type {type(value).__name__}, which cannot be saved: "

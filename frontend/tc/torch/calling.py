@@ -253,8 +253,8 @@ class _CalledAsModule:
             return self._call(model, args, kwargs, as_tensors)
         # One call at a time: each starts from the state that the one before left.
         with self._call_lock:
-            attributes = model.state or {}
-            model.state = {name: self._state[name] for name in attributes} or model.state
+            if model.state:
+                model.state = {name: self._state[name] for name in model.state}
             try:
                 return self._call(model, args, kwargs, as_tensors)
             finally:
