@@ -73,7 +73,8 @@ class Follower:
                 self._look_for_new()
                 looked = time.monotonic()
             elif not self.is_read:
-                self.so_far, self.version = len(entries), self.version + 1
+                with self.lock:
+                    self.so_far, self.version = len(entries), self.version + 1
             if len(entries) > 1.1 * _MOST:  # seldom, since it takes time
                 for number in list(entries)[: len(entries) - _MOST]:
                     del entries[number]
@@ -119,7 +120,8 @@ class Follower:
         # At the next one the process ended.
         for (kernel, *_), count in zip(new, [*found, 0.0]):
             self.operations[kernel] = count
-        self.version += 1
+        with self.lock:
+            self.version += 1
 
     def _run(self):
         pause = 0.0  # the pages are there while the log is read
@@ -142,7 +144,8 @@ class Follower:
     def _say(self, problem):
         if problem != self.problem:
             self.problem = printable(problem, 1000)
-            self.version += 1
+            with self.lock:
+                self.version += 1
 
     def _signature(self):
         """What changes when a file is written; None of a log that is no file."""
