@@ -23,6 +23,8 @@ constexpr int kFirstDataDescriptor = 10;
 
 // Exit code of a candidate that could not get the memory it needs.
 constexpr int kServeOutOfMemory = 4;
+// Exit code with which a simulator ends a candidate whose run takes longer than it may.
+constexpr int kServeTooLong = 5;
 
 // Serves until the end of input; returns the exit code for main. An error is written to standard error as one
 // line.

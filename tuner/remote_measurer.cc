@@ -272,6 +272,7 @@ struct RemoteMeasurer::State {
       if (!programs.calls.empty()) request.add_calls(programs.calls[i]);
     }
     request.set_slow_ratio(programs.slow_ratio);
+    request.set_longest_call(programs.longest_call);
     for (const PortInfo& port : programs.inputs) *request.add_inputs() = port_message(port);
     for (const PortInfo& port : programs.outputs) *request.add_outputs() = port_message(port);
     for (const auto& [seed, outputs] : programs.data_sets) {
@@ -342,8 +343,8 @@ struct RemoteMeasurer::State {
       if (!exact.count(programs.executables[i].sha256)) candidates.push_back(i);
     }
     grow((candidates.size() + kChunk - 1) / kChunk + (candidates.size() > kChunk / 2 ? 1 : 0));
-    const size_t devices = std::max<size_t>(1, static_cast<size_t>(devices));
-    const size_t chunk = std::clamp<size_t>((candidates.size() + devices - 1) / devices, 1, kChunk);
+    const size_t shares = std::max<size_t>(1, static_cast<size_t>(devices));
+    const size_t chunk = std::clamp<size_t>((candidates.size() + shares - 1) / shares, 1, kChunk);
     std::vector<std::vector<size_t>> chunks;
     for (size_t i = 0; i < candidates.size(); ++i) {
       if (i % chunk == 0) chunks.emplace_back(is_exact() ? 0 : 1, size_t{0});
@@ -473,6 +474,9 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   programs.data_sets = state.reference;
   programs.threads = task.single_thread ? 1 : task.threads;
   programs.slow_ratio = kSlowRatio;
+  if (const auto known = state.exact.find(state.built.at(incumbent).file.sha256);
+      known != state.exact.end() && known->second.measurement.outcome == Outcome::Ok)
+    programs.longest_call = kSlowRatio * known->second.measurement.time.median / first.calls;
   std::map<Trace, size_t> place;  // of each trace among the executables
   for (const Trace& trace : wanted) {
     const RemoteFile& file = state.built.at(trace).file;

@@ -37,6 +37,8 @@ struct ProgramSet {
   // such limit.
   double slow_ratio = 0;
   std::vector<int> calls;  // in one run, by executable; empty: one in each
+  // An exact device stops programs whose calls take longer than this, in its unit; 0: no limit.
+  double longest_call = 0;
 };
 
 // Leases a device. Where `first` is false, it is one more of the same kind, or null where none is free now.

@@ -29,6 +29,8 @@ constexpr double kMaxModelShare = 0.6, kModelShare = 0.2, kMaxModelSeconds = 60,
 constexpr double kMaxExactModelShare = 0.35;
 // What comparing whole models is estimated to take is multiplied by this.
 constexpr double kCaution = 1.25;
+// How many times as long as others of its kernel a candidate may take on an exact device, which stops it then.
+constexpr double kSlowest = 4;
 constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
 constexpr double kMinGain = 0.002;
 
@@ -261,7 +263,7 @@ class Session {
       all += predicted;
       // The log may know it, which takes no time.
       if (is_limited() && kernel != order.front() && !kernel->known.count(kernel->task->untuned) &&
-          (seconds() - begin > share || kernel_seconds_left() <= 0)) {
+          (seconds() - begin > share || kernel_seconds_left() <= seconds_for_untuned(*kernel))) {
         kernel->skipped = true;
         skipped += predicted;
         ++number;
@@ -275,6 +277,17 @@ class Session {
                                    " kernels, which are predicted to take ",
                                    std::lround(100 * skipped / std::max(all, 1e-30)),
                                    " % of the model's time: they stay untuned"));
+  }
+
+  // What measuring the kernel's untuned schedule takes at least, by what those before took on an exact device,
+  // where it grows with the kernel.
+  double seconds_for_untuned(const Tuned& kernel) const {
+    if (!is_deterministic()) return 0;
+    double least = INFINITY;  // seconds per predicted second
+    for (const Tuned& other : kernels_)
+      if (other.pace > 0 && other.task->predicted_seconds > 0)
+        least = std::min(least, other.pace / other.task->predicted_seconds);
+    return std::isfinite(least) ? least * kernel.task->predicted_seconds : 0;
   }
 
   void measure_untuned(Tuned& kernel) {
@@ -334,7 +347,7 @@ class Session {
     }
     const double before = kernel.search->best_ratio();
     const int measured_before = result_.last.measured;
-    std::vector<Measurement> results = measure(kernel, traces, kRounds[0], false);
+    std::vector<Measurement> results = measure_batch(kernel, traces);
     count(kernel, results);
     searched_ = true;
     // Where the log had the whole batch, it also had the results of the further rounds.
@@ -363,6 +376,28 @@ class Session {
     // The average of the old expectation and of what this batch gained; never 0.
     kernel.expected_gain = std::max(kMinGain, 0.5 * kernel.expected_gain + 0.5 * std::max(0.0, gain));
     settle_time();
+  }
+
+  // The first measurements of a batch. On an exact device, where slow candidates may take longer than the pace
+  // of their kernel says, up to kSlowest times as long, the batch is measured in parts that surely fit the time
+  // that is left, and ends where not one candidate fits; `traces` then has those that were measured.
+  std::vector<Measurement> measure_batch(Tuned& kernel, std::vector<Trace>& traces) {
+    if (!is_limited() || !is_deterministic()) return measure(kernel, traces, kRounds[0], false);
+    std::vector<Measurement> results;
+    while (results.size() < traces.size()) {
+      const size_t left = traces.size() - results.size();
+      if (!results.empty() && most_candidates(kernel) == 0) {
+        traces.resize(results.size());
+        break;
+      }
+      const double sure = kernel.pace > 0 ? kernel_seconds_left() / (kSlowest * kernel.pace) : kBatch;
+      const auto count = std::min(left, static_cast<size_t>(std::clamp(sure, 1.0, double{kBatch})));
+      const auto begin = traces.begin() + static_cast<std::ptrdiff_t>(results.size());
+      const std::vector<Trace> part(begin, begin + static_cast<std::ptrdiff_t>(count));
+      for (Measurement& result : measure(kernel, part, kRounds[0], false))
+        results.push_back(std::move(result));
+    }
+    return results;
   }
 
   // What the kernel's best schedule saves in one run of the whole model, by measurements of the kernel alone.

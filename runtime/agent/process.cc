@@ -236,6 +236,7 @@ void Process::explain_end(const std::string& doing) {
   const int code = WEXITSTATUS(wait_status_);
   if (code == runtime::kServeOutOfMemory)
     misbehave(Outcome::OutOfMemory, "found no memory while " + doing + said());
+  if (code == runtime::kServeTooLong) misbehave(Outcome::Timeout, "was stopped while " + doing + said());
   misbehave(Outcome::Crash, "exited with code " + std::to_string(code) + " while " + doing + said());
 }
 

@@ -3,12 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <cmath>
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "ir/target/riscv_cores.h"
 #include "runtime/agent/measure.h"
@@ -25,6 +30,9 @@ constexpr int64_t kGuestBytes = int64_t{64} << 20, kGuestUnit = int64_t{1} << 20
 constexpr int kQemuThreads = 8;
 // The plugin's report: a page of numbers (runtime/qemu/count_plugin.cc).
 constexpr int64_t kReportBytes = 4096;
+constexpr double kLineBytes = 64;  // of a cache
+// The most that the inputs of candidates may take that run at the same time.
+constexpr int64_t kInputBytes = int64_t{1} << 30;
 
 bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
@@ -64,7 +72,9 @@ std::string with_double_commas(const std::string& text) {
   return result;
 }
 
-class QemuRunner : public Runner, public Bench {
+// A candidate at a time on a simulated board of its own. Candidates of a batch run side by side, one on each
+// of this machine's processors, which changes none of their cycles.
+class QemuRunner : public Runner {
  public:
   explicit QemuRunner(const QemuOptions& options) : options_(options), core_(riscv_core(options.core)) {
     if (core_ == nullptr)
@@ -115,65 +125,139 @@ class QemuRunner : public Runner, public Bench {
     if (batch.threads != 1)
       throw std::runtime_error("the simulated board has one core; " + std::to_string(batch.threads) +
                                " threads are asked for");
-    commands_ = batch.data_sets.size();
-    output_bytes_ = 0;
-    for (const Port& port : batch.outputs) output_bytes_ += port.bytes;
-    measure_batch(*this, batch, done, cancelled);
-  }
-
-  void prepare(Launch& launch, const Batch&, const File&) override {
-    report_.emplace("tc-report", kReportBytes);
-    std::memset(report_->data(), 0, kReportBytes);
-    const std::string bits = std::to_string(vector_bits_);
-    // All of the guest's memory, reserved at the start; addresses beyond it belong to qemu.
-    const int64_t guest = (launch.memory_bytes + kGuestBytes + kGuestUnit - 1) / kGuestUnit * kGuestUnit;
-    std::string cpu = "rv64,v=true,vlen=" + bits + ",vext_spec=v1.0";
-    // qemu writes Zfh with a capital, but zba without.
-    for (const std::string& name : extensions()) cpu += "," + (name == "zfh" ? "Zfh" : name) + "=true";
-    std::vector<std::string> arguments = {
-        qemu_,
-        "-cpu",
-        cpu,
-        "-seed",
-        "1",
-        "-R",
-        std::to_string(guest),
-        "-plugin",
-        with_double_commas(plugin_) + ",out=map:" + std::to_string(kReportDescriptor) +
-            ",replies=on,cycles=on,cache=" + (options_.cache ? "on" : "off") +
-            ",guest=" + std::to_string(guest) + ",core=" + core_->name + ",vlen=" + bits,
-        program_path()};
-    arguments.insert(arguments.end(), launch.arguments.begin() + 1, launch.arguments.end());
-    launch.arguments = std::move(arguments);
-    launch.program = qemu_;
-    launch.report = report_->descriptor();
-    launch.extra_bytes = kQemuBytes + guest;
-    launch.threads += kQemuThreads;
-    launch.shown = library_folders();
-    launch.shown.push_back(plugin_);
-  }
-
-  bool is_deterministic() const override { return true; }
-
-  // The cycles of the last command. The report has the number of commands, and then the cycles from the
-  // candidate's first reply to the end of each command.
-  double last_measurement() override {
-    const auto* numbers = reinterpret_cast<const uint64_t*>(report_->data());
-    if (numbers[0] != commands_)
-      throw Misbehaviour{Outcome::Crash,
-                         "answered in a way that the simulator does not see: by another system "
-                         "call than write"};
-    const auto cycles = static_cast<double>(numbers[commands_] - numbers[commands_ - 1]);
-    // No core stores more than one vector per cycle.
-    const double least =
-        static_cast<double>(output_bytes_) / std::max(vector_bits_ / 8, core_->datapath_bits / 8);
-    if (!(cycles >= std::max(least, 1.0) && cycles < 1e18))
-      throw Misbehaviour{Outcome::WrongResult, "took " + std::to_string(cycles) +
-                                                   " simulated cycles, in which no core writes its outputs"};
-    return cycles;
+    std::mutex mutex;  // of what the callers' functions use, and of the error
+    std::exception_ptr error;
+    std::atomic<size_t> next = 0;
+    const auto is_over = [&] {
+      const std::lock_guard lock(mutex);
+      return error != nullptr || (cancelled && cancelled());
+    };
+    const auto work = [&] {
+      for (size_t i = next++; i < batch.executables.size(); i = next++) {
+        try {
+          const auto done_alone = [&](Result result) {
+            result.candidate = static_cast<int>(i);
+            const std::lock_guard lock(mutex);
+            done(result);
+          };
+          measure_alone(batch, i, done_alone, is_over);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (!error) error = std::current_exception();
+        }
+      }
+    };
+    std::vector<std::thread> threads;
+    for (size_t i = 1; i < side_by_side(batch); ++i) threads.emplace_back(work);
+    work();
+    for (std::thread& thread : threads) thread.join();
+    if (error) std::rethrow_exception(error);
   }
 
  private:
+  // How many candidates run at a time: one on each processor, as far as their inputs fit.
+  static size_t side_by_side(const Batch& batch) {
+    int64_t bytes = 1;
+    for (const Port& port : batch.inputs)
+      bytes += port.bytes * (static_cast<int64_t>(batch.data_sets.size()) + 3);
+    const auto fitting = static_cast<size_t>(std::max<int64_t>(kInputBytes / bytes, 1));
+    return std::min({batch.executables.size(), std::max<size_t>(own_processors().size(), 1), fitting});
+  }
+
+  // Measures one candidate of the batch; for `done` it is candidate 0.
+  void measure_alone(const Batch& batch, size_t i, const std::function<void(const Result&)>& done,
+                     const std::function<bool()>& cancelled) const {
+    Batch alone = batch;
+    alone.executables = {batch.executables[i]};
+    if (!batch.calls.empty()) alone.calls = {batch.calls[i]};
+    QemuBench bench(*this, alone);
+    measure_batch(bench, alone, done, cancelled);
+  }
+
+  // One candidate under qemu.
+  class QemuBench : public Bench {
+   public:
+    QemuBench(const QemuRunner& runner, const Batch& batch)
+        : runner_(runner),
+          commands_(batch.data_sets.size()),
+          longest_run_(batch.longest_call * (batch.calls.empty() ? 1 : batch.calls[0])) {
+      for (const Port& port : batch.outputs) output_bytes_ += port.bytes;
+    }
+
+    void prepare(Launch& launch, const Batch& batch, const File& executable) override {
+      int64_t bytes = executable.bytes();
+      for (const Port& port : batch.inputs) bytes += port.bytes;
+      for (const Port& port : batch.outputs) bytes += port.bytes;
+      report_.emplace("tc-report", kReportBytes);
+      std::memset(report_->data(), 0, kReportBytes);
+      const std::string bits = std::to_string(runner_.vector_bits_);
+      // All of the guest's memory, reserved at the start; addresses beyond it belong to qemu.
+      const int64_t guest = (launch.memory_bytes + kGuestBytes + kGuestUnit - 1) / kGuestUnit * kGuestUnit;
+      std::string cpu = "rv64,v=true,vlen=" + bits + ",vext_spec=v1.0";
+      // qemu writes Zfh with a capital, but zba without.
+      for (const std::string& name : runner_.extensions())
+        cpu += "," + (name == "zfh" ? "Zfh" : name) + "=true";
+      std::vector<std::string> arguments = {
+          runner_.qemu_,
+          "-cpu",
+          cpu,
+          "-seed",
+          "1",
+          "-R",
+          std::to_string(guest),
+          "-plugin",
+          with_double_commas(runner_.plugin_) + ",out=map:" + std::to_string(kReportDescriptor) +
+              ",replies=on,cycles=on,cache=" + (runner_.options_.cache ? "on" : "off") + longest(bytes) +
+              ",guest=" + std::to_string(guest) + ",core=" + runner_.core_->name + ",vlen=" + bits,
+          program_path()};
+      arguments.insert(arguments.end(), launch.arguments.begin() + 1, launch.arguments.end());
+      launch.arguments = std::move(arguments);
+      launch.program = runner_.qemu_;
+      launch.report = report_->descriptor();
+      launch.extra_bytes = kQemuBytes + guest;
+      launch.threads += kQemuThreads;
+      launch.shown = library_folders();
+      launch.shown.push_back(runner_.plugin_);
+    }
+
+    bool is_deterministic() const override { return true; }
+
+    // The cycles of the last command. The report has the number of commands, and then the cycles from the
+    // candidate's first reply to the end of each command.
+    double last_measurement() override {
+      const auto* numbers = reinterpret_cast<const uint64_t*>(report_->data());
+      if (numbers[0] != commands_)
+        throw Misbehaviour{Outcome::Crash,
+                           "answered in a way that the simulator does not see: by another system "
+                           "call than write"};
+      const auto cycles = static_cast<double>(numbers[commands_] - numbers[commands_ - 1]);
+      // No core stores more than one vector per cycle.
+      const double least = static_cast<double>(output_bytes_) /
+                           std::max(runner_.vector_bits_ / 8, runner_.core_->datapath_bits / 8);
+      if (!(cycles >= std::max(least, 1.0) && cycles < 1e18))
+        throw Misbehaviour{
+            Outcome::WrongResult,
+            "took " + std::to_string(cycles) + " simulated cycles, in which no core writes its outputs"};
+      return cycles;
+    }
+
+   private:
+    // The plugin's argument that ends a run which takes longer than it may; empty where there is no limit. The
+    // first run also loads its data and its code into the caches, for which it gets time in addition.
+    std::string longest(int64_t bytes) const {
+      if (longest_run_ == 0) return "";
+      const double loads = static_cast<double>(bytes) / kLineBytes * runner_.core_->latency.memory;
+      return ",longest=" +
+             std::to_string(static_cast<uint64_t>(std::ceil(std::min(longest_run_, 1e17) + loads)));
+    }
+
+    const QemuRunner& runner_;
+    const size_t commands_;
+    const double longest_run_;  // in cycles; 0: no limit
+    int64_t output_bytes_ = 0;
+    std::optional<SharedMemory> report_;
+  };
+
   static std::string realpath_of(const std::string& path) {
     char* full = realpath(path.c_str(), nullptr);
     const std::string text = full != nullptr ? full : path;
@@ -198,9 +282,6 @@ class QemuRunner : public Runner, public Bench {
   const CoreRow* core_;
   int vector_bits_ = 0;
   std::string qemu_, plugin_;
-  size_t commands_ = 0;
-  int64_t output_bytes_ = 0;
-  std::optional<SharedMemory> report_;
 };
 
 }  // namespace

@@ -50,6 +50,7 @@ struct Batch {
   int64_t memory_bytes = 1 << 30;  // of one candidate, in addition to its file and its tensors
   double slow_ratio = 0;      // slower calls, relative to the first candidate's, get one sample; 0: no limit
   std::vector<int> calls;     // calls in one run, by executable; empty: one each
+  double longest_call = 0;    // a simulator stops runs of longer calls, in its unit; 0: no limit
   bool judges_effort = true;  // compares samples with single runs; tests leave it out
 };
 

@@ -97,6 +97,7 @@ class BatchReader {
     batch.memory_bytes = static_cast<int64_t>(number(
         "memory_bytes", static_cast<double>(request_.memory_bytes()), 1, static_cast<double>(memory_bytes_)));
     batch.slow_ratio = number("slow_ratio", request_.slow_ratio(), 0, 1e9);
+    batch.longest_call = number("longest_call", request_.longest_call(), 0, 1e15);
     if (request_.calls_size() > 0)
       count("calls", request_.calls_size(), request_.executables_size(), request_.executables_size());
     for (const int32_t calls : request_.calls())

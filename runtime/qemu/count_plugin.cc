@@ -15,6 +15,8 @@
 //                    of all threads so far at each further one. This measures what a candidate does between
 //                    two replies (runtime/serve.h), and does not depend on what it says. With out=map: one
 //                    page of 64-bit numbers, the first of which is the number of the others
+//   longest=CYCLES   with replies: the process ends as soon as a thread has taken more cycles since its last
+//                    reply, or since counting began
 //   guest=BYTES      size of the guest's memory, as qemu reserves it (-R): the process ends when the guest
 //                    accesses an address beyond it (guest_walls.h)
 //   profile=PATH     with cycles: write a line for each counted instruction that executed: its address in
@@ -75,7 +77,8 @@ struct Options {
   std::vector<Range> ranges;
   bool has_cycles = false;
   bool has_replies = false;
-  uint64_t guest_bytes = 0;  // 0: not known
+  uint64_t guest_bytes = 0;     // 0: not known
+  uint64_t longest_cycles = 0;  // 0: no limit
   CycleOptions model;
 
   bool contains(uint64_t address) const {
@@ -109,6 +112,7 @@ struct ThreadState {
   Core core;
   const Block* running = nullptr;    // the block that has started and is not timed yet
   std::vector<LineAccess> accesses;  // of the running block
+  uint64_t command_begin = 0;        // core.cycles() at this thread's last reply
   // core.cycles() after the last block that was timed; other threads read it.
   std::atomic<uint64_t> timed_cycles = 0;
 
@@ -128,12 +132,12 @@ struct Plugin {
 
 // Never destroyed: QEMU's last callback comes from its exit path, and destructors of the plugin's globals
 // must not run before it.
-Plugin& plugin() {
-  static Plugin* instance = new Plugin;
-  return *instance;
-}
+Plugin* const instance = new Plugin;
+Plugin& plugin() { return *instance; }
 
-thread_local ThreadState* current_thread = nullptr;
+// QEMU loads the plugin as it starts, so that there is room for the variable in each thread's own block, where
+// it is reached without a call.
+__attribute__((tls_model("initial-exec"))) thread_local ThreadState* current_thread = nullptr;
 
 ThreadState& this_thread() {
   if (current_thread == nullptr) {
@@ -142,6 +146,13 @@ ThreadState& this_thread() {
     current_thread = plugin().threads.back().get();
   }
   return *current_thread;
+}
+
+// Makes system calls directly: buffers and handlers of the C library are in memory that the guest may just
+// have overwritten.
+[[noreturn]] void end_process(const char* begin, const char* what, int code) {
+  for (const char* text : {begin, what, "\n"}) syscall(SYS_write, STDERR_FILENO, text, std::strlen(text));
+  for (;;) syscall(SYS_exit_group, code);
 }
 
 void ThreadState::finish_block(uint64_t next) {
@@ -168,22 +179,18 @@ void ThreadState::finish_block(uint64_t next) {
   running = nullptr;
   accesses.clear();
   timed_cycles.store(core.cycles(), std::memory_order_relaxed);
-}
-
-// Makes system calls directly: buffers and handlers of the C library are in memory that the guest may just
-// have overwritten.
-[[noreturn]] void end_process(const char* begin, const char* what, int code) {
-  for (const char* text : {begin, what, "\n"}) syscall(SYS_write, STDERR_FILENO, text, std::strlen(text));
-  for (;;) syscall(SYS_exit_group, code);
+  const uint64_t longest = plugin().options.longest_cycles;
+  if (longest != 0 && core.last_issue() > command_begin + longest)
+    end_process("it takes more simulated cycles than it may", "", kTooLongCode);
 }
 
 [[noreturn]] void end_guest(const char* what) {
   end_process("the guest reaches for the emulator's memory: it ", what, 1);
 }
 
-void check_bounds(qemu_plugin_meminfo_t info, uint64_t address) {
+void check_bounds(qemu_plugin_meminfo_t info, uint64_t address, uint64_t bytes) {
   const uint64_t guest_bytes = plugin().options.guest_bytes;
-  if (guest_bytes != 0 && is_outside(address, uint64_t{1} << qemu_plugin_mem_size_shift(info), guest_bytes))
+  if (guest_bytes != 0 && is_outside(address, bytes, guest_bytes))
     end_guest(qemu_plugin_mem_is_store(info) ? "writes there" : "reads there");
 }
 
@@ -199,11 +206,12 @@ void on_block_timed(unsigned, void* data) {
 
 // `data` is the index of the accessing instruction in its block.
 void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
-  check_bounds(info, address);
+  const uint64_t bytes = uint64_t{1} << qemu_plugin_mem_size_shift(info);
+  check_bounds(info, address, bytes);
   if (!plugin().options.model.has_cache || !is_active()) return;
   ThreadState& thread = this_thread();
   const auto instruction = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data));
-  const uint64_t last = address + (uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1;
+  const uint64_t last = address + bytes - 1;
   for (uint64_t line = address >> kLineBytesLog2; line <= last >> kLineBytesLog2; ++line) {
     // The elements of a vector arrive one by one; consecutive elements in one line count as one access.
     if (!thread.accesses.empty() && thread.accesses.back().instruction == instruction &&
@@ -272,6 +280,7 @@ void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... argum
   }
   ThreadState& caller = this_thread();
   if (caller.running != nullptr) caller.finish_block(caller.running->end);
+  caller.command_begin = caller.core.cycles();
   std::lock_guard lock(state.mutex);
   const uint64_t count = state.page[0];
   if (count >= kMaxReplies) return;
@@ -482,6 +491,12 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
       const std::string text(value);
       options.guest_bytes = std::strtoull(text.c_str(), &rest, 10);
       if (options.guest_bytes == 0 || *rest != '\0') return "guest '" + text + "' is not a number of bytes";
+    } else if (name == "longest") {
+      char* rest = nullptr;
+      const std::string text(value);
+      options.longest_cycles = std::strtoull(text.c_str(), &rest, 10);
+      if (options.longest_cycles == 0 || *rest != '\0')
+        return "longest '" + text + "' is not a number of cycles";
     } else if (name == "core") {
       options.model.core = riscv_core(value);
       if (options.model.core == nullptr)
@@ -495,7 +510,7 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
     } else {
       return "argument '" + std::string(argument) +
              "' is not one of out=PATH, range=START-END, profile=PATH, cycles=on|off, cache=on|off, "
-             "replies=on|off, guest=BYTES, core=NAME, vlen=BITS, dlen=BITS";
+             "replies=on|off, longest=CYCLES, guest=BYTES, core=NAME, vlen=BITS, dlen=BITS";
     }
   }
   options.has_cycles |= options.model.has_cache;
@@ -505,6 +520,7 @@ std::optional<std::string> parse_options(int count, char** arguments, Options& o
   if (options.has_replies != (options.output.rfind("map:", 0) == 0) ||
       (options.has_replies && !options.has_cycles))
     return "replies=on needs out=map:NUMBER and cycles=on, and out=map:NUMBER needs replies=on";
+  if (options.longest_cycles != 0 && !options.has_replies) return "longest=CYCLES needs replies=on";
   if (!options.profile.empty() && (!options.has_cycles || options.has_replies))
     return "profile=PATH needs cycles=on, and counts of a whole process (no replies=on)";
   return std::nullopt;

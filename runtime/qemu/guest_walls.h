@@ -21,6 +21,8 @@ constexpr int64_t kFutex = 98, kSigaction = 134, kShmat = 196, kShmdt = 197, kMs
                   kMunlock = 229, kMlock2 = 284;
 // Exit code of a guest that asked for more memory than it has: kServeOutOfMemory of runtime/serve.h.
 constexpr int kOutOfMemoryCode = 4;
+// Exit code of a guest whose command takes longer than it may: kServeTooLong of runtime/serve.h.
+constexpr int kTooLongCode = 5;
 constexpr uint64_t kSigbus = 7, kSigsegv = 11;
 
 // Whether an access of `bytes` bytes at `address` is not entirely in the guest's memory.

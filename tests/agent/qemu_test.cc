@@ -88,6 +88,14 @@ TEST(QemuRunner, NoCheaterTakesFewerCycles) {
   ASSERT_EQ(results.back().samples.size(), 1u) << results.back().detail;
 }
 
+TEST(QemuRunner, CandidatesRunSideBySideAndKeepTheirPlaces) {
+  const std::string fast = "tests/agent/served_model.riscv64", slow = "tests/agent/served_slow.riscv64";
+  const std::vector<Result> two = measure(make_batch({fast, slow}));
+  const std::vector<Result> many = measure(make_batch({slow, fast, slow, fast, fast, slow}));
+  for (const int i : {1, 3, 4}) EXPECT_EQ(many[i].samples, two[0].samples) << i;
+  for (const int i : {0, 2, 5}) EXPECT_EQ(many[i].samples, two[1].samples) << i;
+}
+
 TEST(QemuRunner, WrongResultHasNoTime) {
   Batch batch = make_batch({"tests/agent/served_model.riscv64"});
   batch.data_sets[1].seed = 9;
@@ -105,16 +113,32 @@ TEST(QemuRunner, NoProgramForTheBoard) {
   EXPECT_EQ(results[1].outcome, Outcome::Crash) << results[1].detail;
 }
 
+FilePtr behaving(int behaviour) {
+  const FilePtr original = read_file("tests/agent/candidate.riscv64");
+  std::string bytes(reinterpret_cast<const char*>(original->data()), static_cast<size_t>(original->bytes()));
+  const size_t at = bytes.find("behaviour:");
+  bytes[at + 10] = static_cast<char>('0' + behaviour / 10);
+  bytes[at + 11] = static_cast<char>('0' + behaviour % 10);
+  return make_file(bytes.data(), original->bytes());
+}
+
+// The second does not end by itself.
+TEST(QemuRunner, StopsARunThatTakesTooLong) {
+  Batch batch = make_batch({});
+  batch.executables = {behaving(0), behaving(1)};
+  batch.longest_call = 1e5;
+  const std::vector<Result> results = measure(batch);
+  EXPECT_EQ(results[0].outcome, Outcome::Ok) << results[0].detail;
+  EXPECT_EQ(results[1].outcome, Outcome::Timeout);
+  EXPECT_NE(results[1].detail.find("it was stopped while running data set 1"), std::string::npos)
+      << results[1].detail;
+  EXPECT_NE(results[1].detail.find("it takes more simulated cycles than it may"), std::string::npos);
+}
+
 TEST(QemuRunner, LimitsHold) {
   Batch batch = make_batch({"tests/agent/candidate.riscv64"});
   const auto result_of = [&](int behaviour, double timeout) {
-    const FilePtr original = read_file("tests/agent/candidate.riscv64");
-    std::string bytes(reinterpret_cast<const char*>(original->data()),
-                      static_cast<size_t>(original->bytes()));
-    const size_t at = bytes.find("behaviour:");
-    bytes[at + 10] = static_cast<char>('0' + behaviour / 10);
-    bytes[at + 11] = static_cast<char>('0' + behaviour % 10);
-    batch.executables = {make_file(bytes.data(), original->bytes())};
+    batch.executables = {behaving(behaviour)};
     batch.timeout_seconds = timeout;
     return measure(batch)[0];
   };

@@ -215,6 +215,7 @@ TEST_F(Standalone, RefusesStrangersAndNonsense) {
   refused([](Request& it) { it.mutable_inputs(0)->set_shape(0, int64_t{1} << 60); }, "larger than");
   refused([](Request& it) { it.set_rounds(-1); }, "'rounds' is -1");
   refused([](Request& it) { it.set_slow_ratio(-1); }, "'slow_ratio' is -1");
+  refused([](Request& it) { it.set_longest_call(-1); }, "'longest_call' is -1");
   refused([](Request& it) { it.add_calls(0); }, "'calls' is 0");
   refused(
       [](Request& it) {

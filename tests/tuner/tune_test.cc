@@ -399,11 +399,12 @@ class TunerTuneTime : public TunerTuneThree {
     SlowDevice(double& clock, double each) : clock_(clock), each_(each) {}
     std::vector<Measurement> measure(const KernelTask& task, const Trace& incumbent,
                                      const std::vector<Trace>& traces, int rounds) override {
-      clock_ += each_ * static_cast<double>(traces.size());
+      for (const Trace& trace : traces) clock_ += each_ * (trace == incumbent ? 1 : slow_factor);
       return FakeDevice::measure(task, incumbent, traces, rounds);
     }
     double& clock_;
     const double each_;
+    double slow_factor = 1;  // of all schedules but the incumbent
   };
 
   // A model that is the faster the more kernels are tuned, of which each variant takes so long.
@@ -446,6 +447,20 @@ TEST_F(TunerTuneTime, TheLimitHoldsAndTheModelIsDecided) {
       EXPECT_GT(result.model_ratio, 0) << unit << ": it was decided";
       EXPECT_GT(result.last.trials, 3) << "more than the untuned schedules";
     }
+}
+
+// The pace of a kernel is that of its untuned schedule at first.
+TEST_F(TunerTuneTime, TheLimitHoldsOnASimulatorWhoseCandidatesAreSlow) {
+  for (const double limit : {40, 60, 90}) {
+    forget();
+    SlowDevice device(clock_, 1.5);
+    device.counts = "simulated cycles";
+    device.slow_factor = 4;
+    const TuneResult result = run_within(device, limit, slow_model(2), 2);
+    EXPECT_LE(result.last.seconds, limit + 4 * 1.5);
+    EXPECT_GT(result.last.trials, 3) << "more than the untuned schedules";
+    EXPECT_GT(result.model_ratio, 0) << "it was decided";
+  }
 }
 
 // Each candidate takes longer than the time that is left after the first.
