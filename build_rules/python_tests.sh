@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs the Python tests, each file in a process of its own: what one leaves in memory must not decide
 # what another finds. Two files run side by side where the machine has two processors; those that
-# measure times or have their own processes killed in time (tests/tuner, tests/bench) run alone, after
-# them, but for the benchmarks that count simulated cycles. What a file prints is shown when it has ended.
+# measure times or have their own processes killed in time (of tests/tuner and tests/bench, all but those
+# named below) run alone, after them. What a file prints is shown when it has ended.
 #
 #   build_rules/python_tests.sh PYTHON RESULTS [OPTION OF PYTEST]...
 #
@@ -28,7 +28,10 @@ export -f run_file
 alone=() beside=()
 for file in tests/*/test_*.py tests/test_*.py; do
   case $file in
-    tests/bench/test_riscv_*.py | tests/bench/test_cores.py) beside+=("$file") ;;
+    tests/bench/test_riscv_*.py | tests/bench/test_cores.py | tests/bench/test_builds.py) beside+=("$file") ;;
+    tests/bench/test_language.py | tests/bench/test_peers.py) beside+=("$file") ;;
+    tests/tuner/test_certs.py | tests/tuner/test_fleet.py | tests/tuner/test_log_mutants.py) beside+=("$file") ;;
+    tests/tuner/test_tune_report.py) beside+=("$file") ;;
     tests/tuner/* | tests/bench/*) alone+=("$file") ;;
     *) beside+=("$file") ;;
   esac
