@@ -266,7 +266,7 @@ void destroy(tc_context* context) {
   free(context);
 }
 
-void meet(const tc_frame* frame) {
+void wait_for_threads(const tc_frame* frame) {
   if (frame->threads > 1) static_cast<tc_context*>(frame->owner)->barrier.arrive_and_wait();
 }
 
@@ -349,7 +349,7 @@ void run_frames(tc_context& context) {
     frame.symbols = context.symbols;
     frame.thread = i;
     frame.threads = threads;
-    frame.barrier = meet;
+    frame.barrier = wait_for_threads;
     frame.step_done = context.step_done != nullptr ? report_step : nullptr;
     frame.owner = &context;
     frame.output_dims = context.result_dims;

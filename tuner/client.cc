@@ -192,7 +192,7 @@ TrackerClient::~TrackerClient() = default;
 
 std::string TrackerClient::warning() const { return rpc::expiry_warning(connection_->keyring->now()); }
 
-std::vector<rpc::DeviceState> TrackerClient::devices() {
+rpc::DevicesReply TrackerClient::state() {
   rpc::DevicesRequest request;
   *request.mutable_version() = rpc::own_version();
   rpc::DevicesReply reply;
@@ -201,6 +201,11 @@ std::vector<rpc::DeviceState> TrackerClient::devices() {
         return stub.Devices(&context, request, &reply);
       });
   if (!status.ok()) connection_->refuse(status);
+  return reply;
+}
+
+std::vector<rpc::DeviceState> TrackerClient::devices() {
+  const rpc::DevicesReply reply = state();
   return {reply.devices().begin(), reply.devices().end()};
 }
 
@@ -214,6 +219,7 @@ std::unique_ptr<LeasedDevice> TrackerClient::acquire(const DeviceRequest& wanted
   request.set_device_key(wanted.device_key);
   request.set_wait_ms(static_cast<int>(std::clamp(wanted.wait_seconds, 0.0, 600.0) * 1000));
   request.set_client(client_name());
+  request.set_priority(wanted.priority);
   rpc::Lease lease;
   const grpc::Status status = connection_->call(kCallSeconds + wanted.wait_seconds,
                                                 [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {

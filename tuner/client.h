@@ -25,6 +25,7 @@ struct DeviceRequest {
   std::string runner;                 // empty: any
   std::string device_key;             // empty: any
   double wait_seconds = 0;            // for one to become free; at most 600
+  int priority = 0;                   // -10 to 10: of waiting clients, those of a higher one come first
 };
 
 // A file that a device is to have, named by its content.
@@ -72,6 +73,8 @@ class TrackerClient {
                          double patience_seconds = 30);
   ~TrackerClient();
 
+  // The devices, and what has happened since the tracker was started.
+  rpc::DevicesReply state();
   std::vector<rpc::DeviceState> devices();
   // What to do about this program's own certificate where it expires within a month; else empty.
   std::string warning() const;

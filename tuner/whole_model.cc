@@ -9,7 +9,7 @@
 namespace tc {
 namespace {
 
-constexpr size_t kHotKernels = 6;       // that are judged one by one inside the whole model
+constexpr size_t kHotKernels = 6;       // that are compared one by one inside the whole model
 constexpr size_t kExactHotKernels = 3;  // the same, where the device is a slow simulator
 constexpr int kRankDraws = 5, kRankRounds = 4;
 // How often the winning model is measured again, and by how many standard errors it has to be faster. With

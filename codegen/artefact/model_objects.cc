@@ -60,12 +60,12 @@ void choose_by_length(Unit& unit, const std::string& name, const std::vector<Cho
   // LLVM's vscale is the vector length in units of 64 bits: RISC-V's CSR vlenb divided by 8.
   llvm::Value* parts = builder.CreateIntrinsic(builder.getInt64Ty(), llvm::Intrinsic::vscale, {});
   for (size_t i = choices.size(); i-- > 0;) {
-    auto* longer = llvm::BasicBlock::Create(unit.context(), "longer", entry);
+    auto* longer_vectors = llvm::BasicBlock::Create(unit.context(), "longer_vectors", entry);
     auto* shorter = llvm::BasicBlock::Create(unit.context(), "shorter", entry);
     builder.CreateCondBr(
-        builder.CreateICmpUGE(parts, builder.getInt64(static_cast<uint64_t>(choices[i].bits / 64))), longer,
-        shorter);
-    builder.SetInsertPoint(longer);
+        builder.CreateICmpUGE(parts, builder.getInt64(static_cast<uint64_t>(choices[i].bits / 64))),
+        longer_vectors, shorter);
+    builder.SetInsertPoint(longer_vectors);
     call(declare(choices[i].name));
     builder.SetInsertPoint(shorter);
   }
@@ -98,10 +98,10 @@ std::vector<KernelCode> kernels_of(const Plan& plan, const Target& target, const
     all.push_back({&plan.kernels[i], target, names.kernel(i), {}});
   for (const auto& [index, versions] : plan.versions) {
     for (const VectorVersion& version : versions) {
-      const Target longer = parse_target(version.target);
-      const std::string name = names.version(static_cast<size_t>(index), longer.vector_bits);
-      all.at(static_cast<size_t>(index)).choices.push_back({longer.vector_bits, name});
-      all.push_back({&version.kernel, longer, name, {}, true});
+      const Target longer_vectors = parse_target(version.target);
+      const std::string name = names.version(static_cast<size_t>(index), longer_vectors.vector_bits);
+      all.at(static_cast<size_t>(index)).choices.push_back({longer_vectors.vector_bits, name});
+      all.push_back({&version.kernel, longer_vectors, name, {}, true});
     }
   }
   std::stable_sort(
@@ -112,12 +112,12 @@ std::vector<KernelCode> kernels_of(const Plan& plan, const Target& target, const
 
 // The functions of which a machine runs only those for one length of vectors, grouped by length.
 std::vector<std::string> functions_by_length(const std::vector<KernelCode>& kernels) {
-  std::vector<std::string> any, longer;
+  std::vector<std::string> any, longer_vectors;
   for (const KernelCode& kernel : kernels) {
-    if (kernel.is_version) longer.push_back(kernel.name);
+    if (kernel.is_version) longer_vectors.push_back(kernel.name);
     else if (!kernel.choices.empty()) any.push_back(PlanNames::any(kernel.name));
   }
-  any.insert(any.end(), longer.begin(), longer.end());
+  any.insert(any.end(), longer_vectors.begin(), longer_vectors.end());
   return any;
 }
 

@@ -90,7 +90,7 @@ void RunFrame::guarded(llvm::Value* condition, const std::function<void()>& body
   builder_.SetInsertPoint(after);
 }
 
-void RunFrame::meet() const {
+void RunFrame::wait_for_threads() const {
   guarded(several_, [&] {
     builder_.CreateCall(llvm::FunctionType::get(builder_.getVoidTy(), {pointer_}, false), barrier_, {frame_});
   });
@@ -147,7 +147,7 @@ void RunFrame::grow(const PlanStep& item, uint32_t step, const DimEmitter& dims,
           checked_size(builder_, item.bytes, dims), checked_size(builder_, item.left, dims),
           builder_.getInt64(static_cast<uint64_t>(memory_limit))});
   });
-  meet();
+  wait_for_threads();
   leave_where(builder_.CreateIsNull(segment(item.segment)), [] {});
 }
 

@@ -40,7 +40,7 @@ class RunFrame {
   // Emits `body` under the condition; without a branch where that is a known constant.
   void guarded(llvm::Value* condition, const std::function<void()>& body) const;
   // All threads wait for each other (a barrier).
-  void meet() const;
+  void wait_for_threads() const;
 
   // The address of a segment, null where there is no memory for it.
   llvm::Value* segment(int index) const;

@@ -84,7 +84,7 @@ StepEmitter::StepEmitter(Unit& unit, const Plan& plan, const PlanNames& names,
              [this](const PlanStep& item) { return checked_callee(item); }) {}
 
 llvm::BasicBlock* StepEmitter::block(const std::string& name) {
-  return llvm::BasicBlock::Create(unit_.context(), name, here_.function);
+  return llvm::BasicBlock::Create(unit_.context(), name, function_.function);
 }
 
 llvm::ConstantInt* StepEmitter::i64(int64_t value) { return builder_.getInt64(static_cast<uint64_t>(value)); }
@@ -95,13 +95,13 @@ void StepEmitter::emit_run(llvm::Function* run) {
   const Surroundings needed = needed_by_outputs();
   enter(run, dims, whole ? nullptr : &needed);
   if (!whole) {
-    here_.sizes =
+    function_.sizes =
         builder_.CreateAlloca(llvm::ArrayType::get(i64_, std::max<uint64_t>(1, count_symbols(plan_.steps))));
   }
   steps(plan_.steps, dims);
   if (!whole) load_slots(needed.symbols, dims);
   if (!plan_.data_symbols.empty() || !plan_.unbounded.empty())
-    here_.frame->guarded(here_.frame->first(), [&] { store_output_dims(dims); });
+    function_.frame->guarded(function_.frame->first(), [&] { store_output_dims(dims); });
   builder_.CreateRetVoid();
   table_.finish();
 }
@@ -109,7 +109,7 @@ void StepEmitter::emit_run(llvm::Function* run) {
 // It is never divided: the stack size that is reported to the user assumes calls that are two functions
 // deep.
 void StepEmitter::emit_bare_run(llvm::Function* run) {
-  here_.function = run;
+  function_.function = run;
   builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", run));
   make_room_for_parameters();
   std::vector<std::pair<llvm::Value*, int64_t>> pointers;  // with their alignments
@@ -117,37 +117,37 @@ void StepEmitter::emit_bare_run(llvm::Function* run) {
     for (const PortInfo& port : *ports) {
       pointers.emplace_back(run->getArg(static_cast<unsigned>(pointers.size())),
                             static_cast<int64_t>(size_of(port.dtype)));
-      (ports == &plan_.inputs ? here_.inputs : here_.outputs).push_back(pointers.back().first);
+      (ports == &plan_.inputs ? function_.inputs : function_.outputs).push_back(pointers.back().first);
     }
   }
-  here_.arena = run->getArg(static_cast<unsigned>(pointers.size()));
-  pointers.emplace_back(here_.arena, kBareArenaAlignment);
-  here_.frame = std::make_unique<RunFrame>(builder_);
-  here_.frame->check_pointers(pointers);
-  here_.frame->load_threads();
-  here_.frame->compare_threads();
-  here_.scratch = builder_.CreatePtrAdd(here_.arena, i64(bare_scratch_offset(plan_)));
-  here_.profiled = builder_.getFalse();
-  here_.iteration = i64(0);
+  function_.arena = run->getArg(static_cast<unsigned>(pointers.size()));
+  pointers.emplace_back(function_.arena, kBareArenaAlignment);
+  function_.frame = std::make_unique<RunFrame>(builder_);
+  function_.frame->check_pointers(pointers);
+  function_.frame->load_threads();
+  function_.frame->compare_threads();
+  function_.scratch = builder_.CreatePtrAdd(function_.arena, i64(bare_scratch_offset(plan_)));
+  function_.profiled = builder_.getFalse();
+  function_.iteration = i64(0);
   DimEmitter dims(builder_, false);
   steps(plan_.steps, dims);
   builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(BareStatus::Done)));
 }
 
 void StepEmitter::enter(llvm::Function* function, DimEmitter& dims, const Surroundings* needed) {
-  here_ = Here();
-  here_.function = function;
-  here_.iteration = i64(0);
+  function_ = FunctionState();
+  function_.function = function;
+  function_.iteration = i64(0);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(unit_.context(), "entry", function));
-  here_.frame = std::make_unique<RunFrame>(builder_, function->getArg(0));
-  RunFrame& frame = *here_.frame;
+  function_.frame = std::make_unique<RunFrame>(builder_, function->getArg(0));
+  RunFrame& frame = *function_.frame;
   llvm::Value* inputs = frame.field(pointer_, offsetof(tc_frame, inputs), "inputs");
   llvm::Value* outputs = frame.field(pointer_, offsetof(tc_frame, outputs), "outputs");
-  here_.arena = frame.field(pointer_, offsetof(tc_frame, arena), "arena");
-  here_.scratch = frame.field(pointer_, offsetof(tc_frame, scratch), "scratch");
+  function_.arena = frame.field(pointer_, offsetof(tc_frame, arena), "arena");
+  function_.scratch = frame.field(pointer_, offsetof(tc_frame, scratch), "scratch");
   llvm::Value* symbols = frame.field(pointer_, offsetof(tc_frame, symbols), "symbols");
   frame.load_threads();
-  here_.step_done = frame.field(pointer_, offsetof(tc_frame, step_done), "step_done");
+  function_.step_done = frame.field(pointer_, offsetof(tc_frame, step_done), "step_done");
   const auto ports = [&](llvm::Value* table, size_t count, const std::set<int>* wanted) {
     std::vector<llvm::Value*> result(count, nullptr);
     const auto load = [&](size_t i) {
@@ -160,10 +160,10 @@ void StepEmitter::enter(llvm::Function* function, DimEmitter& dims, const Surrou
     }
     return result;
   };
-  here_.inputs = ports(inputs, plan_.inputs.size(), needed ? &needed->inputs : nullptr);
-  here_.outputs = ports(outputs, plan_.outputs.size(), needed ? &needed->outputs : nullptr);
+  function_.inputs = ports(inputs, plan_.inputs.size(), needed ? &needed->inputs : nullptr);
+  function_.outputs = ports(outputs, plan_.outputs.size(), needed ? &needed->outputs : nullptr);
   frame.compare_threads();
-  here_.profiled = builder_.CreateAnd(frame.first(), builder_.CreateIsNotNull(here_.step_done));
+  function_.profiled = builder_.CreateAnd(frame.first(), builder_.CreateIsNotNull(function_.step_done));
   make_room_for_parameters();
   load_symbols(builder_, plan_, symbols, dims, needed ? &needed->symbols : nullptr);
 }
@@ -174,7 +174,7 @@ void StepEmitter::make_room_for_parameters() {
     most_parameters =
         std::max(most_parameters, kernel.kernel.parameters.size() + (alternates(kernel) ? 1 : 0));
   }
-  here_.parameters = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
+  function_.parameters = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
 }
 
 Surroundings StepEmitter::needed_by_outputs() const {
@@ -188,7 +188,7 @@ Surroundings StepEmitter::needed_by_outputs() const {
 
 // Stores all sizes of the outputs, those that the run has computed and the others, and where their data is.
 void StepEmitter::store_output_dims(DimEmitter& dims) {
-  llvm::Value* sizes = here_.frame->field(pointer_, offsetof(tc_frame, output_dims), "output_dims");
+  llvm::Value* sizes = function_.frame->field(pointer_, offsetof(tc_frame, output_dims), "output_dims");
   uint64_t index = 0;
   for (const PortInfo& port : plan_.outputs) {
     for (const Dim& dim : port.shape) {
@@ -197,7 +197,7 @@ void StepEmitter::store_output_dims(DimEmitter& dims) {
   }
   for (size_t i = 0; i < plan_.outputs.size(); ++i) {
     if (!plan_.outputs[i].data) continue;
-    llvm::Value* data = here_.frame->field(pointer_, offsetof(tc_frame, output_data), "output_data");
+    llvm::Value* data = function_.frame->field(pointer_, offsetof(tc_frame, output_data), "output_data");
     builder_.CreateStore(address(*plan_.outputs[i].data, dims),
                          builder_.CreateConstInBoundsGEP1_64(pointer_, data, i));
   }
@@ -208,7 +208,7 @@ void StepEmitter::store_output_dims(DimEmitter& dims) {
 void StepEmitter::steps(const PlanSteps& list, DimEmitter& dims) {
   const std::vector<Piece> all = pieces(list);
   // A divided run() itself has loaded only what its outputs need.
-  if (here_.sizes != nullptr && (&list == &plan_.steps || is_divided(all))) divide(all);
+  if (function_.sizes != nullptr && (&list == &plan_.steps || is_divided(all))) divide(all);
   else emit(all.data(), all.data() + all.size(), dims);
   if (&list == &plan_.steps) return;  // the outputs still need their symbols
   for (const PlanStep& item : list) {
@@ -226,7 +226,8 @@ std::vector<StepEmitter::Piece> StepEmitter::pieces(const PlanSteps& list) const
   for (const PlanStep* begin = list.data(); begin != end;) {
     const PlanStep* next = begin;
     int64_t count = 0;
-    for (; here_.sizes != nullptr && next != end && table_.holds(*next); ++next) count += count_steps(*next);
+    for (; function_.sizes != nullptr && next != end && table_.holds(*next); ++next)
+      count += count_steps(*next);
     if (count >= kMinStepsOfTable) {
       result.push_back({begin, next, 1, true});
       begin = next;
@@ -254,7 +255,8 @@ bool StepEmitter::is_divided(const std::vector<Piece>& list) { return work(list)
 void StepEmitter::emit(const Piece* begin, const Piece* end, DimEmitter& dims) {
   for (const Piece* piece = begin; piece != end; ++piece) {
     if (piece->in_table) {
-      next_step_ = table_.execute(builder_, here_.function->getArg(0), piece->begin, piece->end, next_step_);
+      next_step_ =
+          table_.execute(builder_, function_.function->getArg(0), piece->begin, piece->end, next_step_);
     } else {
       emit(piece->begin, piece->end, dims);
     }
@@ -267,12 +269,13 @@ void StepEmitter::emit(const PlanStep* begin, const PlanStep* end, DimEmitter& d
     interruption_point();
     const uint32_t number = next_step_++;
     if (item->kind == PlanStep::Kind::Bind) bind(*item, number, dims);
-    if (item->kind == PlanStep::Kind::Grow) here_.frame->grow(*item, number, dims, plan_.memory_limit);
-    if (item->kind == PlanStep::Kind::Check) here_.frame->check_relation(*item, number, dims);
+    if (item->kind == PlanStep::Kind::Grow) function_.frame->grow(*item, number, dims, plan_.memory_limit);
+    if (item->kind == PlanStep::Kind::Check) function_.frame->check_relation(*item, number, dims);
     step(*item, dims);
-    here_.frame->guarded(here_.profiled, [&] {
+    function_.frame->guarded(function_.profiled, [&] {
       auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
-      builder_.CreateCall(type, here_.step_done, {here_.function->getArg(0), builder_.getInt32(number)});
+      builder_.CreateCall(type, function_.step_done,
+                          {function_.function->getArg(0), builder_.getInt32(number)});
     });
   }
 }
@@ -285,8 +288,8 @@ void StepEmitter::divide(const std::vector<Piece>& list) {
       count += next->work;
     llvm::Function* part = internal_function(unit_, "part", i32_, {pointer_, pointer_});
     part->addFnAttr(llvm::Attribute::NoInline);
-    llvm::Value* left = builder_.CreateCall(part, {here_.function->getArg(0), here_.sizes});
-    here_.frame->leave_where(builder_.CreateICmpNE(left, builder_.getInt32(0)), [] {});
+    llvm::Value* left = builder_.CreateCall(part, {function_.function->getArg(0), function_.sizes});
+    function_.frame->leave_where(builder_.CreateICmpNE(left, builder_.getInt32(0)), [] {});
     emit_part(part, begin, next);
     begin = next;
   }
@@ -299,16 +302,16 @@ void StepEmitter::emit_part(llvm::Function* part, const Piece* begin, const Piec
     if (!piece->in_table) add_needed(*piece->begin, needed);
   }
   if (!loop_.empty()) needed.symbols.insert(loop_);
-  Here caller = std::move(here_);
+  FunctionState caller = std::move(function_);
   const Builder::InsertPointGuard back(builder_);
   DimEmitter dims(builder_, false);
   enter(part, dims, &needed);
-  here_.sizes = part->getArg(1);
+  function_.sizes = part->getArg(1);
   load_slots(needed.symbols, dims);
-  if (!loop_.empty()) here_.iteration = dims.symbols.at(loop_);
+  if (!loop_.empty()) function_.iteration = dims.symbols.at(loop_);
   emit(begin, end, dims);
   builder_.CreateRet(builder_.getInt32(0));
-  here_ = std::move(caller);
+  function_ = std::move(caller);
 }
 
 // What the step needs, and the steps inside of it that do not become functions of their own.
@@ -338,16 +341,16 @@ void StepEmitter::load_slots(const std::set<std::string>& symbols, DimEmitter& d
     const auto slot = slots_.find(symbol);
     if (slot != slots_.end())
       dims.symbols[symbol] = builder_.CreateLoad(
-          i64_, builder_.CreateConstInBoundsGEP1_64(i64_, here_.sizes, slot->second), symbol);
+          i64_, builder_.CreateConstInBoundsGEP1_64(i64_, function_.sizes, slot->second), symbol);
   }
 }
 
 // Gives the symbol its value, here and in its slot, from which later parts load it.
 void StepEmitter::define(const std::string& symbol, llvm::Value* value, DimEmitter& dims) {
   dims.symbols[symbol] = value;
-  if (here_.sizes == nullptr) return;
+  if (function_.sizes == nullptr) return;
   slots_[symbol] = next_slot_;
-  builder_.CreateStore(value, builder_.CreateConstInBoundsGEP1_64(i64_, here_.sizes, next_slot_++));
+  builder_.CreateStore(value, builder_.CreateConstInBoundsGEP1_64(i64_, function_.sizes, next_slot_++));
 }
 
 // --- steps -----------------------------------------------------------------------------------
@@ -359,7 +362,7 @@ void StepEmitter::bind(const PlanStep& item, uint32_t number, DimEmitter& dims) 
       "in step '", item.label, "'");
   llvm::Value* size = builder_.CreateLoad(i64_, address(item.locations[0], dims), item.symbol);
   llvm::Value* bound = item.bound ? dims.emit(*item.bound) : i64(INT64_MAX);
-  here_.frame->check_bound(number, size, bound);
+  function_.frame->check_bound(number, size, bound);
   define(item.symbol, size, dims);
 }
 
@@ -373,36 +376,36 @@ void StepEmitter::step(const PlanStep& item, DimEmitter& dims) {
     case PlanStep::Kind::Grow:
     case PlanStep::Kind::Check: break;
   }
-  here_.frame->meet();
+  function_.frame->wait_for_threads();
 }
 
 void StepEmitter::call(const PlanStep& item, DimEmitter& dims) {
   llvm::Function* callee = checked_callee(item);
   const auto scratch = [&] {
-    if (!item.scratch) return here_.scratch;
+    if (!item.scratch) return function_.scratch;
     llvm::Value* in_arena = address(*item.scratch, dims);
     return item.single_thread ? in_arena
-                              : builder_.CreateSelect(here_.frame->first(), in_arena, here_.scratch);
+                              : builder_.CreateSelect(function_.frame->first(), in_arena, function_.scratch);
   };
   auto emit = [&] {
     std::vector<llvm::Value*> arguments;
     for (const Location& location : item.locations) arguments.push_back(address(location, dims));
     for (size_t i = 0; i < item.parameters.size(); ++i) {
       builder_.CreateStore(dims.emit(item.parameters[i]),
-                           builder_.CreateConstInBoundsGEP1_64(i64_, here_.parameters, i));
+                           builder_.CreateConstInBoundsGEP1_64(i64_, function_.parameters, i));
     }
     if (alternates(plan_.kernels[static_cast<size_t>(item.kernel)])) {
-      builder_.CreateStore(here_.iteration, builder_.CreateConstInBoundsGEP1_64(i64_, here_.parameters,
-                                                                                item.parameters.size()));
+      builder_.CreateStore(function_.iteration, builder_.CreateConstInBoundsGEP1_64(
+                                                    i64_, function_.parameters, item.parameters.size()));
     }
-    arguments.push_back(here_.parameters);
+    arguments.push_back(function_.parameters);
     arguments.push_back(scratch());
-    arguments.push_back(item.single_thread ? builder_.getInt32(0) : here_.frame->thread());
-    arguments.push_back(item.single_thread ? builder_.getInt32(1) : here_.frame->threads());
+    arguments.push_back(item.single_thread ? builder_.getInt32(0) : function_.frame->thread());
+    arguments.push_back(item.single_thread ? builder_.getInt32(1) : function_.frame->threads());
     builder_.CreateCall(callee, arguments);
   };
   if (item.single_thread) {
-    here_.frame->guarded(here_.frame->first(), emit);
+    function_.frame->guarded(function_.frame->first(), emit);
   } else {
     emit();
   }
@@ -411,15 +414,15 @@ void StepEmitter::call(const PlanStep& item, DimEmitter& dims) {
 void StepEmitter::copy(const PlanStep& item, DimEmitter& dims) {
   TC_CHECK(item.locations.size() == 2, "in step '", item.label, "'");
   llvm::Value* bytes = dims.emit(item.bytes);
-  llvm::Value* thread = item.single_thread ? i64(0) : builder_.CreateZExt(here_.frame->thread(), i64_);
-  llvm::Value* threads = item.single_thread ? i64(1) : builder_.CreateZExt(here_.frame->threads(), i64_);
+  llvm::Value* thread = item.single_thread ? i64(0) : builder_.CreateZExt(function_.frame->thread(), i64_);
+  llvm::Value* threads = item.single_thread ? i64(1) : builder_.CreateZExt(function_.frame->threads(), i64_);
   auto emit = [&] {
     const auto [begin, end] = copied_part(builder_, bytes, thread, threads);
     builder_.CreateCall(copy_,
                         {address(item.locations[0], dims), address(item.locations[1], dims), begin, end});
   };
   if (item.single_thread) {
-    here_.frame->guarded(here_.frame->first(), emit);
+    function_.frame->guarded(function_.frame->first(), emit);
   } else {
     emit();
   }
@@ -445,10 +448,10 @@ void StepEmitter::repeat(const PlanStep& item, DimEmitter& dims) {
   builder_.CreateCondBr(more, body, after);
   builder_.SetInsertPoint(body);
   define(item.symbol, counter, dims);
-  llvm::Value* outer = std::exchange(here_.iteration, counter);
+  llvm::Value* outer = std::exchange(function_.iteration, counter);
   const std::string outer_loop = std::exchange(loop_, item.symbol);
   steps(item.body, dims);
-  here_.iteration = outer;
+  function_.iteration = outer;
   loop_ = outer_loop;
   dims.symbols.erase(item.symbol);
   slots_.erase(item.symbol);
@@ -486,24 +489,24 @@ llvm::Value* StepEmitter::address(const Location& location, DimEmitter& dims) {
   const size_t index = static_cast<size_t>(location.index);
   switch (location.kind) {
     case Location::Kind::Input:
-      TC_CHECK(index < here_.inputs.size() && here_.inputs[index] != nullptr, "in the plan of '", plan_.model,
-               "'");
-      base = here_.inputs[index];
+      TC_CHECK(index < function_.inputs.size() && function_.inputs[index] != nullptr, "in the plan of '",
+               plan_.model, "'");
+      base = function_.inputs[index];
       break;
     case Location::Kind::Output:
-      TC_CHECK(index < here_.outputs.size() && here_.outputs[index] != nullptr, "in the plan of '",
+      TC_CHECK(index < function_.outputs.size() && function_.outputs[index] != nullptr, "in the plan of '",
                plan_.model, "'");
-      base = here_.outputs[index];
+      base = function_.outputs[index];
       break;
     case Location::Kind::Constant:
       TC_CHECK(index + 1 < offsets_.size(), "in the plan of '", plan_.model, "'");
       base = constants_;
       fixed = offsets_[index];
       break;
-    case Location::Kind::Arena: base = here_.arena; break;
+    case Location::Kind::Arena: base = function_.arena; break;
     case Location::Kind::Segment:
       TC_CHECK(location.index >= 0 && location.index < plan_.segments, "in the plan of '", plan_.model, "'");
-      base = here_.frame->segment(location.index);
+      base = function_.frame->segment(location.index);
       break;
   }
   llvm::Value* offset = builder_.CreateAdd(dims.emit(location.offset), i64(fixed));

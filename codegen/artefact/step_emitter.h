@@ -46,7 +46,7 @@ class StepEmitter {
 
  private:
   // Values that are available in the function being emitted.
-  struct Here {
+  struct FunctionState {
     llvm::Function* function = nullptr;
     std::unique_ptr<RunFrame> frame;
     std::vector<llvm::Value*> inputs, outputs;  // null: not needed
@@ -107,7 +107,7 @@ class StepEmitter {
   const std::vector<int64_t> offsets_;
   const int64_t scratch_bytes_;  // of thread 0
   StepTable table_;
-  Here here_;
+  FunctionState function_;
   uint32_t next_step_ = 0;
   std::map<std::string, uint64_t> slots_;  // of symbols in scope
   uint64_t next_slot_ = 0;

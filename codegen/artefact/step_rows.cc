@@ -274,7 +274,7 @@ void StepTable::finish() {
   builder_.SetInsertPoint(done);  // after each step all threads meet, and a profiler is told
   llvm::PHINode* next = builder_.CreatePHI(pointer_, 0);
   const Cursor cursor{row};
-  frame_->meet();
+  frame_->wait_for_threads();
   frame_->guarded(profiled, [&] {
     auto* told = llvm::FunctionType::get(builder_.getVoidTy(), {pointer_, i32_}, false);
     builder_.CreateCall(told, step_done,

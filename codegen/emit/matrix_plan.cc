@@ -152,14 +152,14 @@ class Planner {
   }
 
   // One operand stays in registers, the other passes through one register. For an instruction that takes
-  // signed numbers of b as unsigned, each a has a second register, for the surplus of its products, and one
+  // signed numbers of b as unsigned, each a has a second register, for the offset_sums of its products, and one
   // more register holds what is added to the b's.
   void order_vectors(const std::vector<std::vector<MatrixProduct>>& groups) {
     const int a = static_cast<int>(plan_.a.size()), b = unit_.parts * static_cast<int>(plan_.b.size());
-    plan_.surplus = is_signed(format_.operand) && !is_signed(format_.instruction->b);
-    plan_.by_a = !plan_.surplus && b + 1 < a + unit_.parts;
+    plan_.offset_sums = is_signed(format_.operand) && !is_signed(format_.instruction->b);
+    plan_.by_a = !plan_.offset_sums && b + 1 < a + unit_.parts;
     const int all = unit_.parts * static_cast<int>(plan_.accumulators.size()) +
-                    (plan_.surplus ? 2 * a + 2 : std::min(b + 1, a + unit_.parts));
+                    (plan_.offset_sums ? 2 * a + 2 : std::min(b + 1, a + unit_.parts));
     TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
     plan_.order = order_one_by_one(groups, plan_.by_a);
   }

@@ -71,7 +71,7 @@ struct MatrixPlan {
   int rows = 1;        // of an accumulator
   bool by_a = false;   // of vectors: b's stay in registers
   // For vectors that take signed numbers as unsigned: what that adds to the sums is summed up for each a.
-  bool surplus = false;
+  bool offset_sums = false;
   TileShapes shapes;  // of a unit of tiles: what its registers hold, by their numbers
 
   const NarrowProduct& instruction() const { return *format.instruction; }

@@ -286,9 +286,9 @@ class TileEmitter {
   // tile_load_prefetch.cc: prefetches of data ahead of loads. The values are the locality levels of LLVM's
   // prefetch. Data that only the second-level cache can hold is prefetched to the first level all the same:
   // Zen 4 takes longer to prefetch to the second alone (BERT 1.5 %).
-  enum class Near : uint8_t { SecondCache = 2, FirstCache = 3 };
+  enum class CacheLevel : uint8_t { Second = 2, First = 3 };
   // Prefetches what a later load will read, where the leaf asks for it.
-  void prefetch(const Access& access, const Address& address, Near near = Near::FirstCache);
+  void prefetch(const Access& access, const Address& address, CacheLevel level = CacheLevel::First);
   void prefetch_by_load(const Address& ahead);
   // Loads a byte of the cache line into the register that is always zero.
   void load_line(llvm::Value* place);

@@ -21,7 +21,7 @@ std::optional<int64_t> spanned_bytes(const BufferSlot& slot, const Buffer& buffe
   return size;
 }
 
-void TileEmitter::prefetch(const Access& access, const Address& address, Near near) {
+void TileEmitter::prefetch(const Access& access, const Address& address, CacheLevel level) {
   const int64_t element = size_of(kernel_.buffers[static_cast<size_t>(access.buffer)].dtype);
   if (leaf_.prefetches.empty() || address.dynamic != nullptr || !address.symbolic.empty()) return;
   for (const Prefetch& wanted : leaf_.prefetches) {
@@ -43,7 +43,7 @@ void TileEmitter::prefetch(const Access& access, const Address& address, Near ne
     set_role(
         builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
                                  {pointer(ahead), builder_.getInt32(kRead),
-                                  builder_.getInt32(static_cast<uint32_t>(near)), builder_.getInt32(kData)}),
+                                  builder_.getInt32(static_cast<uint32_t>(level)), builder_.getInt32(kData)}),
         Role::Prefetch);
   }
 }

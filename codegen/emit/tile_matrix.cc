@@ -47,7 +47,7 @@ void TileEmitter::load_operand(TileInstructions& unit, int number, const MatrixT
   unit.load(number, tile_pointer(tile), tile.row_bytes);
   Address line = address_of(tile.access, {});
   for (int64_t row = 0; row < matrix_->shapes[static_cast<size_t>(number)].rows; ++row) {
-    prefetch(tile.source, line, Near::SecondCache);
+    prefetch(tile.source, line, CacheLevel::Second);
     line.bytes = line.bytes + Affine(tile.row_bytes);
   }
 }
@@ -124,13 +124,13 @@ void TileEmitter::emit_vectors(bool from_zero) {
   for (size_t i = 0; i < tiles.size(); ++i) {
     vector_sum("sum ", static_cast<int>(i)) = from_zero ? zero : unit->load_sums(sums_of(tiles[i]), kept);
   }
-  for (size_t a = 0; a < matrix_->a.size() && matrix_->surplus; ++a)
-    vector_sum("surplus ", static_cast<int>(a)) = zero;
+  for (size_t a = 0; a < matrix_->a.size() && matrix_->offset_sums; ++a)
+    vector_sum("offset_sums ", static_cast<int>(a)) = zero;
   nest(0, tile_->constraints);
   for (const MatrixProduct& product : matrix_->order.products) {
-    if (!matrix_->surplus) break;
+    if (!matrix_->offset_sums) break;
     llvm::Value*& sum = vector_sum("sum ", product.accumulator);
-    sum = builder_.CreateSub(sum, vector_sum("surplus ", product.a));
+    sum = builder_.CreateSub(sum, vector_sum("offset_sums ", product.a));
   }
   for (size_t i = 0; i < tiles.size(); ++i) {
     unit->store_sums(sums_of(tiles[i]), vector_sum("sum ", static_cast<int>(i)));
@@ -168,9 +168,9 @@ void TileEmitter::vector_batch() {
     const MatrixTile& tile = matrix_->a[static_cast<size_t>(a)];
     llvm::Value*& value = a_values[static_cast<size_t>(order.a_register[i])];
     value = unit->load_a({pointer(group_of(tile, group * group_bytes)), tile.row_bytes, matrix_->rows});
-    if (!matrix_->surplus) return;
-    llvm::Value*& surplus = vector_sum("surplus ", a);
-    surplus = unit->multiply_add(surplus, value, offset(value));
+    if (!matrix_->offset_sums) return;
+    llvm::Value*& offset_sums = vector_sum("offset_sums ", a);
+    offset_sums = unit->multiply_add(offset_sums, value, offset(value));
   };
   const auto load_b = [&](size_t i, int64_t group) {
     const MatrixTile& tile = matrix_->b[static_cast<size_t>(order.products[i].b)];
@@ -178,7 +178,7 @@ void TileEmitter::vector_batch() {
     prefetch(tile.source, line);
     llvm::Value* loaded = unit->load_b(pointer(line));
     b_values[static_cast<size_t>(order.b_register[i])] =
-        matrix_->surplus ? builder_.CreateXor(loaded, offset(loaded)) : loaded;
+        matrix_->offset_sums ? builder_.CreateXor(loaded, offset(loaded)) : loaded;
   };
   // First loads the operand that stays in registers.
   const bool by_a = matrix_->by_a;

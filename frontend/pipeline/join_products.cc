@@ -25,7 +25,7 @@ class Joiner {
   }
 
   std::vector<Group> run(const std::function<bool(const GroupsOfAttention&)>& wanted,
-                         const std::function<void(const Group&, const GroupsOfAttention&)>& told) const {
+                         const std::function<void(const Group&, const GroupsOfAttention&)>& partial) const {
     std::vector<std::optional<Group>> result(groups_.begin(), groups_.end());
     std::set<size_t> taken;
     for (size_t first = 0; first < groups_.size(); ++first) {
@@ -40,7 +40,7 @@ class Joiner {
       for (const Group& part : parts)
         joined.nodes.insert(joined.nodes.end(), part.nodes.begin(), part.nodes.end());
       joined.outputs = groups_[*second].outputs;
-      told(joined, parts);
+      partial(joined, parts);
       taken.insert({first, *rows, *second});
       // The joined group takes the position of the last part, where all operands are computed.
       result[first].reset();

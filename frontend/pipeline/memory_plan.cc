@@ -19,14 +19,14 @@ constexpr size_t kMaxCompared = 4096;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-bool meet(const LiveBlock& a, const LiveBlock& b) { return a.first <= b.last && b.first <= a.last; }
+bool live_together(const LiveBlock& a, const LiveBlock& b) { return a.first <= b.last && b.first <= a.last; }
 
 // Offset of the smallest gap that holds `bytes` between those placed blocks that are in use at the same time
 // as `block`; the end of the last one where no gap does.
 int64_t best_offset(const LiveBlock& block, int64_t bytes, const std::vector<LiveBlock*>& placed) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const LiveBlock* other : placed) {
-    if (meet(block, *other)) {
+    if (live_together(block, *other)) {
       int64_t begin = other->offset.constant();
       taken.emplace_back(begin, begin + aligned(other->bytes.constant()));
     }
@@ -180,7 +180,7 @@ Dim place_in_slots(const std::vector<LiveBlock*>& blocks, int64_t begin) {
     size_t chosen = slots.size();
     for (size_t s = 0; s < slots.size(); ++s) {
       bool free = std::none_of(slots[s].tenants.begin(), slots[s].tenants.end(),
-                               [&](const LiveBlock* other) { return meet(*block, *other); });
+                               [&](const LiveBlock* other) { return live_together(*block, *other); });
       // Equal sizes share without waste; else the first free slot grows.
       if (free && (chosen == slots.size() || slots[s].bytes == block->bytes)) chosen = s;
     }

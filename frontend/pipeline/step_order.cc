@@ -87,56 +87,56 @@ class UsesFinder {
 };
 
 // The beginning of an order, and what is in use at its end.
-struct Begin {
-  std::vector<int> order;
+struct PartialOrder {
+  std::vector<int> groups;
   std::vector<bool> done;
   std::vector<int> open;   // by block: how many groups still to come use it
   std::vector<bool> live;  // by block
   int64_t bytes = 0, peak = 0;
 
-  bool operator<(const Begin& other) const {
-    return std::tie(peak, bytes, order) < std::tie(other.peak, other.bytes, other.order);
+  bool operator<(const PartialOrder& other) const {
+    return std::tie(peak, bytes, groups) < std::tie(other.peak, other.bytes, other.groups);
   }
 };
 
-void run_group(Begin& begin, const Uses& uses, int group) {
+void run_group(PartialOrder& order, const Uses& uses, int group) {
   for (int block : uses.makes[group]) {
-    if (!begin.live[block]) begin.bytes += uses.size[block];
-    begin.live[block] = true;
+    if (!order.live[block]) order.bytes += uses.size[block];
+    order.live[block] = true;
   }
-  begin.peak = std::max(begin.peak, begin.bytes);
+  order.peak = std::max(order.peak, order.bytes);
   const auto let_go = [&](int block) {
-    if (--begin.open[block] > 0 || !begin.live[block]) return;
-    begin.live[block] = false;
-    begin.bytes -= uses.size[block];
+    if (--order.open[block] > 0 || !order.live[block]) return;
+    order.live[block] = false;
+    order.bytes -= uses.size[block];
   };
   for (int block : uses.makes[group]) let_go(block);
   for (int block : uses.reads[group]) let_go(block);
-  begin.done[group] = true;
-  begin.order.push_back(group);
+  order.done[group] = true;
+  order.groups.push_back(group);
 }
 
-bool is_ready(const Begin& begin, const Uses& uses, int group) {
+bool is_ready(const PartialOrder& order, const Uses& uses, int group) {
   const auto& before = uses.waits_for[group];
-  return !begin.done[group] &&
-         std::all_of(before.begin(), before.end(), [&](int other) { return begin.done[other]; });
+  return !order.done[group] &&
+         std::all_of(before.begin(), before.end(), [&](int other) { return order.done[other]; });
 }
 
 // The best beginnings that are one group longer than these; for the same set of groups only the best one is
 // kept.
-std::vector<Begin> longer(const std::vector<Begin>& begins, const Uses& uses, int groups) {
-  std::map<std::vector<bool>, Begin> best;
-  for (const Begin& begin : begins) {
+std::vector<PartialOrder> extended(const std::vector<PartialOrder>& orders, const Uses& uses, int groups) {
+  std::map<std::vector<bool>, PartialOrder> best;
+  for (const PartialOrder& order : orders) {
     for (int group = 0; group < groups; ++group) {
-      if (!is_ready(begin, uses, group)) continue;
-      Begin next = begin;
+      if (!is_ready(order, uses, group)) continue;
+      PartialOrder next = order;
       run_group(next, uses, group);
       const auto [found, fresh] = best.try_emplace(next.done, next);
       if (!fresh && next < found->second) found->second = std::move(next);
     }
   }
-  std::vector<Begin> result;
-  for (auto& [done, begin] : best) result.push_back(std::move(begin));
+  std::vector<PartialOrder> result;
+  for (auto& [done, order] : best) result.push_back(std::move(order));
   const size_t kept = std::min(kWidth, result.size());
   std::partial_sort(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(kept), result.end());
   result.resize(kept);
@@ -150,7 +150,7 @@ std::vector<Group> order_for_memory(const Graph& graph, const std::vector<Group>
   if (groups.size() > kMaxGroups) return groups;
   const Uses uses = UsesFinder(graph, groups).find(bytes);
   const int count = static_cast<int>(groups.size());
-  Begin start;
+  PartialOrder start;
   start.done.assign(groups.size(), false);
   start.live.assign(graph.values.size(), false);
   start.open.assign(graph.values.size(), 0);
@@ -158,13 +158,13 @@ std::vector<Group> order_for_memory(const Graph& graph, const std::vector<Group>
     for (int block : uses.makes[g]) ++start.open[block];
     for (int block : uses.reads[g]) ++start.open[block];
   }
-  Begin given = start;
+  PartialOrder given = start;
   for (int group = 0; group < count; ++group) run_group(given, uses, group);
-  std::vector<Begin> begins = {start};
-  for (int done = 0; done < count; ++done) begins = longer(begins, uses, count);
-  if (begins.empty() || begins[0].peak >= given.peak) return groups;
+  std::vector<PartialOrder> orders = {start};
+  for (int done = 0; done < count; ++done) orders = extended(orders, uses, count);
+  if (orders.empty() || orders[0].peak >= given.peak) return groups;
   std::vector<Group> result;
-  for (int group : begins[0].order) result.push_back(groups[group]);
+  for (int group : orders[0].groups) result.push_back(groups[group]);
   return result;
 }
 

@@ -198,6 +198,7 @@ OpenDevice device_opener(const TuneRequest& request, const Target& target) {
   DeviceRequest wanted;
   wanted.target = target.name;
   wanted.architecture = architecture_of(target);
+  wanted.priority = request.priority;
   wanted.features = split_words(default_backend().features(target));
   auto tracker = std::make_shared<TrackerClient>(request.tracker, request.credentials);
   auto key = std::make_shared<std::string>();

@@ -51,9 +51,29 @@ py::dict row_of(const rpc::DeviceState& state) {
     client["client"] = python_text(one.client());
     client["seconds"] = one.seconds();
     client["seconds_left"] = one.seconds_left();
+    client["priority"] = one.priority();
     waiting.append(client);
   }
   row["waiting"] = waiting;
+  row["waiting_count"] = state.waiting_count();
+  const rpc::Condition& condition = state.condition();
+  const auto known = [](bool has, double value) { return has ? py::object(py::float_(value)) : py::none(); };
+  row["load"] = known(condition.has_load(), condition.load());
+  row["celsius"] = known(condition.has_celsius(), condition.celsius());
+  row["gigahertz"] = known(condition.has_gigahertz(), condition.gigahertz());
+  return row;
+}
+
+py::dict counters_of(const rpc::FleetCounters& counters) {
+  py::dict row;
+  row["announcements"] = counters.announcements();
+  row["leases"] = counters.leases();
+  row["without_device"] = counters.without_device();
+  row["failures"] = counters.failures();
+  row["measured"] = counters.measured();
+  row["waited_seconds"] = counters.waited_seconds();
+  row["waiting"] = counters.waiting();
+  row["seconds"] = counters.seconds();
   return row;
 }
 
@@ -67,16 +87,19 @@ void add_fleet(py::module_& module) {
       },
       py::arg("address"), py::arg("credentials"));
   module.def(
-      "tracker_devices",
+      "tracker_state",
       [](const std::string& address, const std::string& credentials) {
-        std::vector<rpc::DeviceState> states;
+        rpc::DevicesReply reply;
         {
           const py::gil_scoped_release release;
-          states = TrackerClient(address, credentials).devices();
+          reply = TrackerClient(address, credentials).state();
         }
         py::list rows;
-        for (const rpc::DeviceState& state : states) rows.append(row_of(state));
-        return rows;
+        for (const rpc::DeviceState& state : reply.devices()) rows.append(row_of(state));
+        py::dict state;
+        state["devices"] = rows;
+        state["counters"] = counters_of(reply.counters());
+        return state;
       },
       py::arg("address"), py::arg("credentials"));
 }

@@ -5,7 +5,7 @@
 
 namespace tc {
 
-// Adds the functions tracker_devices(address, credentials) and credentials_warning(address, credentials) to
+// Adds the functions tracker_state(address, credentials) and credentials_warning(address, credentials) to
 // the extension module.
 void add_fleet(pybind11::module_& module);
 

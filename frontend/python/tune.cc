@@ -264,6 +264,7 @@ void add_tune(py::module_& module) {
       .def(py::init<>())
       .def_readwrite("compile", &TuneRequest::compile)
       .def_readwrite("tracker", &TuneRequest::tracker)
+      .def_readwrite("priority", &TuneRequest::priority)
       .def_readwrite("credentials", &TuneRequest::credentials)
       .def_readwrite("programs", &TuneRequest::programs)
       .def_readwrite("libraries", &TuneRequest::libraries)

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from . import c_interface, fleet, log
+from . import c_interface, fleet, log, units
 from .archives import trusted
 from .arguments import Options, options_of
 from .compiling import check, targets
@@ -439,6 +439,7 @@ def _parser():
         _add_targets,
         _add_version,
         fleet.add_commands,
+        units.add_command,
         log.add_command,
         add_quantize,
         add_generate,

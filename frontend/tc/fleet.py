@@ -110,7 +110,13 @@ def tracker_address(address=None, insecure=False):
 
 def devices(tracker=None, credentials=None, insecure=False):
     """The devices of a tracker, a dict each, sorted by name."""
-    return compiler.tracker_devices(tracker_address(tracker, insecure), credentials or "")
+    return state(tracker, credentials, insecure)["devices"]
+
+
+def state(tracker=None, credentials=None, insecure=False):
+    """What a tracker knows: {"devices": a dict each, sorted by name, "counters": what has happened
+    since it was started}."""
+    return compiler.tracker_state(tracker_address(tracker, insecure), credentials or "")
 
 
 def _warnings(rows, arguments):
@@ -143,9 +149,14 @@ def _queue(row):
     if not row["waiting"]:
         return []
     waiting = ", ".join(
-        f"{printable(client['client']) or 'someone'} (since {client['seconds']:.0f} s, at most {client['seconds_left']:.0f} s more)"
+        f"{printable(client['client']) or 'someone'} (since {client['seconds']:.0f} s, at most "
+        f"{client['seconds_left']:.0f} s more"
+        + (f", priority {client['priority']}" if client["priority"] else "")
+        + ")"
         for client in row["waiting"]
     )
+    if (others := row["waiting_count"] - len(row["waiting"])) > 0:
+        waiting += f" and {others} more"
     left = max(0, row["longest_lease_seconds"] - row["lease_seconds"])
     until = (
         f"; its lease of {row['lease_seconds']:.0f} s ends within {left:.0f} s"

@@ -21,6 +21,7 @@ from .parser import number
 from .sources import described, source_of
 
 PROGRAM_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+MOST_PRIORITY = 10
 # Candidates per model where neither trials nor a time limit is given.
 DEFAULT_TRIALS = 1000
 
@@ -239,6 +240,7 @@ def tune(
     tracker=None,
     credentials=None,
     insecure=False,
+    priority=0,
     builders="processes",
     seed=0,
     progress=None,
@@ -260,6 +262,8 @@ def tune(
     log                 path or URL of the log, or a tc.Log; default $TC_LOG or the user's cache
                         folder
     tracker             "host:port"; None tunes on this machine
+    priority            of those who wait for one of the tracker's devices, whose priority is higher
+                        get it first: -10 to 10
     builders            what builds the candidates: "processes", one on each core of this machine,
                         or "processes:4"
     progress            a callable that gets a dict from time to time, True or False; default: a
@@ -270,6 +274,10 @@ def tune(
 
     May be interrupted at any moment: the next call with the same log continues from there.
     """
+    if not (isinstance(priority, int) and -MOST_PRIORITY <= priority <= MOST_PRIORITY):
+        raise Error(
+            f"priority is {priority!r}; give a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}"
+        )
     if trials is not None and not (isinstance(trials, int) and trials >= 1):
         raise Error(f"trials is {trials!r}; give a whole number of at least 1")
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
@@ -298,6 +306,7 @@ def tune(
     )
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
     request.credentials = os.fspath(credentials) if credentials else ""
+    request.priority = priority
     request.programs = PROGRAM_FOLDER
     request.libraries = LIBRARY_FOLDER
     request.trials = trials or (0 if time_limit else DEFAULT_TRIALS)
@@ -375,6 +384,14 @@ def add_tuning_options(added):
         help="tune on this tracker's devices; default: on this machine",
     )
     fleet.add_credentials(added)
+    added.add_argument(
+        "--priority",
+        type=int,
+        choices=range(-MOST_PRIORITY, MOST_PRIORITY + 1),
+        default=0,
+        metavar=f"-{MOST_PRIORITY}..{MOST_PRIORITY}",
+        help="who waits for a device of the tracker at a higher priority gets it first (default 0)",
+    )
     added.add_argument(
         "--builders",
         default="processes",

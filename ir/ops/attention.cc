@@ -410,7 +410,7 @@ struct Rotation {
 Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
   Rotation rotation;
   const int64_t heads = int_attribute(node, "num_heads"),
-                turned = int_attribute(node, "rotary_embedding_dim");
+                rotated = int_attribute(node, "rotary_embedding_dim");
   const Dim width = cache.back() * Dim(2);
   rotation.flat = x.size() == 3;
   rotation.batch = x[0];
@@ -425,7 +425,7 @@ Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
     rotation.heads = heads;
     rotation.size = head_size(node, x[2], heads);
   }
-  const Dim pairs = turned == 0 ? rotation.size : Dim(turned);
+  const Dim pairs = rotated == 0 ? rotation.size : Dim(rotated);
   const bool fits = pairs.is_constant() && pairs == width && pairs.constant() > 0 &&
                     (!rotation.size.is_constant() || pairs.constant() <= rotation.size.constant()) &&
                     rotation.heads * rotation.size == (rotation.flat ? x[2] : x[1] * x[3]);
@@ -441,16 +441,16 @@ Rotation rotation_of(const Node& node, const Shape& x, const Shape& cache) {
 void agree_on_rotation(InferContext& context) {
   const Shape &x = context.shape(0), &cache = context.shape(1);
   const int64_t heads = int_attribute(context.node(), "num_heads"),
-                turned = int_attribute(context.node(), "rotary_embedding_dim");
+                rotated = int_attribute(context.node(), "rotary_embedding_dim");
   const Dim half = cache.back();
-  Dim size = turned > 0 ? Dim(turned) : x.size() == 4 ? x[3] : half + half;
-  if (turned == 0 && x.size() == 3 && heads > 0) size = head_size(context.node(), x[2], heads);
+  Dim size = rotated > 0 ? Dim(rotated) : x.size() == 4 ? x[3] : half + half;
+  if (rotated == 0 && x.size() == 3 && heads > 0) size = head_size(context.node(), x[2], heads);
   const std::string message =
       text("caches of shape ", str(cache), " do not turn heads of ", size.str(), " elements");
-  if (turned > 0 && x.size() == 3) need_number(context, x[2], "the size of the heads together");
+  if (rotated > 0 && x.size() == 3) need_number(context, x[2], "the size of the heads together");
   if (size.is_constant() && half.is_constant()) return;  // rotation_of compares numbers
   if (size.is_constant()) need_equal(context, half, Dim(size.constant() / 2), message);
-  else need_number(context, half, "how many pairs of a head's elements are turned");
+  else need_number(context, half, "how many pairs of a head's elements are rotated");
   if (x.size() == 4) need_equal(context, x[3], half + half, message);
   else need_equal(context, x[2], Dim(heads) * (half + half), message);
 }
@@ -579,7 +579,7 @@ OpRow rotary_row() {
   row.name = "RotaryEmbedding";
   row.kind = OpRow::Kind::Expand;
   row.category = "attention";
-  row.doc = "Pairs of a head's elements turned by angles that depend on the position.";
+  row.doc = "Pairs of a head's elements rotated by angles that depend on the position.";
   row.onnx = {{"RotaryEmbedding", 23}, {"RotaryEmbedding", 1, contributed_rotary, "com.microsoft"}};
   row.minimum_inputs = 3;
   row.maximum_inputs = 4;

@@ -278,13 +278,13 @@ std::vector<Node> expand_gemm(Graph& graph, const Node& node) {
   if (constant) {
     real = gemm_of_floats(build, node);
   } else {
-    auto turned = [&](ValueId id, const char* name) {
+    auto transposed = [&](ValueId id, const char* name) {
       return int_attribute(node, name) ? build.add("Transpose", {id}, {{"perm", std::vector<int64_t>{1, 0}}})
                                        : id;
     };
-    ValueId sum = build.add(
-        "MatMulInteger",
-        {turned(node.inputs[0], "transA"), turned(node.inputs[3], "transB"), node.inputs[2], node.inputs[5]});
+    ValueId sum =
+        build.add("MatMulInteger", {transposed(node.inputs[0], "transA"),
+                                    transposed(node.inputs[3], "transB"), node.inputs[2], node.inputs[5]});
     if (input_given(node, 6)) sum = build.add("Add", {sum, node.inputs[6]});
     ValueId scale =
         build.add("Mul", {along_columns(build, node.inputs[1]), along_columns(build, node.inputs[4])});

@@ -93,8 +93,8 @@ void infer_grouped(InferContext& context) {
   if (int_attribute(context.node(), "do_rotary")) {
     need_rank(context, kCos, 2);
     need_shape(context, kSin, context.shape(kCos));
-    const Dim turned = context.shape(kCos)[1] * Dim(2);
-    if (!turned.is_constant() || turned.constant() < 1 || turned.constant() > size.constant()) {
+    const Dim rotated = context.shape(kCos)[1] * Dim(2);
+    if (!rotated.is_constant() || rotated.constant() < 1 || rotated.constant() > size.constant()) {
       context.error("caches of shape ", str(context.shape(kCos)), " do not turn heads of ", size.str(),
                     " elements");
     }
@@ -130,8 +130,8 @@ class GroupedBuilder : public Pieces {
     }
     if (int_attribute(node_, "do_rotary")) {
       const ValueId positions = given(kPositions) ? input(kPositions) : places;
-      q = turned(q, heads_, positions);
-      k = turned(k, kv_heads_, positions);
+      q = rotated(q, heads_, positions);
+      k = rotated(k, kv_heads_, positions);
     }
     Operands operands;
     operands.q = split_heads(q, heads_);
@@ -147,7 +147,7 @@ class GroupedBuilder : public Pieces {
   }
 
  private:
-  ValueId turned(ValueId value, int64_t heads, ValueId positions) {
+  ValueId rotated(ValueId value, int64_t heads, ValueId positions) {
     const int64_t size = 2 * build_.shape(input(kCos))[1].constant();
     return build_.add("RotaryEmbedding", {value, input(kCos), input(kSin), positions},
                       {{"num_heads", heads},

@@ -206,9 +206,9 @@ class DftBuilder {
       return part(root(at[3] * (at[1] * rest + at[0]), length), at[2], at[4]);
     });
     const ValueId split = reshaped(signal, {shape[0], Dim(factor), Dim(rest), Dim(parts)});
-    const ValueId turned =
+    const ValueId transposed =
         build_.add("Einsum", {split, turns}, {{"equation", std::string("bnmc,mncxz->bxmz")}});
-    const ValueId inner = factored(reshaped(turned, {shape[0] * Dim(factor), Dim(rest), Dim(2)}), rest);
+    const ValueId inner = factored(reshaped(transposed, {shape[0] * Dim(factor), Dim(rest), Dim(2)}), rest);
     const ValueId apart = reshaped(inner, {shape[0], Dim(factor), Dim(rest), Dim(2)});
     const ValueId ordered = build_.add("Transpose", {apart}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
     return reshaped(ordered, {shape[0], Dim(length), Dim(2)});

@@ -274,14 +274,14 @@ ValueId coupling(NodeBuilder& build, const Machine& machine, ValueId scores) {
   const ValueId none = build.add("Mul", {column(build, sure, 1, 0), build.number(DType::F32, 0)});
   const ValueId all =
       build.add("Concat", {sure, build.add("Sub", {one, sure}), none}, {{"axis", int64_t{1}}});
-  std::vector<int64_t> places(static_cast<size_t>(classes * classes), 2 * pairs), turned = places;
+  std::vector<int64_t> places(static_cast<size_t>(classes * classes), 2 * pairs), transposed = places;
   std::vector<double> diagonal(places.size());
   int64_t pair = 0;
   for (int64_t i = 0; i < classes; ++i) {
     diagonal[static_cast<size_t>(i * classes + i)] = 1;
     for (int64_t j = i + 1; j < classes; ++j, ++pair) {
-      places[static_cast<size_t>(i * classes + j)] = turned[static_cast<size_t>(j * classes + i)] = pair;
-      places[static_cast<size_t>(j * classes + i)] = turned[static_cast<size_t>(i * classes + j)] =
+      places[static_cast<size_t>(i * classes + j)] = transposed[static_cast<size_t>(j * classes + i)] = pair;
+      places[static_cast<size_t>(j * classes + i)] = transposed[static_cast<size_t>(i * classes + j)] =
           pairs + pair;
     }
   }
@@ -289,7 +289,7 @@ ValueId coupling(NodeBuilder& build, const Machine& machine, ValueId scores) {
     return build.add("Gather", {all, build.constant(int_tensor({classes, classes}, from))},
                      {{"axis", int64_t{1}}});
   };
-  const ValueId wins = matrix(places), losses = matrix(turned);
+  const ValueId wins = matrix(places), losses = matrix(transposed);
   const ValueId own =
       build.add("ReduceSumSquare", {wins}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}});
   const ValueId squares =

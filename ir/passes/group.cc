@@ -88,8 +88,8 @@ class Grouper {
       for (const std::string& name : mentioned_symbols(graph_, graph_.nodes[node])) {
         const auto symbol = graph_.data_symbols.find(name);
         if (symbol == graph_.data_symbols.end()) continue;
-        const int maker = producers_[symbol->second.source];
-        if (maker >= 0 && maker != node) sizes_[node].push_back(maker);
+        const int producer = producers_[symbol->second.source];
+        if (producer >= 0 && producer != node) sizes_[node].push_back(producer);
       }
     }
   }
@@ -124,8 +124,9 @@ class Grouper {
     std::vector<int> open;
     std::set<int> seen;
     auto push_inputs = [&](int of) {
-      for (int maker : before(of)) {
-        if (maker > first && !set.count(maker) && seen.insert(maker).second) open.push_back(maker);
+      for (int producer : before(of)) {
+        if (producer > first && !set.count(producer) && seen.insert(producer).second)
+          open.push_back(producer);
       }
     };
     push_inputs(node);
@@ -133,8 +134,8 @@ class Grouper {
       if (seen.size() > kMaxLookedAt) return true;
       int at = open.back();
       open.pop_back();
-      for (int maker : before(at)) {
-        if (set.count(maker)) return true;
+      for (int producer : before(at)) {
+        if (set.count(producer)) return true;
       }
       push_inputs(at);
     }
@@ -217,30 +218,30 @@ class Grouper {
       for (int node : std::vector<int>(set.begin(), set.end())) {
         for (ValueId id : graph_.nodes[node].inputs) {
           if (id == kNoValue || producers_[id] < 0) continue;
-          int maker = producers_[id];
-          if (owner_[maker] >= 0 || set.count(maker) || graph_outputs_.count(id)) continue;
-          if (graph_.nodes[maker].outputs.size() != 1) continue;
+          int producer = producers_[id];
+          if (owner_[producer] >= 0 || set.count(producer) || graph_outputs_.count(id)) continue;
+          if (graph_.nodes[producer].outputs.size() != 1) continue;
           bool only_here = std::all_of(consumers_[id].begin(), consumers_[id].end(),
                                        [&](int reader) { return set.count(reader) > 0; });
           if (!only_here) continue;
           // Fusing such producers saves traffic: they read fewer bytes than they write.
-          const bool widens = row(maker).traits.quantisation == OpTraits::Quantisation::Dequantize ||
-                              is_whole_step(maker) || is_scaled_integer(maker);
-          bool wanted = widens && is_elementwise(node) && same_shape(maker, anchor);
-          if (is_product(anchor) && node == anchor) wanted = wanted || is_permute(maker);
+          const bool widens = row(producer).traits.quantisation == OpTraits::Quantisation::Dequantize ||
+                              is_whole_step(producer) || is_scaled_integer(producer);
+          bool wanted = widens && is_elementwise(node) && same_shape(producer, anchor);
+          if (is_product(anchor) && node == anchor) wanted = wanted || is_permute(producer);
           if (is_product(anchor) && (node == anchor || is_permute(node)) && node_leads_to(anchor, node, set))
-            wanted = wanted || is_part_of_rows(maker);
+            wanted = wanted || is_part_of_rows(producer);
           if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {
-            wanted = is_elementwise(maker) && shape_of_output(maker) &&
+            wanted = is_elementwise(producer) && shape_of_output(producer) &&
                      graph_[graph_.nodes[anchor].inputs[0]].shape &&
-                     *shape_of_output(maker) == *graph_[graph_.nodes[anchor].inputs[0]].shape;
+                     *shape_of_output(producer) == *graph_[graph_.nodes[anchor].inputs[0]].shape;
           }
           if (is_elementwise(anchor)) {
-            wanted = wanted || is_part(maker) || is_permute(maker) ||
-                     (is_elementwise(maker) && same_shape(maker, anchor));
+            wanted = wanted || is_part(producer) || is_permute(producer) ||
+                     (is_elementwise(producer) && same_shape(producer, anchor));
           }
           if (!wanted) continue;
-          set.insert(maker);
+          set.insert(producer);
           grew = true;
         }
       }
@@ -284,8 +285,8 @@ class Grouper {
     std::vector<std::set<int>> after(groups_.size());
     std::vector<int> waiting(groups_.size(), 0);
     for (int node = 0; node < count(); ++node) {
-      for (int maker : before(node)) {
-        int from = owner_[maker], to = owner_[node];
+      for (int producer : before(node)) {
+        int from = owner_[producer], to = owner_[node];
         if (from != to && after[from].insert(to).second) ++waiting[to];
       }
     }

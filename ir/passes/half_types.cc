@@ -217,12 +217,12 @@ bool is_deterministic(const Node& node) {
 
 // Whether only nodes that describe the same operator read the value. A front end may describe one operator by
 // several nodes, which share that operator's origin, whose opset is 0.
-bool stays_inside(const Graph& graph, const Node& maker, const std::vector<int>& readers, ValueId id) {
-  if (maker.origin.opset != 0 || maker.origin.node.empty() || readers.empty() || is_output(graph, id))
+bool stays_inside(const Graph& graph, const Node& producer, const std::vector<int>& readers, ValueId id) {
+  if (producer.origin.opset != 0 || producer.origin.node.empty() || readers.empty() || is_output(graph, id))
     return false;
   return std::all_of(readers.begin(), readers.end(), [&](int reader) {
     const Origin& other = graph.nodes[static_cast<size_t>(reader)].origin;
-    return other.node == maker.origin.node && other.op_type == maker.origin.op_type && other.opset == 0;
+    return other.node == producer.origin.node && other.op_type == producer.origin.op_type && other.opset == 0;
   });
 }
 

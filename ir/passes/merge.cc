@@ -144,8 +144,8 @@ void merge_views(Graph& graph) {
   const std::vector<int> producers = graph.producers();
   for (Node& node : graph.nodes) {
     if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.empty()) continue;
-    const int maker = producers[node.inputs[0]];
-    const Node* before = maker < 0 ? nullptr : &graph.nodes[maker];
+    const int producer = producers[node.inputs[0]];
+    const Node* before = producer < 0 ? nullptr : &graph.nodes[producer];
     if (before && is_permute(node) && is_permute(*before)) {
       const size_t rank = graph[node.outputs[0]].shape->size();
       const std::vector<int64_t> first = permutation_of(*before, rank), second = permutation_of(node, rank);
@@ -179,8 +179,8 @@ void narrow_sums(Graph& graph) {
   const std::vector<int> producers = graph.producers();
   const auto consumers = graph.consumers();
   const auto made_by = [&](ValueId id, const OpRow* op) -> const Node* {
-    const int maker = producers[id];
-    return maker >= 0 && graph.nodes[maker].op == op ? &graph.nodes[maker] : nullptr;
+    const int producer = producers[id];
+    return producer >= 0 && graph.nodes[producer].op == op ? &graph.nodes[producer] : nullptr;
   };
   for (Node& node : graph.nodes) {
     if (node.op != cast) continue;

@@ -24,7 +24,7 @@ class Early {
     std::map<size_t, size_t> rounded;  // nodes that move elements: what quantises their result
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const int reader =
-          mover_of(graph_.nodes[i]) ? only_reader(graph_, consumers_, graph_.nodes[i].outputs[0]) : -1;
+          moves_only(graph_.nodes[i]) ? only_reader(graph_, consumers_, graph_.nodes[i].outputs[0]) : -1;
       if (reader >= 0 && rounds_alike(graph_.nodes[static_cast<size_t>(reader)], graph_.nodes[i]))
         rounded[i] = static_cast<size_t>(reader);
     }
@@ -48,7 +48,7 @@ class Early {
 
  private:
   // Whether each element of the result is an element of an operand, or padding by a known constant.
-  bool mover_of(const Node& node) const {
+  bool moves_only(const Node& node) const {
     if (node.inputs.empty() || node.outputs.size() != 1 || graph_[node.outputs[0]].dtype != DType::F32)
       return false;
     if (node.op->traits.movement == Movement::Pad)

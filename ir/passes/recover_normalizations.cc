@@ -58,9 +58,9 @@ class Matcher {
     const Node* product = &last;
     if (is(last, BinaryOp::Add)) {
       for (int i : {0, 1}) {
-        const Node* maker = only(last.inputs[i]);
-        if (!maker || !is_vector(last.inputs[1 - i])) continue;
-        product = maker;
+        const Node* producer = only(last.inputs[i]);
+        if (!producer || !is_vector(last.inputs[1 - i])) continue;
+        product = producer;
         match.bias = last.inputs[1 - i];
       }
       if (product == &last) return std::nullopt;
@@ -98,12 +98,12 @@ class Matcher {
   }
 
  private:
-  const Node* maker(ValueId id) const {
+  const Node* producer(ValueId id) const {
     return id == kNoValue || producers_[id] < 0 ? nullptr : &graph_.nodes[producers_[id]];
   }
   // The node that computes a value with only one reader; else null.
   const Node* only(ValueId id) const {
-    return maker(id) && only_reader(graph_, consumers_, id) >= 0 ? maker(id) : nullptr;
+    return producer(id) && only_reader(graph_, consumers_, id) >= 0 ? producer(id) : nullptr;
   }
   // Whether a vector is no longer than the input's rows. A row of one element would broadcast to a longer
   // vector.
@@ -129,7 +129,7 @@ class Matcher {
       if (!epsilon || !variance || !is_mean(*variance)) continue;
       const Node* square = only(variance->inputs[0]);
       if (!square || !is_square_of(*square, centred)) continue;
-      const Node* difference = maker(centred);
+      const Node* difference = producer(centred);
       if (!difference || !is(*difference, BinaryOp::Sub)) return false;
       const Node* mean = only(difference->inputs[1]);
       if (!mean || !is_mean(*mean) || mean->inputs[0] != difference->inputs[0]) return false;

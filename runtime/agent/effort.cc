@@ -26,8 +26,8 @@ constexpr double kBesidePerAgentSecond = 0.5, kMaxBeside = 30e-6;
 // limited. After their last run they wait for more work until the agent stops them: immediately where the
 // agent has priority, else once they sleep.
 // How often a thread that waits for no other is scheduled: for its run, and for its stop after the agent's.
-constexpr int kOwnTurns = 2;
-constexpr double kWaitPerTurn = 3e-6, kMaxWait = 50e-6, kMaxWaitShare = 0.3, kLastWait = 110e-6;
+constexpr int kOwnSwitches = 2;
+constexpr double kWaitPerSwitch = 3e-6, kMaxWait = 50e-6, kMaxWaitShare = 0.3, kLastWait = 110e-6;
 constexpr double kBesidePerThread = 100e-6;  // further allowance before a candidate is rejected
 constexpr double kShortBeside = 10e-6;       // allowance before one with short runs is rejected
 // Single runs in which the agent needed more than this many times its median time are not used: what held it
@@ -39,9 +39,9 @@ constexpr double kUsualSingles = 1.25;
 // time was more than twice the agent's in one of 600 single runs.
 constexpr double kAwayPerThread = 150e-6, kAwayPerAgentSecond = 2, kMaxAway = 1e-3;
 
-// For lone runs: threads are woken one by one, and each takes as long as the first one took in a command with
+// For runs on all processors: threads are woken one by one, and each takes as long as the first one took in a command with
 // no run, or longer.
-constexpr double kWakes = 2, kLoneBeside = 10e-6;
+constexpr double kWakes = 2, kAllProcessorsBeside = 10e-6;
 // Samples are faster than one thread could be where they take less than this share of a run's processor time.
 constexpr double kSerial = 0.8;
 
@@ -60,7 +60,7 @@ double ranked(std::vector<double> values, size_t rank) {
 }
 
 // The seconds of a single run that waking and stopping the process may have taken.
-double overhead_of(const SingleRun& single, int threads, bool is_generous) {
+double overhead_of(const OneProcessorRun& single, int threads, bool is_generous) {
   if (!single.beside)
     return kAwayPerThread * threads + std::min(kAwayPerAgentSecond * single.agent, kMaxAway);
   const double sure = std::min(kBesidePerAgentSecond * single.agent, kMaxBeside);
@@ -68,8 +68,8 @@ double overhead_of(const SingleRun& single, int threads, bool is_generous) {
 }
 
 // The seconds that a thread may have spent in a single run waiting for other threads.
-double waits_of(const SingleRun& single) {
-  const double between = kWaitPerTurn * std::max(single.turns - kOwnTurns, 0);
+double waits_of(const OneProcessorRun& single) {
+  const double between = kWaitPerSwitch * std::max(single.switches - kOwnSwitches, 0);
   const double most = std::max(kMaxWait, kMaxWaitShare * single.busiest);
   return std::min(between, most) + (single.goes_first ? 0 : kLastWait);
 }
@@ -89,19 +89,19 @@ void Effort::add_sample(double seconds, double processor_seconds) {
 }
 
 Effort::Work Effort::sure_work(bool is_generous, size_t rank) const {
-  if (singles_.empty()) return {};
+  if (one_processor_.empty()) return {};
   std::vector<double> agents;
-  int turns = INT_MAX;
-  for (const SingleRun& single : singles_) {
+  int switches = INT_MAX;
+  for (const OneProcessorRun& single : one_processor_) {
     agents.push_back(single.agent);
-    turns = std::min(turns, single.turns);
+    switches = std::min(switches, single.switches);
   }
   const double most = kUsualSingles * median(agents);
   std::vector<double> processor, busiest;
-  for (const SingleRun& single : singles_) {
+  for (const OneProcessorRun& single : one_processor_) {
     // Skips runs in which the agent needed unusually long, and those in which threads waited for each other,
     // or were interrupted, more often than in others.
-    if (single.beside && (single.agent > most || (threads_ > 1 && single.turns > turns))) continue;
+    if (single.beside && (single.agent > most || (threads_ > 1 && single.switches > switches))) continue;
     const double overhead = overhead_of(single, threads_, is_generous) + bytes_ / kFetchedBytesPerSecond;
     const double waits = threads_ > 1 && single.beside ? waits_of(single) : 0;
     processor.push_back(single.processor - overhead - threads_ * waits);
@@ -119,22 +119,22 @@ double Effort::seconds_of_work() const {
 
 double Effort::sure_latency() const {
   double least = INFINITY;
-  for (const LoneRun& lone : lones_) {
-    const double most = kAwayPerThread * threads_ + std::min(kAwayPerAgentSecond * lone.agent, kMaxAway);
-    const double overhead = std::min(kWakes * threads_ * lone.wake + kLoneBeside, most);
-    least = std::min(least, lone.seconds - overhead - bytes_ / kFetchedBytesPerSecond);
+  for (const AllProcessorsRun& run : all_processors_) {
+    const double most = kAwayPerThread * threads_ + std::min(kAwayPerAgentSecond * run.agent, kMaxAway);
+    const double overhead = std::min(kWakes * threads_ * run.wake + kAllProcessorsBeside, most);
+    least = std::min(least, run.seconds - overhead - bytes_ / kFetchedBytesPerSecond);
   }
-  return lones_.empty() ? 0 : std::max(least, 0.0);
+  return all_processors_.empty() ? 0 : std::max(least, 0.0);
 }
 
 double Effort::least_seconds() const { return kMinTime * std::max(seconds_of_work(), sure_latency()); }
 
-bool Effort::needs_lone() const {
-  if (threads_ < 2 || seconds_.empty() || lones_.size() >= kMaxLoneRuns) return false;
-  double processor = singles_.empty() ? 0 : INFINITY;
-  for (const SingleRun& single : singles_) processor = std::min(processor, single.processor);
-  // No overhead is subtracted here: another lone run costs little.
-  return median(seconds_) < (lones_.empty() ? kSerial * processor : kMinTime * sure_latency());
+bool Effort::needs_all_processors() const {
+  if (threads_ < 2 || seconds_.empty() || all_processors_.size() >= kMaxAllProcessorsRuns) return false;
+  double processor = one_processor_.empty() ? 0 : INFINITY;
+  for (const OneProcessorRun& single : one_processor_) processor = std::min(processor, single.processor);
+  // No overhead is subtracted here: another run on all processors costs little.
+  return median(seconds_) < (all_processors_.empty() ? kSerial * processor : kMinTime * sure_latency());
 }
 
 bool Effort::is_doubtful() const {
@@ -142,7 +142,7 @@ bool Effort::is_doubtful() const {
 }
 
 std::string Effort::problem(uint32_t runs) const {
-  if (singles_.empty() || seconds_.empty()) return "";
+  if (one_processor_.empty() || seconds_.empty()) return "";
   const double seconds = median(seconds_), processor = median(processor_seconds_);
   const Work sure = sure_work(false, 0), generous = sure_work(true, 0);
   const auto is_short_of = [&](double least, const Work& work) {

@@ -10,17 +10,17 @@
 namespace tc::agent {
 
 // A single run on new inputs, measured by clocks that do not depend on how busy the machine is.
-struct SingleRun {
+struct OneProcessorRun {
   double processor = 0;     // processor seconds of all threads of the candidate
   double busiest = 0;       // processor seconds of the busiest thread; 0 where unknown
   double agent = 0;         // processor seconds of the agent's thread for waking, awaiting and stopping it
-  int turns = 0;            // how often a thread was scheduled on a processor: the largest of all threads
+  int switches = 0;         // how often a thread was scheduled on a processor: the largest of all threads
   bool beside = false;      // agent and candidate shared one processor
   bool goes_first = false;  // and the agent had priority on it over idle threads
 };
 
 // A single run on new inputs, on all of the candidate's processors, measured by the wall clock.
-struct LoneRun {
+struct AllProcessorsRun {
   double seconds = 0;
   double wake = 0;   // seconds of a command with no run, just before
   double agent = 0;  // processor seconds of the agent's thread, as above
@@ -34,15 +34,15 @@ class Effort {
   // How many single runs each candidate makes, and how many one makes whose single runs contradict its
   // samples.
   static constexpr size_t kSingleRuns = 3, kMaxSingleRuns = 15;
-  bool needs_single() const { return singles_.size() < kSingleRuns; }
-  bool needs_more() const { return singles_.size() < kMaxSingleRuns && is_doubtful(); }
-  void add_single(const SingleRun& single) { singles_.push_back(single); }
+  bool needs_one_processor() const { return one_processor_.size() < kSingleRuns; }
+  bool needs_more() const { return one_processor_.size() < kMaxSingleRuns && is_doubtful(); }
+  void add_one_processor(const OneProcessorRun& single) { one_processor_.push_back(single); }
   // Processor time alone cannot distinguish threads that work in parallel from a thread that hands its work
   // on to the next one, or from two runs that overlap. So a candidate whose samples are faster than one
-  // thread could be makes lone runs, which show how long a run takes while no other is under way.
-  static constexpr size_t kMaxLoneRuns = 6;
-  bool needs_lone() const;
-  void add_lone(const LoneRun& lone) { lones_.push_back(lone); }
+  // thread could be makes runs on all processors, which show how long a run takes while no other is under way.
+  static constexpr size_t kMaxAllProcessorsRuns = 6;
+  bool needs_all_processors() const;
+  void add_all_processors(const AllProcessorsRun& run) { all_processors_.push_back(run); }
   // Adds a sample: mean seconds of one run by the clock, and in processor time.
   void add_sample(double seconds, double processor_seconds);
 
@@ -61,15 +61,15 @@ class Effort {
   Work sure_work(bool is_generous, size_t rank) const;
   // The same as seconds of a run, by processor time alone.
   double seconds_of_work() const;
-  // The wall-clock time that one run takes at least, by the lone run that is most favourable to the
+  // The wall-clock time that one run takes at least, by the run on all processors that is most favourable to the
   // candidate.
   double sure_latency() const;
   bool is_doubtful() const;
 
   const int threads_;
   const double bytes_;
-  std::vector<SingleRun> singles_;
-  std::vector<LoneRun> lones_;
+  std::vector<OneProcessorRun> one_processor_;
+  std::vector<AllProcessorsRun> all_processors_;
   std::vector<double> seconds_, processor_seconds_;  // by sample
 };
 

@@ -120,9 +120,9 @@ Isolation find_out() {
   found.notify = found.filter && try_notify();
   found.memory = child_succeeds(try_memory);
   found.landlock = landlock_version();
-  long long ran = 0, waited = 0, turns = 0;
+  long long ran = 0, waited = 0, switches = 0;
   std::ifstream times("/proc/self/schedstat");
-  found.thread_times = (times >> ran >> waited >> turns) && turns > 0;
+  found.thread_times = (times >> ran >> waited >> switches) && switches > 0;
   const uid_t other = geteuid() == 0 ? unused_user() : 0;
   found.user = other != 0 && child_succeeds([other] { return become_user(other) == nullptr; });
   found.user_namespace = !found.user && has_namespace(0, true);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <random>
 
+#include "runtime/agent/condition.h"
 #include "runtime/agent/process.h"
 #include "runtime/rpc/channel.h"
 #include "runtime/rpc/fields.h"
@@ -21,6 +22,8 @@ using grpc::StatusCode;
 constexpr double kAskAgain = 1;  // seconds for which an answer of the tracker is reused
 constexpr double kCallSeconds = 5;
 constexpr int kRetryMs = 250, kMaxRetryMs = 2000;
+// A pause is shorter by up to this share: agents that a new tracker met at the same moment spread out.
+constexpr double kJitter = 0.2;
 
 const Status& refused() {
   static const Status status(StatusCode::PERMISSION_DENIED,
@@ -89,6 +92,7 @@ Status Membership::announce(bool leaving, int* heartbeat_ms) {
   request.set_session(session_);
   request.set_leaving(leaving);
   request.set_measured(measured_);
+  *request.mutable_condition() = condition_of_machine();
   rpc::AnnounceReply reply;
   grpc::ClientContext context;
   rpc::set_deadline(context, leaving ? 1 : kCallSeconds);
@@ -107,6 +111,7 @@ void Membership::announce_for_ever() {
   bool known = false;  // whether the last message on the terminal was that the tracker knows us
   std::string last_problem;
   int retry_ms = kRetryMs;
+  std::mt19937 random(std::random_device{}());
   for (;;) {
     int pause_ms = 0;
     const Status status = announce(false, &pause_ms);
@@ -127,8 +132,10 @@ void Membership::announce_for_ever() {
       retry_ms = std::min(2 * retry_ms, kMaxRetryMs);
     }
     std::fflush(stdout);
+    const double share = std::uniform_real_distribution<double>(1 - kJitter, 1)(random);
+    const std::chrono::duration<double, std::milli> pause(pause_ms * share);
     std::unique_lock lock(mutex_);
-    if (stopping_.wait_for(lock, std::chrono::milliseconds(pause_ms), [this] { return stop_; })) return;
+    if (stopping_.wait_for(lock, pause, [this] { return stop_; })) return;
   }
 }
 

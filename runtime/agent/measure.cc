@@ -103,8 +103,8 @@ class Candidate {
       }
       result_.samples.push_back(found.seconds);
       effort_.add_sample(found.seconds, found.processor_seconds);
-      if (needs_single()) run_single(trial);
-      else if (has_spare && needs_lone()) run_lone(trial);
+      if (needs_one_processor()) run_one_processor(trial);
+      else if (has_spare && needs_all_processors()) run_on_all_processors(trial);
       return;
     }
     throw Misbehaviour{
@@ -113,12 +113,12 @@ class Candidate {
   }
 
   // Whether it needs spare inputs in a round, in addition to those before and after the change.
-  bool needs_spare() const { return runs_ < kFewRuns || needs_single() || needs_lone(); }
+  bool needs_spare() const { return runs_ < kFewRuns || needs_one_processor() || needs_all_processors(); }
   // Whether its single runs contradict its samples, which may be bad luck; then it makes another run.
-  bool is_doubtful() const { return effort_.needs_more() || needs_lone(); }
+  bool is_doubtful() const { return effort_.needs_more() || needs_all_processors(); }
   void doubt(const Trial& trial) {
-    if (effort_.needs_more()) run_single(trial);
-    else if (needs_lone()) run_lone(trial);
+    if (effort_.needs_more()) run_one_processor(trial);
+    else if (needs_all_processors()) run_on_all_processors(trial);
   }
 
   // The result of a candidate that has all its samples. Throws Misbehaviour where they cannot be right.
@@ -141,8 +141,10 @@ class Candidate {
   }
 
  private:
-  bool needs_single() const { return batch_.judges_effort && effort_.needs_single(); }
-  bool needs_lone() const { return batch_.judges_effort && !inputs_.empty() && effort_.needs_lone(); }
+  bool needs_one_processor() const { return batch_.judges_effort && effort_.needs_one_processor(); }
+  bool needs_all_processors() const {
+    return batch_.judges_effort && !inputs_.empty() && effort_.needs_all_processors();
+  }
 
   double run_set(int set) {
     inputs_.show_set(set);
@@ -175,16 +177,16 @@ class Candidate {
   }
 
   // One more run, on new inputs; apart from these, its conditions are by now those of the runs of a sample.
-  void run_single(const Trial& trial) {
+  void run_one_processor(const Trial& trial) {
     run_spare(trial, [&](const std::function<void()>& show, const std::string& doing) {
-      effort_.add_single(subject_.run_alone(seconds_per_run_ < kShortRun, show, doing));
+      effort_.add_one_processor(subject_.run_on_one_processor(seconds_per_run_ < kShortRun, show, doing));
     });
   }
 
   // The same on all of its processors.
-  void run_lone(const Trial& trial) {
+  void run_on_all_processors(const Trial& trial) {
     run_spare(trial, [&](const std::function<void()>& show, const std::string& doing) {
-      effort_.add_lone(subject_.run_lone(show, doing));
+      effort_.add_all_processors(subject_.run_on_all_processors(show, doing));
     });
   }
 

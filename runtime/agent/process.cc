@@ -375,9 +375,9 @@ std::map<int, Process::ThreadTime> Process::thread_times() const {
     const std::string path = folder + std::to_string(thread) + "/schedstat";
     const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.get() < 0 || read(file.get(), text, sizeof text - 1) <= 0) return {};
-    long long ran = 0, waited = 0, turns = 0;  // the first two in nanoseconds
-    if (std::sscanf(text, "%lld %lld %lld", &ran, &waited, &turns) != 3) return {};
-    times[thread] = {static_cast<double>(ran) * 1e-9, turns};
+    long long ran = 0, waited = 0, switches = 0;  // the first two in nanoseconds
+    if (std::sscanf(text, "%lld %lld %lld", &ran, &waited, &switches) != 3) return {};
+    times[thread] = {static_cast<double>(ran) * 1e-9, switches};
   }
   return times;
 }

@@ -74,7 +74,7 @@ class Process {
   // processor. Exact while the process is stopped; empty where the system does not tell.
   struct ThreadTime {
     double seconds = 0;
-    int64_t turns = 0;
+    int64_t switches = 0;
   };
   std::map<int, ThreadTime> thread_times() const;
   // Sets the processors on which all of its threads run from now on; the process has to be stopped. Returns

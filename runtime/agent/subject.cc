@@ -109,8 +109,9 @@ double Subject::run(uint32_t runs, const std::string& doing) {
   return finish();
 }
 
-SingleRun Subject::run_alone(bool warm, const std::function<void()>& show, const std::string& doing) {
-  SingleRun single;
+OneProcessorRun Subject::run_on_one_processor(bool warm, const std::function<void()>& show,
+                                              const std::string& doing) {
+  OneProcessorRun single;
   std::map<int, Process::ThreadTime> before;
   {
     const OneProcessor one(*process_, processors_);
@@ -129,21 +130,21 @@ SingleRun Subject::run_alone(bool warm, const std::function<void()>& show, const
   for (const auto& [thread, now] : process_->thread_times()) {
     const Process::ThreadTime then = before[thread];
     single.busiest = std::max(single.busiest, now.seconds - then.seconds);
-    single.turns = std::max(single.turns, static_cast<int>(now.turns - then.turns));
+    single.switches = std::max(single.switches, static_cast<int>(now.switches - then.switches));
     ended -= now.seconds - then.seconds;
   }
   single.busiest = std::max(single.busiest, ended);
   return single;
 }
 
-LoneRun Subject::run_lone(const std::function<void()>& show, const std::string& doing) {
-  LoneRun lone;
+AllProcessorsRun Subject::run_on_all_processors(const std::function<void()>& show, const std::string& doing) {
+  AllProcessorsRun result;
   run(1, doing);
-  lone.wake = run(0, doing);
+  result.wake = run(0, doing);
   show();
-  lone.seconds = run(1, doing);
-  lone.agent = agent_seconds_;
-  return lone;
+  result.seconds = run(1, doing);
+  result.agent = agent_seconds_;
+  return result;
 }
 
 Subject::Clocks Subject::since_begin() const {

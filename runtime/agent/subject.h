@@ -38,11 +38,12 @@ class Subject {
   // One run on one processor, which the agent's thread shares. `show` puts its inputs in place. With `warm`,
   // a run on the previous inputs comes first, so that the code of the system and of the candidate is in the
   // caches.
-  SingleRun run_alone(bool warm, const std::function<void()>& show, const std::string& doing);
+  OneProcessorRun run_on_one_processor(bool warm, const std::function<void()>& show,
+                                       const std::string& doing);
 
   // One run on all of its processors, while no other run is under way. `show` puts its inputs in place; a run
   // on the previous inputs comes first.
-  LoneRun run_lone(const std::function<void()>& show, const std::string& doing);
+  AllProcessorsRun run_on_all_processors(const std::function<void()>& show, const std::string& doing);
 
   // Seconds since the last command began: by the wall clock, and in processor time where the system tells it.
   struct Clocks {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kWord = 128;
 constexpr int kMaxFeatures = 512;
+constexpr int kMostPriority = 10;
 
 bool is_hex(const std::string& text, size_t size) {
   return text.size() == size && text.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -102,6 +103,14 @@ std::string device_problem(const DeviceInfo& device) {
   });
 }
 
+std::string condition_problem(const Condition& condition) {
+  return first_of({
+      range_problem("condition.load", condition.load(), 1e6),
+      range_problem("condition.celsius", condition.celsius(), 1000),
+      range_problem("condition.gigahertz", condition.gigahertz(), 1000),
+  });
+}
+
 std::string acquire_problem(const AcquireRequest& request) {
   return first_of({
       word_problem("target", request.target(), 512),
@@ -110,6 +119,10 @@ std::string acquire_problem(const AcquireRequest& request) {
       request.runner().empty() ? "" : word_problem("runner", request.runner(), 32),
       request.device_key().empty() ? "" : word_problem("device_key", request.device_key(), 512),
       range_problem("wait_ms", request.wait_ms(), 600e3),
+      request.priority() >= -kMostPriority && request.priority() <= kMostPriority
+          ? ""
+          : "the field 'priority' is " + std::to_string(request.priority()) + ", not -" +
+                std::to_string(kMostPriority) + " to " + std::to_string(kMostPriority),
       request.client().size() <= 256 ? "" : "the field 'client' is too long",
   });
 }

@@ -24,6 +24,9 @@ bool is_token(const std::string& text);
 // What is wrong with an agent's description of its device.
 std::string device_problem(const DeviceInfo& device);
 
+// What is wrong with what an agent says of its machine's condition.
+std::string condition_problem(const Condition& condition);
+
 // What is wrong with a request for a device.
 std::string acquire_problem(const AcquireRequest& request);
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <future>
 #include <stdexcept>
+#include <tuple>
 
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/sha256.h"
@@ -18,7 +19,8 @@ using grpc::Status;
 using grpc::StatusCode;
 
 constexpr size_t kMaxDevices = 4096;
-constexpr size_t kMaxWaiting = 128, kMaxWaitingOfOne = 32;
+constexpr size_t kMaxWaiting = 1024, kMaxWaitingOfOne = 128;
+constexpr size_t kListedWaiting = 4;  // clients that are listed of those that could use a device
 constexpr size_t kMaxReplaced = 16;
 constexpr size_t kListedInTexts = 20;
 // After this many quarantine periods, an old failure is not counted any more.
@@ -40,20 +42,6 @@ std::string seconds_text(int64_t milliseconds) {
   return std::to_string((std::max<int64_t>(milliseconds, 0) + 999) / 1000) + " s";
 }
 
-// Why the device does not fit the request; empty where it does.
-std::string misfit(const rpc::AcquireRequest& request, const rpc::DeviceInfo& device) {
-  if (device.architecture() != request.architecture()) return "another architecture";
-  std::string lacks;
-  for (const std::string& feature : request.features()) {
-    const auto& has = device.features();
-    if (std::find(has.begin(), has.end(), feature) == has.end()) lacks += " " + feature;
-  }
-  if (!lacks.empty()) return "lacks" + lacks;
-  if (!request.runner().empty() && device.runner() != request.runner()) return "another runner";
-  if (!request.device_key().empty() && device.key() != request.device_key()) return "another kind of device";
-  return "";
-}
-
 Status refuse(StatusCode code, const std::string& text) { return Status(code, text); }
 
 Status unknown_lease() {
@@ -66,6 +54,11 @@ Status unknown_lease() {
 std::string client_text(const rpc::Caller& caller, const rpc::AcquireRequest& request) {
   return caller.name.empty() || request.client().empty() ? caller.name + request.client()
                                                          : caller.name + " (" + request.client() + ")";
+}
+
+// Whether the descriptions are of different devices, as far as clients choose between them.
+bool is_another(const rpc::DeviceInfo& a, const rpc::DeviceInfo& b) {
+  return a.SerializeAsString() != b.SerializeAsString();
 }
 
 // The name of a lease in the audit log, which does not give away its token.
@@ -103,9 +96,9 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
   if (request.leaving()) {
     if (found != devices_.end() && found->second.session == request.session()) {
       note("left", found->second, caller.peer);
-      devices_.erase(found);
+      remove(found);
+      changed_.notify_all();
     }
-    changed_.notify_all();
     return Status::OK;
   }
   if (found == devices_.end()) {
@@ -130,56 +123,71 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
     // Whoever restarted the agent has probably looked after it, so its quarantine ends; but the next failure
     // starts another one.
     device.quarantine_end = 0;
-    end_lease(device, "lease ended by a new agent");
+    end_lease(device, "lease ended by a new agent", now);
   }
   const bool moved = device.info.address() != request.device().address();
-  device.info = request.device();
+  if (joins || moved || is_another(device.info, request.device())) {
+    device.info = request.device();
+    queue_.fit(device);
+    may_serve_ = true;
+    changed_.notify_all();
+  }
+  device.condition = request.condition();
   device.certificate_ends = caller.certificate_ends;
   if (joins || moved) note("announced", device, caller.peer, device.info.key());
   if (const int64_t more = request.measured() - (joins ? 0 : device.measured); more > 0)
     note("measured", device, "", std::to_string(more) + " candidates");
+  counters_.set_announcements(counters_.announcements() + 1);
+  counters_.set_measured(counters_.measured() +
+                         std::max<int64_t>(request.measured() - (joins ? 0 : device.measured), 0));
   device.measured = request.measured();
   device.heartbeat = now;
-  changed_.notify_all();
+  update(device, now);
   return Status::OK;
 }
 
-Status Fleet::may_wait(const rpc::Caller& caller) const {
-  if (waiting_.size() >= kMaxWaiting)
+Status Fleet::may_wait(const std::string& user) const {
+  if (queue_.size() >= kMaxWaiting)
     return refuse(StatusCode::RESOURCE_EXHAUSTED, "more than " + std::to_string(kMaxWaiting) +
                                                       " clients wait for devices already; try again later");
-  const auto of_one = std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& other) {
-    return !caller.name.empty() && other.caller.name == caller.name;
-  });
-  if (static_cast<size_t>(of_one) >= kMaxWaitingOfOne)
-    return refuse(StatusCode::RESOURCE_EXHAUSTED, "the client '" + caller.name + "' waits for devices " +
-                                                      std::to_string(kMaxWaitingOfOne) +
-                                                      " times already; try again later");
+  if (queue_.count_of(user) >= kMaxWaitingOfOne)
+    return refuse(StatusCode::RESOURCE_EXHAUSTED,
+                  "the client '" + rpc::printable(user, 64) + "' waits for devices " +
+                      std::to_string(kMaxWaitingOfOne) + " times already; try again later");
   return Status::OK;
 }
 
-void Fleet::lend(Device& device, const rpc::AcquireRequest& request, const rpc::Caller& caller, int64_t now) {
+void Fleet::lend(Device& device, const Waiting& waiting, int64_t now) {
   device.token = random_token();
-  device.holder = caller.name;
-  device.client = client_text(caller, request);
+  device.holder = waiting.caller.name;
+  device.client = client_text(waiting.caller, *waiting.request);
+  device.user = waiting.user;
   device.lease_start = device.last_use = now;
   device.lease_end = now + options_.lease_ms;
   device.failed_in_lease = false;
-  note("leased", device, caller.peer, request.target());
+  by_token_[device.token] = &device;
+  shares_.begin_lease(device.user, now);
+  counters_.set_leases(counters_.leases() + 1);
+  counters_.set_waited_seconds(counters_.waited_seconds() + static_cast<double>(now - waiting.since) / 1000);
+  update(device, now);
+  note("leased", device, waiting.caller.peer, waiting.request->target());
 }
 
-Fleet::Place Fleet::acquire_later(const rpc::AcquireRequest& request, const rpc::Caller& caller,
-                                  Answer answer) {
+Place Fleet::acquire_later(const rpc::AcquireRequest& request, const rpc::Caller& caller, Answer answer) {
   Place place = 0;
   std::vector<Answered> answered;
   {
     const std::lock_guard lock(mutex_);
-    if (Status status = may_wait(caller); !status.ok()) {
+    const std::string user = caller.name.empty() ? request.client() : caller.name;
+    if (Status status = may_wait(user); !status.ok()) {
       answered.push_back({std::move(answer), status, {}});
     } else {
       const int64_t now = clock_();
       place = ++last_place_;
-      waiting_.push_back({place, &request, caller, now, now + request.wait_ms(), std::move(answer)});
+      std::vector<Device*> devices;
+      for (auto& [name, device] : devices_) devices.push_back(&device);
+      queue_.add({place, &request, caller, user, now, now + request.wait_ms(), std::move(answer)}, devices);
+      may_serve_ = true;
       answered = take_answered();
     }
   }
@@ -187,16 +195,17 @@ Fleet::Place Fleet::acquire_later(const rpc::AcquireRequest& request, const rpc:
   return place;
 }
 
+Fleet::Answered Fleet::answer(Place place, const Status& status) {
+  counters_.set_without_device(counters_.without_device() + 1);
+  return {std::move(queue_.take(place).answer), status, {}};
+}
+
 void Fleet::give_up(Place place) {
   std::vector<Answered> answered;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                                    [&](const Waiting& one) { return one.place == place; });
-    if (found == waiting_.end()) return;
-    answered.push_back({std::move(found->answer), refuse(StatusCode::CANCELLED, "the client gave up"), {}});
-    waiting_.erase(found);
-    changed_.notify_all();
+    if (!queue_.has(place)) return;
+    answered.push_back(answer(place, refuse(StatusCode::CANCELLED, "the client gave up")));
   }
   tell(answered);
 }
@@ -205,8 +214,8 @@ void Fleet::serve_waiting() {
   std::vector<Answered> answered;
   {
     std::unique_lock lock(mutex_);
-    // With a time limit, so that take_answered() also notices leases that have run out.
-    changed_.wait_for(lock, std::chrono::milliseconds(50));
+    // With a time limit, so that leases that have run out and waits that are over are noticed.
+    if (!may_serve_) changed_.wait_for(lock, std::chrono::milliseconds(50));
     answered = take_answered();
   }
   tell(answered);
@@ -217,30 +226,32 @@ std::vector<Fleet::Answered> Fleet::take_answered() {
   const int64_t settled = start_ + options_.missed_heartbeats * options_.heartbeat_ms;
   expire(now);
   std::vector<Answered> answered;
-  for (auto one = waiting_.begin(); one != waiting_.end();) {
-    const rpc::AcquireRequest& request = *one->request;
-    Status status = Status::OK;
-    rpc::Lease lease;
-    bool over = true;
-    if (closed_) {
-      status = refuse(StatusCode::UNAVAILABLE, "the tracker is being stopped");
-    } else if (Device* device = pick(request, now)) {
-      lend(*device, request, one->caller, now);
-      lease = lease_of(*device, now);
-    } else {
-      const bool any = std::any_of(devices_.begin(), devices_.end(), [&](const auto& entry) {
-        return misfit(request, entry.second.info).empty();
-      });
-      over = now >= one->end || (!any && now >= settled);
-      if (over) status = none_left(request, now);
-    }
-    if (!over) {
-      ++one;
-      continue;
-    }
-    answered.push_back({std::move(one->answer), status, lease});
-    one = waiting_.erase(one);
+  if (closed_) {
+    for (const Place place : queue_.all())
+      answered.push_back(answer(place, refuse(StatusCode::UNAVAILABLE, "the tracker is being stopped")));
+    return answered;
   }
+  while (may_serve_) {
+    const Waiting* next = queue_.next(shares_, now);
+    if (next == nullptr) break;
+    // The free device with the fewest failures; of several, the one that has been unused longest.
+    const auto& free = next->demand->free;
+    Device& device = **std::min_element(free.begin(), free.end(), [](const Device* a, const Device* b) {
+      return std::tuple(a->failures, a->last_use, a->info.name()) <
+             std::tuple(b->failures, b->last_use, b->info.name());
+    });
+    Waiting served = queue_.take(next->place);
+    lend(device, served, now);
+    answered.push_back({std::move(served.answer), Status::OK, lease_of(device, now)});
+  }
+  may_serve_ = false;
+  std::vector<Place> over = queue_.over(now);
+  if (now >= settled) {
+    const std::vector<Place> hopeless = queue_.hopeless();
+    over.insert(over.end(), hopeless.begin(), hopeless.end());
+  }
+  for (const Place place : over)
+    if (queue_.has(place)) answered.push_back(answer(place, none_left(queue_.request(place), now)));
   if (!answered.empty()) changed_.notify_all();
   return answered;
 }
@@ -273,8 +284,11 @@ Status Fleet::renew(const std::string& token, rpc::Lease* lease, const rpc::Call
   Device* device = find_held(token, caller, &problem);
   if (!device) return problem;
   device->lease_end = now + options_.lease_ms;
-  if (waits_for(*device)) {
+  if (queue_.waits_for(*device, device->holder)) {
     device->lease_end = std::min(device->lease_end, longest_end(*device));
+  }
+  update(*device, now);
+  if (now >= device->lease_end) {
     expire(now);
     if (device->token != token) return find_held(token, caller, &problem), problem;
   }
@@ -284,11 +298,12 @@ Status Fleet::renew(const std::string& token, rpc::Lease* lease, const rpc::Call
 
 Status Fleet::release(const std::string& token, const rpc::Caller& caller) {
   const std::lock_guard lock(mutex_);
-  expire(clock_());
+  const int64_t now = clock_();
+  expire(now);
   Status problem;
   if (Device* device = find_held(token, caller, &problem)) {
     if (!device->failed_in_lease) device->failures = 0;
-    end_lease(*device, "released");
+    end_lease(*device, "released", now);
   }
   // A lease that has ended already is what its holder wants.
   return problem.error_code() == StatusCode::NOT_FOUND ? Status::OK : problem;
@@ -316,12 +331,13 @@ Status Fleet::report_failure(const std::string& token, const std::string& reason
   device->failed_in_lease = true;
   device->last_failure = now;
   device->reason = rpc::printable(reason, 200);
+  counters_.set_failures(counters_.failures() + 1);
   note("failure reported", *device, caller.peer, reason);
   if (++device->failures >= options_.failures) {
     device->quarantine_end = now + options_.quarantine_ms;
     // After the quarantine, a single failure leads to the next one.
     device->failures = options_.failures - 1;
-    end_lease(*device, "quarantined");
+    end_lease(*device, "quarantined", now);
   }
   return Status::OK;
 }
@@ -330,6 +346,11 @@ void Fleet::list(rpc::DevicesReply* reply) {
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_();
   expire(now);
+  *reply->mutable_counters() = counters_;
+  reply->mutable_counters()->set_waiting(static_cast<int64_t>(queue_.size()));
+  reply->mutable_counters()->set_seconds(static_cast<double>(now - start_) / 1000);
+  // Devices that fit the same needs have the same clients waiting.
+  std::map<std::vector<const Demand*>, std::pair<std::vector<const Waiting*>, size_t>> waiting;
   for (const auto& [name, device] : devices_) {
     rpc::DeviceState* state = reply->add_devices();
     *state->mutable_device() = device.info;
@@ -339,13 +360,19 @@ void Fleet::list(rpc::DevicesReply* reply) {
       state->set_lease_seconds(static_cast<double>(now - device.lease_start) / 1000);
       state->set_longest_lease_seconds(static_cast<double>(options_.longest_lease_ms) / 1000);
     }
-    for (const Waiting& one : waiting_) {
-      if (!misfit(*one.request, device.info).empty()) continue;
-      rpc::WaitingClient* waiting = state->add_waiting();
-      waiting->set_client(client_text(one.caller, *one.request));
-      waiting->set_seconds(static_cast<double>(now - one.since) / 1000);
-      waiting->set_seconds_left(static_cast<double>(std::max<int64_t>(one.end - now, 0)) / 1000);
+    const std::vector<const Demand*> demands = queue_.demands_of(device);
+    const auto [found, is_new] = waiting.try_emplace(demands);
+    auto& [first, count] = found->second;
+    if (is_new) first = Queue::first_of(demands, shares_, now, kListedWaiting, &count);
+    state->set_waiting_count(static_cast<int>(count));
+    for (const Waiting* one : first) {
+      rpc::WaitingClient* client = state->add_waiting();
+      client->set_client(client_text(one->caller, *one->request));
+      client->set_seconds(static_cast<double>(now - one->since) / 1000);
+      client->set_seconds_left(static_cast<double>(std::max<int64_t>(one->end - now, 0)) / 1000);
+      client->set_priority(one->request->priority());
     }
+    *state->mutable_condition() = device.condition;
     state->set_measured(device.measured);
     state->set_certificate_ends(device.certificate_ends);
     state->set_seconds_since_heartbeat(static_cast<double>(now - device.heartbeat) / 1000);
@@ -362,43 +389,71 @@ void Fleet::close() {
   tell(answered);
 }
 
+void Fleet::update(Device& device, int64_t now) {
+  const bool is_free = device.token.empty() && device.quarantine_end <= now;
+  if (is_free != device.is_free) {
+    device.is_free = is_free;
+    queue_.set_free(device, is_free);
+    if (is_free) {
+      may_serve_ = true;
+      changed_.notify_all();
+    }
+  }
+  // One more than the silence, after which it is gone.
+  int64_t next = device.heartbeat + int64_t{options_.heartbeat_ms} * options_.missed_heartbeats + 1;
+  if (!device.token.empty()) next = std::min(next, device.lease_end);
+  if (device.quarantine_end > now) next = std::min(next, device.quarantine_end);
+  if (next == device.deadline) return;
+  deadlines_.erase({device.deadline, &device});
+  device.deadline = next;
+  deadlines_.emplace(next, &device);
+}
+
+void Fleet::remove(Devices::iterator entry) {
+  Device& device = entry->second;
+  if (!device.token.empty()) shares_.end_lease(device.user, clock_());
+  by_token_.erase(device.token);
+  deadlines_.erase({device.deadline, &device});
+  queue_.remove(device);
+  devices_.erase(entry);
+}
+
 void Fleet::expire(int64_t now) {
   const int64_t silence = int64_t{options_.heartbeat_ms} * options_.missed_heartbeats;
-  for (auto entry = devices_.begin(); entry != devices_.end();) {
-    Device& device = entry->second;
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    Device& device = *deadlines_.begin()->second;
     if (now - device.heartbeat > silence) {
       note("went silent", device);
-      entry = devices_.erase(entry);
+      remove(devices_.find(device.info.name()));
       continue;
     }
     if (!device.token.empty() && now >= device.lease_end) {
-      const bool overdue = now >= longest_end(device) && waits_for(device);
+      const bool overdue = now >= longest_end(device) && queue_.waits_for(device, device.holder);
       if (overdue) device.overdue_token = device.token;
-      end_lease(device, overdue ? "longest lease over" : "lease ran out");
+      end_lease(device, overdue ? "longest lease over" : "lease ran out", now);
     }
-    ++entry;
+    update(device, now);
   }
 }
 
-void Fleet::end_lease(Device& device, const char* event) {
-  if (!device.token.empty()) note(event, device);
+void Fleet::end_lease(Device& device, const char* event, int64_t now) {
+  if (!device.token.empty()) {
+    note(event, device);
+    shares_.end_lease(device.user, now);
+    by_token_.erase(device.token);
+  }
   device.token.clear();
   device.holder.clear();
   device.client.clear();
-  changed_.notify_all();
+  device.user.clear();
+  update(device, now);
 }
 
-Fleet::Device* Fleet::find_held(const std::string& token, const rpc::Caller& caller, Status* problem) {
+Device* Fleet::find_held(const std::string& token, const rpc::Caller& caller, Status* problem) {
   *problem = unknown_lease();
   if (token.empty()) return nullptr;
-  for (auto& [name, device] : devices_) {
-    if (device.overdue_token == token)
-      *problem = refuse(StatusCode::NOT_FOUND,
-                        "this lease of the device '" + name +
-                            "' has ended: another client waited for it, and the longest lease "
-                            "is " +
-                            seconds_text(options_.longest_lease_ms) + " then; acquire a device again");
-    if (device.token != token) continue;
+  if (const auto found = by_token_.find(token); found != by_token_.end()) {
+    Device& device = *found->second;
     *problem = device.holder == caller.name
                    ? Status::OK
                    : refuse(StatusCode::PERMISSION_DENIED,
@@ -406,35 +461,15 @@ Fleet::Device* Fleet::find_held(const std::string& token, const rpc::Caller& cal
                                 caller.name + "'; acquire a device of your own");
     return problem->ok() ? &device : nullptr;
   }
-  return nullptr;
-}
-
-const Fleet::Waiting* Fleet::waits_for(const Device& device) const {
-  for (const Waiting& one : waiting_) {
-    const bool another = one.caller.name.empty() || one.caller.name != device.holder;
-    if (another && misfit(*one.request, device.info).empty()) return &one;
-  }
-  return nullptr;
-}
-
-bool Fleet::earlier_client_wants(const rpc::AcquireRequest* request, const Device& device) const {
-  for (const Waiting& other : waiting_) {
-    if (other.request == request) return false;
-    if (misfit(*other.request, device.info).empty()) return true;
-  }
-  return false;
-}
-
-// The free device with the fewest failures; of several, the one that has been unused longest.
-Fleet::Device* Fleet::pick(const rpc::AcquireRequest& request, int64_t now) {
-  Device* best = nullptr;
   for (auto& [name, device] : devices_) {
-    if (!device.token.empty() || device.quarantine_end > now) continue;
-    if (!misfit(request, device.info).empty() || earlier_client_wants(&request, device)) continue;
-    if (!best || std::pair(device.failures, device.last_use) < std::pair(best->failures, best->last_use))
-      best = &device;
+    if (device.overdue_token != token) continue;
+    *problem = refuse(StatusCode::NOT_FOUND, "this lease of the device '" + name +
+                                                 "' has ended: another client waited for it, and the longest "
+                                                 "lease is " +
+                                                 seconds_text(options_.longest_lease_ms) +
+                                                 " then; acquire a device again");
   }
-  return best;
+  return nullptr;
 }
 
 Status Fleet::none_left(const rpc::AcquireRequest& request, int64_t now) const {
@@ -450,13 +485,11 @@ Status Fleet::none_left(const rpc::AcquireRequest& request, int64_t now) const {
     } else if (device.quarantine_end > now) {
       taken += (taken.empty() ? "" : ", ") + name + " is in quarantine for " +
                seconds_text(device.quarantine_end - now) + " (" + device.reason + ")";
-    } else if (!device.token.empty()) {
+    } else {
       taken += (taken.empty() ? "" : ", ") + name + " is leased by " +
                rpc::printable(device.client.empty() ? "someone" : device.client, 100) + " since " +
                seconds_text(now - device.lease_start) + ", of at most " +
                seconds_text(options_.longest_lease_ms);
-    } else {
-      taken += (taken.empty() ? "" : ", ") + name + " is promised to someone before";
     }
   }
   if (listed > kListedInTexts)

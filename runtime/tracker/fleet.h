@@ -5,17 +5,19 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <grpcpp/support/status.h>
 
 #include "runtime/rpc/keyring.h"
 #include "runtime/rpc/tc_rpc.pb.h"
+#include "runtime/tracker/device.h"
+#include "runtime/tracker/queue.h"
 
 namespace tc::tracker {
 
@@ -47,14 +49,12 @@ class Fleet {
   grpc::Status announce(const rpc::AnnounceRequest& request, const rpc::Caller& caller = {});
 
   // Leases a fitting device, waiting for at most wait_ms or until `gave_up` returns true. Clients are served
-  // in the order in which they came. Within its first three heartbeats, a fleet also waits for agents that
-  // may join again.
+  // by their priority, then by how little their user has had of the devices lately, then in the order in
+  // which they came. Within its first three heartbeats, a fleet also waits for agents that may join again.
   grpc::Status acquire(const rpc::AcquireRequest& request, const std::function<bool()>& gave_up,
                        rpc::Lease* lease, const rpc::Caller& caller = {});
   // The same without waiting: `answer` is called once, either before this returns, or later by serve_waiting,
   // give_up or close in another thread, while no lock is held. The request has to live until then.
-  using Answer = std::function<void(const grpc::Status&, const rpc::Lease&)>;
-  using Place = uint64_t;
   Place acquire_later(const rpc::AcquireRequest& request, const rpc::Caller& caller, Answer answer);
   void give_up(Place place);
   // Waits until something changes, at most 50 ms, and answers the clients whose wait is over.
@@ -74,55 +74,33 @@ class Fleet {
   void close();
 
  private:
-  struct Device {
-    rpc::DeviceInfo info;
-    std::string session;
-    std::set<std::string> replaced;  // earlier sessions of this name
-    int64_t measured = 0;
-    int64_t heartbeat = 0;
-    int64_t certificate_ends = 0;
-    std::string token;           // of its present lease; empty: none
-    std::string overdue_token;   // of the last lease that ended because it was too old
-    std::string holder, client;  // name in the holder's certificate; the client for people
-    int64_t lease_end = 0, lease_start = 0;
-    bool failed_in_lease = false;
-    int failures = 0;  // in a row
-    int64_t last_failure = 0, quarantine_end = 0;
-    std::string reason;  // of the last failure
-    int64_t last_use = 0;
-  };
   using Devices = std::map<std::string, Device>;
-  struct Waiting {
-    Place place;
-    const rpc::AcquireRequest* request;
-    rpc::Caller caller;
-    int64_t since, end;
-    Answer answer;
-  };
   struct Answered {
     Answer answer;
     grpc::Status status;
     rpc::Lease lease;
   };
 
-  // Removes the clients whose wait is over from the queue, and returns their answers.
+  // Serves the clients for whom a device is free, removes those whose wait is over from the queue, and returns
+  // the answers of both.
   std::vector<Answered> take_answered();
   static void tell(const std::vector<Answered>& answered);
+  Answered answer(Place place, const grpc::Status& status);
+  // Ends the leases, quarantines and devices whose time is over.
   void expire(int64_t now);
-  // A client other than the holder that waits for the device; null for none.
-  const Waiting* waits_for(const Device& device) const;
+  // To be called after each change of the device: its next deadline, and whether it is free.
+  void update(Device& device, int64_t now);
+  void remove(Devices::iterator entry);
   // The time at which the lease has to end if another client waits.
   int64_t longest_end(const Device& device) const { return device.lease_start + options_.longest_lease_ms; }
-  void end_lease(Device& device, const char* event);
+  void end_lease(Device& device, const char* event, int64_t now);
   void note(const char* event, const Device& device, const std::string& peer = "",
             const std::string& detail = "");
-  grpc::Status may_wait(const rpc::Caller& caller) const;
-  void lend(Device& device, const rpc::AcquireRequest& request, const rpc::Caller& caller, int64_t now);
+  grpc::Status may_wait(const std::string& user) const;
+  void lend(Device& device, const Waiting& waiting, int64_t now);
   // The device that the caller has leased under the token; null where there is none, with the reason in
   // `*problem`.
   Device* find_held(const std::string& token, const rpc::Caller& caller, grpc::Status* problem);
-  Device* pick(const rpc::AcquireRequest& request, int64_t now);
-  bool earlier_client_wants(const rpc::AcquireRequest* request, const Device& device) const;
   grpc::Status none_left(const rpc::AcquireRequest& request, int64_t now) const;
   rpc::Lease lease_of(const Device& device, int64_t now) const;
 
@@ -131,11 +109,16 @@ class Fleet {
   const int64_t start_;
   AuditLog* const audit_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  // a client may be served, or its wait be over
   bool closed_ = false;
+  bool may_serve_ = false;  // a device has come free, or a client has come, since clients were last served
   Devices devices_;
-  std::list<Waiting> waiting_;  // in the order in which they came
+  std::map<std::string, Device*> by_token_;  // those that are leased
+  std::set<std::pair<int64_t, Device*>> deadlines_;
+  Queue queue_;
+  Shares shares_;
   Place last_place_ = 0;
+  rpc::FleetCounters counters_;
 };
 
 }  // namespace tc::tracker

@@ -24,7 +24,7 @@ using grpc::StatusCode;
 
 constexpr int kMaxThreads = 32;  // in addition to those that gRPC always has
 constexpr size_t kMaxMemory = 256 << 20;
-// One client may wait 32 times at most.
+// A client that waits more often needs several connections.
 constexpr int kMaxCallsPerConnection = 40;
 constexpr int kTrimMilliseconds = 2000;
 
@@ -60,7 +60,7 @@ class WaitForDevice final : public Reactor {
 
   Fleet& fleet_;
   rpc::Lease* const lease_;
-  Fleet::Place place_ = 0;
+  Place place_ = 0;
 };
 
 // No call blocks a thread: a client that waits for a device has a place in the fleet's queue.
@@ -82,6 +82,8 @@ class Service final : public rpc::Tracker::CallbackService {
         return malformed(problem);
       if (!rpc::is_word(request->session(), 128)) return malformed("the session is no plain text");
       if (request->measured() < 0) return malformed("the field 'measured' is negative");
+      if (const std::string problem = rpc::condition_problem(request->condition()); !problem.empty())
+        return malformed(problem);
       if (Status status = check_device(caller, request->device().name()); !status.ok()) return status;
       return fleet_.announce(*request, caller);
     });

@@ -77,7 +77,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
                 double panel_bytes) {
   const double parts = parts_of(problem, target);
   const auto accumulators = static_cast<double>(vectors * columns);
-  double loads = 0, held = 0, streamed = 0, afar = 0, shuffles = 0;
+  double loads = 0, held = 0, streamed = 0, from_second_cache = 0, shuffles = 0;
   bool broadcasts = false;
   for (const TileProblem::Operand& operand : problem.operands) {
     double count = operand.along_columns ? static_cast<double>(columns) : 1;
@@ -95,11 +95,12 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
       if (operand.streams) {
         streamed += static_cast<double>(vectors) * problem.lanes * problem.element_bytes;
       }
-      if (operand.once) afar += count * problem.lanes * problem.element_bytes;
+      if (operand.once) from_second_cache += count * problem.lanes * problem.element_bytes;
     } else {
       broadcasts = true;
       loads += count * std::min(1.0, parts);
-      afar += static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLineBytes);
+      from_second_cache +=
+          static_cast<double>(crowded_out(target, operand.column_bytes, columns) * kLineBytes);
       // A product of bytes can take only its signed operand from memory.
       if (!target.broadcast_operand || problem.bytes) held += 1;
     }
@@ -118,7 +119,7 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   }
   // What is read only once, and lines that did not fit the first cache, come from the second cache as well.
   // Their loads wait for sums whose latency a small tile does not hide.
-  if (afar > 0) step = overlapped(step, afar / target.l2_bandwidth);
+  if (from_second_cache > 0) step = overlapped(step, from_second_cache / target.l2_bandwidth);
   const double each = std::max(1.0, parts);
   const double registers =
       (accumulators + std::max(held + halves.registers + problem.held, 1 + problem.epilogue_loads)) * each;

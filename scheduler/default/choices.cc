@@ -15,7 +15,7 @@ namespace {
 // Loads of the epilogue per accumulator.
 double epilogue_loads(const ReductionFacts& facts) {
   double count = 0;
-  for (const std::string& tail : facts.reduction().tails) {
+  for (const std::string& tail : facts.reduction().epilogue) {
     for (const Access& load : loads_of(facts.reduction().builder.statement(tail))) {
       const Scope scope = facts.buffer(load).scope;
       count += scope == Scope::Input || scope == Scope::Constant;
@@ -26,9 +26,9 @@ double epilogue_loads(const ReductionFacts& facts) {
 
 // Cycles per vector that the last statement stores: 1, or one for each lane where lanes are not contiguous.
 double store_cost(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
-  if (facts.reduction().tails.empty()) return 1;
+  if (facts.reduction().epilogue.empty()) return 1;
   const auto dim = facts.dimension_of(vector);
-  const Statement& last = facts.reduction().builder.statement(facts.reduction().tails.back());
+  const Statement& last = facts.reduction().builder.statement(facts.reduction().epilogue.back());
   double cost = static_cast<double>(lanes);
   for (const Access& load : loads_of(last)) {
     if (load.buffer != facts.sum().write.buffer || !dim) continue;

@@ -267,7 +267,7 @@ bool ReductionFacts::crosses_pages(const Access& load) const {
 
 double epilogue_weight(const ReductionFacts& facts) {
   double weight = 0;
-  for (const std::string& tail : facts.reduction().tails)
+  for (const std::string& tail : facts.reduction().epilogue)
     weight += weight_of(facts.reduction().builder.statement(tail).value);
   return weight;
 }

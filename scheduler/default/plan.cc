@@ -50,7 +50,7 @@ std::string str(const LoopPlan& plan) {
   result += line("order", listed(plan.order, [](const std::string& each) { return each; }));
   if (plan.held) result += line("held apart", str(*plan.held));
   result += line("register tile in", plan.tile.empty() ? "the kernel" : plan.tile);
-  result += line("initialisation in", plan.init_at) + line("epilogue in", plan.tails_at);
+  result += line("initialisation in", plan.init_at) + line("epilogue in", plan.epilogue_at);
   result += line("epilogue", str(plan.epilogue)) + line("vectors along", plan.lanes);
   result += line("unrolled", listed(plan.unrolled, [](const LoopPlan::Unrolling& each) {
                    return each.copies > 0 ? text(each.loop, " by ", each.copies) : each.loop;

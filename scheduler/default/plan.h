@@ -66,12 +66,12 @@ struct LoopPlan {
     bool operator==(const Prefetch&) const = default;
   };
 
-  std::vector<InputCopy> packings;  // in order of preference: only the first that is accepted is made
-  std::vector<Division> splits;     // of loops
-  std::vector<std::string> order;   // outermost first
-  std::optional<Division> held;     // into one trip: separates the tile from the epilogue after it
-  std::string tile;                 // the loop whose body is the register tile; empty: the kernel
-  std::string init_at, tails_at;    // the loops that hold the initialisation and the epilogue
+  std::vector<InputCopy> packings;   // in order of preference: only the first that is accepted is made
+  std::vector<Division> splits;      // of loops
+  std::vector<std::string> order;    // outermost first
+  std::optional<Division> held;      // into one trip: separates the tile from the epilogue after it
+  std::string tile;                  // the loop whose body is the register tile; empty: the kernel
+  std::string init_at, epilogue_at;  // the loops that hold the initialisation and the epilogue
   Epilogue epilogue = Epilogue::InTile;
   std::string lanes;  // becomes vectors
   std::vector<Unrolling> unrolled;

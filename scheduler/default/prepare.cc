@@ -46,7 +46,7 @@ void find_statements(ReductionKernel& r) {
     if (before && (statement.write.buffer != r.statement().write.buffer || !r.init.empty())) {
       throw NotApplicable{"statements before the reduction"};
     }
-    (before ? r.init : r.tails.emplace_back()) = statement.name;
+    (before ? r.init : r.epilogue.emplace_back()) = statement.name;
   }
   if (r.init.empty()) throw NotApplicable{"a reduction without initialisation"};
 }
@@ -58,7 +58,7 @@ void stage(ReductionKernel& r) {
   const size_t count = r.builder.kernel().statements.size();
   r.builder.apply("stage ", buffer.name);
   TC_CHECK(r.builder.kernel().statements.size() == count + 1);
-  r.tails.push_back(r.builder.kernel().statements.back().name);
+  r.epilogue.push_back(r.builder.kernel().statements.back().name);
 }
 
 // Joins the finest iterator of the dimension, where it is shorter than the block, with the next coarser one.
@@ -103,7 +103,7 @@ void join_groups(ReductionKernel& r) {
 // An epilogue may read `64*h + d` where the reduction writes `n`: then the iterators of the reduction and its
 // initialisation are divided in the same way.
 void align(ReductionKernel& r) {
-  for (const std::string& tail : r.tails) {
+  for (const std::string& tail : r.epilogue) {
     for (const Access& load : loads_of(r.builder.statement(tail))) {
       if (load.buffer != r.statement().write.buffer) continue;
       for (size_t d = 0; d < load.index.size(); ++d) {

@@ -10,11 +10,11 @@
 namespace tc {
 
 struct ReductionKernel {
-  TraceBuilder builder;            // with the lines applied so far
-  std::string init, sum;           // names of the statements that set the accumulators and that add to them
-  std::vector<std::string> tails;  // the epilogue: elementwise statements, in their order
-  bool least_error = false;        // long sums of floats are computed in blocks
-  double tolerance = 0;            // for errors of algorithms, such as int21
+  TraceBuilder builder;   // with the lines applied so far
+  std::string init, sum;  // names of the statements that set the accumulators and that add to them
+  std::vector<std::string> epilogue;  // elementwise statements, in their order
+  bool least_error = false;           // long sums of floats are computed in blocks
+  double tolerance = 0;               // for errors of algorithms, such as int21
 
   const Statement& statement() const { return builder.statement(sum); }
   // A name that no iterator of the sum has: the base itself, or the base with a number from 2 on.

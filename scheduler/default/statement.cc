@@ -134,9 +134,9 @@ std::string transposed_copies(const TraceBuilder& b, const Statement& statement,
 // A statement's loops after they are divided, by what they become.
 struct StatementLoops {
   std::vector<std::string> outer, reductions;
-  std::string copies, lanes;        // unrolled, and vectors; may be empty
-  std::vector<std::string> rests;   // loops some of whose trips are partial
-  bool symbolic_reduction = false;  // lanes along a sum of unknown length
+  std::string copies, lanes;               // unrolled, and vectors; may be empty
+  std::vector<std::string> partial_loops;  // loops some of whose trips are partial
+  bool symbolic_reduction = false;         // lanes along a sum of unknown length
 };
 
 // Unrolls the loop whose copies are stored transposed; divides it first where it has more than `count` trips.
@@ -147,7 +147,7 @@ void divide_copies(TraceBuilder& b, const TraceBuilder::Loop& loop, int64_t coun
   result.copies = loop.name + "_u";
   b.apply("split ", loop.name, " ", count, " as ", left, " ", result.copies);
   result.outer.push_back(left);
-  if (!loop.extent || *loop.extent % count != 0) result.rests.push_back(left);
+  if (!loop.extent || *loop.extent % count != 0) result.partial_loops.push_back(left);
 }
 
 // Divides a loop into lanes and, where that pays, unrolled copies of vectors. Returns the loop that is left
@@ -164,7 +164,7 @@ std::string divide_lanes(TraceBuilder& b, const Statement& statement, const Trac
   b.apply("split ", loop.name, " ", width, " as ", left, " ", result.lanes);
   const int64_t count = knobs.copies > 0 ? knobs.copies : 4;
   const int64_t trips = loop.extent ? (*loop.extent + width - 1) / width : 64;
-  if (!loop.extent || *loop.extent % width != 0) result.rests.push_back(left);
+  if (!loop.extent || *loop.extent % width != 0) result.partial_loops.push_back(left);
   const bool pays =
       knobs.copies > 0 ? count > 1 && trips >= count : trips >= 2 * count && weight_of(statement.value) < 32;
   if (!copied && statement.reduction == Reduction::None && pays) {
@@ -200,7 +200,7 @@ StatementLoops divide_loops(TraceBuilder& b, const Statement& statement,
         std::any_of(statement.constraints.begin(), statement.constraints.end(), [&](const Affine& condition) {
           return condition.coefficient(loop.iterator) != 0 && condition.terms().size() > 1;
         });
-    if (cut && loop.name != lane) result.rests.push_back(left);
+    if (cut && loop.name != lane) result.partial_loops.push_back(left);
   }
   return result;
 }
@@ -277,7 +277,7 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   const bool was_moved = near != divided.outer && std::find(outer.begin(), outer.end(), left) != outer.end();
   b.apply("isolate ", was_moved ? left : outer.back());
   // A partial last trip can be stored transposed only where the numbers of its copies and lanes are known.
-  for (const std::string& rest : divided.rests) {
+  for (const std::string& rest : divided.partial_loops) {
     if (!across.empty() && rest != outer.back()) b.apply("isolate ", rest);
   }
 }

@@ -48,7 +48,7 @@ LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, co
   }
   plan.order = moved(plan.order, knobs.outer_order);
   const std::string around = plan.order.empty() ? "" : plan.order.back();
-  plan.tile = plan.init_at = plan.tails_at = around;
+  plan.tile = plan.init_at = plan.epilogue_at = around;
   for (const std::string& name : moved(facts.reduction_order("", choice.columns), knobs.sum_order)) {
     if (name != choice.vector) plan.order.push_back(loop(name));
   }

@@ -330,13 +330,13 @@ void TilePlanner::place_epilogue(int64_t copies) {
   // Where the loop over panels is the innermost one, the initialisation and the epilogue are in it as well:
   // it cannot be divided for the sums alone.
   separate = separate && !(panels_inside() && around_ == loop(iterators_.panels));
-  plan_.tile = plan_.init_at = plan_.tails_at = around_;
+  plan_.tile = plan_.init_at = plan_.epilogue_at = around_;
   if (outside_) {
     plan_.epilogue = Epilogue::AfterSums;
     plan_.tile = knobs_.outer_block > 0 ? innermost_ : loop(sums_.front());
   } else if (parts_) {
     plan_.epilogue = Epilogue::AfterSums;
-    plan_.init_at = plan_.tails_at = loop(iterators_.panels);
+    plan_.init_at = plan_.epilogue_at = loop(iterators_.panels);
   } else if (separate) {
     plan_.epilogue = Epilogue::AfterTile;
     plan_.held = Division{around_, 1, around_, around_ + "_t"};

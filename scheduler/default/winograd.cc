@@ -100,7 +100,7 @@ class WinogradScheduler {
       TileChoice tile;
       tile.vectors = std::min(knobs.vectors, shape_.features);
       tile.columns = std::min(knobs.tile, rows * columns);
-      return judged(*algebra, rows, columns, tile);
+      return with_cost(*algebra, rows, columns, tile);
     }
     return {};
   }
@@ -209,7 +209,7 @@ class WinogradScheduler {
       // Parts of equal size: 16 columns as 8 and 8, not as 12 and 4.
       const int64_t trips = (block + tile.columns - 1) / tile.columns;
       tile.columns = (block + trips - 1) / trips;
-      const Blocking plan = judged(algebra, rows, columns, tile);
+      const Blocking plan = with_cost(algebra, rows, columns, tile);
       if (plan.cycles < best.cycles) best = plan;
     };
     for (int64_t rows = 1; rows <= tile_rows && rows * tile_columns <= kMaxTiles; ++rows) {
@@ -219,7 +219,7 @@ class WinogradScheduler {
   }
 
   // The block and tile with their cycles; infinite where they need too much of a cache or of its bandwidth.
-  Blocking judged(const Winograd& algebra, int64_t rows, int64_t columns, TileChoice tile) const {
+  Blocking with_cost(const Winograd& algebra, int64_t rows, int64_t columns, TileChoice tile) const {
     const int64_t block = rows * columns, products = algebra.products() * algebra.products();
     const int64_t tile_rows = tiles_of(algebra, shape_.rows),
                   tile_columns = tiles_of(algebra, shape_.columns);

@@ -114,22 +114,23 @@ void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const st
   TraceBuilder& builder = reduction.builder;
   if (plan.epilogue == Epilogue::OfScalars) {
     if (!plan.tile.empty())
-      builder.apply("compute_at ", reduction.init, joined(reduction.tails), " at ", plan.tile);
+      builder.apply("compute_at ", reduction.init, joined(reduction.epilogue), " at ", plan.tile);
     std::vector<std::string> scalars = {reduction.init};
-    scalars.insert(scalars.end(), reduction.tails.begin(), reduction.tails.end());
+    scalars.insert(scalars.end(), reduction.epilogue.begin(), reduction.epilogue.end());
     for (const std::string& name : scalars) {
       for (const TraceBuilder::Loop& each : builder.own_loops(name)) builder.apply("unroll ", each.name);
     }
     return;
   }
   if (!plan.init_at.empty()) builder.apply("compute_at ", reduction.init, " at ", plan.init_at);
-  if (!plan.tails_at.empty()) builder.apply("compute_at", joined(reduction.tails), " at ", plan.tails_at);
+  if (!plan.epilogue_at.empty())
+    builder.apply("compute_at", joined(reduction.epilogue), " at ", plan.epilogue_at);
   if (!packed.empty()) {
     builder.apply("compute_at ", packed, " at ", packed_at);
     write_packing(reduction, packed, lanes);
   }
   write_copies(reduction, reduction.init, lanes, plan.epilogue != Epilogue::AfterSums);
-  for (const std::string& name : reduction.tails)
+  for (const std::string& name : reduction.epilogue)
     write_copies(reduction, name, lanes, plan.epilogue == Epilogue::InTile);
 }
 
@@ -147,7 +148,7 @@ LaneLayout lay_out_lanes(ReductionKernel& reduction, const Choice& choice) {
     layout.lane = outer_part(facts.sum().write.index.back().affine);
   }
   if (extent % choice.lanes == 0) return layout;
-  for (const std::string& tail : reduction.tails) pad_constants_of(reduction, tail, choice.lanes);
+  for (const std::string& tail : reduction.epilogue) pad_constants_of(reduction, tail, choice.lanes);
   return layout;
 }
 

@@ -10,8 +10,8 @@ namespace tc::agent {
 namespace {
 
 // A single run beside the agent, of one thread.
-SingleRun single(double processor, double agent = 8e-6) {
-  SingleRun run;
+OneProcessorRun single(double processor, double agent = 8e-6) {
+  OneProcessorRun run;
   run.processor = run.busiest = processor;
   run.agent = agent;
   run.beside = run.goes_first = true;
@@ -19,22 +19,23 @@ SingleRun single(double processor, double agent = 8e-6) {
 }
 
 // The same where agent and candidate had processors of their own.
-SingleRun away(double processor, double agent) {
-  SingleRun run = single(processor, agent);
+OneProcessorRun away(double processor, double agent) {
+  OneProcessorRun run = single(processor, agent);
   run.beside = false;
   return run;
 }
 
 // With samples of runs of so many seconds, by the clock and by the processors.
-Effort effort_of(double seconds, double processor, const std::vector<SingleRun>& singles, int threads = 1,
-                 double bytes = 0) {
+Effort effort_of(double seconds, double processor, const std::vector<OneProcessorRun>& singles,
+                 int threads = 1, double bytes = 0) {
   Effort effort(threads, bytes);
   for (int i = 0; i < 5; ++i) effort.add_sample(seconds, processor);
-  for (const SingleRun& run : singles) effort.add_single(run);
+  for (const OneProcessorRun& run : singles) effort.add_one_processor(run);
   return effort;
 }
 
-std::string problem(double sample, const std::vector<SingleRun>& singles, int threads = 1, double bytes = 0) {
+std::string problem(double sample, const std::vector<OneProcessorRun>& singles, int threads = 1,
+                    double bytes = 0) {
   return effort_of(sample, sample, singles, threads, bytes).problem(1000);
 }
 
@@ -82,59 +83,59 @@ TEST(Effort, OneSingleRunThatTookLongIsNoVerdict) {
 }
 
 TEST(Effort, AThreadThatOnlySpinsIsNoWork) {
-  SingleRun serial = single(4.2e-3);
+  OneProcessorRun serial = single(4.2e-3);
   EXPECT_NE(effort_of(2.1e-3, 4.2e-3, {serial, serial, serial}, 2).problem(10), "");
-  SingleRun halved = serial;
+  OneProcessorRun halved = serial;
   halved.busiest = 2.1e-3;
   EXPECT_EQ(effort_of(2.1e-3, 4.2e-3, {halved, halved, halved}, 2).problem(10), "");
 }
 
 TEST(Effort, ThreadsThatWaitForEachOtherOnOneProcessorAreNoWork) {
-  SingleRun run = single(24e-6);
+  OneProcessorRun run = single(24e-6);
   run.busiest = 12.5e-6;
-  run.turns = 5;
+  run.switches = 5;
   EXPECT_EQ(effort_of(3e-6, 6e-6, {run, run, run}, 2).problem(1000), "");
   EXPECT_LT(effort_of(3e-6, 6e-6, {run, run, run}, 2).least_seconds(), 3e-6);
   // Where the agent has to wait until they sleep, so much more.
-  SingleRun late = run;
+  OneProcessorRun late = run;
   late.busiest = 107e-6, late.processor = 121e-6, late.goes_first = false;
   EXPECT_EQ(effort_of(3e-6, 6e-6, {late, late, late}, 2).least_seconds(), 0);
   // Who waits a thousand times is not excused for all of his time.
-  SingleRun patient = single(4e-3);
-  patient.turns = 1000;
+  OneProcessorRun patient = single(4e-3);
+  patient.switches = 1000;
   EXPECT_GT(effort_of(1e-3, 2e-3, {patient, patient, patient}, 2).least_seconds(), 2e-3);
 }
 
 // Two threads that share 4 ms of work: at once, or one behind the other.
-TEST(Effort, ALoneRunTellsThreadsThatWorkAtOnceFromThoseThatHandOver) {
-  SingleRun halved = single(4e-3);
+TEST(Effort, ARunOnAllProcessorsTellsThreadsThatWorkAtOnceFromThoseThatHandOver) {
+  OneProcessorRun halved = single(4e-3);
   halved.busiest = 2e-3;
   for (const bool hands_over : {false, true}) {
     Effort effort = effort_of(2e-3, 4e-3, {halved, halved, halved}, 2);
-    EXPECT_TRUE(effort.needs_lone());
-    effort.add_lone({hands_over ? 4.05e-3 : 2.05e-3, 20e-6, 10e-6});
-    EXPECT_EQ(effort.needs_lone(), hands_over);
+    EXPECT_TRUE(effort.needs_all_processors());
+    effort.add_all_processors({hands_over ? 4.05e-3 : 2.05e-3, 20e-6, 10e-6});
+    EXPECT_EQ(effort.needs_all_processors(), hands_over);
     // Neither is refused: the wall's clock depends on who else is on the machine.
     EXPECT_EQ(effort.problem(10), "");
     EXPECT_NEAR(effort.least_seconds(), hands_over ? 0.8 * 3.96e-3 : 0.8 * 2e-3, 2e-5);
     if (!hands_over) continue;
     // One that got through is enough for an honest one on a busy machine.
-    effort.add_lone({2.1e-3, 20e-6, 10e-6});
-    EXPECT_FALSE(effort.needs_lone());
+    effort.add_all_processors({2.1e-3, 20e-6, 10e-6});
+    EXPECT_FALSE(effort.needs_all_processors());
     EXPECT_LT(effort.least_seconds(), 2e-3);
   }
 }
 
-TEST(Effort, LoneRunsAreAskedOfThoseThatAreFasterThanOneThread) {
-  EXPECT_FALSE(effort_of(4e-3, 4e-3, {single(4e-3)}, 2).needs_lone());
-  EXPECT_FALSE(effort_of(2e-3, 4e-3, {single(4e-3)}, 1).needs_lone());
-  EXPECT_FALSE(effort_of(2e-3, 4e-3, {}, 2).needs_lone());
+TEST(Effort, AllProcessorsRunsAreAskedOfThoseThatAreFasterThanOneThread) {
+  EXPECT_FALSE(effort_of(4e-3, 4e-3, {single(4e-3)}, 2).needs_all_processors());
+  EXPECT_FALSE(effort_of(2e-3, 4e-3, {single(4e-3)}, 1).needs_all_processors());
+  EXPECT_FALSE(effort_of(2e-3, 4e-3, {}, 2).needs_all_processors());
   Effort slow = effort_of(2e-3, 4e-3, {single(4e-3)}, 2);
-  for (size_t i = 0; i < Effort::kMaxLoneRuns; ++i) {
-    EXPECT_TRUE(slow.needs_lone());
-    slow.add_lone({4e-3, 0, 0});
+  for (size_t i = 0; i < Effort::kMaxAllProcessorsRuns; ++i) {
+    EXPECT_TRUE(slow.needs_all_processors());
+    slow.add_all_processors({4e-3, 0, 0});
   }
-  EXPECT_FALSE(slow.needs_lone());
+  EXPECT_FALSE(slow.needs_all_processors());
 }
 
 // A command of no run may be drawn out to be excused for much: for what waking takes on the slowest machines,
@@ -142,7 +143,7 @@ TEST(Effort, LoneRunsAreAskedOfThoseThatAreFasterThanOneThread) {
 TEST(Effort, WhatWakingIsExcusedForIsBounded) {
   const auto least = [](double wake, double agent) {
     Effort effort = effort_of(2e-3, 4e-3, {single(1e-6)}, 2);
-    effort.add_lone({4e-3, wake, agent});
+    effort.add_all_processors({4e-3, wake, agent});
     return effort.least_seconds();
   };
   EXPECT_NEAR(least(10e-6, 50e-6), 0.8 * 3.95e-3, 1e-9);
@@ -166,7 +167,7 @@ TEST(Effort, NothingMeasuredIsNoVerdict) {
   EXPECT_EQ(problem(5e-8, {}), "");
   EXPECT_EQ(effort_of(5e-8, 5e-8, {}).least_seconds(), 0);
   Effort without_samples(1, 0);
-  without_samples.add_single(single(1));
+  without_samples.add_one_processor(single(1));
   EXPECT_EQ(without_samples.problem(1), "");
   EXPECT_FALSE(without_samples.needs_more());
 }

@@ -235,6 +235,12 @@ def commands(files):
             ["add", name, "--folder", files["part"]],
             [name],
         ],
+        "units": [
+            ["agent", "--path", "/" + name],
+            ["tracker", "--path", name],
+            ["tracker", "--path", "/x", "--credentials", name],
+            ["agent", "--path", "/x", f"--run={name}"],
+        ],
         "tracker": [["--listen", name], [f"--{name}"]],
         "agent": [["--tracker", name], ["--program", name], [f"--{name}"]],
     }

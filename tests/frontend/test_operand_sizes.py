@@ -32,7 +32,7 @@ BOUND = {
     "GatherND": "need a fixed last axis",
     "GroupNormalization": "the number of channels depends on",
     "QLinearConv": "the kernel's size depends on 'w_2'",
-    "RotaryEmbedding": "how many pairs of a head's elements are turned depends on 'cos_cache_1'",
+    "RotaryEmbedding": "how many pairs of a head's elements are rotated depends on 'cos_cache_1'",
     "STFT": "frame_length depends on 'window_0'",
     "ScatterND": "need a fixed last axis",
     "SplitToSequence": "splits axis 0, whose size 'data_0' is not known, so that the number of tensors is not",

@@ -176,6 +176,16 @@ class InventedFleet:
 
     def __init__(self, count, name="board {}", **fields):
         self.tracker, self.problem, self.version = "tracker:9190", "", 1
+        self.counters = {
+            "announcements": 5000,
+            "leases": 40,
+            "without_device": 2,
+            "failures": 1,
+            "measured": 1200,
+            "waited_seconds": 31.5,
+            "waiting": 3,
+            "seconds": 600.0,
+        }
         self.rows = [
             self._row(name.replace("{}", str(number)), number, fields) for number in range(count)
         ]
@@ -190,6 +200,10 @@ class InventedFleet:
             "waiting": [{"client": "bert", "seconds": 1.0, "seconds_left": 9.0}]
             if number % 9 == 1
             else [],
+            "waiting_count": int(number % 9 == 1),
+            "load": 0.5,
+            "celsius": None,
+            "gigahertz": 1.6,
             "measured": 100 * number,
             "seconds_since_heartbeat": 0.5,
             "processor": "A processor",

@@ -33,6 +33,7 @@ EVERYWHERE = (
     "/lab.js",
     "/icon.svg",
     "/events",
+    "/metrics",
     "/record/1",
     "/nothing",
 )
@@ -48,6 +49,15 @@ def test_without_the_token_nothing_is_shown(server, path):
         status, answered, text = server.ask(path, **headers)
         assert status == 401 and "open the address with the token" in text
         assert "set-cookie" not in answered
+
+
+def test_programs_show_the_token_itself(server):
+    shown = {"cookie": "", "authorization": f"Bearer {server.token}"}
+    status, headers, text = server.ask("/metrics", **shown)
+    assert status == 200 and headers["content-type"].startswith("text/plain")
+    assert "# TYPE tc_log_records gauge" in text
+    for wrong in (f"Bearer {server.token}x", "Bearer ", server.token, f"bearer {server.token}"):
+        assert server.ask("/metrics", **shown | {"authorization": wrong})[0] == 401
 
 
 def test_a_wrong_token_is_refused(server):

@@ -1,6 +1,7 @@
 """Whatever models, kernels, boards, builds and errors are called: a page shows it as text."""
 
 import json
+import types
 
 import pytest
 
@@ -62,6 +63,32 @@ ALLOWED = set(
     "table caption thead tbody tr th td pre figure svg g desc text rect line path polygon ellipse circle "
     "form label select option button input".split()
 )
+
+
+def test_metrics_are_those_of_prometheus():
+    """Whatever the names are, another program reads back what was written."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    from tc.lab import metrics
+
+    name = 'a"b\\c\nd<script>'
+    lab = types.SimpleNamespace(
+        followers=[types.SimpleNamespace(name=name, state=types.SimpleNamespace(entries=[1, 2]))],
+        fleet=InventedFleet(3, name + "{}"),
+    )
+    text = metrics.text_of(lab).decode()
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["tc_log_records", name, "0"] == 2
+    assert samples["tc_devices", "free"] == samples["tc_devices", "leased"] == 1
+    assert samples[("tc_tracker_leases_total",)] == 40
+    assert samples[("tc_tracker_waiting",)] == 3
+    assert samples["tc_device_measured", name + "2"] == 200
+    assert samples["tc_device_gigahertz", name + "0"] == 1.6
+    assert not any(sample[0] == "tc_device_celsius" for sample in samples), "not known"
 
 
 def test_there_are_fifty():

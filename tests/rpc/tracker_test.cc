@@ -400,9 +400,9 @@ TEST_F(OpenTracker, ManyWaitWithoutThreadsOfTheirOwn) {
           answers[i] = status;
           ++answered;
         });
-  for (int i = 0; i < 200 && TrackerClient(address()).devices()[0].waiting_size() < kWaiting; ++i)
+  for (int i = 0; i < 200 && TrackerClient(address()).devices()[0].waiting_count() < kWaiting; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(TrackerClient(address()).devices()[0].waiting_size(), kWaiting);
+  EXPECT_EQ(TrackerClient(address()).devices()[0].waiting_count(), kWaiting);
   const auto threads = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
   EXPECT_LT(threads, 60);
   for (grpc::ClientContext& context : contexts) context.TryCancel();

@@ -388,12 +388,14 @@ def test_the_longest_lease_is_an_option_and_the_queue_is_told(capsys, monkeypatc
         "lease_seconds": 30.0,
         "longest_lease_seconds": 90.0,
         "waiting": [
-            {"client": "bob\x1b[2J", "seconds": 12.0, "seconds_left": 48.0},
-            {"client": "", "seconds": 1.0, "seconds_left": 2.0},
+            {"client": "bob\x1b[2J", "seconds": 12.0, "seconds_left": 48.0, "priority": 3},
+            {"client": "", "seconds": 1.0, "seconds_left": 2.0, "priority": 0},
         ],
+        "waiting_count": 5,
     }
     monkeypatch.setattr(fleet, "devices", lambda *_: [row])
     assert main(["devices", "--tracker", "127.0.0.1:9", "--insecure"]) == 0
     assert capsys.readouterr().out.splitlines()[2:] == [
-        "waiting for 'board': bob\\x1b[2J (since 12 s, at most 48 s more), someone (since 1 s, at most 2 s more); its lease of 30 s ends within 60 s"
+        "waiting for 'board': bob\\x1b[2J (since 12 s, at most 48 s more, priority 3), someone (since 1 s, at "
+        "most 2 s more) and 3 more; its lease of 30 s ends within 60 s"
     ]

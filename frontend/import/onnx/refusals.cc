@@ -19,10 +19,11 @@ void Refusals::add(const tc_onnx::NodeProto& node, int opset, const Error& error
 }
 
 bool Refusals::rests_on_them(const tc_onnx::NodeProto& node) {
-  const bool rests = std::any_of(node.input().begin(), node.input().end(),
-                                 [&](const std::string& name) { return declared_only_.count(name) > 0; });
-  if (rests) declared_only_.insert(node.output().begin(), node.output().end());
-  return rests;
+  const bool is_on_declared =
+      std::any_of(node.input().begin(), node.input().end(),
+                  [&](const std::string& name) { return declared_only_.count(name) > 0; });
+  if (is_on_declared) declared_only_.insert(node.output().begin(), node.output().end());
+  return is_on_declared;
 }
 
 void Refusals::stand_in(const tc_onnx::NodeProto& node, NameScope& scope, const InputShapes& shapes,

@@ -12,11 +12,13 @@ _MOST = 10_000  # devices that are kept
 
 
 class Fleet:
-    """`rows` are the tracker's devices as dicts; `rates` has measurements per minute by name."""
+    """`rows` are the tracker's devices as dicts, `counters` what has happened since it was started;
+    `rates` has measurements per minute by name."""
 
     def __init__(self, tracker, credentials=None, insecure=False):
         self.tracker, self._options = tracker, (tracker, credentials, insecure)
         self.rows, self.rates, self.problem = [], {}, "the tracker has not answered yet"
+        self.counters = {}
         self.version = 0
         self._before = []  # (time, {name: measured})
         self._end = threading.Event()
@@ -24,7 +26,8 @@ class Fleet:
 
     def ask(self):
         try:
-            rows = fleet.devices(*self._options)[:_MOST]
+            state = fleet.state(*self._options)
+            rows, self.counters = state["devices"][:_MOST], state["counters"]
             problem = ""
         except Error as error:
             rows, problem = self.rows, printable(error, 1000)

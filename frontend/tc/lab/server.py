@@ -13,6 +13,7 @@ import urllib.parse
 from ..errors import Error, error_of, printable
 from ..http_access import Lines, is_allowed, listener, token_of
 from ..reporting.style import STYLE
+from . import metrics
 from .page import Missing, page
 from .query import Query, address
 from .views import budget, comparing, devices, kernel, models, progress, records
@@ -97,6 +98,7 @@ class Pages:
             Route("/kernel/{kernel}/code", self.code),
             Route("/record/{number:int}", self.record),
             Route("/events", self.events),
+            Route("/metrics", self.metrics),
             Route("/lab.css", self._file(self._style, "text/css")),
             Route("/lab.js", self._file(self._script, "text/javascript")),
             Route("/icon.svg", self._file(_ICON, "image/svg+xml")),
@@ -150,6 +152,11 @@ class Pages:
             return self.lab.made((request.url.path, query.key), state, made)
 
         return HTMLResponse(await run_in_threadpool(text))
+
+    async def metrics(self, request):
+        """What the lab follows, in Prometheus' form."""
+        text = await run_in_threadpool(metrics.text_of, self.lab)
+        return Response(text, media_type=metrics.CONTENT_TYPE)
 
     async def events(self, request):
         """A server-sent event whenever a page may have changed."""
@@ -246,6 +253,10 @@ class Guard:
         if given:
             return self._enter(scope["path"], pairs, given)
         if self._has_cookie(headers.get(b"cookie", [])):
+            return None
+        # Programs, such as Prometheus, show the token itself.
+        shown = headers.get(b"authorization", [])
+        if len(shown) == 1 and hmac.compare_digest(shown[0], b"Bearer " + self._token.encode()):
             return None
         return self._refusal(
             401, "open the address with the token that the server printed at its start"

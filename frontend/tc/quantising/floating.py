@@ -3,7 +3,7 @@
 import numpy as np
 
 from .prepare import _plain
-from .rounding import FOLLOWERS, OTHERS, SUMS
+from .rounding import ARITHMETIC, OTHERS, SUMS
 
 # Operators that compute products (with weights or of their operands) and that are not turned into
 # integers.
@@ -22,9 +22,9 @@ PRODUCTS = (
     "LinearAttention",
 )
 # Operators that only move, count or choose elements; they are not listed among the floats.
-SILENT = (
+NOT_REPORTED = (
     *OTHERS,
-    *FOLLOWERS,
+    *ARITHMETIC,
     "Relu",
     "Clip",
     "Constant",
@@ -82,7 +82,7 @@ def floating_layers(network, sums, is_float):
                     f"{node.op_type} has no form in integers; Conv, ConvTranspose, Gemm and MatMul by constants have",
                 )
             )
-        elif node.op_type not in SILENT and any(name in is_float for name in node.output):
+        elif node.op_type not in NOT_REPORTED and any(name in is_float for name in node.output):
             found.append((node, "it adds up no products by constants"))
     return found
 

@@ -13,7 +13,15 @@ from . import prepare
 from .floating import floating_layers, floats_text
 from .network import Network, attribute
 from .ranges import METHODS, Range, numbers_of
-from .rounding import MOVERS, Places, Rounded, float_values, sums_of, weight_scales, whole_weights
+from .rounding import (
+    MOVES_ONLY,
+    Places,
+    Rounded,
+    float_values,
+    sums_of,
+    weight_scales,
+    whole_weights,
+)
 from .samples import samples_of
 
 # The number of samples on which the error of a single layer is measured.
@@ -180,7 +188,7 @@ class _Work:
             )
         # In the network's order, so that chains of such nodes get one scale.
         for node in self.network.nodes:
-            if node.op_type in MOVERS and node.input[0] in self.numbers:
+            if node.op_type in MOVES_ONLY and node.input[0] in self.numbers:
                 self.numbers.update(
                     {
                         name: self.numbers[node.input[0]]

@@ -10,7 +10,7 @@ from .prepare import _plain
 SUMS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 # Operators whose results consist of elements of the operand, so that the result has the operand's
 # scale.
-MOVERS = (
+MOVES_ONLY = (
     "MaxPool",
     "Reshape",
     "Flatten",
@@ -23,10 +23,10 @@ MOVERS = (
     "SpaceToDepth",
     "Slice",
 )
-OTHERS = ("Concat", "AveragePool", "GlobalAveragePool", "Resize", *MOVERS)
+OTHERS = ("Concat", "AveragePool", "GlobalAveragePool", "Resize", *MOVES_ONLY)
 # Operators that read integers where another reader does too, and otherwise floats inside the kernel
 # of the sum that makes them.
-FOLLOWERS = ("Add", "Sub", "Mul")
+ARITHMETIC = ("Add", "Sub", "Mul")
 LARGEST_BIAS = float(1 << 30)
 LARGEST_WEIGHT = 127
 
@@ -68,7 +68,7 @@ class Places:
                 self._add(node.input[:1])
             elif node.op_type in OTHERS and any(name in self.values for name in node.output):
                 self._add(node.input if node.op_type == "Concat" else node.input[:1])
-            elif node.op_type in FOLLOWERS and self.sums:
+            elif node.op_type in ARITHMETIC and self.sums:
                 self._add(
                     [
                         name
@@ -79,7 +79,7 @@ class Places:
         self.readers = {
             node.name
             for node in network.nodes
-            if node.name in self.sums or node.op_type in (*OTHERS, *FOLLOWERS)
+            if node.name in self.sums or node.op_type in (*OTHERS, *ARITHMETIC)
         }
 
     def _near(self, name, readers):

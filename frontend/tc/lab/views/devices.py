@@ -75,7 +75,6 @@ def _tiles(fleet):
     counts = {}
     for row in fleet.rows:
         counts[row["state"]] = counts.get(row["state"], 0) + 1
-    waiting = {one["client"] for row in fleet.rows for one in row["waiting"]}
     return tiles(
         [
             ("Devices", f"{len(fleet.rows):,}", ""),
@@ -83,7 +82,7 @@ def _tiles(fleet):
                 (state.capitalize()[:30], link(f"{count:,}", "/devices", {"state": state}), "")
                 for state, count in sorted(counts.items())
             ),
-            ("Clients that wait", f"{len(waiting):,}", ""),
+            ("Clients that wait", f"{fleet.counters.get('waiting', 0):,}", ""),
             (
                 "Measurements",
                 f"{sum(fleet.rates.values()):,.0f}" if fleet.rates else amounts.MISSING,
@@ -105,6 +104,7 @@ def _table(lab, rows):
             "Measured",
             "A minute",
             "Heard of",
+            "Load",
             "Processor",
             "Last failure of its kind",
         ],
@@ -114,19 +114,30 @@ def _table(lab, rows):
                 row["state"],
                 escaped(row["client"] or amounts.MISSING, 60),
                 f"{row['lease_seconds']:.0f} s" if row["state"] == "leased" else amounts.MISSING,
-                f"{len(row['waiting']):,}",
+                f"{row['waiting_count']:,}",
                 f"{row['measured']:,}",
                 f"{lab.fleet.rates[row['name']]:,.0f}"
                 if row["name"] in lab.fleet.rates
                 else amounts.MISSING,
                 f"{row['seconds_since_heartbeat']:.0f} s ago",
+                _condition(row),
                 escaped(row["processor"] or row["architecture"], 60),
                 _last_failure(lab, row["key"]),
             ]
             for row in rows
         ],
-        ["", "", "", "number", "number", "number", "number", "number", "", "wide"],
+        ["", "", "", *["number"] * 6, "", "wide"],
     )
+
+
+def _condition(row):
+    """Load, temperature and frequency, as far as they are known."""
+    parts = [
+        text.format(row[key])
+        for key, text in (("load", "{:.1f}"), ("celsius", "{:.0f} °C"), ("gigahertz", "{:.1f} GHz"))
+        if row[key] is not None
+    ]
+    return ", ".join(parts) or amounts.MISSING
 
 
 def _last_failure(lab, key):
