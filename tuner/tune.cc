@@ -29,7 +29,8 @@ constexpr double kMaxModelShare = 0.6, kModelShare = 0.2, kMaxModelSeconds = 60,
 constexpr double kMaxExactModelShare = 0.35;
 // What comparing whole models is estimated to take is multiplied by this.
 constexpr double kCaution = 1.25;
-// How many times as long as others of its kernel a candidate may take on an exact device, which stops it then.
+// How many times as long as others of its kernel a candidate may take on an exact device, which stops it
+// then.
 constexpr double kSlowest = 4;
 constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
 constexpr double kMinGain = 0.002;
@@ -279,8 +280,8 @@ class Session {
                                    " % of the model's time: they stay untuned"));
   }
 
-  // What measuring the kernel's untuned schedule takes at least, by what those before took on an exact device,
-  // where it grows with the kernel.
+  // What measuring the kernel's untuned schedule takes at least, by what those before took on an exact
+  // device, where it grows with the kernel.
   double seconds_for_untuned(const Tuned& kernel) const {
     if (!is_deterministic()) return 0;
     double least = INFINITY;  // seconds per predicted second
@@ -378,9 +379,9 @@ class Session {
     settle_time();
   }
 
-  // The first measurements of a batch. On an exact device, where slow candidates may take longer than the pace
-  // of their kernel says, up to kSlowest times as long, the batch is measured in parts that surely fit the time
-  // that is left, and ends where not one candidate fits; `traces` then has those that were measured.
+  // The first measurements of a batch. On an exact device, where slow candidates may take longer than the
+  // pace of their kernel says, up to kSlowest times as long, the batch is measured in parts that surely fit
+  // the time that is left, and ends where not one candidate fits; `traces` then has those that were measured.
   std::vector<Measurement> measure_batch(Tuned& kernel, std::vector<Trace>& traces) {
     if (!is_limited() || !is_deterministic()) return measure(kernel, traces, kRounds[0], false);
     std::vector<Measurement> results;

@@ -152,8 +152,8 @@ class Planner {
   }
 
   // One operand stays in registers, the other passes through one register. For an instruction that takes
-  // signed numbers of b as unsigned, each a has a second register, for the offset_sums of its products, and one
-  // more register holds what is added to the b's.
+  // signed numbers of b as unsigned, each a has a second register, for the sums of what the offset adds, and
+  // one more register holds what is added to the b's.
   void order_vectors(const std::vector<std::vector<MatrixProduct>>& groups) {
     const int a = static_cast<int>(plan_.a.size()), b = unit_.parts * static_cast<int>(plan_.b.size());
     plan_.offset_sums = is_signed(format_.operand) && !is_signed(format_.instruction->b);

@@ -16,7 +16,7 @@ struct TuneRequest {
   TuneOptions tune;
   // "host:port" of a tracker (see TrackerClient); empty tunes on this machine, by an agent of our own.
   std::string tracker;
-  int priority = 0;  // among clients that wait for devices, -10 to 10
+  int priority = 0;         // among clients that wait for devices, -10 to 10
   std::string credentials;  // folder
   std::string programs;     // folder of tc-agent
   std::string libraries;    // library_folder of export_model

@@ -226,6 +226,17 @@ def _work_folder():
             yield folder
 
 
+def _check_numbers(trials, time_limit, priority):
+    if trials is not None and not (isinstance(trials, int) and trials >= 1):
+        raise Error(f"trials is {trials!r}; give a whole number of at least 1")
+    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
+        raise Error(f"time_limit is {time_limit!r}; give a number of seconds above 0")
+    if not (isinstance(priority, int) and -MOST_PRIORITY <= priority <= MOST_PRIORITY):
+        raise Error(
+            f"priority is {priority!r}; give a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}"
+        )
+
+
 def tune(
     model,
     target="native",
@@ -274,14 +285,7 @@ def tune(
 
     May be interrupted at any moment: the next call with the same log continues from there.
     """
-    if not (isinstance(priority, int) and -MOST_PRIORITY <= priority <= MOST_PRIORITY):
-        raise Error(
-            f"priority is {priority!r}; give a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}"
-        )
-    if trials is not None and not (isinstance(trials, int) and trials >= 1):
-        raise Error(f"trials is {trials!r}; give a whole number of at least 1")
-    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
-        raise Error(f"time_limit is {time_limit!r}; give a number of seconds above 0")
+    _check_numbers(trials, time_limit, priority)
     model, shapes = described(archives.trusted(model) if trust_archive else model, inputs, shapes)
     log = url_of(log) if log else default_url()
     if log is None:

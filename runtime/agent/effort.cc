@@ -39,8 +39,8 @@ constexpr double kUsualSingles = 1.25;
 // time was more than twice the agent's in one of 600 single runs.
 constexpr double kAwayPerThread = 150e-6, kAwayPerAgentSecond = 2, kMaxAway = 1e-3;
 
-// For runs on all processors: threads are woken one by one, and each takes as long as the first one took in a command with
-// no run, or longer.
+// For runs on all processors: threads are woken one by one, and each takes as long as the first one took in a
+// command with no run, or longer.
 constexpr double kWakes = 2, kAllProcessorsBeside = 10e-6;
 // Samples are faster than one thread could be where they take less than this share of a run's processor time.
 constexpr double kSerial = 0.8;

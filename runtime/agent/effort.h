@@ -39,7 +39,8 @@ class Effort {
   void add_one_processor(const OneProcessorRun& single) { one_processor_.push_back(single); }
   // Processor time alone cannot distinguish threads that work in parallel from a thread that hands its work
   // on to the next one, or from two runs that overlap. So a candidate whose samples are faster than one
-  // thread could be makes runs on all processors, which show how long a run takes while no other is under way.
+  // thread could be makes runs on all processors, which show how long a run takes while no other is under
+  // way.
   static constexpr size_t kMaxAllProcessorsRuns = 6;
   bool needs_all_processors() const;
   void add_all_processors(const AllProcessorsRun& run) { all_processors_.push_back(run); }
@@ -61,8 +62,8 @@ class Effort {
   Work sure_work(bool is_generous, size_t rank) const;
   // The same as seconds of a run, by processor time alone.
   double seconds_of_work() const;
-  // The wall-clock time that one run takes at least, by the run on all processors that is most favourable to the
-  // candidate.
+  // The wall-clock time that one run takes at least, by the run on all processors that is most favourable to
+  // the candidate.
   double sure_latency() const;
   bool is_doubtful() const;
 

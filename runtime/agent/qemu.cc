@@ -242,8 +242,8 @@ class QemuRunner : public Runner {
     }
 
    private:
-    // The plugin's argument that ends a run which takes longer than it may; empty where there is no limit. The
-    // first run also loads its data and its code into the caches, for which it gets time in addition.
+    // The plugin's argument that ends a run which takes longer than it may; empty where there is no limit.
+    // The first run also loads its data and its code into the caches, for which it gets time in addition.
     std::string longest(int64_t bytes) const {
       if (longest_run_ == 0) return "";
       const double loads = static_cast<double>(bytes) / kLineBytes * runner_.core_->latency.memory;

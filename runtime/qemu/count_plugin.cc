@@ -135,8 +135,8 @@ struct Plugin {
 Plugin* const instance = new Plugin;
 Plugin& plugin() { return *instance; }
 
-// QEMU loads the plugin as it starts, so that there is room for the variable in each thread's own block, where
-// it is reached without a call.
+// QEMU loads the plugin as it starts, so that there is room for the variable in each thread's own block,
+// where it is reached without a call.
 __attribute__((tls_model("initial-exec"))) thread_local ThreadState* current_thread = nullptr;
 
 ThreadState& this_thread() {

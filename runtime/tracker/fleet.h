@@ -81,8 +81,8 @@ class Fleet {
     rpc::Lease lease;
   };
 
-  // Serves the clients for whom a device is free, removes those whose wait is over from the queue, and returns
-  // the answers of both.
+  // Serves the clients for whom a device is free, removes those whose wait is over from the queue, and
+  // returns the answers of both.
   std::vector<Answered> take_answered();
   static void tell(const std::vector<Answered>& answered);
   Answered answer(Place place, const grpc::Status& status);

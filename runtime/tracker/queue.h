@@ -96,7 +96,8 @@ class Queue {
   const Waiting* waits_for(const Device& device, const std::string& holder) const;
   // The needs that the device fits.
   std::vector<const Demand*> demands_of(const Device& device) const;
-  // The clients with these needs, the first to be served first; at most `most`. `count` is how many there are.
+  // The clients with these needs, the first to be served first; at most `most`. `count` is how many there
+  // are.
   static std::vector<const Waiting*> first_of(const std::vector<const Demand*>& demands, const Shares& shares,
                                               int64_t now, size_t most, size_t* count);
 

@@ -1,5 +1,6 @@
-// A real tracker under the load of a lab: boards that give signs of life, clients that lease and release, clients
-// that wait, and someone who lists the devices. TC_FLEET_BOARDS and TC_FLEET_SECONDS make it larger and longer.
+// A real tracker under the load of a lab: boards that give signs of life, clients that lease and release,
+// clients that wait, and someone who lists the devices. TC_FLEET_BOARDS and TC_FLEET_SECONDS make it larger
+// and longer.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
