@@ -38,7 +38,7 @@ class AgentDevice : public LeasedDevice {
   void measure(rpc::MeasureRequest request,
                const std::function<void(const rpc::MeasureResult&)>& on_result) override;
   void cancel() override;
-  void report_failure(const std::string&) override {}
+  void report_failure(const std::string&, bool) override {}
 
  protected:
   // Records that the lease is over. `why` is the tracker's reason, empty where it gave none.

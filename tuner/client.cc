@@ -138,12 +138,13 @@ class TrackerClient::Device : public AgentDevice {
     connection_->stub()->Release(&context, name, &empty);
   }
 
-  void report_failure(const std::string& reason) override {
+  void report_failure(const std::string& reason, bool unfit) override {
     grpc::ClientContext context;
     rpc::set_deadline(context, 2);
     rpc::FailureReport report;
     report.set_token(token_);
     report.set_reason(rpc::printable(reason, 200));
+    report.set_unfit(unfit);
     rpc::Empty empty;
     connection_->stub()->ReportFailure(&context, report, &empty);
   }
@@ -237,7 +238,7 @@ std::unique_ptr<LeasedDevice> TrackerClient::acquire(const DeviceRequest& wanted
   try {
     device->greet(lease.device());
   } catch (const Error& error) {
-    device->report_failure(error.what());
+    device->report_failure(error.what(), false);
     throw;
   }
   return device;

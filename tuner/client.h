@@ -57,9 +57,9 @@ class LeasedDevice {
                        const std::function<void(const rpc::MeasureResult&)>& on_result) = 0;
   // Ends the call that is under way, from another thread; later calls end at once.
   virtual void cancel() = 0;
-  // Tells the tracker that the device failed; three times in a row put it in quarantine. Never
-  // throws.
-  virtual void report_failure(const std::string& reason) = 0;
+  // Tells the tracker that the device failed; three times in a row put it in quarantine, and once where it is
+  // unfit for more. Never throws.
+  virtual void report_failure(const std::string& reason, bool unfit = false) = 0;
 };
 
 // A tracker. All functions may be called from several threads; each throws a Device error that says what to

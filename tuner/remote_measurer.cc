@@ -16,6 +16,7 @@
 #include "ir/interrupt.h"
 #include "runtime/new_file.h"
 #include "runtime/rpc/sample_data.h"
+#include "tuner/device_health.h"
 
 namespace tc {
 namespace {
@@ -57,6 +58,7 @@ rpc::Port port_message(const PortInfo& info) {
 // A device's answer about one candidate.
 struct Answer {
   bool here = false;
+  std::string device;  // its name
   Measurement measurement;
   std::vector<double> samples;
 };
@@ -107,7 +109,7 @@ std::vector<Measurement> ratios(const std::vector<std::vector<Answer>>& answers,
   std::vector<Measurement> results(answers[0].size());
   for (size_t c = 0; c < chunks.size(); ++c) {
     const Answer& incumbent = answers[c][0];
-    if (c == 0) {
+    if (c == 0 || (results[0].outcome != Outcome::Ok && incumbent.measurement.outcome == Outcome::Ok)) {
       results[0] = incumbent.measurement;
       results[0].ratio = 1;
     }
@@ -157,6 +159,7 @@ struct RemoteMeasurer::State {
   CandidateBuilder& builder;
   std::mutex mutex;  // of the devices
   std::condition_variable changed;
+  DeviceHealth health;
   std::vector<std::unique_ptr<LeasedDevice>> idle;
   int devices = 0;  // idle or measuring
   std::string key, unit;
@@ -250,10 +253,71 @@ struct RemoteMeasurer::State {
       throw;
     }
   }
-  void give_back(std::unique_ptr<LeasedDevice> device) {
-    const std::lock_guard lock(mutex);
-    idle.push_back(std::move(device));
-    changed.notify_all();
+  // Takes a device back that has measured the programs `which`. One that does worse than others of its kind is
+  // put in quarantine, and not used any more.
+  void give_back(std::unique_ptr<LeasedDevice> device, const ProgramSet& programs,
+                 const std::vector<size_t>& which, const std::vector<Answer>& answers) {
+    std::string problem;
+    {
+      const std::lock_guard lock(mutex);
+      if (!is_exact()) problem = problem_of(device->info().name(), programs, which, answers);
+      if (problem.empty()) idle.push_back(std::move(device));
+      else --devices;
+      changed.notify_all();
+    }
+    if (device) device->report_failure(problem, true);
+  }
+
+  std::string problem_of(const std::string& device, const ProgramSet& programs,
+                         const std::vector<size_t>& which, const std::vector<Answer>& answers) {
+    for (const size_t i : which) {
+      const Answer& answer = answers[i];
+      const std::string& program = programs.executables[i].sha256;
+      if (!answer.here || answer.device != device) continue;
+      if (answer.measurement.outcome == Outcome::Ok)
+        health.add_run(device, program, answer.measurement.time.minimum);
+      else if (is_of_program(answer)) health.add_failure(device, program);
+    }
+    return devices > 1 ? health.problem(device) : "";
+  }
+
+  // Whether the answer says that the program fails, unless the device does.
+  static bool is_of_program(const Answer& answer) {
+    const Outcome outcome = answer.measurement.outcome;
+    return outcome == Outcome::Crash || outcome == Outcome::WrongResult;
+  }
+
+  // Has programs that failed run once more on another device, where there is one: a device may be at fault.
+  void run_failures_elsewhere(const ProgramSet& programs, int rounds,
+                              std::vector<std::vector<Answer>>& answers,
+                              std::vector<std::vector<size_t>>& chunks) {
+    std::map<std::string, std::vector<size_t>> failed;  // by device
+    for (size_t c = 0; c < chunks.size(); ++c) {
+      // Where the incumbent failed, none of its chunk has a ratio.
+      const Answer& incumbent = answers[c][0];
+      const bool all = incumbent.here && is_of_program(incumbent);
+      for (const size_t i : chunks[c]) {
+        const Answer& answer = answers[c][i];
+        if (i > 0 && answer.here && (all || is_of_program(answer))) failed[answer.device].push_back(i);
+      }
+    }
+    for (const auto& [device, which] : failed) {
+      {
+        // The last is the next that is taken.
+        const std::lock_guard lock(mutex);
+        const auto other = std::find_if(idle.begin(), idle.end(),
+                                        [&](const auto& one) { return one->info().name() != device; });
+        if (other == idle.end()) continue;
+        std::iter_swap(other, std::prev(idle.end()));
+      }
+      std::vector<size_t> chunk = {0};
+      chunk.insert(chunk.end(), which.begin(), which.end());
+      std::vector<Answer> again(programs.executables.size());
+      ask(programs, chunk, rounds, again);
+      // Answers of the last chunk of a program count.
+      answers.push_back(std::move(again));
+      chunks.push_back(std::move(chunk));
+    }
   }
   void lose() {
     const std::lock_guard lock(mutex);
@@ -309,10 +373,12 @@ struct RemoteMeasurer::State {
         device->upload(files);
         device->measure(request, [&](const rpc::MeasureResult& result) {
           const int index = result.candidate();
-          if (index >= 0 && index < static_cast<int>(open_ones.size()))
-            answers[open_ones[static_cast<size_t>(index)]] = answer_of(result);
+          if (index < 0 || index >= static_cast<int>(open_ones.size())) return;
+          Answer& answer = answers[open_ones[static_cast<size_t>(index)]];
+          answer = answer_of(result);
+          answer.device = device->info().name();
         });
-        give_back(std::move(device));
+        give_back(std::move(device), programs, open_ones, answers);
       } catch (const Interrupted&) {
         lose();
         throw;
@@ -398,7 +464,7 @@ double RemoteMeasurer::clock_hz() const { return state_->clock_hz; }
 std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& programs, int rounds) {
   State& state = *state_;
   TC_CHECK(!programs.executables.empty());
-  const std::vector<std::vector<size_t>> chunks = state.chunks_of(programs);
+  std::vector<std::vector<size_t>> chunks = state.chunks_of(programs);
   std::vector<std::vector<Answer>> answers(std::max<size_t>(1, chunks.size()),
                                            std::vector<Answer>(programs.executables.size()));
   std::mutex error_mutex;
@@ -428,6 +494,7 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
   work();
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
+  if (!state.is_exact()) state.run_failures_elsewhere(programs, rounds, answers, chunks);
   return state.is_exact() ? state.exact_results(programs, answers, chunks) : ratios(answers, chunks);
 }
 

@@ -23,6 +23,7 @@ constexpr size_t kMaxWaiting = 1024, kMaxWaitingOfOne = 128;
 constexpr size_t kListedWaiting = 4;  // clients that are listed of those that could use a device
 constexpr size_t kMaxReplaced = 16;
 constexpr size_t kListedInTexts = 20;
+constexpr int kMostDoublings = 6;  // of the time in quarantine
 // After this many quarantine periods, an old failure is not counted any more.
 constexpr int kForgetFailure = 5;
 
@@ -302,7 +303,7 @@ Status Fleet::release(const std::string& token, const rpc::Caller& caller) {
   expire(now);
   Status problem;
   if (Device* device = find_held(token, caller, &problem)) {
-    if (!device->failed_in_lease) device->failures = 0;
+    if (!device->failed_in_lease) device->failures = device->times_unfit = 0;
     end_lease(*device, "released", now);
   }
   // A lease that has ended already is what its holder wants.
@@ -320,7 +321,8 @@ int Fleet::lease_left_ms(const std::string& name, const std::string& token, cons
   return static_cast<int>(found->second.lease_end - now);
 }
 
-Status Fleet::report_failure(const std::string& token, const std::string& reason, const rpc::Caller& caller) {
+Status Fleet::report_failure(const std::string& token, const std::string& reason, const rpc::Caller& caller,
+                             bool unfit) {
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_();
   expire(now);
@@ -333,8 +335,9 @@ Status Fleet::report_failure(const std::string& token, const std::string& reason
   device->reason = rpc::printable(reason, 200);
   counters_.set_failures(counters_.failures() + 1);
   note("failure reported", *device, caller.peer, reason);
-  if (++device->failures >= options_.failures) {
-    device->quarantine_end = now + options_.quarantine_ms;
+  if (++device->failures >= options_.failures || unfit) {
+    const int doublings = unfit ? std::min(device->times_unfit++, kMostDoublings) : 0;
+    device->quarantine_end = now + (int64_t{options_.quarantine_ms} << doublings);
     // After the quarantine, a single failure leads to the next one.
     device->failures = options_.failures - 1;
     end_lease(*device, "quarantined", now);

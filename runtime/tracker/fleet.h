@@ -66,8 +66,9 @@ class Fleet {
   // The remaining time of the lease; 0 where the token is not that of the device's present lease, or another
   // client holds that lease.
   int lease_left_ms(const std::string& device, const std::string& token, const std::string& client = "");
+  // Three failures in a row, or one that makes the device unfit, lead to quarantine.
   grpc::Status report_failure(const std::string& token, const std::string& reason,
-                              const rpc::Caller& caller = {});
+                              const rpc::Caller& caller = {}, bool unfit = false);
   void list(rpc::DevicesReply* reply);
 
   // Ends every wait, with UNAVAILABLE.

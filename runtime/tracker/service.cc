@@ -139,7 +139,7 @@ class Service final : public rpc::Tracker::CallbackService {
 
   Reactor* ReportFailure(Context* context, const rpc::FailureReport* report, rpc::Empty*) override {
     return serve_holder("ReportFailure", *context, report->token(), [&](const rpc::Caller& caller) {
-      return fleet_.report_failure(report->token(), report->reason(), caller);
+      return fleet_.report_failure(report->token(), report->reason(), caller, report->unfit());
     });
   }
 

@@ -186,6 +186,26 @@ TEST_F(FleetTest, ThreeFailuresInARowPutADeviceInQuarantine) {
   EXPECT_EQ(states(), "a quarantined;");
 }
 
+TEST_F(FleetTest, AnUnfitDeviceIsInQuarantineForLongerEachTime) {
+  join("a");
+  rpc::Lease lease;
+  for (const int seconds : {60, 120, 240}) {
+    ASSERT_TRUE(acquire(&lease).ok());
+    ASSERT_TRUE(fleet_.report_failure(lease.token(), "takes 30 % longer", {}, true).ok());
+    pass(seconds * 1000 - 1000, {"a"});
+    EXPECT_EQ(states(), "a quarantined;");
+    pass(1000, {"a"});
+    EXPECT_EQ(states(), "a free;");
+  }
+  // A lease without a failure proves that it is fit again.
+  ASSERT_TRUE(acquire(&lease).ok());
+  ASSERT_TRUE(fleet_.release(lease.token()).ok());
+  ASSERT_TRUE(acquire(&lease).ok());
+  ASSERT_TRUE(fleet_.report_failure(lease.token(), "takes 30 % longer", {}, true).ok());
+  pass(60000, {"a"});
+  EXPECT_EQ(states(), "a free;");
+}
+
 TEST_F(FleetTest, AGoodLeaseForgivesFailures) {
   join("a");
   rpc::Lease lease;
