@@ -10,14 +10,15 @@ namespace tc {
 // What devices of the same kind made of the same programs. Not for several threads.
 class DeviceHealth {
  public:
-  // A device has run a program, named by its content: rightly in so many seconds (the least of its samples), or
-  // not at all.
+  // A device has run a program, named by its content: rightly in so many seconds (the least of its samples),
+  // or not at all.
   void add_run(const std::string& device, const std::string& program, double seconds);
   void add_failure(const std::string& device, const std::string& program);
 
-  // Why the device is not to be used, as the rest of a sentence about it; empty where nothing speaks against it.
-  // A failure counts against a device only if another one has run the same program rightly. A device is slow if
-  // programs that others have run take it 1.2 times their median or more, by the median over the programs.
+  // Why the device is not to be used, as the rest of a sentence about it; empty where nothing speaks against
+  // it. A failure counts against a device only if another one has run the same program rightly. A device is
+  // slow if programs that others have run take it 1.2 times their median or more, by the median over the
+  // programs.
   std::string problem(const std::string& device) const;
 
  private:

@@ -253,8 +253,8 @@ struct RemoteMeasurer::State {
       throw;
     }
   }
-  // Takes a device back that has measured the programs `which`. One that does worse than others of its kind is
-  // put in quarantine, and not used any more.
+  // Takes a device back that has measured the programs `which`. One that does worse than others of its kind
+  // is put in quarantine, and not used any more.
   void give_back(std::unique_ptr<LeasedDevice> device, const ProgramSet& programs,
                  const std::vector<size_t>& which, const std::vector<Answer>& answers) {
     std::string problem;

@@ -27,7 +27,7 @@ struct Device {
   int failures = 0;  // in a row
   int64_t last_failure = 0, quarantine_end = 0;
   int times_unfit = 0;  // since its last lease without a failure
-  std::string reason;  // of the last failure
+  std::string reason;   // of the last failure
   int64_t last_use = 0;
   bool is_free = false;   // neither leased nor in quarantine
   int64_t deadline = -1;  // when something about it ends next; negative: it is in no list of deadlines
