@@ -12,7 +12,7 @@ import pytest
 
 import tc
 
-# What is left over once is no leak: these first rounds fill the pools of Python and of the C library.
+# These first rounds fill the pools of Python and of the C library, which is no leak.
 FIRST = 20
 SLACK = 2 << 20  # bytes that the process may grow by in all the further rounds
 
