@@ -12,6 +12,20 @@ _MIN_ROOM = 256
 _TOKENS = "tokens"  # the array of them in a file
 
 
+def caches_for(parameters, count, sequences=1):
+    """Empty caches [sequences, heads, capacity, size] for at least `count` positions of each. The
+    system provides the memory only when it is first written."""
+    capacity = _MIN_ROOM
+    while capacity < count:
+        capacity *= 2
+    capacity = min(capacity, parameters.context)
+    return [
+        np.zeros((sequences, parameters.key_heads, capacity, size), np.float32)
+        for _ in range(parameters.layers)
+        for size in (parameters.key_size, parameters.value_size)
+    ]
+
+
 class Session:
     """The state of one sequence: its tokens, and caches [1, heads, capacity, size] with room for
     keys and values of further tokens. Each run of the model writes those of the new tokens after
@@ -19,7 +33,7 @@ class Session:
 
     def __init__(self, language):
         self._language = language
-        self._caches = self._room_for(0)
+        self._caches = caches_for(language.parameters, 0)
         self.reset()
 
     @property
@@ -134,23 +148,9 @@ class Session:
     def _capacity(self):
         return self._caches[0].shape[2]
 
-    def _room_for(self, count):
-        """Empty caches for at least so many positions. The system provides the memory only when it
-        is first written."""
-        parameters = self._language.parameters
-        capacity = _MIN_ROOM
-        while capacity < count:
-            capacity *= 2
-        capacity = min(capacity, parameters.context)
-        return [
-            np.zeros((1, parameters.key_heads, capacity, size), np.float32)
-            for _ in range(parameters.layers)
-            for size in (parameters.key_size, parameters.value_size)
-        ]
-
     def _copied(self, count):
         """Caches for at least so many positions, with the present keys and values copied."""
-        caches = self._room_for(count)
+        caches = caches_for(self._language.parameters, count)
         for new, old in zip(caches, self._caches):
             new[:, :, : self.length] = old[:, :, : self.length]
         return caches
