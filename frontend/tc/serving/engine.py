@@ -258,7 +258,7 @@ class Engine:
             if len(jobs) == 1:
                 self._fail(jobs[0], exception)
                 return
-            # What a run has written lies behind the tokens of its sequences, so each can go on alone.
+            # What a run has written lies behind the tokens of its sequences: each can go on alone.
             for job in jobs:
                 yield from self._decoded_group([job])
             return
