@@ -1,5 +1,6 @@
 """ONNX files in the form that ONNX Runtime GenAI's model builder gives to a language model (its
-version 0.18, for processors), in each of its formats of weights, and what they compute in float64."""
+version 0.18, for processors), in each of its formats of weights, and what they compute in
+float64."""
 
 import numpy as np
 import onnx
@@ -16,8 +17,8 @@ MS = "com.microsoft"
 
 def quantised(matrix, with_zeros):
     """(digits 0 to 15 [N, blocks, BLOCK], scales [N, blocks], zeros [N, blocks]) of [N, K].
-    Without zero points, which then are 8, the largest number of a block becomes the digit 0, so that
-    scales have its opposite sign, as the kernels of ONNX Runtime's quantiser have it."""
+    Without zero points, which then are 8, the largest number of a block becomes the digit 0: scales
+    have its opposite sign, as the kernels of ONNX Runtime's quantiser have it."""
     blocks = matrix.reshape(len(matrix), -1, BLOCK)
     if with_zeros:
         low, high = np.minimum(blocks.min(-1), 0), np.maximum(blocks.max(-1), 0)

@@ -35,7 +35,7 @@ def language(path):
 
 @pytest.fixture(scope="module")
 def alone(path):
-    """A function from a prompt to (likeliest tokens, logits after each), by a module of one place."""
+    """A function from a prompt to (likeliest tokens, logits after each), by another module."""
     single = language_of(path, 1)
 
     def run(prompt, count):
