@@ -114,6 +114,28 @@ def test_places_grow_and_can_be_saved(language, alone, monkeypatch, tmp_path):
     assert int(made[1].decode(tokens[0]).argmax()) == texts[0][1]
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_an_earlier_sequence_left_harms_none(language, alone, value):
+    """Slots behind a sequence's tokens that hold no finite numbers, up to the longest sequence."""
+    places = Places(language)
+    made, tokens = opened(places, [PROMPTS[2], PROMPTS[1]])
+    places.reserve(30)
+    for cache in made[1]._caches:
+        cache[:, :, made[1].length : 30] = value
+    before = [list(each.tokens) for each in made]
+    with pytest.raises(tc.Error, match="tiny.gguf gave logits that are no finite numbers"):
+        places.decode(made, tokens)
+    assert [each.tokens for each in made] == before
+    # The run that failed has overwritten nothing that each of them needs.
+    assert int(made[1].decode(tokens[1]).argmax()) == alone(PROMPTS[1], 2)[0][1]
+    made[1].truncate(len(PROMPTS[1]))
+    texts = [[token] for token in tokens]
+    for _ in range(5):
+        for text, logits in zip(texts, places.decode(made, [text[-1] for text in texts])):
+            text.append(int(logits.argmax()))
+    assert texts == [alone(PROMPTS[2], 6)[0], alone(PROMPTS[1], 6)[0]]
+
+
 def test_full_places_and_too_many(language):
     places = Places(language)
     made, _ = opened(places, PROMPTS)

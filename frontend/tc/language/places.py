@@ -67,6 +67,7 @@ class Places:
         self.language = language
         self._places = [None] * language.places
         self._caches = caches_for(language.parameters, 0, language.places)
+        self._most = 0  # tokens that a place has had
         weights = language.prefill.memory.constants
         # What runs cost, in units of one that reads a token of an empty sequence: for each token in
         # a cache, and for each further row of the matrix products. measure() finds the second.
@@ -99,6 +100,7 @@ class Places:
 
     def reserve(self, count):
         """Makes room for so many tokens in each place."""
+        self._most = max(self._most, count)
         if count <= self.capacity:
             return
         caches = caches_for(self.language.parameters, count, len(self._places))
@@ -147,7 +149,8 @@ class Places:
         return 1 + self._row * (len(others) - 1) + _ATTENTION * self._slot * len(others) * longest
 
     def decode(self, sessions, tokens):
-        """Reads a token with each session of a group; returns the logits after each."""
+        """Reads a token with each session of a group; returns the logits after each. After an error
+        no sequence has read its token, and each can be decoded alone."""
         if len(sessions) == 1:
             return [sessions[0].decode(tokens[0])]
         self.reserve(1 + max(session.length for session in sessions))
@@ -158,6 +161,17 @@ class Places:
         logits, *_ = self.language.decode.run_in_place(
             ids, np.array(lengths, np.int64), *self.part(begin, end)
         )
+        found = [logits[session.index - begin, -1] for session in sessions]
+        if not all(np.isfinite(each).all() for each in found):
+            self._clear()
+            raise Error(f"{self.language.name} gave logits that are no finite numbers")
         for session, token in zip(sessions, tokens):
             session.tokens = session.tokens + [token]
-        return [logits[session.index - begin, -1] for session in sessions]
+        return found
+
+    def _clear(self):
+        """Writes zeros behind the tokens of each place. A run of several multiplies what is left
+        there of earlier sequences by 0, and where that is infinite, the result is no number."""
+        for index, place in enumerate(self._places):
+            for cache in self._caches:
+                cache[index, :, place.length if place else 0 : self._most] = 0
