@@ -1,6 +1,8 @@
 """Several sequences whose next tokens are read in one run: the same tokens as one by one, whatever
 lies between them, and groups that cost less than their parts."""
 
+import itertools
+import random
 import types
 
 import numpy as np
@@ -163,24 +165,31 @@ def test_what_rows_cost_is_measured(language, monkeypatch):
     assert all(place is None for place in places._places)
 
 
-def test_groups_cost_the_least():
-    """With weights of 1,000 bytes and a slot of 1: further rows are half of what one costs, until
-    the longest sequence of a group makes all of them dear."""
+def filled_places(lengths, row, room):
+    """Places of a model whose weights are 8,000 bytes, and a slot of a cache 8."""
     parameters = types.SimpleNamespace(
         layers=1, key_heads=1, key_size=1, value_size=1, context=10_000
     )
     memory = types.SimpleNamespace(constants=8_000)
-    language = types.SimpleNamespace(
-        places=6, parameters=parameters, prefill=types.SimpleNamespace(memory=memory)
+    places = Places(
+        types.SimpleNamespace(
+            places=len(lengths), parameters=parameters, prefill=types.SimpleNamespace(memory=memory)
+        )
     )
+    places._row = row
+    made = [places.open() for _ in lengths]
+    places.reserve(room)
+    for place, length in zip(made, lengths):
+        place.tokens = [0] * length
+    return places, made
+
+
+def test_groups_cost_the_least():
+    """Further rows are half of what one costs, until the longest sequence of a group makes all of
+    them dear."""
 
     def groups(lengths, of, row=0.5):
-        places = Places(language)
-        places._row = row
-        made = [places.open() for _ in lengths]
-        places.reserve(max(lengths) + 1)
-        for place, length in zip(made, lengths):
-            place.tokens = [0] * length
+        places, made = filled_places(lengths, row, max(lengths) + 1)
         found = places.groups([made[index] for index in of])
         return [[place.index for place in group] for group in found]
 
@@ -192,3 +201,35 @@ def test_groups_cost_the_least():
     assert groups([9, 9, 9, 9, 9, 9], range(6), row=1.1) == [[index] for index in range(6)]
     assert groups([9, 9, 900, 9, 9], range(5)) == [[0, 1], [2], [3, 4]]
     assert groups([5000, 5000], range(2)) == [[0], [1]]
+
+
+def test_no_division_costs_less():
+    """Beside all divisions of 6 out of 9 places, some of which are full."""
+    draw = random.Random(4)
+    for _ in range(60):
+        row = draw.choice([0.05, 0.2, 0.5, 1.2])
+        lengths = [draw.choice([5, 50, 150, 256]) for _ in range(9)]
+        places, made = filled_places(lengths, row, 256)
+        chosen = sorted(draw.sample(range(9), 6))
+
+        def cost(group):
+            between = range(group[0], group[-1] + 1)
+            if len(group) == 1:
+                return 1 + lengths[group[0]] / 1000
+            if any(lengths[each] == 256 for each in between if each not in group):
+                return float("inf")
+            longest = max(lengths[each] for each in between)
+            return 1 + row * (len(between) - 1) + 1.5 * len(between) * longest / 1000
+
+        divisions = []
+        for cuts in itertools.product((True, False), repeat=5):
+            groups = [[chosen[0]]]
+            for cut, each in zip(cuts, chosen[1:]):
+                if cut:
+                    groups.append([])
+                groups[-1].append(each)
+            divisions.append(sum(map(cost, groups)))
+        found = places.groups([made[each] for each in chosen])
+        assert sum(cost([place.index for place in group]) for group in found) == pytest.approx(
+            min(divisions)
+        )

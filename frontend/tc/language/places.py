@@ -130,7 +130,8 @@ class Places:
         # The least cost of the first so many sessions, and where their last group begins.
         best = [(0.0, 0)]
         for end in range(1, len(ordered) + 1):
-            best.append(min((best[at][0] + self._cost(ordered[at:end]), at) for at in range(end)))
+            costs = self._costs(ordered[:end])
+            best.append(min((best[begin][0] + cost, begin) for begin, cost in costs))
         groups, end = [], len(ordered)
         while end:
             begin = best[end][1]
@@ -138,15 +139,21 @@ class Places:
             end = begin
         return groups[::-1]
 
-    def _cost(self, group):
-        """What it costs to read one token of each session of a group."""
-        if len(group) == 1:
-            return 1 + self._slot * group[0].length
-        others = self._places[group[0].index : group[-1].index + 1]
-        if any(place and place.is_full for place in others if place not in group):
-            return float("inf")
-        longest = max(place.length for place in others if place)
-        return 1 + self._row * (len(others) - 1) + _ATTENTION * self._slot * len(others) * longest
+    def _costs(self, ordered):
+        """(begin, cost) of the groups that end with the last of some sessions: what it costs to
+        read a token of each."""
+        last, begin, longest = ordered[-1].index, len(ordered) - 1, 0
+        yield begin, 1 + self._slot * ordered[-1].length
+        for rows, index in enumerate(range(last, ordered[0].index - 1, -1), 1):
+            place = self._places[index]
+            longest = max(longest, place.length if place else 0)
+            if place is ordered[begin]:
+                if rows > 1:
+                    attention = _ATTENTION * self._slot * rows * longest
+                    yield begin, 1 + self._row * (rows - 1) + attention
+                begin -= 1
+            elif place and place.is_full:
+                return  # nothing can be written behind its tokens
 
     def decode(self, sessions, tokens):
         """Reads a token with each session of a group; returns the logits after each. After an error
