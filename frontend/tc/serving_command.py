@@ -67,4 +67,10 @@ def add_command(command):
         action="store_true",
         help="read each prompt from its beginning, where one before began alike too",
     )
+    added.add_argument(
+        "--no-batching",
+        action="store_true",
+        help="read the tokens of each sequence in runs of its own, so that other requests change no "
+        "bit of an answer's logits",
+    )
     added.add_argument("--threads", type=whole, help="threads of a run; default: all cores")

@@ -139,15 +139,15 @@ def text_of(answer):
 
 def main():
     from tc.cli import main as command
-    from tc.language.session import Session
+    from tc.language.places import Places
 
-    seconds, decode = float(sys.argv[1]), Session.decode
+    seconds, decode = float(sys.argv[1]), Places.decode
 
-    def slowly(session, token):
+    def slowly(places, sessions, tokens):
         time.sleep(seconds)
-        return decode(session, token)
+        return decode(places, sessions, tokens)
 
-    Session.decode = slowly
+    Places.decode = slowly
     sys.exit(command(sys.argv[2:]))
 
 

@@ -165,6 +165,32 @@ def test_sessions_are_cut_and_copied(tiny, language):
         session.truncate(2)
 
 
+def test_prompts_are_read_in_parts(tiny, language, monkeypatch):
+    """Runs are of a few tokens each; a prompt of which one fails is not read at all."""
+    _, model = tiny
+    monkeypatch.setattr(importlib.import_module("tc.language.session"), "_PART", 4)
+    session, ids, read = Session(language), [1, 5, 9, 3, 8, 11, 20, 30, 2], []
+    run = session._read
+
+    def noted(module, tokens):
+        read.append(len(tokens))
+        if 13 in tokens:
+            raise tc.Error("a run that fails")
+        return run(module, tokens)
+
+    monkeypatch.setattr(session, "_read", noted)
+    np.testing.assert_allclose(
+        session.prefill(ids), gguf_models.logits_of(model, [ids])[0, -1], atol=2e-4
+    )
+    assert read == [4, 4, 1] and session.tokens == ids
+    with pytest.raises(tc.Error, match="^a run that fails$"):
+        session.prefill([1, 2, 3, 4, 5, 13])
+    assert session.tokens == ids
+    with pytest.raises(tc.Error, match="9 are read and 56 more are given"):
+        session.prefill([1] * 56)
+    assert read == [4, 4, 1, 4, 2] and session.tokens == ids
+
+
 def test_sessions_keep_their_caches(tiny, language, monkeypatch):
     """In the same arrays, which grow where they are full."""
     _, model = tiny

@@ -78,6 +78,16 @@ def test_eight_at_once_each_get_what_they_would_get_alone(server, model):
     hold_eight_at_once(server, model, 24)
 
 
+def test_each_may_be_read_by_runs_of_its_own(model, tmp_path):
+    server = Server(tmp_path, model, "--no-batching")
+    try:
+        hold_eight_at_once(server, model, 6)
+        counts = server.counts()
+        assert counts["sequences_count"] == counts["sequences_sum"]
+    finally:
+        server.close()
+
+
 def test_eight_at_once_with_a_real_model(tmp_path):
     path = real_model()
     server = Server(tmp_path, path, "--context", "256", "--no-reuse")

@@ -315,7 +315,7 @@ def hold_against_malformed_requests(server, count):
 
 
 def test_malformed_requests_leave_it_alive(server):
-    hold_against_malformed_requests(server, 400)
+    hold_against_malformed_requests(server, 1_000)
 
 
 @pytest.mark.full

@@ -227,7 +227,7 @@ class Words:
 
 
 LANGUAGE = types.SimpleNamespace(
-    name="scripted", tokenizer=Words(), parameters=types.SimpleNamespace(context=1000)
+    name="scripted", tokenizer=Words(), parameters=types.SimpleNamespace(context=1000), places=1
 )
 
 
@@ -250,6 +250,33 @@ class Client:
     def result(self):
         assert self.end.wait(20)
         return self.text, self.last.reason or str(self.last.error)
+
+
+class Rows:
+    """Places whose runs read the tokens of all sequences that there are; a run of several fails
+    where one of them is to read 664."""
+
+    def __init__(self, language):
+        self._language, self.groups_read = language, []
+        Rows.latest = self
+
+    def open(self):
+        return Scripted(self._language)
+
+    def close(self, session):
+        session.tokens = None
+
+    def measure(self):
+        pass
+
+    def groups(self, sessions):
+        return [sessions] if sessions else []
+
+    def decode(self, sessions, tokens):
+        self.groups_read.append(list(tokens))
+        if len(tokens) > 1 and 664 in tokens:
+            raise tc.Error("a run that fails")
+        return [session.decode(token) for session, token in zip(sessions, tokens)]
 
 
 @pytest.fixture
@@ -329,6 +356,41 @@ def test_a_run_that_fails_ends_its_own_request_alone(started):
     assert bad.result() == ("", "a run that fails") and good.result() == ("2 3 4 5 6 ", "length")
     assert Client(engine, [664], 5).ask().result() == ("665 666 ", "a run that fails")
     assert Client(engine, [1], 2).ask().result() == ("2 3 ", "length")
+
+
+def test_one_run_reads_the_tokens_of_several(started, monkeypatch):
+    monkeypatch.setattr(engines, "Places", Rows)
+    monkeypatch.setattr(LANGUAGE, "places", 8)
+    gate = threading.Semaphore(0)
+    engine = started(gate)
+    first = Client(engine, [1], 6).ask()
+    while not Scripted.steps:
+        pass
+    others = [Client(engine, [start], 3).ask() for start in (10, 20)]
+    gate.release(1000)
+    assert first.result() == ("2 3 4 5 6 7 ", "length")
+    assert [other.result()[0] for other in others] == ["11 12 13 ", "21 22 23 "]
+    # A prompt is read in each round; those that have an answer go on together.
+    assert Rows.latest.groups_read == [[2], [3, 11], [4, 12, 21], [5, 22], [6]]
+
+
+def test_a_run_of_several_that_fails_is_made_one_by_one(started, monkeypatch):
+    monkeypatch.setattr(engines, "Places", Rows)
+    monkeypatch.setattr(LANGUAGE, "places", 8)
+    gate = threading.Semaphore(0)
+    engine = started(gate)
+    clients = [Client(engine, [1], 4).ask()]
+    while not Scripted.steps:
+        pass
+    clients += [Client(engine, [662], 5).ask(), Client(engine, [663], 2).ask()]
+    gate.release(1000)
+    assert [client.result() for client in clients] == [
+        ("2 3 4 5 ", "length"),
+        ("663 664 665 666 ", "a run that fails"),
+        ("664 665 ", "length"),
+    ]
+    assert [3, 663] in Rows.latest.groups_read and [4, 664, 664] in Rows.latest.groups_read
+    assert [[4], [664], [664]] == [each for each in Rows.latest.groups_read if each in ([4], [664])]
 
 
 def test_the_context_ends_an_answer(started):

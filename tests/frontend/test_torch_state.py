@@ -124,8 +124,8 @@ def check_chain(model, arrays, path, arguments=(), begin=(), script=True):
     assert max(map(worst_error, chained(path, arrays, begin), expected)) <= LIMIT
 
 
-def rows(*shape):
-    return list(np.random.default_rng(1).standard_normal((4, *shape)).astype(np.float32))
+def rows(*shape, count=4):
+    return list(np.random.default_rng(1).standard_normal((count, *shape)).astype(np.float32))
 
 
 def test_a_state_of_known_shape_begins_with_the_models(tmp_path):
@@ -161,7 +161,7 @@ def test_a_state_made_of_parts(tmp_path):
 
 def test_a_network_for_voice_activity(tmp_path):
     path = models_folder() / "silero_vad/silero_vad.jit"
-    speech = rows(1, 512)
+    speech = rows(1, 512, count=50)
     model = torch.jit.load(path)
     expected = [model(torch.from_numpy(array), 16000).detach().numpy() for array in speech]
     module = tc.compile(path, inputs=(torch.from_numpy(speech[0]), 16000), threads=1)

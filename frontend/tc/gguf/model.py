@@ -38,8 +38,9 @@ def read_language(model):
     return source, module
 
 
-def language_of(model, threads=None):
-    """The Language of a path or of bytes, whose modules run on `threads` threads."""
+def language_of(model, threads=None, places=1):
+    """The Language of a path or of bytes, whose modules run on `threads` threads and read up to
+    `places` sequences in one run."""
     from ..compiling import compile
 
     return Language(
@@ -47,6 +48,7 @@ def language_of(model, threads=None):
         lambda source, sizes, versions: compile(
             source, shapes=sizes, size_versions=versions, threads=threads, specialise=0
         ),
+        places,
     )
 
 
@@ -54,8 +56,8 @@ class Language:
     """What generating text with a model needs: its tokenizer, its chat template and the module that
     reads tokens, which is compiled on first use."""
 
-    def __init__(self, file, compile_reader):
-        self.file, self.name = file, file.name
+    def __init__(self, file, compile_reader, places=1):
+        self.file, self.name, self.places = file, file.name, places
         self.parameters = parameters_of(file)
         self._compile_reader = compile_reader
 
@@ -69,10 +71,12 @@ class Language:
 
     @functools.cached_property
     def prefill(self):
-        """The module that reads any number of tokens. It has separate steps for one token, which
-        read the same weights."""
+        """The module that reads any number of tokens of up to `places` sequences. It has separate
+        steps for one token of one sequence, which read the same weights."""
         source = describe(self.file, last_only=True).model.source(self.name)
-        return self._compile_reader(source, {"batch": 1}, {"seq": [1]})
+        if self.places == 1:
+            return self._compile_reader(source, {"batch": 1}, [{"seq": 1}])
+        return self._compile_reader(source, {"batch": (1, self.places)}, [{"batch": 1, "seq": 1}])
 
     @property
     def decode(self):

@@ -66,8 +66,9 @@ def _whole(name, value):
 
 
 @bounded
-def language_for(model, threads=None):
-    """The Language of a model: a module has one; for a path or bytes it is compiled."""
+def language_for(model, threads=None, places=1):
+    """The Language of a model: a module has one; for a path or bytes it is compiled, so that one
+    run reads up to `places` sequences."""
     if hasattr(model, "language"):
         return model.language
     refuse_file(model)
@@ -80,12 +81,12 @@ def language_for(model, threads=None):
     from ..gguf import language_of
 
     if not isinstance(model, (str, os.PathLike)):
-        return language_of(model, threads)
+        return language_of(model, threads, places)
     status = os.stat(model) if os.path.exists(model) else None
     state = status and (status.st_ino, status.st_size, status.st_mtime_ns)
-    key = (os.path.abspath(model), threads, state)
+    key = (os.path.abspath(model), threads, places, state)
     if key not in _kept:
-        made = language_of(model, threads)
+        made = language_of(model, threads, places)
         _kept.clear()
         _kept[key] = made
     return _kept[key]

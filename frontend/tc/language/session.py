@@ -9,7 +9,24 @@ from ..state import read_state, write_state
 
 # The number of positions in the first caches; caches double when they are full, up to the context.
 _MIN_ROOM = 256
+# A run reads at most so many tokens. It keeps the scores of each of them with all tokens before it,
+# and computes them for those behind it too, which longer runs have more of.
+_PART = 256
 _TOKENS = "tokens"  # the array of them in a file
+
+
+def caches_for(parameters, count, sequences=1):
+    """Empty caches [sequences, heads, capacity, size] for at least `count` positions of each. The
+    system provides the memory only when it is first written."""
+    capacity = _MIN_ROOM
+    while capacity < count:
+        capacity *= 2
+    capacity = min(capacity, parameters.context)
+    return [
+        np.zeros((sequences, parameters.key_heads, capacity, size), np.float32)
+        for _ in range(parameters.layers)
+        for size in (parameters.key_size, parameters.value_size)
+    ]
 
 
 class Session:
@@ -19,7 +36,7 @@ class Session:
 
     def __init__(self, language):
         self._language = language
-        self._caches = self._room_for(0)
+        self._caches = caches_for(language.parameters, 0)
         self.reset()
 
     @property
@@ -56,11 +73,21 @@ class Session:
         tokens = list(tokens)
         if not tokens:
             raise Error("a prompt has at least one token; give a text")
-        entry = self._language.decode if len(tokens) == 1 else self._language.prefill
-        return self._read(entry, tokens)
+        before = self.tokens
+        self._make_room(len(tokens))
+        try:
+            for begin in range(0, len(tokens), _PART):
+                part = tokens[begin : begin + _PART]
+                language = self._language
+                logits = self._read(language.prefill if len(part) > 1 else language.decode, part)
+        except BaseException:
+            self.tokens = before  # all of the prompt is read, or nothing
+            raise
+        return logits
 
     def decode(self, token):
         """Reads one token and returns the logits after it."""
+        self._make_room(1)
         return self._read(self._language.decode, [token])
 
     def truncate(self, count):
@@ -134,23 +161,9 @@ class Session:
     def _capacity(self):
         return self._caches[0].shape[2]
 
-    def _room_for(self, count):
-        """Empty caches for at least so many positions. The system provides the memory only when it
-        is first written."""
-        parameters = self._language.parameters
-        capacity = _MIN_ROOM
-        while capacity < count:
-            capacity *= 2
-        capacity = min(capacity, parameters.context)
-        return [
-            np.zeros((1, parameters.key_heads, capacity, size), np.float32)
-            for _ in range(parameters.layers)
-            for size in (parameters.key_size, parameters.value_size)
-        ]
-
     def _copied(self, count):
         """Caches for at least so many positions, with the present keys and values copied."""
-        caches = self._room_for(count)
+        caches = caches_for(self._language.parameters, count)
         for new, old in zip(caches, self._caches):
             new[:, :, : self.length] = old[:, :, : self.length]
         return caches
@@ -160,14 +173,17 @@ class Session:
         if count > self._capacity:
             self._caches = self._copied(count)
 
-    def _read(self, module, tokens):
-        if len(tokens) > self.room:
+    def _make_room(self, count):
+        """Makes room for so many more tokens."""
+        if count > self.room:
             raise Error(
                 f"{self._language.name} reads at most {self._language.parameters.context} tokens; "
-                f"{self.length} are read and {len(tokens)} "
+                f"{self.length} are read and {count} "
                 "more are given: give a shorter prompt, or ask for fewer tokens"
             )
-        self._reserve(self.length + len(tokens))
+        self._reserve(self.length + count)
+
+    def _read(self, module, tokens):
         logits, *_ = module.run_in_place(
             np.array([tokens], np.int64), np.array([self.length], np.int64), *self._caches
         )

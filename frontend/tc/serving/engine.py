@@ -9,6 +9,7 @@ import time
 from ..errors import Error, error_of
 from ..language.answer import Answer
 from ..language.generating import common_length
+from ..language.places import Places, Separate
 from ..language.session import Session
 
 # A kept sequence is continued only if at least its first so many tokens equal those of the prompt.
@@ -25,6 +26,7 @@ class Limits:
     context: int = 0  # the most tokens of a sequence; 0: the model's own limit
     part: int = 128  # tokens of a prompt that are read in one turn
     reuse: bool = True  # whether a kept sequence that begins like a prompt is continued
+    batching: bool = True  # whether one run reads a token of several sequences
 
 
 class Full(Error):
@@ -77,13 +79,19 @@ class Engine:
         self._change = threading.Condition()
         self._waiting, self._running = collections.deque(), []
         self._kept = []  # sessions of jobs that have ended, the oldest first
+        self._sequences = None  # where sessions come from
         self._turns = 0
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="tc-engine", daemon=True)
 
     def start(self):
         """Compiles the model and begins to answer."""
-        Session(self.language).prepare(2, 2)
+        in_one_run = self.language.places > 1
+        self._sequences = Places(self.language) if in_one_run else Separate(self.language, Session)
+        session = self._sequences.open()
+        session.prepare(2, 2)
+        self._sequences.close(session)
+        self._sequences.measure()
         self._thread.start()
 
     def job(self, prompt, sampling, max_tokens, stops, tell):
@@ -211,7 +219,7 @@ class Engine:
                 return session
         job.cached = 0
         if len(self._running) + len(self._kept) <= self.limits.places:
-            return Session(self.language)
+            return self._sequences.open()
         session = self._kept.pop(0)
         session.reset()
         return session
@@ -235,19 +243,27 @@ class Engine:
             self._take(job, logits)
 
     def _decoded(self, jobs):
-        """(job, logits after its last token) for each job: one step of all sequences. A model that
-        reads several sequences in one run would be called here."""
-        for job in jobs:
-            if job.cancelled:
-                continue
-            begin = time.monotonic()
-            try:
-                logits = job.session.decode(job.answer.tokens[-1])
-            except Exception as exception:
-                self._fail(job, exception)
-                continue
-            self._metrics.step.observe(time.monotonic() - begin)
-            yield job, logits
+        """(job, logits after its last token) for each job: one step of all sequences."""
+        by_session = {job.session: job for job in jobs if not job.cancelled}
+        for group in self._sequences.groups(list(by_session)):
+            yield from self._decoded_group([by_session[session] for session in group])
+
+    def _decoded_group(self, jobs):
+        begin = time.monotonic()
+        try:
+            found = self._sequences.decode(
+                [job.session for job in jobs], [job.answer.tokens[-1] for job in jobs]
+            )
+        except Exception as exception:
+            if len(jobs) == 1:
+                self._fail(jobs[0], exception)
+                return
+            # What a run has written lies behind the tokens of its sequences: each can go on alone.
+            for job in jobs:
+                yield from self._decoded_group([job])
+            return
+        self._metrics.stepped(time.monotonic() - begin, len(jobs))
+        yield from zip(jobs, found)
 
     def _take(self, job, logits):
         """Chooses a job's next token and sends the text that becomes known by it."""
@@ -277,4 +293,5 @@ class Engine:
         with self._change:
             self._running.remove(job)
             self._count()
+        self._sequences.close(job.session)
         job.tell(Event(error=error_of(exception)))

@@ -5,6 +5,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
+_SEQUENCES = (1, 2, 4, 8, 16, 32, 64)
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 
 
@@ -37,13 +38,29 @@ class Metrics:
         self.first_seconds = made(
             Histogram, "first_token_seconds", "From a request to its first token.", buckets=_SECONDS
         )
-        self.step = made(Histogram, "token_seconds", "A pass that reads one token.", buckets=_STEPS)
+        self.step = made(
+            Histogram,
+            "token_seconds",
+            "A run that reads one token of a sequence, or of several.",
+            buckets=_STEPS,
+        )
+        self.sequences = made(
+            Histogram,
+            "sequences",
+            "The sequences of which a run reads one token.",
+            buckets=_SEQUENCES,
+        )
 
     def began(self, job, seconds):
         """Counts a job that got a place after so many seconds."""
         self.prompt_tokens.inc(len(job.prompt))
         self.cached_tokens.inc(job.cached)
         self.queue_seconds.observe(seconds)
+
+    def stepped(self, seconds, sequences):
+        """Counts a run that read one token of each of some sequences."""
+        self.step.observe(seconds)
+        self.sequences.observe(sequences)
 
     def first(self, seconds):
         """Counts a job whose first token came after so many seconds."""

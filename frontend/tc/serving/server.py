@@ -72,7 +72,8 @@ def application(model, token, limits=Limits(), threads=None, name=None, hosts=()
     """A model as an ASGI application, also for other servers than uvicorn. Compiles the model and
     starts the thread that runs it. A token of None lets everybody ask; `hosts` are names that Host
     headers may have in addition to localhost and addresses."""
-    language, counts = language_for(model, threads), Metrics()
+    places = limits.places if limits.batching else 1
+    language, counts = language_for(model, threads, places), Metrics()
     engine = Engine(language, limits, counts)
     engine.start()
     service = Service(engine, counts, printable(name or language.name), int(time.time()))
@@ -88,6 +89,7 @@ def serve(options):
         options.wait,
         options.context or 0,
         reuse=not options.no_reuse,
+        batching=not options.no_batching,
     )
     with contextlib.ExitStack() as stack:
         own, is_local = listener(options.host, options.port)
