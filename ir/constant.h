@@ -1,6 +1,7 @@
 // A constant of a plan: what it is made from and how. Its bytes are made on demand.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ class PlanConstant {
   DType dtype() const { return dtype_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t byte_count() const { return byte_count_; }
+  // What its offset in the artefact is a multiple of.
+  int64_t alignment() const { return alignment_; }
+  // Aligns it for loads of single elements alone.
+  void pack_tightly() { alignment_ = std::max<int64_t>(1, size_of(dtype_)); }
   // The bytes: packed now, or the plain tensor itself without a copy.
   TensorPtr make() const;
   // Drops the reference to the original; make() cannot be called from then on.
@@ -34,6 +39,7 @@ class PlanConstant {
   DType dtype_;
   std::vector<int64_t> shape_;
   int64_t byte_count_;
+  int64_t alignment_ = 64;
 };
 
 }  // namespace tc

@@ -104,7 +104,8 @@ struct Plan {
   std::optional<int64_t> first_scratch_bytes;
   Dim sized_scratch;  // the same for kernels whose need depends on their sizes: a function of the symbols
   std::vector<ArenaBlock> blocks;
-  std::string provenance;  // compiler version and options, embedded in the artefact
+  bool least_code = false;  // kernels are plain loops (Target::least_code)
+  std::string provenance;   // compiler version and options, embedded in the artefact
 };
 
 std::string str(const Plan& plan);

@@ -74,16 +74,17 @@ int64_t bare_arena_bytes(const Plan& plan) {
   return std::max(bare_scratch_offset(plan) + first_scratch_bytes(plan), kBareArenaAlignment);
 }
 
-constexpr int64_t kConstantAlignment = 64;
-
 std::vector<int64_t> constant_offsets(const std::vector<PlanConstant>& constants) {
   std::vector<int64_t> offsets;
+  const auto aligned = [](int64_t offset, int64_t alignment) {
+    return (offset + alignment - 1) / alignment * alignment;
+  };
   int64_t next = 0;
   for (const PlanConstant& constant : constants) {
-    offsets.push_back(next);
-    next = (next + constant.byte_count() + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment;
+    offsets.push_back(aligned(next, constant.alignment()));
+    next = offsets.back() + constant.byte_count();
   }
-  offsets.push_back(next);
+  offsets.push_back(constants.empty() ? 0 : aligned(next, constants.back().alignment()));
   return offsets;
 }
 

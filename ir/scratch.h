@@ -40,7 +40,8 @@ enum class BareStatus : uint8_t {
   WrongSize,   // the run computed a size that the model cannot have; the outputs are invalid
 };
 
-// Byte offsets of the plan's constants in one block, each aligned to 64, and the block's size at the end.
+// Byte offsets of the plan's constants in one block, each a multiple of its alignment, and the block's
+// size at the end.
 std::vector<int64_t> constant_offsets(const std::vector<PlanConstant>& constants);
 
 }  // namespace tc

@@ -92,6 +92,11 @@ class Backend {
   // An error where no code can be written for the kernel.
   virtual void check_kernel(const ScheduledKernel& kernel, const Target& target) const = 0;
 
+  // How many bytes of code a kernel takes, where that can only be estimated because others compile it; null
+  // for back ends that know it when the artefact is written. With max_flash, plans of such back ends keep to
+  // the estimate.
+  virtual std::function<int64_t(const ScheduledKernel&)> code_estimate() const { return nullptr; }
+
   // `threads` workers compile and pack; the bytes do not depend on their number. A Device error where the
   // temporary folder has no room for the constants.
   virtual ModelObjects compile(const Plan& plan, const Target& target, int threads) const = 0;

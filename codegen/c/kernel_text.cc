@@ -104,7 +104,7 @@ class KernelWriter {
   KernelWriter(const ScheduledKernel& scheduled, Functions& functions)
       : context_{scheduled, scheduled.kernel, functions, {}, {}, {}, {}, {}} {}
 
-  std::string function(const std::string& name, bool is_shared) {
+  FunctionText function(const std::string& name) {
     const Kernel& kernel = context_.kernel;
     TC_CHECK(context_.scheduled.root != nullptr, "in kernel '", kernel.name, "'");
     context_.buffers.resize(kernel.buffers.size());
@@ -124,8 +124,7 @@ class KernelWriter {
     for (const char* argument : {"parameters", "scratch"}) {
       if (!mentions_word(inside, argument)) unused += text("(void)", argument, ";\n");
     }
-    return text(comment(), is_shared ? "void " : "TC_KERNEL void ", name, "(", arguments(), ")\n{\n",
-                indented(unused + inside, 1), "}\n");
+    return {name, comment(), arguments(), indented(unused + inside, 1), code_size(context_.scheduled)};
   }
 
  private:
@@ -352,9 +351,9 @@ class KernelWriter {
 
 }  // namespace
 
-std::string kernel_function(const ScheduledKernel& scheduled, const std::string& name, bool is_shared,
-                            Functions& functions) {
-  return KernelWriter(scheduled, functions).function(name, is_shared);
+FunctionText kernel_function(const ScheduledKernel& scheduled, const std::string& name,
+                             Functions& functions) {
+  return KernelWriter(scheduled, functions).function(name);
 }
 
 }  // namespace tc::c

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/c/functions.h"
+#include "codegen/c/shared_functions.h"
 #include "codegen/c/spelling.h"
 #include "ir/ranges.h"
 #include "ir/scheduled.h"
@@ -45,9 +46,7 @@ std::string indented(const std::string& lines, int depth);
 // to be >= 0 here.
 std::string tile_text(KernelText& context, const LoopNode& leaf, std::vector<Affine> assumed);
 
-// The kernel's function; its head is `TC_KERNEL void NAME(...)`, or `void NAME(...)` where other files are to
-// call it.
-std::string kernel_function(const ScheduledKernel& scheduled, const std::string& name, bool is_shared,
-                            Functions& functions);
+// The kernel's function.
+FunctionText kernel_function(const ScheduledKernel& scheduled, const std::string& name, Functions& functions);
 
 }  // namespace tc::c

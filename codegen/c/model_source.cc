@@ -7,6 +7,7 @@
 #include "codegen/c/kernel_text.h"
 #include "ir/error.h"
 #include "ir/in_place.h"
+#include "ir/plan_steps.h"
 #include "ir/scratch.h"
 
 namespace tc {
@@ -54,9 +55,19 @@ class ModelWriter {
       : plan_(plan), names_(names), offsets_(constant_offsets(plan.constants)) {}
 
   std::string source() {
-    std::vector<std::string> kernels;
-    for (size_t i = 0; i < plan_.kernels.size(); ++i)
-      kernels.push_back(c::kernel_function(plan_.kernels[i], kernel_name(i), false, functions_));
+    std::vector<c::FunctionText> kernels;
+    for (size_t i = 0; i < plan_.kernels.size(); ++i) {
+      kernels.push_back(c::kernel_function(plan_.kernels[i], kernel_name(i), functions_));
+      calls_.push_back({i, {}});
+    }
+    if (plan_.least_code) {
+      std::vector<int> steps(kernels.size(), 0);
+      for (const PlanStep* step : all_steps(plan_)) {
+        if (step->kind == PlanStep::Kind::Call) ++steps.at(static_cast<size_t>(step->kernel));
+      }
+      calls_ = c::share_functions(kernels, steps);
+    }
+    for (const c::FunctionText& kernel : kernels) kernel_names_.push_back(kernel.name);
     const std::string run = run_function();
     std::string result =
         text("/* Model '", c::in_comment(plan_.model),
@@ -65,7 +76,7 @@ class ModelWriter {
     result += functions_.definitions();
     if (uses_sizes_) result += kSizes;
     result += arena();
-    for (const std::string& kernel : kernels) result += "\n" + kernel;
+    for (const c::FunctionText& kernel : kernels) result += "\n" + str(kernel, "TC_KERNEL void ");
     return result + "\n" + run;
   }
 
@@ -265,7 +276,10 @@ class ModelWriter {
     });
     const std::string scratch = step.scratch ? "(uint8_t *)" + address(*step.scratch, true)
                                              : text("memory + ", bare_scratch_offset(plan_));
-    return result + text(kernel_name(index), "(", arguments, "parameters, ", scratch, ");\n");
+    std::string numbers;
+    for (const int64_t number : calls_[index].numbers) numbers += text(number, ", ");
+    return result + text(kernel_names_[calls_[index].function], "(", numbers, arguments, "parameters, ",
+                         scratch, ");\n");
   }
 
   const Plan& plan_;
@@ -273,6 +287,8 @@ class ModelWriter {
   const std::vector<int> in_place_ = inputs_in_place(plan_);
   std::vector<int64_t> offsets_;
   c::Functions functions_;
+  std::vector<c::KernelCall> calls_;       // of the plan's kernels
+  std::vector<std::string> kernel_names_;  // of functions
   c::Names taken_;
   std::map<std::string, std::string> symbols_;
   std::string iteration_ = "0";  // of the innermost loop of the plan
@@ -296,7 +312,7 @@ std::string c_model_source(const Plan& plan, const CSourceNames& names) {
 
 std::string c_kernel_source(const ScheduledKernel& kernel, const std::string& name) {
   c::Functions functions;
-  const std::string code = c::kernel_function(kernel, name, true, functions);
+  const std::string code = str(c::kernel_function(kernel, name, functions), "void ");
   return kIncludes + functions.definitions() + "\n" + code;
 }
 

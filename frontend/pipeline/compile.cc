@@ -76,6 +76,7 @@ BuildOptions build_options(const CompileOptions& options) {
   if (options.max_ram > 0) build.memory_limit = build.segment_limit = options.max_ram;
   if (options.max_flash > 0 || in_flash)
     build.constants_limit = options.max_flash > 0 ? options.max_flash : INT64_MAX;
+  if (options.max_flash > 0) build.code_estimate = kind.backend->code_estimate();
   build.check_kernel = [kind, target = build.target](const ScheduledKernel& kernel) {
     kind.backend->check_kernel(kernel, target);
   };

@@ -8,9 +8,11 @@
 #include "frontend/pipeline/attention.h"
 #include "frontend/pipeline/block_products.h"
 #include "frontend/pipeline/constant_store.h"
+#include "frontend/pipeline/even_weights.h"
 #include "frontend/pipeline/kernel_schedules.h"
 #include "frontend/pipeline/layout.h"
 #include "frontend/pipeline/plan_control.h"
+#include "frontend/pipeline/small_constants.h"
 #include "frontend/pipeline/step_order.h"
 #include "frontend/pipeline/updates.h"
 #include "ir/error.h"
@@ -32,6 +34,7 @@ enum class MemorySaving : uint8_t {
   Order,      // steps in the order in which the fewest bytes are in use at once, not in the model's
   Constants,  // no algorithm that stores more than the weights
   Layouts,    // maps have the model's channels alone: the last block is not filled up
+  Code,       // kernels are plain loops
 };
 
 // Whether the product of the dimensions before `axis` is 1, so that parts along it are contiguous.
@@ -40,30 +43,6 @@ bool outermost(const Shape& shape, int64_t axis) {
     if (shape[i] != Dim(1)) return false;
   }
   return true;
-}
-
-// Whether it is a matrix of float32 whose elements are all equal; dimensions of 1 do not count.
-bool is_even_matrix(const TensorPtr& constant) {
-  if (constant == nullptr || constant->dtype != DType::F32 || constant->count() < 2) return false;
-  if (std::count_if(constant->shape.begin(), constant->shape.end(), [](int64_t size) { return size > 1; }) >
-      2)
-    return false;
-  const std::vector<uint8_t>& bytes = constant->bytes;
-  return std::equal(bytes.begin() + sizeof(float), bytes.end(), bytes.begin());
-}
-
-// Whether a sum of the kernel has the buffer as a factor.
-bool is_multiplied(const Kernel& kernel, const std::string& buffer) {
-  return std::any_of(kernel.statements.begin(), kernel.statements.end(), [&](const Statement& statement) {
-    if (statement.reduction != Reduction::Sum || statement.value->kind != Expr::Kind::Binary ||
-        statement.value->binary != BinaryOp::Mul)
-      return false;
-    return std::any_of(statement.value->operands.begin(), statement.value->operands.end(),
-                       [&](const ExprPtr& each) {
-                         return each->kind == Expr::Kind::Load &&
-                                kernel.buffers.at(static_cast<size_t>(each->access.buffer)).name == buffer;
-                       });
-  });
 }
 
 class PlanBuilder final : public ControlSteps {
@@ -89,6 +68,7 @@ class PlanBuilder final : public ControlSteps {
     for (ValueId id : graph.outputs) {
       plan.outputs.push_back({graph[id].name, graph[id].dtype, *graph[id].shape, std::nullopt});
     }
+    plan.least_code = options_.target.least_code;
     if (saving_ < MemorySaving::Layouts) frame.layouts = choose_layouts(graph, options_.target);
     frame.places.resize(graph.values.size());
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -102,6 +82,9 @@ class PlanBuilder final : public ControlSteps {
     storages_.finish(plan);
     if (plan.segments > 0) plan.memory_limit = options_.segment_limit;
     plan.constants = constants_.all();
+    if (plan.least_code) {
+      for (PlanConstant& constant : plan.constants) constant.pack_tightly();
+    }
     result_.constant_names.resize(plan.constants.size());
     for (const auto& [index, storage] : constant_storages_)
       result_.constant_names[static_cast<size_t>(index)] = storages_.name(storage);
@@ -454,6 +437,9 @@ class PlanBuilder final : public ControlSteps {
     const Graph& graph = *frame.graph;
     KernelPart part = attention_.kernel_of(graph, group);
     update_in_place(frame, part, steps);
+    // By buffer: the constants that this kernel does not read as the graph has them.
+    std::map<std::string, TensorPtr> shrunk;
+    if (saving_ >= MemorySaving::Code) shrunk = shrink_constants(graph, part);
     const auto& [kernel, arguments] = part;
     std::vector<std::string> layout_lines;
     size_t argument_count = 0;
@@ -470,7 +456,7 @@ class PlanBuilder final : public ControlSteps {
 
     const bool equal_weights =
         has_words(options_.target) && std::any_of(values.begin(), values.end(), [&](const auto& each) {
-          return is_even_matrix(graph[each.second].constant) && is_multiplied(kernel, each.first);
+          return multiplies_even_matrix(kernel, each.first, graph[each.second].constant);
         });
     const KernelSchedules::Entry& entry =
         schedules_.schedule(kernel, layout_lines, {sizes_known(kernel), frame.repeated, equal_weights});
@@ -481,8 +467,11 @@ class PlanBuilder final : public ControlSteps {
     step.label = kernel.name;
     step.single_thread = entry.single_thread;
     for_each_argument(final_kernel, [&](const Buffer& buffer, size_t) {
-      const ValueId value = values.at(original_of(final_kernel, buffer.name));
-      step.locations.push_back(storages_.locate(argument_place(frame, value, buffer, final_kernel)));
+      const std::string& original = original_of(final_kernel, buffer.name);
+      const auto own = shrunk.find(original);
+      const TensorPtr constant = own == shrunk.end() ? nullptr : own->second;
+      step.locations.push_back(
+          storages_.locate(argument_place(frame, {values.at(original), constant}, buffer, final_kernel)));
     });
     pass_parameters(kernel, final_kernel, step);
     reserve_scratch(step);
@@ -514,14 +503,21 @@ class PlanBuilder final : public ControlSteps {
     }
   }
 
-  Place argument_place(Frame& frame, ValueId id, const Buffer& buffer, const Kernel& kernel) {
-    const Value& value = (*frame.graph)[id];
+  // The value of an argument, and the tensor that takes the place of the value's constant, if there is one.
+  struct Argument {
+    ValueId id = kNoValue;
+    TensorPtr constant;
+  };
+
+  Place argument_place(Frame& frame, const Argument& argument, const Buffer& buffer, const Kernel& kernel) {
+    const Value& value = (*frame.graph)[argument.id];
     if (value.constant) {
-      if (const Packing* packing = packing_of(kernel, buffer.name)) {
-        return constant_place(constants_.index_of(value.constant, *packing, kernel), value.name);
-      }
+      const TensorPtr& constant = argument.constant ? argument.constant : value.constant;
+      if (const Packing* packing = packing_of(kernel, buffer.name))
+        return constant_place(constants_.index_of(constant, *packing, kernel), value.name);
+      if (argument.constant) return constant_place(constants_.index_of(constant), value.name);
     }
-    return place_of(frame, id);
+    return place_of(frame, argument.id);
   }
 
   const BuildOptions& options_;
@@ -534,6 +530,15 @@ class PlanBuilder final : public ControlSteps {
   std::set<int> unbounded_outputs_;
 };
 
+// Bytes of the kernels' code by estimate.
+int64_t code_bytes(const Plan& plan, const BuildOptions& options) {
+  int64_t result = 0;
+  if (options.code_estimate) {
+    for (const ScheduledKernel& kernel : plan.kernels) result += options.code_estimate(kernel);
+  }
+  return result;
+}
+
 }  // namespace
 
 BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
@@ -541,22 +546,31 @@ BuiltPlan build_plan(Graph graph, const BuildOptions& options) {
   const bool given = options.segment_limit > 0 || options.constants_limit > 0;
   BuildOptions plain = options;
   plain.tolerance = 0;
+  BuildOptions small = plain;
+  small.target = for_least_code(options.target);
+  small.traces = nullptr;
   const bool apart = options.constants_limit > 0;
   std::optional<BuiltPlan> least;
   int64_t first = 0, fewest = 0;  // bytes
-  for (const MemorySaving saving :
-       {MemorySaving::None, MemorySaving::Order, MemorySaving::Constants, MemorySaving::Layouts}) {
-    const BuildOptions& chosen = saving < MemorySaving::Constants ? options : plain;
+  for (const MemorySaving saving : {MemorySaving::None, MemorySaving::Order, MemorySaving::Constants,
+                                    MemorySaving::Layouts, MemorySaving::Code}) {
+    if (saving == MemorySaving::Code && !options.code_estimate) break;
+    const BuildOptions& chosen = saving < MemorySaving::Constants ? options
+                                 : saving < MemorySaving::Code    ? plain
+                                                                  : small;
     Graph own = given ? graph : std::move(graph);
     use_integer_products(own, chosen.target, chosen.tolerance);
     BuiltPlan built = PlanBuilder(chosen, saving).run(std::move(own));
     const std::optional<MemoryNeed> need = memory_need(built.plan, options.threads);
-    const bool has_room = fits(built.plan, options.threads, {options.memory_limit, options.constants_limit});
+    // There is no smaller code than plain loops, whose bytes only the compiler decides that gets them.
+    const int64_t code = saving < MemorySaving::Code ? code_bytes(built.plan, options) : 0;
+    const int64_t room = apart ? std::max<int64_t>(1, options.constants_limit - code) : 0;
+    const bool has_room = fits(built.plan, options.threads, {options.memory_limit, room});
     if (saving == MemorySaving::None) first = need ? need->total() : 0;
     if (has_room && saving != MemorySaving::None) {
       const char* how[] = {"", "runs its steps in another order",
                            "uses no algorithm that stores more than its weights",
-                           "does not fill up blocks of channels"};
+                           "does not fill up blocks of channels", "has plain loops"};
       built.notes.push_back(text(apart ? "for max_flash and max_ram the model " : "for max_ram the model ",
                                  how[static_cast<size_t>(saving)], ": it needs ", need->total(),
                                  " bytes, not ", first));

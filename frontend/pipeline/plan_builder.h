@@ -39,6 +39,8 @@ struct BuildOptions {
   int64_t memory_limit = machine_memory() / 2;  // bytes that the model may use
   // Bytes of a separate memory for constants, which then do not count for memory_limit; 0: there is none.
   int64_t constants_limit = 0;
+  // Where code counts for that limit, too, a kernel's bytes by estimate; else null.
+  std::function<int64_t(const ScheduledKernel&)> code_estimate;
   int64_t segment_limit =
       0;  // bytes that a run may allocate, where the user set memory_limit; 0: the running machine's limit
   // Traces to try for a workload, best first (layout lines included); the first legal one is taken,

@@ -431,10 +431,11 @@ void add_backends(py::module_& module) {
     return kind_list(found);
   });
   // Whether an artefact of that kind needs another plan than the model has, because another back end makes
-  // its code and may not use all features of the target.
+  // its code, which may not use all features of the target, or whose code max_flash bounds by an estimate.
   module.def("needs_own_plan", [](const CompiledModel& model, const std::string& kind) {
     const KindOfBackend wanted = artefact_kind(kind);
-    return wanted.backend != model.backend && !uses_all(*wanted.backend, model.target);
+    const bool estimates = model.max_flash > 0 && wanted.backend->code_estimate() != nullptr;
+    return wanted.backend != model.backend && (estimates || !uses_all(*wanted.backend, model.target));
   });
 }
 

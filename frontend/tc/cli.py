@@ -326,7 +326,7 @@ def _add_compile(command):
         "--max-flash",
         type=size_argument,
         metavar="SIZE",
-        help="of kind bare: memory for constants and code, which are no part of --max-ram there",
+        help="of kinds bare and c: memory for constants and code, which are no part of --max-ram there",
     )
     added.add_argument("--tune", action="store_true", help="search for schedules first")
     add_tuning_options(added)

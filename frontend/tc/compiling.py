@@ -91,7 +91,8 @@ def compile(
                         where that is not enough and its sizes are known. A number, or one with a
                         unit: "256KB" (256,000 bytes), "256KiB" (262,144)
     max_flash           likewise bytes of read-only memory, which then holds constants and code
-                        instead of max_ram: for kind "bare" (docs/bare.md)
+                        instead of max_ram: for the kinds "bare" (docs/bare.md) and "c", where
+                        little room gives small code (docs/c_source.md)
     specialise          how many versions are kept for recurring sizes of inputs, where sizes are
                         left open. The second run with a size compiles a version, which is as fast
                         as a model of that size; 0 compiles none. The default None keeps 4, but none
@@ -232,12 +233,13 @@ def _compiled(model, options, threads, specialise=0, make=Module):
 
 
 def _compiler_of_kinds(model, options, compiled):
-    """A function that compiles the model again for a kind of artefact that cannot use all of the
-    target, as C source cannot use a matrix unit. None where there is no such kind, or where the
-    model is a source that only the compiler holds and that is not kept."""
-    if isinstance(model, compiler.Source) or not any(
-        compiler.needs_own_plan(compiled, row["name"]) for row in compiler.kinds()
-    ):
+    """A function that compiles the model again for a kind of artefact that needs another plan, as C
+    source cannot use a matrix unit, and keeps to max_flash by an estimate of its code. None where
+    there is no such kind, or where the model is a source that only the compiler holds and that is
+    not kept: it is for max_flash, which only small models keep to."""
+    if isinstance(model, compiler.Source) and not options().max_flash:
+        return None
+    if not any(compiler.needs_own_plan(compiled, row["name"]) for row in compiler.kinds()):
         return None
     from .recurring import reader_of
 

@@ -285,6 +285,19 @@ Target parse_target(const std::string& text) {
   return target;
 }
 
+Target for_least_code(Target target) {
+  target.least_code = true;
+  target.vector_bits = 0;
+  target.block = 1;
+  target.small_block = 0;
+  target.half_blocks = false;
+  target.matrix = {};
+  target.lane_products.clear();
+  target.wider_targets.clear();
+  target.tiles = {{1, 1}};
+  return target;
+}
+
 std::vector<std::pair<std::string, std::string>> known_targets() {
   std::vector<std::pair<std::string, std::string>> result{
       {"native", "this machine: " + targets::native_name()}};

@@ -131,6 +131,8 @@ struct Target : Isa, Core {
   ConstantMemory constants = ConstantMemory::Host;
   ParallelLoops parallel = ParallelLoops::Threads;
   int cores = 1;
+  // Kernels are plain loops over single elements, which take the fewest bytes of code.
+  bool least_code = false;
   // Half a block takes half the time of a block, because the block's vectors take several registers (RVV), or
   // because a vector occupies its unit twice.
   bool half_blocks = false;
@@ -151,6 +153,8 @@ struct Target : Isa, Core {
 // machine with these instructions, planned for that core (`x86-64-v3@znver4`). An unknown name throws a
 // Target error that lists the nearest valid ones; an unknown feature or core likewise.
 Target parse_target(const std::string& text);
+// The target for kernels with the fewest bytes of code: without vectors and matrix units.
+Target for_least_code(Target target);
 // Canonical names with one line of description each, for `tc.targets()`.
 std::vector<std::pair<std::string, std::string>> known_targets();
 // True where this machine can run code for the target; else `why` says which feature is missing.

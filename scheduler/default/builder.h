@@ -124,6 +124,8 @@ AlgorithmChoices<WinogradKnobs> winograd_choices(const TraceBuilder& start, doub
 // A sum of products on the target's matrix unit, with an error within the tolerance. Those algorithms that
 // cannot be the cheapest are left out unless `all` are asked for.
 AlgorithmChoices<MatrixKnobs> matrix_choices(const TraceBuilder& start, double tolerance, bool all);
+// One reduction, an element of its result at a time.
+TraceBuilder schedule_plain_loops(const TraceBuilder& start);
 // Statements in common loops over the outer iterators that they share: rows.
 void schedule_rows(TraceBuilder& builder, const RowKnobs& knobs = {});
 // Each statement in loops of its own.

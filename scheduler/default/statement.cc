@@ -392,7 +392,7 @@ void schedule_rows(TraceBuilder& b, const RowKnobs& knobs) {
     }
     row_bytes = std::max(row_bytes, 4 * elements);
   }
-  const int64_t rows = knobs.rows > 0 ? knobs.rows : kRows;
+  const int64_t rows = knobs.rows > 0 ? knobs.rows : b.target().least_code ? 1 : kRows;
   bool interleave =
       least < most && rows > 1 && (knobs.rows > 0 || 2 * rows * row_bytes <= b.target().l1_bytes);
   const size_t wanted = least == most ? most - std::min<size_t>(most, 1) : least;

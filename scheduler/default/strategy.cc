@@ -84,6 +84,16 @@ TraceBuilder apply_groups(const StrategyInput& input, StrategyKnobs&, std::vecto
   return schedule_group_sums(input.builder(), find_group_sums(input.builder()));
 }
 
+Candidate examine_plain_loops(const StrategyInput& input) {
+  if (!input.target().least_code) throw NotApplicable{"it is for code that has to be small"};
+  only_reduction(input.kernel());
+  return {{0, INFINITY, 1, 1, ""}, "one element at a time"};
+}
+
+TraceBuilder apply_plain_loops(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
+  return schedule_plain_loops(input.builder());
+}
+
 // Predicted cycles of all statements: one for each load and store of a vector.
 double cycles_of_statements(const StrategyInput& input) {
   double cycles = 0;
@@ -220,6 +230,13 @@ const std::vector<Strategy>& strategies() {
        {},
        &examine_groups,
        &apply_groups},
+      {"plain loops",
+       StrategyKind::RegisterTile,
+       "A reduction, an element of its result at a time: the fewest bytes of code.",
+       KnobGroup::None,
+       {},
+       &examine_plain_loops,
+       &apply_plain_loops},
       {"rows", StrategyKind::General,
        "Statements that share outer iterators, as of a softmax: all statements of a row, or of four, before the next.",
        KnobGroup::Rows, names_of_rows(true), &examine_rows, &apply_rows},

@@ -2,12 +2,12 @@
 
 `python -m tests.bench.c_tiny [FILE ...] --peers PYTHON [--rounds N]`: PYTHON is that of an
 environment with the packages `bakenn[tflite]`, `emx-onnx-cgen` and `tflite2onnx`; without it, the
-table has tc's columns alone. The files are $TC_MODELS/mlperf_tiny/*.tflite, with a batch of 1 and
+table has tc's rows alone. The files are $TC_MODELS/mlperf_tiny/*.tflite, with a batch of 1 and
 without a softmax at the end, for all alike. For each of them and each generator: the least
 processor time of a run compiled by `gcc -O3 -march=native`, and, compiled by `-Os` for x86-64 and
 for a Cortex-M4, the bytes of read-only memory (code and constants), and of others (arena, data,
-and the largest stack frame). For sizes tc is told that no more constants fit than the file's
-size. Results of the peers are compared with tc's.
+and the largest stack frame). In the rows `small`, tc is told by max_flash that nothing fits beyond
+the constants or the file, which gives its smallest code. All results are compared with tc's own.
 """
 
 import argparse
@@ -36,6 +36,7 @@ SMALL = {
     "x86-64": (["gcc", "-Os", "-march=native"], "native", ""),
     "Cortex-M4": (["arm-none-eabi-gcc", "-Os", *M4], "rv32imfc", "arm-none-eabi-"),
 }
+OWN = ["tc", "small"]  # the second with max_flash
 PEERS = ["emx", "bakenn"]
 SECONDS = 300  # that a compiler may take
 
@@ -49,13 +50,22 @@ def worker(python, *arguments):
     return json.loads(done.stdout.strip().splitlines()[-1]).get("refused")
 
 
-def write(generator, file, folder, target, python, **options):
+def write(generator, file, folder, target, python):
     """The generator's sources in the folder; a sentence where it refuses the file."""
     folder.mkdir(parents=True, exist_ok=True)
-    if generator != "tc":
+    if generator in PEERS:
         return worker(python, generator, file, folder)
-    module = tc.compile(str(file), target, threads=1, log=False, **options)
-    module.export(folder / "model.c", kind="c")
+
+    def export(**options):
+        tc.compile(str(file), target, threads=1, log=False, **options).export(
+            folder / "model.c", kind="c"
+        )
+
+    export()
+    if generator == "small":
+        header = (folder / "model.h").read_text()
+        constants = int(re.search(r"_WEIGHTS_BYTES (\d+)", header)[1])
+        export(max_flash=min(constants, file.stat().st_size))
     return None
 
 
@@ -88,7 +98,7 @@ def sizes(generator, folder, compiler, prefix):
     code, data, zeros = (sum(int(line.split()[i]) for line in lines) for i in range(3))
     frames = "".join(path.read_text() for path in folder.glob("*.su"))
     stack = max(int(size) for size in re.findall(r"\t(\d+)\t", frames))
-    given = 0 if generator == "tc" else arena(generator, folder)  # tc's block counts as zeros
+    given = 0 if generator in OWN else arena(generator, folder)  # tc's block counts as zeros
     return code + data, data + zeros + given + stack
 
 
@@ -108,11 +118,11 @@ class Run:
             ]
         self.inputs = inputs
         self.arena = aligned(max(64, arena(generator, folder)))
-        array = {"tc": [*inputs, self.output, self.arena]}
+        array = dict.fromkeys(OWN, [*inputs, self.output, self.arena])
         array["emx"] = [*inputs, self.output]
         array["bakenn"] = [self.arena, *inputs, self.output]
         self.pointers = [each.ctypes.data_as(ctypes.c_void_p) for each in array[generator]]
-        name = {"tc": "model_run", "emx": "model", "bakenn": "bknn_model_infer"}[generator]
+        name = {"emx": "model", "bakenn": "bknn_model_infer"}.get(generator, "model_run")
         self.function = getattr(loaded, name)
 
     def __call__(self):
@@ -127,7 +137,7 @@ def differ(found, wanted):
 
 
 def measure(file, generators, python, rounds, folder):
-    """Prints the rows of one file; whether the peers' results are tc's."""
+    """Prints the rows of one file; whether all results are those of tc's own code."""
     if python:
         worker(python, "prepare", file, folder / file.name)
     taken = folder / file.name if python else file
@@ -159,8 +169,7 @@ def measure(file, generators, python, rounds, folder):
             continue
         for generator in runs:
             place = folder / f"{generator}-{machine}"
-            limit = file.stat().st_size
-            write(generator, taken, place, target, python, max_flash=limit)
+            write(generator, taken, place, target, python)
             table[generator, machine] = sizes(generator, place, compiler, prefix)
     for generator in generators:
         if generator not in runs:
@@ -191,7 +200,7 @@ def main(arguments):
     for file in files:
         with tempfile.TemporaryDirectory() as folder:
             peers = PEERS if given.peers else []
-            if not measure(file, ["tc", *peers], given.peers, given.rounds, Path(folder)):
+            if not measure(file, [*OWN, *peers], given.peers, given.rounds, Path(folder)):
                 wrong.append(file.name)
     return verdict(wrong)
 

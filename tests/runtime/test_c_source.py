@@ -1,6 +1,8 @@
 """Models as C source: right by each compiler, without warnings, the same bytes each time, and what
 is refused."""
 
+import re
+
 import numpy
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save
@@ -11,7 +13,7 @@ import tc
 from .. import zoo
 from ..frontend import random_maps
 from ..support import worst_error
-from .c_models import COMPILERS, CModel, compiler_of
+from .c_models import COMPILERS, CModel, compiler_of, macros
 from .test_rv32 import STEP, attention, convolutions, movements, quantised, recurrence
 
 NETWORKS = [convolutions, attention, recurrence, quantised, movements]
@@ -87,6 +89,74 @@ def test_random_networks(seed, tmp_path):
     like = [numpy.zeros(numpy.shape(exact), numpy.float32) for exact in network.outputs.values()]
     found = model.run(network.inputs.values(), like)
     assert not random_maps.what_is_wrong(network, dict(zip(network.outputs, found)))
+
+
+def write_small(model, folder, **options):
+    """The source where max_flash leaves no room for code."""
+    constants = macros(write(model, folder, **options))["MODEL_WEIGHTS_BYTES"]
+    return write(model, folder, max_flash=constants, **options)
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+def test_plain_loops(make, tmp_path):
+    make().save(tmp_path / "model.onnx")
+    x = numpy.random.default_rng(1).standard_normal(make().shape).astype(numpy.float32)
+    wanted = tc.compile(tmp_path / "model.onnx", threads=1, log=False)(x)
+    fast = macros(write(tmp_path / "model.onnx", tmp_path, target="x86-64-v3"))
+    source = write_small(tmp_path / "model.onnx", tmp_path, target="x86-64-v3")
+    assert not re.search(r"\btc_\w+x\d+\b|^ +TC_UNROLL", source.read_text(), re.MULTILINE)
+    assert macros(source)["MODEL_WEIGHTS_BYTES"] <= fast["MODEL_WEIGHTS_BYTES"]
+    (found,) = CModel(source, compiler_of("gcc")).run([x], [wanted])
+    if make is quantised:
+        steps = numpy.rint((found - wanted) / STEP)
+        assert numpy.abs(steps).max() <= 1 and numpy.count_nonzero(steps) <= 3
+        wanted = wanted + steps.astype(numpy.float32) * numpy.float32(STEP)
+    assert worst_error(found, wanted) <= 1e-4
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(3, 40))]
+)
+def test_plain_loops_of_random_networks(seed, tmp_path):
+    network = random_maps.Network(seed, axes=2)
+    source = write_small(network.model(), tmp_path, tolerance=0)
+    like = [numpy.zeros(numpy.shape(exact), numpy.float32) for exact in network.outputs.values()]
+    found = CModel(source, compiler_of("gcc")).run(network.inputs.values(), like)
+    assert not random_maps.what_is_wrong(network, dict(zip(network.outputs, found)))
+
+
+def test_layers_of_a_kind_share_a_function(tmp_path):
+    """Four products of different sizes, of which two have a Relu: two functions."""
+    random = numpy.random.default_rng(5)
+    sizes = [24, 40, 16, 56, 8]
+    weights = [
+        random.standard_normal(shape).astype(numpy.float32) / 5
+        for shape in zip(sizes[:-1], sizes[1:])
+    ]
+    nodes, name = [], "x"
+    for layer in range(4):
+        nodes.append(helper.make_node("MatMul", [name, f"w{layer}"], [f"y{layer}"]))
+        name = f"y{layer}"
+        if layer in (0, 2):
+            nodes.append(helper.make_node("Relu", [name], [f"r{layer}"]))
+            name = f"r{layer}"
+    ports = [
+        helper.make_tensor_value_info(port, TensorProto.FLOAT, [1, size])
+        for port, size in (("x", sizes[0]), (name, sizes[-1]))
+    ]
+    constants = [numpy_helper.from_array(each, f"w{layer}") for layer, each in enumerate(weights)]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    source = write_small(model, tmp_path)
+    assert source.read_text().count("\nTC_KERNEL void ") == 2
+    assert macros(source)["MODEL_WEIGHTS_BYTES"] == sum(each.nbytes for each in weights)
+    x = random.standard_normal((1, sizes[0])).astype(numpy.float32)
+    wanted = x.astype(numpy.float64)
+    for layer, each in enumerate(weights):
+        wanted = wanted @ each
+        wanted = numpy.maximum(wanted, 0) if layer in (0, 2) else wanted
+    (found,) = CModel(source, compiler_of("gcc")).run([x], [wanted.astype(numpy.float32)])
+    assert worst_error(found, wanted) <= 1e-5
 
 
 @pytest.mark.full

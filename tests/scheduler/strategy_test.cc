@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/scratch.h"
 #include "scheduler/search/space.h"
 #include "tests/golden_file.h"
 #include "tests/scheduler_kernels.h"
@@ -54,6 +55,29 @@ TEST(Strategies, ReductionsAreClassifiedBySubscripts) {
     const StrategyReport* taken = taken_of(report);
     ASSERT_NE(taken, nullptr) << kernel;
     EXPECT_EQ(taken->name, name) << kernel << "\n" << str(report);
+  }
+}
+
+// Loops without vectors, copies and packed constants; sums are in registers, or those of a row in memory.
+TEST(Strategies, TheLeastCodeOfAReductionIsPlainLoops) {
+  for (const char* name : {"x86-64-v4", "rv64gcv", "rv32imfc"}) {
+    const Target target = for_least_code(parse_target(name));
+    for (const auto& [kernel, fast] : classes()) {
+      SCOPED_TRACE(kernel + " " + name);
+      const Schedule schedule = default_schedule(parse_kernel(named_kernel(kernel).text), target, 1);
+      const ScheduledKernel finished = schedule.finish();
+      const StrategyReport* taken =
+          taken_of(default_report(start_of(parse_kernel(named_kernel(kernel).text), target), 1));
+      ASSERT_NE(taken, nullptr);
+      const bool is_reduction = fast != "rows" && fast != "statement by statement";
+      EXPECT_EQ(taken->name == "plain loops", is_reduction) << taken->name;
+      const std::string loops = str(finished);
+      for (const char* word : {"vector ", "unroll", "isolate"})
+        EXPECT_EQ(loops.find(word), std::string::npos) << word << "\n" << loops;
+      if (!is_reduction) continue;
+      EXPECT_TRUE(finished.kernel.packings.empty());
+      EXPECT_LE(scratch_bytes(finished), 16 << 10) << loops;
+    }
   }
 }
 
