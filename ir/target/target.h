@@ -107,6 +107,8 @@ struct Core {
   double multiply_adds = 2;      // vector multiply-adds issued per cycle
   double loads = 2, stores = 1;  // vector loads and stores per cycle
   int latency = 4;               // multiply-add latency, cycles
+  int l2_latency = 12;           // of a load that the second cache holds, cycles
+  int memory_latency = 80;       // of a load that only memory holds, cycles
   double division = 16;          // cycles in which a division of a vector of f32 occupies its unit
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
   int64_t l3_bytes = 32 << 20;  // the part one program gets: cores, and on servers other programs, share it
