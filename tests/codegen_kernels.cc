@@ -1,6 +1,8 @@
 // Hand-scheduled kernels that the code generator's tests share.
 #include "tests/codegen_kernels.h"
 
+#include "ir/error.h"
+
 namespace tc::testing {
 namespace {
 
@@ -326,6 +328,33 @@ ScheduledKernel softmax(int64_t rows, int64_t columns) {
   result.root =
       for_loop("ro", rows, leaf({scalar(0), vector(1), scalar(2), vector(3), vector(4), vector(5)}), true);
   return result;
+}
+
+ScheduledKernel products(const Products& p, const MatrixUnit& unit, const MatrixUnit::Format& format) {
+  const int64_t depth = int64_t{format.groups} * format.pack, rows = p.rows * p.tiles, columns = unit.columns;
+  const std::string type = name_of(format.operand), sum = name_of(format.accumulator),
+                    row = text(p.rows, "*mo + mi");
+  ScheduledKernel scheduled;
+  scheduled.kernel = parse_kernel(text(
+      "kernel \"products\"\n  input A ", type,
+      p.next_to_each_other ? text("[", p.steps, ", ", rows) : text("[", rows, ", ", p.steps), ", ", depth,
+      "]\n  input B ", type, "[", p.blocks, ", ", p.steps, ", ", format.groups, ", ", columns, ", ",
+      format.pack, "]\n  output C ", sum, "[", rows, ", ", columns * p.blocks, "]\n  init[m:", rows,
+      ", n:", columns * p.blocks, "]: C[m, n] = 0\n  macc[mo:", p.tiles, ", no:", p.blocks, ", s:", p.steps,
+      ", mi:", p.rows, ", ni:", columns, ", g:", format.groups, ", e:", format.pack, "]: C[", row, ", ",
+      columns, "*no + ni] += ", sum, "(A[", p.next_to_each_other ? text("s, ", row) : text(row, ", s"), ", ",
+      format.pack, "*g + e]) * ", sum, "(B[no, s, g, ni, e])\n"));
+  TileStatement init, macc;
+  init.statement = 0;
+  init.loops = {unrolled("m", rows), unrolled("c", p.blocks), lanes("l", columns)};
+  init.iterators = {{"m", v("m")}, {"n", v("c") * columns + v("l")}};
+  macc.statement = 1;
+  macc.loops = {serial("s", p.steps),    unrolled("no", p.blocks), unrolled("mo", p.tiles),
+                matrix("mi", p.rows),    matrix("ni", columns),    matrix("g", format.groups),
+                matrix("e", format.pack)};
+  for (const char* name : {"mo", "no", "s", "mi", "ni", "g", "e"}) macc.iterators[name] = v(name);
+  scheduled.root = leaf({init, macc});
+  return scheduled;
 }
 
 }  // namespace tc::testing

@@ -55,4 +55,12 @@ ScheduledKernel row_reduction(int64_t rows, int64_t columns, Reduction reduction
 // O[r, :] = softmax of A[r, :], the exponentials in a stack buffer of one row.
 ScheduledKernel softmax(int64_t rows, int64_t columns);
 
+// Sums of products on a matrix unit of vectors: some accumulators of rows by blocks of columns.
+struct Products {
+  int64_t rows = 2;  // of an accumulator
+  int64_t tiles = 2, blocks = 2, steps = 3;
+  bool next_to_each_other = true;  // rows of A, of a depth
+};
+ScheduledKernel products(const Products& p, const MatrixUnit& unit, const MatrixUnit::Format& format);
+
 }  // namespace tc::testing

@@ -87,8 +87,8 @@ class Functions {
 std::string shift(Functions& functions, BinaryOp op, DType dtype, int lanes, const std::string& a,
                   int64_t bits);
 
-// byte_products.cc. Of vectors of i32, 32 bits of the products of 64 bits from number `bits` on, which is at
-// most 32.
+// byte_products.cc. The products of two vectors of i32, as numbers of 64 bits, shifted right by `bits` (32 at
+// most) and cut to 32 bits.
 std::string multiply_shift(Functions& functions, int lanes, const std::string& a, const std::string& b,
                            int64_t bits);
 // Words of four bytes: the name of a function that reads one, and a vector of them.

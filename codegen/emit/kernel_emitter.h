@@ -7,12 +7,12 @@ namespace tc {
 
 // Adds the kernel's function to the unit's module, under the module's name.
 //
-// Parallel loops at the top of the tree are divided among the threads in equal contiguous parts. One such
-// loop and the parallel loops directly inside it are divided as one range, in which the other nodes next to
-// the inner loops (first and last iterations that were split off) count as one iteration each. Nodes at the
-// top that are not parallel run on the last thread, whose parts of the parallel loops are the smallest;
-// without parallel loops, on thread 0. No thread waits for another: the scheduler puts dependent parts into
-// one iteration or into different kernels.
+// Each thread runs a contiguous part of every parallel loop at the top of the tree; the parts are as equal as
+// they can be, and the last thread's is the smallest. A parallel loop that contains other parallel loops is
+// divided together with them, as one range of all their iterations; what stands beside the inner loops (first
+// and last iterations that were split off) counts as one iteration. What is at the top and not parallel runs on
+// the last thread, or on thread 0 where the kernel has no parallel loop. No thread waits for another, since the
+// scheduler puts parts that depend on each other into one iteration or into different kernels.
 void emit_kernel(Unit& unit, const ScheduledKernel& scheduled);
 
 }  // namespace tc

@@ -13,9 +13,9 @@ namespace tc {
 
 // A leaf whose unrolled copies 0 .. `last` exist, for a value of `last` that is known only at run time.
 struct OpenTail {
-  // Of each statement: the loop of the copies, and the constraint that ends it.
+  // For each statement of the leaf, where its copies end.
   struct End {
-    size_t loop = 0, constraint = 0;
+    size_t loop = 0, constraint = 0;  // numbers of the loop of the copies, and of the constraint that ends it
     Affine last;
   };
   const LoopNode* leaf = nullptr;

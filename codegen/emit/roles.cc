@@ -10,11 +10,13 @@ namespace tc {
 namespace {
 
 constexpr const char* kKind = "tc.role";
-constexpr std::array<std::pair<Role, const char*>, 4> kNames = {{
+constexpr std::array<std::pair<Role, const char*>, 6> kNames = {{
     {Role::Prefetch, "prefetch"},
     {Role::Product, "product"},
     {Role::BroadcastProduct, "broadcast product"},
+    {Role::ByteProduct, "byte product"},
     {Role::Widening, "widening"},
+    {Role::Rounding, "rounding"},
 }};
 
 }  // namespace

@@ -15,7 +15,9 @@ enum class Role : uint8_t {
   // the same for all lanes (a scalar register).
   Product,
   BroadcastProduct,
-  Widening,  // makes loaded bytes factors of 16 bits
+  ByteProduct,  // one instruction that adds several products of bytes to each number of a sum
+  Widening,     // makes loaded bytes factors of 16 bits
+  Rounding,     // makes floats, or integers made of them, integers of half as many bits
 };
 
 // Marks the instruction that made the value. LLVM keeps the mark where it moves, copies or changes an
@@ -25,7 +27,7 @@ enum class Role : uint8_t {
 void set_role(llvm::Value* value, Role role);
 Role role_of(const llvm::Instruction& instruction);
 
-// Whether the instruction is a step of a sum of products.
+// Whether the instruction is a step of a sum of products, one product for each lane.
 inline bool adds_product(const llvm::Instruction& instruction) {
   const Role role = role_of(instruction);
   return role == Role::Product || role == Role::BroadcastProduct;

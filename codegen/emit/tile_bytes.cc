@@ -253,7 +253,9 @@ llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llv
     return lane_product(context_.target, lanes_, first, second, sum);
   };
   if (const NarrowProduct* four = row(a.dtype, b.dtype, DType::I32)) {
-    return call_intrinsic(builder_, four->intrinsic, sums->getType(), {sums, whole, integer});
+    const bool is_first = !is_signed(four->a);
+    return add_products(builder_, context_.target, *four, sums, is_first ? whole : integer,
+                        is_first ? integer : whole);
   }
   llvm::Type* halves = widen(builder_.getInt16Ty(), 2 * lanes_);
   const auto eight = llvm::ConstantInt::get(halves, 8);

@@ -15,8 +15,8 @@ namespace tc {
 // overlap. To LLVM a volatile load writes; an instruction that only prefetches does not.
 bool conflict(const llvm::Instruction& a, const llvm::Instruction& b);
 
-// Moves what made the value in front of the place in the same block, together with its operands; nothing
-// that comes before already, and no phi node.
+// If an instruction of place's block computes the value and comes after `place`, moves it to just before
+// `place`, with those of its operands that come after `place` too. Phi nodes stay.
 void raise(llvm::Value& value, llvm::Instruction& place);
 
 // The instructions of a block between its phi nodes and its end, numbered by their places in the block as it

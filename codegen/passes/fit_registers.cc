@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "codegen/emit/opaque_value.h"
@@ -51,18 +53,19 @@ class FitBlock : public StraightLine {
     const auto may_pass = [this](const Instruction& later, const Instruction& earlier) {
       return moves_freely(later) || moves_freely(earlier) || is_apart(later) || is_apart(earlier);
     };
-    needs_ = graph_.needs(may_pass);
+    std::vector<std::vector<size_t>> needs = graph_.needs(may_pass);
     // Registers that computing the value with all its operands takes (Sethi and Ullman's numbers).
     wanted_.resize(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) {
-      sort_by_wish(needs_[i]);
+      sort_by_wish(needs[i]);
       int held = 0;
       wanted_[i] = pressure_.registers(*order_[i]);
-      for (const size_t each : needs_[i]) {
+      for (const size_t each : needs[i]) {
         wanted_[i] = std::max(wanted_[i], held + wanted_[each]);
         held += pressure_.registers(*order_[each]);
       }
     }
+    scheduler_.emplace(std::move(needs));
   }
 
   void sort_by_wish(std::vector<size_t>& places) const {
@@ -95,7 +98,6 @@ class FitBlock : public StraightLine {
   }
 
   void order_depth_first() {
-    done_.resize(order_.size());
     std::vector<size_t> places, roots;
     for (size_t i = 0; i < order_.size(); ++i) {
       if (is_root(*order_[i]) && !is_apart(*order_[i])) roots.push_back(i);
@@ -103,38 +105,20 @@ class FitBlock : public StraightLine {
     while (!roots.empty()) {
       const auto next =
           chooses_steps_ && adds_product(*order_[roots.front()]) ? cheapest_step(roots) : roots.begin();
-      emit(*next, places);
+      scheduler_->list(*next, places);
       roots.erase(next);
     }
     // Of a window's rows only the last has not been prefetched by an earlier tile: its prefetch comes first.
     std::vector<std::vector<size_t>>
         prefetches;  // of each, the address computations that only it needs, then itself
     for (size_t i = order_.size(); i-- > 0;) {
-      if (is_apart(*order_[i])) emit(i, prefetches.emplace_back());
+      if (is_apart(*order_[i])) scheduler_->list(i, prefetches.emplace_back());
     }
     places = spread(prefetches, places);
-    for (size_t i = 0; i < order_.size(); ++i) emit(i, places);
+    for (size_t i = 0; i < order_.size(); ++i) scheduler_->list(i, places);
     std::vector<Instruction*> result;
     for (const size_t each : places) result.push_back(order_[each]);
     order_ = std::move(result);
-  }
-
-  // Appends the place of the instruction, after the places of all instructions that it needs.
-  void emit(size_t root, std::vector<size_t>& places) {
-    std::vector<std::pair<size_t, size_t>> path(
-        1, {root, 0});  // each instruction being visited, with the index of its next need
-    while (!path.empty()) {
-      auto& [at, next] = path.back();
-      if (done_[at]) {
-        path.pop_back();
-      } else if (next < needs_[at].size()) {
-        path.emplace_back(needs_[at][next++], 0);
-      } else {
-        done_[at] = true;
-        places.push_back(at);
-        path.pop_back();
-      }
-    }
   }
 
   // The step among the roots whose missing operands take the fewest registers.
@@ -160,9 +144,10 @@ class FitBlock : public StraightLine {
     while (!waiting.empty() && result < limit) {
       const size_t each = waiting.back();
       waiting.pop_back();
-      if (done_[each] || !seen.insert(each).second) continue;
+      if (scheduler_->is_listed(each) || !seen.insert(each).second) continue;
       result += pressure_.registers(*order_[each]);
-      waiting.insert(waiting.end(), needs_[each].begin(), needs_[each].end());
+      const std::vector<size_t>& needs = scheduler_->needs(each);
+      waiting.insert(waiting.end(), needs.begin(), needs.end());
     }
     return result;
   }
@@ -179,7 +164,7 @@ class FitBlock : public StraightLine {
     for (size_t i = 0; i < prefetches.size(); ++i) {
       size_t until = places.size() * (2 * i + 1) / (2 * prefetches.size());
       for (const size_t each : prefetches[i]) {
-        for (const size_t need : needs_[each]) until = std::max(until, count_up_to[need]);
+        for (const size_t need : scheduler_->needs(each)) until = std::max(until, count_up_to[need]);
       }
       for (; done < until; ++done) result.push_back(places[done]);
       result.insert(result.end(), prefetches[i].begin(), prefetches[i].end());
@@ -319,9 +304,8 @@ class FitBlock : public StraightLine {
   // columns read the same elements and weights. The next step is then always the one whose missing operands
   // take the fewest vector registers.
   bool chooses_steps_ = false;
-  std::vector<std::vector<size_t>> needs_;
+  std::optional<ListScheduler> scheduler_;
   std::vector<int> wanted_;
-  std::vector<bool> done_;
   llvm::DenseMap<const Value*, std::vector<size_t>> uses_;
   llvm::DenseMap<const Value*, Value*> again_;            // the last copy of a load
   llvm::DenseMap<const Value*, const Value*> originals_;  // of copies

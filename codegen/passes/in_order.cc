@@ -5,7 +5,6 @@
 #include <llvm/IR/BasicBlock.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/IR/IntrinsicsRISCV.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,13 +23,6 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-// Cycles from a load to its first use where each product reads a vector of its own from main memory: so many
-// that as many cache lines are in flight as the core and its registers allow.
-constexpr double kAheadOfVectors = 100;
-// The same for weights that are packed in words, whose three sums, two pairs of words and the number being
-// assembled take all registers: with 26 cycles nsNet2's steps take 1 % more cycles of the core model, with
-// 32 and with 20 values are spilled.
-constexpr double kAheadOfWords = 24;
 // The most operations between a sum and its store that are moved with the store; more need registers of
 // their own.
 constexpr size_t kLongFinish = 8;
@@ -115,13 +107,13 @@ class BlockOrder : public StraightLine {
     return loads >= products ? WeightLoads::Vectors : WeightLoads::None;
   }
   // How long before its use a vector is loaded.
-  static double cycles_ahead(WeightLoads loads) {
+  double cycles_ahead(WeightLoads loads) const {
     switch (loads) {
-      case WeightLoads::Vectors: return kAheadOfVectors;
-      case WeightLoads::PackedWords: return kAheadOfWords;
+      case WeightLoads::Vectors: return times_.streamed_load();
+      case WeightLoads::PackedWords: return times_.packed_load();
       case WeightLoads::None: break;
     }
-    return kCyclesAhead;
+    return times_.load();
   }
 
   // The time at which the value is needed, in this trip or in the next one; negative where it is not needed.
@@ -160,7 +152,7 @@ class BlockOrder : public StraightLine {
       const bool shares = target_.floats_in_vectors;
       std::vector<int>& live = is_scalar && !shares ? scalars : vectors;
       const int weight = is_scalar ? 1 : size;
-      const double cycles_ahead = is_scalar ? kCyclesAhead : ahead_of_vector;
+      const double cycles_ahead = is_scalar ? times_.load() : ahead_of_vector;
       // Groups of several sizes, or with different lifetimes, leave gaps between them.
       const auto most = [&](size_t at) {
         if (is_scalar && !shares) return kScalarsAhead;
@@ -192,7 +184,7 @@ class BlockOrder : public StraightLine {
       const size_t least =
           load == graph_.size() ? 0 : static_cast<size_t>(std::max(0.0, std::ceil(keys_[load])));
       // Cycles from it to the first product: its latency, and those that it takes in the vector unit.
-      const double wait = target_.latency + pressure_.registers(*order_[i]) / target_.multiply_adds;
+      const double wait = times_.result() + times_.occupied(pressure_.registers(*order_[i]));
       const size_t use = first_use(*order_[i]);
       size_t to = i;
       while (to > least && time_[std::min(use, i)] - time_[to] < wait) --to;
@@ -243,15 +235,10 @@ class BlockOrder : public StraightLine {
   // Whether the call is an operation that converts an integer sum to bytes; most other calls are
   // multiply-adds of a sum.
   static bool makes_bytes(const llvm::CallBase& call) {
-    if (changes_kind(call)) return true;
-    switch (call.getIntrinsicID()) {
-      case llvm::Intrinsic::riscv_vfncvt_x_f_w:
-      case llvm::Intrinsic::riscv_vfncvt_xu_f_w:
-      case llvm::Intrinsic::riscv_vnclip:
-      case llvm::Intrinsic::riscv_vnclipu: return true;
-      case llvm::Intrinsic::fmuladd: return llvm::isa<llvm::SIToFPInst>(call.getArgOperand(0));
-      default: return call.getType()->getScalarSizeInBits() == 16;
-    }
+    if (changes_kind(call) || role_of(call) == Role::Rounding) return true;
+    if (call.getIntrinsicID() == llvm::Intrinsic::fmuladd)
+      return llvm::isa<llvm::SIToFPInst>(call.getArgOperand(0));
+    return call.getType()->getScalarSizeInBits() == 16;
   }
   // Whether the instruction is one of the operations between a sum and its store. The upper halves of joined
   // vectors are not, so that they stay where they are: all at the beginning, they would take twice the
@@ -295,7 +282,7 @@ class BlockOrder : public StraightLine {
   double behind(double place) const {
     auto at = static_cast<size_t>(std::max(0.0, place));
     const double start = time_[std::min(at, order_.size())];
-    while (at < order_.size() && time_[at] < start + target_.latency) ++at;
+    while (at < order_.size() && time_[at] < start + times_.result()) ++at;
     return static_cast<double>(at);
   }
 
@@ -328,10 +315,16 @@ class BlockOrder : public StraightLine {
     }
   }
 
+  // Prefetches have no place among the accesses of their buffer, nor have loads of what nothing writes.
   std::vector<size_t> sorted_by_keys() const {
-    std::vector<size_t> result(order_.size());
-    for (size_t i = 0; i < result.size(); ++i) result[i] = i;
-    std::stable_sort(result.begin(), result.end(), [&](size_t a, size_t b) { return keys_[a] < keys_[b]; });
+    const auto moves = [](const Instruction& each) {
+      return role_of(each) == Role::Prefetch || each.hasMetadata(llvm::LLVMContext::MD_invariant_load);
+    };
+    ListScheduler scheduler(graph_.needs([&](const Instruction& later, const Instruction& earlier) {
+      return moves(later) || moves(earlier);
+    }));
+    std::vector<size_t> result;
+    scheduler.list_by(keys_, result);
     return result;
   }
 

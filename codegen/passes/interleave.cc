@@ -5,7 +5,6 @@
 #include <llvm/IR/Instructions.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "codegen/passes/register_pressure.h"
@@ -31,9 +30,6 @@ class Chains : public StraightLine {
   bool run() {
     find_chains();
     if (chains_.size() < kMinChains) return false;
-    needs_ = graph_.needs([](const Instruction& later, const Instruction& earlier) {
-      return role_of(later) == Role::Prefetch || role_of(earlier) == Role::Prefetch;
-    });
     for (int count = wanted(); count >= kMinChains; --count) {
       std::vector<size_t> order = in_turns(static_cast<size_t>(count));
       std::vector<Instruction*> instructions;
@@ -89,8 +85,7 @@ class Chains : public StraightLine {
   int wanted() const {
     int registers = 1;
     for (const Instruction* each : order_) registers = std::max(registers, pressure_.registers(*each));
-    return std::max(kMinChains,
-                    static_cast<int>(std::ceil(target_.latency * target_.multiply_adds / registers)));
+    return std::max(kMinChains, times_.operations_in_flight(registers));
   }
 
   // Registers of the constants to which a product is added: no operation takes those as scalars.
@@ -110,14 +105,10 @@ class Chains : public StraightLine {
   // The places of instructions in the new order: one operation of each of at most `count` chains in turn,
   // then likewise for the next chains, and the rest at the end.
   std::vector<size_t> in_turns(size_t count) const {
-    std::vector<bool> done(order_.size());
+    ListScheduler scheduler(graph_.needs([](const Instruction& later, const Instruction& earlier) {
+      return role_of(later) == Role::Prefetch || role_of(earlier) == Role::Prefetch;
+    }));
     std::vector<size_t> result;
-    const auto emit = [&](const auto& self, size_t at) -> void {
-      if (done[at]) return;
-      done[at] = true;
-      for (const size_t need : needs_[at]) self(self, need);
-      result.push_back(at);
-    };
     // Groups are equally large: four chains become two and two rather than three and one.
     const size_t groups = (chains_.size() + count - 1) / count, size = (chains_.size() + groups - 1) / groups;
     for (size_t first = 0; first < chains_.size(); first += size) {
@@ -131,18 +122,17 @@ class Chains : public StraightLine {
           while (at < chains_[chain].size() && !computed) {
             const size_t place = chains_[chain][at++];
             computed = computes(*order_[place]);
-            emit(emit, place);
+            scheduler.list(place, result);
           }
           more = more || at < chains_[chain].size();
         }
       }
     }
-    for (size_t i = 0; i < order_.size(); ++i) emit(emit, i);
+    for (size_t i = 0; i < order_.size(); ++i) scheduler.list(i, result);
     return result;
   }
 
   std::vector<std::vector<size_t>> chains_;  // places of the instructions of each
-  std::vector<std::vector<size_t>> needs_;
 };
 
 }  // namespace

@@ -1,14 +1,14 @@
-// Maxima that are NaN where an operand is, for vectors of in-order cores.
+// Replaces maxima of vectors that have to be NaN where an operand is, which takes four of RISC-V's instructions.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace tc {
 
-// Replaces llvm.maximum by other instructions. A chain of maxima, as over a window, carries the largest
-// number and a sum of squares: the sum is NaN just where an element is, since no square is negative, so that
-// infinities do not cancel. That takes two instructions per element; a comparison, a test for NaN, their
-// union and a selection are four.
+// Replaces the calls of llvm.maximum. A chain of maxima, as over a window, carries the largest number and a sum
+// of squares instead: the sum is NaN exactly where an element is, since no square is negative and infinities
+// do not cancel. That takes two instructions per element, where comparing, testing for NaN, uniting the two
+// conditions and selecting take four.
 void expand_maxima(llvm::Function& function);
 
 }  // namespace tc

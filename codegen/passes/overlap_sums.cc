@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/emit/roles.h"
+
 namespace tc {
 namespace {
 
@@ -27,12 +29,7 @@ constexpr size_t kMaxSums = 12;
 
 using Instructions = std::vector<llvm::Instruction*>;
 
-// By its name: other steps of sums, of floats, have a role as well, but the pass is about this instruction.
-bool is_product(const llvm::Instruction& instruction) {
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  const llvm::Function* callee = call != nullptr ? call->getCalledFunction() : nullptr;
-  return callee != nullptr && callee->getName().starts_with("llvm.x86.avx512.vpdpbusd.");
-}
+bool is_product(const llvm::Instruction& instruction) { return role_of(instruction) == Role::ByteProduct; }
 
 // Blocks of a loop over tiles: `begin`, the loop over the sum, and `end`, which branches to `begin` again.
 struct Tiles {
@@ -126,11 +123,6 @@ void collect(llvm::Value* value, const llvm::BasicBlock* block,
   for (llvm::Value* operand : instruction->operands()) collect(operand, block, found);
 }
 
-bool is_prefetch(const llvm::Instruction& instruction) {
-  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-  return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::prefetch;
-}
-
 // Whether no load of `sums` reads what a store of `rest` writes: their addresses are of different arguments,
 // which do not overlap.
 bool are_apart(const Parts& parts) {
@@ -138,7 +130,7 @@ bool are_apart(const Parts& parts) {
   for (const llvm::Instruction* each : parts.rest) {
     const auto* call = llvm::dyn_cast<llvm::CallBase>(each);
     const auto* store = llvm::dyn_cast<llvm::StoreInst>(each);
-    if (each->mayWriteToMemory() && store == nullptr && !is_prefetch(*each)) return false;
+    if (each->mayWriteToMemory() && store == nullptr && role_of(*each) != Role::Prefetch) return false;
     if (call != nullptr && !llvm::isa<llvm::IntrinsicInst>(call)) return false;
     if (store != nullptr) written.insert(llvm::getUnderlyingObject(store->getPointerOperand()));
   }

@@ -155,7 +155,7 @@ class Preload : public StraightLine {
       const int size = pressure_.registers(*load);
       const bool is_scalar = load->getType()->isFloatingPointTy();
       const size_t use = first_use(*load);
-      if ((size == 0 && !is_scalar) || use == order_.size() || time_[use] >= kCyclesAhead + size) continue;
+      if ((size == 0 && !is_scalar) || use == order_.size() || time_[use] >= times_.load() + size) continue;
       int& room = is_scalar ? scalar_room : vector_room;
       const std::optional<Load> found = moving(*load);
       if (room < std::max(1, size) || !found || is_written(*load) || !is_near(*found)) continue;
@@ -255,7 +255,7 @@ class Preload : public StraightLine {
   Value* goes_on() {
     if (goes_on_ != nullptr) return goes_on_;
     size_t at = order_.size();
-    while (at > 0 && time_.back() - time_[at - 1] < 2 * kCyclesAhead) --at;
+    while (at > 0 && time_.back() - time_[at - 1] < 2 * times_.load()) --at;
     Instruction* place = at == order_.size() ? block_.getTerminator() : order_[at];
     auto* condition = llvm::cast<Instruction>(end_->getCondition());
     raise(*condition, *place);

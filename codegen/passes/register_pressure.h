@@ -13,13 +13,11 @@
 
 #include "codegen/emit/roles.h"
 #include "codegen/passes/dependences.h"
+#include "codegen/passes/list_scheduler.h"
 #include "ir/target/target.h"
 
 namespace tc {
 
-// Cycles from a load to its value where the second-level cache holds it; the load of an element waits for
-// the first-level cache or for that one.
-constexpr double kCyclesAhead = 14;
 // The number of products from which a block counts as a sum.
 constexpr size_t kFewProducts = 8;
 // Scalar floating-point registers for elements that are loaded early.
@@ -165,7 +163,12 @@ class Pressure {
 class StraightLine {
  public:
   StraightLine(llvm::BasicBlock& block, const Pressure& pressure, const Target& target)
-      : block_(block), pressure_(pressure), target_(target), graph_(block), order_(graph_.instructions()) {}
+      : block_(block),
+        pressure_(pressure),
+        target_(target),
+        times_(target),
+        graph_(block),
+        order_(graph_.instructions()) {}
 
   // Whether the vectors that are live leave so many registers free at each place.
   bool leaves_free(int registers) const {
@@ -216,6 +219,7 @@ class StraightLine {
   llvm::BasicBlock& block_;
   const Pressure& pressure_;
   const Target& target_;
+  CoreTimes times_;
   Dependences graph_;  // of the block as it was
   std::vector<llvm::Instruction*> order_;
   std::vector<double> time_;  // cycles of vector arithmetic before each

@@ -22,7 +22,7 @@ class Dots : public VectorInstructions {
   using VectorInstructions::VectorInstructions;
 
   llvm::Value* multiply_add(llvm::Value* sums, llvm::Value* a, llvm::Value* b) override {
-    return call(sums->getType(), {sums, numbers_of(builder_, row_.a, a), numbers_of(builder_, row_.b, b)});
+    return call(sums, numbers_of(builder_, row_.a, a), numbers_of(builder_, row_.b, b));
   }
 };
 
@@ -31,9 +31,8 @@ class Dots : public VectorInstructions {
 // so is a group of the columns.
 class Matrices : public VectorInstructions {
  public:
-  Matrices(Builder& builder, const NarrowProduct& row, int columns)
-      : VectorInstructions(builder, row, columns) {
-    TC_CHECK(row.rows == kRows && row.columns == kRows && columns == 2 * kRows &&
+  Matrices(KernelContext& context, const NarrowProduct& row) : VectorInstructions(context, row) {
+    TC_CHECK(row.rows == kRows && row.columns == kRows && columns_ == 2 * kRows &&
                  row.pack * size_of(row.a) == kGroupBytes,
              "for instruction ", row.name);
   }
@@ -87,8 +86,7 @@ class Matrices : public VectorInstructions {
     std::array<llvm::Value*, 2> results;
     for (int i = 0; i < 2; ++i) {
       llvm::Value* before = half(sums, i, 4);
-      results[static_cast<size_t>(i)] =
-          call(before->getType(), {before, rows, numbers_of(builder_, row_.b, half(b, i, kRows))});
+      results[static_cast<size_t>(i)] = call(before, rows, numbers_of(builder_, row_.b, half(b, i, kRows)));
     }
     return builder_.CreateShuffleVector(results[0], results[1], {0, 1, 2, 3, 4, 5, 6, 7});
   }
@@ -105,9 +103,9 @@ class Matrices : public VectorInstructions {
 
 }  // namespace
 
-std::unique_ptr<VectorInstructions> aarch64_vectors(Builder& builder, const NarrowProduct& row, int columns) {
-  if (row.rows == 1) return std::make_unique<Dots>(builder, row, columns);
-  return std::make_unique<Matrices>(builder, row, columns);
+std::unique_ptr<VectorInstructions> aarch64_vectors(KernelContext& context, const NarrowProduct& row) {
+  if (row.rows == 1) return std::make_unique<Dots>(context, row);
+  return std::make_unique<Matrices>(context, row);
 }
 
 }  // namespace tc

@@ -2,6 +2,8 @@
 // vectors of one row share.
 #include "codegen/units/matrix_unit.h"
 
+#include "codegen/emit/roles.h"
+#include "codegen/units/riscv_vectors.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -13,13 +15,21 @@ llvm::Value* call_intrinsic(Builder& builder, const char* name, llvm::Type* resu
   return builder.CreateIntrinsic(result, id, arguments);
 }
 
+llvm::Value* add_products(Builder& builder, const Target& target, const NarrowProduct& row, llvm::Value* sums,
+                          llvm::Value* first, llvm::Value* second) {
+  if (row.encoding.opcode != 0) return add_encoded_products(builder, target, row, sums, first, second);
+  llvm::Value* result = call_intrinsic(builder, row.intrinsic, sums->getType(), {sums, first, second});
+  if (size_of(row.a) == 1) set_role(result, Role::ByteProduct);
+  return result;
+}
+
 llvm::Type* VectorInstructions::lanes_of(DType dtype, unsigned count) const {
   return llvm::FixedVectorType::get(dtype == DType::F32 ? builder_.getFloatTy() : builder_.getInt32Ty(),
                                     count);
 }
 
-llvm::Value* VectorInstructions::call(llvm::Type* result, const std::vector<llvm::Value*>& arguments) {
-  return call_intrinsic(builder_, row_.intrinsic, result, arguments);
+llvm::Value* VectorInstructions::call(llvm::Value* sums, llvm::Value* a, llvm::Value* b) {
+  return add_products(builder_, context_.target, row_, sums, a, b);
 }
 
 llvm::Value* VectorInstructions::no_sums() {
@@ -49,11 +59,13 @@ std::unique_ptr<TileInstructions> tile_instructions(KernelContext& context) {
 }
 
 std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const NarrowProduct& row) {
-  const int columns = context.target.matrix.columns;
-  if (context.target.arch == Arch::X86_64) return x86_vectors(context.builder, row, columns);
-  if (context.target.arch == Arch::AArch64) return aarch64_vectors(context.builder, row, columns);
-  fail(ErrorKind::Internal, "internal error: nothing emits products of vectors of target '",
-       context.target.name, "'");
+  switch (context.target.arch) {
+    case Arch::X86_64: return x86_vectors(context, row);
+    case Arch::AArch64: return aarch64_vectors(context, row);
+    case Arch::RiscV64:
+    case Arch::RiscV32: break;
+  }
+  return riscv_vectors(context, row);
 }
 
 }  // namespace tc

@@ -46,8 +46,11 @@ struct MemoryRows {
 // read four bytes for each lane.
 class VectorInstructions {
  public:
-  VectorInstructions(Builder& builder, const NarrowProduct& row, int columns)
-      : builder_(builder), row_(row), columns_(static_cast<unsigned>(columns)) {}
+  VectorInstructions(KernelContext& context, const NarrowProduct& row)
+      : context_(context),
+        builder_(context.builder),
+        row_(row),
+        columns_(static_cast<unsigned>(context.target.matrix.columns)) {}
   virtual ~VectorInstructions() = default;
   VectorInstructions(const VectorInstructions&) = delete;
   VectorInstructions& operator=(const VectorInstructions&) = delete;
@@ -65,8 +68,9 @@ class VectorInstructions {
  protected:
   // A vector of numbers of four bytes.
   llvm::Type* lanes_of(DType dtype, unsigned count) const;
-  llvm::Value* call(llvm::Type* result, const std::vector<llvm::Value*>& arguments);
+  llvm::Value* call(llvm::Value* sums, llvm::Value* a, llvm::Value* b);
 
+  KernelContext& context_;
   Builder& builder_;
   const NarrowProduct& row_;
   const unsigned columns_;
@@ -76,10 +80,16 @@ class VectorInstructions {
 llvm::Value* call_intrinsic(Builder& builder, const char* name, llvm::Type* result,
                             const std::vector<llvm::Value*>& arguments);
 
+// The sums plus the products of two operands, given in the instruction's order, by the row's instruction:
+// LLVM's or, where LLVM has none, the one that the row encodes.
+llvm::Value* add_products(Builder& builder, const Target& target, const NarrowProduct& row, llvm::Value* sums,
+                          llvm::Value* first, llvm::Value* second);
+
 // Those of each instruction set.
 std::unique_ptr<TileInstructions> x86_tiles(KernelContext& context);
-std::unique_ptr<VectorInstructions> x86_vectors(Builder& builder, const NarrowProduct& row, int columns);
-std::unique_ptr<VectorInstructions> aarch64_vectors(Builder& builder, const NarrowProduct& row, int columns);
+std::unique_ptr<VectorInstructions> x86_vectors(KernelContext& context, const NarrowProduct& row);
+std::unique_ptr<VectorInstructions> aarch64_vectors(KernelContext& context, const NarrowProduct& row);
+std::unique_ptr<VectorInstructions> riscv_vectors(KernelContext& context, const NarrowProduct& row);
 
 // Those of the kernel's target.
 std::unique_ptr<TileInstructions> tile_instructions(KernelContext& context);

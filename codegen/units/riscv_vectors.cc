@@ -1,11 +1,14 @@
 #include "codegen/units/riscv_vectors.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsRISCV.h>
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "codegen/emit/roles.h"
+#include "ir/error.h"
 
 namespace tc {
 namespace {
@@ -41,6 +44,7 @@ llvm::Value* to_short(Builder& builder, const Target& target, llvm::Value* numbe
       {type, from->getType(), builder.getInt64Ty()},
       {llvm::PoisonValue::get(type), from, builder.getInt64(kCurrentRounding),
        builder.getInt64(static_cast<uint64_t>(lanes))});
+  set_role(made, Role::Rounding);
   return to_fixed(builder, made, lanes);
 }
 
@@ -54,7 +58,19 @@ llvm::Value* to_bytes(Builder& builder, const Target& target, llvm::Value* numbe
       has_sign ? llvm::Intrinsic::riscv_vnclip : llvm::Intrinsic::riscv_vnclipu,
       {type, from->getType(), word, word},
       {llvm::PoisonValue::get(type), from, zero, zero, builder.getInt64(static_cast<uint64_t>(lanes))});
+  set_role(made, Role::Rounding);
   return to_fixed(builder, made, lanes);
+}
+
+// The registers of a group (LMUL) that a vector of so many bits takes, as assemblers spell it.
+std::string group_of(const Target& target, int64_t bits) {
+  const int64_t least = std::max<int64_t>(bits, target.vector_bits / 8);
+  return least >= target.vector_bits ? text("m", least / target.vector_bits)
+                                     : text("mf", target.vector_bits / least);
+}
+
+int64_t bits_of(const llvm::Value* vector) {
+  return static_cast<int64_t>(vector->getType()->getPrimitiveSizeInBits().getFixedValue());
 }
 
 }  // namespace
@@ -79,6 +95,10 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, const Na
     return builder.CreateMul(builder.CreateSExt(first, sums->getType()),
                              builder.CreateSExt(b, sums->getType()));
   }
+  if (row.encoding.opcode != 0) {
+    if (!a->getType()->isVectorTy()) a = builder.CreateVectorSplat(static_cast<unsigned>(lanes), a);
+    return add_encoded_products(builder, target, row, sums, a, b);
+  }
   llvm::Value *to = to_scalable(builder, target, sums), *each = to_scalable(builder, target, b);
   llvm::Value* with = a->getType()->isVectorTy() ? to_scalable(builder, target, a) : a;
   llvm::Value* made = builder.CreateIntrinsic(
@@ -87,6 +107,30 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, const Na
       {to, with, each, builder.getInt64(static_cast<uint64_t>(lanes)), builder.getInt64(kLeaveTail)});
   set_role(made, a->getType()->isVectorTy() ? Role::Product : Role::BroadcastProduct);
   return to_fixed(builder, made, lanes);
+}
+
+// LLVM does not know that the instruction needs the vector unit's length and type, so that the assembly sets
+// both, and says so.
+llvm::Value* add_encoded_products(Builder& builder, const Target& target, const NarrowProduct& row,
+                                  llvm::Value* sums, llvm::Value* first, llvm::Value* second) {
+  const ProductEncoding& encoding = row.encoding;
+  const int64_t bits = bits_of(first), elements = bits / encoding.element_bits;
+  TC_CHECK(bits == bits_of(second) && elements * encoding.element_bits == bits, "for the operands of ",
+           row.name);
+  llvm::Value *to = to_scalable(builder, target, sums), *a = to_scalable(builder, target, first),
+              *b = to_scalable(builder, target, second);
+  llvm::Type* word = builder.getIntNTy(static_cast<unsigned>(target.word_bits));
+  const std::string code =
+      text("vsetvli zero, $4, e", encoding.element_bits, ", ", group_of(target, bits), ", ta, ma\n.insn r ",
+           encoding.opcode, ", ", encoding.function3, ", ", encoding.function7, ", $0, $2, $3");
+  auto* type =
+      llvm::FunctionType::get(to->getType(), {to->getType(), a->getType(), b->getType(), word}, false);
+  llvm::CallInst* made = builder.CreateCall(
+      type, llvm::InlineAsm::get(type, code, "=&^vr,0,^vr,^vr,r,~{vl},~{vtype}", /*hasSideEffects=*/false),
+      {to, a, b, llvm::ConstantInt::get(word, static_cast<uint64_t>(elements))});
+  made->setDoesNotAccessMemory();
+  set_role(made, Role::Product);
+  return to_fixed(builder, made, lanes_of(sums));
 }
 
 llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* sum, llvm::Value* value,

@@ -15,6 +15,11 @@ bool has_riscv_vectors(const Target& target, int lanes);
 llvm::Value* add_short_products(Builder& builder, const Target& target, const NarrowProduct& row,
                                 llvm::Value* sums, llvm::Value* a, llvm::Value* b);
 
+// Sums plus products by the instruction that the row encodes, of operands that fill its registers: `first` is
+// in place of rs1, `second` of rs2. The operands may be vectors of any type of the right size.
+llvm::Value* add_encoded_products(Builder& builder, const Target& target, const NarrowProduct& row,
+                                  llvm::Value* sums, llvm::Value* first, llvm::Value* second);
+
 // Integers of 32 bits plus multiples of others by a scalar.
 llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* sum, llvm::Value* value,
                           llvm::Value* factor);

@@ -11,7 +11,7 @@ class X86Vectors : public VectorInstructions {
   using VectorInstructions::VectorInstructions;
 
   llvm::Value* multiply_add(llvm::Value* sums, llvm::Value* a, llvm::Value* b) override {
-    return call(sums->getType(), {sums, numbers(b), numbers(a)});
+    return call(sums, numbers(b), numbers(a));
   }
 
  private:
@@ -23,8 +23,8 @@ class X86Vectors : public VectorInstructions {
 
 }  // namespace
 
-std::unique_ptr<VectorInstructions> x86_vectors(Builder& builder, const NarrowProduct& row, int columns) {
-  return std::make_unique<X86Vectors>(builder, row, columns);
+std::unique_ptr<VectorInstructions> x86_vectors(KernelContext& context, const NarrowProduct& row) {
+  return std::make_unique<X86Vectors>(context, row);
 }
 
 }  // namespace tc

@@ -69,6 +69,8 @@ void use_core(Target& target, const CoreRow& row) {
   core.loads = vectors * row.vector_loads;
   core.stores = vectors * row.vector_stores;
   core.latency = row.latency.vector;
+  core.l2_latency = row.latency.second_level;
+  core.memory_latency = row.latency.memory;
   core.division = row.divider.per_pass / vectors;
   const bool is_cycle = row.strided_element == 0;
   core.gather_cost = is_cycle ? core.loads : row.strided_element;

@@ -18,11 +18,20 @@ enum class ProductRoute : uint8_t {
   Lanes     // register tiles: each lane of a vector of sums adds up `depth` products of its own
 };
 
+// A RISC-V instruction of format R on vector registers, for those that LLVM does not know: rd has the sums,
+// rs1 the numbers of a, rs2 those of b.
+struct ProductEncoding {
+  int opcode = 0, function3 = 0, function7 = 0;  // opcode of 0: there is none
+  // While it executes, the vector unit's elements have so many bits, and there are as many as one operand's
+  // numbers fill (`vsetvli`).
+  int element_bits = 8;
+};
+
 // One multiply-accumulate instruction: sums[row, column] += a[row, n] * b[column, n], over all n of the
 // depth.
 struct NarrowProduct {
   const char* name;       // as assemblers spell it
-  const char* intrinsic;  // as LLVM spells it
+  const char* intrinsic;  // as LLVM spells it; empty where LLVM has none and the row an encoding
   const char* feature;    // that a machine needs for it; LLVM's name
   // Of rows, columns, sums. `tensorize` multiplies numbers of a's type, and b may be unsigned; in lanes the
   // operands may come in either order.
@@ -34,6 +43,7 @@ struct NarrowProduct {
   // `tensorize`: how many make up one depth of a kernel, deepest first; 0: unused.
   std::array<int, 3> depth_multiples = {};
   const char* tuning = "";  // LLVM feature without which LLVM splits the instruction
+  ProductEncoding encoding = {};
 };
 
 // The instruction of the target that register tiles use for vectors of so many sums; null where it has none.

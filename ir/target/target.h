@@ -107,6 +107,8 @@ struct Core {
   double multiply_adds = 2;      // vector multiply-adds issued per cycle
   double loads = 2, stores = 1;  // vector loads and stores per cycle
   int latency = 4;               // multiply-add latency, cycles
+  int l2_latency = 12;           // of a load that the second cache holds, cycles
+  int memory_latency = 80;       // of a load that only memory holds, cycles
   double division = 16;          // cycles in which a division of a vector of f32 occupies its unit
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
   int64_t l3_bytes = 32 << 20;  // the part one program gets: cores, and on servers other programs, share it
@@ -139,12 +141,14 @@ struct Target : Isa, Core {
 
   // Whether kernels prefetch lines that they will read.
   bool prefetches() const { return prefetch_instruction || prefetch_by_loads; }
-  // How many lanes, `width` or fewer, the vectors of a dimension of `size` elements should have.
-  // `small_block` if it holds the whole dimension, or if it fills a register and vectors of `width` would
-  // have a third more lanes in all. Half of the width where `half_blocks` holds, the target has no versions
-  // for longer vectors, and halves save enough lanes: a tenth of all lanes where registers are counted
-  // (counts_registers), elsewhere the half of a last vector that needs no more, which makes up for reading
-  // the other operands more often. Else `width`.
+  // How many lanes the vectors of a dimension of `size` elements should have: at most `width`, and fewer where
+  // the last vector would leave too many of its lanes empty. The first of these that holds:
+  // - `small_block`, if the whole dimension fits it, or if it is a whole register and vectors of `width` lanes
+  //   would have a third more lanes in all;
+  // - half of `width`, if `half_blocks` holds, the target has no versions for longer vectors, and halves save
+  //   enough: a tenth of all lanes where registers are counted (counts_registers), elsewhere half of the last
+  //   vector, which is worth reading the other operands more often;
+  // - `width`.
   int64_t width_for(int64_t size, int64_t width) const;
 };
 

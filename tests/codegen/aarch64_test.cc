@@ -165,40 +165,6 @@ TEST(CodegenAarch64, DefaultsOfProductsAndConvolutionsDoNotSpill) {
 
 // --- products of small numbers -----------------------------------------------------------------
 
-// Sums of some accumulators of rows by blocks of columns.
-struct Products {
-  int64_t rows = 2;  // of an accumulator
-  int64_t tiles = 2, blocks = 2, steps = 3;
-  bool next_to_each_other = true;  // rows of A, of a depth
-};
-
-ScheduledKernel products(const Products& p, const MatrixUnit& unit, const MatrixUnit::Format& format) {
-  const int64_t depth = int64_t{format.groups} * format.pack, rows = p.rows * p.tiles, columns = unit.columns;
-  const std::string type = name_of(format.operand), sum = name_of(format.accumulator),
-                    row = text(p.rows, "*mo + mi");
-  ScheduledKernel scheduled;
-  scheduled.kernel = parse_kernel(text(
-      "kernel \"products\"\n  input A ", type,
-      p.next_to_each_other ? text("[", p.steps, ", ", rows) : text("[", rows, ", ", p.steps), ", ", depth,
-      "]\n  input B ", type, "[", p.blocks, ", ", p.steps, ", ", format.groups, ", ", columns, ", ",
-      format.pack, "]\n  output C ", sum, "[", rows, ", ", columns * p.blocks, "]\n  init[m:", rows,
-      ", n:", columns * p.blocks, "]: C[m, n] = 0\n  macc[mo:", p.tiles, ", no:", p.blocks, ", s:", p.steps,
-      ", mi:", p.rows, ", ni:", columns, ", g:", format.groups, ", e:", format.pack, "]: C[", row, ", ",
-      columns, "*no + ni] += ", sum, "(A[", p.next_to_each_other ? text("s, ", row) : text(row, ", s"), ", ",
-      format.pack, "*g + e]) * ", sum, "(B[no, s, g, ni, e])\n"));
-  TileStatement init, macc;
-  init.statement = 0;
-  init.loops = {unrolled("m", rows), unrolled("c", p.blocks), lanes("l", columns)};
-  init.iterators = {{"m", v("m")}, {"n", v("c") * columns + v("l")}};
-  macc.statement = 1;
-  macc.loops = {serial("s", p.steps),    unrolled("no", p.blocks), unrolled("mo", p.tiles),
-                matrix("mi", p.rows),    matrix("ni", columns),    matrix("g", format.groups),
-                matrix("e", format.pack)};
-  for (const char* name : {"mo", "no", "s", "mi", "ni", "g", "e"}) macc.iterators[name] = v(name);
-  scheduled.root = leaf({init, macc});
-  return scheduled;
-}
-
 Tensors small_numbers(const ScheduledKernel& scheduled, bool extreme) {
   return drawn_inputs(scheduled.kernel, [=](const Buffer&, std::mt19937& random) -> int64_t {
     const int64_t value = static_cast<int64_t>(random() % 256) - 128;

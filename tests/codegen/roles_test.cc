@@ -19,7 +19,8 @@ namespace tc {
 namespace {
 
 TEST(Roles, AnInstructionKeepsWhatItIsForInACopyAndInText) {
-  for (const Role role : {Role::Prefetch, Role::Product, Role::BroadcastProduct, Role::Widening}) {
+  for (const Role role : {Role::Prefetch, Role::Product, Role::BroadcastProduct, Role::ByteProduct,
+                          Role::Widening, Role::Rounding}) {
     llvm::LLVMContext context;
     llvm::SMDiagnostic error;
     const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(

@@ -1,140 +1,48 @@
-; Function Attrs: nounwind willreturn vscale_range(4,1024)
-define void @kernel(ptr noalias nocapture readonly %in0, ptr noalias nocapture %out0, ptr %parameters, ptr %scratch, i32 %thread, i32 %threads) #0 {
-entry:
-  %0 = icmp eq i32 %thread, 0
-  br i1 %0, label %e_i0_o, label %if.end
-
-if.end:                                           ; preds = %e_i0_o, %entry
+pass interleave for rv64gcv_zvl256b
+define void @kernel(ptr noalias %in, ptr noalias %out) {
+  %p0 = getelementptr i8, ptr %in, i64 0
+  %a = load <16 x float>, ptr %p0
+  %a0 = fmul <16 x float> %a, %a
+  %a1 = fmul <16 x float> %a0, %a0
+  %a2 = fmul <16 x float> %a1, %a1
+  %a3 = fmul <16 x float> %a2, %a2
+  %a4 = fmul <16 x float> %a3, %a3
+  %a5 = fmul <16 x float> %a4, %a4
+  %q0 = getelementptr i8, ptr %out, i64 0
+  store <16 x float> %a5, ptr %q0
+  %p1 = getelementptr i8, ptr %in, i64 64
+  %b = load <16 x float>, ptr %p1
+  %b0 = fmul <16 x float> %b, %b
+  %b1 = fmul <16 x float> %b0, %b0
+  %b2 = fmul <16 x float> %b1, %b1
+  %b3 = fmul <16 x float> %b2, %b2
+  %b4 = fmul <16 x float> %b3, %b3
+  %b5 = fmul <16 x float> %b4, %b4
+  %q1 = getelementptr i8, ptr %out, i64 64
+  store <16 x float> %b5, ptr %q1
   ret void
-
-e_i0_o:                                           ; preds = %entry, %e_i0_o
-  %e_i0_o1 = phi i64 [ %122, %e_i0_o ], [ 0, %entry ]
-  %1 = shl nsw i64 %e_i0_o1, 8
-  %2 = getelementptr i8, ptr %in0, i64 %1
-  %3 = getelementptr i8, ptr %out0, i64 %1
-  %4 = load <16 x float>, ptr %2, align 4
-  %5 = fcmp contract ogt <16 x float> %4, <float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01>
-  %6 = getelementptr i8, ptr %2, i64 64
-  %7 = load <16 x float>, ptr %6, align 4
-  %8 = fcmp contract ogt <16 x float> %7, <float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01>
-  %9 = select contract <16 x i1> %5, <16 x float> <float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01>, <16 x float> %4
-  %10 = select contract <16 x i1> %8, <16 x float> <float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01>, <16 x float> %7
-  %11 = fcmp contract olt <16 x float> %9, <float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02>
-  %12 = fcmp contract olt <16 x float> %10, <float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02>
-  %13 = select contract <16 x i1> %11, <16 x float> <float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02>, <16 x float> %9
-  %14 = select contract <16 x i1> %12, <16 x float> <float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02>, <16 x float> %10
-  %15 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %13, <16 x float> <float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000>, <16 x float> <float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000>)
-  %16 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %14, <16 x float> <float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000>, <16 x float> <float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000>)
-  %17 = fadd contract <16 x float> %15, <float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000>
-  %18 = fadd contract <16 x float> %16, <float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000>
-  %19 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %17, <16 x float> <float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000>, <16 x float> %13)
-  %20 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %18, <16 x float> <float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000>, <16 x float> %14)
-  %21 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %17, <16 x float> <float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000>, <16 x float> %19)
-  %22 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %18, <16 x float> <float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000>, <16 x float> %20)
-  %23 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %21, <16 x float> <float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000>, <16 x float> <float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000>)
-  %24 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %22, <16 x float> <float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000>, <16 x float> <float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000>)
-  %25 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %23, <16 x float> %21, <16 x float> <float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000>)
-  %26 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %24, <16 x float> %22, <16 x float> <float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000>)
-  %27 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %25, <16 x float> %21, <16 x float> <float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000>)
-  %28 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %26, <16 x float> %22, <16 x float> <float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000>)
-  %29 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %27, <16 x float> %21, <16 x float> <float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01>)
-  %30 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %28, <16 x float> %22, <16 x float> <float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01>)
-  %31 = fmul contract <16 x float> %29, %21
-  %32 = fmul contract <16 x float> %30, %22
-  %33 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %31, <16 x float> %21, <16 x float> %21)
-  %34 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %32, <16 x float> %22, <16 x float> %22)
-  %35 = bitcast <16 x float> %15 to <16 x i32>
-  %36 = bitcast <16 x float> %16 to <16 x i32>
-  %37 = add <16 x i32> %35, <i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504>
-  %38 = add <16 x i32> %36, <i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504>
-  %39 = ashr <16 x i32> %37, <i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1>
-  %40 = ashr <16 x i32> %38, <i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1>
-  %41 = sub <16 x i32> %35, %39
-  %42 = sub <16 x i32> %36, %40
-  %43 = shl <16 x i32> %41, <i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23>
-  %44 = shl <16 x i32> %42, <i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23>
-  %45 = add <16 x i32> %43, <i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216>
-  %46 = add <16 x i32> %44, <i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216>
-  %47 = bitcast <16 x i32> %45 to <16 x float>
-  %48 = bitcast <16 x i32> %46 to <16 x float>
-  %49 = shl <16 x i32> %39, <i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23>
-  %50 = shl <16 x i32> %40, <i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23>
-  %51 = add <16 x i32> %49, <i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216>
-  %52 = add <16 x i32> %50, <i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216>
-  %53 = bitcast <16 x i32> %51 to <16 x float>
-  %54 = bitcast <16 x i32> %52 to <16 x float>
-  %55 = fadd contract <16 x float> %33, <float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00>
-  %56 = fadd contract <16 x float> %34, <float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00>
-  %57 = fmul contract <16 x float> %55, %53
-  %58 = fmul contract <16 x float> %56, %54
-  %59 = fmul contract <16 x float> %57, %47
-  %60 = fmul contract <16 x float> %58, %48
-  store <16 x float> %59, ptr %3, align 4
-  %61 = getelementptr i8, ptr %3, i64 64
-  store <16 x float> %60, ptr %61, align 4
-  %62 = getelementptr i8, ptr %2, i64 128
-  %63 = load <16 x float>, ptr %62, align 4
-  %64 = fcmp contract ogt <16 x float> %63, <float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01>
-  %65 = getelementptr i8, ptr %2, i64 192
-  %66 = load <16 x float>, ptr %65, align 4
-  %67 = fcmp contract ogt <16 x float> %66, <float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01>
-  %68 = select contract <16 x i1> %64, <16 x float> <float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01>, <16 x float> %63
-  %69 = select contract <16 x i1> %67, <16 x float> <float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01, float 8.900000e+01>, <16 x float> %66
-  %70 = fcmp contract olt <16 x float> %68, <float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02>
-  %71 = fcmp contract olt <16 x float> %69, <float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02>
-  %72 = select contract <16 x i1> %70, <16 x float> <float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02>, <16 x float> %68
-  %73 = select contract <16 x i1> %71, <16 x float> <float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02, float -1.760000e+02>, <16 x float> %69
-  %74 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %72, <16 x float> <float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000>, <16 x float> <float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000>)
-  %75 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %73, <16 x float> <float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000, float 0x3FF7154760000000>, <16 x float> <float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000, float 0x4168000000000000>)
-  %76 = fadd contract <16 x float> %74, <float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000>
-  %77 = fadd contract <16 x float> %75, <float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000, float 0xC168000000000000>
-  %78 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %76, <16 x float> <float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000>, <16 x float> %72)
-  %79 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %77, <16 x float> <float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000, float 0xBFE62E4000000000>, <16 x float> %73)
-  %80 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %76, <16 x float> <float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000>, <16 x float> %78)
-  %81 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %77, <16 x float> <float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000, float 0xBEB7F7D1C0000000>, <16 x float> %79)
-  %82 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %80, <16 x float> <float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000>, <16 x float> <float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000>)
-  %83 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %81, <16 x float> <float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000, float 0x3F56DB64A0000000>, <16 x float> <float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000, float 0x3F8123CE00000000>)
-  %84 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %82, <16 x float> %80, <16 x float> <float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000>)
-  %85 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %83, <16 x float> %81, <16 x float> <float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000, float 0x3FA55545C0000000>)
-  %86 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %84, <16 x float> %80, <16 x float> <float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000>)
-  %87 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %85, <16 x float> %81, <16 x float> <float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000, float 0x3FC55548C0000000>)
-  %88 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %86, <16 x float> %80, <16 x float> <float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01>)
-  %89 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %87, <16 x float> %81, <16 x float> <float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01, float 5.000000e-01>)
-  %90 = fmul contract <16 x float> %88, %80
-  %91 = fmul contract <16 x float> %89, %81
-  %92 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %90, <16 x float> %80, <16 x float> %80)
-  %93 = call contract <16 x float> @llvm.fma.v16f32(<16 x float> %91, <16 x float> %81, <16 x float> %81)
-  %94 = bitcast <16 x float> %74 to <16 x i32>
-  %95 = bitcast <16 x float> %75 to <16 x i32>
-  %96 = add <16 x i32> %94, <i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504>
-  %97 = add <16 x i32> %95, <i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504, i32 -1262485504>
-  %98 = ashr <16 x i32> %96, <i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1>
-  %99 = ashr <16 x i32> %97, <i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1, i32 1>
-  %100 = sub <16 x i32> %94, %98
-  %101 = sub <16 x i32> %95, %99
-  %102 = shl <16 x i32> %100, <i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23>
-  %103 = shl <16 x i32> %101, <i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23>
-  %104 = add <16 x i32> %102, <i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216>
-  %105 = add <16 x i32> %103, <i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216>
-  %106 = bitcast <16 x i32> %104 to <16 x float>
-  %107 = bitcast <16 x i32> %105 to <16 x float>
-  %108 = shl <16 x i32> %98, <i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23>
-  %109 = shl <16 x i32> %99, <i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23, i32 23>
-  %110 = add <16 x i32> %108, <i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216>
-  %111 = add <16 x i32> %109, <i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216, i32 1065353216>
-  %112 = bitcast <16 x i32> %110 to <16 x float>
-  %113 = bitcast <16 x i32> %111 to <16 x float>
-  %114 = fadd contract <16 x float> %92, <float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00>
-  %115 = fadd contract <16 x float> %93, <float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00, float 1.000000e+00>
-  %116 = fmul contract <16 x float> %114, %112
-  %117 = fmul contract <16 x float> %115, %113
-  %118 = fmul contract <16 x float> %116, %106
-  %119 = fmul contract <16 x float> %117, %107
-  %120 = getelementptr i8, ptr %3, i64 128
-  store <16 x float> %118, ptr %120, align 4
-  %121 = getelementptr i8, ptr %3, i64 192
-  store <16 x float> %119, ptr %121, align 4
-  %122 = add nuw nsw i64 %e_i0_o1, 1
-  %123 = icmp ult i64 %e_i0_o1, 7
-  br i1 %123, label %e_i0_o, label %if.end
+}
+----
+define void @kernel(ptr noalias %in, ptr noalias %out) {
+  %p0 = getelementptr i8, ptr %in, i64 0
+  %a = load <16 x float>, ptr %p0, align 64
+  %a0 = fmul <16 x float> %a, %a
+  %p1 = getelementptr i8, ptr %in, i64 64
+  %b = load <16 x float>, ptr %p1, align 64
+  %b0 = fmul <16 x float> %b, %b
+  %a1 = fmul <16 x float> %a0, %a0
+  %b1 = fmul <16 x float> %b0, %b0
+  %a2 = fmul <16 x float> %a1, %a1
+  %b2 = fmul <16 x float> %b1, %b1
+  %a3 = fmul <16 x float> %a2, %a2
+  %b3 = fmul <16 x float> %b2, %b2
+  %a4 = fmul <16 x float> %a3, %a3
+  %b4 = fmul <16 x float> %b3, %b3
+  %a5 = fmul <16 x float> %a4, %a4
+  %b5 = fmul <16 x float> %b4, %b4
+  %q0 = getelementptr i8, ptr %out, i64 0
+  store <16 x float> %a5, ptr %q0, align 64
+  %q1 = getelementptr i8, ptr %out, i64 64
+  store <16 x float> %b5, ptr %q1, align 64
+  ret void
 }
