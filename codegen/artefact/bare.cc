@@ -61,11 +61,11 @@ std::string label_of_kernel(const Plan& plan, size_t kernel) {
 std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
   const llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()), object.size());
   const auto file =
-      must(llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, path)), path);
+      unwrapped(llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, path)), path);
   std::set<std::string> names;
   for (const llvm::object::SymbolRef& symbol : file->symbols()) {
-    if (must(symbol.getFlags(), path) & llvm::object::SymbolRef::SF_Undefined)
-      names.insert(must(symbol.getName(), path).str());
+    if (unwrapped(symbol.getFlags(), path) & llvm::object::SymbolRef::SF_Undefined)
+      names.insert(unwrapped(symbol.getName(), path).str());
   }
   names.erase("");
   return names;
@@ -103,9 +103,9 @@ void keep_only_interface(const BareModel& model, const PlanNames& names, const s
   objcopy::ConfigManager config;
   objcopy::CommonConfig& common = config.Common;
   const auto keep = [&](const std::string& name) {
-    must(common.SymbolsToKeepGlobal.addMatcher(objcopy::NameOrPattern::create(
-             name, objcopy::MatchStyle::Literal, [](llvm::Error error) { return error; })),
-         path);
+    unwrapped(common.SymbolsToKeepGlobal.addMatcher(objcopy::NameOrPattern::create(
+                  name, objcopy::MatchStyle::Literal, [](llvm::Error error) { return error; })),
+              path);
   };
   // The configuration refers to these texts, so that they must outlive it.
   const std::string run = model.prefix + "_run", arena = model.prefix + "_arena",
@@ -129,10 +129,11 @@ void keep_only_interface(const BareModel& model, const PlanNames& names, const s
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
                                             /*IsVolatile=*/true);
   if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
-  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
+  const auto object =
+      unwrapped(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
-  must(objcopy::executeObjcopyOnBinary(config, *object, stream), path);
+  unwrapped(objcopy::executeObjcopyOnBinary(config, *object, stream), path);
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
@@ -193,11 +194,12 @@ BareSizes bare_sizes(const BareModel& model, const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
                                             /*IsVolatile=*/true);
   if (!buffer) fail(ErrorKind::Device, "cannot read ", path, ": ", buffer.getError().message());
-  const auto object = must(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
+  const auto object =
+      unwrapped(llvm::object::ObjectFile::createObjectFile((*buffer)->getMemBufferRef()), path);
   BareSizes sizes;
   for (const llvm::object::ELFSectionRef section : object->sections()) {
     if (!(section.getFlags() & llvm::ELF::SHF_ALLOC)) continue;
-    const std::string name = must(section.getName(), path).str();
+    const std::string name = unwrapped(section.getName(), path).str();
     int64_t& part = name == ".rodata." + model.prefix + "_weights" ? sizes.constants
                     : name == ".bss." + model.prefix + "_arena"    ? sizes.arena
                     : section.getFlags() & llvm::ELF::SHF_WRITE    ? sizes.zeros

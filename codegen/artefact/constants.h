@@ -13,8 +13,8 @@ namespace tc {
 // The section of the constants in objects: one that linkers put next to other read-only data.
 constexpr const char* kObjectConstantsSection = ".rodata.tc_constants";
 
-// Whether code for the target needs addresses of 64 bits to reach constants of so many bytes. They are then in a
-// section that linkers keep away from all others, so that 32 bits still reach everything else.
+// Whether code for the target needs addresses of 64 bits to reach constants of so many bytes. They are then
+// in a section that linkers keep away from all others, so that 32 bits still reach everything else.
 bool are_far(int64_t bytes, const Target& target);
 // An Unsupported error where code for the target cannot address a block of so many bytes.
 void check_reach(int64_t bytes, const Target& target);

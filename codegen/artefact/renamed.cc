@@ -22,18 +22,18 @@ Bytes with_names(const Bytes& object, const Rename& rename) {
   const std::string what = "an object";
   const llvm::StringRef bytes(reinterpret_cast<const char*>(object.data()), object.size());
   const auto file =
-      must(llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, what)), what);
+      unwrapped(llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, what)), what);
   objcopy::ConfigManager config;
   std::list<std::string> names;  // the configuration refers to its texts
   for (const llvm::object::SymbolRef& symbol : file->symbols()) {
-    const std::string old = must(symbol.getName(), what).str();
+    const std::string old = unwrapped(symbol.getName(), what).str();
     const std::string name = rename(old);
     if (name != old) config.Common.SymbolsToRename[old] = names.emplace_back(name);
   }
   if (names.empty()) return object;
   llvm::SmallVector<char, 0> result;
   llvm::raw_svector_ostream stream(result);
-  must(objcopy::executeObjcopyOnBinary(config, *file, stream), what);
+  unwrapped(objcopy::executeObjcopyOnBinary(config, *file, stream), what);
   return Bytes(result.begin(), result.end());
 }
 

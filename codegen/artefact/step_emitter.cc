@@ -61,7 +61,7 @@ void load_symbols(Builder& builder, const Plan& plan, llvm::Value* table, DimEmi
   }
 }
 
-void Surroundings::add(const Location& location) {
+void FunctionInputs::add(const Location& location) {
   add(location.offset);
   if (location.kind == Location::Kind::Input) inputs.insert(location.index);
   if (location.kind == Location::Kind::Output) outputs.insert(location.index);
@@ -92,7 +92,7 @@ llvm::ConstantInt* StepEmitter::i64(int64_t value) { return builder_.getInt64(st
 void StepEmitter::emit_run(llvm::Function* run) {
   DimEmitter dims(builder_, false);
   const bool whole = count_steps(plan_.steps) <= kMaxStepsOfRun;
-  const Surroundings needed = needed_by_outputs();
+  const FunctionInputs needed = needed_by_outputs();
   enter(run, dims, whole ? nullptr : &needed);
   if (!whole) {
     function_.sizes =
@@ -134,7 +134,7 @@ void StepEmitter::emit_bare_run(llvm::Function* run) {
   builder_.CreateRet(builder_.getInt32(static_cast<uint32_t>(BareStatus::Done)));
 }
 
-void StepEmitter::enter(llvm::Function* function, DimEmitter& dims, const Surroundings* needed) {
+void StepEmitter::enter(llvm::Function* function, DimEmitter& dims, const FunctionInputs* needed) {
   function_ = FunctionState();
   function_.function = function;
   function_.iteration = i64(0);
@@ -177,8 +177,8 @@ void StepEmitter::make_room_for_parameters() {
   function_.parameters = builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_parameters));
 }
 
-Surroundings StepEmitter::needed_by_outputs() const {
-  Surroundings needed;
+FunctionInputs StepEmitter::needed_by_outputs() const {
+  FunctionInputs needed;
   for (const PortInfo& port : plan_.outputs) {
     for (const Dim& dim : port.shape) needed.add(dim);
     if (port.data) needed.add(*port.data);
@@ -297,7 +297,7 @@ void StepEmitter::divide(const std::vector<Piece>& list) {
 
 // int part(const tc_frame* frame, int64_t* sizes), which gives 0 where the run goes on.
 void StepEmitter::emit_part(llvm::Function* part, const Piece* begin, const Piece* end) {
-  Surroundings needed;
+  FunctionInputs needed;
   for (const Piece* piece = begin; piece != end; ++piece) {
     if (!piece->in_table) add_needed(*piece->begin, needed);
   }
@@ -315,7 +315,7 @@ void StepEmitter::emit_part(llvm::Function* part, const Piece* begin, const Piec
 }
 
 // What the step needs, and the steps inside of it that do not become functions of their own.
-void StepEmitter::add_needed(const PlanStep& step, Surroundings& needed) const {
+void StepEmitter::add_needed(const PlanStep& step, FunctionInputs& needed) const {
   for (const Location& location : step.locations) needed.add(location);
   if (step.scratch) needed.add(*step.scratch);
   for (const Dim& dim : step.parameters) needed.add(dim);

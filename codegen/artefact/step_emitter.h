@@ -25,7 +25,7 @@ void load_symbols(Builder& builder, const Plan& plan, llvm::Value* table, DimEmi
                   const std::set<std::string>* wanted = nullptr);
 
 // The inputs, outputs and symbols of a run that a function needs.
-struct Surroundings {
+struct FunctionInputs {
   std::set<int> inputs, outputs;
   std::set<std::string> symbols;
 
@@ -60,9 +60,9 @@ class StepEmitter {
   llvm::BasicBlock* block(const std::string& name);
   llvm::ConstantInt* i64(int64_t value);
   // Loads what is needed from the frame, the function's first argument; everything where `needed` is null.
-  void enter(llvm::Function* function, DimEmitter& dims, const Surroundings* needed);
+  void enter(llvm::Function* function, DimEmitter& dims, const FunctionInputs* needed);
   void make_room_for_parameters();
-  Surroundings needed_by_outputs() const;
+  FunctionInputs needed_by_outputs() const;
   void store_output_dims(DimEmitter& dims);
 
   // One step, or consecutive steps that are rows of the table.
@@ -82,7 +82,7 @@ class StepEmitter {
   // Emits the pieces as functions of their own, which the current one calls.
   void divide(const std::vector<Piece>& list);
   void emit_part(llvm::Function* part, const Piece* begin, const Piece* end);
-  void add_needed(const PlanStep& step, Surroundings& needed) const;
+  void add_needed(const PlanStep& step, FunctionInputs& needed) const;
   void load_slots(const std::set<std::string>& symbols, DimEmitter& dims);
   void define(const std::string& symbol, llvm::Value* value, DimEmitter& dims);
 

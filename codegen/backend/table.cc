@@ -19,8 +19,8 @@ const Backend& default_backend() { return *backends().front(); }
 
 std::string candidate_kind() { return default_backend().candidate_kind()->name; }
 
-std::vector<KindOfBackend> all_kinds() {
-  std::vector<KindOfBackend> result;
+std::vector<BackendAndKind> all_kinds() {
+  std::vector<BackendAndKind> result;
   for (const Backend* backend : backends()) {
     for (const ArtefactKind& kind : backend->kinds()) result.push_back({backend, &kind});
   }
@@ -39,20 +39,20 @@ std::string listed(const std::vector<std::string>& names, const char* last) {
 
 }  // namespace
 
-KindOfBackend artefact_kind(const std::string& name) {
+BackendAndKind artefact_kind(const std::string& name) {
   std::vector<std::string> names;
-  for (const KindOfBackend& each : all_kinds()) {
+  for (const BackendAndKind& each : all_kinds()) {
     if (each.kind->name == name) return each;
     names.push_back(each.kind->name);
   }
   fail(ErrorKind::Target, "unknown kind of artefact '", name, "'; the kinds are ", listed(names, "and"));
 }
 
-void refuse_kind(const KindOfBackend& wanted, const Target& target) {
+void refuse_kind(const BackendAndKind& wanted, const Target& target) {
   const auto why = wanted.backend->refusal(*wanted.kind, target);
   if (!why) return;
   std::vector<std::string> others;
-  for (const KindOfBackend& each : all_kinds()) {
+  for (const BackendAndKind& each : all_kinds()) {
     if (!each.backend->refusal(*each.kind, target)) others.push_back(text("'", each.kind->name, "'"));
   }
   fail(ErrorKind::Unsupported, "cannot make an artefact of kind '", wanted.kind->name, "' for target ",
@@ -79,7 +79,7 @@ std::string code_text(const ScheduledKernel& kernel, const Target& target, const
 
 void build_artefact(const std::string& kind, const Plan& plan, const Target& target,
                     const ArtefactPlace& place) {
-  const KindOfBackend found = artefact_kind(kind);
+  const BackendAndKind found = artefact_kind(kind);
   const ModelObjects objects = found.backend->compile(plan, target, 1);
   found.backend->write(*found.kind, {plan, target, objects}, place);
 }

@@ -15,15 +15,15 @@ const Backend& default_backend();
 std::string candidate_kind();
 
 // A kind of artefact, and its back end.
-struct KindOfBackend {
+struct BackendAndKind {
   const Backend* backend;
   const ArtefactKind* kind;
 };
-std::vector<KindOfBackend> all_kinds();
+std::vector<BackendAndKind> all_kinds();
 // The kind of this name; a Target error that lists the kinds where there is none.
-KindOfBackend artefact_kind(const std::string& name);
+BackendAndKind artefact_kind(const std::string& name);
 // An Unsupported error that names the kinds that there are for the target, where this is none of them.
-void refuse_kind(const KindOfBackend& wanted, const Target& target);
+void refuse_kind(const BackendAndKind& wanted, const Target& target);
 
 // Whether the back end can use everything that the target has, so that plans for it are the same as for
 // other back ends.

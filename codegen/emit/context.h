@@ -36,11 +36,6 @@ struct BufferSlot {
   std::vector<Affine> shape;
 };
 
-// A named integer.
-struct Variable {
-  llvm::Value* value = nullptr;
-};
-
 class KernelContext {
  public:
   KernelContext(Unit& unit, const ScheduledKernel& scheduled);

@@ -70,8 +70,8 @@ struct MatrixPlan {
   int64_t groups = 1;  // along a tile's depth
   int rows = 1;        // of an accumulator
   bool by_a = false;   // of vectors: b's stay in registers
-  // The instruction takes b as unsigned, and the kernel's b is signed: 128 is added to each number of b, and a
-  // further accumulator for each `a` sums up what this adds to its products, to be subtracted at the end.
+  // The instruction takes b as unsigned, and the kernel's b is signed: 128 is added to each number of b, and
+  // a further accumulator for each `a` sums up what this adds to its products, to be subtracted at the end.
   bool offset_sums = false;
   TileShapes shapes;  // of a unit of tiles: what its registers hold, by their numbers
 

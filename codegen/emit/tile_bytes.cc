@@ -247,15 +247,15 @@ llvm::Value* TileEmitter::load_bytes(const Expr& load, const Address& address, c
 llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes,
                                     const ByteOperand& b, llvm::Value* b_bytes) {
   const bool mixed = is_signed(a.dtype) != is_signed(b.dtype);
-  llvm::Value* whole = is_signed(a.dtype) ? b_bytes : a_bytes;
-  llvm::Value* integer = is_signed(a.dtype) ? a_bytes : b_bytes;
+  llvm::Value* unsigned_bytes = is_signed(a.dtype) ? b_bytes : a_bytes;
+  llvm::Value* signed_bytes = is_signed(a.dtype) ? a_bytes : b_bytes;
   const auto row = [&](DType first, DType second, DType sum) {
     return lane_product(context_.target, lanes_, first, second, sum);
   };
   if (const NarrowProduct* four = row(a.dtype, b.dtype, DType::I32)) {
     const bool is_first = !is_signed(four->a);
-    return add_products(builder_, context_.target, *four, sums, is_first ? whole : integer,
-                        is_first ? integer : whole);
+    return add_products(builder_, context_.target, *four, sums, is_first ? unsigned_bytes : signed_bytes,
+                        is_first ? signed_bytes : unsigned_bytes);
   }
   llvm::Type* halves = widen(builder_.getInt16Ty(), 2 * lanes_);
   const auto eight = llvm::ConstantInt::get(halves, 8);
@@ -271,9 +271,9 @@ llvm::Value* TileEmitter::add_bytes(llvm::Value* sums, const ByteOperand& a, llv
   TC_CHECK(of_halves != nullptr, "for ", lanes_, " lanes of target ", context_.target.name);
   if (of_bytes != nullptr && (is_signed(a.dtype) ? b : a).most < 128) {
     llvm::Type* bytes = widen(builder_.getInt8Ty(), 4 * lanes_);
-    llvm::Value* pairs =
-        call_intrinsic(builder_, of_bytes->intrinsic, halves,
-                       {builder_.CreateBitCast(whole, bytes), builder_.CreateBitCast(integer, bytes)});
+    llvm::Value* pairs = call_intrinsic(
+        builder_, of_bytes->intrinsic, halves,
+        {builder_.CreateBitCast(unsigned_bytes, bytes), builder_.CreateBitCast(signed_bytes, bytes)});
     llvm::Value* products = call_intrinsic(builder_, of_halves->intrinsic, sums->getType(),
                                            {pairs, llvm::ConstantInt::get(halves, 1)});
     return builder_.CreateAdd(sums, products);

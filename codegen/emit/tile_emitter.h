@@ -224,10 +224,11 @@ class TileEmitter {
   void write_register(const ElementKey& key, llvm::Value* value, std::set<std::string> valid_where);
   std::pair<const ElementKey*, int> find_lane(int buffer, const std::vector<int64_t>& index) const;
 
-  // tile_matrix.cc: products on the matrix unit. LLVM has no values for what is in tile registers; accumulators
-  // in vector registers are kept like the sums of other leaves, under names that no element has.
+  // tile_matrix.cc: products on the matrix unit. LLVM has no values for what is in tile registers;
+  // accumulators in vector registers are kept like the sums of other leaves, under names that no element has.
   //
-  // By number of a statement that only sets accumulators to zero: the number of the product that adds to them.
+  // By number of a statement that only sets accumulators to zero: the number of the product that adds to
+  // them.
   std::map<size_t, size_t> zeroing_statements() const;
   void emit_matrix(bool from_zero);
   void matrix_batch(const Constraints& pending);

@@ -115,7 +115,7 @@ void TileEmitter::emit_vectors(bool from_zero) {
   const std::unique_ptr<VectorInstructions> unit = vector_instructions(context_, matrix_->instruction());
   const DType kept = matrix_->format.accumulator;
   const std::vector<MatrixTile>& tiles = matrix_->accumulators;
-  llvm::Value* zero = unit->no_sums();
+  llvm::Value* zero = unit->zero_sums();
   if (matrix_->adds_separately()) {
     zero = llvm::Constant::getNullValue(conversion_type(zero));
     for (size_t i = 0; i < tiles.size() && from_zero; ++i) unit->store_sums(sums_of(tiles[i]), zero);
@@ -155,7 +155,7 @@ void TileEmitter::vector_batch() {
   const int64_t group_bytes = matrix_->format.pack * size_of(matrix_->format.operand);
   const MatrixOrder& order = matrix_->order;
   const bool separate = matrix_->adds_separately();
-  std::vector<llvm::Value*> parts(matrix_->accumulators.size(), unit->no_sums());
+  std::vector<llvm::Value*> parts(matrix_->accumulators.size(), unit->zero_sums());
   std::vector<llvm::Value*> a_values(static_cast<size_t>(order.a_registers));
   std::vector<llvm::Value*> b_values(static_cast<size_t>(order.b_registers));
   // 128 in each byte.

@@ -37,7 +37,7 @@ class Matrices : public VectorInstructions {
              "for instruction ", row.name);
   }
 
-  llvm::Value* no_sums() override { return llvm::Constant::getNullValue(lanes_of(row_.sum, 2 * columns_)); }
+  llvm::Value* zero_sums() override { return llvm::Constant::getNullValue(lanes_of(row_.sum, 2 * columns_)); }
 
   llvm::Value* load_sums(const MemoryRows& rows, DType dtype) override {
     llvm::Type* type = lanes_of(dtype, columns_);

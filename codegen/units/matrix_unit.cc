@@ -32,7 +32,7 @@ llvm::Value* VectorInstructions::call(llvm::Value* sums, llvm::Value* a, llvm::V
   return add_products(builder_, context_.target, row_, sums, a, b);
 }
 
-llvm::Value* VectorInstructions::no_sums() {
+llvm::Value* VectorInstructions::zero_sums() {
   return llvm::Constant::getNullValue(lanes_of(row_.sum, columns_));
 }
 

@@ -56,7 +56,7 @@ class VectorInstructions {
   VectorInstructions& operator=(const VectorInstructions&) = delete;
 
   // Sums have the instruction's type; in memory they are rows and may have another type.
-  virtual llvm::Value* no_sums();
+  virtual llvm::Value* zero_sums();
   virtual llvm::Value* load_sums(const MemoryRows& rows, DType dtype);
   virtual void store_sums(const MemoryRows& rows, llvm::Value* sums);
   // Load one group of each row, or of each column; the columns' groups are adjacent in memory.

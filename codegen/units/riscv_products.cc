@@ -24,7 +24,7 @@ class RiscvVectors : public VectorInstructions {
              row.name);
   }
 
-  llvm::Value* no_sums() override {
+  llvm::Value* zero_sums() override {
     return llvm::Constant::getNullValue(lanes_of(row_.sum, rows_ * columns_));
   }
 

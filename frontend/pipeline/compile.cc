@@ -65,7 +65,7 @@ int worker_count(int wanted) {
 }
 
 BuildOptions build_options(const CompileOptions& options) {
-  const KindOfBackend kind = artefact_kind(options.kind);
+  const BackendAndKind kind = artefact_kind(options.kind);
   const Target target = parse_target(options.target);
   BuildOptions build;
   build.target = kind.backend->usable(target);
@@ -292,7 +292,7 @@ CompiledModel compile_model(Source source, const CompileOptions& options) {
 
 std::optional<ExportedSizes> export_model(const CompiledModel& model, const std::string& kind,
                                           const std::string& path, const std::string& library_folder) {
-  const KindOfBackend wanted = artefact_kind(kind);
+  const BackendAndKind wanted = artefact_kind(kind);
   refuse_kind(wanted, model.target);
   if (wanted.backend != model.backend && model.objects.code.empty()) {
     fail(ErrorKind::Unsupported, "model '", model.plan.model, "' was compiled by the back end '",

@@ -394,9 +394,9 @@ py::list importer_rows() {
 }
 
 // Kinds of artefacts as dicts.
-py::list kind_list(const std::vector<KindOfBackend>& kinds) {
+py::list kind_list(const std::vector<BackendAndKind>& kinds) {
   py::list rows;
-  for (const KindOfBackend& each : kinds) {
+  for (const BackendAndKind& each : kinds) {
     py::dict row;
     row["name"] = each.kind->name;
     row["suffix"] = each.kind->suffix;
@@ -424,8 +424,8 @@ void add_backends(py::module_& module) {
   // The kinds of artefacts that exist for the target.
   module.def("kinds_for", [](const std::string& name) {
     const Target target = parse_target(name);
-    std::vector<KindOfBackend> found;
-    for (const KindOfBackend& each : all_kinds()) {
+    std::vector<BackendAndKind> found;
+    for (const BackendAndKind& each : all_kinds()) {
       if (!each.backend->refusal(*each.kind, target)) found.push_back(each);
     }
     return kind_list(found);
@@ -433,7 +433,7 @@ void add_backends(py::module_& module) {
   // Whether an artefact of that kind needs another plan than the model has, because another back end makes
   // its code, which may not use all features of the target, or whose code max_flash bounds by an estimate.
   module.def("needs_own_plan", [](const CompiledModel& model, const std::string& kind) {
-    const KindOfBackend wanted = artefact_kind(kind);
+    const BackendAndKind wanted = artefact_kind(kind);
     const bool estimates = model.max_flash > 0 && wanted.backend->code_estimate() != nullptr;
     return wanted.backend != model.backend && (estimates || !uses_all(*wanted.backend, model.target));
   });

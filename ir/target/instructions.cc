@@ -115,8 +115,8 @@ const NarrowProduct* lane_product(const Target& target, int64_t lanes, DType a, 
   return nullptr;
 }
 
-// A target that adds up products of 16-bit numbers in lanes of 32 bits can do so with bytes, too: it widens two
-// bytes of each operand to 16 bits, and then the other two.
+// A target that adds up products of 16-bit numbers in lanes of 32 bits can do so with bytes, too: it widens
+// two bytes of each operand to 16 bits, and then the other two.
 int byte_products(const Target& target) {
   constexpr int kLaneBytes = 4;
   for (const NarrowProduct* row : target.lane_products) {

@@ -141,14 +141,12 @@ struct Target : Isa, Core {
 
   // Whether kernels prefetch lines that they will read.
   bool prefetches() const { return prefetch_instruction || prefetch_by_loads; }
-  // How many lanes the vectors of a dimension of `size` elements should have: at most `width`, and fewer where
-  // the last vector would leave too many of its lanes empty. The first of these that holds:
-  // - `small_block`, if the whole dimension fits it, or if it is a whole register and vectors of `width` lanes
-  //   would have a third more lanes in all;
-  // - half of `width`, if `half_blocks` holds, the target has no versions for longer vectors, and halves save
-  //   enough: a tenth of all lanes where registers are counted (counts_registers), elsewhere half of the last
-  //   vector, which is worth reading the other operands more often;
-  // - `width`.
+  // How many lanes the vectors of a dimension of `size` elements should have: at most `width`, and fewer
+  // where the last vector would leave too many of its lanes empty. It is `small_block` if the whole dimension
+  // fits it, or if it is a whole register and vectors of `width` lanes would have a third more lanes in all.
+  // Else it is half of `width` if `half_blocks` holds, the target has no versions for longer vectors, and
+  // halves save enough: a tenth of all lanes where registers are counted (counts_registers), elsewhere half
+  // of the last vector, which is worth reading the other operands more often. Else it is `width`.
   int64_t width_for(int64_t size, int64_t width) const;
 };
 

@@ -31,7 +31,7 @@ TEST(Backends, NamesAreUnique) {
     for (const CodeText& text : backend->texts())
       EXPECT_TRUE(text_names.insert(text.name).second) << text.name;
   }
-  for (const KindOfBackend& each : all_kinds()) {
+  for (const BackendAndKind& each : all_kinds()) {
     EXPECT_TRUE(kind_names.insert(each.kind->name).second) << each.kind->name;
     EXPECT_EQ(artefact_kind(each.kind->name).kind, each.kind);
   }
@@ -44,7 +44,7 @@ TEST(Backends, KindsThatATargetDoesNotHave) {
       error_of([&] { refuse_kind(artefact_kind("static"), board); }),
       "cannot make an artefact of kind 'static' for target rv32imfc: there is no runtime for addresses of 32 bits; export kind 'bare' or 'c', "
       "which need none");
-  for (const KindOfBackend& each : all_kinds()) {
+  for (const BackendAndKind& each : all_kinds()) {
     EXPECT_EQ(error_of([&] { refuse_kind(each, server); }), "no error") << each.kind->name;
     EXPECT_EQ(error_of([&] { refuse_kind(each, board); }) == "no error", !each.kind->needs_runtime)
         << each.kind->name;
