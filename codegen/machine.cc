@@ -237,9 +237,9 @@ bool Unit::any_function(const char* attribute) const {
 }
 
 // What is tried where the first attempt spills. With two registers less nearly all loops fit. The second one
-// leaves room for constants that an epilogue keeps in registers throughout the loop of its sum: six registers,
-// in whole groups of a block, or twelve where scalars are in vector registers, too. Of the layers and networks
-// of tests.bench.riscv these two leave as few spills as the ten that were tried before.
+// leaves room for constants that an epilogue keeps in registers throughout the loop of its sum: six
+// registers, in whole groups of a block, or twelve where scalars are in vector registers, too. Of the layers
+// and networks of tests.bench.riscv these two leave as few spills as the ten that were tried before.
 static std::array<Unit::Attempt, 2> other_attempts(const Target& target) {
   constexpr int kFloatBits = 32;
   const int constants = target.floats_in_vectors ? 12 : 6;
