@@ -44,7 +44,7 @@ TraceBuilder schedule_plain_loops(const TraceBuilder& start) {
   if (in_rows) order.push_back(row);
   if (order.size() > 1) builder.apply("order", joined(order));
   if (!around.empty())
-    builder.apply("compute_at ", reduction.init, joined(reduction.tails), " at ", around.back());
+    builder.apply("compute_at ", reduction.init, joined(reduction.epilogue), " at ", around.back());
   if (!in_rows) builder.apply("register_tile ", around.empty() ? "root" : around.back());
   builder.parallelise();
   return builder;
