@@ -22,12 +22,19 @@ struct Divided {
   }
 };
 
+// Whether the text at `at` follows the sign of a float's exponent, as in 1e-05 and 0x1p-3.
+bool follows_exponent(const std::string& text, size_t at) {
+  return at >= 3 && (text[at - 1] == '-' || text[at - 1] == '+') &&
+         std::string("eEpP").find(text[at - 2]) != std::string::npos &&
+         (std::isxdigit(static_cast<unsigned char>(text[at - 3])) || text[at - 3] == '.');
+}
+
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
 // Where the integer that begins at `at`, with its brackets if it is negative, ends; `at` where there is none
 // that an argument can replace: macros and the sizes of arrays take constants.
 size_t end_of_integer(const std::string& text, size_t at) {
-  if (at > 0 && is_word(text[at - 1])) return at;
+  if ((at > 0 && is_word(text[at - 1])) || follows_exponent(text, at)) return at;
   const bool is_negative = text.compare(at, 2, "(-") == 0;
   const size_t first = is_negative ? at + 2 : at;
   size_t end = first;
