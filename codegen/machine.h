@@ -42,7 +42,8 @@ class Unit {
   // spills of vectors is taken.
   struct Attempt {
     int registers_less = 0;  // than the target has, so that the allocator can leave gaps between groups
-    // LLVM's `greedy-reverse-local-assignment` has the opposite of the value that suits the module's loops.
+    // LLVM's option `greedy-reverse-local-assignment` is inverted: it gets the value that suits the module's
+    // loops worse on the whole, and may still suit one of them better.
     bool swapped = false;
   };
 

@@ -14,9 +14,9 @@ struct PlanNames {
   std::string descriptor;
   std::string constants() const { return descriptor + "_constants"; }
   std::string kernel(size_t index) const { return descriptor + "_kernel_" + std::to_string(index); }
-  // The code of a kernel with versions that runs where none of them fits.
+  // A kernel that has versions for longer vectors: the code for machines that none of these fits.
   static std::string any(const std::string& kernel) { return kernel + "_any"; }
-  // Of the kernel's version for vectors of so many bits.
+  // The kernel's version for vectors of so many bits.
   std::string version(size_t index, int bits) const { return kernel(index) + "_" + std::to_string(bits); }
 };
 
@@ -24,9 +24,9 @@ struct PlanNames {
 // checks.
 void emit_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& features);
 
-// Adds instead of these, for a system without a runtime, `int PREFIX_run(inputs..., outputs..., arena)`,
-// which returns a BareStatus (ir/scratch.h), and the block `PREFIX_arena`. The plan has no symbols, and no
-// step that asks the runtime for something.
+// For a system without a runtime: adds `int PREFIX_run(inputs..., outputs..., arena)`, which returns a
+// BareStatus (ir/scratch.h), and the block `PREFIX_arena` in place of what emit_plan() adds. The plan must
+// have no symbols, and no step that asks the runtime for something.
 void emit_bare_plan(Unit& unit, const Plan& plan, const PlanNames& names, const std::string& prefix);
 
 // Space-separated features that code for the target may use, by LLVM's names: those of its matrix unit only

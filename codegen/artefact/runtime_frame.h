@@ -44,8 +44,9 @@ class RunFrame {
 
   // The address of a segment, null where there is no memory for it.
   llvm::Value* segment(int index) const;
-  // All threads return where the condition, which is the same for all, holds; thread 0 runs `tell` before.
-  // Without a runtime the status is BareStatus::WrongSize; else a function that returns an int returns 1.
+  // Emits: if the condition holds, thread 0 runs `tell`, and then all threads return. The condition must be
+  // the same for all of them. A function that returns an int returns BareStatus::WrongSize in code without a
+  // runtime, and 1 otherwise.
   void leave_where(llvm::Value* condition, const std::function<void()>& tell) const;
   // Ends the run unless the size is between 0 and the bound.
   void check_bound(uint32_t step, llvm::Value* size, llvm::Value* bound) const;

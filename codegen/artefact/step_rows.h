@@ -1,5 +1,5 @@
-// Steps of a plan as rows of a table, which one function of the module executes: a further step gives LLVM
-// nothing more to compile.
+// Steps of a plan as rows of a table, over which one function of the module loops at run time: however many
+// steps there are, LLVM compiles one function.
 #pragma once
 
 #include <cstdint>

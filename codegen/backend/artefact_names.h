@@ -1,4 +1,4 @@
-// Names in C of artefacts that are linked into programs, and the files of their headers.
+// Identifiers and types of C for artefacts that are linked into programs, and writing their headers.
 #pragma once
 
 #include <functional>

@@ -25,11 +25,12 @@ class ConstantsFile;
 
 // What a back end compiles a plan to; its artefacts are written from it.
 struct ModelObjects {
-  std::vector<Bytes> code;  // none where the artefact's writer makes the code
+  std::vector<Bytes>
+      code;  // empty for a back end whose artefacts are source text, which is made with the file
   // Read-only data under a symbol that the code knows; null where there is none.
   std::shared_ptr<const ConstantsFile> constants = nullptr;
-  // Functions with a version for each length of vectors, of which a machine runs only one; those of one
-  // length follow each other.
+  // Symbols of functions that have a version for each length of vectors; a machine runs the versions of one
+  // length only. Grouped by length, so that a linker can put those which run together next to each other.
   std::vector<std::string> by_length = {};
 };
 

@@ -18,7 +18,7 @@ struct RunArgument {
   std::string name, macro;  // input_x, MODEL_INPUT_0
   const PortInfo* port;
   int64_t elements;
-  std::string lies_in = "";  // of an output: the input whose memory it may share
+  std::string lies_in = "";  // for an output: the name of the input whose memory it may share; else empty
 };
 struct RunArguments {
   std::vector<RunArgument> inputs, outputs;

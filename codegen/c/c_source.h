@@ -23,7 +23,8 @@ std::string c_prototype(const Plan& plan, const CSourceNames& names);
 
 // A source file with that function, the functions of the plan's kernels, whose names other files do not see,
 // and the block PREFIX_arena. It takes the constants from an array `const uint8_t PREFIX_weights[]`, each at
-// its constant_offsets(). The plan's sizes are numbers, but for those that a step binds within a bound.
+// its constant_offsets(). The plan's sizes must be numbers, except those that a step of the plan computes and
+// for which it gives a bound.
 // Equal plans give equal bytes.
 std::string c_model_source(const Plan& plan, const CSourceNames& names);
 

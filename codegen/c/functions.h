@@ -1,4 +1,4 @@
-// The functions that generated code calls: each is defined once in a source file that uses it.
+// The C functions that generated code calls. A source file defines those that its code uses, each once.
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
-// Blocked summation: the terms of a block of a sum are added up from zero, then to the total of the blocks
-// before.
+// Blocked summation: the terms of each block of a sum are added up from zero, and the block's sum is then
+// added to the total of the blocks before it.
 #include <algorithm>
 
 #include "codegen/emit/tile_emitter.h"

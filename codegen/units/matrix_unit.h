@@ -41,9 +41,9 @@ struct MemoryRows {
   int count = 1;
 };
 
-// Instructions of a unit whose sums and operands are vectors, whose registers LLVM allocates. An accumulator
-// of `columns` columns is one value. The methods that are not abstract are for instructions of one row that
-// read four bytes for each lane.
+// Instructions of a unit whose sums and operands are vectors; LLVM allocates their registers. An accumulator,
+// with all of its columns, is one value. The virtual methods that have a body here suit instructions whose
+// accumulator is one row and whose lanes read four bytes of an operand each.
 class VectorInstructions {
  public:
   VectorInstructions(KernelContext& context, const NarrowProduct& row)

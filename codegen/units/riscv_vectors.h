@@ -7,7 +7,7 @@
 
 namespace tc {
 
-// Whether values of so many lanes are vectors of RISC-V whose floats take at most eight registers.
+// Whether the target has RISC-V's vectors, and so many floats fit a group of eight registers, the largest.
 bool has_riscv_vectors(const Target& target, int lanes);
 
 // Sums of 32 bits plus products of two numbers of 16 bits by the row's instruction. One of the numbers may be

@@ -33,7 +33,7 @@ OpRow batch_normalization_training(const OpRow& inference);
 void register_packed_weight_ops(OpTable& table);
 void register_part_ops(OpTable& table);
 void register_pooling_ops(OpTable& table);
-// It adds rows, and also forms to rows that are registered before.
+// To be called last: it adds rows, and older forms of operators to rows that are there already.
 void register_old_forms(OpTable& table);
 void register_quantize_ops(OpTable& table);
 void register_random_ops(OpTable& table);

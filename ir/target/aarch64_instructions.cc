@@ -3,9 +3,9 @@
 //
 // Cycles are those of cores with two pipes for these instructions (Cortex-A710, Neoverse V1 and later, by
 // Arm's optimization guides). An accumulator is as wide as a vector of f32; with matrix instructions it has
-// two rows in two registers of two columns each. As many dot products are issued together as make up a depth
-// of 16 numbers. With matrix instructions a depth is that of one instruction, so that its two rows are
-// adjacent in memory.
+// two rows, in two registers of two columns each. A step of dot products covers a depth of 16 numbers, by
+// several instructions; a step of matrix instructions covers the depth of one instruction, so that its two
+// rows are adjacent in memory.
 #include "ir/target/tables.h"
 
 namespace tc::targets {

@@ -13,7 +13,8 @@ bool contains(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The format that uses the instruction as often as an accumulator's columns and a depth of a kernel need it.
+// The format of products for which a kernel's depth is `depth_multiples` times the instruction's. Its step is
+// as many instructions as cover the columns of an accumulator and that depth.
 MatrixUnit::Format format_of(const NarrowProduct& row, const MatrixUnit& unit, int depth_multiples) {
   const int instructions = depth_multiples * unit.columns / row.columns;
   const double conversion = row.kept == row.sum ? 0 : 1;

@@ -43,8 +43,8 @@ std::vector<std::string> aarch64_features();
 struct ProductGroup {
   const char* feature;  // without it the machine has none of them
   ProductRoute route;   // Tiles: a program must ask the operating system for their registers
-  // Of an accumulator, which may take several instructions (0 columns: of any number); number in the unit.
-  int rows, columns, registers;
+  int rows, columns;  // of an accumulator, whose columns may take several instructions; 0 columns: any number
+  int registers;      // in the unit
   std::vector<NarrowProduct> instructions;
 };
 
