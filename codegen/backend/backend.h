@@ -25,8 +25,8 @@ class ConstantsFile;
 
 // What a back end compiles a plan to; its artefacts are written from it.
 struct ModelObjects {
-  std::vector<Bytes>
-      code;  // empty for a back end whose artefacts are source text, which is made with the file
+  // Empty for a back end whose artefacts are source text, which is made when the artefact is written.
+  std::vector<Bytes> code;
   // Read-only data under a symbol that the code knows; null where there is none.
   std::shared_ptr<const ConstantsFile> constants = nullptr;
   // Symbols of functions that have a version for each length of vectors; a machine runs the versions of one
