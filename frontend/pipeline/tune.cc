@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <fstream>
+#include <future>
 #include <iomanip>
 #include <iterator>
 #include <random>
@@ -22,6 +24,7 @@
 #include "codegen/backend/table.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
+#include "runtime/rpc/fields.h"
 #include "runtime/rpc/sample_data.h"
 #include "scheduler/scheduler.h"
 #include "tuner/child_process.h"
@@ -180,7 +183,58 @@ class OwnAgent {
   int input_ = -1;
 };
 
-OpenDevice device_opener(const TuneRequest& request, const Target& target) {
+// Told what a client that waits for a device waits for.
+using SayWaiting = std::function<void(const std::string&)>;
+
+// Which devices of the architecture there are, and who has them, as text for people.
+std::string waiting_text(const rpc::DevicesReply& state, const std::string& architecture) {
+  constexpr int kMostNamed = 3;
+  std::string taken;
+  int count = 0;
+  for (const rpc::DeviceState& device : state.devices()) {
+    if (device.device().architecture() != architecture || ++count > kMostNamed) continue;
+    taken += text(taken.empty() ? "" : ", ", "'", rpc::printable(device.device().name(), 64), "' is ",
+                  device.state());
+    if (device.state() != "leased") continue;
+    const std::string client = rpc::printable(device.client(), 100);
+    taken += text(" by ", client.empty() ? "someone" : client, " since ", std::lround(device.lease_seconds()),
+                  " s");
+  }
+  if (count > kMostNamed) taken += text(" and ", count - kMostNamed, " more");
+  if (count == 0) taken = "the tracker has none of " + architecture;
+  return text("waiting for a device: ", taken, "; clients that wait: ", state.counters().waiting());
+}
+
+// Acquires a device, and says every two seconds what is waited for.
+std::unique_ptr<LeasedDevice> acquire_saying(TrackerClient& tracker, const DeviceRequest& wanted,
+                                             const SayWaiting& say) {
+  constexpr std::chrono::milliseconds kStep(100), kBetween(2000);
+  std::atomic<bool> stop = false;
+  std::future<std::unique_ptr<LeasedDevice>> acquired = std::async(std::launch::async, [&] {
+    const Helping helping(stop);
+    return tracker.acquire(wanted);
+  });
+  try {
+    for (std::chrono::milliseconds waited{0}; acquired.wait_for(kStep) != std::future_status::ready;) {
+      interruption_point();
+      waited += kStep;
+      if (waited < kBetween) continue;
+      waited = std::chrono::milliseconds(0);
+      try {
+        say(waiting_text(tracker.state(), wanted.architecture));
+      } catch (const Error& error) {
+        say(text("waiting for a device: ", error.what()));
+      }
+    }
+  } catch (...) {
+    stop = true;
+    acquired.wait();
+    throw;
+  }
+  return acquired.get();
+}
+
+OpenDevice device_opener(const TuneRequest& request, const Target& target, const SayWaiting& say) {
   if (!target.has_runtime)
     fail(ErrorKind::Target, "cannot tune for target ", target.name,
          ": an agent, which measures schedules, needs an operating system with addresses of "
@@ -202,13 +256,13 @@ OpenDevice device_opener(const TuneRequest& request, const Target& target) {
   wanted.features = split_words(default_backend().features(target));
   auto tracker = std::make_shared<TrackerClient>(request.tracker, request.credentials);
   auto key = std::make_shared<std::string>();
-  return [tracker, wanted, key](bool first) -> std::unique_ptr<LeasedDevice> {
+  return [tracker, wanted, key, say](bool first) -> std::unique_ptr<LeasedDevice> {
     DeviceRequest like_first = wanted;
     like_first.device_key = *key;  // only times of the same kind of device as the first are compared
     like_first.wait_seconds = first ? kFirstDeviceSeconds : 0;
     for (int attempt = 0;; ++attempt) {
       try {
-        auto device = tracker->acquire(like_first);
+        auto device = first ? acquire_saying(*tracker, like_first, say) : tracker->acquire(like_first);
         if (key->empty()) *key = device->info().key();
         return device;
       } catch (const DeviceLost&) {
@@ -367,7 +421,13 @@ TuneResult tune_model(const Source& source, const TuneRequest& request, RecordSt
   measure.tolerance = std::max(request.compile.tolerance, 1e-5);
   measure.sample_seconds = request.sample_seconds;
   measure.seed = request.tune.seed;
-  RemoteMeasurer measurer(device_opener(request, target), builder, measure);
+  const SayWaiting say = [&](const std::string& text) {
+    TuneProgress waiting;
+    waiting.unit = "seconds";
+    waiting.doing = text;
+    if (progress) progress(waiting);
+  };
+  RemoteMeasurer measurer(device_opener(request, target, say), builder, measure);
 
   TuneOptions options = request.tune;
   WholeModel whole(source, request, untuned, model, threads, measurer);
