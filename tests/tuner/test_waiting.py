@@ -11,7 +11,7 @@ from .test_tune_killed import model  # noqa: F401
 
 def test_who_has_the_device_is_told(tmp_path, model):  # noqa: F811
     with fleet.Local(["--name", "board"]) as programs:
-        options = {"model": str(model), "tracker": programs.address, "trials": 500}
+        options = {"model": str(model), "tracker": programs.address, "trials": 2000}
         other = Tuner(tmp_path, 0, log=str(tmp_path / "other.db"), **options)
         try:
             wait_until(
