@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/error.h"
+#include "tuner/median.h"
 
 namespace tc {
 namespace {
@@ -12,14 +13,8 @@ namespace {
 constexpr int kFewestFailures = 3;
 constexpr double kFailingShare = 0.03;  // of all runs; of a board that fails 5 % one sees less at times
 constexpr size_t kFewestPrograms = 5;
-constexpr double kSlowRatio = 1.2;
+constexpr double kSlowDevice = 1.2;
 constexpr size_t kMostPrograms = 4096;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
 
 }  // namespace
 
@@ -64,7 +59,7 @@ std::string DeviceHealth::slowness_of(const std::string& device) const {
   }
   if (ratios.size() < kFewestPrograms) return "";
   const double ratio = median(ratios);
-  if (ratio < kSlowRatio) return "";
+  if (ratio < kSlowDevice) return "";
   return text("takes ", std::lround(100 * (ratio - 1)), " % longer for ", ratios.size(),
               " programs than others of its kind");
 }

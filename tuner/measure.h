@@ -27,6 +27,10 @@ struct KernelTask {
   std::vector<Trace> algorithms;    // further traces to try: algorithm_traces()
 };
 
+// A candidate that takes more than this many times as long as the incumbent is not worth the time that better
+// ones need: an exact device stops it, and any other takes one sample of it only.
+constexpr double kSlowRatio = 4;
+
 class Measurer {
  public:
   virtual ~Measurer() = default;

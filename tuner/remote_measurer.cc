@@ -17,6 +17,7 @@
 #include "runtime/new_file.h"
 #include "runtime/rpc/sample_data.h"
 #include "tuner/device_health.h"
+#include "tuner/median.h"
 
 namespace tc {
 namespace {
@@ -26,23 +27,14 @@ constexpr int kMaxAttempts = 3;   // at one chunk: the first and two more, on ot
 constexpr size_t kChunk = 8;      // candidates that run interleaved on one device
 constexpr size_t kMaxBuilt = 64;  // candidates of one kernel whose executables are kept
 constexpr double kNoisySpread = 0.25;
-// A candidate whose time is more than this many times the incumbent's gets one sample only: more samples of
-// it would cost time that better candidates need.
-constexpr double kSlowRatio = 4;
 
 Timing timing_of(std::vector<double> samples) {
   Timing timing;
   timing.count = static_cast<int>(samples.size());
-  std::sort(samples.begin(), samples.end());
-  timing.minimum = samples.front();
-  const auto median = [](const std::vector<double>& sorted) {
-    const size_t half = sorted.size() / 2;
-    return sorted.size() % 2 ? sorted[half] : 0.5 * (sorted[half - 1] + sorted[half]);
-  };
+  timing.minimum = *std::min_element(samples.begin(), samples.end());
   timing.median = median(samples);
   std::vector<double> deviations;
   for (const double sample : samples) deviations.push_back(std::fabs(sample - timing.median));
-  std::sort(deviations.begin(), deviations.end());
   timing.spread = timing.median > 0 ? median(deviations) / timing.median : 0;
   return timing;
 }

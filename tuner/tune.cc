@@ -29,9 +29,6 @@ constexpr double kMaxModelShare = 0.6, kModelShare = 0.2, kMaxModelSeconds = 60,
 constexpr double kMaxExactModelShare = 0.35;
 // What comparing whole models is estimated to take is multiplied by this.
 constexpr double kCaution = 1.25;
-// How many times as long as others of its kernel a candidate may take on an exact device, which stops it
-// then.
-constexpr double kSlowest = 4;
 constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
 constexpr double kMinGain = 0.002;
 
@@ -380,7 +377,7 @@ class Session {
   }
 
   // The first measurements of a batch. On an exact device, where slow candidates may take longer than the
-  // pace of their kernel says, up to kSlowest times as long, the batch is measured in parts that surely fit
+  // pace of their kernel says, up to kSlowRatio times as long, the batch is measured in parts that surely fit
   // the time that is left, and ends where not one candidate fits; `traces` then has those that were measured.
   std::vector<Measurement> measure_batch(Tuned& kernel, std::vector<Trace>& traces) {
     if (!is_limited() || !is_deterministic()) return measure(kernel, traces, kRounds[0], false);
@@ -391,7 +388,7 @@ class Session {
         traces.resize(results.size());
         break;
       }
-      const double sure = kernel.pace > 0 ? kernel_seconds_left() / (kSlowest * kernel.pace) : kBatch;
+      const double sure = kernel.pace > 0 ? kernel_seconds_left() / (kSlowRatio * kernel.pace) : kBatch;
       const auto count = std::min(left, static_cast<size_t>(std::clamp(sure, 1.0, double{kBatch})));
       const auto begin = traces.begin() + static_cast<std::ptrdiff_t>(results.size());
       const std::vector<Trace> part(begin, begin + static_cast<std::ptrdiff_t>(count));

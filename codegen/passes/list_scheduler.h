@@ -30,7 +30,8 @@ class CoreTimes {
   double streamed_load() const { return 1.25 * core_.memory_latency; }
   // The same for weights that are packed in words: twice the second-level cache's latency. Their three sums,
   // two pairs of words and the number being assembled take all registers. With 26 cycles where that is 24,
-  // nsNet2's steps take 1 % more cycles of the core model, with 32 and with 20 values are spilled.
+  // recurrent steps with such weights take 1 % more cycles of the core model, with 32 and with 20 values are
+  // spilled.
   double packed_load() const { return 2.0 * core_.l2_latency; }
 
  private:

@@ -57,8 +57,8 @@ std::string client_text(const rpc::Caller& caller, const rpc::AcquireRequest& re
                                                          : caller.name + " (" + request.client() + ")";
 }
 
-// Whether the descriptions are of different devices, as far as clients choose between them.
-bool is_another(const rpc::DeviceInfo& a, const rpc::DeviceInfo& b) {
+// Whether an agent describes its device otherwise than before.
+bool differ(const rpc::DeviceInfo& a, const rpc::DeviceInfo& b) {
   return a.SerializeAsString() != b.SerializeAsString();
 }
 
@@ -127,7 +127,7 @@ Status Fleet::announce(const rpc::AnnounceRequest& request, const rpc::Caller& c
     end_lease(device, "lease ended by a new agent", now);
   }
   const bool moved = device.info.address() != request.device().address();
-  if (joins || moved || is_another(device.info, request.device())) {
+  if (differ(device.info, request.device())) {
     device.info = request.device();
     queue_.fit(device);
     may_serve_ = true;
