@@ -20,6 +20,7 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["TC_LOG"] = ""  # what the user tuned on this machine decides no test
+    os.environ["TC_CACHE"] = ""  # nor does what an earlier tc has compiled
     config.addinivalue_line("markers", "full: runs only with --full")
 
 

@@ -11,6 +11,6 @@ except ImportError:
         "'tc-compiler[gguf]'"
     ) from None
 
-from .model import language_of, read, read_language
+from .model import built_language_of, language_of, read, read_language
 
-__all__ = ["language_of", "read", "read_language"]
+__all__ = ["built_language_of", "language_of", "read", "read_language"]

@@ -4,6 +4,7 @@ generating text needs."""
 import functools
 
 from ..errors import Error
+from ..language.built import load_built
 from ..language.session import Session
 from ..module import Module
 from .chat import ChatTemplate
@@ -29,7 +30,10 @@ def read_language(model):
 
     def module(compile_source):
         language = Language(
-            file, lambda entry, sizes, versions: compile_source(entry, Module, sizes, versions)
+            file,
+            _compiled(
+                lambda entry, sizes, versions: compile_source(entry, Module, sizes, versions)
+            ),
         )
         made = compile_source(source, functools.partial(LanguageModule, language), {})
         made.name = file.name
@@ -45,21 +49,43 @@ def language_of(model, threads=None, places=1):
 
     return Language(
         open_file(model),
-        lambda source, sizes, versions: compile(
-            source, shapes=sizes, size_versions=versions, threads=threads, specialise=0
+        _compiled(
+            lambda source, sizes, versions: compile(
+                source, shapes=sizes, size_versions=versions, threads=threads, specialise=0
+            )
         ),
         places,
     )
 
 
+def built_language_of(path, threads=None, places=1):
+    """language_of a path whose module another process compiles (tc.language.built), so that this
+    process holds no more than its constants and caches."""
+    return Language(open_file(path), lambda _: load_built(path, threads, places), places)
+
+
+def _compiled(compile_reader):
+    """What Language takes as `reader`, by compile_reader(source, sizes, versions), which compiles
+    the source for `sizes`, with versions for the sizes `versions`."""
+
+    def reader(language):
+        source = describe(language.file, last_only=True).model.source(language.name)
+        if language.places == 1:
+            return compile_reader(source, {"batch": 1}, [{"seq": 1}])
+        return compile_reader(source, {"batch": (1, language.places)}, [{"batch": 1, "seq": 1}])
+
+    return reader
+
+
 class Language:
     """What generating text with a model needs: its tokenizer, its chat template and the module that
-    reads tokens, which is compiled on first use."""
+    reads tokens, which is made on first use."""
 
-    def __init__(self, file, compile_reader, places=1):
+    def __init__(self, file, reader, places=1):
+        """`reader` gives the module; it is called with this Language."""
         self.file, self.name, self.places = file, file.name, places
         self.parameters = parameters_of(file)
-        self._compile_reader = compile_reader
+        self._reader = reader
 
     @functools.cached_property
     def tokenizer(self):
@@ -73,10 +99,7 @@ class Language:
     def prefill(self):
         """The module that reads any number of tokens of up to `places` sequences. It has separate
         steps for one token of one sequence, which read the same weights."""
-        source = describe(self.file, last_only=True).model.source(self.name)
-        if self.places == 1:
-            return self._compile_reader(source, {"batch": 1}, [{"seq": 1}])
-        return self._compile_reader(source, {"batch": (1, self.places)}, [{"batch": 1, "seq": 1}])
+        return self._reader(self)
 
     @property
     def decode(self):
