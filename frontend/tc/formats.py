@@ -109,6 +109,14 @@ def _read_gguf(model, _, shapes):
     return Read(source, shapes, module)
 
 
+@bounded
+def _read_onnx_text(model, _, shapes):
+    from .onnx_text import read  # the package needs onnx
+
+    source = read(model)
+    return Read(source, shapes, lambda compiled: compiled(source, Module))
+
+
 # To add a format that a Python library reads, add a row. A file is of the first format whose suffix
 # or beginning it has.
 FRONT_ENDS = (
@@ -139,6 +147,13 @@ FRONT_ENDS = (
         begin=b"GGUF",
         extra="gguf",
         read=_read_gguf,
+    ),
+    Format(
+        "ONNX as text",
+        (".onnxtxt", ".onnxjson"),
+        "the package onnx",
+        extra="onnx",
+        read=_read_onnx_text,
     ),
 )
 

@@ -10,6 +10,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
+from google.protobuf.json_format import MessageToJson
+
 import tc
 from tc import formats, sources
 from tc.cli import main
@@ -19,7 +21,8 @@ from ..support import ROOT
 TEXT = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
 MODEL = onnx.parser.parse_model(TEXT).SerializeToString()
 KNOWN = (
-    "ONNX (.onnx), PyTorch (.pt, .pth, .ts, .jit, .pt2), TensorFlow Lite (.tflite) and GGUF (.gguf)"
+    "ONNX (.onnx), PyTorch (.pt, .pth, .ts, .jit, .pt2), TensorFlow Lite (.tflite), GGUF (.gguf) "
+    "and ONNX as text (.onnxtxt, .onnxjson)"
 )
 
 
@@ -33,7 +36,13 @@ def zipped():
 def test_the_command_lists_the_table(capsys):
     assert main(["formats", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["formats"]
-    assert [row["name"] for row in rows] == ["ONNX", "PyTorch", "TensorFlow Lite", "GGUF"]
+    assert [row["name"] for row in rows] == [
+        "ONNX",
+        "PyTorch",
+        "TensorFlow Lite",
+        "GGUF",
+        "ONNX as text",
+    ]
     assert rows[1]["suffixes"] == [".pt", ".pth", ".ts", ".jit", ".pt2"] and rows[1]["options"] == [
         "inputs",
         "trust_archive",
@@ -134,16 +143,16 @@ def test_a_format_is_added_by_a_row(tmp_path, monkeypatch, capsys):
         return formats.Read(parsed, shapes, lambda compiled: compiled(parsed))
 
     row = formats.Format(
-        "ONNX's text", (".onnxtxt",), "the package onnx", begin=b"<ir_version", read=read
+        "a language of graphs", (".graph",), "a parser", begin=b"<ir_version", read=read
     )
     monkeypatch.setattr(formats, "FRONT_ENDS", (*formats.FRONT_ENDS, row))
     formats.formats.cache_clear()
     try:
         assert (
             main(["formats"]) == 0
-            and "ONNX's text: .onnxtxt\n  read by the package onnx" in capsys.readouterr().out
+            and "a language of graphs: .graph\n  read by a parser" in capsys.readouterr().out
         )
-        for name in ("net.onnxtxt", "net"):
+        for name in ("net.graph", "net"):
             (tmp_path / name).write_text(TEXT)
             assert tc.compile(tmp_path / name, log=False)(np.float32([-1, 2, -3, 4])).tolist() == [
                 0,
@@ -155,8 +164,55 @@ def test_a_format_is_added_by_a_row(tmp_path, monkeypatch, capsys):
             tc.compile(tmp_path / "net", inputs=(1,))
         with pytest.raises(
             tc.ModelError,
-            match="is the path of an ONNX, PyTorch, TensorFlow Lite, GGUF or ONNX's text file, its bytes",
+            match="is the path of an ONNX, PyTorch, TensorFlow Lite, GGUF, ONNX as text or a language of graphs file, its bytes",
         ):
             sources.source_of(3)
     finally:
         formats.formats.cache_clear()
+
+
+def test_onnx_as_text(tmp_path):
+    x = np.float32([-1, 2, -3, 4])
+    (tmp_path / "net.onnxtxt").write_text(TEXT)
+    (tmp_path / "net.onnxjson").write_text(MessageToJson(onnx.load_model_from_string(MODEL)))
+    for name in ("net.onnxtxt", "net.onnxjson"):
+        assert tc.compile(tmp_path / name, log=False)(x).tolist() == [0, 2, 0, 4]
+        assert main(["check", str(tmp_path / name)]) == 0
+
+
+@pytest.mark.parametrize(
+    "name, text, said",
+    [
+        ("a.onnxtxt", b"poem", "'a.onnxtxt' is no model in ONNX's text syntax: "),
+        ("a.onnxtxt", b"\xff\xfe", "'a.onnxtxt' is no text in UTF-8, as its suffix says"),
+        ("a.onnxtxt", b"<" * 201, "'a.onnxtxt' has more than 200 brackets inside of each other"),
+        ("a.onnxjson", b"{", "'a.onnxjson' is no model in ONNX's JSON: "),
+        ("a.onnxjson", b'{"graph": 3}', "'a.onnxjson' is no model in ONNX's JSON: "),
+    ],
+)
+def test_what_is_no_text_of_onnx_is_refused(tmp_path, name, text, said):
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(tc.ModelError, match="^" + re.escape(said)):
+        tc.compile(tmp_path / name)
+
+
+def test_quoted_brackets_are_not_counted(tmp_path):
+    quoted = TEXT.replace("ir_version: 8", 'ir_version: 8, producer_name: "' + "(" * 300 + '"')
+    (tmp_path / "a.onnxtxt").write_text(quoted)
+    assert tc.compile(tmp_path / "a.onnxtxt", log=False)(np.float32([-1, 2, -3, 4])).tolist() == [
+        0,
+        2,
+        0,
+        4,
+    ]
+
+
+def test_a_large_text_is_refused(tmp_path, monkeypatch):
+    from tc import onnx_text
+
+    monkeypatch.setattr(onnx_text, "MAX_BYTES", 1 << 20)
+    (tmp_path / "a.onnxtxt").write_bytes(b" " * ((1 << 20) + 1))
+    with pytest.raises(
+        tc.ModelError, match="^'a.onnxtxt' is a text of more than 1 MB; write the model as .onnx$"
+    ):
+        tc.compile(tmp_path / "a.onnxtxt")
