@@ -74,7 +74,7 @@ def describe(
         f"Wheel-Version: 1.0\nGenerator: tc\nRoot-Is-Purelib: false\nTag: {tag}\n", encoding="utf-8"
     )
     if name == PACKAGE:
-        # Of the first pip makes programs; by the others other packages find it: PyTorch its back
+        # pip makes programs of the first; by the others other packages find it: PyTorch its back
         # end.
         project = project_table()
         groups = [

@@ -1,5 +1,5 @@
 // Polynomial coefficients of the elementary functions, lowest power first.
-// Written by codegen/emit/fit_polynomials.py; do not edit.
+// Written by ir/fit_polynomials.py; do not edit.
 #pragma once
 
 namespace tc {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "codegen/c/c_source.h"
+#include "codegen/c/model_source.h"
 #include "ir/error.h"
 
 namespace tc::testing {

@@ -13,6 +13,8 @@
 #include <set>
 #include <sstream>
 
+#include "codegen/llvm/artefact/link.h"
+#include "codegen/llvm/kernel_code.h"
 #include "ir/error.h"
 #include "ir/scratch.h"
 #include "tests/c_kernels.h"

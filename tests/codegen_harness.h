@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.h"
+#include "codegen/llvm/kernel_code.h"
 #include "ir/scheduled.h"
 
 namespace tc::testing {

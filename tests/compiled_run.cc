@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of all inputs and outputs, beyond which a test does not run a model.
+// The bytes of all inputs and outputs beyond which a test does not run a model.
 constexpr uint64_t kMaxBytes = uint64_t{128} << 20;
 
 // Thrown with the sentence that says why.

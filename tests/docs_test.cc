@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "codegen/codegen.h"
+#include "codegen/llvm/kernel_code.h"
 #include "frontend/pipeline/plan_builder.h"
 #include "ir/ops/onnx_versions.h"
 #include "ir/ops/op.h"
@@ -165,7 +165,7 @@ std::string passes_page() {
 std::string code_passes_page() {
   std::ostringstream page;
   page
-      << "# Passes over code\n\nGenerated from the table of `codegen/passes/pass.cc` by `./check --update`, in the order in which they run over a kernel's "
+      << "# Passes over code\n\nGenerated from the table of `codegen/llvm/passes/pass.cc` by `./check --update`, in the order in which they run over a kernel's "
          "code.\n`python -m tc inspect MODEL --kernel NAME --dump=PASS` prints it behind a pass.\n\n| pass | what it does | for | over |\n|---|---|---|---|\n";
   for (const CodePassInfo& pass : code_passes())
     page << "| " << pass.name << " | " << cell(pass.doc) << " | " << pass.when << " | " << pass.stage
@@ -248,7 +248,7 @@ std::map<std::string, std::string> convolution_texts() {
     texts["statements"] = report.statements;
     for (const std::string& line : report.trace) texts["trace"] += line + "\n";
     texts["loops"] = str(schedule.finish());
-    // Of the four unrolled steps the first: fences end them.
+    // The first of the four unrolled steps: fences end them.
     const std::string loop =
         testing::hottest_loop(kernel_assembly(schedule.finish(), options.target, "kernel"), "vfmadd");
     texts["assembly"] = loop.substr(0, loop.find("\t#MEMBARRIER"));

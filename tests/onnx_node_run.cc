@@ -35,7 +35,7 @@ std::string difference(const Tensor& found, const Tensor& expected) {
   if (found.shape != expected.shape)
     return text("shape ", str(shape_of(found.shape)), " for ", str(shape_of(expected.shape)));
   const bool half = expected.dtype == DType::F16 || expected.dtype == DType::BF16;
-  // Of bfloat16 two units in the last place: the vectors' operators each round, and what lies between casts
+  // For bfloat16, two units in the last place: the vectors' operators each round, and what lies between casts
   // does not here.
   const double relative = expected.dtype == DType::BF16 ? 0x1p-6
                           : half                        ? 1e-2

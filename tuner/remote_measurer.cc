@@ -86,7 +86,7 @@ Timing paired_ratio(const Answer& candidate, const Answer& incumbent) {
   return timing_of(ratios);
 }
 
-// Of a candidate that was measured beside an incumbent that failed.
+// A candidate that was measured beside an incumbent that failed.
 Measurement without_incumbent(const Measurement& incumbent) {
   Measurement result;
   result.outcome = Outcome::DeviceLost;

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <set>
 
-#include "codegen/backend/artefact_names.h"
+#include "codegen/backend/c_names.h"
 #include "ir/error.h"
 #include "ir/in_place.h"
 #include "ir/plan_steps.h"

@@ -2,6 +2,7 @@
 // machine that a compiler compiles for has one.
 #include "codegen/c/tile_writer.h"
 #include "codegen/c/spelling.h"
+#include "codegen/backend/c_names.h"
 #include "ir/error.h"
 #include "ir/tile.h"
 
@@ -11,7 +12,7 @@ namespace {
 constexpr int64_t kBytes = 4;  // in a lane
 
 // The load, if the expression is a byte of memory as an integer of 32 bits; else null.
-const Expr* loaded_byte(const KernelText& context, const ExprPtr& expr) {
+const Expr* loaded_byte(const KernelContext& context, const ExprPtr& expr) {
   if (expr->kind != Expr::Kind::Cast || expr->dtype != DType::I32) return nullptr;
   const Expr* load = expr->operands[0].get();
   if (load->kind != Expr::Kind::Load || (load->dtype != DType::I8 && load->dtype != DType::U8))
@@ -27,7 +28,7 @@ const char* const kAnyVectors = R"(  U r = (U)sums;
   }
   return (I)r;)";
 
-// Of the numbers of 16 bits of each word the products of both are added up: bytes 0 and 2, then 1 and 3.
+// In each word, the products of both numbers of 16 bits are added up: bytes 0 and 2, then 1 and 3.
 const char* const kPairs = R"(  const H x = (H)((U){0} + (uint32_t)a), y = (H)b;
   const I even = (I)MADD((M)(A_EVEN), (M)(B_EVEN)), odd = (I)MADD((M)(A_ODD), (M)(B_ODD));
   return (I)((U)sums + (U)even + (U)odd);)";
@@ -177,7 +178,7 @@ std::string multiply_shift(Functions& functions, int lanes, const std::string& a
 }
 
 std::optional<bool> Memory::is_shared_word(const Access& access, const std::string& loop) const {
-  const BufferText& slot = state_.context.buffers[static_cast<size_t>(access.buffer)];
+  const BufferNames& slot = state_.context.buffers[static_cast<size_t>(access.buffer)];
   int64_t bytes = 0, lanes = 0;
   for (size_t d = 0; d < access.index.size(); ++d) {
     if (access.index[d].dynamic != nullptr) return std::nullopt;

@@ -224,7 +224,7 @@ Value Expressions::compute(const ExprPtr& pointer, const std::string& mask) {
 }
 
 Memory::Place Memory::place_of(const Access& access, const std::string& mask) {
-  const BufferText& slot = state_.context.buffers[static_cast<size_t>(access.buffer)];
+  const BufferNames& slot = state_.context.buffers[static_cast<size_t>(access.buffer)];
   TC_CHECK(access.index.size() == slot.stride.size(), "in an access of '", slot.name, "'");
   Affine elements;
   std::vector<std::string> first, step;  // terms
@@ -277,7 +277,7 @@ Memory::Place Memory::place_of(const Access& access, const std::string& mask) {
 void Memory::prefetch(const Access& access, const Affine& elements) {
   for (const Prefetch& wanted : state_.prefetches) {
     if (wanted.statement != state_.tile->statement || wanted.buffer != access.buffer) continue;
-    const BufferText& slot = state_.context.buffers[static_cast<size_t>(access.buffer)];
+    const BufferNames& slot = state_.context.buffers[static_cast<size_t>(access.buffer)];
     const int64_t element = size_of(state_.context.buffer(access.buffer).dtype);
     std::vector<int64_t> strides;
     for (const int64_t stride : slot.stride) strides.push_back(stride * element);

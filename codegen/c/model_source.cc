@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <set>
 
-#include "codegen/c/c_source.h"
-#include "codegen/c/kernel_text.h"
+#include "codegen/c/kernel_function.h"
+#include "codegen/c/model_source.h"
+#include "codegen/c/kernel_context.h"
+#include "codegen/backend/c_names.h"
 #include "ir/error.h"
 #include "ir/in_place.h"
 #include "ir/plan_steps.h"

@@ -3,6 +3,7 @@
 
 #include "codegen/c/functions.h"
 #include "codegen/c/spelling.h"
+#include "codegen/backend/c_names.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"
 

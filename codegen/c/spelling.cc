@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "codegen/c/c_source.h"
+#include "codegen/backend/c_names.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"
 #include "ir/tensor.h"

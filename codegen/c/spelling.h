@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "codegen/c/c_source.h"
+#include "codegen/backend/c_names.h"
 #include "ir/loop.h"
 
 namespace tc::c {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/c/kernel_text.h"
+#include "codegen/c/kernel_context.h"
 
 namespace tc::c {
 
@@ -60,10 +60,10 @@ class Lines {
 };
 
 struct TileState {
-  TileState(KernelText& context, std::vector<Affine> assumed)
+  TileState(KernelContext& context, std::vector<Affine> assumed)
       : context(context), kernel(context.kernel), lines(context.names), known(std::move(assumed)) {}
 
-  KernelText& context;
+  KernelContext& context;
   const Kernel& kernel;
   Lines lines;
   std::vector<Affine> known;         // >= 0 at this point

@@ -51,11 +51,11 @@ void limit_copies(std::vector<TileLoop>& loops) {
 
 }  // namespace
 
-std::string tile_text(KernelText& context, const LoopNode& leaf, std::vector<Affine> assumed) {
+std::string tile_text(KernelContext& context, const LoopNode& leaf, std::vector<Affine> assumed) {
   return TileWriter(context, leaf, std::move(assumed)).text();
 }
 
-TileWriter::TileWriter(KernelText& context, const LoopNode& leaf, std::vector<Affine> assumed)
+TileWriter::TileWriter(KernelContext& context, const LoopNode& leaf, std::vector<Affine> assumed)
     : state_(context, std::move(assumed)), leaf_(leaf), registers_(state_), expressions_(state_, registers_) {
   state_.prefetches = leaf.prefetches;
   for (const TileStatement& tile : leaf.statements) {

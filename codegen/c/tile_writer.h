@@ -15,7 +15,7 @@ namespace tc::c {
 
 class TileWriter {
  public:
-  TileWriter(KernelText& context, const LoopNode& leaf, std::vector<Affine> assumed);
+  TileWriter(KernelContext& context, const LoopNode& leaf, std::vector<Affine> assumed);
 
   std::string text();
 
@@ -89,5 +89,9 @@ class TileWriter {
   Region region_;
   size_t region_position_ = 0;
 };
+
+// The leaf's code: a block of C. `assumed` holds affine expressions of outer variables and parameters known
+// to be >= 0 here.
+std::string tile_text(KernelContext& context, const LoopNode& leaf, std::vector<Affine> assumed);
 
 }  // namespace tc::c

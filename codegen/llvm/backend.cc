@@ -6,9 +6,13 @@
 #include <iterator>
 #include <string_view>
 
-#include "codegen/artefact/renamed.h"
-#include "codegen/backend/artefact_names.h"
-#include "codegen/codegen.h"
+#include "codegen/llvm/features.h"
+#include "codegen/llvm/artefact/model_objects.h"
+#include "codegen/llvm/artefact/link.h"
+#include "codegen/llvm/artefact/rename_symbols.h"
+#include "codegen/backend/artefact_files.h"
+#include "codegen/backend/c_names.h"
+#include "codegen/llvm/kernel_code.h"
 #include "codegen/llvm/bare_export.h"
 #include "ir/error.h"
 

@@ -119,7 +119,7 @@ CompiledModel plan_model(Source source, const CompileOptions& options);
 CompiledModel compile_graph(Graph graph, const CompileOptions& options);
 
 // Writes the artefact; `kind` is one of codegen/backend/table.h. The names that it declares are made from the
-// name of the file (codegen/backend/artefact_names.h). `library_folder` holds the runtime and the C library
+// name of the file (codegen/backend/artefact_files.h). `library_folder` holds the runtime and the C library
 // for each architecture, which the kinds "static" and "executable" need. Unknown kinds, kinds that the target
 // or the model's back end does not have, and folders that cannot be written are errors that say so, and leave
 // no file. Only the kind "bare" returns sizes.

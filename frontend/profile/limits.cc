@@ -17,7 +17,8 @@
 #include <memory>
 #include <thread>
 
-#include "codegen/probe/probe.h"
+#include "codegen/llvm/artefact/link.h"
+#include "codegen/llvm/probe/probe.h"
 #include "ir/error.h"
 #include "ir/temporary_folder.h"
 #include "runtime/machine.h"

@@ -16,7 +16,7 @@ from .interrupts import temporary
 _MAX_LINKS = 40  # symbolic links that are followed, as many as Linux follows
 _MAX_FOLDERS = 100
 _FOLDER_PART = re.compile(r"\.tc-[0-9a-f]{32}\.part")  # names that _work_folder makes
-# Of runtime/new_file.cc: process and number.
+# The names that runtime/new_file.cc gives: process and number.
 _FILE_PART = re.compile(r"\.tc-([0-9a-f]+)-[0-9a-f]+-[0-9a-f]+\.part")
 _DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
 _REFUSED = {

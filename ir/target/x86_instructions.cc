@@ -31,7 +31,7 @@ const std::vector<ProductGroup>& x86_products() {
           {"vpdpwssd", "llvm.x86.avx512.vpdpwssd.256", "avxvnni", I16, I16, I32, 1, 8, 2, 2, 0.5, F32,
            {16, 8, 4},
            "+fast-dpwssd"}}},
-      // Of the sums of two products of bytes, vpmaddubsw's saturate: it takes unsigned numbers below 128.
+      // vpmaddubsw's sums of two products of bytes saturate: it takes unsigned numbers below 128.
       {"avx512bw", Lanes, 1, 16, 32, {
           {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.512", "avx512vnni", U8, I8, I32, 1, 16, 4, 4, 0.5},
           {"vpmaddubsw", "llvm.x86.avx512.pmaddubs.w.512", "avx512bw", U8, I8, I16, 1, 16, 2, 2, 0.5},

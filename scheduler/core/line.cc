@@ -89,7 +89,7 @@ class LineReader {
     return found.size() == 1 ? *found[0] : told_apart(found);
   }
 
-  // Of several rows with the same first word, the one whose first keyword the line has at that place.
+  // The row, where several have the same first word: the one whose first keyword the line has at that place.
   const PrimitiveRow& told_apart(const std::vector<const PrimitiveRow*>& rows) const {
     std::string keywords;
     size_t place = 0;

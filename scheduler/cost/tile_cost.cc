@@ -70,7 +70,7 @@ double after_sums(const TileProblem& problem, const Target& target, double accum
          std::clamp((accumulators - kOverlapped) / (kAlone - kOverlapped), 0.0, 1.0);
 }
 
-// Whether code generation makes one vector of the tile's two (codegen/passes/join_vectors.h).
+// Whether code generation makes one vector of the tile's two (codegen/llvm/passes/join_vectors.h).
 bool is_joined(const TileProblem& problem, int64_t vectors) { return problem.joins && vectors == 2; }
 
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,

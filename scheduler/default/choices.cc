@@ -50,9 +50,9 @@ bool has_pairs(const ReductionFacts& facts, int64_t lanes) {
   return lanes * 32 <= 2 * target.vector_bits && facts.buffer(facts.sum().write).dtype == DType::F32;
 }
 
-// Whether two vectors of a tile may become one (codegen/passes/join_vectors.h): in products with a constant
-// along the lanes. The same layers qualify at each vector length: those whose channels fill pairs of 32 lanes
-// or, where there are many channels, all pairs but the last.
+// Whether two vectors of a tile may become one (codegen/llvm/passes/join_vectors.h): in products with a
+// constant along the lanes. The same layers qualify at each vector length: those whose channels fill pairs of
+// 32 lanes or, where there are many channels, all pairs but the last.
 bool may_join(const ReductionFacts& facts, const std::string& vector, int64_t lanes) {
   constexpr int64_t kChannels = 64, kMany = 8 * kChannels;
   if (!has_pairs(facts, lanes) || !facts.is_output(vector) ||

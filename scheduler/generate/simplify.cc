@@ -192,7 +192,7 @@ class Simplifier {
         for (size_t j = 0; j < kept.size(); ++j) {
           if (i == j) continue;
           const Interval difference = range_of(kept[i] - kept[j], ranges);
-          // Of conditions that are equal under these loops, the first is kept.
+          // The first of conditions that are equal under these loops is kept.
           const bool equal = difference.low == 0 && difference.high == 0;
           implied = implied || (difference.low >= 0 && (!equal || j < i));
         }

@@ -231,7 +231,7 @@ TEST(NativeRunner, RuntimesMain) {
     EXPECT_EQ(result.outcome, Outcome::Ok) << result.detail;
     EXPECT_EQ(result.samples.size(), 5u);
   }
-  // Of another size than its inputs.
+  // Its size is not that of its inputs.
   batch.inputs = {make_port("x", "f32", {10, 99})};
   EXPECT_EQ(measure(batch)[0].outcome, Outcome::Crash);
 }

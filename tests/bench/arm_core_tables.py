@@ -34,7 +34,7 @@ class Row(dict):
 
 def rows():
     """The rows of Arm's cores by name."""
-    # Of fields with one name, `per_pass` of dividers and of reductions, the divider's comes first.
+    # Two fields are called `per_pass`: the divider's comes first, then that of reductions.
     defaults = re.findall(r"(\w+) = (\d+)", _TABLE.with_name("core_row.h").read_text())[::-1]
     found = {}
     for text in _TABLE.read_text().split("{.name = ")[1:]:
@@ -107,7 +107,7 @@ def by_llvm(core):
     return result
 
 
-# Of differences: whom to believe, and why. By core, instruction and number.
+# Differences: whom to believe, and why, by core, instruction and number.
 LLVM, ROW = "LLVM", "the row"
 ONE_LATENCY = (LLVM, "the row has one latency of vector sums, products and conversions")
 SCALAR_DIVISION = (

@@ -65,7 +65,7 @@ KINDS = (
     Kind("vlse32.v", "vlse32.v {d}, (s0), s1", False),
 )
 
-# Of differences: whom to believe, and why. By core, instruction and number.
+# Differences: whom to believe, and why, by core, instruction and number.
 LLVM, ROW = "LLVM", "the row"
 ONE_LATENCY = "the row has one latency of sums, products and conversions"
 BY_DIVIDER = (ROW, "its result comes a sum's latency behind the divider's last pass")

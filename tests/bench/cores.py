@@ -31,7 +31,7 @@ LAYERS = {
     "depthwise 3x3 32 28²": Layer("convolution", (1, 32, 28, 28, 32, 3, 1, 1, 32, 1)),
     "product 32x64 by 96": Layer("product", (32, 64, 96)),
 }
-# Of each row, the row that is the wrong table: vectors as long, but a window where it has none, or
+# For each row, the row that is its wrong table: vectors as long, but a window where it has none, or
 # none where it has one, and no extension that the board lacks. Where no core's row is such it is
 # the generic one's target for vectors of that length.
 WRONG = {

@@ -6,7 +6,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "codegen/codegen.h"
+#include "codegen/llvm/kernel_code.h"
+#include "codegen/llvm/artefact/link.h"
 #include "ir/error.h"
 #include "runtime/machine.h"
 #include "tests/bench/support.h"

@@ -102,7 +102,7 @@ LIMIT = 1e-4
 MOST = 1e-3
 # Inputs that are drawn beside the first one for a model that loses digits whatever runs it.
 DRAWN = 3
-# Of integers none may differ, but where convolutions quantise floats while they run: there another
+# No integer may differ, but where convolutions quantise floats while they run: there another
 # order of sums before it is another integer.
 HYBRID = {"mlperf_tiny/kws_ref_model_float32.tflite": 1e-2}
 # Float16 is rounded at each value that is stored.

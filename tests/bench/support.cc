@@ -9,7 +9,8 @@
 #include <cmath>
 #include <random>
 
-#include "codegen/codegen.h"
+#include "codegen/llvm/artefact/link.h"
+#include "codegen/llvm/kernel_code.h"
 #include "frontend/pipeline/kernel_module.h"
 #include "ir/error.h"
 #include "ir/ops/op.h"

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "ir/error.h"
+#include "codegen/llvm/kernel_code.h"
 #include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"

@@ -1,5 +1,6 @@
 // Code without branches at borders.
-#include "codegen/passes/border_branches.h"
+#include "codegen/llvm/passes/choose_addresses.h"
+#include "codegen/llvm/passes/run_through_borders.h"
 
 #include <gtest/gtest.h>
 #include <llvm/Analysis/ValueTracking.h>

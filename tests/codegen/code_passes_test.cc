@@ -29,8 +29,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/machine.h"
-#include "codegen/passes/pass.h"
+#include "codegen/llvm/module_compiler.h"
+#include "codegen/llvm/kernel_code.h"
+#include "codegen/llvm/passes/pass.h"
 #include "tests/golden_file.h"
 
 namespace tc {
@@ -118,7 +119,7 @@ char Print::ID = 0;
 // The same of machine instructions.
 Code over_machine_code(const Case& given, const CodePass& pass) {
   const Target target = parse_target(given.target);
-  const Unit initialises_llvm(target, "machine");
+  const ModuleCompiler initialises_llvm(target, "machine");
   std::string problem;
   const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(target.triple, problem);
   const std::unique_ptr<llvm::TargetMachine> machine(

@@ -1,5 +1,5 @@
 // What each instruction of a block has to come after.
-#include "codegen/passes/dependences.h"
+#include "codegen/llvm/pass_support/dependences.h"
 
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>

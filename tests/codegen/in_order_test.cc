@@ -1,5 +1,5 @@
 // The order of instructions for processors that execute them in order.
-#include "codegen/passes/pass.h"
+#include "codegen/llvm/passes/pass.h"
 
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>

@@ -1,5 +1,5 @@
 // The order in which a block's instructions are listed, and the times from which passes choose it.
-#include "codegen/passes/list_scheduler.h"
+#include "codegen/llvm/pass_support/list_scheduler.h"
 
 #include <gtest/gtest.h>
 

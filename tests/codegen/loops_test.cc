@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
+#include "codegen/llvm/kernel_code.h"
 #include "ir/scratch.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "scheduler/scheduler.h"
+#include "codegen/llvm/kernel_code.h"
 #include "tests/codegen_harness.h"
 #include "tests/codegen_kernels.h"
 

@@ -5,7 +5,11 @@
 #include <cmath>
 #include <functional>
 
-#include "codegen/emit/matrix_plan.h"
+#include "codegen/llvm/emit/matrix_plan.h"
+#include "codegen/llvm/features.h"
+#include "codegen/llvm/artefact/model_objects.h"
+#include "codegen/llvm/artefact/link.h"
+#include "codegen/llvm/kernel_code.h"
 #include "ir/error.h"
 #include "runtime/abi.h"
 #include "runtime/machine.h"

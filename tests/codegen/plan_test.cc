@@ -12,7 +12,10 @@
 #include <numeric>
 #include <thread>
 
-#include "codegen/artefact/renamed.h"
+#include "codegen/llvm/artefact/rename_symbols.h"
+#include "codegen/llvm/artefact/model_objects.h"
+#include "codegen/llvm/artefact/link.h"
+#include "codegen/llvm/kernel_code.h"
 #include "ir/error.h"
 #include "runtime/abi.h"
 #include "tests/codegen_harness.h"

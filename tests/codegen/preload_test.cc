@@ -1,5 +1,5 @@
 // Loads of a sum's next trip, made at the end of the trip before.
-#include "codegen/passes/preload.h"
+#include "codegen/llvm/passes/preload_sums.h"
 
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>

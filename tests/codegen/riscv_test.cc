@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/codegen_harness.h"
+#include "codegen/llvm/kernel_code.h"
 #include "tests/codegen_kernels.h"
 
 namespace tc::testing {

@@ -1,5 +1,5 @@
 // What the emitter says that instructions are for, and what LLVM's simplifications leave of it.
-#include "codegen/emit/roles.h"
+#include "codegen/llvm/instruction_roles.h"
 
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "codegen/codegen.h"
+#include "codegen/llvm/kernel_code.h"
 #include "scheduler/scheduler.h"
 
 namespace tc {

@@ -1,5 +1,5 @@
 // What the statements of a kernel say of the sign of an expression.
-#include "codegen/emit/never_positive.h"
+#include "codegen/llvm/emit/never_positive.h"
 
 #include <gtest/gtest.h>
 

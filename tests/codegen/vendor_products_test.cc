@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ir/error.h"
+#include "codegen/llvm/kernel_code.h"
 #include "ir/target/narrow_product.h"
 #include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"

@@ -185,7 +185,7 @@ class Graph(Tensors):
             else []
         )
         value = self.node(str(name), [self.floats(x), *limits], **attributes)
-        # Of no more than a few integers each: HardSwish falls and rises.
+        # At most a few integers each: HardSwish falls and rises.
         ends = [activation(name, each, attributes) for each in x.reals()]
         steps = int((x.high.astype(int) - x.low).max())
         for step in range(1, min(steps, 8)):

@@ -156,7 +156,7 @@ def branch(b):
         node, result, exact = inner_node(b, value.name, "t")
         nodes = [node]
         if b.chance(0.5):
-            # Of another size in this branch.
+            # Its size is another one in this branch.
             nodes.append(
                 helper.make_node(
                     "Slice",

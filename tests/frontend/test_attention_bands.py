@@ -114,7 +114,7 @@ def test_batches_and_heads(batch, heads):
         batch, heads, 512, 384, 32, MASKS["keys"] if heads == 3 else None, scale=1
     )
     kernels = kernels_of(model, target="x86-64-v3")
-    # Of one head there is no loop in which its keys would be packed once.
+    # With one head there is no loop in which its keys would be packed once.
     assert len(kernels) == (1 if batch * heads > 1 else 3), [each.label for each in kernels]
     np.testing.assert_allclose(
         run(model, arrays, threads=1), expected(arrays, 1), rtol=2e-5, atol=2e-5

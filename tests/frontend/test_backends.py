@@ -100,6 +100,6 @@ def test_texts_of_a_kernel(tmp_path):
     assert "void kernel(" in kernel.code_text("c")
     with pytest.raises(
         tc.ModelError,
-        match="unknown text of a kernel's code 'poem'; there are llvm, assembly, maxima, ",
+        match="unknown text of a kernel's code 'poem'; there are llvm, assembly, expand_maxima, ",
     ):
         kernel.code_text("poem")

@@ -65,11 +65,11 @@ def short_sums_of_bytes():
 
 # The pass, and a kernel that it changes, for which target.
 CASES = {
-    "overlap_sums": (short_sums_of_bytes, AVX512),
+    "overlap_epilogues": (short_sums_of_bytes, AVX512),
     "fit_registers": (functools.partial(product, 16, 64, 64), IN_ORDER),
     "interleave": (functools.partial(exponentials, 512), IN_ORDER),
     "preload_sums": (functools.partial(product, 1, 64, 64), IN_ORDER),
-    "order": (functools.partial(exponentials, 512), IN_ORDER),
+    "order_instructions": (functools.partial(exponentials, 512), IN_ORDER),
 }
 STAGES = {name: stage for name, _, _, stage in compiler.code_texts() if stage}
 
@@ -84,7 +84,7 @@ def after(name, pass_name):
 @pytest.mark.parametrize("name", CASES)
 def test_a_pass_changes_its_kernel(name):
     text, rows = after(name, name), list(STAGES)
-    if name == "overlap_sums":  # the first one for its target
+    if name == "overlap_epilogues":  # the first one for its target
         assert ".both:" in text
         return
     before = [row for row in rows[: rows.index(name)] if STAGES[row] == STAGES[name]]
@@ -95,7 +95,7 @@ def test_a_pass_changes_its_kernel(name):
 def test_only_cores_in_order_are_ordered():
     for core, is_ordered in (("cortex-a53", True), ("neoverse-n1", False)):
         kernels = tc.kernels(onnx.load_from_string(product(4, 16, 16)), core, threads=1)
-        assert bool(kernels[-1].schedule().after_pass("order")) == is_ordered
+        assert bool(kernels[-1].schedule().after_pass("order_instructions")) == is_ordered
 
 
 def test_machine_instructions_behind_a_pass():
@@ -108,6 +108,6 @@ def test_machine_instructions_behind_a_pass():
     assert "PseudoVFMACC" in behind and "PseudoVFMADD" not in behind
     with pytest.raises(
         tc.ModelError,
-        match="there is no pass over code that is called 'poem'; the passes are maxima, overlap_sums, ",
+        match="there is no pass over code that is called 'poem'; the passes are expand_maxima, overlap_epilogues, ",
     ):
         kernel.after_pass("poem")

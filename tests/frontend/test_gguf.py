@@ -46,7 +46,7 @@ def after(count, batch):
     return np.full(batch, count, np.int64)
 
 
-# Of each architecture one; others with --full.
+# One of each architecture; others with --full.
 FEW = ("llama with biases, tied", "smollm3", "qwen2", "qwen3", "gemma2", "gemma3", "phi3")
 
 

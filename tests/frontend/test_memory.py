@@ -21,7 +21,7 @@ EVERY = [
     for name, network in zoo.NETWORKS.items()
 ]
 FRAMES = (1, 7, 100, 1000)
-ALIGNMENT = 64  # bytes, of each constant in the file: codegen/artefact/constants.cc
+ALIGNMENT = 64  # bytes, of each constant in the file: codegen/llvm/artefact/constants.cc
 # Every second of those that are not large, by default: a run of each takes some seconds.
 PEAKS = [
     pytest.param(name, marks=pytest.mark.full if network.large or number % 2 else ())

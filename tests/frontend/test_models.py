@@ -31,7 +31,7 @@ MODELS = [
     "fast_neural_style/candy.onnx",
 ]
 
-# Of opset 1, which ONNX Runtime no longer runs.
+# Its opset is 1, which ONNX Runtime no longer runs.
 FIRST_OPSET = "super_resolution_tutorial/super_resolution.onnx"
 
 # Under 100 million multiply-adds: these also run under qemu, at every vector length and without.

@@ -100,7 +100,7 @@ def test_layers_that_quantise_their_operand(name, scales):
     if name == "depthwise" and scales == "one scale":
         scales = "equal scales"  # the kernels take no other
     random, count = np.random.default_rng(5), weight_shape[axis]
-    # Of equal scales the kernels of convolutions make one.
+    # The kernels of convolutions make one of equal scales.
     zero_points = (
         scales == "a scale for each channel" if has_zero_points is None else has_zero_points
     )

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "codegen/codegen.h"
+#include "codegen/llvm/kernel_code.h"
 #include "frontend/pipeline/compile.h"
 #include "ir/error.h"
 #include "ir/graph.h"

@@ -91,7 +91,7 @@ TEST(Constraints, OfRanges) {
             ": attribute 'repeats' is [1, -1]; each number may be 0 or more");
   EXPECT_EQ(refusal(kMap, "y f32[?] = LRN(x) {size = 0}"),
             ": attribute 'size' is 0; it may be 1 to 2147483648");
-  // Of a long list the first numbers.
+  // The first numbers of a long list.
   std::string zeros = "0";
   for (int i = 0; i < 30; ++i) zeros += ", 0";
   EXPECT_EQ(

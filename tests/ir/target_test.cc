@@ -81,7 +81,7 @@ TEST(Target, SmallSystemsHaveShortAddresses) {
   EXPECT_EQ(vectors.tiles, parse_target("rv64gcv").tiles);
   EXPECT_EQ(parse_target("rv32imfc+zbb").features, "+m,+f,+c,+zbb");
   EXPECT_EQ(parse_target("rv32imfc+zve32f").name, "rv32imfc_zve32f");
-  // Of longer vectors there are no rows.
+  // There are no rows for longer vectors.
   EXPECT_EQ(error_of("rv32imfc_zve32f+zvl256b"),
             "unknown feature 'zvl256b' of target 'rv32imfc_zve32f'; did you mean 'zve32f', 'zbb' or 'zvfh'?");
   EXPECT_TRUE(parse_target("rv64gc").is_riscv());

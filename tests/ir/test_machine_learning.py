@@ -407,7 +407,7 @@ def test_linear_support_vectors():
     weights = random.standard_normal(12).astype(FLOAT).tolist()
     plain = {"kernel_type": "LINEAR", "kernel_params": KERNELS["LINEAR"]}  # ONNX Runtime wants both
     agree("SVMRegressor", {"x": x}, coefficients=weights[:4], rho=[0.5], **plain)
-    # Of two classes and coefficients of both signs ONNX Runtime gives the second one where any
+    # With two classes and coefficients of both signs, ONNX Runtime gives the second one where any
     # score is over 0, against the specification.
     for classes, coefficients in ((3, weights), (2, [abs(each) for each in weights[:8]])):
         agree(
@@ -505,7 +505,7 @@ def test_labels_in_tensors():
         values_tensor=tensor(TensorProto.INT16, [1, 2, 6]),
         default_tensor=tensor(TensorProto.INT16, [7]),
     )
-    # Of equal keys the last one counts.
+    # The last of equal keys counts.
     assert ours(model, {"x": numpy.array([3, 5, 4])})[0].tolist() == [6, 7, 2]
 
 

@@ -84,7 +84,7 @@ def array_text(array):
     return "{" + ", ".join(f"{float(value)!r}f" for value in array.ravel()) + "}"
 
 
-# Of a program on an operating system; `run_linked` runs a model that the runtime opens.
+# For a program on an operating system; `run_linked` runs a model that the runtime opens.
 HOSTED = """
 #include <stdio.h>
 static void write_floats(const float* values, int count) {

@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
     return made
 
 
-# Of each command: its arguments, seconds in which moments are drawn, and what is whole of the files
+# For each command: its arguments, seconds in which moments are drawn, and what is whole of the files
 # that it may have written.
 COMMANDS = {
     "compile": (["compile", "net.onnx", "--kind", "static", "-o", "{out}/net.a"], 3),

@@ -10,7 +10,7 @@ import tc
 
 from ..support import count_under_qemu, output_file
 
-# Of each operator: float64's function, the interval that arguments are drawn from, and the most
+# For each operator: float64's function, the interval that arguments are drawn from, and the most
 # units in the last place.
 FUNCTIONS = {
     "Exp": (numpy.exp, -104, 89, 1),
@@ -30,8 +30,8 @@ FUNCTIONS = {
     "Acosh": (numpy.arccosh, 1, 3.4e38, 1),
     "Atanh": (numpy.arctanh, -1, 1, 1),
 }
-# On vectors it is one quotient of polynomials (`erf_as_quotient` in codegen/emit/math.cc), whose
-# steps round most where the result is near 1.
+# On vectors it is one quotient of polynomials (`erf_as_quotient` in codegen/llvm/emit/math.cc),
+# whose steps round most where the result is near 1.
 MAX_OF_ERF_ON_VECTORS = 7
 COUNT = 20_000
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, numpy.inf, -numpy.inf, numpy.nan]

@@ -32,8 +32,8 @@ def widths_of_products(text):
     return widths
 
 
-# expand_maxima (codegen/passes/maxima.h): two instructions for an element of a window of nine. A
-# comparison for each would be there without it, as `llvm.maximum` is expanded.
+# expand_maxima (codegen/llvm/passes/expand_maxima.h): two instructions for an element of a window
+# of nine. A comparison for each would be there without it, as `llvm.maximum` is expanded.
 def test_maxima_of_windows_compare_once(tmp_path):
     text = assembly_of(tmp_path, pooling("MaxPool", 3, 2))
     maxima, comparisons = (
@@ -53,9 +53,9 @@ def test_products_of_long_sums_have_twice_the_lanes(tmp_path, depth, lanes):
     assert widths and np.median(widths) == lanes, sorted(widths)
 
 
-# touch_stores (codegen/emit/tile_store_prefetch.cc): lines that a convolution's epilogue stores
-# come near while its sum is made, where the second cache does not hold the map, in a loop (48
-# channels) and in straight code (16).
+# touch_stores (codegen/llvm/emit/tile_store_prefetch.cc): lines that a convolution's epilogue
+# stores come near while its sum is made, where the second cache does not hold the map, in a loop
+# (48 channels) and in straight code (16).
 @pytest.mark.parametrize(
     "channels, features, touches",
     [(48, 512, True), (48, 64, False), (16, 512, True), (16, 64, False)],
@@ -65,8 +65,8 @@ def test_stored_lines_are_touched(tmp_path, channels, features, touches):
     assert ("lbu\tzero, " in text) == touches, text
 
 
-# join_vectors (codegen/passes/join_vectors.h): two blocks of channels of a 1x1 convolution are one
-# vector of four registers where the sum is long.
+# join_vectors (codegen/llvm/passes/join_vectors.h): two blocks of channels of a 1x1 convolution are
+# one vector of four registers where the sum is long.
 @pytest.mark.parametrize("channels, lanes", [(128, 4), (16, 2)])
 def test_blocks_of_long_sums_are_joined(tmp_path, channels, lanes):
     widths = widths_of_products(assembly_of(tmp_path, convolution(channels, 128, 12, 1)))
@@ -88,7 +88,7 @@ def test_a_block_follows_pairs(tmp_path, features, widths):
 
 
 # Target::width_for: 48 channels are three registers of 512 bits, of which joins_in_part
-# (codegen/passes/join_vectors.cc) joins no two.
+# (codegen/llvm/passes/join_vectors.cc) joins no two.
 def test_three_registers_stay_apart(tmp_path):
     widths = widths_of_products(
         assembly_of(tmp_path, convolution(128, 48, 13, 1), "rv64gcv_zvl512b")
@@ -106,7 +106,8 @@ def test_a_block_of_channels_is_one_stretch(tmp_path, target, block):
     assert any(f"unroll macc_c_i {block}" in trace for trace in traces), traces
 
 
-# create_sums_in_place (codegen/passes/sums_in_place.h): no multiply-add overwrites its weights.
+# create_sums_in_place (codegen/llvm/passes/sums_in_place.h): no multiply-add overwrites its
+# weights.
 def test_sums_stay_in_their_registers(tmp_path):
     text = assembly_of(tmp_path, convolution(128, 128, 56, 3, groups=128))
     assert "vfmacc.vv" in text and "vfmadd.vv" not in text, text
@@ -114,7 +115,7 @@ def test_sums_stay_in_their_registers(tmp_path):
 
 # pays_in_words (scheduler/default/choices.cc): of a matrix that the second cache does not hold, two
 # loads bring three vectors of weights, of which the middle one takes a multiply-add of integers
-# (add_multiple in codegen/units/riscv_vectors.cc).
+# (add_multiple in codegen/llvm/units/riscv_instructions.cc).
 @pytest.mark.parametrize(
     "features, tolerance, words", [(1200, 1e-4, True), (1200, 0, False), (96, 1e-4, False)]
 )
@@ -182,9 +183,9 @@ def test_other_weights_are_words_beside_equal_ones(tmp_path):
     assert kernels[0]["workload"] != kernels[1]["workload"]
 
 
-# add_product (codegen/emit/tile_emitter.cc; at 1024 bits) and choose_zeros
-# (codegen/passes/border_branches.cc; at 256): where a product is left out at a border, its element
-# is read from zeros, whose address is computed, and its weights are read as they are.
+# add_product (codegen/llvm/emit/tile_emitter.cc; at 1024 bits) and choose_zeros
+# (codegen/llvm/passes/choose_addresses.cc; at 256): where a product is left out at a border, its
+# element is read from zeros, whose address is computed, and its weights are read as they are.
 @pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "rv64gcv_zvl1024b"])
 def test_weights_are_not_chosen_at_borders(tmp_path, target):
     path = tmp_path / "model.onnx"
@@ -196,8 +197,8 @@ def test_weights_are_not_chosen_at_borders(tmp_path, target):
     )
 
 
-# kCoreInOrder (codegen/passes/in_order.cc): a store holds the memory port for as long as an
-# operation holds the vector unit, so an epilogue has at most two stores in a row. By an
+# kCoreInOrder (codegen/llvm/passes/order_instructions.cc): a store holds the memory port for as
+# long as an operation holds the vector unit, so an epilogue has at most two stores in a row. By an
 # out-of-order core's table LLVM puts three and more side by side.
 def test_stores_of_an_epilogue_alternate_with_arithmetic(tmp_path):
     text = assembly_of(tmp_path, convolution(64, 256, 56, 1))

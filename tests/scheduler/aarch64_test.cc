@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
+#include "codegen/llvm/kernel_code.h"
 #include "scheduler/algebra/algorithms.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
@@ -38,7 +39,7 @@ TEST(Aarch64Products, TheToleranceAndTheFeaturesDecide) {
   EXPECT_EQ(algorithm(product, "aarch64+i8mm", 1e-2), "int8x3");
   EXPECT_EQ(algorithm(product, "aarch64+bf16", 0.2), "bf16");
   EXPECT_EQ(algorithm(product, "aarch64+bf16,+i8mm", 0.2), "bf16");
-  // Of one row, weights that stream.
+  // One row, whose weights stream.
   const Kernel row = biased_product(1, 1200, 400);
   EXPECT_EQ(algorithm(row, "aarch64", 1e-4), "");
   EXPECT_EQ(algorithm(row, "aarch64+dotprod", 1e-4), "int8x6");

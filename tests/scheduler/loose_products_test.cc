@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ir/error.h"
+#include "codegen/llvm/kernel_code.h"
 #include "scheduler/algebra/algorithms.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
@@ -141,7 +142,7 @@ const char* const kNumbers = R"(kernel numbers
   copy[d:2, t:1, g:3, f:2, e:2]: O[d, t, g, f, e] = K[d, t, g, f, e]
 )";
 
-// Of a feature's two sums of six numbers the larger decides, or the largest number.
+// The larger of a feature's two sums of six numbers decides, or the largest number.
 TEST(LooseProducts, MagnitudesOfWeightsAddUpToALimit) {
   const Kernel kernel = parse_kernel(kNumbers);
   verify(kernel);

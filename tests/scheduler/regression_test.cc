@@ -12,7 +12,7 @@ struct Case {
   std::vector<std::string> trace;
 };
 
-// Of the loop over y every second value has instances for what is unrolled inside.
+// Every second value of the loop over y has instances for what is unrolled inside.
 const char* const kDilatedRows = R"(kernel "rows of a transposed convolution with dilation 2"
   input I f32[5, 9]
   constant K f32[3]
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
               "order times_i_ot times_k times_i_on times_i_i", "compute_at init at times_i_ot",
               "fuse times_i_ot O_store_i_o as f1", "order init_i_i init_i_o",
               "compute_at times O_store at init_i_i"}},
-        // Of two conditions that imply each other one is kept.
+        // One of two conditions that imply each other is kept.
         Case{"EqualConditions",
              "gated",
              {"order mu_k mu_n", "register_tile mu", "vectorize mu_n", "split mu_k 7 as l5 l6",

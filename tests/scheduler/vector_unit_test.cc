@@ -5,7 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "codegen/emit/matrix_plan.h"
+#include "codegen/llvm/emit/matrix_plan.h"
+#include "codegen/llvm/kernel_code.h"
 #include "ir/error.h"
 #include "scheduler/algebra/algorithms.h"
 #include "tests/codegen_harness.h"

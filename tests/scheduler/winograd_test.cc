@@ -317,7 +317,7 @@ TEST(Winograd, TheToleranceDecides) {
   EXPECT_EQ(chosen(window, 0), "");
   EXPECT_EQ(chosen(window, 5e-5), "");
   EXPECT_EQ(chosen(window, 1e-4), "winograd F(2, 5)");
-  // Of a small map the direct convolution leaves much out that is padding.
+  // In a small map, the direct convolution leaves out much that is padding.
   const Convolution small{.channels = 48,
                           .features = 128,
                           .rows = 7,

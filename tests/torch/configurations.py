@@ -182,7 +182,7 @@ def torchvision_model(name):
     return module, (torch.randn(1, 3, size, size),), {}
 
 
-# Of each family a small network; those of more than about 23 million parameters, and those that
+# A small network of each family; those of more than about 23 million parameters, and those that
 # torchvision has, are left out.
 TIMM = (
     "cait_xxs24_224",

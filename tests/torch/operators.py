@@ -38,7 +38,7 @@ UNDEFINED = (
     "resize_",
     "resize_as_",
 )
-# Of equal numbers each may be chosen: the place of the axis among the positional arguments.
+# Any of equal numbers may be chosen: the place of the axis among the positional arguments.
 CHOOSING = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "median": 0, "nanmedian": 0}
 
 

@@ -63,7 +63,7 @@ Features features_of(const KernelTask& task, const Trace& trace) {
       main = i;
     }
   }
-  // Of the largest leaf: copies, the widest unrolled loop, copies per trip, lanes, loops inside.
+  // Figures of the largest leaf: copies, the widest unrolled loop, copies per trip, lanes, loops inside.
   Features features(8, 0);
   double leaves = 0;
   std::function<void(const LoopNode&, int, double)> visit = [&](const LoopNode& node, int depth,

@@ -279,7 +279,7 @@ TEST_P(TunerTuneLog, TheWholeModelHasTheLastWord) {
   }
 }
 
-// Of three kernels that are faster alone two are slower in the model, and all together: the one that gains
+// Two of three kernels that are faster alone are slower in the model, and all together: the one that gains
 // stays.
 TEST_F(TunerTuneThree, KernelsAreJudgedOneByOneInTheModel) {
   for (const char* unit : {"seconds", "simulated cycles"}) {

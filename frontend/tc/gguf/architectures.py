@@ -24,13 +24,13 @@ class Architecture:
     activation: str = "silu"  # the gate's activation; or "gelu_tanh"
     scaled_embedding: bool = False  # embeddings times the root of their length
     caps: bool = False  # scores and logits are limited (by tanh) where the file has a cap
-    # Of each `window_period` layers all but the last see only a window of keys. 0: no layer has a
+    # In each group of `window_period` layers, all but the last see only a window of keys. 0: no layer has a
     # window; 1: all have.
     window_period: int = 0
     # The base of the angles in layers with a window, whose angles are then not scaled; 0 where all
     # layers have the same base.
     window_base: float = 0.0
-    # Of each `unturned_period` layers the last has no rotation; 0: all layers have one.
+    # In each group of `unturned_period` layers, the last has no rotation; 0: all layers have one.
     unturned_period: int = 0
     # Models with these numbers of layers scale their scores by the square root of (width / number
     # of heads) instead of the square root of a head's length.

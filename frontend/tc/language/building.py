@@ -1,5 +1,5 @@
-"""The process that compiles a language model for built.py: a request as JSON in, what failed as JSON
-out. Progress and warnings go to the standard error output."""
+"""The process that compiles a language model for built.py: a request as JSON in, what failed as
+JSON out. Progress and warnings go to the standard error output."""
 
 import json
 import sys

@@ -204,7 +204,7 @@ def _step(number, work, row, names, reports):
         "reads": [_use(use, names) for use in work["uses"] if not use["writes"]],
         "writes": [_use(use, names) for use in work["uses"] if use["writes"]],
     }
-    # Of a step that runs several times the profile has the work of all its runs.
+    # For a step that runs several times, the profile has the work of all its runs.
     return own | (row or _UNKNOWN) | {"label": own["label"], "kind": own["kind"]}
 
 

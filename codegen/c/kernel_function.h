@@ -1,0 +1,15 @@
+// A kernel as a function of C: declarations and the loops above the register tiles.
+#pragma once
+
+#include <string>
+
+#include "codegen/c/functions.h"
+#include "codegen/c/shared_functions.h"
+#include "ir/scheduled.h"
+
+namespace tc::c {
+
+// The kernel's function.
+FunctionText kernel_function(const ScheduledKernel& scheduled, const std::string& name, Functions& functions);
+
+}  // namespace tc::c

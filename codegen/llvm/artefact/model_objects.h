@@ -1,0 +1,20 @@
+// All objects of a model.
+#pragma once
+
+#include <string>
+
+#include "codegen/backend/backend.h"
+
+namespace tc {
+
+// The symbol of the descriptor in a compiled model's objects. When they are written as an artefact, it is
+// named after the file.
+constexpr const char* kUnnamedDescriptor = "tc_unnamed_descriptor";
+
+// All objects of a model: its kernels, the plan's run() and bind() and the descriptor (under
+// `descriptor_symbol`), and its constants. `threads` workers compile and pack; the bytes do not depend on
+// their number. A Device error where the temporary folder has no room for the constants.
+ModelObjects model_objects(const Plan& plan, const Target& target, const std::string& descriptor_symbol,
+                           int threads);
+
+}  // namespace tc

@@ -1,0 +1,35 @@
+// Expressions that round floats to bytes, as in the epilogue of a sum of bytes, and what is known of the
+// floats.
+#pragma once
+
+#include <optional>
+
+#include "codegen/llvm/emit/kernel_context.h"
+#include "ir/loop.h"
+
+namespace tc {
+
+// An expression that rounds a float to the nearest integer, adds a constant and clamps the result to bounds
+// that are bytes.
+struct RoundedByte {
+  ExprPtr number;             // f32, as it is before it is rounded
+  DType type = DType::U8;     // U8 or I8
+  int64_t added = 0;          // to the integer
+  int64_t low = 0, high = 0;  // bounds of the result, within the type's
+  int64_t of_nan = 0;         // the result where the number is NaN
+  bool may_be_nan = true;
+};
+std::optional<RoundedByte> rounded_byte(const Kernel& kernel, const Expr& expr);
+
+// Whether a cast of an i32 to a byte never changes the number, since constants clamp it before.
+bool keeps_number(const Expr& cast);
+
+// Whether constants bound the magnitude of the f32: it is clamped from both sides.
+bool is_bounded_float(const Expr& expr);
+
+// For vectors of 512 bits on x86, where the narrowing instruction clamps at the upper bound. Null where the
+// expression has another upper bound.
+llvm::Value* round_to_bytes_x86(Builder& builder, const Target& target, const RoundedByte& how,
+                                llvm::Value* numbers);
+
+}  // namespace tc

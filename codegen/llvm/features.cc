@@ -1,0 +1,44 @@
+// Which CPU features code for a target may use.
+#include <algorithm>
+
+#include "codegen/llvm/emit/kernel_context.h"
+#include "codegen/llvm/features.h"
+#include "codegen/llvm/emit/matrix_plan.h"
+#include "codegen/llvm/artefact/plan_emitter.h"
+#include "ir/target/tables.h"
+
+namespace tc {
+
+std::string required_features(const ModuleCompiler& compiler, bool with_matrices) {
+  std::vector<std::string> names;
+  switch (compiler.target().arch) {
+    case Arch::X86_64: names = targets::x86_features(); break;
+    case Arch::AArch64: names = targets::aarch64_features(); break;
+    case Arch::RiscV64:
+      names = {"m", "a", "f", "d", "c"};
+      for (const std::string& name : targets::riscv_features()) names.push_back(name);
+      break;
+    case Arch::RiscV32:
+      names = {"m", "f", "c"};
+      for (const std::string& name : targets::riscv32_features()) names.push_back(name);
+      break;
+  }
+  std::string result;
+  for (const std::string& name : names) {
+    if (!compiler.has_feature(name)) continue;
+    if (!with_matrices && targets::needs_tile_unit(compiler.target().arch, name)) continue;
+    result += (result.empty() ? "" : " ") + name;
+  }
+  return result;
+}
+
+std::string plan_features(const Plan& plan, const Target& target) {
+  const bool with_matrices = std::any_of(plan.kernels.begin(), plan.kernels.end(), uses_matrix_unit);
+  return required_features(ModuleCompiler(target, "features"), with_matrices);
+}
+
+std::string target_features(const Target& target) {
+  return required_features(ModuleCompiler(target, "features"), target.matrix.registers > 0);
+}
+
+}  // namespace tc

@@ -1,0 +1,111 @@
+// The table of the passes over a kernel's code.
+#include "codegen/llvm/passes/pass.h"
+
+#include <llvm/CodeGen/Passes.h>
+
+#include "codegen/llvm/module_compiler.h"
+#include "codegen/llvm/passes/choose_addresses.h"
+#include "codegen/llvm/passes/run_through_borders.h"
+#include "codegen/llvm/passes/fit_registers.h"
+#include "codegen/llvm/passes/order_instructions.h"
+#include "codegen/llvm/passes/interleave.h"
+#include "codegen/llvm/passes/join_vectors.h"
+#include "codegen/llvm/passes/loop_invariants.h"
+#include "codegen/llvm/passes/split_masked_accesses.h"
+#include "codegen/llvm/passes/expand_maxima.h"
+#include "codegen/llvm/passes/overlap_epilogues.h"
+#include "codegen/llvm/passes/spill_sums.h"
+#include "codegen/llvm/passes/preload_sums.h"
+#include "codegen/llvm/passes/sums_in_place.h"
+#include "ir/error.h"
+
+namespace tc {
+namespace {
+
+using llvm::Function;
+using Stage = CodePass::Stage;
+
+constexpr const char* kOrdered = "vectors, in order or RISC-V's";
+constexpr const char* kRiscv = "RISC-V vectors";
+constexpr int kRegistersOfAvx512 = 32;
+
+bool riscv_ordered(const Target& target) { return orders_code(target) && target.is_riscv(); }
+bool joins_vectors(const Target& target) { return riscv_ordered(target) && target.broadcast_operand; }
+bool has_avx512_registers(const Target& target) {
+  return target.arch == Arch::X86_64 && target.vector_registers >= kRegistersOfAvx512;
+}
+bool has_avx2_registers(const Target& target) {
+  return target.arch == Arch::X86_64 && target.vector_registers < kRegistersOfAvx512;
+}
+
+// A pass that needs nothing but the function, and one that needs the target.
+template <void (*kPass)(Function&)>
+void on_function(Function& function, PassContext&) {
+  kPass(function);
+}
+template <void (*kPass)(Function&, const Target&)>
+void for_target(Function& function, PassContext& context) {
+  kPass(function, context.target);
+}
+
+}  // namespace
+
+const std::vector<CodePass>& code_pass_table() {
+  static const std::vector<CodePass> table = {
+      {"expand_maxima",
+       "Carries the largest number and a sum of squares in place of each maximum in which NaN has to win.",
+       kRiscv, riscv_ordered, Stage::First, on_function<expand_maxima>},
+      {"overlap_epilogues",
+       "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
+       "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},
+      {"split_masked_accesses",
+       "Splits masked loads and stores of two registers, and leaves out a half without lanes.",
+       "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_accesses>},
+      {"join_vectors", "Joins two vectors of a tile whose sums are multiplied by the same elements.", kRiscv,
+       joins_vectors, Stage::Last, for_target<join_vectors>},
+      {"choose_addresses",
+       "Makes the address of a load at a border, its buffer's or that of zeros, by a mask in place of a branch.",
+       kRiscv, riscv_ordered, Stage::Last, for_target<choose_addresses>},
+      {"run_through_borders",
+       "Where vectors do not fit the registers, runs what a branch leaves out at a border as well, on unused memory.",
+       kOrdered, orders_code, Stage::Last, for_target<run_through_borders>},
+      {"spill_sums",
+       "Stores the sums of a tile where their results go, and loads each before its long epilogue.", kOrdered,
+       orders_code, Stage::Last, for_target<spill_sums>},
+      {"fit_registers",
+       "Computes or loads values again where they would not fit the vector registers until their last use.",
+       kOrdered, orders_code, Stage::Last, for_target<fit_registers>},
+      {"interleave", "Interleaves chains of operations of which each waits for the one before it.", kOrdered,
+       orders_code, Stage::Last,
+       [](Function& function, PassContext& context) {
+         context.interleaved = interleave_chains(function, context.target);
+       }},
+      {"preload_sums", "Has each trip of a sum's loop load what the next trip reads first.", kOrdered,
+       orders_code, Stage::Last, for_target<preload_sums>},
+      {"order_instructions",
+       "Moves loads ahead of their use as far as registers allow, and spreads prefetches.", kOrdered,
+       orders_code, Stage::Last,
+       [](Function& function, PassContext& context) {
+         order_instructions(function, context.target, context.interleaved);
+       }},
+      {"loop_invariants", "Takes computations out of loops where the registers have room for their results.",
+       kRiscv, riscv_ordered, Stage::Machine, nullptr,
+       [](const Target& target) { return create_loop_invariants(target.vector_registers); },
+       &llvm::MachineCSEID, &llvm::EarlyMachineLICMID},
+      {"sums_in_place", "Lets each multiply-add overwrite the sum that it adds to.", kRiscv, riscv_ordered,
+       Stage::Machine, nullptr, [](const Target&) { return create_sums_in_place(); },
+       &llvm::PeepholeOptimizerID},
+  };
+  return table;
+}
+
+const CodePass& code_pass(const std::string& name) {
+  std::string names;
+  for (const CodePass& pass : code_pass_table()) {
+    if (name == pass.name) return pass;
+    names += (names.empty() ? "" : ", ") + std::string(pass.name);
+  }
+  fail(ErrorKind::Model, "there is no pass over code that is called '", name, "'; the passes are ", names);
+}
+
+}  // namespace tc

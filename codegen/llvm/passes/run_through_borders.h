@@ -1,0 +1,15 @@
+// Removes the branches that test a padded tensor's border where vectors do not fit the registers, for
+// in-order processors without conditional moves: always executes the code that a branch skips, with its loads
+// and stores on memory that nothing else uses. The block becomes long enough to reorder, and what one block
+// loads stays in registers through the next ones, since fit_registers loads again only within a block.
+#pragma once
+
+#include <llvm/IR/Function.h>
+
+#include "ir/target/target.h"
+
+namespace tc {
+
+void run_through_borders(llvm::Function& function, const Target& target);
+
+}  // namespace tc

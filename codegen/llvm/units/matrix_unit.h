@@ -1,0 +1,98 @@
+// The instructions of matrix units behind one interface, which a file per instruction set implements: all
+// that `tile_matrix.cc` needs to know of a unit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/llvm/emit/kernel_context.h"
+#include "codegen/llvm/emit/matrix_plan.h"
+
+namespace tc {
+
+// Instructions of a unit with tile registers, whose numbers tc assigns.
+class TileInstructions {
+ public:
+  explicit TileInstructions(KernelContext& context) : context_(context), builder_(context.builder) {}
+  virtual ~TileInstructions() = default;
+  TileInstructions(const TileInstructions&) = delete;
+  TileInstructions& operator=(const TileInstructions&) = delete;
+
+  // configure() tells the unit the shapes of its registers from here on; release() that it is not needed any
+  // more.
+  virtual void configure(const TileShapes& shapes) = 0;
+  virtual void release() = 0;
+  virtual void zero(int number) = 0;
+  virtual void load(int number, llvm::Value* place, int64_t row_bytes) = 0;
+  virtual void store(int number, llvm::Value* place, int64_t row_bytes) = 0;
+  virtual void multiply_add(const NarrowProduct& row, int sum, int a, int b) = 0;
+
+ protected:
+  KernelContext& context_;
+  Builder& builder_;
+};
+
+// Rows in memory, of which the first is at `place`.
+struct MemoryRows {
+  llvm::Value* place = nullptr;
+  int64_t bytes = 0;  // from one to the next
+  int count = 1;
+};
+
+// Instructions of a unit whose sums and operands are vectors; LLVM allocates their registers. An accumulator,
+// with all of its columns, is one value. The virtual methods that have a body here suit instructions whose
+// accumulator is one row and whose lanes read four bytes of an operand each.
+class VectorInstructions {
+ public:
+  VectorInstructions(KernelContext& context, const NarrowProduct& row)
+      : context_(context),
+        builder_(context.builder),
+        row_(row),
+        columns_(static_cast<unsigned>(context.target.matrix.columns)) {}
+  virtual ~VectorInstructions() = default;
+  VectorInstructions(const VectorInstructions&) = delete;
+  VectorInstructions& operator=(const VectorInstructions&) = delete;
+
+  // Sums have the instruction's type; in memory they are rows and may have another type.
+  virtual llvm::Value* zero_sums();
+  virtual llvm::Value* load_sums(const MemoryRows& rows, DType dtype);
+  virtual void store_sums(const MemoryRows& rows, llvm::Value* sums);
+  // Load one group of each row, or of each column; the columns' groups are adjacent in memory.
+  virtual llvm::Value* load_a(const MemoryRows& rows);
+  virtual llvm::Value* load_b(llvm::Value* place);
+  // The sums plus the products of another group.
+  virtual llvm::Value* multiply_add(llvm::Value* sums, llvm::Value* a, llvm::Value* b) = 0;
+
+ protected:
+  // A vector of numbers of four bytes.
+  llvm::Type* lanes_of(DType dtype, unsigned count) const;
+  llvm::Value* call(llvm::Value* sums, llvm::Value* a, llvm::Value* b);
+
+  KernelContext& context_;
+  Builder& builder_;
+  const NarrowProduct& row_;
+  const unsigned columns_;
+};
+
+// LLVM's instruction of this name.
+llvm::Value* call_intrinsic(Builder& builder, const char* name, llvm::Type* result,
+                            const std::vector<llvm::Value*>& arguments);
+
+// The sums plus the products of two operands, given in the instruction's order, by the row's instruction:
+// LLVM's or, where LLVM has none, the one that the row encodes.
+llvm::Value* add_products(Builder& builder, const Target& target, const NarrowProduct& row, llvm::Value* sums,
+                          llvm::Value* first, llvm::Value* second);
+
+// Those of each instruction set.
+std::unique_ptr<TileInstructions> x86_tiles(KernelContext& context);
+std::unique_ptr<VectorInstructions> x86_vectors(KernelContext& context, const NarrowProduct& row);
+std::unique_ptr<VectorInstructions> aarch64_vectors(KernelContext& context, const NarrowProduct& row);
+std::unique_ptr<VectorInstructions> riscv_vectors(KernelContext& context, const NarrowProduct& row);
+
+// Those of the kernel's target.
+std::unique_ptr<TileInstructions> tile_instructions(KernelContext& context);
+std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const NarrowProduct& row);
+
+}  // namespace tc

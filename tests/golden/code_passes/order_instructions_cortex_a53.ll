@@ -1,0 +1,47 @@
+pass order_instructions for cortex-a53
+define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) {
+  %t0 = load volatile i8, ptr %in, !tc.role !0
+  %t1 = load volatile i8, ptr %weights, !tc.role !0
+  %a = load <4 x float>, ptr %in
+  %s0 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %a, <4 x float> %a, <4 x float> %a)
+  %s1 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %a, <4 x float> %a, <4 x float> %s0)
+  %s2 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %a, <4 x float> %a, <4 x float> %s1)
+  %place = getelementptr i8, ptr %weights, i64 64
+  %b = load <4 x float>, ptr %place
+  %e = load float, ptr %in
+  %i = insertelement <4 x float> poison, float %e, i64 0
+  %splat = shufflevector <4 x float> %i, <4 x float> poison, <4 x i32> zeroinitializer
+  %s3 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %b, <4 x float> %splat, <4 x float> %s2), !tc.role !1
+  %s4 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %b, <4 x float> %splat, <4 x float> %s3), !tc.role !1
+  %s5 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %b, <4 x float> %splat, <4 x float> %s4), !tc.role !1
+  %r = fadd <4 x float> %s2, %a
+  store <4 x float> %r, ptr %out
+  %far = getelementptr i8, ptr %out, i64 64
+  store <4 x float> %s5, ptr %far
+  ret void
+}
+
+!0 = !{!"prefetch"}
+!1 = !{!"broadcast product"}
+----
+define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) #0 {
+  %a = load <4 x float>, ptr %in, align 16
+  %place = getelementptr i8, ptr %weights, i64 64
+  %b = load <4 x float>, ptr %place, align 16
+  %e = load float, ptr %in, align 4
+  %s0 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %a, <4 x float> %a, <4 x float> %a)
+  %s1 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %a, <4 x float> %a, <4 x float> %s0)
+  %t1 = load volatile i8, ptr %weights, align 1, !tc.role !0
+  %s2 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %a, <4 x float> %a, <4 x float> %s1)
+  %i = insertelement <4 x float> poison, float %e, i64 0
+  %splat = shufflevector <4 x float> %i, <4 x float> poison, <4 x i32> zeroinitializer
+  %s3 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %b, <4 x float> %splat, <4 x float> %s2), !tc.role !1
+  %s4 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %b, <4 x float> %splat, <4 x float> %s3), !tc.role !1
+  %s5 = call <4 x float> @llvm.fmuladd.v4f32(<4 x float> %b, <4 x float> %splat, <4 x float> %s4), !tc.role !1
+  %t0 = load volatile i8, ptr %in, align 1, !tc.role !0
+  %r = fadd <4 x float> %s2, %a
+  store <4 x float> %r, ptr %out, align 16
+  %far = getelementptr i8, ptr %out, i64 64
+  store <4 x float> %s5, ptr %far, align 16
+  ret void
+}
