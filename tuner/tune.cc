@@ -22,8 +22,8 @@ constexpr int kBatch = 8;
 // Samples of each candidate in the three rounds of a batch (successive halving): the first measures all, the
 // second the faster half, the third the fastest two.
 constexpr int kRounds[] = {3, 7, 15};
-// Shares of a time limit: the most that is reserved for comparing whole models, what is reserved where nobody knows
-// better, and the most of it; and of the rest, what measuring untuned schedules may take.
+// Shares of a time limit: the most that is reserved for comparing whole models, what is reserved where nobody
+// knows better, and the most of it; and of the rest, what measuring untuned schedules may take.
 constexpr double kMaxModelShare = 0.6, kModelShare = 0.2, kMaxModelSeconds = 60, kUntunedShare = 0.5;
 // The most where the device is exact: the kernels' own times decide well there if the model is not measured.
 constexpr double kMaxExactModelShare = 0.35;

@@ -16,8 +16,8 @@ constexpr int kRankDraws = 5, kRankRounds = 4;
 // fewer draws than the least, the error is not known.
 constexpr int kModelDraws = 12, kMinModelDraws = 4, kDrawRounds = 4;
 constexpr double kSureErrors = 2.2;
-// A share of the time that is left after the first comparison: what the first measurement of further variants may
-// take, and what is kept for the last one.
+// A share of the time that is left after the first comparison: what the first measurement of further variants
+// may take, and what is kept for the last one.
 constexpr double kVariantShare = 0.25, kExactVariantShare = 0.5, kLastShare = 0.5;
 // What a draw takes in addition to the runs: starting the programs and checking their results.
 constexpr double kDrawSeconds = 0.3;

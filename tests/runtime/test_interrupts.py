@@ -64,8 +64,8 @@ def folder(tmp_path_factory):
     return made
 
 
-# For each command: its arguments, seconds in which moments are drawn, and what is whole of the files
-# that it may have written.
+# For each command: its arguments, seconds in which moments are drawn, and what is whole of the
+# files that it may have written.
 COMMANDS = {
     "compile": (["compile", "net.onnx", "--kind", "static", "-o", "{out}/net.a"], 3),
     "tune": (["tune", "net.onnx", "--log", "{out}/log.db", "--trials", "300"], 12),

@@ -24,8 +24,8 @@ class Architecture:
     activation: str = "silu"  # the gate's activation; or "gelu_tanh"
     scaled_embedding: bool = False  # embeddings times the root of their length
     caps: bool = False  # scores and logits are limited (by tanh) where the file has a cap
-    # In each group of `window_period` layers, all but the last see only a window of keys. 0: no layer has a
-    # window; 1: all have.
+    # In each group of `window_period` layers, all but the last see only a window of keys. 0: no
+    # layer has a window; 1: all have.
     window_period: int = 0
     # The base of the angles in layers with a window, whose angles are then not scaled; 0 where all
     # layers have the same base.

@@ -12,8 +12,8 @@ from .code import operations_of
 from .records import Reading, State
 
 _CHUNK = 2000  # records that are read at a time: a file is locked no longer than that takes
-# How many of the last records are read again, since a server may show them late, and others may have
-# been chosen.
+# How many of the last records are read again, since a server may show them late, and others may
+# have been chosen.
 _AGAIN = 500
 _COUNTED = 100  # kernels whose operations are counted by one process
 _PAUSE = 0.3  # seconds between two looks
