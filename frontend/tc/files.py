@@ -288,6 +288,13 @@ def state_of(path):
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def state_of_all(path):
+    """state_of a file; of a folder, those of the files in it."""
+    if not os.path.isdir(path):
+        return state_of(path)
+    return tuple((name, state_of(os.path.join(path, name))) for name in sorted(os.listdir(path)))
+
+
 def write(path, data):
     """Writes bytes, or text as UTF-8."""
     with replaced(path) as place:

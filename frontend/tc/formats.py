@@ -35,6 +35,8 @@ class Format:
     reader: str  # what reads it, in words
     offset: int = 0  # where its files have `begin`
     begin: bytes = b""  # empty: files cannot be recognised by their beginning
+    folder: str = ""  # a file by which folders of this format are known
+    texts: bool = False  # whether its models generate text (tc.generate)
     objects: str = ""  # what may be given instead of a file
     options: tuple = ()  # options of tc.compile that other formats do not have
     extra: str = (
@@ -51,6 +53,8 @@ class Format:
         )
 
     def has_file(self, path):
+        if os.path.isdir(path):
+            return bool(self.folder) and os.path.isfile(os.path.join(path, self.folder))
         return suffix_of(path) in self.suffixes or self.begins(
             begin_of(path, self.offset + len(self.begin))
         )
@@ -145,6 +149,16 @@ FRONT_ENDS = (
         (".gguf",),
         "the package gguf (docs/language_models.md)",
         begin=b"GGUF",
+        texts=True,
+        extra="gguf",
+        read=_read_gguf,
+    ),
+    Format(
+        "transformers",
+        (),
+        "the packages gguf and tokenizers (docs/language_models.md)",
+        folder="config.json",
+        texts=True,
         extra="gguf",
         read=_read_gguf,
     ),
@@ -220,7 +234,10 @@ def listed(words, last="and"):
 
 def known_files():
     """The files that tc reads, in a few words: "ONNX (.onnx), …"."""
-    return listed(f"{row.name} ({', '.join(row.suffixes)})" for row in formats())
+    return listed(
+        f"{row.name} ({', '.join(row.suffixes) or f'a folder with {row.folder}'})"
+        for row in formats()
+    )
 
 
 def _run(_):
@@ -228,6 +245,7 @@ def _run(_):
         {
             "name": row.name,
             "suffixes": list(row.suffixes),
+            "folder": row.folder,
             "reader": row.reader,
             "objects": row.objects,
             "options": list(row.options),
@@ -239,7 +257,7 @@ def _run(_):
     lines = []
     for row in rows:
         lines.append(
-            f"{row['name']}: {' '.join(row['suffixes'])}"
+            f"{row['name']}: {' '.join(row['suffixes']) or 'a folder with ' + row['folder']}"
             + (f"; {row['objects']}" if row["objects"] else "")
         )
         lines.append(f"  read by {row['reader']}")

@@ -21,7 +21,7 @@ def add_command(command):
         _serve,
         "Serve a language model over HTTP, with the endpoints of OpenAI's interface.",
     )
-    added.add_argument("model", help="a .gguf file")
+    added.add_argument("model", help="a .gguf file, or a folder of transformers")
     add_listener(added, 8080)
     added.add_argument(
         "--token-file",

@@ -21,8 +21,8 @@ from ..support import ROOT
 TEXT = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
 MODEL = onnx.parser.parse_model(TEXT).SerializeToString()
 KNOWN = (
-    "ONNX (.onnx), PyTorch (.pt, .pth, .ts, .jit, .pt2), TensorFlow Lite (.tflite), GGUF (.gguf) "
-    "and ONNX as text (.onnxtxt, .onnxjson)"
+    "ONNX (.onnx), PyTorch (.pt, .pth, .ts, .jit, .pt2), TensorFlow Lite (.tflite), GGUF (.gguf), "
+    "transformers (a folder with config.json) and ONNX as text (.onnxtxt, .onnxjson)"
 )
 
 
@@ -41,6 +41,7 @@ def test_the_command_lists_the_table(capsys):
         "PyTorch",
         "TensorFlow Lite",
         "GGUF",
+        "transformers",
         "ONNX as text",
     ]
     assert rows[1]["suffixes"] == [".pt", ".pth", ".ts", ".jit", ".pt2"] and rows[1]["options"] == [
@@ -164,7 +165,7 @@ def test_a_format_is_added_by_a_row(tmp_path, monkeypatch, capsys):
             tc.compile(tmp_path / "net", inputs=(1,))
         with pytest.raises(
             tc.ModelError,
-            match="is the path of an ONNX, PyTorch, TensorFlow Lite, GGUF, ONNX as text or a language of graphs file, its bytes",
+            match="is the path of an ONNX, PyTorch, TensorFlow Lite, GGUF, transformers, ONNX as text or a language of graphs file, its bytes",
         ):
             sources.source_of(3)
     finally:

@@ -80,6 +80,8 @@ ARCHITECTURES = {row.name: row for row in _ROWS}
 
 def architecture_of(file):
     """The row for a file's architecture."""
+    if file.row is not None:
+        return file.row
     name = file.fields.get("general.architecture")
     if name not in ARCHITECTURES:
         what = "no architecture" if name is None else f"the architecture '{printable(name)}'"

@@ -35,7 +35,7 @@ class ChatTemplate:
             not isinstance(self.text, str) or len(self.text) > _LONGEST_TEMPLATE
         ):
             raise ModelError(
-                f"'{file.name}' is a damaged GGUF file: its template for chat is no text of at "
+                f"'{file.name}' is a damaged {file.kind}: its template for chat is no text of at "
                 f"most {_LONGEST_TEMPLATE} characters; "
                 "fetch or convert it again"
             )

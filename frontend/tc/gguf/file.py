@@ -13,6 +13,7 @@ import math
 import mmap
 import os
 import struct
+import typing
 
 import numpy as np
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
@@ -59,10 +60,14 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class File:
+    kind: typing.ClassVar[str] = "GGUF file"
+
     name: str
     fields: dict  # {key: number, text, bool, array of numbers or list of texts}
     tensors: dict  # {name: Tensor}
     data: memoryview  # the whole file, mapped
+    # The row of the architecture, where the field `general.architecture` does not decide it.
+    row: typing.Any = None
 
     def bytes_of(self, tensor):
         """The bytes of a tensor, as a read-only view of the mapped file."""

@@ -1,7 +1,8 @@
-"""A GGUF file as a model: its graph as a source for the compiler, its module, and what else
+"""A GGUF file, or a folder of transformers, as a model: its graph as a source for the compiler, its module, and what else
 generating text needs."""
 
 import functools
+import os
 
 from ..errors import Error
 from ..language.built import load_built
@@ -14,9 +15,18 @@ from .parameters import parameters_of
 from .tokenizer import Tokenizer
 
 
+def _opened(model):
+    """The File of a path or of bytes; of a folder's path, its FolderFile."""
+    if isinstance(model, (str, os.PathLike)) and os.path.isdir(model):
+        from ..checkpoints import open_folder
+
+        return open_folder(model)
+    return open_file(model)
+
+
 def read(model):
     """The compiler.Source of a path or of bytes."""
-    file = open_file(model)
+    file = _opened(model)
     return describe(file).model.source(file.name)
 
 
@@ -25,7 +35,7 @@ def read_language(model):
     compile_source(source, make, sizes, versions) compiles a source for `sizes`, in addition to
     those that the caller has bound, with versions for the sizes `versions`; `make` makes the
     module."""
-    file = open_file(model)
+    file = _opened(model)
     source = describe(file).model.source(file.name)
 
     def module(compile_source):
@@ -48,7 +58,7 @@ def language_of(model, threads=None, places=1):
     from ..compiling import compile
 
     return Language(
-        open_file(model),
+        _opened(model),
         _compiled(
             lambda source, sizes, versions: compile(
                 source, shapes=sizes, size_versions=versions, threads=threads, specialise=0
@@ -61,7 +71,7 @@ def language_of(model, threads=None, places=1):
 def built_language_of(path, threads=None, places=1):
     """language_of a path whose module another process compiles (tc.language.built), so that this
     process holds no more than its constants and caches."""
-    return Language(open_file(path), lambda _: load_built(path, threads, places), places)
+    return Language(_opened(path), lambda _: load_built(path, threads, places), places)
 
 
 def _compiled(compile_reader):
@@ -89,7 +99,11 @@ class Language:
 
     @functools.cached_property
     def tokenizer(self):
-        return Tokenizer(self.file)
+        if self.file.row is None:
+            return Tokenizer(self.file)
+        from ..checkpoints import FolderTokenizer
+
+        return FolderTokenizer(self.file)
 
     @functools.cached_property
     def template(self):

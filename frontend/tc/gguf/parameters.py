@@ -54,7 +54,7 @@ class _Fields:
 
     def wrong(self, key, value, needed):
         return ModelError(
-            f"'{self.file.name}' is a damaged GGUF file: the field '{key}' is {value!r}, and "
+            f"'{self.file.name}' is a damaged {self.file.kind}: the field '{key}' is {value!r}, and "
             f"{needed} is needed; fetch or "
             "convert it again"
         )
@@ -65,7 +65,7 @@ class _Fields:
             return key, self.file.fields[key]
         if default is None:
             raise ModelError(
-                f"'{self.file.name}' is a damaged GGUF file: it has no field '{key}'; fetch or "
+                f"'{self.file.name}' is a damaged {self.file.kind}: it has no field '{key}'; fetch or "
                 f"convert it again"
             )
         return key, default

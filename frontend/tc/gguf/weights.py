@@ -74,12 +74,12 @@ class Weights:
         found = self.file.tensors.get(name)
         if found is None:
             raise ModelError(
-                f"'{self.file.name}' is a damaged GGUF file: it has no tensor '{name}'; fetch or "
+                f"'{self.file.name}' is a damaged {self.file.kind}: it has no tensor '{name}'; fetch or "
                 f"convert it again"
             )
         if found.shape != shape:
             raise ModelError(
-                f"'{self.file.name}' is a damaged GGUF file: the tensor '{name}' has the shape "
+                f"'{self.file.name}' is a damaged {self.file.kind}: the tensor '{name}' has the shape "
                 f"{list(found.shape)}, and its "
                 f"fields need {list(shape)}; fetch or convert it again"
             )

@@ -15,7 +15,7 @@ import tempfile
 
 from .. import errors
 from ..errors import DeviceError, Error
-from ..files import state_of
+from ..files import state_of, state_of_all
 
 # Of all files in the folder together. The least recently used are removed.
 MAX_BYTES = 16 << 30
@@ -45,7 +45,7 @@ def key_of(path, threads, places):
         machine = sorted({line for line in file if line.startswith(("model name", "flags"))})
     about = [
         os.path.abspath(os.fsdecode(path)),
-        state_of(path),
+        state_of_all(path),
         package,
         machine,
         threads,

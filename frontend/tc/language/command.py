@@ -105,7 +105,7 @@ def add_command(command):
         _generate,
         "Generate text with a language model, or chat with it where no prompt is given.",
     )
-    added.add_argument("model", help="a .gguf file")
+    added.add_argument("model", help="a .gguf file, or a folder of transformers")
     added.add_argument(
         "--prompt",
         metavar="TEXT",
