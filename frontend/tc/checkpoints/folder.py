@@ -16,8 +16,8 @@ CONFIGURATION = "config.json"
 
 @dataclasses.dataclass(frozen=True)
 class FolderFile(File):
-    """A folder's model in the form of a GGUF file: fields and tensors have the names that such files
-    give them. `contents` has the bytes of the tensors, `path` is the folder."""
+    """A folder's model in the form of a GGUF file: fields and tensors have the names that such
+    files give them. `contents` has the bytes of the tensors, `path` is the folder."""
 
     kind: typing.ClassVar[str] = "folder of a model"
 

@@ -1,5 +1,5 @@
-"""A GGUF file, or a folder of transformers, as a model: its graph as a source for the compiler, its module, and what else
-generating text needs."""
+"""A GGUF file, or a folder of transformers, as a model: its graph as a source for the compiler, its
+module, and what else generating text needs."""
 
 import functools
 import os
