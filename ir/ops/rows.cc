@@ -434,7 +434,7 @@ OpRow elementwise(const ElementwiseRow& entry) {
   row.category = "elementwise";
   row.doc = entry.doc;
   row.equation = entry.formula;
-  row.onnx = {{entry.name, entry.since}};
+  row.onnx = {{entry.name, entry.since, nullptr, entry.domain}};
   row.onnx.insert(row.onnx.end(), entry.more_names.begin(), entry.more_names.end());
   row.minimum_inputs = row.maximum_inputs = entry.inputs;
   row.attributes = entry.attributes;

@@ -149,6 +149,7 @@ struct ElementwiseRow {
   std::vector<AttributeRow> attributes = {};
   ResultType result = ResultType::Same;
   std::vector<OnnxName> more_names = {};
+  const char* domain = "";  // of the name; that of ONNX is empty
 };
 OpRow elementwise(const ElementwiseRow& row);
 
