@@ -21,6 +21,7 @@ void register_activation_ops(OpTable& table) {
       {"HardSwish", 14, "a * max(0, min(1, a * 0.16666666666666666 + 0.5))", 1,
        "The element times its hard sigmoid."},
       {"Swish", 24, "a * sigmoid(alpha * a)", 1, "The element times its sigmoid.", {{"alpha", 1.0}}},
+      {"LogSigmoid", 1, "min(a, 0) - log1p(exp(-abs(a)))", 1, "Logarithm of the sigmoid.", {}, ResultType::Same, {}, "tc"},
       {"Tanh", 1, "tanh(a)", 1, "Hyperbolic tangent."},
       {"Softplus", 1, "max(a, 0) + log1p(exp(-abs(a)))", 1, "log(1 + exp(a))."},
       {"Softsign", 1, "a / (1 + abs(a))", 1, "a / (1 + |a|)."},
@@ -28,28 +29,16 @@ void register_activation_ops(OpTable& table) {
       {"PRelu", 1, "select(a < 0, a * b, a)", 2, "Slope b below 0, one per element under broadcasting."},
       {"Shrink", 9, "select(a < -lambd, a + bias, select(a > lambd, a - bias, 0))", 1,
        "Elements near 0 become 0, the others move towards it by `bias`.", {{"lambd", 0.5}, {"bias", 0.0}}},
+      {"SwiGLU", 28, "a * sigmoid(alpha * a) * b", 2, "The first operand times its sigmoid times the second.",
+       {{"alpha", 1.0}}},
+      {"QuickGelu", 1, "a * sigmoid(alpha * a)", 1, "Gelu by a sigmoid of slope `alpha`.", {{"alpha", 1.702}},
+       ResultType::Same, {}, "com.microsoft"},
   };
   // clang-format on
   for (const ElementwiseRow& row : rows) {
     OpRow& added = table.add(elementwise(row));
     added.traits.homogeneous = row.name == "Relu" || row.name == "LeakyRelu";
   }
-
-  table.add(elementwise({"SwiGLU",
-                         28,
-                         "a * sigmoid(alpha * a) * b",
-                         2,
-                         "The first operand times its sigmoid times the second.",
-                         {{"alpha", 1.0}}}));
-
-  OpRow quick = elementwise({"QuickGelu",
-                             1,
-                             "a * sigmoid(alpha * a)",
-                             1,
-                             "Gelu by a sigmoid of slope `alpha`.",
-                             {{"alpha", 1.702}}});
-  quick.onnx = {{"QuickGelu", 1, nullptr, "com.microsoft"}};
-  table.add(std::move(quick));
 
   OpRow gelu = elementwise({"Gelu", 20, "0.5 * a * (1 + erf(a * 0.7071067811865475244))", 1,
                             "Gaussian error linear unit; `approximate` is `none` or `tanh`."});
