@@ -242,6 +242,15 @@ OpRow cumulative_maximum_row() {
   return row;
 }
 
+OpRow distances_row() {
+  OpRow row = onnx_row("reduction", {"CDist", 1, nullptr, "com.microsoft"},
+                       "Sums of the squared differences of all pairs of rows.", {2, 2},
+                       {{"metric", std::string("sqeuclidean"), false, "", one_of({"sqeuclidean"})}});
+  row.equation = "D[i,j] += (A[i,k] - B[j,k]) * (A[i,k] - B[j,k])";
+  row.types = {{kFloats}};
+  return row;
+}
+
 // --- the largest k -------------------------------------------------------------------------------
 
 void infer_top_k(InferContext& context) {
@@ -423,6 +432,7 @@ void register_reduction_ops(OpTable& table) {
     table.add(std::move(row));
   }
   table.add(cumulative_maximum_row());
+  table.add(distances_row());
   OpRow top;
   top.name = "TopK";
   top.category = "reduction";
