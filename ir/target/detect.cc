@@ -130,6 +130,7 @@ std::string core_of_cpuinfo(Arch arch, const std::string& text) {
   // Arm: part numbers in MIDR_EL1 where the implementer is Arm. RISC-V: the core's name in device trees.
   constexpr Line kLines[] = {{Arch::AArch64, "CPU part", "0xd03", "cortex-a53"},
                              {Arch::AArch64, "CPU part", "0xd05", "cortex-a55"},
+                             {Arch::AArch64, "CPU part", "0xd0b", "cortex-a76"},
                              {Arch::AArch64, "CPU part", "0xd0c", "neoverse-n1"},
                              {Arch::RiscV64, "uarch", "spacemit,x60", "spacemit-x60"},
                              {Arch::RiscV64, "uarch", "spacemit,x100", "spacemit-x100"},
