@@ -422,7 +422,7 @@ class Drawer {
     if (!late) attempt_some(preferred_, 8);
     for (int64_t i = 0; i < first; ++i) attempt_some(lines_.one_of(structure), 2);
     // Blocks are of a sum in a register tile: the first tiles may be of other statements.
-    for (int i = 0; i < 3 && preferred_ == "sum_blocks"; ++i) {
+    for (int i = 0; i < 8 && preferred_ == "sum_blocks"; ++i) {
       attempt_some("register_tile", 8);
       attempt_some(preferred_, 16);
     }

@@ -6,6 +6,7 @@
   X(layout)                      \
   X(strip)                       \
   X(skew)                        \
+  X(shift)                       \
   X(join)                        \
   X(pack)                        \
   X(merge)                       \
