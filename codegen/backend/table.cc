@@ -3,6 +3,7 @@
 
 #include "codegen/c/backend.h"
 #include "codegen/llvm/backend.h"
+#include "codegen/loops/backend.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -11,6 +12,7 @@ const std::vector<const Backend*>& backends() {
   static const std::vector<const Backend*> all = {
       &llvm_backend(),
       &c_backend(),
+      &loops_backend(),
   };
   return all;
 }

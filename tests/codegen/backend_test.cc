@@ -50,7 +50,7 @@ TEST(Backends, KindsThatATargetDoesNotHave) {
         << each.kind->name;
   }
   EXPECT_EQ(error_of([] { artefact_kind("zip"); }),
-            "unknown kind of artefact 'zip'; the kinds are shared, static, executable, object, bare and c");
+            "unknown kind of artefact 'zip'; the kinds are shared, static, executable, object, bare, c and loops");
 }
 
 TEST(Backends, CUsesNoMatrixUnits) {

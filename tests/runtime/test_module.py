@@ -132,7 +132,7 @@ def test_export_says_what_is_wrong(module, artefact, tmp_path):
     with pytest.raises(tc.TargetError) as raised:
         module.export(tmp_path / "x", kind="blob")
     assert str(raised.value) == (
-        "unknown kind of artefact 'blob'; the kinds are shared, static, executable, object, bare, c"
+        "unknown kind of artefact 'blob'; the kinds are shared, static, executable, object, bare, c, loops"
     )
     with pytest.raises(tc.DeviceError) as raised:
         module.export(tmp_path / "x", kind="executable")
