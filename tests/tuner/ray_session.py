@@ -7,6 +7,7 @@ The last line of the output is a JSON object of what was seen.
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ STORE_BYTES = 80 << 20
 class Fleet:
     """A cluster of a head without processors and some nodes, with a token and TLS."""
 
-    def __init__(self, folder, nodes, cpus):
+    def __init__(self, folder, nodes, cpus, kills):
         self.credentials = str(folder / "credentials")
         cluster.init(self.credentials)
         cluster.use_credentials(cluster.node_folder(self.credentials), True)
@@ -62,13 +63,14 @@ class Fleet:
         return found
 
     def kill_worker(self):
-        """Kills a worker that builds, if there is one."""
+        """Kills a worker that builds, if there is one; returns whether there was."""
         for pid in self.workers():
             with contextlib.suppress(OSError):
                 if b"ray::build" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    os.kill(pid, 9)
+                    os.kill(pid, signal.SIGKILL)
                     self.killed["workers"] += 1
-                    return
+                    return True
+        return False
 
     def kill_node(self):
         node = self.nodes.pop()
@@ -76,20 +78,23 @@ class Fleet:
         self.killed["nodes"] += 1
 
     @contextlib.contextmanager
-    def kills(self, seconds):
-        """Meanwhile, a worker is killed every few seconds, and a node after the second of them."""
-        ended = threading.Event()
+    def kills(self, most):
+        """Meanwhile, a worker that builds is killed in each batch of the tuner (so that none is built
+        in vain four times) but not more than `most`, and a node after the second. The value is called
+        when a batch begins."""
+        ended, begun = threading.Event(), threading.Event()
 
         def work():
-            while not ended.wait(seconds):
-                self.kill_worker()
-                if self.killed["workers"] == 2 and not self.killed["nodes"]:
-                    self.kill_node()
+            while not ended.wait(0.01):
+                if begun.is_set() and self.killed["workers"] < most and self.kill_worker():
+                    begun.clear()
+                    if self.killed["workers"] == 2:
+                        self.kill_node()
 
         thread = threading.Thread(target=work)
         thread.start()
         try:
-            yield
+            yield lambda progress: begun.set()
         finally:
             ended.set()
             thread.join()
@@ -167,7 +172,7 @@ def records(log):
     )
 
 
-def run(folder, models, trials, nodes, cpus, kill_every):
+def run(folder, models, trials, nodes, cpus, kills):
     """Tunes the models at once, by the cluster and by processes."""
     folder = Path(folder)
     seen = {}
@@ -175,7 +180,7 @@ def run(folder, models, trials, nodes, cpus, kill_every):
     boards = [["--name", "board", "--runner", "qemu", "--vector-bits", "256"]]
     with fleet.Local(*boards) as programs:
 
-        def tune(builders, log):
+        def tune(builders, log, progress=False):
             begin = time.monotonic()
             found = tc.tune(
                 models,
@@ -187,6 +192,7 @@ def run(folder, models, trials, nodes, cpus, kill_every):
                 insecure=True,
                 credentials=fleet_.credentials,
                 builders=builders,
+                progress=progress,
             )
             best = [[[k.label, k.best] for k in each.kernels] for each in found.models]
             row = {
@@ -198,8 +204,8 @@ def run(folder, models, trials, nodes, cpus, kill_every):
             }
             return row
 
-        with fleet_.kills(kill_every):
-            seen["ray"] = tune(fleet_.builders, "ray.db")
+        with fleet_.kills(kills) as batch_begins:
+            seen["ray"] = tune(fleet_.builders, "ray.db", batch_begins)
         seen["foreign"], seen["listeners"] = foreign_listeners(), listeners()
         seen["processes"] = tune("processes:2", "processes.db")
     seen["killed"] = fleet_.killed

@@ -72,7 +72,7 @@ def check_session(seen, trials):
 
 
 def test_a_cluster_that_loses_workers_and_a_node_gives_the_same_records(tmp_path):
-    seen = session(tmp_path, 200, trials=16, nodes=2, cpus=1, kill_every=2.5)
+    seen = session(tmp_path, 200, trials=16, nodes=2, cpus=1, kills=4)
     check_session(seen, 16)
     for name, due in {
         "token": "the Ray cluster has another token than this node",
@@ -86,7 +86,7 @@ def test_a_cluster_that_loses_workers_and_a_node_gives_the_same_records(tmp_path
 
 @pytest.mark.full
 def test_two_thousand_candidates_on_three_nodes(tmp_path):
-    seen = session(tmp_path, 3 * 3600, trials=2000, nodes=3, cpus=1, kill_every=5)
+    seen = session(tmp_path, 3 * 3600, trials=2000, nodes=3, cpus=1, kills=10_000)
     check_session(seen, 2000)
     print(
         {key: seen[key] for key in ("killed", "workers", "strangers")},
