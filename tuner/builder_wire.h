@@ -1,8 +1,8 @@
 // What a tuner and a process that builds for it say to each other.
 //
-// A message is a list of strings, each after its 32-bit length. A request begins with a number, which its answer
-// repeats, so that a process may answer in another order than it was asked. What comes back is checked: the
-// candidate may have been built on another machine.
+// A message is a list of strings, each after its 32-bit length. A request begins with a number, which its
+// answer repeats, so that a process may answer in another order than it was asked. What comes back is
+// checked: the candidate may have been built on another machine.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,8 @@ using Words = std::vector<std::string>;
 bool write_words(int descriptor, const Words& words);
 
 enum class ReadEnd { Done, Closed, Late };
-// Closed where the writer is gone, or where what it wrote is no message. With a deadline it may be interrupted.
+// Closed where the writer is gone, or where what it wrote is no message. With a deadline it may be
+// interrupted.
 ReadEnd read_words(int descriptor, Words& words, std::optional<Clock::time_point> deadline);
 
 // The fields that only some requests use: a reference has a seed; a candidate has a trace, the folder of
@@ -37,8 +38,8 @@ struct RequestDetails {
 Words request_of(const std::string& number, const std::string& what, const KernelProgram& program,
                  const std::string& target, const RequestDetails& details);
 
-// Does what the request asks for. The answer has the request's number, then "ok" and what was made; "error" and
-// why the candidate is at fault; or "machine" and why this machine is.
+// Does what the request asks for. The answer has the request's number, then "ok" and what was made; "error"
+// and why the candidate is at fault; or "machine" and why this machine is.
 Words answer_to(const Words& request);
 
 // What the answer to a request to build says, unless it tells of the machine.

@@ -43,7 +43,8 @@ struct BuilderPlace {
   std::string programs;     // folder of tc-builder
   std::string libraries;    // lib/ of the Python package: a folder per architecture
   std::string work_folder;  // for files while a candidate is linked; the caller removes it
-  // Command of the program that hands candidates on to other machines (relay_builder.h); empty: there is none.
+  // Command of the program that hands candidates on to other machines (relay_builder.h); empty: there is
+  // none.
   std::vector<std::string> relay = {};
 };
 

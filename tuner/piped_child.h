@@ -11,8 +11,8 @@ namespace tc {
 // Ends with its owner: what lies behind a pipe ends when its input does, and the process is killed otherwise.
 class PipedChild {
  public:
-  // Starts the program, in a process group of its own, so that Ctrl-C reaches this process alone. Throws a Device
-  // error where it cannot be started.
+  // Starts the program, in a process group of its own, so that Ctrl-C reaches this process alone. Throws a
+  // Device error where it cannot be started.
   explicit PipedChild(const std::vector<std::string>& command);
   ~PipedChild();
   PipedChild(const PipedChild&) = delete;

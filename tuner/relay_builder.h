@@ -1,5 +1,5 @@
-// Builds candidates wherever a program hands them on to: a relay, which takes requests and answers each when it
-// is done. The relay of a Ray cluster is a module of the Python package (frontend/tc/ray_relay.py).
+// Builds candidates wherever a program hands them on to: a relay, which takes requests and answers each when
+// it is done. The relay of a Ray cluster is a module of the Python package (frontend/tc/ray_relay.py).
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ class RelayBuilder : public CandidateBuilder {
   explicit RelayBuilder(const RelayBuilderOptions& options);
   ~RelayBuilder() override;
 
-  // Hands on all candidates at once, up to a bound. A Device error where the relay ends or says that the machines
-  // are at fault.
+  // Hands on all candidates at once, up to a bound. A Device error where the relay ends or says that the
+  // machines are at fault.
   void build(const KernelProgram& program, const std::string& target, const std::vector<Trace>& traces,
              const OnBuilt& built) override;
   std::vector<std::vector<Bytes>> reference(const KernelProgram& program, const std::string& target,

@@ -38,10 +38,15 @@ class Session {
   Session(const std::vector<KernelTask>& tasks, const std::vector<SessionModel>& models, Measurer& measurer,
           RecordStore& log, const TuneOptions& options,
           const std::function<bool(const TuneProgress&)>& progress)
-      : models_(models), measurer_(measurer), log_(log), options_(options), progress_(progress) {
+      : models_(models),
+        kernels_(models.size()),
+        measurer_(measurer),
+        log_(log),
+        options_(options),
+        progress_(progress) {
     result_.last.unit = measurer.unit();
     for (const KernelTask& task : tasks) add(task);
-    weigh([](const TunedKernel& kernel) { return kernel.task->predicted_seconds; });
+    kernels_.weigh([](const TunedKernel& kernel) { return kernel.task->predicted_seconds; });
     if (seeds_ > 0)
       result_.notes.push_back(
           text(seeds_,
@@ -56,7 +61,7 @@ class Session {
     decides_ =
         std::any_of(models_.begin(), models_.end(), [](const SessionModel& m) { return bool(m.measure); });
     measure_untuned();
-    weigh([](const TunedKernel& kernel) { return kernel.untuned_time; });
+    kernels_.weigh([](const TunedKernel& kernel) { return kernel.untuned_time; });
     while (TunedKernel* next = pick()) spend(*next);
     if (result_.stopped.empty()) result_.stopped = budget_left() && !too_slow_ ? "exhausted" : "budget";
     settle_time();
@@ -107,7 +112,7 @@ class Session {
     if (!options_.from_random)
       search.seeds.insert(search.seeds.begin(), task.algorithms.begin(), task.algorithms.end());
     kernel.search = std::make_unique<KernelSearch>(task, search);
-    kernels_.push_back(std::move(kernel));
+    kernels_.add(std::move(kernel));
     result_.last.kernels.emplace_back();
   }
 
@@ -132,25 +137,6 @@ class Session {
   bool is_limited() const { return options_.time_limit > 0; }
   // Until the time limit; infinite where there is none.
   double seconds_left() const { return is_limited() ? options_.time_limit - seconds() : INFINITY; }
-  // Of one run of the untuned model, in the device's unit.
-  double untuned_time(size_t model) const {
-    double total = 0;
-    for (const TunedKernel& kernel : kernels_) total += kernel.untuned_time * kernel.calls[model];
-    return total;
-  }
-  // Makes each model count alike, however long a run of it takes: by the times that the kernels are said to have.
-  void weigh(double (*time_of)(const TunedKernel&)) {
-    scales_.assign(models_.size(), 1);
-    for (size_t m = 0; models_.size() > 1 && m < models_.size(); ++m) {
-      double total = 0;
-      for (const TunedKernel& kernel : kernels_) total += time_of(kernel) * kernel.calls[m];
-      if (total > 0) scales_[m] = 1 / total;
-    }
-  }
-  // What a second of one call counts for.
-  double weight(const TunedKernel& kernel) const {
-    return std::inner_product(scales_.begin(), scales_.end(), kernel.calls.begin(), 0.0);
-  }
   // The last part of a time limit is reserved for comparing whole models.
   double reserve() const {
     if (!decides_) return 0;
@@ -162,7 +148,7 @@ class Session {
     double known = 0;
     bool all_known = true;
     for (size_t m = 0; m < models_.size(); ++m) {
-      const double total = untuned_time(m);
+      const double total = kernels_.untuned_time(m);
       const double run = is_deterministic() ? (std::isfinite(pace) ? total * pace : 0) : total;
       known += kCaution * seconds_to_decide(models_[m].build_seconds, run, is_deterministic());
       all_known = all_known && models_[m].build_seconds > 0;
@@ -258,24 +244,14 @@ class Session {
     }
   }
 
-  // The kernels, those first that are predicted to take most of the model's time.
-  std::vector<TunedKernel*> by_prediction() {
-    std::vector<TunedKernel*> order;
-    for (TunedKernel& kernel : kernels_) order.push_back(&kernel);
-    std::stable_sort(order.begin(), order.end(), [this](const TunedKernel* a, const TunedKernel* b) {
-      return a->task->predicted_seconds * weight(*a) > b->task->predicted_seconds * weight(*b);
-    });
-    return order;
-  }
-
   void measure_untuned() {
     const double begin = seconds(), share = kUntunedShare * (options_.time_limit - begin);
     double all = 0, skipped = 0;  // predicted seconds
     int number = 0;
-    const std::vector<TunedKernel*> order = by_prediction();
+    const std::vector<TunedKernel*> order = kernels_.by_prediction();
     for (TunedKernel* kernel : order) {
       if (stopped()) return;
-      const double predicted = kernel->task->predicted_seconds * weight(*kernel);
+      const double predicted = kernel->task->predicted_seconds * kernels_.weight(*kernel);
       all += predicted;
       // The log may know it, which takes no time.
       if (is_limited() && kernel != order.front() && !kernel->known.count(kernel->task->untuned) &&
@@ -333,7 +309,7 @@ class Session {
         too_slow_ = true;
         continue;
       }
-      const double saved = kernel.time() * weight(kernel) * kernel.expected_gain;
+      const double saved = kernel.time() * kernels_.weight(kernel) * kernel.expected_gain;
       if (saved > most) {
         most = saved;
         best = &kernel;
@@ -416,31 +392,11 @@ class Session {
     return results;
   }
 
-  // What the kernel's best schedule saves in one run of the model, by measurements of the kernel alone.
-  static double saved(const TunedKernel& kernel, size_t model) {
-    return kernel.calls[model] * (kernel.untuned_time - kernel.time());
-  }
-
-  // Kernels of the model that have a schedule faster than the untuned one; those that save most come first.
-  std::vector<const TunedKernel*> changed_kernels(size_t model) const {
-    std::vector<const TunedKernel*> changed;
-    for (const TunedKernel& kernel : kernels_) {
-      if (kernel.calls[model] == 0) continue;
-      // A search that started from random schedules may not have reached the speed of the untuned one.
-      const bool faster = kernel.search->best_ratio() < 1 && kernel.search->best() != kernel.task->untuned;
-      if (!kernel.out() && faster) changed.push_back(&kernel);
-    }
-    std::stable_sort(changed.begin(), changed.end(), [model](const TunedKernel* a, const TunedKernel* b) {
-      return saved(*a, model) > saved(*b, model);
-    });
-    return changed;
-  }
-
   // A simulator, which does not count seconds, gives the same result every time: one measurement is enough.
   bool is_deterministic() const { return measurer_.unit() != "seconds"; }
 
   void rank_in_model(size_t model, TuneResult& result) {
-    const std::vector<const TunedKernel*> changed = changed_kernels(model);
+    const std::vector<const TunedKernel*> changed = kernels_.changed(model);
     if (changed.empty()) {
       result.notes.push_back(
           searched_
@@ -452,10 +408,11 @@ class Session {
     if (!measured.measure) return;
     report(models_.size() > 1 ? "whole model " + measured.name : "whole model");
     if (result_.stopped == "interrupted") return;
-    const double untuned = untuned_time(model);
+    const double untuned = kernels_.untuned_time(model);
     std::vector<FasterKernel> faster;
     for (const TunedKernel* kernel : changed) {
-      faster.push_back({kernel->task->workload, {kernel->search->best()}, saved(*kernel, model) / untuned});
+      faster.push_back(
+          {kernel->task->workload, {kernel->search->best()}, TunedKernels::saved(*kernel, model) / untuned});
       for (const Trace& other : kernel->search->fastest(2)) {
         if (other != kernel->search->best() && other != kernel->task->untuned)
           faster.back().fastest.push_back(other);
@@ -488,7 +445,8 @@ class Session {
     remember_choices(model, result);
   }
 
-  // What the model chose goes to the log, unless an earlier model chose another schedule for a kernel of both.
+  // What the model chose goes to the log, unless an earlier model chose another schedule for a kernel of
+  // both.
   void remember_choices(size_t model, TuneResult& result) {
     int others = 0;
     for (const TunedKernel& kernel : kernels_) {
@@ -540,12 +498,11 @@ class Session {
   }
 
   const std::vector<SessionModel>& models_;
+  TunedKernels kernels_;
   Measurer& measurer_;
   RecordStore& log_;
   const TuneOptions options_;
   const std::function<bool(const TuneProgress&)>& progress_;
-  std::vector<TunedKernel> kernels_;
-  std::vector<double> scales_;   // by model: what a second of a run of it counts for
   std::vector<Record> choices_;  // that the log is to mark as chosen
   TuneResult result_;
   std::string name_;

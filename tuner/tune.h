@@ -72,11 +72,12 @@ struct SessionResult {
 };
 
 // Tunes the kernels (each workload once) until the budget ends, `progress` returns false, or nothing is left
-// to try. The budget goes where it is expected to save most of a model's own time, summed over the models. Each
-// batch's results are in the log before the next batch begins, so that a tuner that dies can resume: the same seed
-// makes the same proposals, and what the log has is not measured again. Without any new measurement, the choices
-// in the log stay as they are. At the end the most promising kernels are judged one by one inside each whole model,
-// and the log keeps what was chosen; a kernel that models share takes the schedule of the first that chose one.
+// to try. The budget goes where it is expected to save most of a model's own time, summed over the models.
+// Each batch's results are in the log before the next batch begins, so that a tuner that dies can resume: the
+// same seed makes the same proposals, and what the log has is not measured again. Without any new
+// measurement, the choices in the log stay as they are. At the end the most promising kernels are judged one
+// by one inside each whole model, and the log keeps what was chosen; a kernel that models share takes the
+// schedule of the first that chose one.
 SessionResult tune_models(const std::vector<KernelTask>& tasks, const std::vector<SessionModel>& models,
                           Measurer& measurer, RecordStore& log, const TuneOptions& options,
                           const std::function<bool(const TuneProgress&)>& progress);

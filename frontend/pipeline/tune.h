@@ -35,9 +35,10 @@ struct TuneRequest {
 std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, double tolerance,
                                      std::vector<std::string>* notes);
 
-// Tunes the models, one or more, under one budget; a kernel that several have is tuned once. Writes to the log, which is open
-// for writing, the times that the builder's candidates took. A later compilation with that log uses the best.
-// Errors: those of compiling, of the log, and Device errors where no device of the target answers.
+// Tunes the models, one or more, under one budget; a kernel that several have is tuned once. Writes to the
+// log, which is open for writing, the times that the builder's candidates took. A later compilation with that
+// log uses the best. Errors: those of compiling, of the log, and Device errors where no device of the target
+// answers.
 SessionResult tune_sources(const std::vector<TunedSource>& sources, const TuneRequest& request,
                            RecordStore& log, CandidateBuilder& builder,
                            const std::function<bool(const TuneProgress&)>& progress);

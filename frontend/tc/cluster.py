@@ -61,7 +61,7 @@ def is_loopback(address):
     return host == "localhost"
 
 
-# --- credentials ------------------------------------------------------------------------------------
+# --- credentials ----------------------------------------------------------------------------------
 
 
 def _new_token(path):
@@ -86,8 +86,9 @@ def _check_private(path):
 
 
 def init(folder=None, hosts=()):
-    """Makes an authority and a token for a cluster, or keeps those that are there, and a certificate
-    for nodes at these names and addresses; all in FOLDER/cluster. Returns {"folder", "hosts"}."""
+    """Makes an authority and a token for a cluster, or keeps those that are there, and a
+    certificate for nodes at these names and addresses; all in FOLDER/cluster. Returns {"folder",
+    "hosts"}."""
     place = node_folder(folder)
     with certs.writing(place):
         os.makedirs(place, mode=0o700, exist_ok=True)
@@ -100,8 +101,8 @@ def init(folder=None, hosts=()):
 
 
 def use_credentials(folder, loopback):
-    """Sets what Ray reads of this process's environment: the token, and TLS unless the cluster is of
-    this machine alone and the folder has no certificate. Returns whether TLS is used."""
+    """Sets what Ray reads of this process's environment: the token, and TLS unless the cluster is
+    of this machine alone and the folder has no certificate. Returns whether TLS is used."""
     environment = os.environ
     environment["RAY_USAGE_STATS_ENABLED"] = "0"  # Ray tells its makers nothing
     environment["RAY_AUTH_MODE"] = "token"
@@ -148,7 +149,7 @@ def own_options(folder):
     }
 
 
-# --- before anything is sent ------------------------------------------------------------------------
+# --- before anything is sent ----------------------------------------------------------------------
 
 
 def check_listens(address, tls):
@@ -211,7 +212,7 @@ def check_nodes(nodes, tls):
             )
 
 
-# --- commands ---------------------------------------------------------------------------------------
+# --- commands -------------------------------------------------------------------------------------
 
 
 def _start(arguments, *options):

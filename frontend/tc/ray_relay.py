@@ -70,7 +70,7 @@ def _refusal(kind, text):
     return [kind.encode(), printable(text, 2000).encode()]
 
 
-# --- on a node --------------------------------------------------------------------------------------
+# --- on a node ------------------------------------------------------------------------------------
 
 
 class _Builder:
@@ -171,7 +171,7 @@ def build(request, tuner_build):
     return packed(answer)
 
 
-# --- on the tuner's machine -------------------------------------------------------------------------
+# --- on the tuner's machine -----------------------------------------------------------------------
 
 
 class Relay:
@@ -207,7 +207,7 @@ class Relay:
 
 class _Connecting:
     """Ends the process where connecting takes too long, or where Ray says that the token is wrong:
-    Ray itself goes on for long, and cannot be interrupted. `messages` is where Ray's go meanwhile."""
+    Ray itself goes on for long, and cannot be interrupted. Its messages go to a file meanwhile."""
 
     def __init__(self, relay, seconds, late):
         self._relay, self._end, self._late = relay, time.monotonic() + seconds, late

@@ -110,8 +110,8 @@ class TuneResult(typing.NamedTuple):
 
 class TuneResults(typing.NamedTuple):
     """Of several models that were tuned under one budget: a TuneResult of each, in their order, in
-    which trials are those of the model's kernels; and the numbers of all together, in which a kernel
-    that models share counts once."""
+    which trials are those of the model's kernels; and the numbers of all together, in which a
+    kernel that models share counts once."""
 
     models: list
     kernels: int
@@ -239,8 +239,8 @@ def _display(progress):
 @contextlib.contextmanager
 def work_folder(place=None):
     """A folder for candidates in `place` (default: $TMPDIR), removed at the end. Folders of tuners
-    that were killed are removed when the next one starts: a tuner locks its folder for as long as it
-    runs."""
+    that were killed are removed when the next one starts: a tuner locks its folder for as long as
+    it runs."""
     place = place or tempfile.gettempdir()
     with os.scandir(place) as entries:
         for entry in entries:
@@ -264,6 +264,16 @@ def work_folder(place=None):
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.rename(lock.name, os.path.join(folder, "lock"))
             yield folder
+
+
+def _described_models(models, trust_archive, inputs, shapes):
+    """Of each model what described() makes of it."""
+    if not models:
+        raise Error("there is no model to tune: give one, or a list of some")
+    return [
+        described(archives.trusted(model) if trust_archive else model, inputs, shapes)
+        for model in models
+    ]
 
 
 def _opened_builder(wanted, credentials, folder):
@@ -338,12 +348,7 @@ def tune(
     """
     _check_numbers(trials, time_limit, priority)
     many = isinstance(model, (list, tuple))
-    models = [
-        described(archives.trusted(each) if trust_archive else each, inputs, shapes)
-        for each in (model if many else [model])
-    ]
-    if not models:
-        raise Error("there is no model to tune: give one, or a list of some")
+    models = _described_models(model if many else [model], trust_archive, inputs, shapes)
     log = url_of(log) if log else default_url()
     if log is None:
         raise Error('tuning needs a log: give log="FILE"')

@@ -1,5 +1,6 @@
-"""Sessions of tuning on a Ray cluster of this machine, whose workers and nodes are killed meanwhile:
-`python ray_session.py JSON`, in namespaces of its own for processes and the network (test_ray.py).
+"""Sessions of tuning on a Ray cluster of this machine, whose workers and nodes are killed
+meanwhile: `python ray_session.py JSON`, in namespaces of its own for processes and the network
+(test_ray.py).
 
 The last line of the output is a JSON object of what was seen.
 """
@@ -79,9 +80,9 @@ class Fleet:
 
     @contextlib.contextmanager
     def kills(self, most):
-        """Meanwhile, a worker that builds is killed in each batch of the tuner (so that none is built
-        in vain four times) but not more than `most`, and a node after the second. The value is called
-        when a batch begins."""
+        """Meanwhile, a worker that builds is killed in each batch of the tuner (so that none is
+        built in vain four times) but not more than `most`, and a node after the second. The value
+        is called when a batch begins."""
         ended, begun = threading.Event(), threading.Event()
 
         def work():

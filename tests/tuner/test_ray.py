@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_a_cluster_that_loses_workers_and_a_node_gives_the_same_records(tmp_path
     check_session(seen, 16)
     for name, due in {
         "token": "the Ray cluster has another token than this node",
-        "certificate": "has TLS, and this machine no certificate for it",
+        "certificate": "' has TLS, and this machine no certificate for it; copy the folder that `python -m tc cluster init` made",
         "authority": "the certificate of the Ray cluster at",
     }.items():
         seconds, words = seen["strangers"][name]
@@ -94,7 +95,35 @@ def test_two_thousand_candidates_on_three_nodes(tmp_path):
     )
 
 
-# --- without a cluster ------------------------------------------------------------------------------
+COMMANDS = """
+set -e
+tc() { "$PYTHON" -m tc "$@"; }
+tc cluster init --credentials creds --hosts 127.0.0.1
+tc cluster head --credentials creds --cpus 1 &
+for try in $(seq 300); do (exec 3<>/dev/tcp/127.0.0.1/6379) && break; sleep 0.2; done
+tc cluster node 127.0.0.1:6379 --credentials creds --cpus 1 &
+sleep 3
+tc tune conv.onnx --threads 1 --trials 6 --log a.db --credentials creds --builders ray://127.0.0.1:6379
+tc tune conv.onnx --threads 1 --trials 6 --log b.db --builders ray
+"""
+
+
+@pytest.mark.full
+def test_the_commands_of_the_page(tmp_path, monkeypatch):
+    """A head, one more node and a tuner, each by its command; and a Ray that ends with the tuner."""
+    if not HAS_RAY:
+        pytest.skip("the package ray is not installed")
+    (tmp_path / "conv.onnx").write_bytes(small_model().SerializeToString())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHON", sys.executable)
+    done = in_namespace(["bash", "-c", COMMANDS], 600)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    for log in "a.db", "b.db":
+        records = tc.Log(tmp_path / log).records()
+        assert len(records) == 6 and {record.outcome for record in records} <= {"ok", "noisy"}
+
+
+# --- without a cluster ----------------------------------------------------------------------------
 
 
 def test_without_the_package_ray_a_sentence_says_so(tmp_path, monkeypatch):
@@ -135,7 +164,8 @@ def environment(monkeypatch):
 
 
 def test_nothing_is_started_without_a_token_or_tls(tmp_path, environment):
-    with pytest.raises(tc.DeviceError, match="has no token of a Ray cluster"):
+    no_token = "has no token of a Ray cluster; `python -m tc cluster init` makes one, and each node needs a copy of that folder"
+    with pytest.raises(tc.DeviceError, match=no_token):
         cluster.use_credentials(tmp_path, True)
     token = tmp_path / "token"
     token.write_text("0" * 64)
@@ -146,7 +176,8 @@ def test_nothing_is_started_without_a_token_or_tls(tmp_path, environment):
     assert cluster.use_credentials(tmp_path, True) is False
     assert environment["RAY_AUTH_MODE"] == "token" and environment["RAY_USAGE_STATS_ENABLED"] == "0"
     assert environment["RAY_AUTH_TOKEN_PATH"] == str(token)
-    with pytest.raises(tc.DeviceError, match="has no certificate of a Ray cluster"):
+    no_certificate = "has no certificate of a Ray cluster, without which only one of this machine alone .127.0.0.1. can be used; `python -m tc cluster init --hosts ADDRESS` makes one"
+    with pytest.raises(tc.DeviceError, match=no_certificate):
         cluster.use_credentials(tmp_path, False)
     cluster.init(tmp_path / "made", ["10.0.0.5"])
     folder = cluster.node_folder(tmp_path / "made")
@@ -161,6 +192,34 @@ def test_nothing_is_started_without_a_token_or_tls(tmp_path, environment):
         cluster.use_credentials(folder, False)
 
 
+def test_a_cluster_that_cannot_be_used_is_a_sentence(tmp_path, environment, monkeypatch):
+    """The package ray raises errors of many types."""
+
+    class Ray(types.ModuleType):
+        def init(self, **_):
+            raise ConnectionError("no raylet\nis here")
+
+    class Nobody:
+        def refuse_all(self, text):
+            raise AssertionError(text)
+
+    monkeypatch.setitem(sys.modules, "ray", Ray("ray"))
+    monkeypatch.setattr(cluster, "check_listens", lambda *_: None)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    cluster.init(tmp_path)
+    folder = cluster.node_folder(tmp_path)
+    with pytest.raises(tc.DeviceError) as raised:
+        ray_relay.connect(Nobody(), "10.0.0.1:6379", folder, str(tmp_path))
+    assert str(raised.value) == (
+        "the Ray cluster at '10.0.0.1:6379' cannot be used; this machine has to be a node of it (`python -m tc cluster node`), with the same credentials: no raylet\\nis here"
+    )
+    own = tmp_path / "own"
+    own.mkdir()
+    with pytest.raises(tc.DeviceError, match="the Ray cluster at 'this machine' cannot be used"):
+        ray_relay.connect(Nobody(), "", folder, str(own))
+    assert stat.S_IMODE((own / "token").stat().st_mode) == 0o600
+
+
 def test_only_this_machine_is_loopback():
     for address in ("127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"):
         assert cluster.is_loopback(address)
@@ -170,7 +229,10 @@ def test_only_this_machine_is_loopback():
     cluster.check_nodes(nodes, False)
     nodes.append({"NodeManagerAddress": "10.0.0.1", "Alive": True})
     cluster.check_nodes(nodes, True)
-    with pytest.raises(tc.DeviceError, match="has a node at '10.0.0.1' and no TLS"):
+    with pytest.raises(
+        tc.DeviceError,
+        match="has a node at '10.0.0.1' and no TLS, so that others on the network can read and change what it builds",
+    ):
         cluster.check_nodes(nodes, False)
 
 
@@ -188,6 +250,29 @@ def test_an_address_where_no_cluster_is_is_told_soon(monkeypatch):
             cluster.check_listens("127.0.0.1:%d" % listener.getsockname()[1], True)
 
 
+def test_a_server_without_tls_is_none_of_ours(tmp_path, environment):
+    cluster.init(tmp_path)
+    assert cluster.use_credentials(cluster.node_folder(tmp_path), False)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+
+        def greet():
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                connection.recv(1000)
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        with pytest.raises(
+            tc.DeviceError,
+            match="does not speak TLS with this certificate .*; its nodes have to be started with "
+            "`python -m tc cluster`",
+        ):
+            cluster.check_listens(address, True)
+        thread.join()
+
+
 def test_what_the_command_refuses(tmp_path, capsys):
     for words, due in {
         ("init", "1.2.3.4:5"): "cluster init takes no address; --hosts has those of the nodes",
@@ -203,7 +288,7 @@ def test_what_the_command_refuses(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-# --- messages ---------------------------------------------------------------------------------------
+# --- messages -------------------------------------------------------------------------------------
 
 
 def reader(data):

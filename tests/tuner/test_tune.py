@@ -12,6 +12,8 @@ import tc
 from tc import fleet
 from tc.cli import main
 
+from .tuning import save_small_model
+
 pytest.importorskip("onnx")
 
 
@@ -91,6 +93,35 @@ def test_tuning_here_fills_a_log_that_builds_use(tmp_path, scheme, builders, tri
     )
     with tc.Log(log) as opened:
         assert shared_bytes(tmp_path, model, log=opened) == shared_bytes(tmp_path, model, log=log)
+
+
+def test_many_models_share_a_budget(tmp_path, capsys):
+    """Each has a table of its own; a kernel that both have is measured once, and counts in both."""
+    import onnx
+
+    paths = [str(tmp_path / name) for name in ("one.onnx", "two.onnx", "products.onnx")]
+    onnx.save(small_model(), paths[0])
+    onnx.save(small_model(), paths[1])
+    save_small_model(paths[2])
+    words = ["tune", *paths, "--threads", "1", "--trials", "12", "--builders", "processes:2"]
+    assert main([*words, "--log", str(tmp_path / "log.db"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["trials"] == found["measured"] == 12 == len(tc.Log(tmp_path / "log.db").records())
+    one, two, other = found["models"]
+    assert [row["model"] for row in (one, two, other)] == [Path(path).name for path in paths]
+    shared = [(row["label"], row["trials"], row["best"]) for row in one["kernels"]]
+    assert shared == [(row["label"], row["trials"], row["best"]) for row in two["kernels"]]
+    assert one["trials"] + other["trials"] == 12 and other["trials"] >= len(other["kernels"]) > 0
+    assert found["kernels"] == len(one["kernels"]) + len(other["kernels"])
+
+    again = tc.tune(paths, threads=1, trials=12, log=tmp_path / "log.db")
+    assert again.measured == 0 and again.trials == 12 and len(again.models) == 3
+    text = again.summary()
+    assert f"3 models: {found['kernels']} kernels, of which models share {len(shared)};" in text
+    assert text.count("log: ") == 1 and "times as fast as untuned:" in text
+    assert repr(again).startswith("<tc.TuneResults of 3 models: ")
+    with pytest.raises(tc.Error, match="there is no model to tune"):
+        tc.tune([], log=tmp_path / "log.db")
 
 
 @pytest.mark.skipif(shutil.which("qemu-riscv64") is None, reason="qemu-riscv64 is not installed")
