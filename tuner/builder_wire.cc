@@ -16,8 +16,9 @@
 namespace tc::wire {
 namespace {
 
-constexpr uint32_t kMaxWords = 64;
+constexpr uint32_t kMaxWords = 1u << 14;      // a model has two for each kernel
 constexpr uint32_t kMaxWordBytes = 1u << 30;  // an executable has copies of its kernel's constants
+constexpr size_t kRequestWords = 12;
 constexpr size_t kMaxDetail = 4000;
 constexpr int kMaxCalls = 1 << 20;
 constexpr int kPollMilliseconds = 20;
@@ -81,8 +82,28 @@ BuiltCandidate malformed() {
                 "what its builder answered is no answer; tc has to be the same version there");
 }
 
-Words made_for(const Words& request) {
-  TC_CHECK(request.size() == 12);
+Words answer_with(const std::string& number, BuiltCandidate built) {
+  return {number,
+          "ok",
+          text(static_cast<int>(built.outcome)),
+          built.detail,
+          text(built.calls),
+          built.sha256,
+          std::move(built.executable)};
+}
+
+Words model_made_for(const Words& request, CompileModel compile) {
+  TC_CHECK(request.size() >= kRequestWords && request.size() % 2 == 0 && compile);
+  Choices choices;
+  for (size_t i = kRequestWords; i < request.size(); i += 2)
+    choices[request[i]] = parse_trace(request[i + 1]);
+  const ModelProgram program = {request[2], request[3], request[4]};
+  return answer_with(request[0], build_model_candidate(program, choices, compile, request[9], request[10]));
+}
+
+Words made_for(const Words& request, CompileModel compile) {
+  if (request.size() > 1 && request[1] == "model") return model_made_for(request, compile);
+  TC_CHECK(request.size() == kRequestWords);
   KernelProgram program;
   program.kernel = parse_kernel(request[2]);
   program.layout_lines = parse_trace(request[3]);
@@ -90,15 +111,8 @@ Words made_for(const Words& request) {
   program.constants_seed = std::stoull(request[5]);
   program.bytes_between_calls = std::stoll(request[11]);
   if (request[1] == "build") {
-    BuiltCandidate built =
-        build_candidate(program, request[6], parse_trace(request[7]), request[9], request[10]);
-    return {request[0],
-            "ok",
-            text(static_cast<int>(built.outcome)),
-            built.detail,
-            text(built.calls),
-            built.sha256,
-            std::move(built.executable)};
+    return answer_with(
+        request[0], build_candidate(program, request[6], parse_trace(request[7]), request[9], request[10]));
   }
   Words answer = {request[0], "ok"};
   for (const Bytes& bytes : reference_outputs(program, parse_target(request[6]), std::stoull(request[8]))) {
@@ -159,10 +173,21 @@ Words request_of(const std::string& number, const std::string& what, const Kerne
           text(program.bytes_between_calls)};
 }
 
-Words answer_to(const Words& request) {
+Words model_request_of(const std::string& number, const ModelProgram& program, const Choices& choices,
+                       const std::string& libraries, const std::string& work_folder) {
+  Words request = {number, "model", program.name, program.bytes, program.options, "",
+                   "",     "",      "",           libraries,     work_folder,     ""};
+  for (const auto& [workload, trace] : choices) {
+    request.push_back(workload);
+    request.push_back(trace_text(trace));
+  }
+  return request;
+}
+
+Words answer_to(const Words& request, CompileModel compile) {
   const std::string number = request.empty() ? "" : request[0];
   try {
-    return made_for(request);
+    return made_for(request, compile);
   } catch (const Error& error) {
     return {number, error.kind() == ErrorKind::Device ? "machine" : "error", error.what()};
   } catch (const std::exception& error) {

@@ -38,9 +38,14 @@ struct RequestDetails {
 Words request_of(const std::string& number, const std::string& what, const KernelProgram& program,
                  const std::string& target, const RequestDetails& details);
 
+// A request to build a whole "model".
+Words model_request_of(const std::string& number, const ModelProgram& program, const Choices& choices,
+                       const std::string& libraries, const std::string& work_folder);
+
 // Does what the request asks for. The answer has the request's number, then "ok" and what was made; "error"
 // and why the candidate is at fault; or "machine" and why this machine is.
-Words answer_to(const Words& request);
+// Whole models are compiled by `compile`.
+Words answer_to(const Words& request, CompileModel compile);
 
 // What the answer to a request to build says, unless it tells of the machine.
 BuiltCandidate candidate_in(Words answer);

@@ -54,10 +54,10 @@ class Worker {
 
 }  // namespace
 
-int serve_builds(int in, int out) {
+int serve_builds(int in, int out, CompileModel compile) {
   Words request;
   while (wire::read_words(in, request, std::nullopt) == wire::ReadEnd::Done) {
-    if (!wire::write_words(out, wire::answer_to(request))) return 1;
+    if (!wire::write_words(out, wire::answer_to(request, compile))) return 1;
   }
   return 0;
 }
@@ -68,7 +68,7 @@ struct ProcessBuilder::State {
   std::vector<std::unique_ptr<Worker>> idle;
 
   // Sends one request to an idle worker, or to a new one. A worker that failed is not used again.
-  std::optional<Words> ask(const Words& request, BuiltCandidate& failure) {
+  std::optional<Words> ask(const Words& request, double seconds, BuiltCandidate& failure) {
     std::unique_ptr<Worker> worker;
     {
       const std::lock_guard lock(mutex);
@@ -78,12 +78,27 @@ struct ProcessBuilder::State {
       }
     }
     if (!worker) worker = std::make_unique<Worker>(options.program);
-    std::optional<Words> answer = worker->ask(request, options.timeout_seconds, failure);
+    std::optional<Words> answer = worker->ask(request, seconds, failure);
     if (answer) {
       const std::lock_guard lock(mutex);
       idle.push_back(std::move(worker));
     }
     return answer;
+  }
+
+  // Builds what the requests ask for; each may take so many seconds.
+  template <class Request>
+  void build_all(size_t count, double seconds, const Request& request, const OnBuilt& built) {
+    std::mutex one_at_a_time;
+    for_each(count, [&](size_t i) {
+      BuiltCandidate candidate;
+      if (auto answer = ask(request(i), seconds, candidate)) {
+        wire::refuse_machine(*answer);
+        candidate = wire::candidate_in(std::move(*answer));
+      }
+      const std::lock_guard lock(one_at_a_time);
+      built(i, std::move(candidate));
+    });
   }
 
   // Calls work(i) for i < count from as many threads as there are workers.
@@ -127,18 +142,25 @@ ProcessBuilder::~ProcessBuilder() = default;
 
 void ProcessBuilder::build(const KernelProgram& program, const std::string& target,
                            const std::vector<Trace>& traces, const OnBuilt& built) {
-  std::mutex one_at_a_time;
-  state_->for_each(traces.size(), [&](size_t i) {
-    BuiltCandidate candidate;
-    const wire::RequestDetails details = {traces[i], 0, state_->options.libraries,
-                                          state_->options.work_folder};
-    if (auto answer = state_->ask(wire::request_of("0", "build", program, target, details), candidate)) {
-      wire::refuse_machine(*answer);
-      candidate = wire::candidate_in(std::move(*answer));
-    }
-    const std::lock_guard lock(one_at_a_time);
-    built(i, std::move(candidate));
-  });
+  state_->build_all(
+      traces.size(), state_->options.timeout_seconds,
+      [&](size_t i) {
+        return wire::request_of("0", "build", program, target,
+                                {traces[i], 0, state_->options.libraries, state_->options.work_folder});
+      },
+      built);
+}
+
+bool ProcessBuilder::build_models(const ModelProgram& program, const std::vector<Choices>& variants,
+                                  const OnBuilt& built) {
+  state_->build_all(
+      variants.size(), state_->options.model_timeout_seconds,
+      [&](size_t i) {
+        return wire::model_request_of("0", program, variants[i], state_->options.libraries,
+                                      state_->options.work_folder);
+      },
+      built);
+  return true;
 }
 
 std::vector<std::vector<Bytes>> ProcessBuilder::reference(const KernelProgram& program,
@@ -147,8 +169,8 @@ std::vector<std::vector<Bytes>> ProcessBuilder::reference(const KernelProgram& p
   std::vector<std::vector<Bytes>> results(seeds.size());
   state_->for_each(seeds.size(), [&](size_t i) {
     BuiltCandidate failure;
-    auto answer =
-        state_->ask(wire::request_of("0", "reference", program, target, {{}, seeds[i], "", ""}), failure);
+    auto answer = state_->ask(wire::request_of("0", "reference", program, target, {{}, seeds[i], "", ""}),
+                              state_->options.timeout_seconds, failure);
     if (!answer) answer = {"0", "error", failure.detail};
     wire::refuse_machine(*answer);
     results[i] = wire::reference_in(*answer, program.kernel.name);

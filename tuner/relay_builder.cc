@@ -128,4 +128,19 @@ std::vector<std::vector<Bytes>> RelayBuilder::reference(const KernelProgram& pro
   return results;
 }
 
+bool RelayBuilder::build_models(const ModelProgram& program, const std::vector<Choices>& variants,
+                                const OnBuilt& built) {
+  if (program.is_of_this_machine) return false;
+  ModelProgram alone = program;
+  alone.options += "build_threads 1\n";  // other builds run beside it
+  state_->ask(
+      variants.size(),
+      [&](size_t i, const std::string& number) {
+        return wire::model_request_of(number, alone, variants[i], state_->options.libraries,
+                                      state_->options.work_folder);
+      },
+      [&](size_t i, Words answer) { built(i, wire::candidate_in(std::move(answer))); });
+  return true;
+}
+
 }  // namespace tc

@@ -29,6 +29,9 @@ class RelayBuilder : public CandidateBuilder {
              const OnBuilt& built) override;
   std::vector<std::vector<Bytes>> reference(const KernelProgram& program, const std::string& target,
                                             const std::vector<uint64_t>& seeds) override;
+  // Models for any machine but this one.
+  bool build_models(const ModelProgram& program, const std::vector<Choices>& variants,
+                    const OnBuilt& built) override;
 
  private:
   struct State;

@@ -16,14 +16,17 @@
 #include <future>
 #include <iomanip>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <set>
 #include <sstream>
 #include <thread>
 
 #include "codegen/backend/table.h"
+#include "frontend/pipeline/model_program.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
+#include "runtime/new_file.h"
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/sample_data.h"
 #include "scheduler/scheduler.h"
@@ -42,6 +45,7 @@ constexpr int kMaxAcquires = 5;
 // The limit for one run of a whole model, whose kernels were verified before. It is long because simulators
 // are slow.
 constexpr double kModelTimeoutSeconds = 300;
+constexpr size_t kModelsAtOnce = 4;  // whole models that a builder gets before the time is looked at
 
 // Counts how often one run of the model runs each kernel: a call in a loop counts once per iteration.
 void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& calls) {
@@ -333,6 +337,7 @@ class WholeModel {
     programs_.inputs = model.plan.inputs;
     programs_.outputs = model.plan.outputs;
     programs_.threads = worker_count(untuned_.threads);
+    program_ = model_program(source_, untuned_);
   }
 
   // Whether it can be measured at all.
@@ -354,8 +359,8 @@ class WholeModel {
   }
 
   // As MeasureModel says.
-  std::vector<Measurement> measure(RemoteMeasurer& measurer, const std::vector<Choices>& variants, int rounds,
-                                   double seconds) {
+  std::vector<Measurement> measure(RemoteMeasurer& measurer, CandidateBuilder& builder,
+                                   const std::vector<Choices>& variants, int rounds, double seconds) {
     const double begin = now();
     prepare();
     std::vector<Measurement> results(variants.size());
@@ -365,8 +370,15 @@ class WholeModel {
     }
     std::vector<size_t> which;
     programs_.executables.clear();
+    const auto is_late = [&] { return now() - begin > seconds; };
+    build_elsewhere(builder, variants, is_late);
     for (size_t i = 0; i < variants.size(); ++i) {
-      if (!built_.count(variants[i]) && now() - begin > seconds) break;
+      if (const auto failed = failed_.find(variants[i]); failed != failed_.end()) {
+        results[i] = failed->second;
+        if (i > 0) continue;
+        return std::vector<Measurement>(variants.size(), failed->second);  // there is nothing to compare with
+      }
+      if (!built_.count(variants[i]) && is_late()) break;
       programs_.executables.push_back(executable(variants[i]));
       which.push_back(i);
     }
@@ -379,6 +391,42 @@ class WholeModel {
   }
 
  private:
+  // Builds variants by the builder, until `is_late()`, unless it does not build this model.
+  void build_elsewhere(CandidateBuilder& builder, const std::vector<Choices>& variants,
+                       const std::function<bool()>& is_late) {
+    std::vector<Choices> missing;
+    for (const Choices& choices : variants) {
+      if (!built_.count(choices) && !failed_.count(choices)) missing.push_back(choices);
+    }
+    while (program_ && !missing.empty() && !is_late()) {
+      const std::vector<Choices> next(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                             missing.size(), kModelsAtOnce)));
+      missing.erase(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(next.size()));
+      const bool does = builder.build_models(*program_, next, [&](size_t i, const BuiltCandidate& built) {
+        if (built.outcome == Outcome::Ok) {
+          keep(next[i], built.executable);
+        } else if (built.outcome == Outcome::Illegal) {
+          program_.reset();  // for instance because its weights are in other files; built here, it may do
+        } else {
+          failed_[next[i]].outcome = built.outcome;
+          failed_[next[i]].detail = built.detail;
+        }
+      });
+      if (!does) program_.reset();
+    }
+  }
+
+  void keep(const Choices& choices, const std::string& executable) {
+    const std::string path = next_path();
+    runtime::NewFile file;
+    if (!file.open(path.c_str()) || !file.write(executable.data(), executable.size()) || !file.finish())
+      fail(ErrorKind::Device, "a model cannot be kept at '", path, "': ", file.why(),
+           "; free some disk space");
+    built_.emplace(choices, remote_file(path));
+  }
+
+  std::string next_path() const { return text(request_.work_folder, "/model", number_, "_", built_.size()); }
+
   // A model that is measured several times is built once.
   RemoteFile executable(const Choices& choices) {
     const auto found = built_.find(choices);
@@ -388,7 +436,7 @@ class WholeModel {
       const auto chosen = choices.find(workload);
       return chosen == choices.end() ? std::vector<Trace>{} : std::vector<Trace>{chosen->second};
     };
-    const std::string path = text(request_.work_folder, "/model", number_, "_", built_.size());
+    const std::string path = next_path();
     export_model(compile_model(source_, options), candidate_kind(), path, request_.libraries);
     return built_.emplace(choices, remote_file(path)).first->second;
   }
@@ -399,6 +447,8 @@ class WholeModel {
   const size_t number_;  // of the model in its session
   ProgramSet programs_;
   std::map<Choices, RemoteFile> built_;
+  std::map<Choices, Measurement> failed_;  // which no builder could build
+  std::optional<ModelProgram> program_;    // nothing where the tuner builds the model itself
 };
 
 // The models of a session, each with its kernels in the session's tasks.
@@ -465,7 +515,7 @@ SessionResult tune_sources(const std::vector<TunedSource>& sources, const TuneRe
     }
     SessionModel& model = session.models[i];
     model.measure = [&](const std::vector<Choices>& variants, int rounds, double seconds) {
-      return whole.measure(measurer, variants, rounds, seconds);
+      return whole.measure(measurer, builder, variants, rounds, seconds);
     };
     if (options.time_limit > 0 && !model.uses.empty()) {
       // What this takes tells how much of the limit has to be set aside for further builds.

@@ -141,6 +141,7 @@ def own_options(folder):
         os.environ.pop(name, None)
     use_credentials(folder, True)
     return {
+        "address": "local",  # never one that happens to run on this machine
         "num_cpus": os.cpu_count(),
         "include_dashboard": False,
         "object_store_memory": _OBJECT_STORE_BYTES,

@@ -27,11 +27,11 @@ from .log import build_id
 from .native import LIBRARY_FOLDER
 from .tuning import work_folder
 
-MOST_WORDS, MOST_WORD_BYTES = 64, 1 << 30
-BUILD_SECONDS = 120  # of one candidate, as in tuner/process_builder.h
+MOST_WORDS, MOST_WORD_BYTES = 1 << 14, 1 << 30
+BUILD_SECONDS, MODEL_SECONDS = 120, 600  # of one candidate, and of one whole model
 CONNECT_SECONDS = 30  # to a cluster that is there; one of our own also has to start
 START_SECONDS = 90
-SILENT_SECONDS = 300  # without any result, while the cluster has tasks of ours
+SILENT_SECONDS = 700  # without any result, while the cluster has tasks of ours
 RETRIES = 3  # of a task whose worker or node died
 # Fields of a request that name folders of the tuner's machine.
 _LIBRARIES, _WORK_FOLDER = 9, 10
@@ -87,7 +87,8 @@ class _Builder:
             self._process = subprocess.Popen(
                 [program("builder")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
-        end = time.monotonic() + BUILD_SECONDS
+        seconds = MODEL_SECONDS if request[1] == b"model" else BUILD_SECONDS
+        end = time.monotonic() + seconds
 
         def read(count):
             parts = bytearray()
@@ -110,7 +111,7 @@ class _Builder:
                 return answer[1:]
         except TimeoutError:
             self._end()
-            late = f"building it took more than {BUILD_SECONDS} s"
+            late = f"building it took more than {seconds} s"
             return [b"ok", b"5", late.encode(), b"1", b"", b""]  # Outcome::Timeout
         except OSError:
             pass

@@ -233,7 +233,7 @@ KernelProgram convolution() {
 }
 
 // A worker of the pool is a relay as well: one that does everything itself.
-BuilderPlace place() { return {"tuner", "runtime/lib", ::testing::TempDir(), {"tuner/tc-builder"}}; }
+BuilderPlace place() { return {"frontend", "runtime/lib", ::testing::TempDir(), {"frontend/tc-builder"}}; }
 
 // All candidates in the order of the traces, each of which comes once.
 std::vector<BuiltCandidate> built_by(CandidateBuilder& builder, const KernelProgram& program,
@@ -389,7 +389,7 @@ TEST(Builders, AnUnknownOneIsASentenceThatListsThem) {
 
 ProcessBuilderOptions processes() {
   ProcessBuilderOptions options;
-  options.program = "tuner/tc-builder";
+  options.program = "frontend/tc-builder";
   options.libraries = place().libraries;
   options.work_folder = place().work_folder;
   options.workers = 2;
@@ -447,7 +447,7 @@ RelayBuilderOptions relay_that_says(const std::vector<std::string>& words) {
 }
 
 TEST(RelayBuilder, ManyCandidatesAtOnce) {
-  RelayBuilder builder(relay({"tuner/tc-builder"}));
+  RelayBuilder builder(relay({"frontend/tc-builder"}));
   const KernelProgram program = convolution();
   std::vector<Trace> traces(600, {"split nothing 4 as a b"});
   traces[300] = program.layout_lines;

@@ -24,7 +24,7 @@ STORE_BYTES = 80 << 20
 class Fleet:
     """A cluster of a head without processors and some nodes, with a token and TLS."""
 
-    def __init__(self, folder, nodes, cpus, kills):
+    def __init__(self, folder, nodes, cpus):
         self.credentials = str(folder / "credentials")
         cluster.init(self.credentials)
         cluster.use_credentials(cluster.node_folder(self.credentials), True)

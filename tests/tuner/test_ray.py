@@ -307,7 +307,7 @@ def test_messages_that_are_none_are_nothing():
     assert ray_relay.read_words(reader(whole)) == words
     for size in (0, 3, 4, 7, 9, len(whole) - 1):
         assert ray_relay.read_words(reader(whole[:size])) is None
-    assert ray_relay.read_words(reader((65).to_bytes(4, "little") + whole)) is None
+    assert ray_relay.read_words(reader((20_000).to_bytes(4, "little") + whole)) is None
     assert ray_relay.read_words(reader(b"\x01\0\0\0" + b"\xff" * 8)) is None
 
 
@@ -366,6 +366,29 @@ def test_a_node_builds_with_its_own_folders(task):
     assert refused[:2] == [b"ok", b"1"] and b"nothing" in refused[2]
     folder = ray_relay._builder[0].folder
     assert os.listdir(folder) == ["lock"]
+
+
+def model_request(model, *choices):
+    options = b"target rv64gcv\nthreads 1\ntolerance 0.0001\nkind shared\nshape x 1 16 20 20\n"
+    empty = [b""] * 4
+    return [b"7", b"model", b"m.onnx", model, options, *empty, b"?", b"/nowhere", b"", *choices]
+
+
+def test_a_node_builds_whole_models(task):
+    import onnx
+
+    model = small_model()
+    program = task(model_request(model.SerializeToString()))
+    assert program[:2] == [b"ok", b"0"] and program[5][:4] == b"\x7fELF", program[2]
+    assert program == task(model_request(model.SerializeToString(), b"no kernel of it", b""))
+    # Weights that lie in another file are not on the node.
+    weight = model.graph.initializer[0]
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.ClearField("raw_data")
+    weight.external_data.add(key="location", value="weights.bin")
+    refused = task(model_request(model.SerializeToString()))
+    assert refused[:2] == [b"ok", b"1"] and b"weights.bin" in refused[2], refused
+    assert task(model_request(b"nonsense"))[:2] == [b"ok", b"1"]
 
 
 def test_a_node_tells_what_it_lacks(task, monkeypatch):

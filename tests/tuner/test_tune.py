@@ -125,6 +125,37 @@ def test_many_models_share_a_budget(tmp_path, capsys):
 
 
 @pytest.mark.skipif(shutil.which("qemu-riscv64") is None, reason="qemu-riscv64 is not installed")
+def test_whole_models_are_built_by_the_builders_and_here_alike(tmp_path):
+    """The tuner builds those itself whose file has not all of it."""
+    import onnx
+
+    model = small_model()
+    own = tmp_path / "own.onnx"
+    onnx.save(
+        small_model(), own, save_as_external_data=True, location="weights.bin", size_threshold=0
+    )
+    found = []
+    with fleet.Local(["--name", "board", "--runner", "qemu", "--vector-bits", "256"]) as programs:
+        for name, builders in ("a", "processes:2"), ("b", "in-process"), ("own", "processes:2"):
+            result = tc.tune(
+                own if name == "own" else model,
+                "rv64gcv",
+                threads=1,
+                trials=30,
+                log=tmp_path / f"{name}.db",
+                insecure=True,
+                tracker=programs.address,
+                builders=builders,
+            )
+            assert result.model_gain is not None and result.model_gain > 1, result.summary()
+            records = tc.Log(tmp_path / f"{name}.db").records()
+            found.append(
+                (result.model_gain, sorted((r.trace, r.median, r.chosen) for r in records))
+            )
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.skipif(shutil.which("qemu-riscv64") is None, reason="qemu-riscv64 is not installed")
 def test_a_simulated_board_answers_alike_and_results_stay_with_their_target(tmp_path):
     model = small_model()
     with fleet.Local(["--name", "board", "--runner", "qemu", "--vector-bits", "256"]) as programs:
