@@ -399,20 +399,21 @@ class WholeModel {
       if (!built_.count(choices) && !failed_.count(choices)) missing.push_back(choices);
     }
     while (program_ && !missing.empty() && !is_late()) {
-      const std::vector<Choices> next(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                                             missing.size(), kModelsAtOnce)));
-      missing.erase(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(next.size()));
-      const bool does = builder.build_models(*program_, next, [&](size_t i, const BuiltCandidate& built) {
+      const auto end = missing.begin() + static_cast<ptrdiff_t>(std::min(missing.size(), kModelsAtOnce));
+      const std::vector<Choices> next(missing.begin(), end);
+      missing.erase(missing.begin(), end);
+      bool does_not = false;
+      const bool takes = builder.build_models(*program_, next, [&](size_t i, const BuiltCandidate& built) {
         if (built.outcome == Outcome::Ok) {
           keep(next[i], built.executable);
         } else if (built.outcome == Outcome::Illegal) {
-          program_.reset();  // for instance because its weights are in other files; built here, it may do
+          does_not = true;  // for instance because its weights are in other files; built here, it may do
         } else {
           failed_[next[i]].outcome = built.outcome;
           failed_[next[i]].detail = built.detail;
         }
       });
-      if (!does) program_.reset();
+      if (!takes || does_not) program_.reset();
     }
   }
 

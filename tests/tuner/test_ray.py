@@ -19,7 +19,7 @@ import tc
 from tc import cluster, fleet, ray_relay
 from tc.cli import main
 
-from .test_tune import small_model
+from .test_tune import pooling_model, small_model
 from .tuning import save_small_model
 
 pytest.importorskip("onnx")
@@ -49,8 +49,8 @@ def session(folder, seconds, **options):
         pytest.skip("the package ray is not installed")
     if shutil.which("qemu-riscv64") is None:
         pytest.skip("qemu-riscv64 is not installed, which counts the cycles")
-    models = [str(folder / "conv.onnx"), str(folder / "products.onnx")]
-    Path(models[0]).write_bytes(small_model().SerializeToString())
+    models = [str(folder / "pooling.onnx"), str(folder / "products.onnx")]
+    Path(models[0]).write_bytes(pooling_model().SerializeToString())
     save_small_model(models[1])
     words = json.dumps({"folder": str(folder), "models": models, **options})
     done = in_namespace(
@@ -66,6 +66,7 @@ def check_session(seen, trials):
     assert by_ray["records"] == by_processes["records"]
     assert by_ray["best"] == by_processes["best"] and by_ray["gains"] == by_processes["gains"]
     assert len(by_ray["records"]) == trials
+    assert by_ray["gains"][0] > 1, "whole models, built on the cluster, are compared"
     assert not [row for row in by_ray["records"] if row[2] not in ("ok", "timeout")]
     assert seen["killed"]["nodes"] == 1
     assert seen["killed"]["workers"] >= 0.2 * seen["workers"] > 0, seen["killed"]
@@ -73,8 +74,8 @@ def check_session(seen, trials):
 
 
 def test_a_cluster_that_loses_workers_and_a_node_gives_the_same_records(tmp_path):
-    seen = session(tmp_path, 200, trials=16, nodes=2, cpus=1, kills=4)
-    check_session(seen, 16)
+    seen = session(tmp_path, 200, trials=24, nodes=2, cpus=1, kills=4)
+    check_session(seen, 24)
     for name, due in {
         "token": "the Ray cluster has another token than this node",
         "certificate": "' has TLS, and this machine no certificate for it; copy the folder that `python -m tc cluster init` made",
@@ -110,7 +111,7 @@ tc tune conv.onnx --threads 1 --trials 6 --log b.db --builders ray
 
 @pytest.mark.full
 def test_the_commands_of_the_page(tmp_path, monkeypatch):
-    """A head, one more node and a tuner, each by its command; and a Ray that ends with the tuner."""
+    """A head, one more node and a tuner, each by its command; a Ray that ends with the tuner."""
     if not HAS_RAY:
         pytest.skip("the package ray is not installed")
     (tmp_path / "conv.onnx").write_bytes(small_model().SerializeToString())

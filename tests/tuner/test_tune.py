@@ -43,6 +43,26 @@ def small_model():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def pooling_model():
+    """An average and a product, the first of which has a faster schedule than the untuned one."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = np.random.default_rng(3).standard_normal((24, 40)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("GlobalAveragePool", ["x"], ["p"]),
+            helper.make_node("Flatten", ["p"], ["f"]),
+            helper.make_node("MatMul", ["f", "m"], ["y"]),
+        ],
+        "pooling",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 24, 20, 20])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 40])],
+        [numpy_helper.from_array(weights, "m")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def shared_bytes(tmp_path, model, **options):
     tc.compile(model, threads=1, **options).save(tmp_path / "model.so")
     return hashlib.sha256((tmp_path / "model.so").read_bytes()).hexdigest()
@@ -129,10 +149,9 @@ def test_whole_models_are_built_by_the_builders_and_here_alike(tmp_path):
     """The tuner builds those itself whose file has not all of it."""
     import onnx
 
-    model = small_model()
-    own = tmp_path / "own.onnx"
+    model, own = pooling_model(), tmp_path / "own.onnx"
     onnx.save(
-        small_model(), own, save_as_external_data=True, location="weights.bin", size_threshold=0
+        pooling_model(), own, save_as_external_data=True, location="weights.bin", size_threshold=0
     )
     found = []
     with fleet.Local(["--name", "board", "--runner", "qemu", "--vector-bits", "256"]) as programs:
