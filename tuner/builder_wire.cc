@@ -27,12 +27,6 @@ bool write_all(int descriptor, const std::string& bytes) {
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t count = write(descriptor, bytes.data() + at, bytes.size() - at);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {
-      pollfd poller{descriptor, POLLOUT, 0};
-      interruption_point();
-      poll(&poller, 1, kPollMilliseconds);
-      continue;
-    }
     if (count <= 0) return false;
     at += static_cast<size_t>(count);
   }
@@ -123,15 +117,17 @@ Words made_for(const Words& request, CompileModel compile) {
 
 }  // namespace
 
-bool write_words(int descriptor, const Words& words) {
+std::string message_of(const Words& words) {
   std::string bytes;
   put_number(bytes, static_cast<uint32_t>(words.size()));
   for (const std::string& word : words) {
     put_number(bytes, static_cast<uint32_t>(word.size()));
     bytes += word;
   }
-  return write_all(descriptor, bytes);
+  return bytes;
 }
+
+bool write_words(int descriptor, const Words& words) { return write_all(descriptor, message_of(words)); }
 
 ReadEnd read_words(int descriptor, Words& words, std::optional<Clock::time_point> deadline) {
   uint32_t count = 0;

@@ -18,7 +18,8 @@ namespace tc::wire {
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
-// False where the reader is gone. May be interrupted where the descriptor does not block.
+std::string message_of(const Words& words);
+// False where the reader is gone.
 bool write_words(int descriptor, const Words& words);
 
 enum class ReadEnd { Done, Closed, Late };

@@ -1,7 +1,10 @@
 // Building by a relay.
 #include "tuner/relay_builder.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <functional>
 #include <map>
@@ -10,6 +13,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "tuner/builder_wire.h"
 #include "tuner/piped_child.h"
 
@@ -20,12 +24,13 @@ using wire::Words;
 
 constexpr size_t kMaxOpen = 256;  // requests that wait for an answer
 constexpr double kStopSeconds = 5;
+constexpr int kPollMilliseconds = 20;
 
 }  // namespace
 
 struct RelayBuilder::State {
   explicit State(const RelayBuilderOptions& wanted) : options(wanted), child(wanted.command) {
-    // Requests are written without blocking, so that Ctrl-C is heeded where the relay does not read.
+    // Requests are written without blocking, since the relay may wait for us to read its answers.
     fcntl(child.in(), F_SETFL, fcntl(child.in(), F_GETFL) | O_NONBLOCK);
   }
   ~State() { child.end(kStopSeconds); }
@@ -35,12 +40,17 @@ struct RelayBuilder::State {
            const std::function<void(size_t i, Words answer)>& answered) {
     const std::lock_guard lock(mutex);
     std::map<std::string, size_t> open;
+    last_progress = wire::Clock::now();
     for (size_t next = 0; next < count || !open.empty();) {
-      while (next < count && open.size() < kMaxOpen) {
+      while (next < count && open.size() < kMaxOpen && is_all_sent()) {
         const std::string number = text(++last_number);
-        send(request(next, number));
+        message = wire::message_of(request(next, number));
+        sent = 0;
         open[number] = next++;
+        send();
       }
+      // While the relay waits for somebody to read its answers, it may read no requests.
+      if (!is_all_sent() && !is_answering()) continue;
       Words answer = receive();
       const auto found = open.find(answer.empty() ? "" : answer[0]);
       if (found == open.end()) continue;  // to a request of an earlier call that ended with an error
@@ -66,26 +76,52 @@ struct RelayBuilder::State {
     State& state_;
   };
 
-  void send(const Words& request) {
+  bool is_all_sent() const { return sent == message.size(); }
+
+  // Sends what of the message the relay takes now. The rest goes first when the next one is to be sent.
+  void send() {
     Whole whole(*this);
-    if (!wire::write_words(child.in(), request)) fail_ended();
+    const ssize_t count = write(child.in(), message.data() + sent, message.size() - sent);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) fail_ended();
+    if (count > 0) {
+      sent += static_cast<size_t>(count);
+      last_progress = wire::Clock::now();
+    }
     whole.done();
+  }
+
+  // Waits until the relay takes more of the message, which is sent, or has an answer: returns whether it has.
+  bool is_answering() {
+    pollfd ends[] = {{child.in(), POLLOUT, 0}, {child.out(), POLLIN, 0}};
+    interruption_point();
+    poll(ends, 2, kPollMilliseconds);
+    if (ends[1].revents != 0) return true;
+    if (ends[0].revents != 0) send();
+    else if (wire::Clock::now() > deadline_after(last_progress)) fail_silent();
+    return false;
+  }
+
+  wire::Clock::time_point deadline_after(wire::Clock::time_point begin) const {
+    return begin + std::chrono::duration_cast<wire::Clock::duration>(
+                       std::chrono::duration<double>(options.silent_seconds));
   }
 
   Words receive() {
     Whole whole(*this);
     Words answer;
-    const auto deadline = wire::Clock::now() + std::chrono::duration_cast<wire::Clock::duration>(
-                                                   std::chrono::duration<double>(options.silent_seconds));
-    switch (wire::read_words(child.out(), answer, deadline)) {
+    switch (wire::read_words(child.out(), answer, deadline_after(wire::Clock::now()))) {
       case wire::ReadEnd::Done: break;
       case wire::ReadEnd::Closed: fail_ended();
-      case wire::ReadEnd::Late:
-        fail(ErrorKind::Device, "the program that hands on candidates has not answered for ",
-             options.silent_seconds, " s; see whether the cluster's nodes are alive");
+      case wire::ReadEnd::Late: fail_silent();
     }
+    last_progress = wire::Clock::now();
     whole.done();
     return answer;
+  }
+
+  [[noreturn]] void fail_silent() {
+    fail(ErrorKind::Device, "the program that hands on candidates has not answered for ",
+         options.silent_seconds, " s; see whether the cluster's nodes are alive");
   }
 
   [[noreturn]] void fail_ended() {
@@ -97,7 +133,10 @@ struct RelayBuilder::State {
   PipedChild child;
   std::mutex mutex;
   uint64_t last_number = 0;
+  std::string message;  // a request, of which so many bytes are sent
+  size_t sent = 0;
   bool is_cut = false;
+  wire::Clock::time_point last_progress = wire::Clock::now();
 };
 
 RelayBuilder::RelayBuilder(const RelayBuilderOptions& options) : state_(std::make_unique<State>(options)) {}

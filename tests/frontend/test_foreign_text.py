@@ -142,8 +142,8 @@ def commands(files):
             [model, "--tracker", name],
             [model, "--log", files["part"] + "/none/x.db", "--trials", "1"],
             [model, refused, "--trials", "1"],
-            [model, "--log", log, "--trials", "1", "--builders", name],
-            [model, "--log", log, "--trials", "1", "--builders", f"ray:{name}"],
+            [model, "--log", files["part"] + ".b.db", "--builders", name],
+            [model, "--log", files["part"] + ".b.db", "--builders", f"ray:{name}"],
         ],
         "run": [
             [model, "--input", given],
