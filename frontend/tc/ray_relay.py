@@ -84,8 +84,13 @@ class _Builder:
     def ask(self, request):
         """The words of the answer after the number."""
         if self._process is None:
+            # What one that is killed leaves in its folder goes when the next worker starts here.
             self._process = subprocess.Popen(
-                [program("builder")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+                [program("builder")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                env=dict(os.environ, TMPDIR=self.folder),
             )
         seconds = MODEL_SECONDS if request[1] == b"model" else BUILD_SECONDS
         end = time.monotonic() + seconds

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -22,9 +23,10 @@ STORE_BYTES = 80 << 20
 
 
 class Fleet:
-    """A cluster of a head without processors and some nodes, with a token and TLS."""
+    """A cluster of a head without processors and some nodes, with a token and TLS. The folder for
+    Ray's own files has a short path, as sockets need it."""
 
-    def __init__(self, folder, nodes, cpus):
+    def __init__(self, folder, files, nodes, cpus):
         self.credentials = str(folder / "credentials")
         cluster.init(self.credentials)
         cluster.use_credentials(cluster.node_folder(self.credentials), True)
@@ -37,6 +39,7 @@ class Fleet:
                 "node_ip_address": "127.0.0.1",
                 "object_store_memory": STORE_BYTES,
                 "include_dashboard": False,
+                "temp_dir": files,
             },
         )
         self.nodes = [
@@ -174,10 +177,15 @@ def records(log):
 
 
 def run(folder, models, trials, nodes, cpus, kills):
+    with tempfile.TemporaryDirectory(prefix="tc-", dir="/tmp", ignore_cleanup_errors=True) as files:
+        return run_with(
+            Path(folder), Fleet(Path(folder), files, nodes, cpus), models, trials, kills
+        )
+
+
+def run_with(folder, fleet_, models, trials, kills):
     """Tunes the models at once, by the cluster and by processes."""
-    folder = Path(folder)
     seen = {}
-    fleet_ = Fleet(folder, nodes, cpus)
     boards = [["--name", "board", "--runner", "qemu", "--vector-bits", "256"]]
     with fleet.Local(*boards) as programs:
 

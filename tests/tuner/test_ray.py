@@ -74,7 +74,7 @@ def check_session(seen, trials):
 
 
 def test_a_cluster_that_loses_workers_and_a_node_gives_the_same_records(tmp_path):
-    seen = session(tmp_path, 200, trials=24, nodes=2, cpus=1, kills=4)
+    seen = session(tmp_path, 400, trials=24, nodes=2, cpus=1, kills=4)
     check_session(seen, 24)
     for name, due in {
         "token": "the Ray cluster has another token than this node",
