@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/python}
 # Label of each program, and where it goes in tc/bin.
 declare -A programs=(
-  [//tuner:tc-builder]=tc-builder
+  [//frontend:tc-builder]=tc-builder
   [//runtime/tracker:tc-tracker]=tc-tracker
   [//runtime/agent:tc-agent]=tc-agent
   [//runtime/agent:tc-walls]=tc-walls

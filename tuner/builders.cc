@@ -2,10 +2,12 @@
 #include "tuner/builders.h"
 
 #include <charconv>
+#include <string_view>
 #include <thread>
 
 #include "ir/error.h"
 #include "tuner/process_builder.h"
+#include "tuner/relay_builder.h"
 
 namespace tc {
 namespace {
@@ -36,6 +38,30 @@ std::unique_ptr<CandidateBuilder> open_in_process(const std::string* argument, c
   return in_process_builder(place);
 }
 
+std::unique_ptr<CandidateBuilder> open_ray(const std::string* argument, const BuilderPlace& place) {
+  constexpr std::string_view kSlashes = "//";
+  std::string address;  // empty: a cluster that the relay starts
+  if (argument) {
+    address = *argument;
+    const size_t colon = address.rfind(':');
+    const bool is_whole = address.compare(0, kSlashes.size(), kSlashes) == 0 && colon != std::string::npos &&
+                          colon > kSlashes.size() && colon + 1 < address.size();
+    if (!is_whole)
+      fail(ErrorKind::Device, "builders is 'ray:", argument->substr(0, 100),
+           "'; give ray://HOST:PORT with the address of the cluster's head, or ray for one on this machine");
+    address.erase(0, kSlashes.size());
+  }
+  if (place.relay.empty())
+    fail(ErrorKind::Device,
+         "builders is 'ray': the program that hands candidates on to Ray is a part of the Python package tc");
+  RelayBuilderOptions options;
+  options.command = place.relay;
+  options.command.push_back("--address=" + address);
+  options.libraries = place.libraries;
+  options.work_folder = place.work_folder;
+  return std::make_unique<RelayBuilder>(options);
+}
+
 }  // namespace
 
 const std::vector<BuilderKind>& builder_kinds() {
@@ -44,6 +70,8 @@ const std::vector<BuilderKind>& builder_kinds() {
        open_processes},
       {"in-process", "in-process", "the tuner's own process, one candidate after the other: for tests",
        open_in_process},
+      {"ray", "ray[://HOST:PORT]",
+       "a Ray cluster by the address of its head, or without one a Ray of this machine alone", open_ray},
   };
   return kinds;
 }

@@ -20,8 +20,9 @@ struct BuilderKind {
 // A kind of builder is added by a row.
 const std::vector<BuilderKind>& builder_kinds();
 
-// Opens the builder that a user asked for, such as "processes:4"; starts no process yet. Throws a Device
-// error that lists the kinds where the name is unknown, or that says which argument the kind takes.
+// Opens the builder that a user asked for, such as "processes:4". It may start a process, but waits for none.
+// Throws a Device error that lists the kinds where the name is unknown, or that says which argument the kind
+// takes.
 std::unique_ptr<CandidateBuilder> open_builder(const std::string& wanted, const BuilderPlace& place);
 
 }  // namespace tc

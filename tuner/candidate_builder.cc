@@ -40,23 +40,25 @@ class InProcessBuilder : public CandidateBuilder {
     return results;
   }
 
+  bool build_models(const ModelProgram&, const std::vector<Choices>&, const OnBuilt&) override {
+    return false;  // the tuner does it as well
+  }
+
  private:
   const BuilderPlace place_;
 };
 
-}  // namespace
-
-BuiltCandidate build_candidate(const KernelProgram& program, const std::string& target, const Trace& trace,
-                               const std::string& libraries, const std::string& work_folder) {
+// A candidate of what `build` writes to the file at a path; it returns the calls of a run.
+template <class Build>
+BuiltCandidate candidate_of(const std::string& work_folder, const Build& build) {
   BuiltCandidate candidate;
   const auto failed = [&](Outcome outcome, const std::exception& error) {
     candidate.outcome = outcome;
     candidate.detail = error.what();
   };
   try {
-    const Target parsed = parse_target(target);
     const TemporaryFile file(work_folder);
-    candidate.calls = build_kernel_program(program, trace, parsed, libraries, file.path());
+    candidate.calls = build(file.path());
     candidate.executable = contents_of(file.path());
     candidate.sha256 = rpc::sha256_of(candidate.executable);
   } catch (const Interrupted&) {
@@ -64,11 +66,31 @@ BuiltCandidate build_candidate(const KernelProgram& program, const std::string& 
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Device)
       fail(ErrorKind::Device, "a candidate cannot be built here: ", error.what());
-    failed(error.kind() == ErrorKind::Schedule ? Outcome::Illegal : Outcome::CompileError, error);
+    failed(error.kind() == ErrorKind::Schedule || error.kind() == ErrorKind::Model ? Outcome::Illegal
+                                                                                   : Outcome::CompileError,
+           error);
   } catch (const std::exception& error) {
     failed(Outcome::CompileError, error);
   }
   return candidate;
+}
+
+}  // namespace
+
+BuiltCandidate build_candidate(const KernelProgram& program, const std::string& target, const Trace& trace,
+                               const std::string& libraries, const std::string& work_folder) {
+  return candidate_of(work_folder, [&](const std::string& path) {
+    return build_kernel_program(program, trace, parse_target(target), libraries, path);
+  });
+}
+
+BuiltCandidate build_model_candidate(const ModelProgram& program, const Choices& choices,
+                                     CompileModel compile, const std::string& libraries,
+                                     const std::string& work_folder) {
+  return candidate_of(work_folder, [&](const std::string& path) {
+    compile(program, choices, libraries, path);
+    return 1;
+  });
 }
 
 std::unique_ptr<CandidateBuilder> in_process_builder(const BuilderPlace& place) {

@@ -14,7 +14,8 @@ struct ProcessBuilderOptions {
   std::string program;                 // path of tc-builder
   std::string libraries, work_folder;  // as in BuilderPlace
   int workers = 1;
-  double timeout_seconds = 120;  // of one candidate
+  double timeout_seconds = 120;         // of one candidate
+  double model_timeout_seconds = 1200;  // of one whole model
 };
 
 class ProcessBuilder : public CandidateBuilder {
@@ -27,6 +28,8 @@ class ProcessBuilder : public CandidateBuilder {
              const OnBuilt& built) override;
   std::vector<std::vector<Bytes>> reference(const KernelProgram& program, const std::string& target,
                                             const std::vector<uint64_t>& seeds) override;
+  bool build_models(const ModelProgram& program, const std::vector<Choices>& variants,
+                    const OnBuilt& built) override;
 
  private:
   struct State;
@@ -34,6 +37,7 @@ class ProcessBuilder : public CandidateBuilder {
 };
 
 // The worker's side (main of tc-builder): answers the requests of `in` on `out` until `in` ends.
-int serve_builds(int in, int out);
+// Whole models are compiled by `compile`.
+int serve_builds(int in, int out, CompileModel compile);
 
 }  // namespace tc

@@ -7,12 +7,13 @@
 #include <cmath>
 #include <ctime>
 #include <memory>
+#include <numeric>
 
 #include "ir/error.h"
 #include "ir/hash.h"
 #include "scheduler/scheduler.h"
 #include "tuner/least_time.h"
-#include "tuner/search.h"
+#include "tuner/tuned_kernel.h"
 #include "tuner/whole_model.h"
 
 namespace tc {
@@ -32,32 +33,20 @@ constexpr double kCaution = 1.25;
 constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
 constexpr double kMinGain = 0.002;
 
-// One kernel of the session.
-struct Tuned {
-  const KernelTask* task = nullptr;
-  std::unique_ptr<KernelSearch> search;
-  std::map<Trace, Measurement> known;  // results of the log and of this session, by trace
-  KernelProgress progress;
-  double untuned_time = 0;
-  double expected_gain = kPriorGain;
-  bool exhausted = false;
-  double least_time = 0;  // lower bound for any schedule
-  bool broken = false;    // the untuned schedule cannot be measured
-  bool skipped = false;   // or was not, since the time did not last
-  double pace = 0;        // seconds that a candidate took, build included; 0 while unknown
-
-  bool out() const { return broken || skipped; }
-
-  double time() const { return untuned_time * (search ? search->best_ratio() : 1) * task->calls; }
-};
-
 class Session {
  public:
-  Session(const std::vector<KernelTask>& tasks, Measurer& measurer, RecordStore& log,
-          const TuneOptions& options, const std::function<bool(const TuneProgress&)>& progress)
-      : measurer_(measurer), log_(log), options_(options), progress_(progress) {
+  Session(const std::vector<KernelTask>& tasks, const std::vector<SessionModel>& models, Measurer& measurer,
+          RecordStore& log, const TuneOptions& options,
+          const std::function<bool(const TuneProgress&)>& progress)
+      : models_(models),
+        kernels_(models.size()),
+        measurer_(measurer),
+        log_(log),
+        options_(options),
+        progress_(progress) {
     result_.last.unit = measurer.unit();
     for (const KernelTask& task : tasks) add(task);
+    kernels_.weigh([](const TunedKernel& kernel) { return kernel.task->predicted_seconds; });
     if (seeds_ > 0)
       result_.notes.push_back(
           text(seeds_,
@@ -68,32 +57,39 @@ class Session {
     settled_ = started_ - options_.seconds_before;
   }
 
-  TuneResult run(const MeasureModel& measure_model) {
-    decides_ = static_cast<bool>(measure_model);
+  SessionResult run() {
+    decides_ =
+        std::any_of(models_.begin(), models_.end(), [](const SessionModel& m) { return bool(m.measure); });
     measure_untuned();
-    while (Tuned* next = pick()) spend(*next);
+    kernels_.weigh([](const TunedKernel& kernel) { return kernel.untuned_time; });
+    while (TunedKernel* next = pick()) spend(*next);
     if (result_.stopped.empty()) result_.stopped = budget_left() && !too_slow_ ? "exhausted" : "budget";
     settle_time();
-    if (result_.stopped != "interrupted" && result_.last.measured > 0) {
-      rank_in_model(measure_model);
+    SessionResult session;
+    session.models.resize(models_.size());
+    for (size_t m = 0; m < models_.size(); ++m) {
+      if (result_.stopped == "interrupted" || result_.last.measured == 0) break;
+      rank_in_model(m, session.models[m]);
       settle_time();
     }
-    for (const Tuned& kernel : kernels_) {
-      if (result_.choices.count(kernel.task->workload) || kernel.out()) continue;
-      // Where no whole models were compared, each kernel's own ranking decides.
-      if (result_.model_ratio == 0 && kernel.search->best() != kernel.task->untuned)
-        result_.choices[kernel.task->workload] = kernel.search->best();
-    }
+    for (size_t m = 0; m < models_.size(); ++m) choose_by_kernels(m, session.models[m]);
     report("done");
-    return result_;
+    for (size_t m = 0; m < models_.size(); ++m) complete(m, session.models[m]);
+    session.all = result_;
+    return session;
   }
 
  private:
   void add(const KernelTask& task) {
-    Tuned kernel;
+    TunedKernel kernel;
     kernel.task = &task;
+    kernel.expected_gain = kPriorGain;
     kernel.progress.label = task.label;
-    kernel.progress.calls = task.calls;
+    for (const SessionModel& model : models_) {
+      const auto use = model.uses.find(task.workload);
+      kernel.calls.push_back(use == model.uses.end() ? 0 : use->second.calls);
+    }
+    kernel.progress.calls = std::accumulate(kernel.calls.begin(), kernel.calls.end(), 0);
     const double lanes = std::max(1, task.target.lanes(DType::F32));
     const double peak = 2 * lanes * task.target.multiply_adds * measurer_.clock_hz();
     kernel.least_time = least_time(task, measurer_.unit());
@@ -116,7 +112,7 @@ class Session {
     if (!options_.from_random)
       search.seeds.insert(search.seeds.begin(), task.algorithms.begin(), task.algorithms.end());
     kernel.search = std::make_unique<KernelSearch>(task, search);
-    kernels_.push_back(std::move(kernel));
+    kernels_.add(std::move(kernel));
     result_.last.kernels.emplace_back();
   }
 
@@ -144,16 +140,20 @@ class Session {
   // The last part of a time limit is reserved for comparing whole models.
   double reserve() const {
     if (!decides_) return 0;
-    double total = 0, pace = INFINITY;  // time of the model in the device's unit; seconds per unit of it
-    for (const Tuned& kernel : kernels_) {
-      total += kernel.untuned_time * kernel.task->calls;
+    double pace = INFINITY;  // seconds per unit of the device's time
+    for (const TunedKernel& kernel : kernels_) {
       if (kernel.untuned_time > 0 && kernel.pace > 0)
         pace = std::min(pace, kernel.pace / kernel.untuned_time);
     }
-    const double run = is_deterministic() ? (std::isfinite(pace) ? total * pace : 0) : total;
-    const double known = options_.build_seconds > 0
-                             ? kCaution * seconds_to_decide(options_.build_seconds, run, is_deterministic())
-                             : std::min(kMaxModelSeconds, kModelShare * options_.time_limit);
+    double known = 0;
+    bool all_known = true;
+    for (size_t m = 0; m < models_.size(); ++m) {
+      const double total = kernels_.untuned_time(m);
+      const double run = is_deterministic() ? (std::isfinite(pace) ? total * pace : 0) : total;
+      known += kCaution * seconds_to_decide(models_[m].build_seconds, run, is_deterministic());
+      all_known = all_known && models_[m].build_seconds > 0;
+    }
+    if (!all_known) known = std::min(kMaxModelSeconds, kModelShare * options_.time_limit);
     const double share = is_deterministic() ? kMaxExactModelShare : kMaxModelShare;
     return std::min(known, share * options_.time_limit);
   }
@@ -176,7 +176,7 @@ class Session {
     progress.seconds = seconds();
     progress.seconds_left = is_limited() ? std::max(0.0, options_.time_limit - progress.seconds) : -1;
     for (size_t i = 0; i < kernels_.size(); ++i) {
-      Tuned& kernel = kernels_[i];
+      TunedKernel& kernel = kernels_[i];
       kernel.progress.untuned = kernel.untuned_time;
       kernel.progress.best = kernel.untuned_time * kernel.search->best_ratio();
       progress.kernels[i] = kernel.progress;
@@ -186,7 +186,8 @@ class Session {
 
   // The measurements of the traces, from the log where it has them and unless `again` is set. The others are
   // measured now, and logged before they are used.
-  std::vector<Measurement> measure(Tuned& kernel, const std::vector<Trace>& traces, int rounds, bool again) {
+  std::vector<Measurement> measure(TunedKernel& kernel, const std::vector<Trace>& traces, int rounds,
+                                   bool again) {
     std::vector<Trace> unknown;
     for (const Trace& trace : traces) {
       if (again || !kernel.known.count(trace)) unknown.push_back(trace);
@@ -207,14 +208,17 @@ class Session {
         kernel.known[unknown[i]] = fresh[i];
       }
       log_.add(records);
-      if (!again) result_.last.measured += static_cast<int>(unknown.size());
+      if (!again) {
+        result_.last.measured += static_cast<int>(unknown.size());
+        kernel.measured += static_cast<int>(unknown.size());
+      }
     }
     std::vector<Measurement> results;
     for (const Trace& trace : traces) results.push_back(kernel.known.at(trace));
     return results;
   }
 
-  Record record_of(const Tuned& kernel, const Trace& trace, const Measurement& measurement) const {
+  Record record_of(const TunedKernel& kernel, const Trace& trace, const Measurement& measurement) const {
     Record record;
     record.workload = kernel.task->workload;
     record.target = kernel.task->target.name;
@@ -229,7 +233,7 @@ class Session {
     return record;
   }
 
-  void count(Tuned& kernel, const std::vector<Measurement>& results) {
+  void count(TunedKernel& kernel, const std::vector<Measurement>& results) {
     for (const Measurement& result : results) {
       ++kernel.progress.trials;
       ++result_.last.trials;
@@ -240,24 +244,14 @@ class Session {
     }
   }
 
-  // The kernels, those first that are predicted to take most of the model's time.
-  std::vector<Tuned*> by_prediction() {
-    std::vector<Tuned*> order;
-    for (Tuned& kernel : kernels_) order.push_back(&kernel);
-    std::stable_sort(order.begin(), order.end(), [](const Tuned* a, const Tuned* b) {
-      return a->task->predicted_seconds * a->task->calls > b->task->predicted_seconds * b->task->calls;
-    });
-    return order;
-  }
-
   void measure_untuned() {
     const double begin = seconds(), share = kUntunedShare * (options_.time_limit - begin);
     double all = 0, skipped = 0;  // predicted seconds
     int number = 0;
-    const std::vector<Tuned*> order = by_prediction();
-    for (Tuned* kernel : order) {
+    const std::vector<TunedKernel*> order = kernels_.by_prediction();
+    for (TunedKernel* kernel : order) {
       if (stopped()) return;
-      const double predicted = kernel->task->predicted_seconds * kernel->task->calls;
+      const double predicted = kernel->task->predicted_seconds * kernels_.weight(*kernel);
       all += predicted;
       // The log may know it, which takes no time.
       if (is_limited() && kernel != order.front() && !kernel->known.count(kernel->task->untuned) &&
@@ -273,22 +267,22 @@ class Session {
     if (number > 0)
       result_.notes.push_back(text("the time did not last to measure ", number, " of ", kernels_.size(),
                                    " kernels, which are predicted to take ",
-                                   std::lround(100 * skipped / std::max(all, 1e-30)),
-                                   " % of the model's time: they stay untuned"));
+                                   std::lround(100 * skipped / std::max(all, 1e-30)), " % of the ",
+                                   models_.size() > 1 ? "models'" : "model's", " time: they stay untuned"));
   }
 
   // What measuring the kernel's untuned schedule takes at least, by what those before took on an exact
   // device, where it grows with the kernel.
-  double seconds_for_untuned(const Tuned& kernel) const {
+  double seconds_for_untuned(const TunedKernel& kernel) const {
     if (!is_deterministic()) return 0;
     double least = INFINITY;  // seconds per predicted second
-    for (const Tuned& other : kernels_)
+    for (const TunedKernel& other : kernels_)
       if (other.pace > 0 && other.task->predicted_seconds > 0)
         least = std::min(least, other.pace / other.task->predicted_seconds);
     return std::isfinite(least) ? least * kernel.task->predicted_seconds : 0;
   }
 
-  void measure_untuned(Tuned& kernel) {
+  void measure_untuned(TunedKernel& kernel) {
     const std::vector<Trace> first = options_.from_random ? std::vector<Trace>{} : kernel.search->propose(1);
     TC_CHECK(first.empty() || first[0] == kernel.task->untuned);
     const Measurement untuned = measure(kernel, {kernel.task->untuned}, kRounds[1], false)[0];
@@ -305,17 +299,17 @@ class Session {
 
   // The kernel where one more batch is expected to save most of the model's time; null where tuning is to
   // end.
-  Tuned* pick() {
+  TunedKernel* pick() {
     if (stopped() || !budget_left()) return nullptr;
-    Tuned* best = nullptr;
+    TunedKernel* best = nullptr;
     double most = 0;
-    for (Tuned& kernel : kernels_) {
+    for (TunedKernel& kernel : kernels_) {
       if (kernel.out() || kernel.exhausted) continue;
       if (most_candidates(kernel) == 0) {
         too_slow_ = true;
         continue;
       }
-      const double saved = kernel.time() * kernel.expected_gain;
+      const double saved = kernel.time() * kernels_.weight(kernel) * kernel.expected_gain;
       if (saved > most) {
         most = saved;
         best = &kernel;
@@ -325,7 +319,7 @@ class Session {
   }
 
   // How many candidates of the kernel there is time for, by the time that its last ones took.
-  int most_candidates(const Tuned& kernel) const {
+  int most_candidates(const TunedKernel& kernel) const {
     if (!is_limited() || kernel.pace == 0) return kBatch;
     // The further rounds of a batch measure for longer, what is built by then.
     const double each = kernel.pace * (is_deterministic() ? 1 : 1.5);
@@ -333,7 +327,7 @@ class Session {
   }
 
   // Measures one batch of candidates of the kernel, by successive halving.
-  void spend(Tuned& kernel) {
+  void spend(TunedKernel& kernel) {
     report("measuring " + kernel.task->label);
     if (stopped()) return;
     int wanted = std::max(1, most_candidates(kernel));
@@ -379,7 +373,7 @@ class Session {
   // The first measurements of a batch. On an exact device, where slow candidates may take longer than the
   // pace of their kernel says, up to kSlowRatio times as long, the batch is measured in parts that surely fit
   // the time that is left, and ends where not one candidate fits; `traces` then has those that were measured.
-  std::vector<Measurement> measure_batch(Tuned& kernel, std::vector<Trace>& traces) {
+  std::vector<Measurement> measure_batch(TunedKernel& kernel, std::vector<Trace>& traces) {
     if (!is_limited() || !is_deterministic()) return measure(kernel, traces, kRounds[0], false);
     std::vector<Measurement> results;
     while (results.size() < traces.size()) {
@@ -398,89 +392,118 @@ class Session {
     return results;
   }
 
-  // What the kernel's best schedule saves in one run of the whole model, by measurements of the kernel alone.
-  static double saved(const Tuned& kernel) {
-    return kernel.untuned_time * kernel.task->calls - kernel.time();
-  }
-
-  // Kernels that have a schedule faster than the untuned one; those that save most come first.
-  std::vector<const Tuned*> changed_kernels() const {
-    std::vector<const Tuned*> changed;
-    for (const Tuned& kernel : kernels_) {
-      // A search that started from random schedules may not have reached the speed of the untuned one.
-      const bool faster = kernel.search->best_ratio() < 1 && kernel.search->best() != kernel.task->untuned;
-      if (!kernel.out() && faster) changed.push_back(&kernel);
-    }
-    std::stable_sort(changed.begin(), changed.end(),
-                     [](const Tuned* a, const Tuned* b) { return saved(*a) > saved(*b); });
-    return changed;
-  }
-
   // A simulator, which does not count seconds, gives the same result every time: one measurement is enough.
   bool is_deterministic() const { return measurer_.unit() != "seconds"; }
 
-  void rank_in_model(const MeasureModel& measure_model) {
-    const std::vector<const Tuned*> changed = changed_kernels();
+  void rank_in_model(size_t model, TuneResult& result) {
+    const std::vector<const TunedKernel*> changed = kernels_.changed(model);
     if (changed.empty()) {
-      result_.notes.push_back(
+      result.notes.push_back(
           searched_
               ? "no schedule was faster than the untuned one: the untuned ones are kept"
               : "only untuned schedules were measured, none was searched for: give more trials or time");
       return;
     }
-    if (!measure_model) return;
-    report("whole model");
+    const SessionModel& measured = models_[model];
+    if (!measured.measure) return;
+    report(models_.size() > 1 ? "whole model " + measured.name : "whole model");
     if (result_.stopped == "interrupted") return;
-    double untuned_time = 0;
-    for (const Tuned& kernel : kernels_) untuned_time += kernel.untuned_time * kernel.task->calls;
+    const double untuned = kernels_.untuned_time(model);
     std::vector<FasterKernel> faster;
-    for (const Tuned* kernel : changed) {
-      faster.push_back({kernel->task->workload, {kernel->search->best()}, saved(*kernel) / untuned_time});
+    for (const TunedKernel* kernel : changed) {
+      faster.push_back(
+          {kernel->task->workload, {kernel->search->best()}, TunedKernels::saved(*kernel, model) / untuned});
       for (const Trace& other : kernel->search->fastest(2)) {
         if (other != kernel->search->best() && other != kernel->task->untuned)
           faster.back().fastest.push_back(other);
       }
     }
-    const ModelDecision decision = decide_in_model(
-        faster, is_deterministic(), measure_model, [this] { return seconds_left(); }, result_.notes);
+    // The models that are still to be compared share the time.
+    const double after = seconds_left() * (1 - 1 / static_cast<double>(models_.size() - model));
+    const auto left = [this, after] { return is_limited() ? seconds_left() - after : INFINITY; };
+    const ModelDecision decision =
+        decide_in_model(faster, is_deterministic(), measured.measure, left, result.notes);
     switch (decision.kind) {
       case ModelDecision::Kind::Faster: break;
       case ModelDecision::Kind::NotSurely:
-        result_.notes.push_back(
+        result.notes.push_back(
             "the whole model is not surely faster with any tuned schedule: "
             "the untuned ones are kept");
         break;
       case ModelDecision::Kind::Unmeasurable:
-        result_.notes.push_back("the whole model could not be measured: the untuned schedules are kept");
+        result.notes.push_back("the whole model could not be measured: the untuned schedules are kept");
         break;
       case ModelDecision::Kind::NoTime:
-        result_.notes.push_back(
+        result.notes.push_back(
             "the time did not last to measure the whole model: each kernel takes the "
             "schedule that was fastest when it was measured by itself; another call with "
             "the same log and more time goes on from here");
         return;
     }
-    result_.model_ratio = decision.ratio;
-    result_.choices = decision.choices;
-    remember_choices();
+    result.model_ratio = decision.ratio;
+    result.choices = decision.choices;
+    remember_choices(model, result);
   }
 
-  void remember_choices() {
-    std::vector<Record> records;
-    for (const Tuned& kernel : kernels_) {
-      if (kernel.out()) continue;
-      const auto found = result_.choices.find(kernel.task->workload);
-      const Trace& trace = found == result_.choices.end() ? kernel.task->untuned : found->second;
-      records.push_back(record_of(kernel, trace, {}));
+  // What the model chose goes to the log, unless an earlier model chose another schedule for a kernel of
+  // both.
+  void remember_choices(size_t model, TuneResult& result) {
+    int others = 0;
+    for (const TunedKernel& kernel : kernels_) {
+      if (kernel.out() || kernel.calls[model] == 0) continue;
+      const auto found = result.choices.find(kernel.task->workload);
+      const Trace& untuned = kernel.task->untuned;
+      const Trace& trace = found == result.choices.end() ? untuned : found->second;
+      const auto earlier = std::find_if(choices_.begin(), choices_.end(), [&](const Record& record) {
+        return record.workload == kernel.task->workload;
+      });
+      if (earlier == choices_.end()) {
+        choices_.push_back(record_of(kernel, trace, {}));
+      } else if (earlier->trace == untuned) {
+        earlier->trace = trace;
+      } else {
+        others += earlier->trace != trace;
+      }
     }
-    log_.choose(records);
+    log_.choose(choices_);
+    if (others > 0)
+      result.notes.push_back(
+          text(others, " kernels, which it shares with models before it, take the schedules chosen there"));
   }
 
+  // Where no whole models were compared, each kernel's own ranking decides.
+  void choose_by_kernels(size_t model, TuneResult& result) const {
+    if (result.model_ratio != 0) return;
+    for (const TunedKernel& kernel : kernels_) {
+      if (kernel.calls[model] > 0 && !kernel.out() && kernel.search->best() != kernel.task->untuned)
+        result.choices.emplace(kernel.task->workload, kernel.search->best());
+    }
+  }
+
+  // Fills in what the session knows of the model's kernels.
+  void complete(size_t model, TuneResult& result) const {
+    result.stopped = result_.stopped;
+    TuneProgress& last = result.last = result_.last;
+    last.kernels.clear();
+    last.trials = last.measured = 0;
+    for (const TunedKernel& kernel : kernels_) {
+      if (kernel.calls[model] == 0) continue;
+      const SessionModel::Use& use = models_[model].uses.at(kernel.task->workload);
+      last.kernels.push_back(kernel.progress);
+      last.kernels.back().label = use.label;
+      last.kernels.back().calls = use.calls;
+      last.trials += kernel.progress.trials;
+      last.measured += kernel.measured;
+    }
+  }
+
+  const std::vector<SessionModel>& models_;
+  TunedKernels kernels_;
   Measurer& measurer_;
   RecordStore& log_;
   const TuneOptions options_;
   const std::function<bool(const TuneProgress&)>& progress_;
-  std::vector<Tuned> kernels_;
+  std::vector<Record> choices_;  // that the log is to mark as chosen
   TuneResult result_;
   std::string name_;
   size_t seeds_ = 0;
@@ -494,10 +517,23 @@ class Session {
 
 }  // namespace
 
+SessionResult tune_models(const std::vector<KernelTask>& tasks, const std::vector<SessionModel>& models,
+                          Measurer& measurer, RecordStore& log, const TuneOptions& options,
+                          const std::function<bool(const TuneProgress&)>& progress) {
+  return Session(tasks, models, measurer, log, options, progress).run();
+}
+
 TuneResult tune(const std::vector<KernelTask>& tasks, Measurer& measurer, RecordStore& log,
                 const TuneOptions& options, const MeasureModel& measure_model,
                 const std::function<bool(const TuneProgress&)>& progress) {
-  return Session(tasks, measurer, log, options, progress).run(measure_model);
+  SessionModel model;
+  for (const KernelTask& task : tasks) model.uses[task.workload] = {task.label, task.calls};
+  model.measure = measure_model;
+  SessionResult session = tune_models(tasks, {model}, measurer, log, options, progress);
+  TuneResult& result = session.models.front();
+  const std::vector<std::string>& notes = session.all.notes;
+  result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
+  return result;
 }
 
 }  // namespace tc

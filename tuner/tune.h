@@ -20,7 +20,6 @@ struct TuneOptions {
   // shrink, kernels that take little stay unmeasured, and what comparing whole models takes is set aside.
   double time_limit = 0;
   double seconds_before = 0;  // that passed before the call, and count
-  double build_seconds = 0;   // that one build of the whole model takes, roughly; 0: unknown
   // A clock in seconds, for tests; else the machine's.
   std::function<double()> clock;
   uint64_t seed = 0;
@@ -55,11 +54,35 @@ struct TuneResult {
   std::vector<std::string> notes;  // in sentences
 };
 
+// One of the models that a session tunes.
+struct SessionModel {
+  std::string name;
+  struct Use {
+    std::string label;  // the nodes that the kernel computes in this model
+    int calls = 1;      // in one run of the model
+  };
+  std::map<std::string, Use> uses;  // of the session's kernels, by workload
+  MeasureModel measure;             // may be empty
+  double build_seconds = 0;         // that one build of the whole model takes, roughly; 0: unknown
+};
+
+struct SessionResult {
+  TuneResult all;                  // of all models together; without choices and ratio
+  std::vector<TuneResult> models;  // in their order; each with its own kernels and notes
+};
+
 // Tunes the kernels (each workload once) until the budget ends, `progress` returns false, or nothing is left
-// to try. Each batch's results are in the log before the next batch begins, so that a tuner that dies can
-// resume: the same seed makes the same proposals, and what the log has is not measured again. Without any new
+// to try. The budget goes where it is expected to save most of a model's own time, summed over the models.
+// Each batch's results are in the log before the next batch begins, so that a tuner that dies can resume: the
+// same seed makes the same proposals, and what the log has is not measured again. Without any new
 // measurement, the choices in the log stay as they are. At the end the most promising kernels are judged one
-// by one inside the whole model, and the log keeps what was chosen. `measure_model` may be empty.
+// by one inside each whole model, and the log keeps what was chosen; a kernel that models share takes the
+// schedule of the first that chose one.
+SessionResult tune_models(const std::vector<KernelTask>& tasks, const std::vector<SessionModel>& models,
+                          Measurer& measurer, RecordStore& log, const TuneOptions& options,
+                          const std::function<bool(const TuneProgress&)>& progress);
+
+// The same for one model, which calls the kernels as the tasks say.
 TuneResult tune(const std::vector<KernelTask>& tasks, Measurer& measurer, RecordStore& log,
                 const TuneOptions& options, const MeasureModel& measure_model,
                 const std::function<bool(const TuneProgress&)>& progress);

@@ -16,14 +16,17 @@
 #include <future>
 #include <iomanip>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <set>
 #include <sstream>
 #include <thread>
 
 #include "codegen/backend/table.h"
+#include "frontend/pipeline/model_program.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
+#include "runtime/new_file.h"
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/sample_data.h"
 #include "scheduler/scheduler.h"
@@ -42,6 +45,7 @@ constexpr int kMaxAcquires = 5;
 // The limit for one run of a whole model, whose kernels were verified before. It is long because simulators
 // are slow.
 constexpr double kModelTimeoutSeconds = 300;
+constexpr size_t kModelsAtOnce = 4;  // whole models that a builder gets before the time is looked at
 
 // Counts how often one run of the model runs each kernel: a call in a loop counts once per iteration.
 void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& calls) {
@@ -318,16 +322,26 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+bool has_symbols(const std::vector<PortInfo>& ports) {
+  return std::any_of(ports.begin(), ports.end(), [](const PortInfo& port) {
+    return std::any_of(port.shape.begin(), port.shape.end(),
+                       [](const Dim& dim) { return !dim.is_constant(); });
+  });
+}
+
 // Builds the whole model under several sets of choices, and measures it.
 class WholeModel {
  public:
-  WholeModel(const Source& source, const TuneRequest& request, const CompileOptions& untuned,
-             const CompiledModel& model, int threads, RemoteMeasurer& measurer)
-      : source_(source), request_(request), untuned_(untuned), measurer_(measurer) {
+  WholeModel(const TunedSource& tuned, const TuneRequest& request, const CompiledModel& model, size_t number)
+      : source_(*tuned.source), request_(request), untuned_(tuned.options), number_(number) {
     programs_.inputs = model.plan.inputs;
     programs_.outputs = model.plan.outputs;
-    programs_.threads = threads;
+    programs_.threads = worker_count(untuned_.threads);
+    program_ = model_program(source_, untuned_);
   }
+
+  // Whether it can be measured at all.
+  bool has_sizes() const { return !has_symbols(programs_.inputs) && !has_symbols(programs_.outputs); }
 
   // Compiles the model for this machine and computes the outputs that are due, unless that is done.
   void prepare() {
@@ -345,7 +359,8 @@ class WholeModel {
   }
 
   // As MeasureModel says.
-  std::vector<Measurement> measure(const std::vector<Choices>& variants, int rounds, double seconds) {
+  std::vector<Measurement> measure(RemoteMeasurer& measurer, CandidateBuilder& builder,
+                                   const std::vector<Choices>& variants, int rounds, double seconds) {
     const double begin = now();
     prepare();
     std::vector<Measurement> results(variants.size());
@@ -355,20 +370,64 @@ class WholeModel {
     }
     std::vector<size_t> which;
     programs_.executables.clear();
+    const auto is_late = [&] { return now() - begin > seconds; };
+    build_elsewhere(builder, variants, is_late);
     for (size_t i = 0; i < variants.size(); ++i) {
-      if (!built_.count(variants[i]) && now() - begin > seconds) break;
+      if (const auto failed = failed_.find(variants[i]); failed != failed_.end()) {
+        results[i] = failed->second;
+        if (i > 0) continue;
+        return std::vector<Measurement>(variants.size(), failed->second);  // there is nothing to compare with
+      }
+      if (!built_.count(variants[i]) && is_late()) break;
       programs_.executables.push_back(executable(variants[i]));
       which.push_back(i);
     }
     const double left = seconds - (now() - begin);
     if (which.empty() || left <= 0) return results;
     programs_.timeout_seconds = std::clamp(left, 1.0, kModelTimeoutSeconds);
-    const std::vector<Measurement> measured = measurer_.measure_programs(programs_, rounds);
+    const std::vector<Measurement> measured = measurer.measure_programs(programs_, rounds);
     for (size_t i = 0; i < which.size(); ++i) results[which[i]] = measured[i];
     return results;
   }
 
  private:
+  // Builds variants by the builder, until `is_late()`, unless it does not build this model.
+  void build_elsewhere(CandidateBuilder& builder, const std::vector<Choices>& variants,
+                       const std::function<bool()>& is_late) {
+    std::vector<Choices> missing;
+    for (const Choices& choices : variants) {
+      if (!built_.count(choices) && !failed_.count(choices)) missing.push_back(choices);
+    }
+    while (program_ && !missing.empty() && !is_late()) {
+      const auto end = missing.begin() + static_cast<ptrdiff_t>(std::min(missing.size(), kModelsAtOnce));
+      const std::vector<Choices> next(missing.begin(), end);
+      missing.erase(missing.begin(), end);
+      bool does_not = false;
+      const bool takes = builder.build_models(*program_, next, [&](size_t i, const BuiltCandidate& built) {
+        if (built.outcome == Outcome::Ok) {
+          keep(next[i], built.executable);
+        } else if (built.outcome == Outcome::Illegal) {
+          does_not = true;  // for instance because its weights are in other files; built here, it may do
+        } else {
+          failed_[next[i]].outcome = built.outcome;
+          failed_[next[i]].detail = built.detail;
+        }
+      });
+      if (!takes || does_not) program_.reset();
+    }
+  }
+
+  void keep(const Choices& choices, const std::string& executable) {
+    const std::string path = next_path();
+    runtime::NewFile file;
+    if (!file.open(path.c_str()) || !file.write(executable.data(), executable.size()) || !file.finish())
+      fail(ErrorKind::Device, "a model cannot be kept at '", path, "': ", file.why(),
+           "; free some disk space");
+    built_.emplace(choices, remote_file(path));
+  }
+
+  std::string next_path() const { return text(request_.work_folder, "/model", number_, "_", built_.size()); }
+
   // A model that is measured several times is built once.
   RemoteFile executable(const Choices& choices) {
     const auto found = built_.find(choices);
@@ -378,47 +437,65 @@ class WholeModel {
       const auto chosen = choices.find(workload);
       return chosen == choices.end() ? std::vector<Trace>{} : std::vector<Trace>{chosen->second};
     };
-    const std::string path = text(request_.work_folder, "/model", built_.size());
+    const std::string path = next_path();
     export_model(compile_model(source_, options), candidate_kind(), path, request_.libraries);
     return built_.emplace(choices, remote_file(path)).first->second;
   }
 
   const Source& source_;
   const TuneRequest& request_;
-  const CompileOptions& untuned_;
-  RemoteMeasurer& measurer_;
+  const CompileOptions untuned_;
+  const size_t number_;  // of the model in its session
   ProgramSet programs_;
   std::map<Choices, RemoteFile> built_;
+  std::map<Choices, Measurement> failed_;  // which no builder could build
+  std::optional<ModelProgram> program_;    // nothing where the tuner builds the model itself
 };
 
-bool has_symbols(const std::vector<PortInfo>& ports) {
-  return std::any_of(ports.begin(), ports.end(), [](const PortInfo& port) {
-    return std::any_of(port.shape.begin(), port.shape.end(),
-                       [](const Dim& dim) { return !dim.is_constant(); });
-  });
-}
+// The models of a session, each with its kernels in the session's tasks.
+struct Session {
+  std::vector<KernelTask> tasks;  // each workload once
+  std::vector<SessionModel> models;
+  std::vector<std::unique_ptr<WholeModel>> whole;
+  std::vector<std::vector<std::string>> notes;  // on each model
+
+  void add(TunedSource tuned, const TuneRequest& request) {
+    CompileOptions& untuned = tuned.options;
+    untuned.log.reset();
+    untuned.traces = nullptr;
+    std::vector<KernelTask> own;
+    within_time(untuned, tuned.source->name, [&] {
+      const CompiledModel model = plan_model(*tuned.source, untuned);
+      own = kernel_tasks(model, worker_count(untuned.threads), untuned.tolerance, &notes.emplace_back());
+      whole.push_back(std::make_unique<WholeModel>(tuned, request, model, whole.size()));
+    });
+    SessionModel& model = models.emplace_back();
+    model.name = tuned.source->name;
+    for (KernelTask& task : own) {
+      model.uses[task.workload] = {task.label, task.calls};
+      const auto same = std::find_if(tasks.begin(), tasks.end(), [&](const KernelTask& other) {
+        return other.workload == task.workload;
+      });
+      if (same == tasks.end()) tasks.push_back(std::move(task));
+      else same->bytes_between_calls = std::max(same->bytes_between_calls, task.bytes_between_calls);
+    }
+  }
+};
 
 }  // namespace
 
-TuneResult tune_model(const Source& source, const TuneRequest& request, RecordStore& log,
-                      CandidateBuilder& builder, const std::function<bool(const TuneProgress&)>& progress) {
+SessionResult tune_sources(const std::vector<TunedSource>& sources, const TuneRequest& request,
+                           RecordStore& log, CandidateBuilder& builder,
+                           const std::function<bool(const TuneProgress&)>& progress) {
   const double begin = now();
-  CompileOptions untuned = request.compile;
-  untuned.log.reset();
-  untuned.traces = nullptr;
-  const Target target = parse_target(untuned.target);
-  const int threads = worker_count(untuned.threads);
-  CompiledModel model;
-  std::vector<std::string> notes;
-  std::vector<KernelTask> tasks;
-  within_time(untuned, source.name, [&] {
-    model = plan_model(source, untuned);
-    tasks = kernel_tasks(model, threads, untuned.tolerance, &notes);
-  });
+  const CompileOptions& common = sources.at(0).options;
+  const Target target = parse_target(common.target);
+  Session session;
+  for (const TunedSource& source : sources) session.add(source, request);
 
   MeasureOptions measure;
   measure.work_folder = request.work_folder;
-  measure.tolerance = std::max(request.compile.tolerance, 1e-5);
+  measure.tolerance = std::max(common.tolerance, 1e-5);
   measure.sample_seconds = request.sample_seconds;
   measure.seed = request.tune.seed;
   const SayWaiting say = [&](const std::string& text) {
@@ -430,24 +507,30 @@ TuneResult tune_model(const Source& source, const TuneRequest& request, RecordSt
   RemoteMeasurer measurer(device_opener(request, target, say), builder, measure);
 
   TuneOptions options = request.tune;
-  WholeModel whole(source, request, untuned, model, threads, measurer);
-  MeasureModel measure_model;
-  if (has_symbols(model.plan.inputs) || has_symbols(model.plan.outputs)) {
-    notes.push_back("the model's shapes are symbolic: kernels were not ranked again in the whole model");
-  } else {
-    measure_model = [&whole](const std::vector<Choices>& variants, int rounds, double seconds) {
-      return whole.measure(variants, rounds, seconds);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    WholeModel& whole = *session.whole[i];
+    if (!whole.has_sizes()) {
+      session.notes[i].push_back(
+          "the model's shapes are symbolic: kernels were not ranked again in the whole model");
+      continue;
+    }
+    SessionModel& model = session.models[i];
+    model.measure = [&](const std::vector<Choices>& variants, int rounds, double seconds) {
+      return whole.measure(measurer, builder, variants, rounds, seconds);
     };
-    if (options.time_limit > 0 && !tasks.empty()) {
+    if (options.time_limit > 0 && !model.uses.empty()) {
       // What this takes tells how much of the limit has to be set aside for further builds.
       const double started = now();
       whole.prepare();
-      options.build_seconds = now() - started;
+      model.build_seconds = now() - started;
     }
   }
   options.seconds_before = now() - begin;
-  TuneResult result = tune(tasks, measurer, log, options, measure_model, progress);
-  result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
+  SessionResult result = tune_models(session.tasks, session.models, measurer, log, options, progress);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    std::vector<std::string>& notes = result.models[i].notes;
+    notes.insert(notes.begin(), session.notes[i].begin(), session.notes[i].end());
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "frontend/pipeline/compile.h"
 #include "tuner/candidate_builder.h"
@@ -11,8 +12,13 @@
 
 namespace tc {
 
+// A model to tune.
+struct TunedSource {
+  const Source* source = nullptr;
+  CompileOptions options;  // target, threads and tolerance are the same for all models of a session
+};
+
 struct TuneRequest {
-  CompileOptions compile;
   TuneOptions tune;
   // "host:port" of a tracker (see TrackerClient); empty tunes on this machine, by an agent of our own.
   std::string tracker;
@@ -29,10 +35,12 @@ struct TuneRequest {
 std::vector<KernelTask> kernel_tasks(const CompiledModel& model, int threads, double tolerance,
                                      std::vector<std::string>* notes);
 
-// Writes to the log, which is open for writing, the times that the builder's candidates took. A later
-// compilation with that log uses the best. Errors: those of compiling, of the log, and Device errors where no
-// device of the target answers.
-TuneResult tune_model(const Source& source, const TuneRequest& request, RecordStore& log,
-                      CandidateBuilder& builder, const std::function<bool(const TuneProgress&)>& progress);
+// Tunes the models, one or more, under one budget; a kernel that several have is tuned once. Writes to the
+// log, which is open for writing, the times that the builder's candidates took. A later compilation with that
+// log uses the best. Errors: those of compiling, of the log, and Device errors where no device of the target
+// answers.
+SessionResult tune_sources(const std::vector<TunedSource>& sources, const TuneRequest& request,
+                           RecordStore& log, CandidateBuilder& builder,
+                           const std::function<bool(const TuneProgress&)>& progress);
 
 }  // namespace tc

@@ -222,13 +222,27 @@ py::dict progress_dict(const TuneProgress& progress) {
   return row;
 }
 
-py::dict tune_source(const Source& source, const TuneRequest& request, RecordStore& log,
-                     CandidateBuilder& builder, const py::object& callback) {
-  TuneResult result;
+py::dict result_dict(const TuneResult& result) {
+  py::dict row;
+  row["last"] = progress_dict(result.last);
+  row["choices"] = result.choices.size();
+  row["model_ratio"] = result.model_ratio;
+  row["stopped"] = result.stopped;
+  row["notes"] = result.notes;
+  return row;
+}
+
+// What came of all models together, and of each.
+py::tuple tune_models_of(const std::vector<std::pair<const Source*, CompileOptions>>& models,
+                         const TuneRequest& request, RecordStore& log, CandidateBuilder& builder,
+                         const py::object& callback) {
+  std::vector<TunedSource> sources;
+  for (const auto& [source, options] : models) sources.push_back({source, options});
+  SessionResult session;
   std::exception_ptr raised;  // by the callback or by Ctrl-C
   {
     py::gil_scoped_release release;
-    result = tune_model(source, request, log, builder, [&](const TuneProgress& progress) {
+    session = tune_sources(sources, request, log, builder, [&](const TuneProgress& progress) {
       const py::gil_scoped_acquire acquire;
       try {
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -241,13 +255,9 @@ py::dict tune_source(const Source& source, const TuneRequest& request, RecordSto
     });
   }
   if (raised) std::rethrow_exception(raised);
-  py::dict answer;
-  answer["last"] = progress_dict(result.last);
-  answer["choices"] = result.choices.size();
-  answer["model_ratio"] = result.model_ratio;
-  answer["stopped"] = result.stopped;
-  answer["notes"] = result.notes;
-  return answer;
+  py::list results;
+  for (const TuneResult& result : session.models) results.append(result_dict(result));
+  return py::make_tuple(result_dict(session.all), results);
 }
 
 }  // namespace
@@ -257,12 +267,12 @@ void add_tune(py::module_& module) {
   py::class_<CandidateBuilder, std::shared_ptr<CandidateBuilder>>(module, "CandidateBuilder");
   module.def("open_builder",
              [](const std::string& wanted, const std::string& programs, const std::string& libraries,
-                const std::string& work_folder) -> std::shared_ptr<CandidateBuilder> {
-               return open_builder(wanted, {programs, libraries, work_folder});
+                const std::string& work_folder,
+                const std::vector<std::string>& relay) -> std::shared_ptr<CandidateBuilder> {
+               return open_builder(wanted, {programs, libraries, work_folder, relay});
              });
   py::class_<TuneRequest>(module, "TuneRequest")
       .def(py::init<>())
-      .def_readwrite("compile", &TuneRequest::compile)
       .def_readwrite("tracker", &TuneRequest::tracker)
       .def_readwrite("priority", &TuneRequest::priority)
       .def_readwrite("credentials", &TuneRequest::credentials)
@@ -285,7 +295,7 @@ void add_tune(py::module_& module) {
       .def_property(
           "from_random", [](const TuneRequest& r) { return r.tune.from_random; },
           [](TuneRequest& r, bool from_random) { r.tune.from_random = from_random; });
-  module.def("tune", &tune_source);
+  module.def("tune", &tune_models_of);
 }
 
 }  // namespace tc

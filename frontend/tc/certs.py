@@ -26,7 +26,12 @@ from .files import replaced
 from .interrupts import temporary
 
 # The extended key usage of each role's certificate.
-_USES = {"tracker": "serverAuth", "agent": "serverAuth,clientAuth", "client": "clientAuth"}
+_USES = {
+    "tracker": "serverAuth",
+    "agent": "serverAuth,clientAuth",
+    "client": "clientAuth",
+    "builder": "serverAuth,clientAuth",  # a node of a Ray cluster (cluster.py)
+}
 _AUTHORITY_DAYS = 3650
 _DAYS = 1095
 WARN_DAYS = 30
@@ -359,7 +364,8 @@ def _append(folder, name, text):
 
 
 @contextlib.contextmanager
-def _writing(folder):
+def writing(folder):
+    """Where a file cannot be written meanwhile, the error says so."""
     try:
         yield
     except OSError as error:
@@ -380,7 +386,7 @@ def init(folder=None, hosts=(), devices=()):
     authority = _Authority(folder, create=True)
     folder = authority.folder
     lines = []
-    with _writing(folder):
+    with writing(folder):
         authority.make()
         for host in [*_own_hosts(), *_known_hosts(folder), *hosts]:
             try:
@@ -429,10 +435,20 @@ def add(names, folder=None, role="agent", days=_DAYS):
         check_name(name)
     authority = _Authority(folder)
     folders = [authority.folder_of(role, name) for name in names]
-    with _writing(authority.folder):
+    with writing(authority.folder):
         for name, place in zip(names, folders):
             authority.issue(role, name, place, days=days)
     return folders
+
+
+def issue_builders(folder, place, hosts):
+    """Issues a certificate for builders at these hosts, by the authority of `folder`, which is made
+    where there is none, into the folder `place`. Returns the hosts."""
+    authority = _Authority(folder, create=True)
+    authority.make()
+    lines = list(dict.fromkeys(map(_host_line, hosts)))
+    authority.issue("builder", "builders", place, hosts=lines)
+    return [line.partition(":")[2] for line in lines]
 
 
 def revoke(names, folder=None, role="agent"):
@@ -451,7 +467,7 @@ def revoke(names, folder=None, role="agent"):
             )
         rows += [row for row in found if not row["revoked"]]
     today = datetime.datetime.now(datetime.timezone.utc)
-    with _writing(authority.folder):
+    with writing(authority.folder):
         if role in _FOLDERS:
             for name in names:
                 shutil.rmtree(authority.folder_of(role, name), ignore_errors=True)

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from . import c_interface, fleet, log, units
+from . import c_interface, cluster, fleet, log, units
 from .archives import trusted
 from .arguments import Options, options_of
 from .compiling import check, targets
@@ -210,8 +210,9 @@ def _bench(arguments):
 
 
 def _tune(arguments):
+    more = [trusted(each) if arguments.trust_archive else each for each in arguments.more]
     found = tune(
-        arguments.model,
+        [arguments.model, *more] if more else arguments.model,
         arguments.target,
         inputs=examples_of(arguments),
         shapes=shapes_of(arguments),
@@ -223,8 +224,13 @@ def _tune(arguments):
         **bounds(arguments),
         **tuning_options(arguments),
     )
-    result = found._asdict() | {"kernels": [kernel._asdict() for kernel in found.kernels]}
-    return result, found.summary()
+    if not more:
+        return _tuned(found), found.summary()
+    return found._asdict() | {"models": [_tuned(each) for each in found.models]}, found.summary()
+
+
+def _tuned(result):
+    return result._asdict() | {"kernels": [kernel._asdict() for kernel in result.kernels]}
 
 
 def _check(arguments):
@@ -334,6 +340,9 @@ def _add_compile(command):
 
 def _add_tune(command):
     added = command("tune", _tune, "Search for schedules and keep them in the log.", MODEL)
+    added.add_argument(
+        "more", nargs="*", metavar="MODEL", help="more models, under the same budget and options"
+    )
     add_compiling(added)
     add_bounds(added)
     add_examples(added)
@@ -441,6 +450,7 @@ def _parser():
         fleet.add_commands,
         units.add_command,
         log.add_command,
+        cluster.add_command,
         add_quantize,
         add_generate,
         add_serve,

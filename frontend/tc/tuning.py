@@ -1,6 +1,7 @@
 """Tuning: searching for schedules on this machine or on the devices of a tracker."""
 
 import contextlib
+import dataclasses
 import fcntl
 import math
 import os
@@ -10,8 +11,7 @@ import tempfile
 import time
 import typing
 
-from . import fleet
-from . import archives
+from . import archives, cluster, fleet
 from .arguments import Options, options_of
 from .errors import Error, lines_text, printable
 from .log import build_id, default_url, opened, url_of
@@ -108,6 +108,42 @@ class TuneResult(typing.NamedTuple):
         return lines_text(lines)
 
 
+class TuneResults(typing.NamedTuple):
+    """Of several models that were tuned under one budget: a TuneResult of each, in their order, in
+    which trials are those of the model's kernels; and the numbers of all together, in which a
+    kernel that models share counts once."""
+
+    models: list
+    kernels: int
+    trials: int
+    measured: int
+    seconds: float
+    stopped: str
+    log: str
+
+    def __repr__(self):
+        return (
+            f"<tc.TuneResults of {len(self.models)} models: {self.kernels} kernels, {self.trials} "
+            f"schedules tried, {self.measured} measured now>"
+        )
+
+    def summary(self):
+        """The tables of the models one after the other, and a line for all."""
+        lines = []
+        for result in self.models:
+            lines += [f"{printable(result.model)}:", result.summary().rpartition("\nlog: ")[0], ""]
+        shared = sum(len(result.kernels) for result in self.models) - self.kernels
+        lines.append(
+            f"{len(self.models)} models: {self.kernels} kernels, of which models share {shared}; "
+            f"{self.trials} schedules tried, {self.measured} measured now in {self.seconds:.0f} s "
+            f"({self.stopped})"
+        )
+        for result in self.models:
+            gain = "not measured" if result.model_gain is None else f"{result.model_gain:.3f}"
+            lines.append(f"times as fast as untuned: {gain:>12}  {printable(result.model)}")
+        return "\n".join([*lines, f"log: {printable(self.log)}"])
+
+
 def _amount(value, unit):
     if not value:
         return "-"
@@ -201,10 +237,12 @@ def _display(progress):
 
 
 @contextlib.contextmanager
-def _work_folder():
-    """A folder for candidates, removed at the end. Folders of tuners that were killed are removed
-    when the next one starts: a tuner locks its folder for as long as it runs."""
-    with os.scandir(tempfile.gettempdir()) as entries:
+def work_folder(place=None):
+    """A folder for candidates in `place` (default: $TMPDIR), removed at the end. Folders of tuners
+    that were killed are removed when the next one starts: a tuner locks its folder for as long as
+    it runs."""
+    place = place or tempfile.gettempdir()
+    with os.scandir(place) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
                 if (
@@ -217,13 +255,34 @@ def _work_folder():
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(entry.path, ignore_errors=True)
     with (
-        tempfile.TemporaryDirectory(prefix="tc-tune-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(
+            prefix="tc-tune-", dir=place, ignore_cleanup_errors=True
+        ) as folder,
         temporary(folder),
     ):
         with open(os.path.join(folder, "unlocked"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.rename(lock.name, os.path.join(folder, "lock"))
             yield folder
+
+
+def _described_models(models, trust_archive, inputs, shapes):
+    """Of each model what described() makes of it."""
+    if not models:
+        raise Error("there is no model to tune: give one, or a list of some")
+    return [
+        described(archives.trusted(model) if trust_archive else model, inputs, shapes)
+        for model in models
+    ]
+
+
+def _opened_builder(wanted, credentials, folder):
+    """The builder of candidates that a user asked for."""
+    relay = []
+    if wanted.partition(":")[0] == "ray":
+        cluster.check_installed()
+        relay = cluster.relay_command(credentials)
+    return compiler.open_builder(wanted, PROGRAM_FOLDER, LIBRARY_FOLDER, folder, relay)
 
 
 def _check_numbers(trials, time_limit, priority):
@@ -265,10 +324,12 @@ def tune(
     _from_random=False,
     _sample_seconds=None,
 ):
-    """Searches for schedules and keeps what it finds in the log; returns a TuneResult.
+    """Searches for schedules and keeps what it finds in the log; returns a TuneResult. Of a list of
+    models, which share the budget and the options, it returns TuneResults; a kernel that several of
+    them have is tuned once.
 
-    trials              the most candidates, including those in the log already; default 1000 where
-                        no time limit is given
+    trials              the most candidates, including those in the log already; default 1000 for
+                        each model where no time limit is given
     time_limit          the most seconds, including earlier sessions with this log
     log                 path or URL of the log, or a tc.Log; default $TC_LOG or the user's cache
                         folder
@@ -276,7 +337,7 @@ def tune(
     priority            of those who wait for one of the tracker's devices, whose priority is higher
                         get it first: -10 to 10
     builders            what builds the candidates: "processes", one on each core of this machine,
-                        or "processes:4"
+                        or "processes:4"; "ray://HOST:PORT" is a Ray cluster
     progress            a callable that gets a dict from time to time, True or False; default: a
                         live table on a terminal, silent otherwise
     compile_time_limit  seconds that each compilation of the whole model may take, of which the
@@ -286,34 +347,32 @@ def tune(
     May be interrupted at any moment: the next call with the same log continues from there.
     """
     _check_numbers(trials, time_limit, priority)
-    model, shapes = described(archives.trusted(model) if trust_archive else model, inputs, shapes)
+    many = isinstance(model, (list, tuple))
+    models = _described_models(model if many else [model], trust_archive, inputs, shapes)
     log = url_of(log) if log else default_url()
     if log is None:
         raise Error('tuning needs a log: give log="FILE"')
     began = int(time.time())
     store = opened(log, write=True)  # opened first, so that an error comes before the work
-    request = compiler.TuneRequest()
-    request.compile = options_of(
-        Options(
-            target=target,
-            shapes=shapes,
-            threads=threads,
-            tolerance=tolerance,
-            seed=seed,
-            quantised=quantised,
-            rounding=rounding,
-            open_initializers=open_initializers,
-            data_folders=data_folders,
-            max_nodes=max_nodes,
-            compile_time_limit=compile_time_limit,
-        )
+    common = Options(
+        target=target,
+        threads=threads,
+        tolerance=tolerance,
+        seed=seed,
+        quantised=quantised,
+        rounding=rounding,
+        open_initializers=open_initializers,
+        data_folders=data_folders,
+        max_nodes=max_nodes,
+        compile_time_limit=compile_time_limit,
     )
+    request = compiler.TuneRequest()
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
     request.credentials = os.fspath(credentials) if credentials else ""
     request.priority = priority
     request.programs = PROGRAM_FOLDER
     request.libraries = LIBRARY_FOLDER
-    request.trials = trials or (0 if time_limit else DEFAULT_TRIALS)
+    request.trials = trials or (0 if time_limit else DEFAULT_TRIALS * len(models))
     request.time_limit = time_limit or 0
     request.seed = seed
     request.build = build_id()
@@ -322,17 +381,21 @@ def tune(
         request.sample_seconds = _sample_seconds
     display = _display(progress)
     try:
-        with _work_folder() as folder:
+        with work_folder() as folder:
             request.work_folder = folder
-            builder = compiler.open_builder(builders, PROGRAM_FOLDER, LIBRARY_FOLDER, folder)
-            source = source_of(model)
-            name = source.name  # read first, because tuning consumes the source
-            raw = compiler.tune(source, request, store, builder, _followed(display, log))
+            builder = _opened_builder(builders, credentials, folder)
+            sources = [
+                (source_of(each), options_of(dataclasses.replace(common, shapes=own)))
+                for each, own in models
+            ]
+            names = [source.name for source, _ in sources]
+            raw, found = compiler.tune(sources, request, store, builder, _followed(display, log))
     finally:
         if hasattr(display, "close"):
             display.close()
-    threads = threads or runtime.core_count()
-    return _result_of(raw, log, (name, compiler.resolve_target(target)[0], threads, began))
+    session = (compiler.resolve_target(target)[0], threads or runtime.core_count(), began)
+    results = [_result_of(each, raw, log, (name, *session)) for name, each in zip(names, found)]
+    return _results_of(results, raw, log) if many else results[0]
 
 
 def _followed(display, log):
@@ -352,8 +415,9 @@ def _followed(display, log):
     return follow
 
 
-def _result_of(raw, log, session):
-    """The result of what the compiler returned; `session` has its last fields."""
+def _result_of(raw, all_raw, log, session):
+    """The result of a model, of what the compiler returned of it and of all; `session` has its last
+    fields."""
     kernels, unit = _progress_of(raw["last"])
     return TuneResult(
         kernels,
@@ -363,9 +427,23 @@ def _result_of(raw, log, session):
         raw["last"]["seconds"],
         1 / raw["model_ratio"] if raw["model_ratio"] else None,
         raw["stopped"],
-        raw["notes"],
+        all_raw["notes"] + raw["notes"],
         compiler.shown_store(log),
         *session,
+    )
+
+
+def _results_of(results, raw, log):
+    """The result of several models."""
+    last = raw["last"]
+    return TuneResults(
+        results,
+        len(last["kernels"]),
+        last["trials"],
+        last["measured"],
+        last["seconds"],
+        raw["stopped"],
+        compiler.shown_store(log),
     )
 
 
@@ -399,6 +477,6 @@ def add_tuning_options(added):
     added.add_argument(
         "--builders",
         default="processes",
-        metavar="processes[:N]",
-        help="what builds the schedules to try; default: a process on each core",
+        metavar="processes[:N]|ray://HOST:PORT",
+        help="what builds the schedules to try; default: a process on each core of this machine",
     )

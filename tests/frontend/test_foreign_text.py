@@ -141,6 +141,9 @@ def commands(files):
             [refused, "--trials", "1"],
             [model, "--tracker", name],
             [model, "--log", files["part"] + "/none/x.db", "--trials", "1"],
+            [model, refused, "--trials", "1"],
+            [model, "--log", files["part"] + ".b.db", "--builders", name],
+            [model, "--log", files["part"] + ".b.db", "--builders", f"ray:{name}"],
         ],
         "run": [
             [model, "--input", given],
@@ -233,6 +236,12 @@ def commands(files):
         "certs": [
             ["list", "--folder", files["part"]],
             ["add", name, "--folder", files["part"]],
+            [name],
+        ],
+        "cluster": [
+            ["init", "--credentials", files["part"], "--hosts", name],
+            ["node", name, "--credentials", files["part"]],
+            ["head", "--host", name, "--credentials", files["part"] + ".none"],
             [name],
         ],
         "units": [

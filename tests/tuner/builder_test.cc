@@ -2,8 +2,10 @@
 // kind of builder makes the same of them; the pool of processes answers for whatever becomes of its workers.
 #include "tuner/builders.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +19,9 @@
 #include "runtime/rpc/sha256.h"
 #include "scheduler/scheduler.h"
 #include "tests/scheduler_kernels.h"
+#include "tuner/builder_wire.h"
 #include "tuner/process_builder.h"
+#include "tuner/relay_builder.h"
 #include "tuner/run_library.h"
 
 namespace tc::testing {
@@ -228,7 +232,8 @@ KernelProgram convolution() {
   return program_of(kernels_of_fixed_size().front());
 }
 
-BuilderPlace place() { return {"tuner", "runtime/lib", ::testing::TempDir()}; }
+// A worker of the pool is a relay as well: one that does everything itself.
+BuilderPlace place() { return {"frontend", "runtime/lib", ::testing::TempDir(), {"frontend/tc-builder"}}; }
 
 // All candidates in the order of the traces, each of which comes once.
 std::vector<BuiltCandidate> built_by(CandidateBuilder& builder, const KernelProgram& program,
@@ -357,9 +362,9 @@ TEST_P(Builder, AMachineThatCannotWriteIsNoVerdictOnACandidate) {
 TEST(Builders, AnUnknownOneIsASentenceThatListsThem) {
   EXPECT_EQ(
       device_error([] { open_builder("threads:4", place()); }),
-      "builders is 'threads:4'; give one of processes[:N] (N processes on this machine, as many as it has "
-      "cores "
-      "without a number), in-process (the tuner's own process, one candidate after the other: for tests)");
+      "builders is 'threads:4'; give one of processes[:N] (N processes on this machine, as many as it has cores "
+      "without a number), in-process (the tuner's own process, one candidate after the other: for tests), "
+      "ray[://HOST:PORT] (a Ray cluster by the address of its head, or without one a Ray of this machine alone)");
   for (const char* wanted :
        {"processes:", "processes:0", "processes:x", "processes:4x", "processes:99999999999"}) {
     EXPECT_EQ(device_error([&] { open_builder(wanted, place()); }),
@@ -368,11 +373,23 @@ TEST(Builders, AnUnknownOneIsASentenceThatListsThem) {
   }
   EXPECT_EQ(device_error([] { open_builder("in-process:2", place()); }),
             "builders is 'in-process:2'; in-process takes nothing after its name");
+  for (const char* wanted : {"ray:", "ray:here", "ray://", "ray://here", "ray://:1", "ray://here:"}) {
+    EXPECT_EQ(
+        device_error([&] { open_builder(wanted, place()); }),
+        text(
+            "builders is '", wanted,
+            "'; give ray://HOST:PORT with the address of the cluster's head, or ray for one on this machine"));
+  }
+  BuilderPlace without_package = place();
+  without_package.relay.clear();
+  EXPECT_EQ(
+      device_error([&] { open_builder("ray", without_package); }),
+      "builders is 'ray': the program that hands candidates on to Ray is a part of the Python package tc");
 }
 
 ProcessBuilderOptions processes() {
   ProcessBuilderOptions options;
-  options.program = "tuner/tc-builder";
+  options.program = "frontend/tc-builder";
   options.libraries = place().libraries;
   options.work_folder = place().work_folder;
   options.workers = 2;
@@ -410,6 +427,86 @@ TEST(ProcessBuilder, SaysThatItsProgramIsMissing) {
   bad.program = "/nowhere/tc-builder";
   EXPECT_NE(device_error([&] { built_with(bad, {{}}); }).find("cannot start /nowhere/tc-builder"),
             std::string::npos);
+}
+
+RelayBuilderOptions relay(const std::vector<std::string>& command) {
+  RelayBuilderOptions options;
+  options.command = command;
+  options.libraries = place().libraries;
+  options.work_folder = place().work_folder;
+  return options;
+}
+
+// A relay that answers the first request by these words, and the next ones by nothing.
+RelayBuilderOptions relay_that_says(const std::vector<std::string>& words) {
+  const std::string path = ::testing::TempDir() + "answer";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  EXPECT_TRUE(wire::write_words(file, words));
+  close(file);
+  return relay({"/bin/sh", "-c", "cat " + path + "; exec cat > /dev/null"});
+}
+
+TEST(RelayBuilder, ManyCandidatesAtOnce) {
+  RelayBuilder builder(relay({"frontend/tc-builder"}));
+  const KernelProgram program = convolution();
+  std::vector<Trace> traces(600, {"split nothing 4 as a b"});
+  traces[300] = program.layout_lines;
+  const auto built = built_by(builder, program, "native", traces);
+  for (size_t i = 0; i < traces.size(); ++i)
+    EXPECT_EQ(built[i].outcome, i == 300 ? Outcome::Ok : Outcome::Illegal) << i;
+}
+
+TEST(RelayBuilder, SaysHowTheRelayEnded) {
+  for (const auto& [command, how] : std::vector<std::pair<std::string, std::string>>{
+           {"exit 3", "with exit status 3"}, {"kill -9 $$", "by signal 9 (Killed)"}}) {
+    RelayBuilder builder(relay({"/bin/sh", "-c", command}));
+    const auto build = [&] { built_by(builder, convolution(), "native", {{}}); };
+    const std::string due =
+        "the program that hands on candidates (/bin/sh) ended " + how + "; run the same command again";
+    EXPECT_EQ(device_error(build), due);
+    EXPECT_EQ(device_error(build), due) << "it is not used again";
+  }
+  RelayBuilderOptions silent = relay({"/bin/sleep", "60"});
+  silent.silent_seconds = 0.2;
+  RelayBuilder builder(silent);
+  EXPECT_EQ(
+      device_error([&] { built_by(builder, convolution(), "native", {{}}); }),
+      "the program that hands on candidates has not answered for 0.2 s; see whether the cluster's nodes are "
+      "alive");
+}
+
+TEST(RelayBuilder, TellsWhatTheMachineLacks) {
+  RelayBuilder builder(relay_that_says({"1", "machine", "no node is alive"}));
+  EXPECT_EQ(device_error([&] { built_by(builder, convolution(), "native", {{}}); }), "no node is alive");
+}
+
+// What comes from other machines is checked before anything is made of it.
+TEST(RelayBuilder, WhatIsNoAnswerFailsTheCandidate) {
+  const std::string hash = rpc::sha256_of("program");
+  const std::vector<std::vector<std::string>> answers = {
+      {"1"},
+      {"1", "ok"},
+      {"1", "fine", "0", "", "1", hash, "program"},
+      {"1", "ok", "0", "", "1", rpc::sha256_of("other"), "program"},
+      {"1", "ok", "0", "", "0", hash, "program"},
+      {"1", "ok", "0", "", "x", hash, "program"},
+      {"1", "ok", "0", "", "99999999999999999999", hash, "program"},
+      {"1", "ok", "0", "", "1", rpc::sha256_of(""), ""},
+      {"1", "ok", "3", "wrong", "1", hash, "program"},
+      {"1", "ok", "-1", "", "1", hash, "program"},
+      {"1", "ok", "", "", "1", hash, "program"},
+      {"1", "ok", "0", "", "1", hash, "program", "more"}};
+  for (const auto& words : answers) {
+    RelayBuilder builder(relay_that_says(words));
+    const BuiltCandidate built = built_by(builder, convolution(), "native", {{}})[0];
+    EXPECT_EQ(built.outcome, Outcome::CompileError);
+    EXPECT_TRUE(built.executable.empty());
+    EXPECT_EQ(built.detail, "what its builder answered is no answer; tc has to be the same version there");
+  }
+  RelayBuilder builder(relay_that_says({"1", "ok", "0", "", "1", hash, "program"}));
+  EXPECT_EQ(built_by(builder, convolution(), "native", {{}})[0].executable, "program");
+  RelayBuilder failing(relay_that_says({"1", "error", "its workers died"}));
+  EXPECT_EQ(built_by(failing, convolution(), "native", {{}})[0].detail, "its workers died");
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ import tc
 from tc import fleet
 from tc.cli import main
 
+from .tuning import save_small_model
+
 pytest.importorskip("onnx")
 
 
@@ -37,6 +39,26 @@ def small_model():
             numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) * 0.2, name)
             for name, shape in weights.items()
         ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def pooling_model():
+    """An average and a product, the first of which has a faster schedule than the untuned one."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = np.random.default_rng(3).standard_normal((24, 40)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("GlobalAveragePool", ["x"], ["p"]),
+            helper.make_node("Flatten", ["p"], ["f"]),
+            helper.make_node("MatMul", ["f", "m"], ["y"]),
+        ],
+        "pooling",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 24, 20, 20])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 40])],
+        [numpy_helper.from_array(weights, "m")],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
@@ -91,6 +113,65 @@ def test_tuning_here_fills_a_log_that_builds_use(tmp_path, scheme, builders, tri
     )
     with tc.Log(log) as opened:
         assert shared_bytes(tmp_path, model, log=opened) == shared_bytes(tmp_path, model, log=log)
+
+
+def test_many_models_share_a_budget(tmp_path, capsys):
+    """Each has a table of its own; a kernel that both have is measured once, and counts in both."""
+    import onnx
+
+    paths = [str(tmp_path / name) for name in ("one.onnx", "two.onnx", "products.onnx")]
+    onnx.save(small_model(), paths[0])
+    onnx.save(small_model(), paths[1])
+    save_small_model(paths[2])
+    words = ["tune", *paths, "--threads", "1", "--trials", "12", "--builders", "processes:2"]
+    assert main([*words, "--log", str(tmp_path / "log.db"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["trials"] == found["measured"] == 12 == len(tc.Log(tmp_path / "log.db").records())
+    one, two, other = found["models"]
+    assert [row["model"] for row in (one, two, other)] == [Path(path).name for path in paths]
+    shared = [(row["label"], row["trials"], row["best"]) for row in one["kernels"]]
+    assert shared == [(row["label"], row["trials"], row["best"]) for row in two["kernels"]]
+    assert one["trials"] + other["trials"] == 12 and other["trials"] >= len(other["kernels"]) > 0
+    assert found["kernels"] == len(one["kernels"]) + len(other["kernels"])
+
+    again = tc.tune(paths, threads=1, trials=12, log=tmp_path / "log.db")
+    assert again.measured == 0 and again.trials == 12 and len(again.models) == 3
+    text = again.summary()
+    assert f"3 models: {found['kernels']} kernels, of which models share {len(shared)};" in text
+    assert text.count("log: ") == 1 and "times as fast as untuned:" in text
+    assert repr(again).startswith("<tc.TuneResults of 3 models: ")
+    with pytest.raises(tc.Error, match="there is no model to tune"):
+        tc.tune([], log=tmp_path / "log.db")
+
+
+@pytest.mark.skipif(shutil.which("qemu-riscv64") is None, reason="qemu-riscv64 is not installed")
+def test_whole_models_are_built_by_the_builders_and_here_alike(tmp_path):
+    """The tuner builds those itself whose file has not all of it."""
+    import onnx
+
+    model, own = pooling_model(), tmp_path / "own.onnx"
+    onnx.save(
+        pooling_model(), own, save_as_external_data=True, location="weights.bin", size_threshold=0
+    )
+    found = []
+    with fleet.Local(["--name", "board", "--runner", "qemu", "--vector-bits", "256"]) as programs:
+        for name, builders in ("a", "processes:2"), ("b", "in-process"), ("own", "processes:2"):
+            result = tc.tune(
+                own if name == "own" else model,
+                "rv64gcv",
+                threads=1,
+                trials=30,
+                log=tmp_path / f"{name}.db",
+                insecure=True,
+                tracker=programs.address,
+                builders=builders,
+            )
+            assert result.model_gain is not None and result.model_gain > 1, result.summary()
+            records = tc.Log(tmp_path / f"{name}.db").records()
+            found.append(
+                (result.model_gain, sorted((r.trace, r.median, r.chosen) for r in records))
+            )
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.skipif(shutil.which("qemu-riscv64") is None, reason="qemu-riscv64 is not installed")

@@ -63,6 +63,14 @@ class FakeDevice : public Measurer {
   std::vector<std::pair<std::string, Trace>> seen;
 };
 
+// A model that calls each of the kernels once.
+SessionModel whole_model(const std::string& name, const std::vector<KernelTask>& tasks) {
+  SessionModel model;
+  model.name = name;
+  for (const KernelTask& task : tasks) model.uses[task.workload] = {name + "/" + task.label, 1};
+  return model;
+}
+
 class TunerTune : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -424,10 +432,15 @@ class TunerTuneTime : public TunerTuneThree {
     const auto log = open_store(url_, RecordStore::Mode::Write);
     TuneOptions options;
     options.time_limit = limit;
-    options.build_seconds = build_seconds;
     options.build = "test";
     options.clock = [this] { return clock_; };
-    return tune(tasks_, device, *log, options, model, nullptr);
+    SessionModel whole = whole_model("model", tasks_);
+    whole.measure = model;
+    whole.build_seconds = build_seconds;
+    const SessionResult session = tune_models(tasks_, {whole}, device, *log, options, nullptr);
+    TuneResult result = session.models.at(0);
+    result.notes.insert(result.notes.begin(), session.all.notes.begin(), session.all.notes.end());
+    return result;
   }
 
   double clock_ = 1000;
@@ -501,6 +514,94 @@ TEST_F(TunerTune, WhereNothingIsFasterThatIsTheReason) {
   const TuneResult result = run(device, 24, model_of([](const Choices&) { return 1.0; }));
   EXPECT_EQ(result.notes.back(), "no schedule was faster than the untuned one: the untuned ones are kept");
   EXPECT_EQ(result.model_ratio, 0);
+}
+
+// Two models of three kernels, of which they share the middle one.
+class TunerTuneModels : public TunerTuneThree {
+ protected:
+  void SetUp() override {
+    TunerTuneThree::SetUp();
+    models_ = {whole_model("a", {tasks_[0], tasks_[1]}), whole_model("b", {tasks_[1], tasks_[2]})};
+  }
+  SessionResult run_models(FakeDevice& device, int trials) {
+    const auto log = open_store(url_, RecordStore::Mode::Write);
+    TuneOptions options;
+    options.trials = trials;
+    options.build = "test";
+    options.seed = 3;
+    return tune_models(tasks_, models_, device, *log, options, nullptr);
+  }
+  // Whole models whose time each tuned schedule multiplies by `ratio`.
+  static MeasureModel with_ratio(double ratio) {
+    return [ratio](const std::vector<Choices>& variants, int, double) {
+      std::vector<Measurement> results;
+      for (const Choices& choices : variants) {
+        results.emplace_back();
+        results.back().ratio = std::pow(ratio, choices.size());
+        results.back().time = {5, results.back().ratio, results.back().ratio, 0};
+      }
+      return results;
+    };
+  }
+  Trace chosen(const KernelTask& task) const {
+    RecordFilter filter;
+    filter.workload = task.workload;
+    for (const Record& record : log()->records(filter))
+      if (record.chosen) return record.trace;
+    ADD_FAILURE() << "nothing is chosen for " << task.label;
+    return {};
+  }
+
+  std::vector<SessionModel> models_;
+};
+
+TEST_F(TunerTuneModels, SharedKernelsAreTunedOnce) {
+  FakeDevice device;
+  const SessionResult session = run_models(device, 48);
+  EXPECT_EQ(session.all.last.trials, 48);
+  EXPECT_EQ(session.all.last.measured, 48);
+  EXPECT_EQ(log()->records({}).size(), 48u);
+  ASSERT_EQ(session.models.size(), 2u);
+  const KernelProgress& shared = session.models[0].last.kernels.at(1);
+  EXPECT_EQ(shared.label, "a/" + tasks_[1].label);
+  EXPECT_EQ(session.models[1].last.kernels.at(0).label, "b/" + tasks_[1].label);
+  EXPECT_EQ(shared.trials, session.models[1].last.kernels.at(0).trials);
+  EXPECT_EQ(session.models[0].last.trials + session.models[1].last.trials, 48 + shared.trials);
+  EXPECT_EQ(session.models[0].last.measured + session.models[1].last.measured, 48 + shared.trials);
+  for (const TuneResult& model : session.models) EXPECT_EQ(model.last.kernels.size(), 2u);
+}
+
+// A small model beside one that takes a thousand times as long.
+TEST_F(TunerTuneModels, EachModelCountsAlike) {
+  models_ = {whole_model("a", {tasks_[0]}), whole_model("b", {tasks_[2]})};
+  models_[0].uses.at(tasks_[0].workload).calls = 1000;
+  tasks_.erase(tasks_.begin() + 1);
+  FakeDevice device;
+  const SessionResult session = run_models(device, 60);
+  for (const TuneResult& model : session.models) EXPECT_GT(model.last.trials, 8);
+  forget();
+  tasks_[0].calls = 1000;
+  FakeDevice again;
+  const TuneResult as_one = run(again, 60);
+  EXPECT_EQ(as_one.last.kernels.at(1).trials, 1);
+}
+
+TEST_F(TunerTuneModels, ASharedKernelTakesTheScheduleOfTheFirstThatChoseOne) {
+  const auto untuned = [&](size_t i) { return chosen(tasks_[i]) == tasks_[i].untuned; };
+  for (const bool first : {true, false}) {
+    forget();
+    models_[first ? 0 : 1].measure = with_ratio(0.9);
+    models_[first ? 1 : 0].measure = with_ratio(1.1);
+    FakeDevice device;
+    const SessionResult session = run_models(device, 60);
+    EXPECT_NEAR(session.models[first ? 0 : 1].model_ratio, 0.9 * 0.9, 1e-9);
+    EXPECT_FALSE(untuned(1));
+    EXPECT_TRUE(untuned(first ? 2 : 0));
+    const std::vector<std::string>& notes = session.models[1].notes;
+    const std::string note =
+        "1 kernels, which it shares with models before it, take the schedules chosen there";
+    EXPECT_EQ(std::count(notes.begin(), notes.end(), note), first ? 1 : 0);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// tc-builder: a worker of the tuner's build pool.
+// tc-builder: a worker that builds candidates, of the tuner's pool or of a node of a cluster.
 #include <unistd.h>
 
+#include "frontend/pipeline/model_program.h"
 #include "tuner/process_builder.h"
 
 int main() {
@@ -8,5 +9,5 @@ int main() {
   // cannot mix with them.
   const int out = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  return tc::serve_builds(STDIN_FILENO, out);
+  return tc::serve_builds(STDIN_FILENO, out, tc::build_model_program);
 }
