@@ -11,6 +11,7 @@
 #include "codegen/c/c_source.h"
 #include "ir/error.h"
 #include "ir/scratch.h"
+#include "ir/target/narrow_product.h"
 
 namespace tc {
 namespace {
@@ -108,6 +109,8 @@ class CBackend : public Backend {
   Target usable(const Target& target) const override {
     Target result = target;
     result.matrix = {};
+    // Instructions of one lane each, which C has no operation for.
+    if (adds_products_in_scalars(target)) result.lane_products.clear();
     result.wider_targets.clear();
     return result;
   }
