@@ -51,7 +51,7 @@ def test_boots_and_tells_the_words(target, tmp_path):
     assert arena < RAM and 90_000 < weights < FLASH and 0 < stack < STACK
 
 
-# One network on each board; the others by `-k full`, as a whole in `./check --full`.
+# One network on each board; `./check --full` has the others.
 SOME = [
     ("cortex-m4", "kws_ref_model"),
     ("cortex-m7", "ad01_int8"),
