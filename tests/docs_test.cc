@@ -188,8 +188,10 @@ std::string targets_page() {
       << "\n## Cores\n\nRows of `ir/target/*_cores.h`. Widths are of a vector register and of a vector unit, in bits; latency is a multiply-add's, in cycles; caches are the first and "
          "the second one.\n\n| architecture | core | what it is | executes | issues | registers / unit | vector units | latency | caches, KiB |\n"
          "|---|---|---|---|--:|--:|--:|--:|--:|\n";
-  for (const auto& [name, arch] :
-       {std::pair("x86-64", Arch::X86_64), {"riscv64", Arch::RiscV64}, {"aarch64", Arch::AArch64}}) {
+  for (const auto& [name, arch] : {std::pair("x86-64", Arch::X86_64),
+                                   {"riscv64", Arch::RiscV64},
+                                   {"aarch64", Arch::AArch64},
+                                   {"arm-m", Arch::ArmM}}) {
     for (const CoreRow* row : targets::cores_of(arch)) {
       page << "| " << name << " | " << row->name << " | " << row->description << " | "
            << (row->window == 0 ? "in order" : text("out of order, window ", row->window)) << " | "
@@ -205,8 +207,10 @@ std::string targets_page() {
          "features\nit has. Cycles are of one instruction.\n\n| architecture | group | instruction | needs | multiplies | sums up in | rows x "
          "columns x depth | cycles |\n|---|---|---|---|---|---|---|--:|\n";
   constexpr std::array<const char*, 3> routes = {", tiles", ", vectors", ", lanes"};
-  for (const auto& [name, arch] :
-       {std::pair("x86-64", Arch::X86_64), {"riscv64", Arch::RiscV64}, {"aarch64", Arch::AArch64}}) {
+  for (const auto& [name, arch] : {std::pair("x86-64", Arch::X86_64),
+                                   {"riscv64", Arch::RiscV64},
+                                   {"aarch64", Arch::AArch64},
+                                   {"arm-m", Arch::ArmM}}) {
     for (const targets::ProductGroup& group : targets::narrow_products(arch)) {
       for (const NarrowProduct& row : group.instructions) {
         page << "| " << name << " | " << group.feature << routes[static_cast<size_t>(group.route)] << " | `"

@@ -12,6 +12,7 @@
 #include "codegen/c/model_source.h"
 #include "ir/error.h"
 #include "ir/scratch.h"
+#include "ir/target/narrow_product.h"
 
 namespace tc {
 namespace {
@@ -109,6 +110,8 @@ class CBackend : public Backend {
   Target usable(const Target& target) const override {
     Target result = target;
     result.matrix = {};
+    // Instructions of one lane each, which C has no operation for.
+    if (adds_products_in_scalars(target)) result.lane_products.clear();
     result.wider_targets.clear();
     return result;
   }

@@ -19,8 +19,12 @@ namespace {
 std::string about(const ArtefactContent& model) {
   return "model '" + harmless(model.plan.model) +
          "' for a system without an operating system: link this file.\n"
-         " * It needs memcpy, memmove and memset at most, .bss cleared, the CPU's features below switched on (on RISC-V FS and VS of\n"
-         " * mstatus), rounding to nearest, and some stack. It allocates nothing, keeps nothing between runs and may run on several cores\n"
+         " * It needs memcpy, memmove and memset at most" +
+         (model.target.float_unit
+              ? ""
+              : ", for floats and division the functions that every compiler brings (__aeabi_fadd ... of libgcc)") +
+         ",\n * .bss cleared, the CPU's features below switched on (on RISC-V FS and VS of mstatus, on Arm CPACR), rounding to nearest,\n"
+         " * and some stack. It allocates nothing, keeps nothing between runs and may run on several cores\n"
          " * at once, each with an arena of its own.";
 }
 
@@ -75,7 +79,8 @@ void refuse_more_than_flash(const ArtefactContent& model, const BareSizes& sizes
   if (model.max_flash == 0 || sizes.constants + sizes.code <= model.max_flash) return;
   fail(ErrorKind::Unsupported, "model '", model.plan.model, "' needs ", sizes.constants,
        " bytes for constants and ", sizes.code, " for code, but max_flash gives it ", model.max_flash,
-       "; use a smaller or a quantised model, or give it more by max_flash");
+       "; use a smaller or a quantised model, or give it at least ", sizes.constants + sizes.code,
+       " by max_flash");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ std::string required_features(const ModuleCompiler& compiler, bool with_matrices
   switch (compiler.target().arch) {
     case Arch::X86_64: names = targets::x86_features(); break;
     case Arch::AArch64: names = targets::aarch64_features(); break;
+    case Arch::ArmM: names = targets::cortex_m_features(); break;
     case Arch::RiscV64:
       names = {"m", "a", "f", "d", "c"};
       for (const std::string& name : targets::riscv_features()) names.push_back(name);

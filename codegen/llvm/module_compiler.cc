@@ -104,8 +104,12 @@ ModuleCompiler::ModuleCompiler(const Target& target, const std::string& name) : 
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   options.NoTrappingFPMath = true;
   options.UniqueSectionNames = true;
+  // Memory is copied by the functions that all targets use, not by those of Arm's own ABI.
+  if (target.arch == Arch::ArmM) options.EABIVersion = llvm::EABI::GNU;
+  // Microcontrollers run programs where they were linked; relative addresses would take more code on Arm.
+  const auto addresses = target.arch == Arch::ArmM ? llvm::Reloc::Static : llvm::Reloc::PIC_;
   machine_.reset(llvm_target->createTargetMachine(
-      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+      target.triple, target.cpu, target.features, options, addresses,
       target.is_riscv() ? std::optional(llvm::CodeModel::Medium) : std::nullopt,
       llvm::CodeGenOptLevel::Default));
   if (machine_ == nullptr) {
@@ -116,7 +120,7 @@ ModuleCompiler::ModuleCompiler(const Target& target, const std::string& name) : 
   module_ = std::make_unique<llvm::Module>(name, *context_);
   module_->setTargetTriple(target.triple);
   module_->setDataLayout(machine_->createDataLayout());
-  module_->setPICLevel(llvm::PICLevel::BigPIC);
+  if (addresses == llvm::Reloc::PIC_) module_->setPICLevel(llvm::PICLevel::BigPIC);
   if (!target.abi.empty()) {
     module_->addModuleFlag(llvm::Module::Error, "target-abi", llvm::MDString::get(*context_, target.abi));
   }

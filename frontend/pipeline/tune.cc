@@ -79,6 +79,7 @@ const char* architecture_of(const Target& target) {
     case Arch::RiscV64: return "riscv64";
     case Arch::RiscV32: return "riscv32";
     case Arch::AArch64: return "aarch64";
+    case Arch::ArmM: return "arm";
   }
   return "";
 }

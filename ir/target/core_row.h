@@ -75,8 +75,8 @@ struct CoreRow {
   double second_level_bandwidth = 0, third_level_bandwidth = 0, memory_bandwidth = 0;
   double clock_ghz = 1.5;
   // LLVM CPUs whose tables LLVM uses to schedule instructions: before register allocation, and after it in
-  // functions that tc has scheduled itself (codegen/passes/in_order.cc). Empty: those of the target without
-  // this row.
+  // functions that tc has scheduled itself (codegen/llvm/passes/order_instructions.cc). Empty: those of the
+  // target without this row.
   const char* scheduled_for = "";
   const char* rescheduled_for = "";
 };

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "ir/target/aarch64_cores.h"
+#include "ir/target/cortex_m_cores.h"
 #include "ir/target/riscv_cores.h"
 #include "ir/target/tables.h"
 #include "ir/target/x86_cores.h"
@@ -31,6 +32,7 @@ std::vector<const CoreRow*> cores_of(Arch arch) {
   switch (arch) {
     case Arch::X86_64: add(kX86Cores); break;
     case Arch::AArch64: add(kArmCores); break;
+    case Arch::ArmM: add(kCortexMCores); break;
     case Arch::RiscV64:
     case Arch::RiscV32: add(kRiscvCores); break;
   }

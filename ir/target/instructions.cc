@@ -33,6 +33,7 @@ const std::vector<ProductGroup>& narrow_products(Arch arch) {
   switch (arch) {
     case Arch::X86_64: return x86_products();
     case Arch::AArch64: return aarch64_products();
+    case Arch::ArmM: return cortex_m_products();
     case Arch::RiscV64: return riscv_products();
     case Arch::RiscV32: break;
   }
@@ -124,6 +125,10 @@ int byte_products(const Target& target) {
     if (row->depth * size_of(row->a) == kLaneBytes && row->sum == DType::I32) return kLaneBytes;
   }
   return 0;
+}
+
+bool adds_products_in_scalars(const Target& target) {
+  return target.vector_bits == 0 && lane_product(target, 1, DType::I16, DType::I16, DType::I32) != nullptr;
 }
 
 bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b) {

@@ -56,4 +56,8 @@ int byte_products(const Target& target);
 // Whether one instruction does so in vectors of `lanes` lanes.
 bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b);
 
+// Whether instructions on general-purpose registers, of one sum each, add up products of 16-bit numbers: each
+// lane of a register tile is then such a register.
+bool adds_products_in_scalars(const Target& target);
+
 }  // namespace tc

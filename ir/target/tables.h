@@ -21,6 +21,7 @@ struct Row {
 std::vector<Row> x86_rows();
 std::vector<Row> riscv_rows();
 std::vector<Row> aarch64_rows();
+std::vector<Row> cortex_m_rows();
 
 // The cores of an architecture, and the core with a given name or null.
 std::vector<const CoreRow*> cores_of(Arch arch);
@@ -38,6 +39,7 @@ std::vector<std::string> x86_features();
 std::vector<std::string> riscv_features();
 std::vector<std::string> riscv32_features();
 std::vector<std::string> aarch64_features();
+std::vector<std::string> cortex_m_features();
 
 // Narrow products of the same shape and route. A machine has those whose features it has.
 struct ProductGroup {
@@ -53,6 +55,7 @@ struct ProductGroup {
 const std::vector<ProductGroup>& x86_products();
 const std::vector<ProductGroup>& riscv_products();
 const std::vector<ProductGroup>& aarch64_products();
+const std::vector<ProductGroup>& cortex_m_products();
 const std::vector<ProductGroup>& narrow_products(Arch arch);
 
 // The matrix unit of a target with these features.

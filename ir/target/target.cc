@@ -17,6 +17,7 @@ std::vector<Row> all_rows() {
   std::vector<Row> rows = targets::x86_rows();
   for (const Row& row : targets::riscv_rows()) rows.push_back(row);
   for (const Row& row : targets::aarch64_rows()) rows.push_back(row);
+  for (const Row& row : targets::cortex_m_rows()) rows.push_back(row);
   return rows;
 }
 
@@ -26,6 +27,7 @@ std::vector<std::string> features_of(Arch arch) {
     case Arch::RiscV64: return targets::riscv_features();
     case Arch::RiscV32: return targets::riscv32_features();
     case Arch::AArch64: return targets::aarch64_features();
+    case Arch::ArmM: return targets::cortex_m_features();
   }
   return {};
 }
@@ -68,8 +70,10 @@ std::string known_elsewhere(const std::string& name) {
   if (begins({"cuda", "gpu", "nvidia", "nvptx", "sm_", "rocm", "hip", "amdgpu", "mps", "metal", "opencl",
               "vulkan", "webgpu", "tpu", "npu"}))
     return "is no processor, and tc compiles for processors alone; leave the target out for this machine's";
-  if (begins({"cortex-m", "armv6", "armv7", "armv8-m", "thumb", "arm-none-eabi", "esp32", "avr"}))
-    return "has no code generator in tc; of systems without an operating system there are RISC-V's (docs/bare.md)";
+  if (begins({"cortex-m", "armv6", "armv7", "armv8-m", "armv8.1-m", "thumb", "arm-none-eabi"}))
+    return "is given by its core: 'cortex-m0plus', 'cortex-m4', 'cortex-m7', 'cortex-m33' or 'cortex-m55'";
+  if (begins({"esp32", "avr"}))
+    return "has no code generator in tc; of systems without an operating system there are RISC-V's and Arm's (docs/bare.md)";
   if (begins({"cpu", "host", "auto", "default", "llvm"}))
     return "is no name of one; leave the target out, or give 'native', for this machine's";
   if (begins({"arm64", "armv8", "apple-m"})) return "is called 'aarch64' here";

@@ -10,7 +10,8 @@
 
 namespace tc {
 
-enum class Arch : uint8_t { X86_64, RiscV64, AArch64, RiscV32 };
+// ArmM: Arm's M profile, of microcontrollers (Cortex-M), whose code is Thumb's.
+enum class Arch : uint8_t { X86_64, RiscV64, AArch64, RiscV32, ArmM };
 
 // Bytes of a cache line, the same for all targets.
 constexpr int64_t kLineBytes = 64;
@@ -67,12 +68,18 @@ struct Isa {
   int word_bits = 64;         // bits of addresses and of general-purpose registers
   int vector_bits = 0;        // native vector length, 0 for scalar targets; RVV: minimum VLEN
   int vector_registers = 16;  // architectural vector registers (RVV: of LMUL 1)
+  // Registers for integers and addresses, where these are fewer than `vector_registers`; 0: they are not.
+  int integer_registers = 0;
   bool floats_in_vectors = false;     // scalar floats live in the vector registers
   bool scalable = false;              // RVV: code for vectors of fixed length also runs on longer vectors
   bool masked_memory = false;         // AVX-512, RVV: cheap masked loads and stores
   bool broadcast_operand = false;     // multiply-add takes a broadcast scalar (memory on AVX-512,
                                       // register on RVV)
   bool prefetch_instruction = false;  // there is a prefetch instruction
+  // There are instructions for floats. Without them code calls functions that the platform's ABI prescribes
+  // and its compilers bring.
+  bool float_unit = true;
+  bool rounding_instructions = true;  // there are instructions that round floats to whole numbers
   MatrixUnit matrix;
   std::vector<const NarrowProduct*> lane_products;  // the narrow products of register tiles
   int block = 16;                                   // channel block of blocked layouts, in f32 elements
@@ -95,7 +102,7 @@ struct Core {
   std::string core;  // the name of its row
   // LLVM CPU whose latencies and units LLVM uses to schedule instructions before register allocation; empty:
   // Isa::cpu. Functions for in-order cores are then scheduled once more, by the core's own row
-  // (codegen/passes/in_order.cc).
+  // (codegen/llvm/passes/order_instructions.cc).
   std::string scheduled_for;
   // LLVM CPU whose table LLVM uses to schedule those functions again after register allocation; empty: LLVM
   // does not.
@@ -151,9 +158,9 @@ struct Target : Isa, Core {
 };
 
 // `native`, `x86-64-v3`, `x86-64-v4`, `sapphirerapids`, `znver4`, `znver5`, `rv64gc`, `rv64gcv`,
-// `rv64gcv_zvl256b`, `rv32imfc`, `aarch64`, with `+feature,-feature` after it, and `@core` last: code for any
-// machine with these instructions, planned for that core (`x86-64-v3@znver4`). An unknown name throws a
-// Target error that lists the nearest valid ones; an unknown feature or core likewise.
+// `rv64gcv_zvl256b`, `rv32imfc`, `aarch64`, `cortex-m4`, with `+feature,-feature` after it, and `@core` last:
+// code for any machine with these instructions, planned for that core (`x86-64-v3@znver4`). An unknown name
+// throws a Target error that lists the nearest valid ones; an unknown feature or core likewise.
 Target parse_target(const std::string& text);
 // The target for kernels with the fewest bytes of code: without vectors and matrix units.
 Target for_least_code(Target target);

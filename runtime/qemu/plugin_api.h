@@ -55,6 +55,12 @@ void qemu_plugin_register_vcpu_tb_exec_cb(qemu_plugin_tb* block, qemu_plugin_vcp
 void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn* instruction, qemu_plugin_vcpu_udata_cb_t cb,
                                             qemu_plugin_cb_flags flags, void* userdata);
 
+enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
+
+// Adds a number to the counter at `place` each time the instruction is about to run.
+void qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_insn* instruction, qemu_plugin_op operation,
+                                                void* place, uint64_t number);
+
 // Called for each memory access of the instruction; a vector access calls once per element.
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn* instruction, qemu_plugin_vcpu_mem_cb_t cb,
                                       qemu_plugin_cb_flags flags, qemu_plugin_mem_rw rw, void* userdata);

@@ -73,8 +73,23 @@ double after_sums(const TileProblem& problem, const Target& target, double accum
 // Whether code generation makes one vector of the tile's two (codegen/llvm/passes/join_vectors.h).
 bool is_joined(const TileProblem& problem, int64_t vectors) { return problem.joins && vectors == 2; }
 
+// Products of bytes on general-purpose registers, one for each sum: the halves of each operand's words are
+// widened, and each pair of halves takes an instruction. In registers are the sums, a half of each column and
+// of one weight, and two addresses.
+double tile_of_words(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns) {
+  constexpr double kLoadAndWiden = 3, kProducts = 2, kAddresses = 2, kStoreAndLoad = 2, kLoop = 4,
+                   kEpilogue = 8;
+  const auto weights = static_cast<double>(vectors * problem.lanes), words = static_cast<double>(columns);
+  const double sums = weights * words;
+  const double spilled = std::max(0.0, sums + words + 1 + kAddresses - target.integer_registers);
+  const double step =
+      kLoadAndWiden * (weights + words) + kProducts * sums + kProducts * kStoreAndLoad * spilled + kLoop;
+  return problem.steps * step + sums * kEpilogue + calibration::kTileStart;
+}
+
 double one_tile(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns,
                 double panel_bytes) {
+  if (problem.halves && target.vector_bits == 0) return tile_of_words(problem, target, vectors, columns);
   const double parts = parts_of(problem, target);
   const auto accumulators = static_cast<double>(vectors * columns);
   double loads = 0, held = 0, streamed = 0, from_second_cache = 0, shuffles = 0;
@@ -123,9 +138,11 @@ double one_tile(const TileProblem& problem, const Target& target, int64_t vector
   const double each = std::max(1.0, parts);
   const double registers =
       (accumulators + std::max(held + halves.registers + problem.held, 1 + problem.epilogue_loads)) * each;
-  if (registers > target.vector_registers) {
-    step *= 1 + calibration::kSpillPerRegister * (registers - target.vector_registers) / each /
-                    std::max(1.0, accumulators / 4);
+  const int available =
+      problem.integers && target.integer_registers > 0 ? target.integer_registers : target.vector_registers;
+  if (registers > available) {
+    step *=
+        1 + calibration::kSpillPerRegister * (registers - available) / each / std::max(1.0, accumulators / 4);
   }
   const double finish =
       accumulators * parts *
@@ -192,6 +209,15 @@ bool leaves_registers(const Target& target, int64_t bytes, int64_t sums) {
   return sums * group < target.vector_registers;
 }
 
+// Whether sums of integers, one in each of a scalar target's registers, leave room for their operands and for
+// addresses; one vector of them always may stay.
+static bool leaves_integer_registers(const TileProblem& problem, const Target& target, int64_t sums) {
+  constexpr int64_t kOperandsOfWords = 5, kOperands = 8;
+  if (!problem.integers || target.integer_registers == 0 || target.vector_bits > 0) return true;
+  return sums <= problem.lanes ||
+         sums + (problem.halves ? kOperandsOfWords : kOperands) <= target.integer_registers;
+}
+
 TileChoice choose_tile(const TileProblem& problem, const Target& target) {
   TileChoice best;
   best.cycles = INFINITY;
@@ -203,6 +229,7 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     const int64_t width = std::min<int64_t>(columns, problem.columns);
     double cycles = tile_cycles(problem, target, blocks, width) * preference;
     if (!leaves_registers(target, problem.lanes * problem.element_bytes, blocks * width)) cycles = INFINITY;
+    if (!leaves_integer_registers(problem, target, blocks * width * problem.lanes)) cycles = INFINITY;
     if (is_joined(problem, blocks)) cycles *= calibration::kDoubledLanes;
     // Between tiles of nearly equal cost, the order of the menu decides. It was made for long sums.
     if (!is_short(problem, target)) preference *= calibration::kNextOfMenu;

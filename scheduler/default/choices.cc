@@ -86,6 +86,7 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
   constexpr double kLongEpilogue = 20;
   problem.held = epilogue_weight(facts) > kLongEpilogue ? 1 : 0;
   problem.threads = facts.reduction().builder.threads();
+  problem.integers = !is_float(facts.sum().value->dtype);
   problem.joins = !columns.empty() && may_join(facts, vector, lanes);
   if (facts.byte_iterator(vector)) {
     problem.steps /= static_cast<double>(byte_products(facts.target()));

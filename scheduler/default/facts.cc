@@ -239,7 +239,9 @@ std::optional<std::string> ReductionFacts::byte_iterator(const std::string& lane
   for (const std::string& name : reductions()) {
     const int64_t size = extent(name, 0);
     if (size == 0 || size % products != 0 || element_stride(kernel(), *shared, name) != 1) continue;
-    // A window or padding would separate bytes that are multiplied together.
+    // Padding would separate bytes that are multiplied together. So would a window, unless single words are
+    // loaded, from any address.
+    const bool any_address = adds_products_in_scalars(target());
     const bool divided =
         std::any_of(sum().iterators.begin(), sum().iterators.end(), [&](const Iterator& each) {
           if (!is_output(each.name)) return false;
@@ -247,8 +249,8 @@ std::optional<std::string> ReductionFacts::byte_iterator(const std::string& lane
             return affine.coefficient(name) != 0 && affine.coefficient(each.name) != 0;
           };
           return std::any_of(sum().constraints.begin(), sum().constraints.end(), joint) ||
-                 std::any_of(shared->index.begin(), shared->index.end(),
-                             [&](const Subscript& index) { return joint(index.affine); });
+                 (!any_address && std::any_of(shared->index.begin(), shared->index.end(),
+                                              [&](const Subscript& index) { return joint(index.affine); }));
         });
     if (!divided) return name;
   }

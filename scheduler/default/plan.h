@@ -106,4 +106,20 @@ LoopPlan plan_tile_loops(const ReductionFacts& facts, const IteratorPlan& iterat
 // The loops for lanes along what is summed up: partial sums, added up at the end.
 LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs);
 
+// sum_order.cc.
+//
+// The loops that sum, from the outermost to the innermost, without the one over the bytes of a word.
+std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators,
+                                       const std::string& columns, const ReductionKnobs& knobs);
+
+// Whether the tile adds up words of bytes on general-purpose registers. The steps of such a sum that follow
+// each other without a loop are one piece of code that keeps all sums in registers; between pieces some of
+// them are in memory.
+bool adds_words(const ReductionFacts& facts, const IteratorPlan& iterators);
+
+// How the iterators of such a sum are unrolled, given in the order of their loops: from the innermost one
+// outwards, as many copies as a piece of code may have.
+std::vector<LoopPlan::Unrolling> copies_of_words(const ReductionFacts& facts, const std::string& columns,
+                                                 const std::vector<std::string>& sums);
+
 }  // namespace tc

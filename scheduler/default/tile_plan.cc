@@ -94,41 +94,6 @@ class TilePlanner {
   LoopPlan plan_;
 };
 
-// On an in-order core, each trip of a rolled loop over a window waits for its loads (of an unrolled loop LLVM
-// would keep all loads in registers). A loop over few channels inside of it makes its trips longer. The same
-// holds where the bytes of a block of channels are added together, which makes trips short.
-void put_channels_last(const ReductionFacts& facts, const IteratorPlan& iterators, const std::string& columns,
-                       std::vector<std::string>& order) {
-  constexpr int64_t kFewChannels = 8;
-  if ((!counts_registers(facts.target()) && iterators.bytes.empty()) || facts.target().vector_bits == 0 ||
-      order.size() < 2)
-    return;
-  if (!facts.is_window(order.back(), columns) ||
-      !facts.shares_broadcasts(order.back(), columns, iterators.lane))
-    return;
-  const std::vector<std::string> outputs = facts.outputs();
-  const auto channels = std::find_if(order.begin(), order.end(), [&](const std::string& name) {
-    const int64_t extent = facts.extent(name, 0);
-    return extent > 1 && extent <= kFewChannels && name != iterators.panel_part &&
-           std::none_of(outputs.begin(), outputs.end(),
-                        [&](const std::string& output) { return facts.is_window(name, output); });
-  });
-  if (channels != order.end()) std::rotate(channels, channels + 1, order.end());
-}
-
-std::vector<std::string> order_of_sums(const ReductionFacts& facts, const IteratorPlan& iterators,
-                                       const std::string& columns, const ReductionKnobs& knobs) {
-  std::vector<std::string> order = facts.reduction_order(iterators.lane, columns);
-  order.erase(std::remove(order.begin(), order.end(), iterators.bytes), order.end());
-  put_channels_last(facts, iterators, columns, order);
-  std::vector<std::string> sums = moved(order, knobs.sum_order);
-  if (!iterators.panel_part.empty()) {
-    sums.erase(std::find(sums.begin(), sums.end(), iterators.panel_part));
-    sums.insert(sums.begin(), iterators.panel_part);
-  }
-  return sums;
-}
-
 TilePlanner::TilePlanner(const ReductionFacts& facts, const IteratorPlan& iterators, const Choice& choice,
                          const ReductionKnobs& knobs)
     : facts_(facts),
@@ -365,6 +330,11 @@ void TilePlanner::decide_copies(const std::vector<std::string>& sums, int64_t co
   for (const std::string& name : sums) all *= static_cast<double>(facts_.extent(name, INT32_MAX));
   if (knobs_.unroll == 0 && knobs_.windows == 0 && all <= kMaxOfWindow && facts_.is_window_alone()) {
     for (const std::string& name : sums) plan_.unrolled.push_back({loop(name), 0});
+    return;
+  }
+  if (adds_words(facts_, iterators_) && knobs_.unroll == 0 && knobs_.windows == 0) {
+    for (const LoopPlan::Unrolling& each : copies_of_words(facts_, columns_, sums))
+      plan_.unrolled.push_back({loop(each.loop), each.copies});
     return;
   }
   auto straight = static_cast<double>(copies);

@@ -88,6 +88,32 @@ TEST(Target, SmallSystemsHaveShortAddresses) {
   EXPECT_FALSE(parse_target("aarch64").is_riscv());
 }
 
+TEST(Target, MicrocontrollersOfArm) {
+  for (const char* name : {"cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"}) {
+    const Target target = parse_target(name);
+    EXPECT_EQ(target.arch, Arch::ArmM) << name;
+    EXPECT_EQ(target.cpu, name);
+    EXPECT_EQ(target.word_bits, 32) << name;
+    EXPECT_FALSE(target.has_runtime) << name;
+    const bool least = target.name == "cortex-m0plus";
+    EXPECT_EQ(target.float_unit, !least) << name;
+    EXPECT_EQ(target.triple.find("hf") != std::string::npos, !least) << name;
+    EXPECT_EQ(adds_products_in_scalars(target), !least) << name;
+    EXPECT_EQ(byte_products(target), least ? 0 : 4) << name;
+    EXPECT_FALSE(adds_products_in_scalars(for_least_code(target))) << name;
+    EXPECT_FALSE(runs_here(target, nullptr)) << name;
+  }
+  EXPECT_EQ(byte_products(parse_target("cortex-m33,-dsp")), 0);
+  EXPECT_FALSE(parse_target("cortex-m4").rounding_instructions);
+  EXPECT_TRUE(parse_target("cortex-m7").rounding_instructions);
+  EXPECT_EQ(error_of("cortex-m4,-fp64"), "no error");
+  EXPECT_EQ(error_of("cortex-m3"),
+            "unknown target 'cortex-m3': it is given by its core: 'cortex-m0plus', 'cortex-m4', 'cortex-m7', "
+            "'cortex-m33' or 'cortex-m55'. The command `python -m tc targets` lists all");
+  EXPECT_EQ(error_of("cortex-m4+neon"),
+            "unknown feature 'neon' of target 'cortex-m4'; did you mean 'dsp', 'fp64' or 'mve'?");
+}
+
 // Accumulators, one block of weights per vector and one spare register fit the register file, with the
 // narrowest blocks of those that the menu is for.
 TEST(Target, TilesFitTheRegisters) {
@@ -254,7 +280,7 @@ TEST(Target, UnitsOfArmFollowTheFeatures) {
 
 // What every row has to say for the code that reads it.
 TEST(Target, InstructionsFillTheRegisters) {
-  for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::AArch64}) {
+  for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::AArch64, Arch::ArmM}) {
     for (const targets::ProductGroup& unit : targets::narrow_products(arch)) {
       for (const NarrowProduct& row : unit.instructions) {
         EXPECT_EQ(row.rows, unit.rows) << row.name;
@@ -402,7 +428,7 @@ TEST(Target, CoresFollowWhatLinuxSays) {
   const std::string board = "hart\t\t: 0\nisa\t\t: rv64imafdcv\nuarch\t\t: spacemit,x60\n";
   EXPECT_EQ(targets::core_of_cpuinfo(Arch::RiscV64, board), "spacemit-x60");
   EXPECT_EQ(targets::core_of_cpuinfo(Arch::AArch64, ""), "");
-  for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::AArch64}) {
+  for (const Arch arch : {Arch::X86_64, Arch::RiscV64, Arch::AArch64, Arch::ArmM}) {
     for (const CoreRow* row : targets::cores_of(arch)) EXPECT_EQ(targets::core_of(arch, row->name), row);
   }
 }

@@ -9,6 +9,8 @@
 __asm__(".bss\n.balign 64\n.globl stack_begin\nstack_begin: .zero " TEXT(STACK_BYTES) "\n.globl stack_end\nstack_end: .zero 64\n.text\n.globl _start\n_start:\n"
 #if defined(__riscv)
         ".option push\n.option norelax\nla gp, __global_pointer$\n.option pop\nla sp, stack_end\ncall begin\n");
+#elif defined(__arm__)
+        ".type _start, %function\nldr r0, =stack_end\nmov sp, r0\nbl begin\n.ltorg\n");
 #elif defined(__aarch64__)
         "adrp x0, stack_end\nadd sp, x0, :lo12:stack_end\nbl begin\n");
 #elif defined(__x86_64__)
@@ -19,6 +21,9 @@ enum {
 #if defined(__x86_64__)
   kWrite = 1,
   kExit = 60
+#elif defined(__arm__)
+  kWrite = 4,
+  kExit = 1
 #else
   kWrite = 64,
   kExit = 93
@@ -33,6 +38,16 @@ static long call_system(long number, long first, long second, long third) {
   register long a7 __asm__("a7") = number;
   __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a7) : "memory");
   return a0;
+#elif defined(__arm__)
+  register long r0 __asm__("r0") = first;
+  register long r1 __asm__("r1") = second;
+  register long r2 __asm__("r2") = third;
+  /* r7, which has the number, may be the frame pointer. */
+  __asm__ volatile("mov r12, r7\nmov r7, %3\nsvc 0\nmov r7, r12"
+                   : "+r"(r0)
+                   : "r"(r1), "r"(r2), "r"(number)
+                   : "memory", "r12");
+  return r0;
 #elif defined(__aarch64__)
   register long x0 __asm__("x0") = first;
   register long x1 __asm__("x1") = second;

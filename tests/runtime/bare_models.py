@@ -38,8 +38,30 @@ MACHINES = {
         ["-march=rv32imfc", "-mabi=ilp32f", "-mcmodel=medany"],
         ["qemu-riscv32", "-cpu", "rv32,Zve32f=true,vlen=128"],
     ),
+    # Of Linux, qemu-arm runs processes of larger cores alone: their instructions include these.
+    "cortex-m4": (
+        "thumbv7em-none-eabihf",
+        ["-mcpu=cortex-m4", "-meabi", "gnu"],
+        ["qemu-arm", "-cpu", "max"],
+    ),
+    "cortex-m7": (
+        "thumbv7em-none-eabihf",
+        ["-mcpu=cortex-m7", "-meabi", "gnu"],
+        ["qemu-arm", "-cpu", "max"],
+    ),
+    "cortex-m33": (
+        "thumbv8m.main-none-eabihf",
+        ["-mcpu=cortex-m33", "-meabi", "gnu"],
+        ["qemu-arm", "-cpu", "max"],
+    ),
     "aarch64": ("aarch64-none-elf", [], ["qemu-aarch64"]),
     "x86-64-v3": ("x86_64-none-elf", ["-mno-red-zone"], []),
+}
+# Those whose programs run on emulated boards alone (cortex_m.py): one needs a compiler's library,
+# the other has instructions that no core of Linux has.
+ON_BOARDS = {
+    "cortex-m0plus": ("thumbv6m-none-eabi", ["-mcpu=cortex-m0plus", "-meabi", "gnu"], []),
+    "cortex-m55": ("thumbv8.1m.main-none-eabihf", ["-mcpu=cortex-m55", "-meabi", "gnu"], []),
 }
 CLASSES, FEATURES, FRAMES, CHANNELS = 12, 10, 49, 64
 
@@ -201,7 +223,7 @@ def link_example(folder, target, sources, *options):
 
 def link(folder, target, sources, *options):
     """A program of these sources, the memory functions and model.o of the folder."""
-    triple, flags, _ = MACHINES[target]
+    triple, flags, _ = (MACHINES | ON_BOARDS)[target]
     objects = []
     for source in [BARE / "memory.c", *sources]:
         objects.append(folder / (source.name + ".o"))

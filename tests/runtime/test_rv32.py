@@ -137,9 +137,19 @@ def movements():
     return net
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("make", [convolutions, attention, recurrence, quantised, movements])
-def test_networks(make, target, tmp_path):
+NETWORKS = [convolutions, attention, recurrence, quantised, movements]
+
+
+def quantised_error(found, wanted):
+    """The error beside steps: the reference adds up floats, tc integers, so that of ties few are
+    rounded otherwise."""
+    steps = numpy.rint((found - wanted) / STEP)
+    assert numpy.abs(steps).max() <= 1 and numpy.count_nonzero(steps) <= 3
+    return worst_error(found, wanted + steps.astype(numpy.float32) * numpy.float32(STEP))
+
+
+def check_network(make, target, tmp_path):
+    """A bare artefact of the network as a process, beside the reference."""
     make().save(tmp_path / "model.onnx")
     x = numpy.random.default_rng(1).standard_normal(make().shape).astype(numpy.float32)
     tc.compile(tmp_path / "model.onnx", target=target, threads=1, log=False).export(
@@ -149,19 +159,13 @@ def test_networks(make, target, tmp_path):
     program = link_example(tmp_path, target, [ROOT / "tests/runtime/bare_linux.c"])
     _, (found,), _ = said(run_as_process(program, target), numpy.float32)
     wanted = ReferenceEvaluator(str(tmp_path / "model.onnx")).run(None, {"x": x})[0]
-    # The reference adds up floats, tc integers: of ties few are rounded otherwise.
-    if make is quantised:
-        steps = numpy.rint((found - wanted.ravel()) / STEP)
-        assert numpy.abs(steps).max() <= 1 and numpy.count_nonzero(steps) <= 3
-        wanted = wanted.ravel() + steps.astype(numpy.float32) * numpy.float32(STEP)
-    error = worst_error(found, wanted.ravel())
+    compare = quantised_error if make is quantised else worst_error
+    error = compare(found, wanted.ravel())
     print(f"{make.__name__} on {target}: {error:.1e}")
     assert error <= 1e-4
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("seed", range(5))
-def test_random_networks(seed, target, tmp_path):
+def check_random_network(seed, target, tmp_path):
     network = random_maps.Network(seed, axes=2)
     tc.compile(network.model(), target=target, tolerance=0, log=False).export(
         tmp_path / "model.o", kind="bare"
@@ -169,6 +173,18 @@ def test_random_networks(seed, target, tmp_path):
     like = [numpy.zeros(numpy.shape(exact), numpy.float32) for exact in network.outputs.values()]
     found = run_arrays(tmp_path, target, network.inputs.values(), like)
     assert not random_maps.what_is_wrong(network, dict(zip(network.outputs, found)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("make", NETWORKS)
+def test_networks(make, target, tmp_path):
+    check_network(make, target, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(5))
+def test_random_networks(seed, target, tmp_path):
+    check_random_network(seed, target, tmp_path)
 
 
 @pytest.mark.parametrize("target", TARGETS)

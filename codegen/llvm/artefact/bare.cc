@@ -27,6 +27,22 @@ namespace {
 // Functions that compilers assume in every C program, free-standing ones included.
 const std::set<std::string> kMemoryFunctions = {"memcpy", "memmove", "memset"};
 
+// Functions that compute floats, by LLVM's names and by those of Arm's run-time ABI, which each compiler for
+// Arm links by itself. GCC's library for the smallest cores has the latter alone.
+constexpr std::pair<const char*, const char*> kFloatFunctions[] = {
+    {"__addsf3", "__aeabi_fadd"},      {"__subsf3", "__aeabi_fsub"},     {"__mulsf3", "__aeabi_fmul"},
+    {"__divsf3", "__aeabi_fdiv"},      {"__unordsf2", "__aeabi_fcmpun"}, {"__fixsfsi", "__aeabi_f2iz"},
+    {"__fixunssfsi", "__aeabi_f2uiz"}, {"__floatsisf", "__aeabi_i2f"},   {"__floatunsisf", "__aeabi_ui2f"},
+    {"__fixsfdi", "__aeabi_f2lz"},     {"__floatdisf", "__aeabi_l2f"},   {"__floatundisf", "__aeabi_ul2f"},
+    {"__divsi3", "__aeabi_idiv"},      {"__udivsi3", "__aeabi_uidiv"},   {"__ashldi3", "__aeabi_llsl"},
+    {"__lshrdi3", "__aeabi_llsr"},     {"__ashrdi3", "__aeabi_lasr"}};
+
+// Whether every program has the function: it copies memory or, where a core has no instructions for floats,
+// is one of those that compilers call in their place.
+bool is_everywhere(const Target& target, const std::string& name) {
+  return kMemoryFunctions.count(name) > 0 || (!target.float_unit && name.rfind("__", 0) == 0);
+}
+
 // Code without a red zone: interrupts of a system without an OS may use the stack of the code that they
 // interrupt.
 Bytes without_red_zone(ModuleCompiler& compiler) {
@@ -84,7 +100,7 @@ std::set<std::string> missing_in(const Bytes& object, const std::string& path) {
 void refuse_calls(const BareModel& model, size_t kernel, const Bytes& object, const std::string& path) {
   const std::string versions = PlanNames{model.descriptor_symbol}.kernel(kernel) + "_";
   for (const std::string& name : missing_in(object, path)) {
-    if (kMemoryFunctions.count(name) || name.rfind(versions, 0) == 0) continue;
+    if (is_everywhere(model.target, name) || name.rfind(versions, 0) == 0) continue;
     refuse_call(model, text("node '", label_of_kernel(model.plan, kernel), "'"), name);
   }
 }
@@ -93,7 +109,7 @@ void refuse_calls(const BareModel& model, size_t kernel, const Bytes& object, co
 void refuse_calls_of_plan(const BareModel& model, const PlanNames& names, const Bytes& object,
                           const std::string& path) {
   std::set<std::string> missing = missing_in(object, path);
-  for (const std::string& name : kMemoryFunctions) missing.erase(name);
+  std::erase_if(missing, [&](const std::string& name) { return is_everywhere(model.target, name); });
   for (size_t i = 0; i < model.plan.kernels.size(); ++i) missing.erase(names.kernel(i));
   missing.erase(names.constants());
   if (!missing.empty()) refuse_call(model, "computing a size", *missing.begin());
@@ -123,9 +139,16 @@ void keep_only_interface(const BareModel& model, const PlanNames& names, const s
   keep(constants);
   common.SymbolsToRename[constants] = weights;
   for (size_t i = 0; i < kernels.size(); i += 2) common.SymbolsToRename[kernels[i]] = kernels[i + 1];
+  for (const auto& [from, to] : kFloatFunctions) {
+    if (!model.target.float_unit) common.SymbolsToRename[from] = to;
+  }
   objcopy::SectionRename& renamed = common.SectionsToRename[kObjectConstantsSection];
   renamed.OriginalName = kObjectConstantsSection;
   renamed.NewName = section;
+  // Tables for exceptions, which code for Arm has beside each function.
+  unwrapped(common.ToRemove.addMatcher(objcopy::NameOrPattern::create(
+                "*.ARM.exidx*", objcopy::MatchStyle::Wildcard, [](llvm::Error error) { return error; })),
+            path);
   common.OutputFilename = path;
 
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,

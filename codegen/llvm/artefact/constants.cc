@@ -125,6 +125,10 @@ typename Elf::Header file_header(const Target& target, int64_t headers_at, int s
   switch (target.arch) {
     case Arch::X86_64: header.e_machine = EM_X86_64; break;
     case Arch::AArch64: header.e_machine = EM_AARCH64; break;
+    case Arch::ArmM:
+      header.e_machine = EM_ARM;
+      header.e_flags = EF_ARM_EABI_VER5;
+      break;
     case Arch::RiscV64:
       header.e_machine = EM_RISCV;
       header.e_flags = EF_RISCV_RVC | EF_RISCV_FLOAT_ABI_DOUBLE;

@@ -111,6 +111,7 @@ const char* emulation(Arch arch) {
     case Arch::RiscV64: return "elf64lriscv";
     case Arch::RiscV32: return "elf32lriscv";
     case Arch::AArch64: return "aarch64linux";
+    case Arch::ArmM: return "armelf";
   }
   return "";
 }
@@ -245,6 +246,7 @@ const char* library_folder_name(Arch arch) {
     case Arch::RiscV64: return "riscv64";
     case Arch::RiscV32: return "riscv32";
     case Arch::AArch64: return "aarch64";
+    case Arch::ArmM: return "arm";
   }
   return "";
 }

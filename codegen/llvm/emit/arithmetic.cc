@@ -100,10 +100,10 @@ llvm::Value* Arithmetic::max_of_many(DType dtype, llvm::Value* value, llvm::Valu
 }
 
 // x86's instruction gives its second operand where either is NaN; those of other targets ignore a NaN
-// themselves.
+// themselves. A core whose floating-point unit does not round lacks this instruction, too.
 llvm::Value* Arithmetic::larger_number(DType dtype, llvm::Value* value, llvm::Value* number) {
   if (!is_float(dtype)) return extremum(true, dtype, value, number);
-  if (target_.arch == Arch::X86_64)
+  if (target_.arch == Arch::X86_64 || !target_.rounding_instructions)
     return builder_.CreateSelect(builder_.CreateFCmpOGT(value, number), value, number);
   return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, value, number);
 }

@@ -23,6 +23,14 @@ bool is_binary(const ExprPtr& expr, BinaryOp op) {
   return expr->kind == Expr::Kind::Binary && expr->binary == op;
 }
 
+// Whether the number of bytes is a multiple of words whatever its variables are.
+bool has_whole_words(const Affine& bytes) {
+  constexpr int64_t kWord = 4;
+  return bytes.constant() % kWord == 0 &&
+         std::all_of(bytes.terms().begin(), bytes.terms().end(),
+                     [](const auto& term) { return term.second % kWord == 0; });
+}
+
 // A constant of 0 to 255.
 std::optional<int64_t> constant_byte(const ExprPtr& expr) {
   const bool fits =
@@ -33,10 +41,12 @@ std::optional<int64_t> constant_byte(const ExprPtr& expr) {
 }  // namespace
 
 llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, const Constraints& pending) {
+  constexpr int kLanesOfWord = 4;
+  const bool in_scalars = adds_products_in_scalars(context_.target) && lanes_ == kLanesOfWord;
   const NarrowProduct* row = lane_product(context_.target, lanes_, DType::I16, DType::I16, DType::I32);
   if (statement_->reduction != Reduction::Sum || statement_->value->dtype != DType::I32 ||
-      !accumulator.value->getType()->isVectorTy() || row == nullptr || row->depth != 1 ||
-      !has_riscv_vectors(context_.target, lanes_)) {
+      !accumulator.value->getType()->isVectorTy() ||
+      (!in_scalars && (row == nullptr || row->depth != 1 || !has_riscv_vectors(context_.target, lanes_)))) {
     return nullptr;
   }
   const auto product = product_of(statement_->value);
@@ -47,6 +57,7 @@ llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, cons
   const Value a = evaluate(product->first->operands[0], guard),
               b = evaluate(product->second->operands[0], guard);
   if (!a.vector && !b.vector) return nullptr;
+  if (in_scalars) return add_products_of_lanes(accumulator.value, {a, first->dtype}, {b, second->dtype});
   const auto widened = [&](llvm::Value* byte, DType type) {
     llvm::Type* half = widen(builder_.getInt16Ty(), lanes_of(byte));
     llvm::Value* made = is_signed(type) ? builder_.CreateSExt(byte, half) : builder_.CreateZExt(byte, half);
@@ -185,7 +196,8 @@ bool TileEmitter::sum_bytes(size_t position, const Constraints& pending) {
       statement_->value->dtype != DType::I32) {
     return false;
   }
-  if (32 * lanes_ > context_.target.vector_bits || 32 * lanes_ < 256) return false;
+  const bool in_scalars = adds_products_in_scalars(context_.target);
+  if (!in_scalars && (32 * lanes_ > context_.target.vector_bits || 32 * lanes_ < 256)) return false;
   if (std::any_of(pending.begin(), pending.end(),
                   [&](const Affine& each) { return each.coefficient(bytes_loop.name) != 0; }))
     return false;
@@ -208,9 +220,15 @@ bool TileEmitter::sum_bytes(size_t position, const Constraints& pending) {
   if (must_guard && !guard.empty() && !shared.plain) return false;
   llvm::Value* shared_bytes = bytes_of(shared.expr, bytes_loop, must_guard ? guard : Guard(), true);
   llvm::Value* apart_bytes = bytes_of(apart.expr, bytes_loop, apart_inside ? Guard() : guard, false);
-  llvm::Value* next = add_bytes(accumulator.value, shared, shared_bytes, apart, apart_bytes);
   // Where the instance does not exist, the guarded load gives 0, which adds nothing.
   if (guard_for(needed).mask == nullptr) needed.clear();
+  if (in_scalars) {
+    add_word_product(
+        {accumulator_key(), shared_bytes, apart_bytes, is_signed(shared.dtype), is_signed(apart.dtype)},
+        needed);
+    return true;
+  }
+  llvm::Value* next = add_bytes(accumulator.value, shared, shared_bytes, apart, apart_bytes);
   accumulator.value = selected(needed, next, accumulator.value);
   return true;
 }
@@ -227,16 +245,16 @@ llvm::Value* TileEmitter::load_bytes(const Expr& load, const Address& address, c
   }
   llvm::Type* word = builder_.getInt32Ty();
   constexpr int64_t kWord = 4;
-  llvm::Value* value = shared
-                           ? load_whole(address, word, guard, kWord, llvm::Align(1))
-                           : load_whole(address, widen(word, lanes_), guard, kWord * lanes_, llvm::Align(1));
+  const bool is_constant = kernel_.buffers[static_cast<size_t>(load.access.buffer)].scope == Scope::Constant;
+  const llvm::Align align(is_constant && has_whole_words(address.bytes) ? kWord : 1);
+  llvm::Value* value = shared ? load_whole(address, word, guard, kWord, align)
+                              : load_whole(address, widen(word, lanes_), guard, kWord * lanes_, align);
   if (guard.empty()) prefetch(load.access, address);
-  if (kernel_.buffers[static_cast<size_t>(load.access.buffer)].scope == Scope::Constant &&
-      !fills_registers()) {
+  if (is_constant && !fills_registers()) {
     llvm::cast<llvm::LoadInst>(value)->setMetadata(llvm::LLVMContext::MD_invariant_load,
                                                    llvm::MDNode::get(builder_.getContext(), {}));
   }
-  if (shared) value = builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), value);
+  if (shared && lanes_ > 1) value = builder_.CreateVectorSplat(static_cast<unsigned>(lanes_), value);
   if (!key.empty()) loaded_.back()[key] = {value, true};
   return value;
 }

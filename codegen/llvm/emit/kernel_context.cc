@@ -280,6 +280,15 @@ llvm::Value* KernelContext::zero_block(int64_t bytes) {
   return zeros_;
 }
 
+// Whether a loop's variable, also after the last trip, is a number of 31 bits: with addresses of 32 bits it
+// then takes one register, not two.
+static bool counts_in_word(llvm::Value* lower, llvm::Value* upper, int64_t step) {
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(lower);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(upper);
+  return first != nullptr && last != nullptr && first->getSExtValue() >= 0 &&
+         last->getSExtValue() <= INT32_MAX - step;
+}
+
 KernelContext::LoopResult KernelContext::loop(const LoopHead& head, const std::vector<llvm::Value*>& carried,
                                               const LoopBody& body) {
   const auto& [name, lower, upper, step, may_be_empty] = head;
@@ -293,8 +302,11 @@ KernelContext::LoopResult KernelContext::loop(const LoopHead& head, const std::v
     builder.CreateBr(header);
   }
   builder.SetInsertPoint(header);
-  llvm::PHINode* variable = builder.CreatePHI(builder.getInt64Ty(), 2, name);
-  variable->addIncoming(lower, before);
+  const bool is_short = target.word_bits == 32 && counts_in_word(lower, upper, step);
+  llvm::IntegerType* type = is_short ? builder.getInt32Ty() : builder.getInt64Ty();
+  const auto in_type = [&](llvm::Value* value) { return builder.CreateZExtOrTrunc(value, type); };
+  llvm::PHINode* counter = builder.CreatePHI(type, 2, name);
+  counter->addIncoming(in_type(lower), before);
   std::vector<llvm::PHINode*> phis;
   std::vector<llvm::Value*> current;
   for (llvm::Value* value : carried) {
@@ -302,14 +314,17 @@ KernelContext::LoopResult KernelContext::loop(const LoopHead& head, const std::v
     phis.back()->addIncoming(value, before);
     current.push_back(phis.back());
   }
+  llvm::Value* variable = builder.CreateZExt(counter, builder.getInt64Ty());
   builder.CreateBr(inside);
   builder.SetInsertPoint(inside);
   const std::vector<llvm::Value*> results = body(variable, header, current);
   TC_CHECK(results.size() == carried.size(), "as the values carried by a loop");
   llvm::BasicBlock* latch = builder.GetInsertBlock();
-  llvm::Value* next = builder.CreateNSWAdd(variable, i64(step));
-  builder.CreateCondBr(builder.CreateICmpSLE(next, upper), header, after);
-  variable->addIncoming(next, latch);
+  llvm::Value* after_this =
+      builder.CreateNSWAdd(counter, llvm::ConstantInt::get(type, static_cast<uint64_t>(step)));
+  llvm::Value* next = builder.CreateZExt(after_this, builder.getInt64Ty());
+  builder.CreateCondBr(builder.CreateICmpSLE(after_this, in_type(upper)), header, after);
+  counter->addIncoming(after_this, latch);
   for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(results[i], latch);
 
   builder.SetInsertPoint(after);

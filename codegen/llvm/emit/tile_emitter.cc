@@ -174,6 +174,7 @@ void TileEmitter::branch_on(const Constraints& constraints, const std::function<
     body();
     return;
   }
+  add_word_products();
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   llvm::BasicBlock* inside = context_.block("guarded");
   llvm::BasicBlock* after = context_.block("guarded.end");
@@ -185,6 +186,7 @@ void TileEmitter::branch_on(const Constraints& constraints, const std::function<
   known_.insert(known_.end(), constraints.begin(), constraints.end());
   loaded_.emplace_back();
   body();
+  add_word_products();
   loaded_.pop_back();
   known_.resize(known);
   llvm::BasicBlock* end = builder_.GetInsertBlock();
@@ -306,6 +308,7 @@ void TileEmitter::store_instance(const Constraints& pending) {
 }
 
 void TileEmitter::accumulate_instance(const Constraints& pending) {
+  add_word_products();
   Accumulator& accumulator = region_.accumulators.at(accumulator_key());
   Constraints needed;
   for (const Affine& constraint : pending) {

@@ -74,6 +74,13 @@ class TileEmitter {
     std::set<std::string> exists_where;
     std::vector<Affine> existence;  // the same, for memory
   };
+  // Products of bytes that are added to an accumulator each of whose lanes is a register of its own.
+  struct WordProduct {
+    std::string sum;                 // the accumulator's name
+    llvm::Value* shared = nullptr;   // a word of four bytes, for all lanes
+    llvm::Value* weights = nullptr;  // such words, one for each lane
+    bool shared_is_signed = false, weights_are_signed = false;
+  };
   // The statements over which accumulators stay in registers.
   struct AccumulatorRegion {
     bool active = false;
@@ -195,6 +202,17 @@ class TileEmitter {
   llvm::Value* load_bytes(const Expr& load, const Address& address, const Guard& guard, bool shared);
   llvm::Value* add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes, const ByteOperand& b,
                          llvm::Value* b_bytes);
+
+  // tile_words.cc: the same on general-purpose registers. Products wait for those of other columns and steps;
+  // add_word_products() emits them, before anything else reads the accumulators.
+  void add_word_product(const WordProduct& product, const Constraints& needed);
+  void add_word_products();
+  void add_one_word_product(const WordProduct& product);
+  std::vector<llvm::Value*> lanes_of_sum(const std::string& name);
+  void set_lanes_of_sum(const std::string& name, const std::vector<llvm::Value*>& lanes);
+  // Adds products of two bytes in each of four lanes, of which one operand may be the same in all lanes.
+  llvm::Value* add_products_of_lanes(llvm::Value* sums, std::pair<Value, DType> first,
+                                     std::pair<Value, DType> second);
 
   // tile_transpose.cc: stores whose lanes are far apart while the copies write adjacent elements.
   bool stores_across(size_t position) const;
@@ -341,6 +359,7 @@ class TileEmitter {
   std::string lane_;  // name of the vector loop, or empty
   int lanes_ = 1;
   AccumulatorRegion region_;
+  std::vector<WordProduct> word_products_;  // not emitted yet
   size_t region_position_ = 0;
   const MatrixPlan* matrix_ = nullptr;  // of a matrix product
   bool waits_ = false;                  // stores of the copies being emitted go to `waiting_`

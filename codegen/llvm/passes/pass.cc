@@ -6,6 +6,7 @@
 #include "codegen/llvm/module_compiler.h"
 #include "codegen/llvm/passes/choose_addresses.h"
 #include "codegen/llvm/passes/run_through_borders.h"
+#include "codegen/llvm/passes/expand_rounding.h"
 #include "codegen/llvm/passes/fit_registers.h"
 #include "codegen/llvm/passes/order_instructions.h"
 #include "codegen/llvm/passes/interleave.h"
@@ -31,6 +32,7 @@ constexpr int kRegistersOfAvx512 = 32;
 
 bool riscv_ordered(const Target& target) { return orders_code(target) && target.is_riscv(); }
 bool joins_vectors(const Target& target) { return riscv_ordered(target) && target.broadcast_operand; }
+bool is_cortex_m(const Target& target) { return target.arch == Arch::ArmM; }
 bool has_avx512_registers(const Target& target) {
   return target.arch == Arch::X86_64 && target.vector_registers >= kRegistersOfAvx512;
 }
@@ -55,6 +57,9 @@ const std::vector<CodePass>& code_pass_table() {
       {"expand_maxima",
        "Carries the largest number and a sum of squares in place of each maximum in which NaN has to win.",
        kRiscv, riscv_ordered, Stage::First, on_function<expand_maxima>},
+      {"expand_rounding",
+       "Rounds floats to whole numbers by sums where there is no instruction, which needs no function of a library.",
+       "Cortex-M", is_cortex_m, Stage::First, for_target<expand_rounding>},
       {"overlap_epilogues",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},

@@ -63,7 +63,8 @@ std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, 
     case Arch::X86_64: return x86_vectors(context, row);
     case Arch::AArch64: return aarch64_vectors(context, row);
     case Arch::RiscV64:
-    case Arch::RiscV32: break;
+    case Arch::RiscV32:
+    case Arch::ArmM: break;
   }
   return riscv_vectors(context, row);
 }

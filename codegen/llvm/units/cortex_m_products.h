@@ -1,0 +1,32 @@
+// Products of bytes on the general-purpose registers of Arm's microcontrollers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/llvm/emit/kernel_context.h"
+
+namespace tc {
+
+// The even or the odd bytes of a word as two numbers of 16 bits (`sxtb16`, `uxtb16`).
+llvm::Value* bytes_as_halves(Builder& builder, llvm::Value* word, bool is_signed, bool odd);
+
+// The sum plus the products of both pairs of numbers of 16 bits (`smlad`).
+llvm::Value* add_products_of_halves(Builder& builder, const NarrowProduct& row, llvm::Value* sum,
+                                    llvm::Value* first, llvm::Value* second);
+
+// Where the operands of products of bytes are: a word of each column, and four adjacent words of weights, one
+// for each lane, all at distances in bytes from two addresses.
+struct WordStep {
+  std::vector<int64_t> columns;  // one or two
+  int64_t weights = 0;
+};
+constexpr int kLanesOfStep = 4, kMostColumns = 2;
+
+// Adds the products of the steps to the sums, column after column, in one piece of assembly. All its values
+// are in registers, of which LLVM's allocator would spill several. The weights' address is a multiple of 4.
+void add_word_steps(Builder& builder, std::vector<llvm::Value*>& sums, llvm::Value* words,
+                    llvm::Value* weights, const std::vector<WordStep>& steps,
+                    const std::pair<bool, bool>& are_signed);
+
+}  // namespace tc

@@ -1,0 +1,171 @@
+"""Instructions and memory of MLPerf Tiny's networks of 8-bit integers on Arm's microcontrollers.
+
+`python -m tests.bench.microcontrollers [FILE ...] [--target TARGET] [--profile COUNT]`: the files
+are those of $TC_MODELS/mlperf_tiny. Each is exported as kind `bare`, linked with the example's
+start-up code and run once on seeded input by qemu-system-arm, which counts the instructions of the
+run (tests/qemu/address_counts.cc): instructions, not cycles. Beside them, for the Cortex-M4, are
+those of TensorFlow Lite for Microcontrollers with CMSIS-NN (revisions 90b983c and 99f736a of summer
+2026, `gcc -O2`), counted alike. With --profile, also the addresses that execute most often, with
+their instructions. Fails where a network's result is not that of tc on this machine.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy
+
+import tc
+from tests.runtime.bare_models import run_tool
+from tests.runtime.cortex_m import BOARDS, boot, link_for_board
+from tests.support import ROOT, verdict
+
+# Instructions of one inference by TensorFlow Lite for Microcontrollers with CMSIS-NN.
+PEERS = {
+    "kws_ref_model": 7_697_890,
+    "pretrainedResnet_quant": 29_863_200,
+    "vww_96_int8": 24_101_874,
+    "ad01_int8": 582_922,
+}
+PROGRAM = """
+#include "board.h"
+#include "model.h"
+#include "sample.h"
+static MODEL_OUTPUT_0_TYPE output[MODEL_OUTPUT_0_ELEMENTS];
+__attribute__((noinline)) void measure_begin(void) { __asm__ volatile("nop"); }
+__attribute__((noinline)) void measure_end(void) { __asm__ volatile("nop"); }
+int example_main(void) {
+  measure_begin();
+  const int status = model_run(sample, output, model_arena);
+  measure_end();
+  for (unsigned i = 0; i < sizeof output; ++i) {
+    const unsigned byte = ((const unsigned char*)output)[i];
+    const char text[3] = {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15], 0};
+    board_write(text);
+  }
+  return status != MODEL_DONE;
+}
+"""
+
+
+def plugin(folder):
+    """The counting plugin, compiled."""
+    built = folder / "address_counts.so"
+    command = [
+        "g++-12",
+        "-std=c++20",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        f"-I{ROOT}",
+    ]
+    subprocess.run([*command, ROOT / "tests/qemu/address_counts.cc", "-o", built], check=True)
+    return built
+
+
+def address_of(program, name):
+    for line in run_tool("llvm-nm", program).splitlines():
+        if line.split()[-1] == name:
+            return line.split()[0]
+    raise SystemExit(f"{program} has no function {name}")
+
+
+def sample_of(port):
+    shape = [size if isinstance(size, int) else 1 for size in port.shape]
+    random = numpy.random.default_rng(0)
+    if port.dtype == "int8":
+        return random.integers(-128, 128, shape).astype(numpy.int8)
+    return random.standard_normal(shape).astype(port.dtype)
+
+
+def build(file, target, folder):
+    """The program that runs the network once, the sizes of its parts, and its sample."""
+    module = tc.compile(str(file), target=target, log=False)
+    sizes = module.export(folder / "model.o", kind="bare")
+    sample = sample_of(module.inputs[0])
+    values = ", ".join(map(repr, sample.ravel().tolist()))
+    (folder / "sample.h").write_text(
+        f"static const MODEL_INPUT_0_TYPE sample[MODEL_INPUT_0_ELEMENTS] = {{{values}}};\n"
+    )
+    (folder / "main.c").write_text(PROGRAM)
+    return link_for_board(folder, target, [folder / "main.c"]), sizes, sample
+
+
+def count(program, target, folder, counting):
+    """{address: executions} of a run between the markers, and the outputs' bytes."""
+    place = folder / "counts.txt"
+    begin, end = (address_of(program, f"measure_{name}") for name in ("begin", "end"))
+    options = f"{counting},out={place},begin=0x{begin},end=0x{end}"
+    code, output = boot(program, target, "-plugin", options)
+    if code != 0:
+        raise SystemExit(f"the program failed on {BOARDS[target]}: {output}")
+    rows = [line.split() for line in place.read_text().splitlines()]
+    return {int(address, 16): int(times) for address, times in rows}, bytes.fromhex(output.strip())
+
+
+def print_profile(program, counts, most):
+    """The functions of the program by executed instructions, and around the hottest addresses its
+    code."""
+    lines, shares, function = [], {}, ""
+    for line in run_tool("llvm-objdump", "-d", "--no-show-raw-insn", program).splitlines():
+        if line.endswith(">:"):
+            function = line.split("<")[1][:-2]
+        head = line.strip().split(":")[0]
+        try:
+            times = counts.get(int(head, 16), 0)
+        except ValueError:
+            continue
+        shares[function] = shares.get(function, 0) + times
+        lines.append((times, function, line.strip()))
+    for name, total in sorted(shares.items(), key=lambda each: -each[1]):
+        if total:
+            print(f"  {total:12,} {name}")
+    hottest = sorted((times for times, _, _ in lines), reverse=True)[:most]
+    least = hottest[-1] if hottest else 0
+    for times, name, line in lines:
+        if times >= max(1, least):
+            print(f"  {times:12,} {name:20} {line}")
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", type=Path)
+    parser.add_argument("--target", default="cortex-m4", choices=BOARDS)
+    parser.add_argument("--profile", type=int, default=0, metavar="COUNT")
+    given = parser.parse_args(arguments)
+    folder = Path(os.environ.get("TC_MODELS", "")) / "mlperf_tiny"
+    files = given.files or [folder / f"{name}.tflite" for name in PEERS]
+    print(
+        f"{given.target:24} {'instructions':>13} {'TFLM+CMSIS-NN':>14} {'flash':>9} {'(code)':>8} {'RAM':>8} {'stack':>6}"
+    )
+    wrong = []
+    with tempfile.TemporaryDirectory() as place:
+        counting = plugin(Path(place))
+        for file in files:
+            work = Path(place) / file.stem
+            work.mkdir()
+            program, sizes, sample = build(file, given.target, work)
+            counts, output = count(program, given.target, work, counting)
+            expected = numpy.asarray(tc.compile(str(file), threads=1, log=False)(sample))
+            if output != expected.tobytes():
+                wrong.append(file.stem)
+            peer = PEERS.get(file.stem) if given.target == "cortex-m4" else None
+            print(
+                f"{file.stem:24} {sum(counts.values()):13,} {f'{peer:,}' if peer else '-':>14}"
+                f" {sizes['constants'] + sizes['code']:9,} {sizes['code']:8,}"
+                f" {sizes['arena'] + sizes['zeros']:8,} {sizes['stack']:6,}",
+                flush=True,
+            )
+            if given.profile:
+                print_profile(program, counts, given.profile)
+    return verdict(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
