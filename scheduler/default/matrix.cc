@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "ir/target/register_groups.h"
 #include "scheduler/algebra/algorithms.h"
 #include "scheduler/default/band_plan.h"
 #include "scheduler/default/matrix_cost.h"
@@ -114,8 +115,10 @@ class MatrixScheduler {
   int64_t most_tiles(int64_t blocks) const {
     const int64_t each = blocks * problem_.unit().parts;
     return (problem_.unit().registers - 1 - each * problem_.algorithm().terms) /
-           (each * problem_.algorithm().sums());
+           (each * of_a_sum() * problem_.algorithm().sums());
   }
+
+  int of_a_sum() const { return sum_registers(problem_.target(), *problem_.format().instruction); }
 
   // Whether the vector registers hold what the digits of a single row need: their sums, what is read of the
   // input, and a part of the constant. The input has twice as many registers and one more, for instructions
@@ -123,7 +126,7 @@ class MatrixScheduler {
   bool row_fits(int64_t blocks, const BandSizes& sizes) const {
     const MatrixUnit& unit = problem_.unit();
     const int64_t inputs = sizes.digits_are_rows ? 1 : problem_.algorithm().terms;
-    const int64_t sums = unit.parts * blocks * problem_.algorithm().sums();
+    const int64_t sums = unit.parts * of_a_sum() * blocks * problem_.algorithm().sums();
     return sums + 2 * inputs + 1 + unit.parts <= unit.registers;
   }
 

@@ -13,7 +13,7 @@ class ProductRewrite {
   // For the statement with this number: the sum.
   ProductRewrite(const ScheduleState& state, size_t statement);
 
-  // Finds the input and the constant that the statement multiplies in f32 and sums up; refuses where it
+  // Finds the input and the constant that the statement multiplies in f32 (or, of `bytes`, in i32) and sums up; refuses where it
   // does something else, or where the constant is read elsewhere or packed.
   void find_operands();
   // The same for a constant that may be packed.
@@ -42,6 +42,7 @@ class ProductRewrite {
   size_t which_ = 0;  // the sum's number
   Statement macc_;    // the sum
   Access input_, constant_;
+  bool bytes_ = false;  // the operands are
 };
 
 }  // namespace tc

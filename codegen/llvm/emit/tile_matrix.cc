@@ -152,7 +152,6 @@ TileEmitter::Address TileEmitter::group_of(const MatrixTile& tile, int64_t offse
 
 void TileEmitter::vector_batch() {
   const std::unique_ptr<VectorInstructions> unit = vector_instructions(context_, matrix_->instruction());
-  const int64_t group_bytes = matrix_->format.pack * size_of(matrix_->format.operand);
   const MatrixOrder& order = matrix_->order;
   const bool separate = matrix_->adds_separately();
   std::vector<llvm::Value*> parts(matrix_->accumulators.size(), unit->zero_sums());
@@ -167,7 +166,7 @@ void TileEmitter::vector_batch() {
     const int a = order.products[i].a;
     const MatrixTile& tile = matrix_->a[static_cast<size_t>(a)];
     llvm::Value*& value = a_values[static_cast<size_t>(order.a_register[i])];
-    value = unit->load_a({pointer(group_of(tile, group * group_bytes)), tile.row_bytes, matrix_->rows});
+    value = unit->load_a({pointer(group_of(tile, group * tile.group_bytes)), tile.row_bytes, matrix_->rows});
     if (!matrix_->offset_sums) return;
     llvm::Value*& offset_sums = vector_sum("offset_sums ", a);
     offset_sums = unit->multiply_add(offset_sums, value, offset(value));
