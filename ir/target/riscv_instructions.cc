@@ -18,9 +18,9 @@ const std::vector<ProductGroup>& riscv_products() {
       {"v", Lanes, 1, 0, 32, {{"vwmacc", "llvm.riscv.vwmacc", "v", I16, I16, I32, 1, 0, 1, 1, 1}}},
       // clang-format off
       {"zvl256b", Vectors, 4, 16, 32, {
-          {"smt.vmadotus", "llvm.riscv.sf.vqmaccus.4x8x4", "xsmtvdot", U8, I8, I32, 4, 4, 8, 8, 1, I32, {2},
+          {"smt.vmadotus", "llvm.riscv.sf.vqmaccus.4x8x4", "xsmtvdot", U8, I8, I32, 4, 4, 8, 8, 1, I32, {8, 4, 2},
            kStandIn, {0x2b, 1, 0x71, 8}},
-          {"smt.vmadot", "llvm.riscv.sf.vqmacc.4x8x4", "xsmtvdot", I8, I8, I32, 4, 4, 8, 8, 1, I32, {2},
+          {"smt.vmadot", "llvm.riscv.sf.vqmacc.4x8x4", "xsmtvdot", I8, I8, I32, 4, 4, 8, 8, 1, I32, {8, 4, 2},
            kStandIn, {0x2b, 3, 0x71, 8}}}}};
   // clang-format on
   return groups;

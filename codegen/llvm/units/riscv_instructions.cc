@@ -125,7 +125,7 @@ llvm::Value* add_encoded_products(Builder& builder, const Target& target, const 
         llvm::Function::lookupIntrinsicID(row.intrinsic), {to->getType(), a->getType(), b->getType(), word},
         {to, a, b, llvm::ConstantInt::get(word, static_cast<uint64_t>(elements)),
          llvm::ConstantInt::get(word, kLeaveTail)});
-    set_role(made, Role::Product);
+    set_role(made, Role::MatrixProduct);
     return to_fixed(builder, made, lanes_of(sums));
   }
   const std::string code =
