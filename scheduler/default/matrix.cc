@@ -126,7 +126,7 @@ class MatrixScheduler {
     const int64_t each = blocks * problem_.unit().parts;
     const int64_t operands = 1 + each * problem_.algorithm().terms;
     // Where loads take longer than products, the next step's operands are loaded beside this one's.
-    const int64_t steps = of_a_sum() > 1 ? 2 : 1;
+    const int64_t steps = of_a_sum() > 1 && problem_.algorithm().sums() == 1 ? 2 : 1;
     return (problem_.unit().registers - steps * operands) / (each * of_a_sum() * problem_.algorithm().sums());
   }
 

@@ -7,6 +7,7 @@
 #include "codegen/llvm/features.h"
 #include "codegen/llvm/kernel_code.h"
 #include "ir/error.h"
+#include "scheduler/algebra/algorithms.h"
 #include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
@@ -17,6 +18,7 @@ namespace {
 using enum DType;
 
 constexpr const char* kTarget = "rv64gcv_zvl256b+xsmtvdot";
+const std::vector<std::string> kBlocks = {"layout I 1 16", "layout O 1 16"};
 
 // A convolution of unsigned bytes by signed ones, as quantised networks have them.
 struct Convolution {
@@ -42,7 +44,7 @@ struct Convolution {
 };
 
 Schedule scheduled(const Convolution& of, const Target& target) {
-  return default_schedule(parse_kernel(of.text_of()), target, 1, {"layout I 1 16", "layout O 1 16"}, 0);
+  return default_schedule(parse_kernel(of.text_of()), target, 1, kBlocks, 0);
 }
 
 TEST(MatrixInstruction, TheHottestLoopMultipliesAndLoads) {
@@ -64,7 +66,7 @@ TEST(MatrixInstruction, ConvolutionsAreExact) {
   const Target target = parse_target(kTarget);
   std::mt19937 random(5);
   std::vector<Convolution> all = {{}, {.taps = 3}, {.rows = 5, .columns = 7, .taps = 3, .stride = 2}};
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 4; ++i) {
     const auto among = [&](int64_t most) { return static_cast<int64_t>(random()) % most + 1; };
     all.push_back({16 * among(4), 16 * among(4), among(9), among(9), 2 * among(2) - 1, among(2)});
   }
@@ -78,6 +80,26 @@ TEST(MatrixInstruction, ConvolutionsAreExact) {
     if (each.channels < 32)
       continue;  // sums are so short that ordinary vectors may be predicted to be faster
     EXPECT_GT(count_lines(kernel_assembly(schedule.finish(), target, "kernel"), "\t.insn r 43, 1, 113"), 0);
+  }
+}
+
+// Products of floats as digits, which are signed bytes.
+TEST(MatrixInstruction, DigitsAreBelowTheBound) {
+  const Target target = parse_target(kTarget);
+  const auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
+    run_compiled(kernel, target, {}, tensors, 2);
+  };
+  for (const auto& [kernel, algorithm, tolerance, error] :
+       {std::tuple(biased_product(64, 75, 130), "int8x3", 1e-2, 2 * kTwoDigitsError),
+        {rectified_convolution(16, 32, 7, 3, 1), "int8x3", 1e-2, 2 * kTwoDigitsError},
+        {biased_product(1, 1200, 400), "int8x6", 1e-4, 2 * kDigitsError}}) {
+    const bool mapped = kernel.buffers[0].shape.size() == 4;
+    const Schedule schedule =
+        default_schedule(kernel, target, 1, mapped ? kBlocks : std::vector<std::string>(), tolerance);
+    SCOPED_TRACE(str(kernel));
+    EXPECT_EQ(algorithm_of(schedule.trace()).text, algorithm);
+    EXPECT_GT(count_lines(kernel_assembly(schedule.finish(), target, "kernel"), "\t.insn r 43, 3, 113"), 0);
+    EXPECT_EQ(difference(kernel, schedule, 7, {}, run, error), "");
   }
 }
 
