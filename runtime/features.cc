@@ -133,8 +133,8 @@ bool listed_in_cpuinfo(const char* name, bool* known) {
   return found;
 }
 
-// Whether an instruction of a vendor's extension runs here, with registers that it may change. Linux lists few
-// such extensions; of a machine with several kinds of cores the answer is that of the core that this runs on.
+// Whether SpacemiT's matrix instruction runs here, by executing it. Linux does not list the extension; of a
+// machine with several kinds of cores the answer is that of the core that this runs on.
 sigjmp_buf after_trial;
 
 void on_illegal(int) { siglongjmp(after_trial, 1); }

@@ -30,8 +30,8 @@ inline constexpr CoreRow kRiscvCores[] = {
      .vector_bits = 256,
      .datapath_bits = 128},
     // L: widths, latencies, misprediction, VLEN and DLEN. D: caches, clock. Vector floats as its scalar
-    // multiply-add; gathers as the X100's. B: `smt.vmadot`, which only the cores 0 to 3 of the K1 have, so that
-    // a target has to ask for it (`spacemit-x60+xsmtvdot`).
+    // multiply-add; gathers as the X100's. B: `smt.vmadot`, which only the cores 0 to 3 of the K1 have, so
+    // that a target has to ask for it (`spacemit-x60+xsmtvdot`).
     {.name = "spacemit-x60",
      .description = "SpacemiT X60 (K1, M1): vectors of 256 bits",
      .features = "+zba,+zbb,+zbc,+zbs,+zfh",

@@ -1,7 +1,7 @@
-// SpacemiT's matrix instruction for programs under qemu-user, which does not know it: a handler of SIGILL that
-// computes it, to be linked into the program. The meaning is that of the specification ("RISC-V Integrated
-// Matrix Extension", SpacemiT, program model and instructions) at a vector length of 256 bits. Compile it for
-// rv64gc: the program's vector registers must stay as they are.
+// SpacemiT's matrix instruction for programs under qemu-user, which does not know it: a handler of SIGILL
+// that computes it, to be linked into the program. The meaning is that of the specification ("RISC-V
+// Integrated Matrix Extension", SpacemiT, program model and instructions) at a vector length of 256 bits.
+// Compile it for rv64gc: the program's vector registers must stay as they are.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>

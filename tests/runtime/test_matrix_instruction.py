@@ -1,6 +1,7 @@
-"""SpacemiT's matrix instruction in whole networks: files of MLPerf Tiny under qemu, which computes the
-instruction by a handler of SIGILL (tests/qemu/ime_emulator.c), give the same integers as the reference
-kernels of TensorFlow Lite."""
+"""SpacemiT's matrix instruction in whole networks: files of MLPerf Tiny give the same integers as
+the reference kernels of TensorFlow Lite.
+
+qemu does not know the instruction: a handler of SIGILL computes it (tests/qemu/ime_emulator.c)."""
 
 import numpy as np
 import pytest
