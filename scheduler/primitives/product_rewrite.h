@@ -13,8 +13,8 @@ class ProductRewrite {
   // For the statement with this number: the sum.
   ProductRewrite(const ScheduleState& state, size_t statement);
 
-  // Finds the input and the constant that the statement multiplies in f32 (or, of `bytes`, in i32) and sums up; refuses where it
-  // does something else, or where the constant is read elsewhere or packed.
+  // Finds the input and the constant that the statement multiplies in f32 (bytes, in i32) and sums up;
+  // refuses where it does something else, or where the constant is read elsewhere or packed.
   void find_operands();
   // The same for a constant that may be packed.
   void find_product();

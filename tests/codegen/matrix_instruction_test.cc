@@ -1,5 +1,5 @@
-// SpacemiT's matrix instruction through the default schedule: its place in the hottest loop, and results in an
-// emulator of it (tests/qemu/ime_emulator.c).
+// SpacemiT's matrix instruction through the default schedule: its place in the hottest loop, and results in
+// an emulator of it (tests/qemu/ime_emulator.c).
 #include <gtest/gtest.h>
 
 #include <algorithm>
