@@ -103,6 +103,26 @@ TEST(MatrixInstruction, DigitsAreBelowTheBound) {
   }
 }
 
+TEST(MatrixInstruction, Refusals) {
+  const auto refused = [](const std::string& kernel, const std::vector<std::string>& layouts) {
+    Schedule schedule(parse_kernel(kernel), parse_target(kTarget));
+    EXPECT_EQ(schedule.replay(layouts), std::nullopt);
+    return schedule.apply("algorithm macc uint8 8 1 1 2 4").value_or("");
+  };
+  const auto ends_with = [](const std::string& text, const std::string& end) {
+    EXPECT_TRUE(text.ends_with(end)) << text;
+  };
+  std::string bytes = Convolution{}.text_of();
+  const std::vector<std::string> blocks = {"layout I 1 16", "layout O 1 16", "layout S 1 16"},
+                                 short_blocks = {"layout I 1 4", "layout O 1 16", "layout S 1 16"};
+  EXPECT_EQ(refused(bytes, blocks), "");
+  ends_with(refused(bytes, short_blocks), "blocks of 4 channels are no groups of 8");
+  bytes.replace(bytes.find("K i8"), 4, "K u8");
+  ends_with(refused(bytes, blocks), "statement macc multiplies u8 by u8, but the unit u8 by i8");
+  ends_with(refused(str(rectified_convolution(16, 32, 7, 1, 1)), {}),
+            "statement macc is no sum of products of bytes in i32");
+}
+
 // LLVM does not know the feature; artefacts need it all the same.
 TEST(MatrixInstruction, TheFeatureIsNeeded) {
   const Target target = parse_target(kTarget);
