@@ -10,6 +10,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__riscv) || defined(__aarch64__)
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #endif
 
@@ -131,6 +133,29 @@ bool listed_in_cpuinfo(const char* name, bool* known) {
   return found;
 }
 
+// Whether SpacemiT's matrix instruction runs here, by executing it. Linux does not list the extension; of a
+// machine with several kinds of cores the answer is that of the core that this runs on.
+sigjmp_buf after_trial;
+
+void on_illegal(int) { siglongjmp(after_trial, 1); }
+
+bool runs_matrix_instruction() {
+  struct sigaction trial = {}, before = {};
+  trial.sa_handler = on_illegal;
+  sigaction(SIGILL, &trial, &before);
+  volatile bool runs = false;
+  if (sigsetjmp(after_trial, 1) == 0) {
+    // smt.vmadot v0, v2, v3
+    __asm__ volatile(
+        ".option push\n.option arch, +v\nvsetvli zero, %0, e8, m1, ta, ma\n.insn r 0x2b, 3, 0x71, x0, x2, x3\n"
+        ".option pop" ::"r"(32L)
+        : "memory");
+    runs = true;
+  }
+  sigaction(SIGILL, &before, nullptr);
+  return runs;
+}
+
 bool has_letter(char letter) { return (getauxval(AT_HWCAP) >> (letter - 'a') & 1) != 0; }
 
 // Length of a vector register in bits; 0 without the vector extension.
@@ -151,6 +176,8 @@ Answer has_feature(const char* name) {
   int used = 0;
   if (sscanf(name, "zvl%lub%n", &bits, &used) == 1 && name[used] == 0)
     return vector_bits() >= bits ? Answer::Yes : Answer::No;
+  if (strcmp(name, "xsmtvdot") == 0)
+    return vector_bits() == 256 && runs_matrix_instruction() ? Answer::Yes : Answer::No;
   if (strncmp(name, "zve", 3) == 0) return has_letter('v') ? Answer::Yes : Answer::No;
   for (const char* implied : kImplied)
     if (strcmp(name, implied) == 0) return Answer::Yes;
@@ -172,7 +199,7 @@ Answer has_feature(const char* name) {
 // All other names of features that artefacts use.
 constexpr const char* kOthers[] = {"64bit",  "i",       "m",       "a",       "f",       "d",      "c",
                                    "v",      "zve32x",  "zve32f",  "zve64x",  "zve64f",  "zve64d", "zvl32b",
-                                   "zvl64b", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
+                                   "zvl64b", "zvl128b", "zvl256b", "zvl512b", "zvl1024b", "xsmtvdot"};
 
 const char* feature_name(int index) {
   constexpr int kOther = sizeof kOthers / sizeof kOthers[0];

@@ -300,6 +300,13 @@ struct Emulation {
   std::vector<std::string> cores;
 };
 
+// Whether it has SpacemiT's, which tests/qemu/ime_emulator.c computes, for vectors of 256 bits alone.
+static bool has_matrix_instruction(const Target& target) {
+  return std::any_of(target.matrix.formats.begin(), target.matrix.formats.end(), [](const auto& each) {
+    return std::string_view(each.instruction->feature) == "xsmtvdot";
+  });
+}
+
 static Emulation emulation_of(const Target& target) {
   if (target.arch == Arch::AArch64) {
     const auto has = [&](const char* feature) { return target.features.find(feature) != std::string::npos; };
@@ -308,6 +315,7 @@ static Emulation emulation_of(const Target& target) {
   }
   if (target.vector_bits == 0) return {"riscv64", {"rv64,v=false", "rv64,v=false"}};
   const std::string vectors = "rv64,v=true,vext_spec=v1.0,vlen=";
+  if (has_matrix_instruction(target)) return {"riscv64", {vectors + "256", vectors + "256"}};
   return {"riscv64",
           {vectors + std::to_string(target.vector_bits), vectors + std::to_string(2 * target.vector_bits)}};
 }
@@ -317,7 +325,8 @@ static std::string compiler_for(const std::string& machine) {
 }
 
 // The driver's object for the machine, compiled once for all kernels of this process.
-static std::string driver_for(const std::string& machine) {
+static std::string object_for(const std::string& machine, const std::string& source,
+                              const std::string& options) {
   struct Drivers {
     Drivers() {
       char pattern[] = "/tmp/tc-driver-XXXXXX";
@@ -329,16 +338,27 @@ static std::string driver_for(const std::string& machine) {
     std::string folder;
   };
   static const Drivers drivers;
-  const std::string object = drivers.folder + "/" + machine + ".o";
+  const std::string object =
+      drivers.folder + "/" + machine + std::filesystem::path(source).stem().string() + ".o";
   if (std::filesystem::exists(object)) return object;
+  const std::string path = source.empty() ? drivers.folder + "/driver.c" : source;
   const std::string problem =
-      shell_quiet(compiler_for(machine) + "-O1 -c " + drivers.folder + "/driver.c -o " + object);
+      shell_quiet(compiler_for(machine) + options + " -O1 -c " + path + " -o " + object);
   TC_CHECK(problem.empty(), problem);
   return object;
 }
 
+// What runs the target's kernels: the driver and, for instructions that qemu does not know, their emulator.
+static std::string objects_for(const Target& target) {
+  const std::string machine = emulation_of(target).name;
+  const std::string driver = object_for(machine, "", "");
+  return has_matrix_instruction(target)
+             ? driver + " " + object_for(machine, "tests/qemu/ime_emulator.c", "-march=rv64gc")
+             : driver;
+}
+
 // Links the kernel objects `kernel0.o`, … of the folder with the driver into `program`.
-static void link_for_qemu(const std::string& machine, const std::string& folder, size_t count) {
+static void link_for_qemu(const Target& target, const std::string& folder, size_t count) {
   std::string table, names, objects;
   for (size_t i = 0; i < count; ++i) {
     table += text("extern void kernel", i, "();\n");
@@ -347,8 +367,8 @@ static void link_for_qemu(const std::string& machine, const std::string& folder,
   }
   write_file(folder + "/table.c", table + "void (*const kernels[])() = {" + names + "};\n");
   const std::string problem =
-      shell_quiet(compiler_for(machine) + "-fuse-ld=lld -static " + driver_for(machine) + " " + folder +
-                  "/table.c" + objects + " -o " + folder + "/program");
+      shell_quiet(compiler_for(emulation_of(target).name) + "-fuse-ld=lld -static " + objects_for(target) +
+                  " " + folder + "/table.c" + objects + " -o " + folder + "/program");
   TC_CHECK(problem.empty(), problem);
 }
 
@@ -489,7 +509,7 @@ CompiledKernels::CompiledKernels(std::vector<ScheduledKernel> kernels, const Tar
     for (size_t i = 0; i < objects.size(); ++i) {
       write_file(text(folder_, "/kernel", i, ".o"), objects[i].data(), objects[i].size());
     }
-    link_for_qemu(emulation_of(target).name, folder_, objects.size());
+    link_for_qemu(target, folder_, objects.size());
     return;
   }
   link_shared({objects}, target, folder_ + "/kernels.so");

@@ -27,6 +27,8 @@ Tensor filled(DType dtype, std::vector<int64_t> shape, uint32_t seed) {
   Tensor tensor(dtype, std::move(shape));
   for (int64_t i = 0; i < tensor.count(); ++i) {
     if (is_float(dtype)) tensor.set(i, value(seed));
+    else if (size_of(dtype) == 1 && dtype != DType::Bool)
+      tensor.set_int(i, next(seed) % 256 - (is_signed(dtype) ? 128 : 0));
     else tensor.set_int(i, next(seed) % 7);
   }
   return tensor;

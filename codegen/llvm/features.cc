@@ -9,6 +9,13 @@
 
 namespace tc {
 
+// Whether instructions of the unit that LLVM does not know need the feature.
+static bool has_encoded(const MatrixUnit& unit, const std::string& feature) {
+  return std::any_of(unit.formats.begin(), unit.formats.end(), [&](const MatrixUnit::Format& each) {
+    return each.instruction->encoding.opcode != 0 && each.instruction->feature == feature;
+  });
+}
+
 std::string required_features(const ModuleCompiler& compiler, bool with_matrices) {
   std::vector<std::string> names;
   switch (compiler.target().arch) {
@@ -24,9 +31,13 @@ std::string required_features(const ModuleCompiler& compiler, bool with_matrices
       for (const std::string& name : targets::riscv32_features()) names.push_back(name);
       break;
   }
+  const Target& target = compiler.target();
   std::string result;
   for (const std::string& name : names) {
-    if (!compiler.has_feature(name)) continue;
+    const bool needed = targets::is_encoded_feature(target.arch, name)
+                            ? with_matrices && has_encoded(target.matrix, name)
+                            : compiler.has_feature(name);
+    if (!needed) continue;
     if (!with_matrices && targets::needs_tile_unit(compiler.target().arch, name)) continue;
     result += (result.empty() ? "" : " ") + name;
   }

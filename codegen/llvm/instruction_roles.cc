@@ -10,10 +10,11 @@ namespace tc {
 namespace {
 
 constexpr const char* kKind = "tc.role";
-constexpr std::array<std::pair<Role, const char*>, 6> kNames = {{
+constexpr std::array<std::pair<Role, const char*>, 7> kNames = {{
     {Role::Prefetch, "prefetch"},
     {Role::Product, "product"},
     {Role::BroadcastProduct, "broadcast product"},
+    {Role::MatrixProduct, "matrix product"},
     {Role::ByteProduct, "byte product"},
     {Role::Widening, "widening"},
     {Role::Rounding, "rounding"},

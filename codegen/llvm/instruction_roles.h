@@ -15,9 +15,10 @@ enum class Role : uint8_t {
   // the same for all lanes (a scalar register).
   Product,
   BroadcastProduct,
-  ByteProduct,  // one instruction that adds several products of bytes to each number of a sum
-  Widening,     // makes loaded bytes factors of 16 bits
-  Rounding,     // makes floats, or integers made of them, integers of half as many bits
+  MatrixProduct,  // the same of small matrices in vector registers, one instruction a cycle
+  ByteProduct,    // one instruction that adds several products of bytes to each number of a sum
+  Widening,       // makes loaded bytes factors of 16 bits
+  Rounding,       // makes floats, or integers made of them, integers of half as many bits
 };
 
 // Marks the instruction that made the value. LLVM keeps the mark where it moves, copies or changes an
@@ -30,7 +31,7 @@ Role role_of(const llvm::Instruction& instruction);
 // Whether the instruction is a step of a sum of products, one product for each lane.
 inline bool adds_product(const llvm::Instruction& instruction) {
   const Role role = role_of(instruction);
-  return role == Role::Product || role == Role::BroadcastProduct;
+  return role == Role::Product || role == Role::BroadcastProduct || role == Role::MatrixProduct;
 }
 
 }  // namespace tc

@@ -17,7 +17,8 @@ struct CoreLatencies {
   int vector = 4;  // vector sums, products, multiply-adds and conversions
   // Vector operations on integers, logic, comparisons, extrema, merges, slides and moves; 0: `vector`.
   int vector_simple = 0;
-  int load = 3;  // from the L1 cache
+  int matrix = 6;  // a vendor's product of matrices in vector registers, of which one starts each cycle
+  int load = 3;    // from the L1 cache
   int second_level = 12, memory = 80;
   int misprediction = 6;  // what a mispredicted branch costs in addition
 };

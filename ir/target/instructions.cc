@@ -83,6 +83,15 @@ std::string tuning_features(const MatrixUnit& unit) {
   return result;
 }
 
+bool is_encoded_feature(Arch arch, const std::string& feature) {
+  for (const ProductGroup& group : narrow_products(arch)) {
+    for (const NarrowProduct& each : group.instructions) {
+      if (each.feature == feature) return each.encoding.opcode != 0;
+    }
+  }
+  return false;
+}
+
 bool needs_tile_unit(Arch arch, const std::string& feature) {
   for (const ProductGroup& group : narrow_products(arch)) {
     if (group.route != ProductRoute::Tiles) continue;

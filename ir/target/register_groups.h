@@ -1,6 +1,8 @@
 // Whether the compiler counts the vector registers that a kernel needs.
 #pragma once
 
+#include <algorithm>
+
 #include "ir/target/target.h"
 
 namespace tc {
@@ -10,5 +12,17 @@ namespace tc {
 // registers (RISC-V). On the latter, LLVM's order of the loads keeps more groups live than there are
 // registers and spills them, which costs an out-of-order core as much as an in-order one.
 inline bool counts_registers(const Target& target) { return !target.out_of_order() || target.scalable; }
+
+// How many vector registers the sums of one instruction of the unit take, where they are vectors: several,
+// where a row of columns does not fill a register and several rows do not fit one.
+inline int sum_registers(const Target& target, const NarrowProduct& row) {
+  return std::max(1, row.rows * row.columns * static_cast<int>(8 * size_of(row.sum)) / target.vector_bits);
+}
+
+// The type of kernels' second operands. Signed numbers are multiplied by signed ones, also by instructions
+// that take the second ones as unsigned.
+inline DType second_operand(const MatrixUnit::Format& format) {
+  return is_float(format.operand) || is_signed(format.operand) ? format.operand : format.instruction->b;
+}
 
 }  // namespace tc

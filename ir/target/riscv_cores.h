@@ -12,6 +12,7 @@
 //   C  T-Head, "XuanTie C908", https://riscv.org/blog/2022/11/xuantie-c908-high-performance-risc-v-processor-catered-to-aiot-industry-chang-liu-alibaba-cloud
 //   I  Chen et al., "Xuantie-910", ISCA 2020, of the C910 that the C920 extends
 //   S  Brown, "Is RISC-V ready for High Performance Computing? An evaluation of the Sophon SG2044", arXiv:2508.13840
+//   B  opensolvers/benchmarks, ime/README.md: measured on boards with the K1
 //   W  WikiChip on the X280: 256-bit datapaths, 32 KiB of first cache, a private second one
 #pragma once
 
@@ -29,7 +30,8 @@ inline constexpr CoreRow kRiscvCores[] = {
      .vector_bits = 256,
      .datapath_bits = 128},
     // L: widths, latencies, misprediction, VLEN and DLEN. D: caches, clock. Vector floats as its scalar
-    // multiply-add; gathers as the X100's.
+    // multiply-add; gathers as the X100's. B: `smt.vmadot`, which only the cores 0 to 3 of the K1 have, so
+    // that a target has to ask for it (`spacemit-x60+xsmtvdot`).
     {.name = "spacemit-x60",
      .description = "SpacemiT X60 (K1, M1): vectors of 256 bits",
      .features = "+zba,+zbb,+zbc,+zbs,+zfh",
@@ -43,6 +45,7 @@ inline constexpr CoreRow kRiscvCores[] = {
                  .float_divide = 15,
                  .double_divide = 22,
                  .vector = 5,
+                 .matrix = 6,
                  .load = 4,
                  .misprediction = 9},
      .gather = {.per_pair = 2},

@@ -153,8 +153,8 @@ std::vector<Row> riscv_rows() {
 }
 
 std::vector<std::string> riscv_features() {
-  return {"v",    "zba",     "zbb",      "zbc",      "zbs",     "zfh",     "zfhmin",  "zicond",  "zvbb",
-          "zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma", "zvl128b", "zvl256b", "zvl512b", "zvl1024b"};
+  return {"v",    "zba",     "zbb",      "zbc",      "zbs",     "zfh",     "zfhmin",  "zicond",   "zvbb",
+          "zvfh", "zvfhmin", "zvfbfmin", "zvfbfwma", "zvl128b", "zvl256b", "zvl512b", "zvl1024b", "xsmtvdot"};
 }
 
 std::vector<std::string> riscv32_features() {

@@ -64,6 +64,8 @@ MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features);
 std::vector<const NarrowProduct*> lane_products(Arch arch, const std::vector<std::string>& features);
 // The LLVM features for the unit that only choose among equivalent instructions: "+fast-dpwssd".
 std::string tuning_features(const MatrixUnit& unit);
+// Whether LLVM does not know the feature: all instructions that need it are encoded.
+bool is_encoded_feature(Arch arch, const std::string& feature);
 // Whether only code that uses tiles, which the operating system grants, needs the feature.
 bool needs_tile_unit(Arch arch, const std::string& feature);
 

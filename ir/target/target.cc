@@ -241,6 +241,7 @@ Target parse_resolved(const std::string& text) {
     std::string feature = extras[i].first + extras[i].second;
     bool bare = i == 0 && extras[i].first == '+';
     target.name += (bare ? "" : ",") + feature;
+    if (targets::is_encoded_feature(target.arch, extras[i].second)) continue;
     target.features += (target.features.empty() ? "" : ",") + feature;
   }
   if (wanted.lengths) add_wider_targets(target, wanted.row->target.name, name.core);

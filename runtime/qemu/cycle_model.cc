@@ -188,6 +188,7 @@ Core::Cost Core::vector_cost(const Instruction& instruction) const {
       cost.destination_registers = cost.source_registers = std::min(2 * registers, 8);
       break;
     case Timing::kVectorSimple: cost.latency = simple; break;
+    case Timing::kVectorMatrix: cost = {1, cycles_of(core.latency.matrix), 2, 1}; break;
     case Timing::kVectorDivide:
       cost.busy *= cycles_of(core.divider.per_pass);
       if (core.divider.by_width) cost.busy = (cost.busy << element_bits_log2_) / 32;

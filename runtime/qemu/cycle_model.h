@@ -39,6 +39,7 @@
 //                                until the result is there
 //     ordered sums               4e [reduction]
 //     gather, compress           (registers of the group)^2 * VLEN / DLEN, or as [gather] says
+//     smt.vmadot                 1, result after 6 [latency.matrix]
 //     mask logic, vlm, vsm       ceil(VLEN / DLEN)
 //     element 0 to and from scalar registers   1
 //     unit-stride load, store    ceil(EMUL * VLEN / DLEN), EMUL = EEW / SEW * LMUL

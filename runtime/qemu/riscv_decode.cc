@@ -36,6 +36,7 @@ enum class Format : uint8_t {
   kVectorStore,        // the same with v rd as a source
   kVector,             // v rd, v rs2, and v, x, f or no rs1 by funct3
   kVectorAdd,          // the same, with v rd also a source
+  kVectorMatrix,       // v rd, also a source, v rs1, rs2
   kVectorUnary,        // v rd, v rs2
   kVectorSource1,      // v rd, and v, x, f or no rs1 by funct3
   kVectorToInteger,    // x rd, v rs2
@@ -127,6 +128,8 @@ constexpr Row kScalarRows[] = {
     {0xf800007f, 0xd0000053, Class::kScalarFloatOther, Timing::kFloat, Format::kIntegerToFloat},
     {0xf800007f, 0xe0000053, Class::kScalarFloatOther, Timing::kFloatSimple, Format::kFloatToInteger1},
     {0xf800007f, 0xf0000053, Class::kScalarFloatOther, Timing::kFloatSimple, Format::kIntegerToFloat},
+    // custom-1: SpacemiT's vmadotu vmadotus vmadotsu vmadot
+    {0xfe0040ff, 0xe200002b, Class::kVectorMultiply, Timing::kVectorMatrix, Format::kVectorMatrix},
     // BRANCH, JALR, JAL, SYSTEM
     {kOpcode, 0x63, Class::kBranch, Timing::kConditionalBranch, Format::kBranch},
     {kOpcode, 0x67, Class::kBranch, Timing::kJump, Format::kI},
@@ -436,6 +439,7 @@ void decode_operands(uint32_t word, Format format, Instruction& result) {
     case Format::kFloatToInteger2: set(integer(rd), floating(rs1), floating(rs2)); break;
     case Format::kIntegerToFloat: set(floating(rd), integer(rs1)); break;
     case Format::kVectorConfig: decode_vector_config(word, result); break;
+    case Format::kVectorMatrix: set(vector(rd), vector(rs1), vector(rs2), vector(rd)); break;
     case Format::kVectorLoad: decode_vector_memory(word, false, result); break;
     case Format::kVectorStore: decode_vector_memory(word, true, result); break;
     case Format::kVector:

@@ -43,6 +43,7 @@ enum class Timing : uint8_t {
   kVectorArithmetic,  // sums, products and conversions: one pass over the register group
   kVectorSimple,      // the same for integers (not products), comparisons, merges, slides, moves
   kVectorWidening,    // destination or source is a group of twice the size
+  kVectorMatrix,      // smt.vmadot: small matrices in vector registers, the sums in two
   kVectorDivide,
   kVectorReduction,
   kVectorOrderedReduction,  // one element after the other

@@ -39,7 +39,8 @@ inline bool has_words(const Target& target) {
   return !target.out_of_order() && target.vector_bits > 0 && target.wider_targets.empty();
 }
 
-// How a matrix unit computes products of floats from products of shorter numbers, their terms. Products of
+// How a matrix unit computes products of floats from products of shorter numbers, their terms; and, last,
+// products of bytes, which are their own terms. Products of
 // terms i and j are summed up where i + j is less than the number of terms; the products that are left out
 // are smaller than what the last term can represent.
 struct TermsAlgorithm {
@@ -51,6 +52,8 @@ struct TermsAlgorithm {
   double divide;  // cycles to divide a native vector of the input into terms
   double slower;  // factor: how much slower the unit is than at its best
 
+  // Whether the products are those of the kernel, in whole numbers: the algorithm only orders them.
+  bool whole() const { return operand == DType::U8; }
   // The largest of the input's whole numbers.
   double largest() const { return operand == DType::I16 ? kLargestFactor : largest_of_digits(terms); }
   int sums() const { return digits ? terms : 1; }  // accumulators for a tile of results
@@ -61,6 +64,7 @@ inline constexpr TermsAlgorithm kTermsAlgorithms[] = {
     {"int16", DType::I16, 1, true, kWholeError, 3, 1.15},
     {"int8x3", DType::I8, 2, true, kTwoDigitsError, 6, 1.15},
     {"int8x6", DType::I8, 3, true, kDigitsError, 8, 1.15},
-    {"bf16x3", DType::BF16, 2, false, kTwoTermsError, 8, 1.15}};
+    {"bf16x3", DType::BF16, 2, false, kTwoTermsError, 8, 1.15},
+    {"uint8", DType::U8, 1, false, 0, 2, 1.15}};
 
 }  // namespace tc

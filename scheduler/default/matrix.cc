@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "ir/target/register_groups.h"
 #include "scheduler/algebra/algorithms.h"
 #include "scheduler/default/band_plan.h"
 #include "scheduler/default/matrix_cost.h"
@@ -97,25 +98,39 @@ class MatrixScheduler {
       if (problem_.unit().vectors) block_counts.assign(kBlocksOfVectors.begin(), kBlocksOfVectors.end());
       for (int64_t each : block_counts) {
         plan.blocks = each;
-        if (problem_.unit().vectors && !problem_.is_row()) {
-          plan.tiles = parts(least, parts(least, std::max<int64_t>(1, most_tiles(each))));
-          plan.rows = rows_of(flat, plan.tiles);
+        for (const int64_t tiles : tile_counts(plan, least)) {
+          plan.tiles = tiles;
+          if (problem_.unit().vectors && !problem_.is_row()) plan.rows = rows_of(flat, plan.tiles);
+          if (each > blocks || (problem_.unit().vectors && !fits(plan, *sizes))) continue;
+          if (choose_panel(plan, *sizes, parts(blocks, each), best)) best_bands = bands;
         }
-        if (each > blocks || (problem_.unit().vectors && !fits(plan, *sizes))) continue;
-        if (choose_panel(plan, *sizes, parts(blocks, each), best)) best_bands = bands;
       }
     }
     if (best.cycles == INFINITY) throw NotApplicable{"too few rows"};
     return best;
   }
 
+  // The numbers of tiles at a time to compare, where there are at least so many: as many as the registers
+  // hold and, of tiles with several rows in several registers, fewer, which may leave fewer rows empty.
+  std::vector<int64_t> tile_counts(const BandPlan& plan, int64_t least) const {
+    if (!problem_.unit().vectors || problem_.is_row()) return {plan.tiles};
+    const int64_t most = parts(least, parts(least, std::max<int64_t>(1, most_tiles(plan.blocks))));
+    std::vector<int64_t> result = {most};
+    while (of_a_sum() > 1 && result.back() > 1) result.push_back(result.back() - 1);
+    return result;
+  }
+
   // The most tiles whose sums fit the vector registers, in addition to the registers for each block's part of
   // the constant and one for the input.
   int64_t most_tiles(int64_t blocks) const {
     const int64_t each = blocks * problem_.unit().parts;
-    return (problem_.unit().registers - 1 - each * problem_.algorithm().terms) /
-           (each * problem_.algorithm().sums());
+    const int64_t operands = 1 + each * problem_.algorithm().terms;
+    // Where loads take longer than products, the next step's operands are loaded beside this one's.
+    const int64_t steps = of_a_sum() > 1 && problem_.algorithm().sums() == 1 ? 2 : 1;
+    return (problem_.unit().registers - steps * operands) / (each * of_a_sum() * problem_.algorithm().sums());
   }
+
+  int of_a_sum() const { return sum_registers(problem_.target(), *problem_.format().instruction); }
 
   // Whether the vector registers hold what the digits of a single row need: their sums, what is read of the
   // input, and a part of the constant. The input has twice as many registers and one more, for instructions
@@ -123,7 +138,7 @@ class MatrixScheduler {
   bool row_fits(int64_t blocks, const BandSizes& sizes) const {
     const MatrixUnit& unit = problem_.unit();
     const int64_t inputs = sizes.digits_are_rows ? 1 : problem_.algorithm().terms;
-    const int64_t sums = unit.parts * blocks * problem_.algorithm().sums();
+    const int64_t sums = unit.parts * of_a_sum() * blocks * problem_.algorithm().sums();
     return sums + 2 * inputs + 1 + unit.parts <= unit.registers;
   }
 

@@ -8,8 +8,8 @@ double MatrixCost::least_cycles() const {
   const double products = 0.5 * problem_.algorithm().terms * (problem_.algorithm().terms + 1);
   const double together =
       static_cast<double>(problem_.unit().rows * problem_.unit().columns * problem_.depth());
-  return turns() * problem_.algorithm().slower * products * problem_.format().cycles * problem_.rows() *
-         problem_.features() * problem_.steps() / together;
+  return turns_of_products() * problem_.algorithm().slower * products * problem_.format().cycles *
+         problem_.rows() * problem_.features() * problem_.steps() / together;
 }
 
 double MatrixCost::direct_cycles() const {
@@ -67,15 +67,22 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   const double operand_bytes =
       element_bytes * problem_.depth() *
       static_cast<double>(plan.blocks * problem_.unit().columns + plan.tiles * sizes->rows);
-  double step = std::max(
-      turns() * problem_.algorithm().slower * products * together * problem_.format().cycles * row_share,
-      operand_bytes / problem_.target().l2_bandwidth);
+  double step = std::max(turns_of_products() * problem_.algorithm().slower * products * together *
+                             problem_.format().cycles * row_share,
+                         operand_bytes / problem_.target().l2_bandwidth);
   // All terms of a group are added to the sum of the last order, one after the other.
   if (problem_.unit().vectors) {
     step = std::max(step, static_cast<double>(problem_.format().groups * problem_.algorithm().terms *
                                               problem_.target().latency));
-    step = std::max(step, problem_.format().groups * static_cast<double>(plan.blocks + plan.tiles) *
-                              calibration::kLoadVector * turns());
+    const bool encoded = problem_.format().instruction->encoding.opcode != 0;
+    const int64_t loads = (encoded ? plan.blocks * problem_.unit().parts : plan.blocks) + plan.tiles;
+    step = std::max(
+        step, problem_.format().groups * static_cast<double>(loads) * calibration::kLoadVector * turns());
+    // Products of a cycle each do not hide that the rows come from the second cache.
+    const double row_bytes = element_bytes * problem_.depth() * static_cast<double>(plan.tiles * sizes->rows);
+    if (encoded && sizes->input * element_bytes + pair_bytes(plan, *sizes) >
+                       static_cast<double>(problem_.target().l1_bytes))
+      step += 0.5 * problem_.target().l2_latency * row_bytes / kLineBytes;
   }
   if (problem_.algorithm().sums() > 1 && plan.tiles > 1)
     step *= stays_near(*sizes) ? calibration::kPairNear : calibration::kPairFar;

@@ -12,6 +12,7 @@ namespace {
 struct Loops {
   std::vector<std::string> images;
   std::string band, panel, pair, block;
+  std::string blocks;  // of inputs with the groups of their depths apart: blocks of channels in a depth
   std::vector<std::string> rows;  // of products: lines, tiles; of others: rows or positions
   std::string inside;             // what is in a tile: its products, or rows of an epilogue
   std::string lane;
@@ -67,6 +68,12 @@ class BandLoops {
 
  private:
   const Kernel& kernel() const { return b_.kernel(); }
+
+  // Whether the copy of the input has the groups of several rows next to each other.
+  bool groups_are_apart() const {
+    const MatrixUnit& unit = b_.target().matrix;
+    return unit.vectors && unit.rows > 1 && unit.format(algorithm_.operand)->groups > 1;
+  }
 
   std::string loop(const Statement& statement, const std::string& iterator) const {
     return statement.name + "_" + iterator;
@@ -125,6 +132,10 @@ class BandLoops {
       if (reads) {
         loops.block = rest.back();  // parts of a depth: unrolled
         rest.pop_back();
+        if (groups_are_apart()) {
+          loops.blocks = rest.back();
+          rest.pop_back();
+        }
       }
       loops.rows = rest;
       bool along = false;
@@ -134,6 +145,7 @@ class BandLoops {
       }
       loops.rows.insert(along ? loops.rows.end() : loops.rows.begin(), depths);
       order.insert(order.end(), loops.rows.begin(), loops.rows.end());
+      if (!loops.blocks.empty()) order.push_back(loops.blocks);
       if (reads) order.push_back(loops.block);
       order.push_back(loops.lane);
       b_.apply("order", joined(order));
@@ -237,6 +249,7 @@ class BandLoops {
       for (const Loops& loops : *group) {
         b_.apply("vectorize ", loops.lane);
         b_.apply("unroll ", loops.block);
+        if (!loops.blocks.empty()) b_.apply("unroll ", loops.blocks);
       }
     }
     for (const std::string& name : vectors_) b_.apply("vectorize ", name);

@@ -291,7 +291,9 @@ const AlgorithmChoices<WinogradKnobs>& StrategyInput::winograd() const {
 
 const AlgorithmChoices<MatrixKnobs>& StrategyInput::matrix() const {
   return matrix_.get([&] {
-    if (tolerance_ <= 0) throw NotApplicable{"a tolerance of 0 allows no other algorithm"};
+    // Sums of bytes are exact in any order.
+    if (tolerance_ <= 0 && target().matrix.format(DType::U8) == nullptr)
+      throw NotApplicable{"a tolerance of 0 allows no other algorithm"};
     return matrix_choices(builder(), tolerance_, all_);
   });
 }

@@ -201,7 +201,7 @@ void BandedProduct::find_neighbours() {
     if (i == which_) continue;
     if (i < which_) {
       const bool zero = statement.write.buffer == result && statement.value->kind == Expr::Kind::Const &&
-                        statement.value->number == 0;
+                        statement.value->number == 0 && statement.value->integer == 0;
       if (!zero)
         refuse("statement ", statement.name, " before ", macc_.name, " does not only set ", result_name_,
                " to 0");

@@ -1,6 +1,7 @@
 #include "scheduler/primitives/product_rewrite.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tc {
 
@@ -18,13 +19,19 @@ void ProductRewrite::find_operands() {
 
 void ProductRewrite::find_product() {
   const Expr& value = *macc_.value;
-  const bool product = macc_.reduction == Reduction::Sum && value.kind == Expr::Kind::Binary &&
-                       value.binary == BinaryOp::Mul && value.dtype == DType::F32 &&
-                       value.operands[0]->kind == Expr::Kind::Load &&
-                       value.operands[1]->kind == Expr::Kind::Load;
-  if (!product) refuse("statement ", macc_.name, " is no sum of products in f32");
-  input_ = value.operands[0]->access;
-  constant_ = value.operands[1]->access;
+  const DType sums = bytes_ ? DType::I32 : DType::F32;
+  bool product = macc_.reduction == Reduction::Sum && value.kind == Expr::Kind::Binary &&
+                 value.binary == BinaryOp::Mul && value.dtype == sums;
+  std::array<const Expr*, 2> factors = {};
+  for (size_t i = 0; i < factors.size() && product; ++i) {
+    factors[i] = value.operands[i].get();
+    if (bytes_ && factors[i]->kind == Expr::Kind::Cast) factors[i] = factors[i]->operands[0].get();
+    product = factors[i]->kind == Expr::Kind::Load && (!bytes_ || size_of(factors[i]->dtype) == 1);
+  }
+  if (!product)
+    refuse("statement ", macc_.name, " is no sum of products ", bytes_ ? "of bytes in i32" : "in f32");
+  input_ = factors[0]->access;
+  constant_ = factors[1]->access;
   if (buffer(input_.buffer).scope == Scope::Constant) std::swap(input_, constant_);
   if (buffer(constant_.buffer).scope != Scope::Constant || buffer(input_.buffer).scope != Scope::Input) {
     refuse("statement ", macc_.name, " does not multiply an input by a constant");

@@ -13,8 +13,8 @@ class ProductRewrite {
   // For the statement with this number: the sum.
   ProductRewrite(const ScheduleState& state, size_t statement);
 
-  // Finds the input and the constant that the statement multiplies in f32 and sums up; refuses where it
-  // does something else, or where the constant is read elsewhere or packed.
+  // Finds the input and the constant that the statement multiplies in f32 (bytes, in i32) and sums up;
+  // refuses where it does something else, or where the constant is read elsewhere or packed.
   void find_operands();
   // The same for a constant that may be packed.
   void find_product();
@@ -42,6 +42,7 @@ class ProductRewrite {
   size_t which_ = 0;  // the sum's number
   Statement macc_;    // the sum
   Access input_, constant_;
+  bool bytes_ = false;  // the operands are
 };
 
 }  // namespace tc

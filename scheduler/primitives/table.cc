@@ -17,6 +17,7 @@
   X(int8x3)                      \
   X(int8x6)                      \
   X(bf16x3)                      \
+  X(uint8)                       \
   X(int21)                       \
   X(split)                       \
   X(order)                       \

@@ -1,6 +1,7 @@
 // tensorize: the innermost loops of a sum of products become one instruction of the matrix unit.
 #include <array>
 
+#include "ir/target/register_groups.h"
 #include "scheduler/core/primitive.h"
 #include "scheduler/core/statements.h"
 
@@ -62,8 +63,10 @@ class Checker {
     for (auto [a, b] : products_) {
       const Access *left = &operand(*a), *right = &operand(*b);
       if (steps(*left)[1] != 0) std::swap(left, right);
+      require_type(*left, format_.operand);
+      require_type(*right, second_operand(format_));
       const Steps rows = steps(*left), columns = steps(*right);
-      if (rows[1] != 0 || rows[2] != format_.pack || rows[3] != 1) {
+      if (rows[1] != 0 || rows[3] != 1 || (rows[2] != format_.pack && !unit_.vectors)) {
         refuse("operand ", name(*left), " of ", statement_->name, " does not have the depth of ",
                format_.groups, " x ", format_.pack, " next to each other");
       }
@@ -110,7 +113,6 @@ class Checker {
                        expr.operands[0]->kind == Expr::Kind::Load;
     if (!known)
       refuse("an operand of ", statement_->name, " is not read and cast to ", name_of(format_.accumulator));
-    require_type(expr.operands[0]->access, format_.operand);
     return expr.operands[0]->access;
   }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/access.h"
+#include "ir/target/register_groups.h"
 #include "scheduler/algebra/algorithms.h"
 #include "scheduler/primitives/banded_product.h"
 
@@ -24,13 +25,16 @@ class TermsRewrite : BandedProduct {
  public:
   TermsRewrite(const ScheduleState& state, size_t statement, const TermsAlgorithm& algorithm,
                const BandSizes& sizes)
-      : BandedProduct(state, statement, algorithm.operand, sizes), algorithm_(algorithm) {}
+      : BandedProduct(state, statement, algorithm.operand, sizes), algorithm_(algorithm) {
+    bytes_ = algorithm.whole();
+  }
 
   Kernel run() {
     find_operands();
+    if (bytes_) require_bytes();
     if (algorithm_.digits) scales_ = insert_scales();
     analyse();
-    if (format_.accumulator == DType::I32) refuse_overflow();
+    if (format_.accumulator == DType::I32 && !bytes_) refuse_overflow();
     pack_constant();
     std::vector<Statement> statements;
     input_statements(statements);
@@ -53,6 +57,24 @@ class TermsRewrite : BandedProduct {
   bool digits_are_rows() const { return ordered() && unit_.rows >= terms() && tiles_ * rows_ == 1; }
   // Whether products of each order have sums of their own.
   bool ordered() const { return algorithm_.sums() > 1; }
+  // Whether terms are in a buffer [.., depth / D][terms][groups][positions][pack]: the groups of several rows,
+  // which vectors take together, are next to each other.
+  bool rows_of_groups() const { return unit_.vectors && unit_.rows > 1 && format_.groups > 1; }
+  int64_t groups() const { return rows_of_groups() ? format_.groups : 1; }
+  // The index of a term after those of images and band.
+  std::vector<Affine> term_at(const Affine& depth, const Affine& term, const Affine& group,
+                              const Affine& position, const Affine& member) const {
+    std::vector<Affine> result = {var(names_.panel), depth, term, position, member};
+    if (rows_of_groups()) result.insert(result.begin() + 3, group);
+    return result;
+  }
+
+  void require_bytes() const {
+    const DType input = buffer(input_.buffer).dtype, constant = buffer(constant_.buffer).dtype;
+    if (input != format_.operand || constant != second_operand(format_))
+      refuse("statement ", macc_.name, " multiplies ", name_of(input), " by ", name_of(constant),
+             ", but the unit ", name_of(format_.operand), " by ", name_of(second_operand(format_)));
+  }
 
   // --- buffers ---------------------------------------------------------------------------------
 
@@ -89,7 +111,7 @@ class TermsRewrite : BandedProduct {
     Buffer& constant = kernel_.buffers[static_cast<size_t>(constant_.buffer)];
     Packing packing;
     packing.buffer = constant.name;
-    packing.terms = names_.part;
+    if (!bytes_) packing.terms = names_.part;
     if (algorithm_.digits) packing.scaled = {names_.panel, names_.pair, names_.block, lane_};
     for (const Affine& size : constant.shape) {
       if (!size.is_constant()) refuse("constant ", constant.name, " has a symbolic shape");
@@ -107,7 +129,7 @@ class TermsRewrite : BandedProduct {
     for (const std::string& tap : sums_) dimension(tap, extent(tap));
     if (!unit_.vectors) dimension(names_.block, blocks_);
     const bool inside = unit_.vectors && ordered();
-    if (!inside) dimension(names_.part, terms());
+    if (!inside && !bytes_) dimension(names_.part, terms());
     dimension(names_.group, format_.groups);
     if (inside) dimension(names_.part, terms());
     dimension(lane_, unit_.columns);
@@ -120,7 +142,7 @@ class TermsRewrite : BandedProduct {
     for (const Subscript& subscript : constant_.index)
       packing.index.push_back(subscript.affine.substitute(values));
     constant.shape = shape;
-    constant.dtype = format_.operand;
+    constant.dtype = second_operand(format_);
     constant.logical = "packed";
     packing_ = kernel_.packings.size();
     kernel_.packings.push_back(std::move(packing));
@@ -154,9 +176,18 @@ class TermsRewrite : BandedProduct {
 
   void input_statements(std::vector<Statement>& statements) {
     const std::string& stem = buffer(input_.buffer).name;
-    terms_ = add_buffer(stem + "_terms", format_.operand, {panels_, depths_, terms(), positions_, depth_});
-    const int64_t lanes = channel_block_ > 0 ? channel_block_ : std::min<int64_t>(unit_.columns, depth_);
-    const int64_t halves = channel_block_ > 0 ? std::min(depth_ / lanes, channel_blocks_) : depth_ / lanes;
+    std::vector<int64_t> shape = {panels_, depths_, terms(), positions_, depth_ / groups()};
+    if (rows_of_groups()) shape.insert(shape.begin() + 3, groups());
+    terms_ = add_buffer(stem + "_terms", format_.operand, shape);
+    // A block of channels, or what is copied at a time: the groups of a block, if they are apart.
+    const int64_t pack = format_.pack;
+    const int64_t block = channel_block_ > 0 ? channel_block_
+                          : rows_of_groups() ? pack
+                                             : std::min<int64_t>(unit_.columns, depth_);
+    if (rows_of_groups() && block % pack != 0)
+      refuse("blocks of ", block, " channels are no groups of ", pack);
+    const int64_t lanes = rows_of_groups() ? pack : block;
+    const int64_t halves = channel_block_ > 0 ? std::min(depth_ / block, channel_blocks_) : depth_ / block;
     std::vector<Iterator> iterators = {{names_.depth, Affine(depths_)}};
     Affine position;
     Access from = input_;
@@ -172,18 +203,20 @@ class TermsRewrite : BandedProduct {
       from.index[at.dim] = {place, nullptr};
     }
     iterators.push_back({names_.half, Affine(halves)});
+    if (rows_of_groups()) iterators.push_back({names_.group, Affine(block / lanes)});
     iterators.push_back({names_.lane, Affine(lanes)});
     Statement read;  // what all statements that read the input share
     read.iterators = iterators;
     read.constraints = in_bands();
-    const Affine lane = var(names_.half, lanes) + var(names_.lane);
+    const Affine within = rows_of_groups() ? var(names_.group, lanes) + var(names_.lane) : var(names_.lane);
+    const Affine lane = var(names_.half, block) + within;
     bool lacks = false;  // whether the last depth has fewer channels
     if (channel_block_ > 0) {
-      const Affine block = var(names_.depth, depth_ / lanes) + var(names_.half);
-      from.index[channel_dim_] = {channel_outer_.empty() ? Affine(0) : block, nullptr};
-      from.index.back() = {var(names_.lane), nullptr};
-      lacks = channel_blocks_ * lanes < depths_ * depth_;
-      if (lacks && channel_blocks_ > 1) read.constraints.push_back(Affine(channel_blocks_ - 1) - block);
+      const Affine number = var(names_.depth, depth_ / block) + var(names_.half);
+      from.index[channel_dim_] = {channel_outer_.empty() ? Affine(0) : number, nullptr};
+      from.index.back() = {within, nullptr};
+      lacks = channel_blocks_ * block < depths_ * depth_;
+      if (lacks && channel_blocks_ > 1) read.constraints.push_back(Affine(channel_blocks_ - 1) - number);
     } else {
       const Affine channel = var(names_.depth, depth_) + lane;
       from.index.back() = {channel, nullptr};
@@ -200,20 +233,22 @@ class TermsRewrite : BandedProduct {
         borders = true;
       }
     }
-    const Affine all = var(names_.panel);
     if (borders) {
       statements.push_back(zero("_zero", 0, 0));
     } else {
       if (lacks) statements.push_back(zero("_zero", depths_ - 1, 0));
       if (positions_ > read_positions_) statements.push_back(zero("_rest", 0, read_positions_));
     }
-    const ExprPtr value = load(DType::F32, from.buffer, from.index);
+    const ExprPtr value = load(buffer(from.buffer).dtype, from.buffer, from.index);
     if (algorithm_.digits) scale_statements(statements, read, value);
     for (int64_t term = 0; term < terms(); ++term) {
       Statement made = statement(text("_term", term), read.iterators);
       made.constraints = read.constraints;
-      made.write = access_at(terms_, at_band({all, var(names_.depth), Affine(term), position, lane}));
-      made.value = algorithm_.digits ? digit(value, term) : part(value, term);
+      const bool apart = rows_of_groups();
+      const Affine group = apart ? var(names_.half, block / lanes) + var(names_.group) : Affine(0);
+      made.write = access_at(terms_, at_band(term_at(var(names_.depth), Affine(term), group, position,
+                                                     apart ? var(names_.lane) : lane)));
+      made.value = bytes_ ? value : algorithm_.digits ? digit(value, term) : part(value, term);
       statements.push_back(std::move(made));
     }
   }
@@ -221,13 +256,15 @@ class TermsRewrite : BandedProduct {
   // A statement that sets to zero the terms that no element of the input gives: borders, channels beyond the
   // last.
   Statement zero(const std::string& suffix, int64_t first_depth, int64_t first_position) const {
-    Statement made = statement(suffix, {{names_.depth, Affine(depths_ - first_depth)},
-                                        {names_.part, Affine(terms())},
-                                        {names_.position, Affine(positions_ - first_position)},
-                                        {names_.lane, Affine(depth_)}});
+    std::vector<Iterator> iterators = {{names_.depth, Affine(depths_ - first_depth)},
+                                       {names_.part, Affine(terms())},
+                                       {names_.position, Affine(positions_ - first_position)},
+                                       {names_.lane, Affine(depth_ / groups())}};
+    if (rows_of_groups()) iterators.insert(iterators.begin() + 2, {names_.group, Affine(groups())});
+    Statement made = statement(suffix, iterators);
     made.write = access_at(
-        terms_, at_band({var(names_.panel), var(names_.depth) + Affine(first_depth), var(names_.part),
-                         var(names_.position) + Affine(first_position), var(names_.lane)}));
+        terms_, at_band(term_at(var(names_.depth) + Affine(first_depth), var(names_.part), var(names_.group),
+                                var(names_.position) + Affine(first_position), var(names_.lane))));
     made.value = none(format_.operand);
     return made;
   }
@@ -348,12 +385,13 @@ class TermsRewrite : BandedProduct {
     add.reduction = Reduction::Sum;
     const Affine part = var(digits_are_rows() ? names_.row : names_.part);
     const ExprPtr input = load(format_.operand, terms_,
-                               at_band({var(names_.panel), var(names_.depth), part, position, in_depth()}));
+                               at_band(term_at(var(names_.depth), part, var(names_.group), position,
+                                               rows_of_groups() ? var(names_.member) : in_depth())));
     std::vector<Affine> index;
     for (const std::string& name : kernel_.packings.at(packing_).iterators) {
       index.push_back(var(name == names_.part ? names_.other : name));
     }
-    const ExprPtr weight = load(format_.operand, constant_.buffer, index);
+    const ExprPtr weight = load(second_operand(format_), constant_.buffer, index);
     add.value = binary(BinaryOp::Mul, cast(format_.accumulator, input), cast(format_.accumulator, weight));
     statements.insert(statements.end(), {start, add});
   }
@@ -366,7 +404,7 @@ class TermsRewrite : BandedProduct {
     index.insert(index.end(), rows.begin(), rows.end());
     if (!algorithm_.digits) {
       index.push_back(lane);
-      return load(DType::F32, accumulators_, index);
+      return load(format_.accumulator, accumulators_, index);
     }
     ExprPtr whole;
     auto summed = [&](std::vector<int64_t> place) {

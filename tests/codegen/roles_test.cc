@@ -19,8 +19,8 @@ namespace tc {
 namespace {
 
 TEST(Roles, AnInstructionKeepsWhatItIsForInACopyAndInText) {
-  for (const Role role : {Role::Prefetch, Role::Product, Role::BroadcastProduct, Role::ByteProduct,
-                          Role::Widening, Role::Rounding}) {
+  for (const Role role : {Role::Prefetch, Role::Product, Role::BroadcastProduct, Role::MatrixProduct,
+                          Role::ByteProduct, Role::Widening, Role::Rounding}) {
     llvm::LLVMContext context;
     llvm::SMDiagnostic error;
     const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(
@@ -30,7 +30,8 @@ TEST(Roles, AnInstructionKeepsWhatItIsForInACopyAndInText) {
     EXPECT_EQ(role_of(load), Role::None);
     set_role(&load, role);
     EXPECT_EQ(role_of(load), role);
-    EXPECT_EQ(adds_product(load), role == Role::Product || role == Role::BroadcastProduct);
+    EXPECT_EQ(adds_product(load),
+              role == Role::Product || role == Role::BroadcastProduct || role == Role::MatrixProduct);
     llvm::Instruction* copy = load.clone();
     EXPECT_EQ(role_of(*copy), role);
     set_role(copy, Role::None);

@@ -297,7 +297,7 @@ TEST(Target, InstructionsFillTheRegisters) {
         // A tile's row has 64 bytes; a vector is as long as the processors with the feature have them.
         const std::string feature = unit.feature;
         const int64_t bytes = unit.route == ProductRoute::Vectors && arch == Arch::AArch64 ? 16
-                              : feature == "avxvnni"                                       ? 32
+                              : feature == "avxvnni" || feature == "zvl256b"               ? 32
                                                                                            : 64;
         EXPECT_EQ(unit.columns % row.columns, 0) << row.name;
         EXPECT_EQ(row.columns * row.pack * size_of(row.b), bytes) << row.name;

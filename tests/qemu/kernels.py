@@ -20,9 +20,19 @@ def tool(name):
     return found
 
 
-def link_with_symbols(module, path):
+def emulator_object(folder):
+    """The object of ime_emulator.c, which computes SpacemiT's matrix instruction under qemu."""
+    source = Path(__file__).with_name("ime_emulator.c")
+    made = Path(folder) / "ime_emulator.o"
+    options = ["-march=rv64gc", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-c"]
+    command = [tool("clang"), "--target=riscv64-linux-gnu", *options, str(source), "-o", str(made)]
+    subprocess.run(command, check=True)
+    return made
+
+
+def link_with_symbols(module, path, objects=()):
     """Writes the static executable of a compiled module, as `module.export(path,
-    kind="executable")` does, but with the names of its kernels."""
+    kind="executable")` does, but with the names of its kernels, and with these objects."""
     from tc.native import LIBRARY_FOLDER
 
     compiled = Path(f"{path}.o")
@@ -34,6 +44,7 @@ def link_with_symbols(module, path):
         c_library / "crti.o",
         library / "crtbeginT.o",
         compiled,
+        *objects,
         "--start-group",
     ]
     files += [

@@ -10,6 +10,7 @@
 
 #include "ir/access.h"
 #include "ir/error.h"
+#include "ir/target/register_groups.h"
 
 namespace tc {
 namespace {
@@ -158,7 +159,8 @@ class Planner {
     const int a = static_cast<int>(plan_.a.size()), b = unit_.parts * static_cast<int>(plan_.b.size());
     plan_.offset_sums = is_signed(format_.operand) && !is_signed(format_.instruction->b);
     plan_.by_a = !plan_.offset_sums && b + 1 < a + unit_.parts;
-    const int all = unit_.parts * static_cast<int>(plan_.accumulators.size()) +
+    const int of_sums = unit_.parts * sum_registers(target_, *format_.instruction);
+    const int all = of_sums * static_cast<int>(plan_.accumulators.size()) +
                     (plan_.offset_sums ? 2 * a + 2 : std::min(b + 1, a + unit_.parts));
     TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
     plan_.order = order_one_by_one(groups, plan_.by_a);
@@ -232,7 +234,12 @@ class Planner {
   const Expr* operand_of(const ExprPtr& expr) const {
     if (expr->kind != Expr::Kind::Cast || expr->dtype != format_.accumulator) return nullptr;
     const Expr& inner = *expr->operands[0];
-    return inner.kind == Expr::Kind::Load && inner.dtype == format_.operand ? &inner : nullptr;
+    return inner.kind == Expr::Kind::Load ? &inner : nullptr;
+  }
+
+  // The numbers between the groups of a row. Units of vectors take any, since each group is loaded alone.
+  std::optional<int64_t> group_step() const {
+    return unit_.vectors ? std::nullopt : std::optional<int64_t>(format_.pack);
   }
 
   std::vector<Term> terms_of(const ExprPtr& value) const {
@@ -251,7 +258,8 @@ class Planner {
       const Expr* b = swapped ? left : right;
       Term term{substitute(a->access, tile_.iterators), substitute(b->access, tile_.iterators), &a->access,
                 &b->access};
-      if (has_steps(term.a, {std::nullopt, 0, format_.pack, 1}) &&
+      if (a->dtype == format_.operand && b->dtype == second_operand(format_) &&
+          has_steps(term.a, {std::nullopt, 0, group_step(), 1}) &&
           has_steps(term.b, {0, format_.pack, std::nullopt, 1})) {
         return {term};
       }
@@ -290,7 +298,8 @@ class Planner {
       return key_of(tile.access) == key_of(first);
     });
     if (same != tiles.end()) return static_cast<int>(same - tiles.begin());
-    tiles.push_back({first, source, start, row_bytes});
+    const int64_t group_bytes = *step(access, groups_) * size_of(format_.operand);
+    tiles.push_back({first, source, start, row_bytes, group_bytes});
     return static_cast<int>(tiles.size()) - 1;
   }
 

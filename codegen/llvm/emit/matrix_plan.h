@@ -52,10 +52,10 @@ using TileShapes = std::vector<TileShape>;
 // A tile in memory: where its first element is (row, column, group and packed element 0), and the bytes
 // between its rows.
 struct MatrixTile {
-  Access access;                       // in outer variables and the statement's serial loops
-  Access source;                       // as the statement writes it, for what needs the iterators
-  std::map<std::string, Affine> copy;  // values of the unrolled loops
-  int64_t row_bytes = 0;
+  Access access;                           // in outer variables and the statement's serial loops
+  Access source;                           // as the statement writes it, for what needs the iterators
+  std::map<std::string, Affine> copy;      // values of the unrolled loops
+  int64_t row_bytes = 0, group_bytes = 0;  // an operand's: group_bytes lie between two groups of a row
 };
 
 // The statement's loops are serial loops, then unrolled ones, then the four loops of the unit; each trip of

@@ -257,6 +257,9 @@ class TileEmitter {
   void emit_vectors(bool from_zero);
   void vector_batch();
   llvm::Value*& vector_sum(const char* of, int number);
+  // The same for accumulators that may be structs of parts, of this type.
+  llvm::Value* sum_of(const char* of, int number, llvm::Type* type);
+  void set_sum(const char* of, int number, llvm::Value* value);
   MemoryRows sums_of(const MatrixTile& tile);
   Address group_of(const MatrixTile& tile, int64_t offset);
   llvm::Type* conversion_type(llvm::Value* sums);

@@ -107,6 +107,30 @@ llvm::Value*& TileEmitter::vector_sum(const char* of, int number) {
   return region_.accumulators[text(of, number)].value;
 }
 
+// Loops carry each part of an accumulator on its own, so that passes see vectors.
+llvm::Value* TileEmitter::sum_of(const char* of, int number, llvm::Type* type) {
+  const auto* parts = llvm::dyn_cast<llvm::StructType>(type);
+  if (parts == nullptr) return vector_sum(of, number);
+  llvm::Value* result = llvm::PoisonValue::get(type);
+  for (unsigned part = 0; part < parts->getNumElements(); ++part) {
+    llvm::Value* value = vector_sum(text(of, number, " part ").c_str(), static_cast<int>(part));
+    result = builder_.CreateInsertValue(result, value, part);
+  }
+  return result;
+}
+
+void TileEmitter::set_sum(const char* of, int number, llvm::Value* value) {
+  const auto* parts = llvm::dyn_cast<llvm::StructType>(value->getType());
+  if (parts == nullptr) {
+    vector_sum(of, number) = value;
+    return;
+  }
+  for (unsigned part = 0; part < parts->getNumElements(); ++part) {
+    vector_sum(text(of, number, " part ").c_str(), static_cast<int>(part)) =
+        builder_.CreateExtractValue(value, part);
+  }
+}
+
 // Some instructions multiply unsigned bytes of b by signed bytes of a: b + 128 then takes the place of b.
 // What that adds to a sum, 128 times the sum of the a's, is the same in all lanes: it is summed up for each
 // a, and subtracted at the end. Sums wrap around, so that those of up to 31 bits come out right. Where
@@ -122,10 +146,10 @@ void TileEmitter::emit_vectors(bool from_zero) {
     return nest(0, tile_->constraints);
   }
   for (size_t i = 0; i < tiles.size(); ++i) {
-    vector_sum("sum ", static_cast<int>(i)) = from_zero ? zero : unit->load_sums(sums_of(tiles[i]), kept);
+    set_sum("sum ", static_cast<int>(i), from_zero ? zero : unit->load_sums(sums_of(tiles[i]), kept));
   }
   for (size_t a = 0; a < matrix_->a.size() && matrix_->offset_sums; ++a)
-    vector_sum("offset_sums ", static_cast<int>(a)) = zero;
+    set_sum("offset_sums ", static_cast<int>(a), zero);
   nest(0, tile_->constraints);
   for (const MatrixProduct& product : matrix_->order.products) {
     if (!matrix_->offset_sums) break;
@@ -133,7 +157,7 @@ void TileEmitter::emit_vectors(bool from_zero) {
     sum = builder_.CreateSub(sum, vector_sum("offset_sums ", product.a));
   }
   for (size_t i = 0; i < tiles.size(); ++i) {
-    unit->store_sums(sums_of(tiles[i]), vector_sum("sum ", static_cast<int>(i)));
+    unit->store_sums(sums_of(tiles[i]), sum_of("sum ", static_cast<int>(i), zero->getType()));
   }
 }
 
@@ -152,7 +176,6 @@ TileEmitter::Address TileEmitter::group_of(const MatrixTile& tile, int64_t offse
 
 void TileEmitter::vector_batch() {
   const std::unique_ptr<VectorInstructions> unit = vector_instructions(context_, matrix_->instruction());
-  const int64_t group_bytes = matrix_->format.pack * size_of(matrix_->format.operand);
   const MatrixOrder& order = matrix_->order;
   const bool separate = matrix_->adds_separately();
   std::vector<llvm::Value*> parts(matrix_->accumulators.size(), unit->zero_sums());
@@ -167,7 +190,7 @@ void TileEmitter::vector_batch() {
     const int a = order.products[i].a;
     const MatrixTile& tile = matrix_->a[static_cast<size_t>(a)];
     llvm::Value*& value = a_values[static_cast<size_t>(order.a_register[i])];
-    value = unit->load_a({pointer(group_of(tile, group * group_bytes)), tile.row_bytes, matrix_->rows});
+    value = unit->load_a({pointer(group_of(tile, group * tile.group_bytes)), tile.row_bytes, matrix_->rows});
     if (!matrix_->offset_sums) return;
     llvm::Value*& offset_sums = vector_sum("offset_sums ", a);
     offset_sums = unit->multiply_add(offset_sums, value, offset(value));
@@ -191,10 +214,12 @@ void TileEmitter::vector_batch() {
       if (by_a && order.loads_a[i]) load_a(i, group);
       if (!by_a && order.loads_b[i]) load_b(i, group);
       const MatrixProduct& product = order.products[i];
-      llvm::Value*& sum = separate ? parts[static_cast<size_t>(product.accumulator)]
-                                   : vector_sum("sum ", product.accumulator);
+      llvm::Value*& part = parts[static_cast<size_t>(product.accumulator)];
+      llvm::Value* sum = separate ? part : sum_of("sum ", product.accumulator, part->getType());
       sum = unit->multiply_add(sum, a_values[static_cast<size_t>(order.a_register[i])],
                                b_values[static_cast<size_t>(order.b_register[i])]);
+      if (separate) part = sum;
+      else set_sum("sum ", product.accumulator, sum);
     }
   }
   for (size_t i = 0; i < parts.size() && separate; ++i) {

@@ -191,6 +191,7 @@ class StraightLine {
     if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction) || is_splat(instruction) ||
         changes_kind(instruction))
       return 0;
+    if (role_of(instruction) == Role::MatrixProduct) return std::min(1.0, target_.multiply_adds);
     return pressure_.registers(instruction);
   }
 
@@ -210,6 +211,12 @@ class StraightLine {
     return result;
   }
 
+  // Whether the block multiplies small matrices: pairs of registers have sums throughout, and what remains
+  // has operands of one register each, so that no gaps arise.
+  bool multiplies_matrices() const {
+    return std::any_of(order_.begin(), order_.end(),
+                       [](const llvm::Instruction* each) { return role_of(*each) == Role::MatrixProduct; });
+  }
   bool block_is_one_register() const { return target_.block * 32 <= target_.vector_bits; }
   // Registers that stay free where weights are loaded ahead of a sum's products. Where weights take groups
   // of registers, those of two steps alternate and none stays free; where they take single registers, those

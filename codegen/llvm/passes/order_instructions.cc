@@ -59,7 +59,7 @@ class BlockOrder : public StraightLine {
     keys_.resize(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) keys_[i] = static_cast<double>(i);
     if (!is_interleaved) raise_stores_that_fit();
-    hoist_loads();
+    if (!multiplies_matrices() || !spread_loads()) hoist_loads();
     hoist_widening();
     spread_prefetches();
     rearrange();
@@ -125,6 +125,47 @@ class BlockOrder : public StraightLine {
       if (const size_t use = first_use(*phi); use < order_.size()) return time_.back() + time_[use];
     }
     return -1;
+  }
+
+  // Products of matrices take a cycle each, about as long as the loads of their operands: loads and products
+  // alternate evenly, with as many loads ahead as registers allow. Returns whether any order fits them.
+  bool spread_loads() {
+    std::vector<size_t> products;
+    std::vector<std::pair<size_t, size_t>> loads;  // place of the first use, and of the load
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (role_of(*order_[i]) == Role::MatrixProduct) products.push_back(i);
+      if (!is_load(*order_[i]) || pressure_.registers(*order_[i]) == 0) continue;
+      if (const size_t use = product_of(*order_[i]); use < order_.size()) loads.emplace_back(use, i);
+    }
+    std::sort(loads.begin(), loads.end());
+    constexpr size_t kMostAhead = 10;
+    const std::vector<double> before = keys_;
+    for (size_t ahead = kMostAhead; ahead > 0; --ahead) {
+      for (size_t j = 0; j < loads.size(); ++j) {
+        const size_t product = j < ahead ? 0 : (j - ahead) * products.size() / loads.size();
+        const auto [use, place] = loads[j];
+        const double least = static_cast<double>(std::max(graph_.free_from(place), products[0]));
+        const double key = std::max(static_cast<double>(std::min(products[product], use)), least);
+        keys_[place] = key - 0.5 + 0.25 * static_cast<double>(j) / static_cast<double>(loads.size());
+      }
+      std::vector<Instruction*> spread;
+      for (const size_t i : sorted_by_keys()) spread.push_back(order_[i]);
+      const std::vector<int> live = pressure_.before_each(block_, spread);
+      if (*std::max_element(live.begin(), live.end()) <= target_.vector_registers) return true;
+      keys_ = before;
+    }
+    return false;
+  }
+
+  // The place of the first product that reads the vector, also through a change of its kind.
+  size_t product_of(const Value& value) const {
+    size_t result = order_.size();
+    for (const llvm::User* user : value.users()) {
+      const size_t place = graph_.place(user);
+      if (place >= graph_.size()) continue;
+      result = std::min(result, changes_kind(*user) ? product_of(*user) : place);
+    }
+    return result;
   }
 
   void hoist_loads() {

@@ -7,6 +7,7 @@
 #include "codegen/llvm/passes/choose_addresses.h"
 #include "codegen/llvm/passes/run_through_borders.h"
 #include "codegen/llvm/passes/expand_rounding.h"
+#include "codegen/llvm/passes/encode_products.h"
 #include "codegen/llvm/passes/fit_registers.h"
 #include "codegen/llvm/passes/order_instructions.h"
 #include "codegen/llvm/passes/interleave.h"
@@ -100,6 +101,9 @@ const std::vector<CodePass>& code_pass_table() {
       {"sums_in_place", "Lets each multiply-add overwrite the sum that it adds to.", kRiscv, riscv_ordered,
        Stage::Machine, nullptr, [](const Target&) { return create_sums_in_place(); },
        &llvm::PeepholeOptimizerID},
+      {"encode_products", "Writes vendors' instructions in place of those of LLVM's that stand for them.",
+       "RISC-V vectors", riscv_ordered, Stage::Machine, nullptr,
+       [](const Target& target) { return create_encode_products(target); }, &llvm::PatchableFunctionID},
   };
   return table;
 }

@@ -120,6 +120,14 @@ llvm::Value* add_encoded_products(Builder& builder, const Target& target, const 
   llvm::Value *to = to_scalable(builder, target, sums), *a = to_scalable(builder, target, first),
               *b = to_scalable(builder, target, second);
   llvm::Type* word = builder.getIntNTy(static_cast<unsigned>(target.word_bits));
+  if (row.intrinsic[0] != 0) {
+    llvm::Value* made = builder.CreateIntrinsic(
+        llvm::Function::lookupIntrinsicID(row.intrinsic), {to->getType(), a->getType(), b->getType(), word},
+        {to, a, b, llvm::ConstantInt::get(word, static_cast<uint64_t>(elements)),
+         llvm::ConstantInt::get(word, kLeaveTail)});
+    set_role(made, Role::MatrixProduct);
+    return to_fixed(builder, made, lanes_of(sums));
+  }
   const std::string code =
       text("vsetvli zero, $4, e", encoding.element_bits, ", ", group_of(target, bits), ", ta, ma\n.insn r ",
            encoding.opcode, ", ", encoding.function3, ", ", encoding.function7, ", $0, $2, $3");

@@ -16,7 +16,8 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, const Na
                                 llvm::Value* sums, llvm::Value* a, llvm::Value* b);
 
 // Sums plus products by the instruction that the row encodes, of operands that fill its registers: `first` is
-// in place of rs1, `second` of rs2. The operands may be vectors of any type of the right size.
+// in place of rs1, `second` of rs2. The operands may be vectors of any type of the right size. Where the row
+// also has a name of LLVM's, that instruction stands for it (passes/encode_products.h).
 llvm::Value* add_encoded_products(Builder& builder, const Target& target, const NarrowProduct& row,
                                   llvm::Value* sums, llvm::Value* first, llvm::Value* second);
 

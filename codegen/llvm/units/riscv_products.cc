@@ -12,7 +12,8 @@
 namespace tc {
 namespace {
 
-// An accumulator that takes several instructions is one value: the parts of each, one behind the other.
+// An accumulator or a group of columns that takes several instructions is a struct of their parts, so that
+// each part has registers of its own.
 class RiscvVectors : public VectorInstructions {
  public:
   RiscvVectors(KernelContext& context, const NarrowProduct& row)
@@ -25,26 +26,26 @@ class RiscvVectors : public VectorInstructions {
   }
 
   llvm::Value* zero_sums() override {
-    return llvm::Constant::getNullValue(lanes_of(row_.sum, rows_ * columns_));
+    return joined([&](unsigned) { return llvm::Constant::getNullValue(lanes_of(row_.sum, rows_ * part_)); });
   }
 
   llvm::Value* load_sums(const MemoryRows& rows, DType dtype) override {
-    std::vector<llvm::Value*> parts;
-    for (unsigned part = 0; part < columns_ / part_; ++part) {
+    return joined([&](unsigned part) {
+      std::vector<llvm::Value*> all;
       for (unsigned row = 0; row < rows_; ++row) {
         llvm::Type* type = lanes_of(dtype, part_);
-        parts.push_back(static_cast<int>(row) < rows.count
-                            ? builder_.CreateAlignedLoad(type, place_of(rows, row, part), llvm::Align(4))
-                            : static_cast<llvm::Value*>(llvm::Constant::getNullValue(type)));
+        all.push_back(static_cast<int>(row) < rows.count
+                          ? builder_.CreateAlignedLoad(type, place_of(rows, row, part), llvm::Align(4))
+                          : static_cast<llvm::Value*>(llvm::Constant::getNullValue(type)));
       }
-    }
-    return joined(parts);
+      return llvm::concatenateVectors(builder_, all);
+    });
   }
 
   void store_sums(const MemoryRows& rows, llvm::Value* sums) override {
-    for (unsigned part = 0; part < columns_ / part_; ++part) {
+    for (unsigned part = 0; part < parts(); ++part) {
       for (unsigned row = 0; static_cast<int>(row) < rows.count; ++row) {
-        builder_.CreateAlignedStore(slice(sums, part * rows_ + row, part_), place_of(rows, row, part),
+        builder_.CreateAlignedStore(slice(part_of(sums, part), row, part_), place_of(rows, row, part),
                                     llvm::Align(4));
       }
     }
@@ -56,25 +57,31 @@ class RiscvVectors : public VectorInstructions {
       llvm::Value* loaded = builder_.CreateAlignedLoad(group, rows.place, llvm::Align(1));
       return builder_.CreateBitCast(builder_.CreateVectorSplat(part_, loaded), numbers(part_ * pack_));
     }
+    const auto count = static_cast<unsigned>(rows.count);
+    if (rows.bytes == group_bytes()) {
+      llvm::Value* loaded = builder_.CreateAlignedLoad(numbers(count * pack_), rows.place, llvm::Align(1));
+      return count == rows_ ? loaded : slice(loaded, 0, rows_ * pack_, count * pack_);
+    }
     std::vector<llvm::Value*> all;
     for (unsigned row = 0; row < rows_; ++row) {
-      all.push_back(static_cast<int>(row) < rows.count
+      all.push_back(row < count
                         ? builder_.CreateAlignedLoad(numbers(pack_), place_of(rows, row, 0), llvm::Align(1))
                         : static_cast<llvm::Value*>(llvm::Constant::getNullValue(numbers(pack_))));
     }
-    return joined(all);
+    return llvm::concatenateVectors(builder_, all);
   }
 
   llvm::Value* load_b(llvm::Value* place) override {
-    return builder_.CreateAlignedLoad(numbers(columns_ * pack_), place, llvm::Align(1));
+    return joined([&](unsigned part) {
+      const int64_t bytes = int64_t{part} * part_ * group_bytes();
+      llvm::Value* at =
+          builder_.CreateConstGEP1_64(builder_.getInt8Ty(), place, static_cast<uint64_t>(bytes));
+      return builder_.CreateAlignedLoad(numbers(part_ * pack_), at, llvm::Align(1));
+    });
   }
 
   llvm::Value* multiply_add(llvm::Value* sums, llvm::Value* a, llvm::Value* b) override {
-    if (columns_ == part_) return call(sums, a, b);
-    std::vector<llvm::Value*> parts;
-    for (unsigned part = 0; part < columns_ / part_; ++part)
-      parts.push_back(call(slice(sums, part, rows_ * part_), a, slice(b, part, part_ * pack_)));
-    return joined(parts);
+    return joined([&](unsigned part) { return call(part_of(sums, part), a, part_of(b, part)); });
   }
 
  private:
@@ -89,14 +96,31 @@ class RiscvVectors : public VectorInstructions {
     return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), rows.place, static_cast<uint64_t>(bytes));
   }
 
-  // The lanes of part `which` of equal parts.
-  llvm::Value* slice(llvm::Value* vector, unsigned which, unsigned lanes) {
+  // Lanes of equal slices of a vector; those from `present` on are undefined.
+  llvm::Value* slice(llvm::Value* vector, unsigned which, unsigned lanes, unsigned present = UINT_MAX) {
     std::vector<int> mask;
-    for (unsigned i = 0; i < lanes; ++i) mask.push_back(static_cast<int>(which * lanes + i));
+    for (unsigned i = 0; i < lanes; ++i)
+      mask.push_back(i < present ? static_cast<int>(which * lanes + i) : -1);
     return builder_.CreateShuffleVector(vector, mask);
   }
-  llvm::Value* joined(const std::vector<llvm::Value*>& parts) {
-    return llvm::concatenateVectors(builder_, parts);
+
+  unsigned parts() const { return columns_ / part_; }
+  template <class Make>
+  llvm::Value* joined(const Make& make) {
+    std::vector<llvm::Value*> made;
+    std::vector<llvm::Type*> types;
+    for (unsigned part = 0; part < parts(); ++part) {
+      made.push_back(make(part));
+      types.push_back(made.back()->getType());
+    }
+    if (made.size() == 1) return made[0];
+    llvm::Value* result = llvm::PoisonValue::get(llvm::StructType::get(builder_.getContext(), types));
+    for (unsigned part = 0; part < parts(); ++part)
+      result = builder_.CreateInsertValue(result, made[part], part);
+    return result;
+  }
+  llvm::Value* part_of(llvm::Value* value, unsigned part) {
+    return parts() == 1 ? value : builder_.CreateExtractValue(value, part);
   }
 
   const unsigned rows_, part_, pack_;  // rows and columns of one instruction
