@@ -23,7 +23,8 @@ double cycles_of_product(const Kernel& kernel, const Statement& statement, const
   const MatrixUnit::Format* format = unit.format(operand.operands[0]->dtype);
   const DType sum = kernel.buffers[static_cast<size_t>(statement.write.buffer)].dtype;
   if (format == nullptr || format->accumulator != sum) return 0;
-  const bool own_cycles = !unit.vectors || format->instruction->encoding.opcode != 0;
+  const NarrowProduct* row = format->instruction;
+  const bool own_cycles = !unit.vectors || (row != nullptr && row->encoding.opcode != 0);
   const double turns = own_cycles ? 1 : 2 / target.multiply_adds;
   return turns * format->cycles /
          (static_cast<double>(unit.rows) * unit.columns * format->groups * format->pack);

@@ -130,7 +130,9 @@ class MatrixScheduler {
     return (problem_.unit().registers - steps * operands) / (each * of_a_sum() * problem_.algorithm().sums());
   }
 
-  int of_a_sum() const { return sum_registers(problem_.target(), *problem_.format().instruction); }
+  int of_a_sum() const {
+    return problem_.unit().vectors ? sum_registers(problem_.target(), *problem_.format().instruction) : 1;
+  }
 
   // Whether the vector registers hold what the digits of a single row need: their sums, what is read of the
   // input, and a part of the constant. The input has twice as many registers and one more, for instructions

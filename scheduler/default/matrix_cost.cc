@@ -74,14 +74,13 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   if (problem_.unit().vectors) {
     step = std::max(step, static_cast<double>(problem_.format().groups * problem_.algorithm().terms *
                                               problem_.target().latency));
-    const bool encoded = problem_.format().instruction->encoding.opcode != 0;
-    const int64_t loads = (encoded ? plan.blocks * problem_.unit().parts : plan.blocks) + plan.tiles;
+    const int64_t loads = (is_encoded() ? plan.blocks * problem_.unit().parts : plan.blocks) + plan.tiles;
     step = std::max(
         step, problem_.format().groups * static_cast<double>(loads) * calibration::kLoadVector * turns());
     // Products of a cycle each do not hide that the rows come from the second cache.
     const double row_bytes = element_bytes * problem_.depth() * static_cast<double>(plan.tiles * sizes->rows);
-    if (encoded && sizes->input * element_bytes + pair_bytes(plan, *sizes) >
-                       static_cast<double>(problem_.target().l1_bytes))
+    if (is_encoded() && sizes->input * element_bytes + pair_bytes(plan, *sizes) >
+                            static_cast<double>(problem_.target().l1_bytes))
       step += 0.5 * problem_.target().l2_latency * row_bytes / kLineBytes;
   }
   if (problem_.algorithm().sums() > 1 && plan.tiles > 1)

@@ -48,10 +48,12 @@ class MatrixCost {
   // Factor on the cycles stated for vector instructions, which are those of cores with two multiply-adds a
   // cycle.
   double turns() const { return problem_.unit().vectors ? 2 / problem_.target().multiply_adds : 1; }
-  // The same of products: rows of vendors' instructions state the cycles of the core that has them.
-  double turns_of_products() const {
-    return problem_.format().instruction->encoding.opcode != 0 ? 1 : turns();
+  // Rows of vendors' instructions state the cycles of the core that has them.
+  bool is_encoded() const {
+    const NarrowProduct* row = problem_.format().instruction;
+    return problem_.unit().vectors && row != nullptr && row->encoding.opcode != 0;
   }
+  double turns_of_products() const { return is_encoded() ? 1 : turns(); }
   double vectors(double elements) const {
     return elements * 32 / std::max(32, problem_.target().vector_bits);
   }
