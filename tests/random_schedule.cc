@@ -420,14 +420,20 @@ class Drawer {
     // One loop around everything is what parallel needs.
     if (preferred_ == "parallel" || lines_.chance(6)) join();
     if (!late) attempt_some(preferred_, 8);
+    // Few sums are left whole by many changes.
+    if (preferred_ == "sum_blocks" && !lines_.chance(4)) blocks();
     for (int64_t i = 0; i < first; ++i) attempt_some(lines_.one_of(structure), 2);
-    // Blocks are of a sum in a register tile: the first tiles may be of other statements.
-    for (int i = 0; i < 8 && preferred_ == "sum_blocks"; ++i) {
-      attempt_some("register_tile", 8);
-      attempt_some(preferred_, 16);
-    }
+    if (preferred_ == "sum_blocks") blocks();
     if (late) attempt_some(preferred_, 8);
     for (int64_t i = 0; i < second; ++i) attempt_some(lines_.one_of(marks), 2);
+  }
+
+  // Blocks are of a sum in a register tile: the first tiles may be of other statements.
+  void blocks() {
+    for (int i = 0; i < 8; ++i) {
+      attempt_some("register_tile", 8);
+      if (attempt_some("sum_blocks", 16)) return;
+    }
   }
 
   void join() {

@@ -39,6 +39,7 @@ struct RelayBuilder::State {
   void ask(size_t count, const std::function<Words(size_t i, const std::string& number)>& request,
            const std::function<void(size_t i, Words answer)>& answered) {
     const std::lock_guard lock(mutex);
+    if (is_cut) fail_ended();
     std::map<std::string, size_t> open;
     last_progress = wire::Clock::now();
     for (size_t next = 0; next < count || !open.empty();) {

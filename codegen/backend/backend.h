@@ -43,6 +43,7 @@ struct ArtefactKind {
   bool one_thread = false;          // runs on the calling thread, however many it was compiled for
   bool constants_in_flash = false;  // constants are in read-only memory, which max_flash limits
   bool has_header = false;          // a header of C is written next to it
+  bool is_for_people = false;       // a text to read, which no program uses
 };
 
 // A compiled model as an artefact's writer sees it.

@@ -55,7 +55,8 @@ void refuse_kind(const BackendAndKind& wanted, const Target& target) {
   if (!why) return;
   std::vector<std::string> others;
   for (const BackendAndKind& each : all_kinds()) {
-    if (!each.backend->refusal(*each.kind, target)) others.push_back(text("'", each.kind->name, "'"));
+    if (!each.kind->is_for_people && !each.backend->refusal(*each.kind, target))
+      others.push_back(text("'", each.kind->name, "'"));
   }
   fail(ErrorKind::Unsupported, "cannot make an artefact of kind '", wanted.kind->name, "' for target ",
        target.name, ": ", *why, others.empty() ? "" : "; export kind " + listed(others, "or"),

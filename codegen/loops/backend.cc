@@ -9,7 +9,8 @@ namespace {
 const std::vector<ArtefactKind> kKinds = {
     {.name = "loops",
      .suffix = ".loops",
-     .doc = "the plan and each kernel's scheduled loops as text, to compare builds"},
+     .doc = "the plan and each kernel's scheduled loops as text, to compare builds",
+     .is_for_people = true},
 };
 
 class LoopsBackend : public Backend {
