@@ -53,8 +53,8 @@ class Format:
         )
 
     def has_file(self, path):
-        if os.path.isdir(path):
-            return bool(self.folder) and os.path.isfile(os.path.join(path, self.folder))
+        if self.folder and os.path.isfile(os.path.join(os.fsdecode(path), self.folder)):
+            return True
         return suffix_of(path) in self.suffixes or self.begins(
             begin_of(path, self.offset + len(self.begin))
         )

@@ -32,10 +32,18 @@ def product(rows=128, depth=256, columns=256):
 
 def test_kinds_are_rows():
     names = [row["name"] for row in compiler.kinds()]
-    assert names == ["shared", "static", "executable", "object", "bare", "c"]
+    assert names == ["shared", "static", "executable", "object", "bare", "c", "loops"]
     assert all(row["doc"] for row in compiler.kinds())
-    assert [kind_row(name)["suffix"] for name in names] == [".so", ".a", "", ".o", ".o", ".c"]
-    assert [name for name in names if kind_row(name)["backend"] != "llvm"] == ["c"]
+    assert [kind_row(name)["suffix"] for name in names] == [
+        ".so",
+        ".a",
+        "",
+        ".o",
+        ".o",
+        ".c",
+        ".loops",
+    ]
+    assert [name for name in names if kind_row(name)["backend"] != "llvm"] == ["c", "loops"]
     with pytest.raises(
         tc.TargetError,
         match="unknown kind of artefact 'zip'; the kinds are shared, static, executable, object, bare, c, loops",

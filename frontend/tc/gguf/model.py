@@ -17,7 +17,9 @@ from .tokenizer import Tokenizer
 
 def _opened(model):
     """The File of a path or of bytes; of a folder's path, its FolderFile."""
-    if isinstance(model, (str, os.PathLike)) and os.path.isdir(model):
+    if isinstance(model, (str, os.PathLike)) and os.path.isfile(
+        os.path.join(os.fsdecode(model), "config.json")
+    ):
         from ..checkpoints import open_folder
 
         return open_folder(model)
