@@ -187,7 +187,7 @@ REFUSED = {
     ),
     "no weights": (
         lambda folder: (folder / "model.safetensors").unlink(),
-        "'model' has no model.safetensors and no model.safetensors.index.json: weights in other ",
+        "'model' has no model.safetensors and no model.safetensors.index.json: weights in other files are not read; save the model with safe_serialization=True",
     ),
     "an index of other folders": (
         lambda folder: (

@@ -158,7 +158,10 @@ def test_kernels_that_inspect_cannot_show(tmp_path, capsys):
     assert "several kernels fit 'conv': " in answer("--kernel=conv")
     said = answer("--kernel=0", "--dump=poem")
     assert "--dump=poem: a kernel's texts are statements, default, trace, " in said
-    assert ", or all; and its code behind a pass: expand_maxima, expand_rounding, overlap_epilogues, " in said
+    assert (
+        ", or all; and its code behind a pass: expand_maxima, expand_rounding, overlap_epilogues, "
+        in said
+    )
 
 
 def test_inspect_heeds_the_tolerance(tmp_path, capsys):
