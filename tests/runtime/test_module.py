@@ -187,7 +187,7 @@ def test_options_are_checked():
         (
             lambda: tc.compile(5),
             tc.ModelError,
-            "a model is the path of an ONNX, PyTorch, TensorFlow Lite or GGUF file, its bytes, an onnx.ModelProto, a torch.nn.Module or "
+            "a model is the path of an ONNX, PyTorch, TensorFlow Lite, GGUF, transformers or ONNX as text file, its bytes, an onnx.ModelProto, a torch.nn.Module or "
             "an ExportedProgram, not a int",
         ),
         (
