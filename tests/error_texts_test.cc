@@ -52,8 +52,9 @@ TEST(ErrorTexts, Exports) {
   const CompiledModel model = compile_model({small_model(), "m.onnx", ""}, {});
   EXPECT_EQ(error_of([&] { export_model(model, "static", "/tmp/tc-test-never.a", "/nowhere"); }),
             "cannot read '/nowhere/x86_64/libtc_runtime.a', which this export links; reinstall tc");
-  EXPECT_EQ(error_of([&] { export_model(model, "zip", "/tmp/tc-test-never.zip", ""); }),
-            "unknown kind of artefact 'zip'; the kinds are shared, static, executable, object, bare, c and loops");
+  EXPECT_EQ(
+      error_of([&] { export_model(model, "zip", "/tmp/tc-test-never.zip", ""); }),
+      "unknown kind of artefact 'zip'; the kinds are shared, static, executable, object, bare, c and loops");
 }
 
 TEST(ErrorTexts, MeaningsOfQuantisedNetworks) {

@@ -49,8 +49,9 @@ TEST(Backends, KindsThatATargetDoesNotHave) {
     EXPECT_EQ(error_of([&] { refuse_kind(each, board); }) == "no error", !each.kind->needs_runtime)
         << each.kind->name;
   }
-  EXPECT_EQ(error_of([] { artefact_kind("zip"); }),
-            "unknown kind of artefact 'zip'; the kinds are shared, static, executable, object, bare, c and loops");
+  EXPECT_EQ(
+      error_of([] { artefact_kind("zip"); }),
+      "unknown kind of artefact 'zip'; the kinds are shared, static, executable, object, bare, c and loops");
 }
 
 TEST(Backends, CUsesNoMatrixUnits) {
