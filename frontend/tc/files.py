@@ -288,6 +288,12 @@ def state_of(path):
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def cache_folder():
+    """Where this user's files lie that can be made anew: $XDG_CACHE_HOME/tc, else ~/.cache/tc."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(cache, "tc")
+
+
 def state_of_all(path):
     """state_of a file; of a folder, those of the files in it."""
     if not os.path.isdir(path):

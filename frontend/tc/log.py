@@ -11,7 +11,7 @@ import typing
 import warnings
 
 from .errors import LogError, lines_text, printable
-from .files import write
+from .files import cache_folder, write
 from .native import compiler
 from .version import VERSION
 
@@ -50,8 +50,7 @@ def default_url():
     $TC_LOG is empty."""
     if "TC_LOG" in os.environ:
         return os.environ["TC_LOG"] or None
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(cache, "tc", "log.db")
+    return os.path.join(cache_folder(), "log.db")
 
 
 def url_of(log):

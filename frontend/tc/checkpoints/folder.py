@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import ModelError, printable
 from ..gguf.file import File, Tensor
+from ..gguf.weights import floats_in
 from .configuration import Configuration
 from .tensors import MAX_JSON, files_of, gguf_name, read_json, tensors_of
 
@@ -51,7 +52,7 @@ def open_folder(path):
             own = gguf_name(theirs, configuration.row.post_norms) or theirs
             if configuration.row.scaled_embedding and own.endswith("norm.weight"):
                 # Gemma's norms multiply by one more than their weights.
-                numbers = _floats(kind, content) + np.float32(1)
+                numbers = floats_in(np.frombuffer(content, np.uint8), kind) + np.float32(1)
                 kind, content = "F32", memoryview(numbers).cast("B")
             add(own, kind, shape, content)
     for own, numbers in more.items():
@@ -68,14 +69,6 @@ def open_folder(path):
         contents=contents,
         row=configuration.row,
     )
-
-
-def _floats(kind, content):
-    """The numbers of a vector in float32."""
-    if kind == "BF16":
-        return (np.frombuffer(content, "<u2").astype(np.uint32) << 16).view(np.float32)
-    types = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
-    return np.frombuffer(content, types[kind]).astype(np.float32)
 
 
 def _template(path):

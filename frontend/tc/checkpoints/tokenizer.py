@@ -43,16 +43,18 @@ class FolderTokenizer:
         self.tokens = [""] * (max(vocabulary.values(), default=-1) + 1)
         for text, number in vocabulary.items():
             self.tokens[number] = text
-        self.begin, self.end = self._named("bos_token"), self._named("eos_token")
+        settings = self._settings("tokenizer_config.json")
+        self.begin, self.end = (
+            self._named(settings.get(key)) for key in ("bos_token", "eos_token")
+        )
         self.ends = self._all_ends()
 
     def _settings(self, name):
         path = os.path.join(self._folder, name)
         return read_json(path, "configuration") if os.path.isfile(path) else {}
 
-    def _named(self, key):
-        """The number of the token that the tokenizer's configuration names, or None."""
-        found = self._settings("tokenizer_config.json").get(key)
+    def _named(self, found):
+        """The number of a token that the tokenizer's configuration names, or None."""
         if isinstance(found, dict):
             found = found.get("content")
         return self._tokenizer.token_to_id(found) if isinstance(found, str) else None

@@ -29,16 +29,21 @@ def block_rows(file, tensor):
     return file.bytes_of(tensor).reshape(rows, tensor.shape[-1] // block * size)
 
 
+def floats_in(data, type_name):
+    """The numbers of rows of bytes in a format, in float32. NotImplementedError where the package
+    gguf does not know how."""
+    kind = GGMLQuantizationType[type_name]
+    if kind == GGMLQuantizationType.F64:
+        return data.view("<f8").astype(np.float32)
+    if kind in (GGMLQuantizationType.F32, GGMLQuantizationType.F16):
+        data = data.view("<f4" if kind == GGMLQuantizationType.F32 else "<f2")
+    return np.asarray(dequantize(data, kind), np.float32)
+
+
 def floats_of(file, tensor):
     """The numbers of a tensor in float32."""
-    kind = GGMLQuantizationType[tensor.type_name]
-    data = block_rows(file, tensor)
-    if kind == GGMLQuantizationType.F64:
-        return data.view("<f8").astype(np.float32).reshape(tensor.shape)
     try:
-        if kind in (GGMLQuantizationType.F32, GGMLQuantizationType.F16):
-            data = data.view("<f4" if kind == GGMLQuantizationType.F32 else "<f2")
-        return np.asarray(dequantize(data, kind), np.float32).reshape(tensor.shape)
+        return floats_in(block_rows(file, tensor), tensor.type_name).reshape(tensor.shape)
     except NotImplementedError:
         raise UnsupportedError(
             f"{file.name}: tensor '{tensor.name}' has the type {tensor.type_name}, which is not "

@@ -15,14 +15,13 @@ import tempfile
 
 from .. import errors
 from ..errors import DeviceError, Error
-from ..files import state_of, state_of_all
+from ..files import cache_folder, state_of, state_of_all
+from ..log import default_url
 
 # Of all files in the folder together. The least recently used are removed.
 MAX_BYTES = 16 << 30
 _PROGRAM = "tc.language.building"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Which log of tuning records the compiler reads (tc.log.default_url).
-_VARIABLES = ("TC_LOG", "XDG_CACHE_HOME", "HOME")
 
 
 def folder():
@@ -30,8 +29,7 @@ def folder():
     empty, and none is kept then."""
     if "TC_CACHE" in os.environ:
         return os.environ["TC_CACHE"] or None
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(cache, "tc", "language")
+    return os.path.join(cache_folder(), "language")
 
 
 def key_of(path, threads, places):
@@ -43,6 +41,7 @@ def key_of(path, threads, places):
     }
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         machine = sorted({line for line in file if line.startswith(("model name", "flags"))})
+    log = default_url()
     about = [
         os.path.abspath(os.fsdecode(path)),
         state_of_all(path),
@@ -50,7 +49,8 @@ def key_of(path, threads, places):
         machine,
         threads,
         places,
-        [os.environ.get(name) for name in _VARIABLES],
+        log,
+        state_of(log or ""),  # what was tuned since changes what is compiled
     ]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
