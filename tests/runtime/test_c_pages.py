@@ -13,8 +13,8 @@ import pytest
 import tc
 from tc.cli import main
 
-from ..support import ROOT
-from .bare_models import BARE, LLVM, keyword_network, run_tool, words, write_samples
+from ..support import ROOT, models_folder
+from .bare_models import BARE, LLVM, keyword_network, run_tool, said, words, write_samples
 from .linked_models import layer, save_layer
 
 C_PAGE, BARE_PAGE = ((ROOT / "docs" / name).read_text() for name in ("c.md", "bare.md"))
@@ -129,9 +129,34 @@ def check_program(path):
     assert "undefined" not in run_tool("llvm-nm", "--undefined-only", path)
 
 
+def build_of(target):
+    """The one block of the page that builds a program for this target."""
+    (text,) = (
+        block
+        for block in blocks(BARE_PAGE, "sh")
+        if "clang" in block and f"--target {target} " in block
+    )
+    return text
+
+
 def test_a_program_for_a_board(shell, board):
-    assert [shell(text, board) for text in blocks(BARE_PAGE, "sh") if "clang" in text]
+    shell(build_of("rv64gcv"), board)
     check_program(board / "program.elf")
+
+
+def test_a_program_that_boots_on_a_board_of_arm(shell, board):
+    if shutil.which("qemu-system-arm") is None:
+        pytest.skip("qemu-system-arm is not installed")
+    pytest.importorskip("tflite")
+    shutil.copy(models_folder() / "mlperf_tiny" / "kws_ref_model.tflite", board)
+    sample = numpy.random.default_rng(3).integers(-128, 128, (1, 49, 10, 1)).astype(numpy.int8)
+    write_samples(board, [sample])
+    # Semihosting writes to the error stream of the emulator.
+    output = shell(f"{{ {build_of('cortex-m4')} }} 2>&1", board)
+    classes, outputs, _ = said(output, numpy.int8)
+    expected = tc.compile(board / "kws_ref_model.tflite", log=False)(sample)
+    numpy.testing.assert_array_equal(outputs[0], numpy.ravel(expected))
+    assert classes == [int(numpy.argmax(expected))]
 
 
 def test_a_program_for_a_board_by_cmake(shell, board):
