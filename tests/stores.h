@@ -31,10 +31,10 @@ inline std::string absent_store(const std::string& scheme, const std::string& na
   const std::string unique = text(name, "-", ++number);
   if (!missing_store(scheme).empty()) return "";
   if (scheme == "memory") return "memory:" + unique;
-  if (scheme == "sqlite") {
-    const std::string path = ::testing::TempDir() + unique + ".db";
+  if (scheme == "sqlite" || scheme == "jsonl") {
+    const std::string path = ::testing::TempDir() + unique + "." + scheme;
     std::filesystem::remove(path);
-    return "sqlite:" + path;
+    return scheme + ":" + path;
   }
   if (scheme == "postgresql") {
     PostgresServer* server = PostgresServer::get();

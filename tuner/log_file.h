@@ -19,6 +19,8 @@ class LogFile {
   // except that what a killed writer left unfinished is rolled back. A statement may take `most_seconds` of
   // processor time. Throws a Log error that says why a file cannot be opened.
   LogFile(const std::string& path, bool write, double most_seconds = 10);
+  // An empty one in memory.
+  LogFile();
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
@@ -67,7 +69,6 @@ class LogFile {
  private:
   friend class Query;
 
-  LogFile();  // an empty one in memory
   void open(int flags);
   void restart_clock();
   void roll_back();

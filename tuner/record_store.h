@@ -26,8 +26,9 @@ struct RecordFilter {
 };
 
 // A record with the store's number for it. Each record that is added has a greater number than those before;
-// one that is measured again, or chosen, keeps its own. (SQLite gives the greatest numbers again once prune()
-// has removed their records: who follows a log reads all of it from time to time.)
+// one that is measured again, or chosen, keeps its own. (After prune() has removed records, SQLite gives the
+// greatest numbers again, and a file of lines numbers its records anew: who follows a log reads all of it
+// from time to time.)
 struct NumberedRecord {
   int64_t number = 0;
   Record record;

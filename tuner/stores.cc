@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "tuner/json_lines_store.h"
 #include "tuner/memory_store.h"
 #include "tuner/postgres_connection.h"
 #include "tuner/postgres_store.h"
@@ -56,6 +57,8 @@ const std::vector<StoreKind>& store_kinds() {
        nullptr, nullptr, nullptr},
       {"postgresql", "postgres", "postgresql://USER@HOST/DATABASE", "a team's, on a PostgreSQL server",
        open_postgres_store, false, make_postgres_store, upgrade_postgres_store, shown_postgres_url},
+      {"jsonl", nullptr, "jsonl:FILE", "a text file of lines of JSON", open_json_lines_store, true, nullptr,
+       nullptr, nullptr},
       {"memory", nullptr, "memory:NAME", "in this process, and gone with it: for tests", open_memory_store,
        false, nullptr, nullptr, nullptr},
   };

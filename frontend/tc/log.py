@@ -188,7 +188,8 @@ class Log:
                         f"{source}: line {number} is no record: a record is one JSON object per "
                         "line, as `python -m tc log export` writes them"
                     )
-                rows.append(row)
+                if "session" not in row:  # a log of lines also has the time that sessions spent
+                    rows.append(row)
         opened(path, write=True).add(rows)
         return len(rows)
 

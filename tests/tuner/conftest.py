@@ -12,7 +12,9 @@ def postgres():
         yield server
 
 
-@pytest.fixture(params=["sqlite:{}/log.db", "{}/log.db", "memory:{}", "postgresql"])
+@pytest.fixture(
+    params=["sqlite:{}/log.db", "{}/log.db", "jsonl:{}/log.jsonl", "memory:{}", "postgresql"]
+)
 def log_url(request, tmp_path):
     """A log of each kind, and of a path: its URL, and what messages show of it."""
     if request.param != "postgresql":

@@ -417,8 +417,8 @@ TEST(TunerStores, AnUnknownKindIsASentenceThatListsThem) {
   EXPECT_EQ(refusal([] { open_store("mysql://me:secret@host/db", RecordStore::Mode::Read); }),
             "no log is opened by 'mysql:'; give a path, or one of sqlite:FILE (a file; a plain path names "
             "one, too), postgresql://USER@HOST/DATABASE (a team's, on a PostgreSQL server), "
-            "memory:NAME (in this process, and gone with it: for tests); a file whose name has a colon is "
-            "sqlite:FILE");
+            "jsonl:FILE (a text file of lines of JSON), memory:NAME (in this process, and gone with it: for "
+            "tests); a file whose name has a colon is sqlite:FILE");
   EXPECT_EQ(refusal([] { open_store("sqlite:", RecordStore::Mode::Write); }),
             "the log 'sqlite:' has no name; give sqlite:FILE");
 }

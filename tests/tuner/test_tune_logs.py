@@ -333,11 +333,22 @@ def test_every_command_on_a_log_takes_its_url(tmp_path, capsys, log_url):
         opened.records()
 
 
+def test_an_export_is_a_log_of_lines_and_the_other_way_round(tmp_path):
+    log, lines = tmp_path / "log.db", tmp_path / "log.jsonl"
+    tc.Log.import_into(log, write_rows(tmp_path / "rows.jsonl", [row(seed=2**64 - 1, median=0.1)]))
+    tc.Log(log).export(lines)
+    assert tc.Log(f"jsonl:{lines}").records() == tc.Log(log).records()
+    with open(lines, "a") as file:
+        file.write('{"seconds": 2.5, "session": "s"}\n')
+    assert tc.Log.import_into(tmp_path / "other.db", lines) == 1
+    assert tc.Log(tmp_path / "other.db").records() == tc.Log(log).records()
+
+
 def test_a_log_of_an_unknown_kind_is_one_sentence_everywhere(model, monkeypatch, capsys):
     log = "mysql://me:secret@host/db"
     text = (
         "no log is opened by 'mysql:'; give a path, or one of sqlite:FILE (a file; a plain path names one, too), "
-        "postgresql://USER@HOST/DATABASE (a team's, on a PostgreSQL server), memory:NAME (in this process, and gone with it: for tests); a file whose name has a colon is sqlite:FILE"
+        "postgresql://USER@HOST/DATABASE (a team's, on a PostgreSQL server), jsonl:FILE (a text file of lines of JSON), memory:NAME (in this process, and gone with it: for tests); a file whose name has a colon is sqlite:FILE"
     )
     for use in (
         lambda: tc.compile(model, log=log),
