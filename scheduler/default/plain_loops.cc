@@ -11,18 +11,22 @@ namespace {
 // Whether a row of results, along the innermost output, is summed up at a time: floats that lie next to each
 // other along the row and far from each other along the sum. One result at a time would wait for each
 // addition to its sum, which compilers may not reorder, and read each line of a cache again and again.
+// A core that runs out of order loads and stores sums while it adds, so that few steps along the row are no
+// reason against it, as convolutions of several taps have them.
 bool sums_rows(const ReductionFacts& facts) {
   constexpr int64_t kMostSums = 4096;  // of a row: they take memory
   if (facts.outputs().empty() || facts.reductions().empty()) return false;
   const std::string row = facts.outputs().back(), innermost = facts.reductions().back();
   const int64_t extent = facts.extent(row, 0);
   if (!is_float(facts.buffer(facts.sum().write).dtype) || extent < 2 || extent > kMostSums) return false;
+  const bool few_steps = facts.target().out_of_order() && 2 * facts.extent(innermost, extent) <= extent;
   bool along_row = false, along_sum = false;
   for (const Access& load : loads_of(facts.sum())) {
     const std::optional<int64_t> in_row = element_stride(facts.kernel(), load, row),
                                  in_sum = element_stride(facts.kernel(), load, innermost);
-    along_row = along_row || (in_row == 1 && in_sum != 1);
-    along_sum = along_sum || (in_sum == 1 && in_row != 0);
+    const bool moves_as_the_row = in_row == 1 && (in_sum != 1 || few_steps);
+    along_row = along_row || moves_as_the_row;
+    along_sum = along_sum || (in_sum == 1 && in_row != 0 && !moves_as_the_row);
   }
   return along_row && !along_sum;
 }
