@@ -24,7 +24,7 @@ struct PassContext;
 // processor or has registers in groups (`counts_registers`).
 bool orders_code(const Target& target);
 
-// One module being built for a target. Units share nothing, so that each may live in its own thread.
+// One module being built for a target. Compilers share nothing, so that each may live in its own thread.
 class ModuleCompiler {
  public:
   // Throws a Target error where LLVM does not know the target's triple, CPU or features.
@@ -46,8 +46,8 @@ class ModuleCompiler {
   // spills of vectors is taken.
   struct Attempt {
     int registers_less = 0;  // than the target has, so that the allocator can leave gaps between groups
-    // LLVM's option `greedy-reverse-local-assignment` gets the value that suits the module's loops worse on
-    // the whole, and may still suit one of them better.
+    // Whether LLVM's option `greedy-reverse-local-assignment` has the opposite of its usual value: worse for
+    // most loops, and better for some.
     bool inverted_assignment = false;
   };
 

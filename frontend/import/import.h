@@ -108,7 +108,7 @@ struct Signature {
 };
 
 // A format of model files. To add one, write a folder next to this file that defines an Importer, and add its
-// line in import.cc.
+// line in import.cc above that of ONNX.
 struct Importer {
   std::string format;                 // its usual name: "ONNX"
   std::vector<std::string> suffixes;  // of its files' names, in lower case: ".onnx"

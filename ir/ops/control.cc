@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/ops/depends_on_data.h"
+#include "ir/ops/loop_condition.h"
 #include "ir/ops/selection.h"
 #include "ir/ops/sizes.h"
 #include "ir/size_bounds.h"
@@ -221,28 +222,6 @@ void normalize_scan(Graph&, Node& node) {
   }
 }
 
-bool is_true(const Value& value) {
-  return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0;
-}
-
-// The value from which a value of one element comes, looking through views.
-ValueId source_of(const Graph& graph, ValueId id) {
-  const std::vector<int> producers = graph.producers();
-  while (producers[static_cast<size_t>(id)] >= 0) {
-    const Node& node = graph.nodes[static_cast<size_t>(producers[static_cast<size_t>(id)])];
-    if (node.op->kind != OpRow::Kind::View) break;
-    id = node.inputs.at(0);
-  }
-  return id;
-}
-
-// Whether the condition is true at first and each iteration returns it unchanged or returns true.
-bool always_goes_on(const Graph& graph, const Node& node, const Graph& body) {
-  if (node.inputs[1] != kNoValue && !is_true(graph[source_of(graph, node.inputs[1])])) return false;
-  const ValueId next = source_of(body, body.outputs[0]);
-  return next == body.inputs[1] || is_true(body[next]);
-}
-
 // Brings a Loop from the form in the file to the form of its row.
 class LoopForm {
  public:
@@ -262,7 +241,7 @@ class LoopForm {
         node_.outputs.size() + 1 > body_->outputs.size())
       return;
     const std::optional<Dim> trip = bind_trip_count();
-    const bool endless = always_goes_on(graph_, node_, *body_), ends = !trip || !endless;
+    const bool endless = ends_by_its_count(graph_, node_, *body_), ends = !trip || !endless;
     if (endless && node_.inputs[0] == kNoValue) {
       fail(ErrorKind::Unsupported, node_.origin.str(),
            " never ends: it has no trip count, and no iteration changes its condition");

@@ -1,31 +1,10 @@
 // Turns loops whose number of iterations is known before they begin into Scans.
+#include "ir/ops/loop_condition.h"
 #include "ir/ops/op.h"
 #include "ir/passes/passes.h"
 
 namespace tc {
 namespace {
-
-// The value from which a value of one element comes, looking through views.
-ValueId source_of(const Graph& graph, const std::vector<int>& producers, ValueId id) {
-  while (producers[static_cast<size_t>(id)] >= 0) {
-    const Node& node = graph.nodes[static_cast<size_t>(producers[static_cast<size_t>(id)])];
-    if (node.op->kind != OpRow::Kind::View) break;
-    id = node.inputs.at(0);
-  }
-  return id;
-}
-
-bool is_true(const Value& value) {
-  return value.constant && value.constant->count() == 1 && value.constant->as_int(0) != 0;
-}
-
-// Whether the condition is true at first and each iteration returns it unchanged or returns true.
-bool always_goes_on(const Graph& graph, const Node& node, const Graph& body) {
-  if (node.inputs[1] != kNoValue && !is_true(graph[source_of(graph, graph.producers(), node.inputs[1])]))
-    return false;
-  const ValueId next = source_of(body, body.producers(), body.outputs[0]);
-  return next == body.inputs[1] || is_true(body[next]);
-}
 
 std::optional<Dim> trip_count(const Graph& graph, const Node& node) {
   if (node.inputs[0] == kNoValue) return std::nullopt;
@@ -46,7 +25,7 @@ void counted_loops(Graph& graph) {
     }
     auto body = std::make_shared<Graph>(*std::get<GraphPtr>(node.attributes.at("body")));
     const auto trips = trip_count(graph, node);
-    if (!trips || has_attribute(node, "sizes") || !always_goes_on(graph, node, *body)) {
+    if (!trips || has_attribute(node, "sizes") || !ends_by_its_count(graph, node, *body)) {
       nodes.push_back(std::move(node));
       continue;
     }

@@ -12,6 +12,7 @@
 
 namespace tc {
 
+// The first row is the default.
 inline constexpr CoreRow kArmCores[] = {
     // O: Cortex-A76 and later, with two pipes of 128 bits.
     {.name = "aarch64",

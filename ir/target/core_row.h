@@ -1,7 +1,7 @@
 // A core of any architecture as a row of plain numbers. Targets (cores.cc) read it and, for RISC-V cores, so
 // does the simulated board (runtime/qemu/cycle_model.h), so that a schedule can be tuned for a core that is
-// not available. The tables are riscv_cores.h, x86_cores.h and aarch64_cores.h. Includes no other header of
-// tc.
+// not available. The tables are riscv_cores.h, x86_cores.h, aarch64_cores.h and cortex_m_cores.h. Includes no
+// other header of tc.
 #pragma once
 
 #include <cstdint>

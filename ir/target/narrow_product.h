@@ -33,14 +33,15 @@ struct NarrowProduct {
   const char* name;       // as assemblers spell it
   const char* intrinsic;  // as LLVM spells it; empty where LLVM has none and the row an encoding
   const char* feature;    // that a machine needs for it; LLVM's name
-  // Of rows, columns, sums. `tensorize` multiplies numbers of a's type, and b may be unsigned; in lanes the
-  // operands may come in either order.
+  // Types of the rows, the columns and the sums. Under `tensorize`, what is multiplied as rows has a's type, and
+  // columns of unsigned bytes are allowed as well; in lanes the operands may come in either order.
   DType a, b, sum;
   int rows, columns, depth;  // columns of 0: vectors of any length
   int pack;       // how many consecutive n of a column of b are adjacent in memory, before the next column
   double cycles;  // per instruction, when several are in flight
   DType kept = DType::I32;  // the type in which kernels add up the sums: floats where integers would overflow
-  // `tensorize`: how many make up one depth of a kernel, deepest first; 0: unused.
+  // How many instructions after each other make up one step of a kernel's depth loop under `tensorize`: the
+  // choices, the largest first; 0: none.
   std::array<int, 3> depth_multiples = {};
   const char* tuning = "";  // LLVM feature without which LLVM splits the instruction
   ProductEncoding encoding = {};

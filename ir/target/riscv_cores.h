@@ -22,6 +22,8 @@
 
 namespace tc {
 
+// The first row is the default. tests/qemu/__init__.py reads this text: each row begins with its name and has
+// `.features`, which may be empty.
 inline constexpr CoreRow kRiscvCores[] = {
     // A made-up core in the class of the first boards with vectors: every figure is a choice of this project.
     {.name = "generic",

@@ -45,12 +45,14 @@ std::vector<std::string> cortex_m_features();
 struct ProductGroup {
   const char* feature;  // without it the machine has none of them
   ProductRoute route;   // Tiles: a program must ask the operating system for their registers
-  int rows, columns;  // of an accumulator, whose columns may take several instructions; 0 columns: any number
-  int registers;      // in the unit
+  // Of an accumulator. A row of columns may take several instructions; 0 columns: as many as a vector holds.
+  int rows, columns;
+  int registers;  // in the unit
   std::vector<NarrowProduct> instructions;
 };
 
-// The groups of an architecture. A machine uses the first unit of tiles or vectors that it has. Register
+// The groups of an architecture. A machine uses the first group of tiles or vectors with an instruction that
+// it has, so that a vendor's group comes before those that other machines have as well. Register
 // tiles use all groups of lanes, and of those the first row that fits. Pointers to the rows stay valid.
 const std::vector<ProductGroup>& x86_products();
 const std::vector<ProductGroup>& riscv_products();

@@ -1,5 +1,5 @@
 // Loads of a sum's next trip, made at the end of the trip before.
-#include "codegen/llvm/passes/preload_sums.h"
+#include "codegen/llvm/passes/preload_operands.h"
 
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
@@ -64,7 +64,7 @@ Result preloaded(const std::string& body, const char* target = "rv64gcv_zvl256b"
     return result;
   }
   llvm::Function& function = *module->getFunction("kernel");
-  preload_sums(function, parse_target(target));
+  preload_operands(function, parse_target(target));
   llvm::raw_string_ostream problem(result.problem);
   llvm::verifyFunction(function, &problem);
   for (const llvm::BasicBlock& block : function) {

@@ -68,7 +68,7 @@ CASES = {
     "overlap_epilogues": (short_sums_of_bytes, AVX512),
     "fit_registers": (functools.partial(product, 16, 64, 64), IN_ORDER),
     "interleave": (functools.partial(exponentials, 512), IN_ORDER),
-    "preload_sums": (functools.partial(product, 1, 64, 64), IN_ORDER),
+    "preload_operands": (functools.partial(product, 1, 64, 64), IN_ORDER),
     "order_instructions": (functools.partial(exponentials, 512), IN_ORDER),
 }
 STAGES = {name: stage for name, _, _, stage in compiler.code_texts() if stage}

@@ -5,7 +5,7 @@
 
 namespace tc {
 
-// Adds the kernel's function to the unit's module, under the module's name.
+// Adds the kernel's function to the compiler's module, under the module's name.
 //
 // Each thread runs a contiguous part of every parallel loop at the top of the tree; the parts are as equal as
 // they can be, and the last thread's is the smallest. A parallel loop that contains other parallel loops is

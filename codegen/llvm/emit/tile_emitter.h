@@ -203,7 +203,7 @@ class TileEmitter {
   llvm::Value* add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes, const ByteOperand& b,
                          llvm::Value* b_bytes);
 
-  // tile_words.cc: the same on general-purpose registers. Products wait for those of other columns and steps;
+  // tile_scalar_products.cc: the same on general-purpose registers. Products wait for those of other columns and steps;
   // add_word_products() emits them, before anything else reads the accumulators.
   void add_word_product(const WordProduct& product, const Constraints& needed);
   void add_word_products();

@@ -59,7 +59,7 @@ TileEmitter::Value TileEmitter::evaluate_compare(const Expr& expr, const Guard& 
     const Affine difference = *left - *right;
     // Each of these comparisons as `affine >= 0`.
     Affine at_least;
-    bool negated = false, decided = true;
+    bool decided = true;
     switch (expr.binary) {
       case BinaryOp::Ge: at_least = difference; break;
       case BinaryOp::Gt: at_least = difference - 1; break;
@@ -68,10 +68,8 @@ TileEmitter::Value TileEmitter::evaluate_compare(const Expr& expr, const Guard& 
       default: decided = false;
     }
     if (decided) {
-      if (proves_nonnegative(at_least, context_.ranges, known_)) {
-        return {builder_.getInt1(!negated), false};
-      }
-      if (refutes_nonnegative(at_least, context_.ranges)) return {builder_.getInt1(negated), false};
+      if (proves_nonnegative(at_least, context_.ranges, known_)) return {builder_.getTrue(), false};
+      if (refutes_nonnegative(at_least, context_.ranges)) return {builder_.getFalse(), false};
       if (lanes_ > 1 && at_least.coefficient(lane_) != 0) return {lane_mask(at_least), true};
       return {condition(at_least), false};
     }

@@ -4,7 +4,7 @@
 #include <llvm/CodeGen/Passes.h>
 
 #include "codegen/llvm/module_compiler.h"
-#include "codegen/llvm/passes/choose_addresses.h"
+#include "codegen/llvm/passes/mask_addresses.h"
 #include "codegen/llvm/passes/run_through_borders.h"
 #include "codegen/llvm/passes/expand_rounding.h"
 #include "codegen/llvm/passes/encode_products.h"
@@ -17,7 +17,7 @@
 #include "codegen/llvm/passes/expand_maxima.h"
 #include "codegen/llvm/passes/overlap_epilogues.h"
 #include "codegen/llvm/passes/spill_sums.h"
-#include "codegen/llvm/passes/preload_sums.h"
+#include "codegen/llvm/passes/preload_operands.h"
 #include "codegen/llvm/passes/sums_in_place.h"
 #include "ir/error.h"
 
@@ -69,9 +69,9 @@ const std::vector<CodePass>& code_pass_table() {
        "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_accesses>},
       {"join_vectors", "Joins two vectors of a tile whose sums are multiplied by the same elements.", kRiscv,
        joins_vectors, Stage::Last, for_target<join_vectors>},
-      {"choose_addresses",
+      {"mask_addresses",
        "Makes the address of a load at a border, its buffer's or that of zeros, by a mask in place of a branch.",
-       kRiscv, riscv_ordered, Stage::Last, for_target<choose_addresses>},
+       kRiscv, riscv_ordered, Stage::Last, for_target<mask_addresses>},
       {"run_through_borders",
        "Where vectors do not fit the registers, runs what a branch leaves out at a border as well, on unused memory.",
        kOrdered, orders_code, Stage::Last, for_target<run_through_borders>},
@@ -86,8 +86,8 @@ const std::vector<CodePass>& code_pass_table() {
        [](Function& function, PassContext& context) {
          context.interleaved = interleave_chains(function, context.target);
        }},
-      {"preload_sums", "Has each trip of a sum's loop load what the next trip reads first.", kOrdered,
-       orders_code, Stage::Last, for_target<preload_sums>},
+      {"preload_operands", "Has each trip of a sum's loop load what the next trip reads first.", kOrdered,
+       orders_code, Stage::Last, for_target<preload_operands>},
       {"order_instructions",
        "Moves loads ahead of their use as far as registers allow, and spreads prefetches.", kOrdered,
        orders_code, Stage::Last,

@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-#include "codegen/llvm/pass_support/chosen_address.h"
+#include "codegen/llvm/pass_support/masked_address.h"
 #include "codegen/llvm/pass_support/register_pressure.h"
 
 namespace tc {
@@ -26,7 +26,7 @@ constexpr uint64_t kLargestAccess = 512;
 class Borders {
  public:
   Borders(llvm::Function& function, const Target& target)
-      : function_(function), target_(target), chooser_(function) {}
+      : function_(function), target_(target), masker_(function) {}
 
   void run() {
     while (BasicBlock* each = find()) run_always(*each);
@@ -83,7 +83,7 @@ class Borders {
       each->moveBefore(branch);
       each->dropPoisonGeneratingFlags();  // which hold only where the branch ran the block
     }
-    Value* mask = chooser_.mask(*branch->getCondition(), branch->getSuccessor(1) == &block);
+    Value* mask = masker_.mask(*branch->getCondition(), branch->getSuccessor(1) == &block);
     for (Instruction* each : moved) {
       Value* address = llvm::getLoadStorePointerOperand(each);
       if (address == nullptr) continue;
@@ -92,13 +92,13 @@ class Borders {
       const auto inner = chosen_.find(address);
       Choice choice = inner == chosen_.end() ? Choice{address, mask} : inner->second;
       if (inner != chosen_.end()) choice.mask = llvm::IRBuilder<>(each).CreateOr(choice.mask, mask);
-      Value* result = chooser_.chosen(*choice.address, *elsewhere(), *choice.mask, *each);
+      Value* result = masker_.masked(*choice.address, *elsewhere(), *choice.mask, *each);
       chosen_[result] = choice;
       each->setOperand(llvm::isa<llvm::StoreInst>(each) ? 1 : 0, result);
       each->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
     }
     for (llvm::PHINode& phi : behind->phis())
-      chooser_.forget(phi);  // it will have one operand, which replaces it
+      masker_.forget(phi);  // it will have one operand, which replaces it
     llvm::ReplaceInstWithInst(branch, llvm::BranchInst::Create(behind));
     behind->removePredecessor(&block, /*KeepOneInputPHIs=*/true);
     block.eraseFromParent();
@@ -117,7 +117,7 @@ class Borders {
 
   llvm::Function& function_;
   const Target& target_;
-  AddressChooser chooser_;
+  AddressMasker masker_;
   llvm::AllocaInst* elsewhere_ = nullptr;
   struct Choice {
     Value *address, *mask;
@@ -128,7 +128,7 @@ class Borders {
 }  // namespace
 
 void run_through_borders(llvm::Function& function, const Target& target) {
-  if (!moves_conditionally(target)) Borders(function, target).run();
+  if (!has_zicond(target)) Borders(function, target).run();
 }
 
 }  // namespace tc

@@ -85,13 +85,13 @@ llvm::Value* call_intrinsic(Builder& builder, const char* name, llvm::Type* resu
 llvm::Value* add_products(Builder& builder, const Target& target, const NarrowProduct& row, llvm::Value* sums,
                           llvm::Value* first, llvm::Value* second);
 
-// Those of each instruction set.
+// The instructions of each architecture; a new file of `units` declares its function here.
 std::unique_ptr<TileInstructions> x86_tiles(KernelContext& context);
 std::unique_ptr<VectorInstructions> x86_vectors(KernelContext& context, const NarrowProduct& row);
 std::unique_ptr<VectorInstructions> aarch64_vectors(KernelContext& context, const NarrowProduct& row);
 std::unique_ptr<VectorInstructions> riscv_vectors(KernelContext& context, const NarrowProduct& row);
 
-// Those of the kernel's target.
+// The instructions of the kernel's target.
 std::unique_ptr<TileInstructions> tile_instructions(KernelContext& context);
 std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, const NarrowProduct& row);
 

@@ -1,5 +1,5 @@
-// Addresses that are one of two by arithmetic, for cores without conditional moves, on which LLVM would make
-// a branch of the choice.
+// Addresses that are one of two, chosen by a mask: where code has to choose between two addresses, LLVM would
+// make a branch of the choice on RISC-V cores without Zicond.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -12,21 +12,22 @@
 
 namespace tc {
 
-// Whether the target has an instruction that chooses between two values by a condition.
-bool moves_conditionally(const Target& target);
+// Whether RISC-V code of the target may use Zicond, whose instructions choose between two values without a
+// branch.
+bool has_zicond(const Target& target);
 
 // Makes such addresses in one function. Masks and distances are computed once for all uses.
-class AddressChooser {
+class AddressMasker {
  public:
-  explicit AddressChooser(llvm::Function& function);
+  explicit AddressMasker(llvm::Function& function);
 
   // A mask of all ones where the condition equals `where`, else of zeros.
   llvm::Value* mask(llvm::Value& condition, bool where);
 
-  // root + ((other - root - offset) & mask) + offset, computed before `place`: the address `element`, which
-  // is root + offset, or `other` where the mask has ones. It stays derived from the buffer's pointer, so that
-  // `conflict` (dependences.h) still tells buffers apart.
-  llvm::Value* chosen(llvm::Value& element, llvm::Value& other, llvm::Value& mask, llvm::Instruction& place);
+  // `element` where the mask is zero, `other` where it is ones, computed before `place`. With `element` as
+  // root + offset this is root + ((other - root - offset) & mask) + offset, so that LLVM still derives it from
+  // the buffer's pointer and `conflict` (dependences.h) tells buffers apart.
+  llvm::Value* masked(llvm::Value& element, llvm::Value& other, llvm::Value& mask, llvm::Instruction& place);
 
   // To be called before the value is erased.
   void forget(const llvm::Value& value);

@@ -1,5 +1,5 @@
 // Where a load reads either an element of a buffer or, at the border of a padded tensor, a block of zeros,
-// computes the address with a mask, for in-order processors without conditional moves: LLVM would turn the
+// computes the address with a mask, for in-order RISC-V processors without Zicond: LLVM would turn the
 // choice into a branch, which splits the code into blocks too short to reorder.
 #pragma once
 
@@ -9,6 +9,6 @@
 
 namespace tc {
 
-void choose_addresses(llvm::Function& function, const Target& target);
+void mask_addresses(llvm::Function& function, const Target& target);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-#include "codegen/llvm/passes/preload_sums.h"
+#include "codegen/llvm/passes/preload_operands.h"
 
 #include <llvm/ADT/MapVector.h>
 #include <llvm/Analysis/AssumptionCache.h>
@@ -358,7 +358,7 @@ static void preload_sum(llvm::Function& function, const Target& target, BasicBlo
   Preload(*loops.getLoopFor(&header), pressure, target, evolution).run();
 }
 
-void preload_sums(llvm::Function& function, const Target& target) {
+void preload_operands(llvm::Function& function, const Target& target) {
   std::vector<BasicBlock*> headers;
   for (BasicBlock& block : function) {
     if (llvm::is_contained(llvm::successors(&block), &block)) headers.push_back(&block);

@@ -1,4 +1,4 @@
-#include "codegen/llvm/pass_support/chosen_address.h"
+#include "codegen/llvm/pass_support/masked_address.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -10,14 +10,12 @@ namespace tc {
 using llvm::Instruction;
 using llvm::Value;
 
-bool moves_conditionally(const Target& target) {
-  return target.features.find("+zicond") != std::string::npos;
-}
+bool has_zicond(const Target& target) { return target.features.find("+zicond") != std::string::npos; }
 
-AddressChooser::AddressChooser(llvm::Function& function)
+AddressMasker::AddressMasker(llvm::Function& function)
     : function_(function), layout_(function.getParent()->getDataLayout()) {}
 
-Value* AddressChooser::mask(Value& condition, bool where) {
+Value* AddressMasker::mask(Value& condition, bool where) {
   Value*& result = masks_[{&condition, where}];
   if (result == nullptr) {
     llvm::IRBuilder<> builder(place_behind(condition));
@@ -26,7 +24,7 @@ Value* AddressChooser::mask(Value& condition, bool where) {
   return result;
 }
 
-Value* AddressChooser::chosen(Value& element, Value& other, Value& mask, Instruction& place) {
+Value* AddressMasker::masked(Value& element, Value& other, Value& mask, Instruction& place) {
   llvm::APInt offset(64, 0);
   Value* root = element.stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);
   llvm::IRBuilder<> builder(&place);
@@ -35,13 +33,13 @@ Value* AddressChooser::chosen(Value& element, Value& other, Value& mask, Instruc
                               builder.getInt(offset));
 }
 
-void AddressChooser::forget(const Value& value) {
+void AddressMasker::forget(const Value& value) {
   std::erase_if(masks_, [&](const auto& each) { return each.first.first == &value; });
   std::erase_if(distances_,
                 [&](const auto& each) { return each.first.first == &value || each.first.second == &value; });
 }
 
-Value* AddressChooser::distance_to(Value& other, Value& root) {
+Value* AddressMasker::distance_to(Value& other, Value& root) {
   Value*& result = distances_[{&other, &root}];
   if (result == nullptr) {
     llvm::IRBuilder<> builder(place_behind(root));
@@ -53,7 +51,7 @@ Value* AddressChooser::distance_to(Value& other, Value& root) {
 
 // The first place where the value can be used: of an argument, after the stack allocations of the entry
 // block.
-Instruction* AddressChooser::place_behind(Value& value) const {
+Instruction* AddressMasker::place_behind(Value& value) const {
   auto* made = llvm::dyn_cast<Instruction>(&value);
   if (made == nullptr) return &*function_.getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
   return llvm::isa<llvm::PHINode>(made) ? &*made->getParent()->getFirstInsertionPt() : made->getNextNode();

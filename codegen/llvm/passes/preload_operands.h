@@ -13,6 +13,6 @@ namespace tc {
 // leaves its buffer, the last trip is peeled off where trips are few and code is short; elsewhere the last
 // trip loads from its own addresses again. Addresses that each trip computes by multiplying its number
 // become pointers that move by an addition.
-void preload_sums(llvm::Function& function, const Target& target);
+void preload_operands(llvm::Function& function, const Target& target);
 
 }  // namespace tc

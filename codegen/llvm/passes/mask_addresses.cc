@@ -1,4 +1,4 @@
-#include "codegen/llvm/passes/choose_addresses.h"
+#include "codegen/llvm/passes/mask_addresses.h"
 
 #include <llvm/IR/GlobalVariable.h>
 #include <llvm/IR/InstIterator.h>
@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/pass_support/chosen_address.h"
+#include "codegen/llvm/pass_support/masked_address.h"
 
 namespace tc {
 
 using llvm::Instruction;
 using llvm::Value;
 
-void choose_addresses(llvm::Function& function, const Target& target) {
-  if (moves_conditionally(target)) return;
-  AddressChooser chooser(function);
+void mask_addresses(llvm::Function& function, const Target& target) {
+  if (has_zicond(target)) return;
+  AddressMasker masker(function);
   std::vector<llvm::SelectInst*> choices;
   for (Instruction& each : llvm::instructions(function)) {
     // By its operands: LLVM may have made the selection anew, without a role.
@@ -33,9 +33,9 @@ void choose_addresses(llvm::Function& function, const Target& target) {
     Value *element = each->getTrueValue(), *zeros = each->getFalseValue();
     if (zeros_if_true) std::swap(element, zeros);
     each->replaceAllUsesWith(
-        chooser.chosen(*element, *zeros, *chooser.mask(*each->getCondition(), zeros_if_true), *each));
+        masker.masked(*element, *zeros, *masker.mask(*each->getCondition(), zeros_if_true), *each));
   }
-  // Erased only now: a select may be a key of the chooser's distances, and a new instruction at its address
+  // Erased only now: a select may be a key of the masker's distances, and a new instruction at its address
   // would be mistaken for it.
   for (llvm::SelectInst* each : choices) each->eraseFromParent();
 }

@@ -1,4 +1,4 @@
-pass preload_sums for rv64gcv_zvl256b
+pass preload_operands for rv64gcv_zvl256b
 define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out, i64 %last) {
 entry:
   br label %trip
@@ -59,7 +59,7 @@ trip:
   %v7 = shufflevector <16 x float> %e7, <16 x float> poison, <16 x i32> zeroinitializer
   %t7 = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v7, <16 x float> %w, <16 x float> %s7), !tc.role !0
   %next = add nuw nsw i64 %i, 1
-  %more = icmp ult i64 %i, 15
+  %more = icmp ult i64 %i, 5
   br i1 %more, label %trip, label %end
 
 end:
@@ -112,22 +112,16 @@ trip:                                             ; preds = %trip, %entry
   %s5 = phi <16 x float> [ zeroinitializer, %entry ], [ %t5, %trip ]
   %s6 = phi <16 x float> [ zeroinitializer, %entry ], [ %t6, %trip ]
   %s7 = phi <16 x float> [ zeroinitializer, %entry ], [ %t7, %trip ]
-  %14 = phi ptr [ %weights, %entry ], [ %20, %trip ]
-  %15 = phi ptr [ %in, %entry ], [ %18, %trip ]
-  %w = phi <16 x float> [ %0, %entry ], [ %21, %trip ]
-  %a0 = phi float [ %1, %entry ], [ %22, %trip ]
-  %a1 = phi float [ %3, %entry ], [ %24, %trip ]
-  %a2 = phi float [ %5, %entry ], [ %26, %trip ]
-  %a3 = phi float [ %7, %entry ], [ %28, %trip ]
-  %a4 = phi float [ %9, %entry ], [ %30, %trip ]
-  %a5 = phi float [ %11, %entry ], [ %32, %trip ]
-  %a6 = phi float [ %13, %entry ], [ %34, %trip ]
-  %more = icmp ult i64 %i, 15
-  %16 = sext i1 %more to i64
-  %17 = and i64 %16, 12544
-  %18 = getelementptr i8, ptr %15, i64 %17
-  %19 = and i64 %16, 64
-  %20 = getelementptr i8, ptr %14, i64 %19
+  %14 = phi ptr [ %weights, %entry ], [ %16, %trip ]
+  %15 = phi ptr [ %in, %entry ], [ %17, %trip ]
+  %w = phi <16 x float> [ %0, %entry ], [ %18, %trip ]
+  %a0 = phi float [ %1, %entry ], [ %19, %trip ]
+  %a1 = phi float [ %3, %entry ], [ %21, %trip ]
+  %a2 = phi float [ %5, %entry ], [ %23, %trip ]
+  %a3 = phi float [ %7, %entry ], [ %25, %trip ]
+  %a4 = phi float [ %9, %entry ], [ %27, %trip ]
+  %a5 = phi float [ %11, %entry ], [ %29, %trip ]
+  %a6 = phi float [ %13, %entry ], [ %31, %trip ]
   %e0 = insertelement <16 x float> poison, float %a0, i64 0
   %v0 = shufflevector <16 x float> %e0, <16 x float> poison, <16 x i32> zeroinitializer
   %t0 = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v0, <16 x float> %w, <16 x float> %s0), !tc.role !0
@@ -155,38 +149,70 @@ trip:                                             ; preds = %trip, %entry
   %v7 = shufflevector <16 x float> %e7, <16 x float> poison, <16 x i32> zeroinitializer
   %t7 = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v7, <16 x float> %w, <16 x float> %s7), !tc.role !0
   %next = add nuw nsw i64 %i, 1
-  %21 = load <16 x float>, ptr %20, align 64
-  %22 = load float, ptr %18, align 4
-  %23 = getelementptr i8, ptr %18, i64 64
-  %24 = load float, ptr %23, align 4
-  %25 = getelementptr i8, ptr %18, i64 128
-  %26 = load float, ptr %25, align 4
-  %27 = getelementptr i8, ptr %18, i64 192
-  %28 = load float, ptr %27, align 4
-  %29 = getelementptr i8, ptr %18, i64 256
-  %30 = load float, ptr %29, align 4
-  %31 = getelementptr i8, ptr %18, i64 320
-  %32 = load float, ptr %31, align 4
-  %33 = getelementptr i8, ptr %18, i64 384
-  %34 = load float, ptr %33, align 4
-  br i1 %more, label %trip, label %end
+  %16 = getelementptr i8, ptr %14, i64 64
+  %17 = getelementptr i8, ptr %15, i64 12544
+  %18 = load <16 x float>, ptr %16, align 64
+  %19 = load float, ptr %17, align 4
+  %20 = getelementptr i8, ptr %17, i64 64
+  %21 = load float, ptr %20, align 4
+  %22 = getelementptr i8, ptr %17, i64 128
+  %23 = load float, ptr %22, align 4
+  %24 = getelementptr i8, ptr %17, i64 192
+  %25 = load float, ptr %24, align 4
+  %26 = getelementptr i8, ptr %17, i64 256
+  %27 = load float, ptr %26, align 4
+  %28 = getelementptr i8, ptr %17, i64 320
+  %29 = load float, ptr %28, align 4
+  %30 = getelementptr i8, ptr %17, i64 384
+  %31 = load float, ptr %30, align 4
+  %32 = icmp ult i64 %next, 5
+  br i1 %32, label %trip, label %trip.last
 
-end:                                              ; preds = %trip
+trip.last:                                        ; preds = %trip
+  %e0.last = insertelement <16 x float> poison, float %19, i64 0
+  %v0.last = shufflevector <16 x float> %e0.last, <16 x float> poison, <16 x i32> zeroinitializer
+  %t0.last = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v0.last, <16 x float> %18, <16 x float> %t0), !tc.role !0
+  %e1.last = insertelement <16 x float> poison, float %21, i64 0
+  %v1.last = shufflevector <16 x float> %e1.last, <16 x float> poison, <16 x i32> zeroinitializer
+  %t1.last = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v1.last, <16 x float> %18, <16 x float> %t1), !tc.role !0
+  %e2.last = insertelement <16 x float> poison, float %23, i64 0
+  %v2.last = shufflevector <16 x float> %e2.last, <16 x float> poison, <16 x i32> zeroinitializer
+  %t2.last = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v2.last, <16 x float> %18, <16 x float> %t2), !tc.role !0
+  %e3.last = insertelement <16 x float> poison, float %25, i64 0
+  %v3.last = shufflevector <16 x float> %e3.last, <16 x float> poison, <16 x i32> zeroinitializer
+  %t3.last = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v3.last, <16 x float> %18, <16 x float> %t3), !tc.role !0
+  %e4.last = insertelement <16 x float> poison, float %27, i64 0
+  %v4.last = shufflevector <16 x float> %e4.last, <16 x float> poison, <16 x i32> zeroinitializer
+  %t4.last = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v4.last, <16 x float> %18, <16 x float> %t4), !tc.role !0
+  %e5.last = insertelement <16 x float> poison, float %29, i64 0
+  %v5.last = shufflevector <16 x float> %e5.last, <16 x float> poison, <16 x i32> zeroinitializer
+  %t5.last = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v5.last, <16 x float> %18, <16 x float> %t5), !tc.role !0
+  %e6.last = insertelement <16 x float> poison, float %31, i64 0
+  %v6.last = shufflevector <16 x float> %e6.last, <16 x float> poison, <16 x i32> zeroinitializer
+  %t6.last = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v6.last, <16 x float> %18, <16 x float> %t6), !tc.role !0
+  %p7.last = getelementptr i8, ptr %17, i64 448
+  %a7.last = load float, ptr %p7.last, align 4
+  %e7.last = insertelement <16 x float> poison, float %a7.last, i64 0
+  %v7.last = shufflevector <16 x float> %e7.last, <16 x float> poison, <16 x i32> zeroinitializer
+  %t7.last = call <16 x float> @llvm.fmuladd.v16f32(<16 x float> %v7.last, <16 x float> %18, <16 x float> %t7), !tc.role !0
+  br label %end
+
+end:                                              ; preds = %trip.last
   %q0 = getelementptr i8, ptr %out, i64 0
-  store <16 x float> %t0, ptr %q0, align 64
+  store <16 x float> %t0.last, ptr %q0, align 64
   %q1 = getelementptr i8, ptr %out, i64 64
-  store <16 x float> %t1, ptr %q1, align 64
+  store <16 x float> %t1.last, ptr %q1, align 64
   %q2 = getelementptr i8, ptr %out, i64 128
-  store <16 x float> %t2, ptr %q2, align 64
+  store <16 x float> %t2.last, ptr %q2, align 64
   %q3 = getelementptr i8, ptr %out, i64 192
-  store <16 x float> %t3, ptr %q3, align 64
+  store <16 x float> %t3.last, ptr %q3, align 64
   %q4 = getelementptr i8, ptr %out, i64 256
-  store <16 x float> %t4, ptr %q4, align 64
+  store <16 x float> %t4.last, ptr %q4, align 64
   %q5 = getelementptr i8, ptr %out, i64 320
-  store <16 x float> %t5, ptr %q5, align 64
+  store <16 x float> %t5.last, ptr %q5, align 64
   %q6 = getelementptr i8, ptr %out, i64 384
-  store <16 x float> %t6, ptr %q6, align 64
+  store <16 x float> %t6.last, ptr %q6, align 64
   %q7 = getelementptr i8, ptr %out, i64 448
-  store <16 x float> %t7, ptr %q7, align 64
+  store <16 x float> %t7.last, ptr %q7, align 64
   ret void
 }
