@@ -5,11 +5,10 @@ import functools
 import math
 
 import numpy as np
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-from gguf.quants import dequantize
 
 from ..errors import ModelError, UnsupportedError
 from ..native import compiler
+from .constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
 
 @functools.cache
@@ -37,6 +36,8 @@ def floats_in(data, type_name):
         return data.view("<f8").astype(np.float32)
     if kind in (GGMLQuantizationType.F32, GGMLQuantizationType.F16):
         data = data.view("<f4" if kind == GGMLQuantizationType.F32 else "<f2")
+    from gguf.quants import dequantize
+
     return np.asarray(dequantize(data, kind), np.float32)
 
 
