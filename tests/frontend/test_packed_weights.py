@@ -1,6 +1,9 @@
 """Products by weights in packed formats, and rows of them, against what the package gguf decodes,
 in float64."""
 
+import subprocess
+import sys
+
 import numpy
 import onnx
 import pytest
@@ -418,3 +421,30 @@ def test_choices_that_fit_no_operand(random, shape, shared, text):
     with pytest.raises(tc.Error) as raised:
         tc.compile(graph.SerializeToString())
     assert text in str(raised.value)
+
+
+# How much of an artefact is in memory after a run: all that it has read of its constants.
+_RESIDENT = """
+import sys, numpy, tc
+module = tc.load(sys.argv[1], threads=1)
+module(numpy.ones((1, 1024), numpy.float32), numpy.array([[5, 27]]))
+rows, resident = open("/proc/self/smaps").read().splitlines(), 0
+for row in rows:
+    words = row.split()
+    if "-" in words[0]:
+        own = words[-1] == sys.argv[1]
+    elif own and words[0] == "Rss:":
+        resident += int(words[1]) << 10
+print(resident)
+"""
+
+
+def test_weights_of_other_matrices_are_not_read(random, tmp_path):
+    model, _ = experts_model(random, "q4_0", 32, 1024, 1024, [1, 2], True)
+    path = tmp_path / "experts.so"
+    tc.compile(model, threads=1).export(path)
+    done = subprocess.run(
+        [sys.executable, "-c", _RESIDENT, str(path)], capture_output=True, text=True, check=True
+    )
+    # Two of 32, whose codes and scales lie in one or two huge pages each.
+    assert int(done.stdout) <= 9_000_000 < 0.5 * path.stat().st_size
