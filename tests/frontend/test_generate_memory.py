@@ -106,15 +106,10 @@ def test_the_file_the_cache_and_60_mb(model, script):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "script, more",
-    # The embedding is stored a second time, in huge pages, of which each token touches one.
-    [(_GENERATE, 4_000_000), (_COMMAND, 8_000_000)],
-    ids=["tc.generate", "command"],
-)
-def test_a_real_model_with_the_cache_and_60_mb(script, more):
+@pytest.mark.parametrize("script", [_GENERATE, _COMMAND], ids=["tc.generate", "command"])
+def test_a_real_model_with_the_cache_and_60_mb(script):
     path = real_model()
     layers, heads, capacity, size = 30, 3, 256, 64
     cache = 2 * layers * heads * capacity * size * 4
     peak = peak_of(script, path, "The steam engine was invented")
-    assert peak <= os.path.getsize(path) + cache + ALLOWANCE + more
+    assert peak <= os.path.getsize(path) + cache + ALLOWANCE

@@ -17,7 +17,7 @@ from .serve_fixtures import model  # noqa: F401
 TOKEN = "a-token-of-a-test-0123456789"
 LENGTHS = list(range(4, 20, 2))
 # Runs the example on a Ray of this machine and prints the answers to eight requests at once, and
-# the status of one without a token. The folder for Ray's files has a short path, as sockets need it.
+# the status of one with another token. The folder of Ray's files has a short path, as sockets need.
 SESSION = """
 import concurrent.futures, json, sys, urllib.error, urllib.request
 import ray

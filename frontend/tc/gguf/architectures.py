@@ -1,8 +1,9 @@
 """The architectures of language models that are known, as rows of one table.
 
 All of them are the same chain of blocks: a norm, attention and a residual sum, then a norm, a gated
-network of two layers, or several of which each token chooses some (experts), and a residual sum. A row says where an architecture differs; sizes and
-constants are in the model's file (parameters.py), and network.py makes the graph of a row.
+network of two layers, or several of which each token chooses some (experts), and a residual sum. A
+row says where an architecture differs; sizes and constants are in the model's file (parameters.py),
+and network.py makes the graph of a row.
 """
 
 import dataclasses
