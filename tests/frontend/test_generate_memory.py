@@ -30,7 +30,8 @@ tc.generate(sys.argv[1], sys.argv[2], max_tokens=40, threads=1)
 _COMMAND = f"""
 import atexit, runpy, sys
 atexit.register(lambda: exec({_PEAK!r}))
-sys.argv = ["tc", "generate", sys.argv[1], "--prompt", sys.argv[2], "--max-tokens", "40", "--threads", "1"]
+path, prompt = sys.argv[1:]
+sys.argv = ["tc", "generate", path, "--prompt", prompt, "--max-tokens", "40", "--threads", "1"]
 runpy.run_module("tc", run_name="__main__", alter_sys=True)
 """
 _LETTERS = [chr(code) for code in range(0x21, 0x7F)] + [chr(0xA1 + code) for code in range(11)]

@@ -425,7 +425,7 @@ def test_choices_that_fit_no_operand(random, shape, shared, text):
 
 # --- what is read -------------------------------------------------------------------------------
 
-# How much of an artefact is in memory after a run with zeros: all that it has read of its constants.
+# How much of an artefact is in memory after a run with zeros: what it has read of its constants.
 _RESIDENT = """
 import sys, numpy, tc
 module = tc.load(sys.argv[1], threads=1)

@@ -24,7 +24,7 @@ constexpr int64_t kReach = (int64_t{2} << 30) - (int64_t{256} << 20);
 // page at a time (Linux: file systems with large folios), and map these as huge pages where the addresses
 // are aligned to them, which saves much of the time of address translation.
 constexpr int64_t kHugePage = int64_t{2} << 20;
-// Rows of a table, of which a run reads a few, are written in pieces of this size: in huge pages each row would
+// Tables of which a run reads a few rows are written in pieces of this size: in huge pages each row would
 // take one of them in memory.
 constexpr int64_t kSmallPages = int64_t{64} << 10;
 // For a smaller block, alignment is not worth the hole that it leaves in the file.
