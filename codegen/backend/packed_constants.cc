@@ -22,6 +22,46 @@ constexpr int64_t kPiece = int64_t{2} << 20;  // bytes of one read
 // The most bytes of the constants that are being packed at the same time; a larger one is packed alone.
 constexpr int64_t kMaxInPacking = 64 << 20;
 
+// A row of a table is not longer, and a table not smaller.
+constexpr int64_t kMaxRow = 16 << 10, kMinTable = 1 << 20;
+
+// Whether data chooses the rows of the constant that the kernel reads, and these are short.
+bool reads_rows(const Kernel& kernel, int constant) {
+  const Buffer& buffer = kernel.buffers[static_cast<size_t>(constant)];
+  int64_t row = size_of(buffer.dtype);
+  for (size_t d = 1; d < buffer.shape.size(); ++d)
+    row *= buffer.shape[d].is_constant() ? buffer.shape[d].constant() : kMaxRow;
+  bool rows = !buffer.shape.empty() && row <= kMaxRow;
+  for (const Statement& statement : kernel.statements) {
+    for_each_load(statement.value, [&](const Expr& load) {
+      if (load.access.buffer == constant) rows = rows && load.access.index[0].dynamic != nullptr;
+    });
+  }
+  return rows;
+}
+
+// Clears `tables` for the constants that a step reads in another way.
+void find_tables(const Plan& plan, const PlanSteps& steps, std::vector<bool>& tables) {
+  for (const PlanStep& step : steps) {
+    find_tables(plan, step.body, tables);
+    find_tables(plan, step.otherwise, tables);
+    if (step.kind != PlanStep::Kind::Call) {
+      for (const Location& location : step.locations) {
+        if (location.kind == Location::Kind::Constant) tables[static_cast<size_t>(location.index)] = false;
+      }
+      continue;
+    }
+    const Kernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)].kernel;
+    for_each_argument(kernel, [&](const Buffer& buffer, size_t number) {
+      const Location& location = step.locations[number];
+      if (location.kind != Location::Kind::Constant) return;
+      const bool rows =
+          buffer.scope == Scope::Constant && reads_rows(kernel, kernel.buffer_index(buffer.name));
+      if (!rows) tables[static_cast<size_t>(location.index)] = false;
+    });
+  }
+}
+
 // Reads or writes all of it at an offset, with pread() or pwrite(); false with errno where that fails.
 template <class Call, class Data>
 bool transfer(Call call, int descriptor, Data* data, size_t size, int64_t offset) {
@@ -66,7 +106,8 @@ ConstantsFile::ConstantsFile(std::string symbol, int64_t bytes)
 ConstantsFile::ConstantsFile(const ConstantsFile& other, std::string symbol)
     : symbol_(std::move(symbol)),
       byte_count_(other.byte_count_),
-      descriptor_(fcntl(other.descriptor_, F_DUPFD_CLOEXEC, 0)) {
+      descriptor_(fcntl(other.descriptor_, F_DUPFD_CLOEXEC, 0)),
+      tables_(other.tables_) {
   if (descriptor_ < 0) cannot_write("the model's constants to the temporary folder");
 }
 
@@ -111,9 +152,22 @@ void ConstantWriter::write(size_t index) {
   file_.write(offsets_[index], constant.make()->bytes);
 }
 
+std::vector<ConstantRange> tables_of(const Plan& plan) {
+  std::vector<bool> tables(plan.constants.size(), true);
+  find_tables(plan, plan.steps, tables);
+  const std::vector<int64_t> offsets = constant_offsets(plan.constants);
+  std::vector<ConstantRange> ranges;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const int64_t size = plan.constants[i].byte_count();
+    if (tables[i] && size >= kMinTable) ranges.push_back({offsets[i], offsets[i] + size});
+  }
+  return ranges;
+}
+
 std::shared_ptr<const ConstantsFile> packed_constants(const Plan& plan, const std::string& symbol,
                                                       int threads) {
   auto file = std::make_shared<ConstantsFile>(symbol, constant_offsets(plan.constants).back());
+  file->set_tables(tables_of(plan));
   ConstantWriter writer(plan.constants, *file);
   work_in_parallel(plan.constants.size(), threads, "packing constants",
                    [&](size_t index) { writer.write(index); });

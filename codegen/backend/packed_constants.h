@@ -15,6 +15,11 @@
 
 namespace tc {
 
+// A part of the block of constants: bytes from `begin` to before `end`.
+struct ConstantRange {
+  int64_t begin, end;
+};
+
 // A file without a name in the temporary folder, written at offsets by several threads at once. A Device
 // error where the folder has no room.
 class ConstantsFile {
@@ -30,6 +35,9 @@ class ConstantsFile {
   const std::string& symbol() const { return symbol_; }
   int64_t byte_count() const { return byte_count_; }
   void write(int64_t offset, const Bytes& bytes);
+  // The parts, in order, of which a run reads a few small rows that data chooses, such as an embedding.
+  const std::vector<ConstantRange>& tables() const { return tables_; }
+  void set_tables(std::vector<ConstantRange> tables) { tables_ = std::move(tables); }
   // Calls take(data, size) with the bytes from first to last, in pieces.
   void read(const std::function<void(const uint8_t*, size_t)>& take) const;
 
@@ -37,6 +45,7 @@ class ConstantsFile {
   std::string symbol_;
   int64_t byte_count_;
   int descriptor_;
+  std::vector<ConstantRange> tables_;
 };
 
 // Writes a plan's constants to their places in the file, in the order of constant_offsets().
@@ -64,6 +73,9 @@ class ConstantWriter {
   std::condition_variable left_;
   int64_t in_packing_ = 0;
 };
+
+// The parts of the block of which runs of the plan read a few small rows, in order.
+std::vector<ConstantRange> tables_of(const Plan& plan);
 
 // A file with all constants of the plan.
 std::shared_ptr<const ConstantsFile> packed_constants(const Plan& plan, const std::string& symbol,

@@ -28,13 +28,16 @@ int64_t digits_for(double tolerance) {
 }  // namespace
 
 void use_integer_products(Graph& graph, const Target& target, double tolerance) {
-  static const OpRow *const product = find_op("BlockMatMul"), *const dot = find_op("BlockDot");
+  // Products, and what each becomes.
+  static const std::map<const OpRow*, const OpRow*> dots = {{find_op("BlockMatMul"), find_op("BlockDot")},
+                                                            {find_op("ExpertMatMul"), find_op("ExpertDot")}};
   const int64_t digits = digits_for(tolerance);
   if (digits == 0 || byte_products(target) == 0) return;
   std::map<std::pair<ValueId, int64_t>, std::vector<ValueId>> quantised;  // by operand and group
   std::vector<Node> nodes;
   for (Node& node : graph.nodes) {
-    const int64_t group = node.op == product ? weight_format(string_attribute(node, "format")).group() : 1;
+    const auto dot = dots.find(node.op);
+    const int64_t group = dot != dots.end() ? weight_format(string_attribute(node, "format")).group() : 1;
     const bool whole =
         group > 1 && int_attribute(node, "K") % weight_format(string_attribute(node, "format")).block == 0;
     if (whole && group % byte_products(target) == 0) {
@@ -45,7 +48,7 @@ void use_integer_products(Graph& graph, const Target& target, double tolerance) 
         parts = build.add_many("BlockQuantize", {operand}, 3, {{"group", group}, {"digits", digits}});
         for (Node& each : build.take()) nodes.push_back(std::move(each));
       }
-      node.op = dot;
+      node.op = dot->second;
       node.inputs.erase(node.inputs.begin());
       node.inputs.insert(node.inputs.begin(), parts.begin(), parts.end());
     }

@@ -46,14 +46,20 @@ void add_description(py::module_& module) {
              model.add_constant(name, std::make_shared<Tensor>(tensor_of(dtype, shape, data)));
            })
       // Adds the planes of a matrix [rows, columns], which a file stores in blocks of this format, as
-      // constants `NAME.PLANE`. Returns their names.
+      // constants `NAME.PLANE`; of `matrices` of them, which follow each other, where this is not 0. Returns
+      // their names.
       .def("blocks",
            [](ModelDescription& model, const std::string& name, const std::string& format,
-              const py::buffer& data, int64_t rows, int64_t columns) {
+              const py::buffer& data, int64_t rows, int64_t columns, int64_t matrices) {
              const WeightFormat& row = weight_format(format);
-             std::vector<Tensor> planes = planes_of(row, data, rows, columns);
+             std::vector<Tensor> planes =
+                 planes_of(row, data, matrices > 0 ? checked_count({matrices, rows}) : rows, columns);
              std::vector<std::string> names;
              for (size_t i = 0; i < planes.size(); ++i) {
+               if (matrices > 0) {
+                 planes[i].shape.front() = rows;
+                 planes[i].shape.insert(planes[i].shape.begin(), matrices);
+               }
                names.push_back(name + "." + row.planes[i].name);
                model.add_constant(names.back(), std::make_shared<Tensor>(std::move(planes[i])));
              }

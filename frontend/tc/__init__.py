@@ -65,7 +65,7 @@ _LATER = {
     "generate": "language.generating",
     "Kernel": "kernel",
     "Schedule": "kernel",
-    "Timing": "kernel",
+    "Timing": "timing",
     "kernels": "kernel",
     "Log": "log",
     "Quantised": "quantising",

@@ -15,7 +15,6 @@ import datetime
 import getpass
 import os
 import re
-import secrets
 import shutil
 import socket
 import subprocess
@@ -271,7 +270,7 @@ class _Authority:
             return
         with tempfile.TemporaryDirectory() as work, temporary(work):
             certificate, key = _certificate(
-                work, f"tc authority {secrets.token_hex(4)}", days=_AUTHORITY_DAYS
+                work, f"tc authority {os.urandom(4).hex()}", days=_AUTHORITY_DAYS
             )
         _write(self.folder, "ca.key", key, 0o600)
         _write(self.folder, "ca.pem", certificate, 0o644)

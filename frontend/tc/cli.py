@@ -21,7 +21,6 @@ from .file_options import add_bounds, add_file_options, add_size_versions, bound
 from .files import make_folder, write_array
 from .formats import add_command as add_formats, takes_examples
 from .inspecting_command import add_command as add_inspect
-from .kernel import time_calls
 from .kinds import KindNames, kind_row
 from .lab.command import add_command as add_lab
 from .language.command import add_command as add_generate
@@ -51,6 +50,7 @@ from .reporting.command import add_command as add_report
 from .serving_command import add_command as add_serve
 from .sizes import board_rows, board_text, size_argument
 from .sources import source_of
+from .timing import time_calls
 from .tuning import add_tuning_options, tune
 from .version import VERSION
 

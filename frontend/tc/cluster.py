@@ -11,9 +11,7 @@ import importlib.util
 import ipaddress
 import os
 import re
-import secrets
 import socket
-import ssl
 import stat
 import sys
 
@@ -68,7 +66,7 @@ def _new_token(path):
     """Makes a token that only this user can read."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(file, "w") as token:
-        token.write(secrets.token_hex(32))
+        token.write(os.urandom(32).hex())
 
 
 def _check_private(path):
@@ -158,6 +156,8 @@ def check_listens(address, tls):
     itself would try for minutes."""
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
+    import ssl  # with OpenSSL 5 MB, which the other commands do without
+
     try:
         with socket.create_connection((host, int(port)), CHECK_SECONDS) as connection:
             if tls:
@@ -184,6 +184,8 @@ def check_listens(address, tls):
 
 
 def _shake_hands(connection, host):
+    import ssl
+
     context = ssl.create_default_context(cafile=os.environ["RAY_TLS_CA_CERT"])
     context.load_cert_chain(os.environ["RAY_TLS_SERVER_CERT"], os.environ["RAY_TLS_SERVER_KEY"])
     context.set_alpn_protocols(["h2"])
@@ -192,6 +194,8 @@ def _shake_hands(connection, host):
 
 
 def _speaks_tls(connection):
+    import ssl
+
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is sent
     context.set_alpn_protocols(["h2"])

@@ -294,6 +294,14 @@ def cache_folder():
     return os.path.join(cache, "tc")
 
 
+def default_log():
+    """Where the log of tuning is when none is named: $TC_LOG, else the user's cache folder; None
+    where $TC_LOG is empty."""
+    if "TC_LOG" in os.environ:
+        return os.environ["TC_LOG"] or None
+    return os.path.join(cache_folder(), "log.db")
+
+
 def state_of_all(path):
     """state_of a file; of a folder, those of the files in it."""
     if not os.path.isdir(path):

@@ -7,7 +7,6 @@ import math
 import os
 import re
 import stat
-import zipfile
 
 import numpy as np
 
@@ -130,6 +129,8 @@ def read_arrays(path):
 
 
 def _read_npz(file):
+    import zipfile  # takes 1.5 MB, and most runs are given no such file
+
     arrays = {}
     try:
         with zipfile.ZipFile(file) as archive:

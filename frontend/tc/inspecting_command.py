@@ -4,7 +4,6 @@ from .arguments import Options, options_of
 from .compiling import load
 from .errors import Error, lines_text, printable
 from .file_options import add_bounds, add_size_versions, bounds, size_versions
-from .kernel import kernels
 from .model_options import (
     MODEL_OR_ARTEFACT,
     add_compiling,
@@ -43,6 +42,8 @@ def _peak_share(kernel, timing):
 def _chosen_kernel(arguments):
     """The kernel that --kernel names, by its number or by a part of its label that no other kernel
     has."""
+    from .kernel import kernels  # which loads the compiler
+
     found = kernels(
         arguments.model,
         arguments.target,
@@ -150,6 +151,8 @@ def _inspect(arguments):
     if passes:
         graph, dump = compiler.import_model(source_of(model), options)
         return {"graph": graph, "dump": dump}, dump.rstrip()
+    from .kernel import kernels  # which loads the compiler
+
     found = kernels(
         model,
         arguments.target,

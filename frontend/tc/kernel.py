@@ -1,8 +1,5 @@
 """The kernels of a model, and their schedules by hand."""
 
-import time
-import typing
-
 import numpy as np
 
 from . import archives
@@ -12,13 +9,7 @@ from .module import Module
 from .native import compiler
 from .seeded import seeded_array
 from .sources import described, source_of
-
-
-class Timing(typing.NamedTuple):
-    """Seconds of one run."""
-
-    minimum: float
-    median: float
+from .timing import time_calls
 
 
 class Schedule:
@@ -213,18 +204,6 @@ class Kernel:
 
     def __repr__(self):
         return f"<tc.Kernel {self.label} for {self.target}>"
-
-
-def time_calls(call, seconds, repeat=None):
-    """Timing of a call: `repeat` times, or for about `seconds` and at least three times."""
-    call()
-    times = []
-    end = time.perf_counter() + seconds
-    while len(times) < repeat if repeat else (time.perf_counter() < end or len(times) < 3):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return Timing(min(times), float(np.median(times)))
 
 
 def kernels(model, target="native", shapes=None, threads=1, inputs=None, **options):

@@ -2,7 +2,6 @@
 read."""
 
 import functools
-import hashlib
 import json
 import os
 import re
@@ -10,8 +9,9 @@ import time
 import typing
 import warnings
 
+from .digest import sha256
 from .errors import LogError, lines_text, printable
-from .files import cache_folder, write
+from .files import default_log, write
 from .native import compiler
 from .version import VERSION
 
@@ -43,14 +43,6 @@ class Record(typing.NamedTuple):
     seed: int
     created: int
     chosen: bool
-
-
-def default_url():
-    """Where the log is when none is named: $TC_LOG, else the user's cache folder; None where
-    $TC_LOG is empty."""
-    if "TC_LOG" in os.environ:
-        return os.environ["TC_LOG"] or None
-    return os.path.join(cache_folder(), "log.db")
 
 
 def url_of(log):
@@ -90,7 +82,7 @@ def _make_folder(file):
 @functools.cache
 def build_id():
     """Identifies this build of the compiler: its version and a hash of its code."""
-    digest = hashlib.sha256()
+    digest = sha256()
     with open(compiler.__file__, "rb") as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
@@ -242,7 +234,7 @@ def _record_lines(records):
     return [
         f"{_time_text(record):>24}  x{1 / record.ratio if record.ratio else 0:5.2f}  "
         f"{'chosen' if record.chosen else '      '}  {record.target}  {record.threads} threads  "
-        f"{hashlib.sha256(record.workload.encode()).hexdigest()[:8]} {printable(describe(record.workload)[:100])}"
+        f"{sha256(record.workload.encode()).hexdigest()[:8]} {printable(describe(record.workload)[:100])}"
         for record in records
     ]
 
@@ -250,7 +242,7 @@ def _record_lines(records):
 def _run(arguments):
     if arguments.action in ("merge", "export", "import") and arguments.file is None:
         arguments.refuse(f"log {arguments.action} takes two files: log {arguments.action} LOG FILE")
-    url = arguments.log or default_url()
+    url = arguments.log or default_log()
     if url is None:
         raise LogError("no log is named: give its path or URL, or set TC_LOG")
     path = compiler.shown_store(url)
@@ -304,7 +296,7 @@ def _run(arguments):
         records = [
             record
             for record in records
-            if not wanted or hashlib.sha256(record.workload.encode()).hexdigest().startswith(wanted)
+            if not wanted or sha256(record.workload.encode()).hexdigest().startswith(wanted)
         ]
         if not records:
             raise LogError(f"{path}: no workload begins with {wanted}; `log list` shows them")
@@ -403,7 +395,7 @@ def let_read(options, log):
 def _opened_default():
     """The default log's store; None where there is none, and with a warning where it cannot be
     used."""
-    url = default_url()
+    url = default_log()
     try:
         if url is None or ((file := compiler.file_of_store(url)) and not os.path.exists(file)):
             return None

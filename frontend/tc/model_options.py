@@ -9,10 +9,10 @@ from .errors import ModelError, ShapeError
 from .file_options import add_file_options, bounds, file_options, size_versions
 from .formats import takes_examples
 from .given_files import begin_of, read_array
-from .kernel import seeded_array
 from .kinds import kind_row
 from .parser import number
 from .ports import BIT_TYPES, NUMPY_NAMES
+from .seeded import seeded_array
 from .sizes import flash_limit, size_argument
 
 MODEL = "a model's file; `formats` lists those that are read"

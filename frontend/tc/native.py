@@ -1,6 +1,8 @@
 """The two native parts of tc: the runtime, which loads and runs compiled models, and the compiler,
 which is loaded by the first call that needs it (LLVM alone takes some 50 MB)."""
 
+import contextlib
+import ctypes
 import importlib
 import os
 
@@ -27,5 +29,12 @@ class _Compiler:
         return value
 
 
+def give_back():
+    """Has the C library give the system back the memory that the process has freed. By itself it
+    keeps most of it."""
+    with contextlib.suppress(AttributeError):  # other libraries than glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 compiler = _Compiler()
-__all__ = ["LIBRARY_FOLDER", "compiler", "runtime"]
+__all__ = ["LIBRARY_FOLDER", "compiler", "give_back", "runtime"]

@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-import zipfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -123,6 +122,8 @@ class ModelState(Mapping):
 
 def write_state(path, about, arrays):
     """Writes arrays by name, and what they are, as an uncompressed .npz file."""
+    import zipfile  # takes 1.5 MB, and most processes save no state
+
     head = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
     with replaced(path) as place:
         try:
@@ -139,6 +140,8 @@ def write_state(path, about, arrays):
 def read_state(path):
     """(what is saved, {name: array}) of a file that write_state wrote; anything else is an Error.
     What is read takes no more memory than the file's size."""
+    import zipfile
+
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()

@@ -14,7 +14,8 @@ import typing
 from . import archives, cluster, fleet
 from .arguments import Options, options_of
 from .errors import Error, lines_text, printable
-from .log import build_id, default_url, opened, url_of
+from .files import default_log
+from .log import build_id, opened, url_of
 from .interrupts import keep, temporary
 from .native import LIBRARY_FOLDER, compiler, runtime
 from .parser import number
@@ -349,7 +350,7 @@ def tune(
     _check_numbers(trials, time_limit, priority)
     many = isinstance(model, (list, tuple))
     models = _described_models(model if many else [model], trust_archive, inputs, shapes)
-    log = url_of(log) if log else default_url()
+    log = url_of(log) if log else default_log()
     if log is None:
         raise Error('tuning needs a log: give log="FILE"')
     began = int(time.time())

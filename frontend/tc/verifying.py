@@ -13,7 +13,7 @@ from . import archives
 from .comparing import compared, overflows
 from .errors import MAX_OF_LINE, Error, ShapeError, UnsupportedError, bounded, printable
 from .files import make_folder, write, write_array
-from .kernel import seeded_array
+from .seeded import seeded_array
 from .native import compiler
 from .onnx_file import OnnxFile
 from .ports import BIT_TYPES, TC_NAMES, ports_of, shape_text

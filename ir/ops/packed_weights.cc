@@ -1,5 +1,6 @@
-// Products by matrices that are stored in few bits (ir/ops/weight_formats.h), and gathering of their rows. A
-// weight is decoded where it is multiplied: no decoded copy of the matrix exists.
+// Products by matrices that are stored in few bits (ir/ops/weight_formats.h), or by those of several such
+// matrices that an input chooses, and gathering of their rows. A weight is decoded where it is multiplied: no
+// decoded copy of the matrix exists.
 #include <algorithm>
 
 #include "ir/ops/rows.h"
@@ -15,12 +16,13 @@ constexpr int kFirstPlane = 1;
 struct Matrix {
   const WeightFormat* format = nullptr;
   int64_t rows = 0, columns = 0;
+  int64_t experts = 0;  // how many matrices there are, of which an input chooses; 0: one, without an input
   int64_t blocks() const { return (columns + format->block - 1) / format->block; }
 };
 
 Matrix matrix_of(const Node& node) {
   return {&weight_format(string_attribute(node, "format")), int_attribute(node, "N"),
-          int_attribute(node, "K")};
+          int_attribute(node, "K"), has_attribute(node, "experts") ? int_attribute(node, "experts") : 0};
 }
 
 Matrix checked_matrix(InferContext& context, int first_plane) {
@@ -32,7 +34,8 @@ Matrix checked_matrix(InferContext& context, int first_plane) {
   }
   for (size_t i = 0; i < planes.size(); ++i) {
     const int input = first_plane + static_cast<int>(i);
-    const Shape needed = {Dim(matrix.rows), Dim(matrix.blocks()), Dim(planes[i].elements)};
+    Shape needed = {Dim(matrix.rows), Dim(matrix.blocks()), Dim(planes[i].elements)};
+    if (matrix.experts > 0) needed.insert(needed.begin(), Dim(matrix.experts));
     const std::string what = text("plane ", planes[i].name, " of format ", matrix.format->name);
     if (context.dtype(input) != planes[i].dtype) {
       context.error(what, " is ", name_of(context.dtype(input)), "; ", name_of(planes[i].dtype),
@@ -43,14 +46,27 @@ Matrix checked_matrix(InferContext& context, int first_plane) {
   return matrix;
 }
 
-// Reads elements of the planes, which are the inputs from `first_plane` on, in the given row and block.
+// Reads elements of the planes, which are the inputs from `first_plane` on, in the given row and block; of
+// several matrices, those of the one with the number `expert`.
 ReadPlane plane_reader(const LowerContext& context, int first_plane, const Subscript& row,
-                       const Affine& block) {
-  return [&context, first_plane, row, block](size_t plane, const Affine& element) {
-    ExprPtr value =
-        context.read(first_plane + static_cast<int>(plane), {row, {block, nullptr}, {element, nullptr}});
+                       const Affine& block, const ExprPtr& expert = nullptr) {
+  return [&context, first_plane, row, block, expert](size_t plane, const Affine& element) {
+    std::vector<Subscript> index = {row, {block, nullptr}, {element, nullptr}};
+    if (expert != nullptr) index.insert(index.begin(), {Affine(0), expert});
+    ExprPtr value = context.read(first_plane + static_cast<int>(plane), index);
     return is_integer(value->dtype) ? cast(DType::I32, value) : value;
   };
+}
+
+// The number in an input that chooses one of `count`. As in Gather, negative ones count from the end, and all
+// are clamped.
+ExprPtr chosen_of(const LowerContext& context, int input, const std::vector<Affine>& position,
+                  int64_t count) {
+  ExprPtr chosen = context.read(input, position);
+  if (chosen->dtype != DType::I64) chosen = cast(DType::I64, chosen);
+  const ExprPtr zero = int_constant(DType::I64, 0), all = int_constant(DType::I64, count);
+  chosen = select(binary(BinaryOp::Lt, chosen, zero), binary(BinaryOp::Add, chosen, all), chosen);
+  return binary(BinaryOp::Max, binary(BinaryOp::Min, chosen, int_constant(DType::I64, count - 1)), zero);
 }
 
 // The loops over the weights of a row: over blocks, and within a block. Loops that run once are left out.
@@ -73,16 +89,39 @@ RowLoops loops_of(const Matrix& matrix) {
   return result;
 }
 
-// --- BlockMatMul ---------------------------------------------------------------------------------------
+// --- BlockMatMul and ExpertMatMul ----------------------------------------------------------------------
+
+// The inputs of ExpertMatMul: an operand [.., K], or [.., choices, K] with one for each choice; the numbers
+// of the chosen matrices [.., choices]; then the planes of all matrices. Its result is [.., choices, N].
+enum { kOperand, kChosen, kPlanesOfExperts };
+
+// Whether there is one operand for all choices, by the numbers of axes.
+bool is_shared(size_t operand_axes, size_t chosen_axes) { return operand_axes == chosen_axes; }
+
+// Checks the shape `operand`, without its last axis, against that of the chosen numbers; returns the latter.
+Shape checked_choices(InferContext& context, int input, Shape operand) {
+  const Shape chosen = context.shape(input);
+  const std::string unfit = text("input ", input, " has shape ", str(chosen), "; numbers of matrices [.., ",
+                                 "choices] are needed for operands ", str(operand));
+  if (chosen.empty()) context.error(unfit);
+  Shape rows = chosen;
+  if (is_shared(operand.size() + 1, chosen.size())) rows.pop_back();
+  if (rows.size() != operand.size()) context.error(unfit);
+  for (size_t i = 0; i < rows.size(); ++i) need_equal(context, operand[i], rows[i], unfit);
+  return chosen;
+}
 
 void infer_product(InferContext& context) {
-  const Matrix matrix = checked_matrix(context, kFirstPlane);
-  Shape shape = context.shape(0);
+  const bool chooses = matrix_of(context.node()).experts > 0;
+  const Matrix matrix = checked_matrix(context, chooses ? static_cast<int>(kPlanesOfExperts) : kFirstPlane);
+  Shape shape = context.shape(kOperand);
   const std::string unfit =
       text("input 0 has shape ", str(shape), "; its last axis must be K, ", matrix.columns);
   if (shape.empty()) context.error(unfit);
   need_equal(context, shape.back(), Dim(matrix.columns), unfit);
-  shape.back() = Dim(matrix.rows);
+  shape.pop_back();
+  if (chooses) shape = checked_choices(context, kChosen, shape);
+  shape.push_back(Dim(matrix.rows));
   context.set_output(0, DType::F32, shape);
 }
 
@@ -92,11 +131,18 @@ void lower_product(LowerContext& context) {
   const RowLoops row = loops_of(matrix);
   std::vector<Affine> operand = space.position;
   const Affine feature = operand.back();
-  operand.back() = row.column;
+  operand.pop_back();
+  ExprPtr expert;
+  if (matrix.experts > 0) {
+    expert = chosen_of(context, kChosen, operand, matrix.experts);
+    if (is_shared(context.shape(kOperand).size(), operand.size())) operand.pop_back();
+  }
+  operand.push_back(row.column);
+  const int planes = expert ? static_cast<int>(kPlanesOfExperts) : kFirstPlane;
   const ExprPtr weight =
-      matrix.format->value(plane_reader(context, kFirstPlane, {feature, nullptr}, row.block));
+      matrix.format->value(plane_reader(context, planes, {feature, nullptr}, row.block, expert));
   context.reduce("macc", {space.iterators, row.loops, row.constraints}, context.output(0), space.position,
-                 Reduction::Sum, binary(BinaryOp::Mul, context.read(0, operand), weight));
+                 Reduction::Sum, binary(BinaryOp::Mul, context.read(kOperand, operand), weight));
 }
 
 // --- BlockGather ---------------------------------------------------------------------------------------
@@ -112,13 +158,7 @@ void lower_rows(LowerContext& context) {
   const Matrix matrix = matrix_of(context.node());
   auto space = context.space("i", context.shape(0));
   RowLoops row = loops_of(matrix);
-  ExprPtr chosen = context.read(0, space.position);
-  if (chosen->dtype != DType::I64) chosen = cast(DType::I64, chosen);
-  // As in Gather, negative indices count from the end, and indices are clamped.
-  const ExprPtr zero = int_constant(DType::I64, 0), rows = int_constant(DType::I64, matrix.rows);
-  chosen = select(binary(BinaryOp::Lt, chosen, zero), binary(BinaryOp::Add, chosen, rows), chosen);
-  chosen =
-      binary(BinaryOp::Max, binary(BinaryOp::Min, chosen, int_constant(DType::I64, matrix.rows - 1)), zero);
+  const ExprPtr chosen = chosen_of(context, 0, space.position, matrix.rows);
   const ExprPtr weight =
       matrix.format->value(plane_reader(context, kFirstPlane, {Affine(0), chosen}, row.block));
   std::vector<Iterator> iterators = space.iterators;
@@ -198,13 +238,15 @@ void lower_quantised(LowerContext& context) {
       binary(BinaryOp::Mul, at_group(total), context.read_buffer(context.output(1), group.position)));
 }
 
-// --- BlockDot ------------------------------------------------------------------------------------------
+// --- BlockDot and ExpertDot ----------------------------------------------------------------------------
 
-// Inputs of BlockDot: the results of BlockQuantize for the operand, then the planes.
-enum { kCodes, kScales, kSums, kPlanesOfDot };
+// Inputs of BlockDot: the results of BlockQuantize for the operand, then the planes. ExpertDot has the
+// numbers of the chosen matrices before the planes.
+enum { kCodes, kScales, kSums, kPlanesOfDot, kChosenOfDot = kPlanesOfDot, kPlanesOfExpertDot };
 
 void infer_dot(InferContext& context) {
-  const Matrix matrix = checked_matrix(context, kPlanesOfDot);
+  const bool chooses = matrix_of(context.node()).experts > 0;
+  const Matrix matrix = checked_matrix(context, chooses ? kPlanesOfExpertDot : kPlanesOfDot);
   const int64_t group = matrix.format->group();
   TC_CHECK(group > 1, "format ", matrix.format->name);
   Shape shape = context.shape(kScales);
@@ -217,7 +259,9 @@ void infer_dot(InferContext& context) {
   needed.insert(needed.end(), {codes.size() > 1 ? codes[codes.size() - 2] : Dim(1), Dim(group)});
   need_shape(context, kCodes, needed, "the codes");
   need_number(context, needed[needed.size() - 2], "the number of digits");
-  shape.back() = Dim(matrix.rows);
+  shape.pop_back();
+  if (chooses) shape = checked_choices(context, kChosenOfDot, shape);
+  shape.push_back(Dim(matrix.rows));
   context.set_output(0, DType::F32, shape);
 }
 
@@ -240,12 +284,18 @@ void lower_dot(LowerContext& context) {
     if (is_inside) place = place + Affine::variable(name, coefficient);
     else number = number + Affine::variable(name, coefficient / format.group());
   }
+  std::vector<Affine> group(space.position.begin(), space.position.end() - 1);
+  ExprPtr expert;
+  if (matrix.experts > 0) {
+    expert = chosen_of(context, kChosenOfDot, group, matrix.experts);
+    if (is_shared(context.shape(kScales).size(), group.size())) group.pop_back();
+  }
+  group.push_back(number);
   const DecodedWeight weight =
-      format.decode(plane_reader(context, kPlanesOfDot, {space.position.back(), nullptr}, row.block));
+      format.decode(plane_reader(context, expert ? kPlanesOfExpertDot : kPlanesOfDot,
+                                 {space.position.back(), nullptr}, row.block, expert));
   const int64_t digits = context.shape(kCodes)[context.shape(kCodes).size() - 2].constant();
 
-  std::vector<Affine> group = space.position;
-  group.back() = number;
   Shape sums_shape = shape;
   std::vector<Affine> at = space.position;
   for (const Iterator& each : outside) {
@@ -291,11 +341,13 @@ void lower_dot(LowerContext& context) {
   context.add(std::move(add));
 }
 
-OpRow block_row(const std::string& name, int operands, const std::string& doc) {
-  return onnx_row("quantisation", {name, 1, nullptr, "tc"}, doc, {operands + 1, -1},
-                  {{"format", std::string(), true, "of ir/ops/weight_formats.h"},
-                   {"N", int64_t{0}, true, "rows", from_to(1, int64_t{1} << 31)},
-                   {"K", int64_t{0}, true, "columns", from_to(1, int64_t{1} << 31)}});
+OpRow block_row(const std::string& name, int operands, const std::string& doc, bool chooses = false) {
+  OpRow row = onnx_row("quantisation", {name, 1, nullptr, "tc"}, doc, {operands + 1, -1},
+                       {{"format", std::string(), true, "of ir/ops/weight_formats.h"},
+                        {"N", int64_t{0}, true, "rows", from_to(1, int64_t{1} << 31)},
+                        {"K", int64_t{0}, true, "columns", from_to(1, int64_t{1} << 31)}});
+  if (chooses) row.attributes.push_back({"experts", int64_t{0}, true, "matrices", from_to(1, 1 << 16)});
+  return row;
 }
 
 const TypeSet kSingle{"f32", [](DType type) { return type == DType::F32; }};
@@ -303,13 +355,20 @@ const TypeSet kSingle{"f32", [](DType type) { return type == DType::F32; }};
 }  // namespace
 
 void register_packed_weight_ops(OpTable& table) {
-  OpRow product = block_row(
-      "BlockMatMul", kFirstPlane,
-      "Product of a tensor's last axis by the transpose of a matrix that is stored in blocks of few bits.");
-  product.types = {{kSingle, {0}}};
-  product.infer = infer_product;
-  product.lower = lower_product;
-  table.add(std::move(product));
+  for (const bool chooses : {false, true}) {
+    OpRow product =
+        chooses
+            ? block_row("ExpertMatMul", kPlanesOfExperts,
+                        "BlockMatMul by those of several matrices that an input chooses for each row.", true)
+            : block_row(
+                  "BlockMatMul", kFirstPlane,
+                  "Product of a tensor's last axis by the transpose of a matrix that is stored in blocks of few bits.");
+    product.types = {{kSingle, {kOperand}}};
+    if (chooses) product.types.push_back({kIndices, {kChosen}});
+    product.infer = infer_product;
+    product.lower = lower_product;
+    table.add(std::move(product));
+  }
 
   OpRow rows = block_row("BlockGather", kFirstPlane,
                          "Rows of a matrix that is stored in blocks of few bits, by their numbers.");
@@ -331,13 +390,22 @@ void register_packed_weight_ops(OpTable& table) {
   quantised.lower = lower_quantised;
   table.add(std::move(quantised));
 
-  OpRow dot = block_row("BlockDot", kPlanesOfDot,
-                        "The same product of an operand that BlockQuantize has made whole numbers.");
-  dot.onnx.clear();
-  dot.types = {{{"i8", [](DType type) { return type == DType::I8; }}, {kCodes}}, {kSingle, {kScales, kSums}}};
-  dot.infer = infer_dot;
-  dot.lower = lower_dot;
-  table.add(std::move(dot));
+  for (const bool chooses : {false, true}) {
+    OpRow dot =
+        chooses ? block_row(
+                      "ExpertDot", kPlanesOfExpertDot,
+                      "The product of ExpertMatMul of an operand that BlockQuantize has made whole numbers.",
+                      true)
+                : block_row("BlockDot", kPlanesOfDot,
+                            "The same product of an operand that BlockQuantize has made whole numbers.");
+    dot.onnx.clear();
+    dot.types = {{{"i8", [](DType type) { return type == DType::I8; }}, {kCodes}},
+                 {kSingle, {kScales, kSums}}};
+    if (chooses) dot.types.push_back({kIndices, {kChosenOfDot}});
+    dot.infer = infer_dot;
+    dot.lower = lower_dot;
+    table.add(std::move(dot));
+  }
 }
 
 }  // namespace tc

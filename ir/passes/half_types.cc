@@ -40,7 +40,8 @@ bool is_cast(const Node& node) {
 // Whether the node decodes weights: it reads their scales in the type that the format prescribes.
 bool decodes_weights(const Node& node) {
   static const std::set<const OpRow*> rows = {find_op("BlockMatMul"), find_op("BlockGather"),
-                                              find_op("BlockDot")};
+                                              find_op("BlockDot"), find_op("ExpertMatMul"),
+                                              find_op("ExpertDot")};
   return rows.count(node.op) > 0;
 }
 

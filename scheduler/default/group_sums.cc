@@ -34,6 +34,24 @@ bool is_constant(const Kernel& kernel, const Access& load) {
   return kernel.buffers[static_cast<size_t>(load.buffer)].scope == Scope::Constant;
 }
 
+// Whether the iterator moves the access itself; it may also choose by data which of several matrices is read.
+bool moves(const Access& load, const std::string& iterator) {
+  return std::any_of(load.index.begin(), load.index.end(),
+                     [&](const Subscript& subscript) { return subscript.affine.coefficient(iterator) != 0; });
+}
+
+// Whether what is read is no operand, but the number of a matrix.
+bool chooses(const Kernel& kernel, const Access& load) {
+  const DType type = kernel.buffers[static_cast<size_t>(load.buffer)].dtype;
+  return type == DType::I64 || type == DType::I32;
+}
+
+// Whether the expression chooses between numbers, as the code of a table does.
+bool chooses_numbers(const ExprPtr& expr) {
+  return expr->kind == Expr::Kind::Select ||
+         std::any_of(expr->operands.begin(), expr->operands.end(), chooses_numbers);
+}
+
 // The iterators of the sums by the role that they have in the tile.
 struct Roles {
   std::vector<std::string> rows, groups, digits, inside;
@@ -78,7 +96,7 @@ class Grouper {
     for (const std::string& name : roles_.inside) {
       const std::vector<Access> loads = loads_of(sum);
       const bool beside = std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
-        return element_stride(b_.kernel(), load, name) == 1;
+        return chooses(b_.kernel(), load) || element_stride(b_.kernel(), load, name) == 1;
       });
       if (beside && extent_or(sum, name, 0) % 4 == 0) elements_ = name;
     }
@@ -133,7 +151,7 @@ class Grouper {
         if (!is_constant(b_.kernel(), load)) continue;
         std::vector<std::string> used;
         for (const std::string& iterator : order) {
-          if (depends_on(load, iterator)) used.push_back(iterator);
+          if (moves(load, iterator)) used.push_back(iterator);
         }
         b_.apply("pack ", b_.kernel().buffers[static_cast<size_t>(load.buffer)].name, " :", joined(used));
       }
@@ -259,6 +277,7 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   const Statement& add = builder.statement(plan.add);
   int64_t rows = 1, digits = 1;
   double products = 1;
+  bool chosen = false;  // each row has weights of its own
   for (const Iterator& each : dot.iterators) {
     const int64_t extent = extent_or(dot, each.name, kAssumedSymbolic);
     products *= static_cast<double>(extent);
@@ -268,14 +287,20 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
     if (!in_add) digits *= extent;
     if (!depends_on(add.write, each.name)) continue;
     bool of_weights = false;
-    for (const Access& load : loads_of(dot))
-      of_weights = of_weights || (is_constant(kernel, load) && depends_on(load, each.name));
+    for (const Access& load : loads_of(dot)) {
+      if (!is_constant(kernel, load)) continue;
+      of_weights = of_weights || moves(load, each.name);
+      chosen = chosen || (depends_on(load, each.name) && !moves(load, each.name));
+    }
     if (of_weights && !plan.lanes.empty())
       throw NotApplicable{"weights of more than one iterator of results"};
     if (of_weights) plan.lanes = each.name;
     else rows = extent;
   }
   if (plan.lanes.empty()) throw NotApplicable{"no constant weights"};
+  // Each choice would read the code again: what is read where data decides is not kept.
+  if (chosen && chooses_numbers(dot.value))
+    throw NotApplicable{"codes that index a table, in matrices that data chooses"};
   const bool many = has_many_registers(builder.target());
   // Two vectors share what is read of the other operand, unless the second vector would often be empty.
   const int64_t width = builder.target().lanes(DType::I32), count = extent_or(dot, plan.lanes, 2 * width);
@@ -284,7 +309,7 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   const int64_t most =
       std::clamp((many ? kSumsOfMany : kSumsOfFew) / (plan.vectors * digits), int64_t{1}, kMaxRows);
   const int64_t tiles = (rows + most - 1) / most;
-  plan.rows = (rows + tiles - 1) / tiles;
+  plan.rows = chosen ? 1 : (rows + tiles - 1) / tiles;
   plan.cycles = products / (4.0 * builder.target().lanes(DType::I32) * builder.target().multiply_adds);
   return plan;
 }

@@ -9,12 +9,28 @@
 namespace tc {
 namespace {
 
-// The one statement that reads the buffer, its access, and the dimensions of the packed buffer.
+// The one statement that reads the buffer, its access, and the dimensions of the packed buffer: their names,
+// sizes, and the subscripts with which the statement reads them.
 struct Reading {
   size_t statement = 0;
   Access access;
-  std::vector<Affine> shape, index;
+  std::vector<std::string> names;
+  std::vector<Affine> shape;
+  std::vector<Subscript> index;
+  // For each dimension of the original, its index in terms of the names.
+  std::vector<Affine> original;
 };
+
+// Adds a dimension in which the constant keeps its order, since data decides what is read of it.
+void keep_dimension(Reading& reading, const Buffer& buffer, const Subscript& subscript,
+                    const std::vector<std::string>& iterators) {
+  std::string name = text("chosen_", reading.names.size());
+  while (std::count(iterators.begin(), iterators.end(), name) > 0) name += '_';
+  reading.shape.push_back(buffer.shape[reading.original.size()]);
+  reading.index.push_back(subscript);
+  reading.original.push_back(Affine::variable(name));
+  reading.names.push_back(std::move(name));
+}
 
 Reading reading_of(const Kernel& kernel, int which, const std::vector<std::string>& iterators) {
   const Buffer& buffer = kernel.buffers[static_cast<size_t>(which)];
@@ -33,17 +49,13 @@ Reading reading_of(const Kernel& kernel, int which, const std::vector<std::strin
   }
   if (count != 1) refuse(kind, buffer.name, " is read at ", count, " places, not at one");
   const Statement& reader = kernel.statements[reading.statement];
-  for (const std::string& iterator : iterators) {
-    if (std::count(iterators.begin(), iterators.end(), iterator) > 1)
-      refuse("iterator ", iterator, " is named twice");
-    const auto found = std::find_if(reader.iterators.begin(), reader.iterators.end(),
-                                    [&](const Iterator& each) { return each.name == iterator; });
-    if (found == reader.iterators.end())
-      refuse("statement ", reader.name, " has no iterator '", iterator, "'");
-    reading.shape.push_back(found->extent);
-    reading.index.push_back(Affine::variable(iterator));
-  }
   for (const Subscript& subscript : reading.access.index) {
+    const bool keeps = subscript.dynamic && buffer.scope == Scope::Constant &&
+                       subscript.affine.is_constant() && subscript.affine.constant() == 0;
+    if (keeps) {
+      keep_dimension(reading, buffer, subscript, iterators);
+      continue;
+    }
     if (subscript.dynamic) refuse(kind, buffer.name, " is read at an index that depends on data");
     for (const auto& [variable, coefficient] : subscript.affine.terms()) {
       const bool size = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
@@ -52,17 +64,24 @@ Reading reading_of(const Kernel& kernel, int which, const std::vector<std::strin
         refuse("the index of ", buffer.name, " depends on ", variable, ", which is not listed");
       }
     }
+    reading.original.push_back(subscript.affine);
+  }
+  for (const std::string& iterator : iterators) {
+    if (std::count(iterators.begin(), iterators.end(), iterator) > 1)
+      refuse("iterator ", iterator, " is named twice");
+    const auto found = std::find_if(reader.iterators.begin(), reader.iterators.end(),
+                                    [&](const Iterator& each) { return each.name == iterator; });
+    if (found == reader.iterators.end())
+      refuse("statement ", reader.name, " has no iterator '", iterator, "'");
+    reading.names.push_back(iterator);
+    reading.shape.push_back(found->extent);
+    reading.index.push_back({Affine::variable(iterator), nullptr});
   }
   return reading;
 }
 
-void read_packed(Statement& reader, int from, int to, const std::vector<Affine>& index) {
-  edit_accesses(reader, [&](const Access& each) {
-    if (each.buffer != from) return each;
-    Access result{to, {}};
-    for (const Affine& affine : index) result.index.push_back({affine, nullptr});
-    return result;
-  });
+void read_packed(Statement& reader, int from, int to, const std::vector<Subscript>& index) {
+  edit_accesses(reader, [&](const Access& each) { return each.buffer == from ? Access{to, index} : each; });
 }
 
 void pack_constant(ScheduleState& state, Kernel& kernel, int which,
@@ -70,8 +89,8 @@ void pack_constant(ScheduleState& state, Kernel& kernel, int which,
   Buffer& buffer = kernel.buffers[static_cast<size_t>(which)];
   const Reading reading = reading_of(kernel, which, iterators);
   int64_t elements = 1, original = 1;
-  for (size_t i = 0; i < iterators.size(); ++i) {
-    if (!reading.shape[i].is_constant()) refuse("iterator ", iterators[i], " has a symbolic extent");
+  for (size_t i = 0; i < reading.names.size(); ++i) {
+    if (!reading.shape[i].is_constant()) refuse("iterator ", reading.names[i], " has a symbolic extent");
     if (__builtin_mul_overflow(elements, reading.shape[i].constant(), &elements)) elements = -1;
   }
   for (const Affine& size : buffer.shape) {
@@ -89,17 +108,17 @@ void pack_constant(ScheduleState& state, Kernel& kernel, int which,
   }
   Packing packing;
   packing.buffer = buffer.name;
-  packing.iterators = iterators;
+  packing.iterators = reading.names;
   if (old == kernel.packings.end()) {
     for (const Affine& size : buffer.shape) packing.original_shape.push_back(size.constant());
-    for (const Subscript& subscript : reading.access.index) packing.index.push_back(subscript.affine);
+    packing.index = reading.original;
     kernel.packings.push_back(std::move(packing));
   } else {
     packing.original_shape = old->original_shape;
     packing.combinations = old->combinations;
     std::map<std::string, Affine> values;
     for (size_t d = 0; d < reading.access.index.size(); ++d) {
-      values[old->iterators[d]] = reading.access.index[d].affine;
+      values[old->iterators[d]] = reading.original[d];
     }
     for (const Affine& each : old->index) packing.index.push_back(each.substitute(values));
     *old = std::move(packing);
@@ -154,7 +173,7 @@ void pack_input(Kernel& kernel, int which, const std::vector<std::string>& itera
     }
   }
   copy.write.buffer = local;
-  for (const Affine& index : reading.index) copy.write.index.push_back({index, nullptr});
+  copy.write.index = reading.index;
   copy.value = load(input.dtype, which, reading.access.index);
   read_packed(reader, which, local, reading.index);
   kernel.buffers.push_back(std::move(packed));
@@ -172,7 +191,8 @@ Primitive pack_primitive() {
       {buffer("BUFFER"), keyword(":"), list(iterator_name("ITERATOR"), 0)},
       "S reads K[index(i, j, ..)]  ->  S reads K[i][j][..]: the constant is stored, while "
       "compiling, with one dimension per listed iterator of the one statement that "
-      "reads it. Elements outside of the original are 0. An input I is copied by a statement "
+      "reads it. Elements outside of the original are 0. Dimensions at whose index data decides come "
+      "first and keep their order. An input I is copied by a statement "
       "that comes before all others: { P[i][j][..] = I[index(i, j, ..)]; S reads P[i][j][..] }."};
   primitive.apply = [](ScheduleState& state, const Arguments& given) {
     Kernel kernel = state.kernel->kernel;

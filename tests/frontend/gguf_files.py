@@ -92,6 +92,22 @@ def split_pairs(matrix, heads):
     )
 
 
+# Tensors of experts, by the ends of their names in transformers.
+OF_EXPERTS = {
+    "mlp.experts.gate_up_proj": ("ffn_gate_exps", "ffn_up_exps"),
+    "mlp.experts.down_proj": ("ffn_down_exps",),
+    "mlp.gate.weight": ("ffn_gate_inp",),
+    "mlp.shared_expert_gate.weight": ("ffn_gate_inp_shexp",),
+}
+
+
+def tensors_of_experts(name, array):
+    """{name in a GGUF file: array} of a tensor of experts; empty for others."""
+    own = next((own for end, own in OF_EXPERTS.items() if name.endswith(end)), ())
+    parts = np.split(array, len(own), axis=1) if len(own) > 1 else [array.squeeze()]
+    return {f"blk.{name.split('.')[2]}.{each}.weight": part for each, part in zip(own, parts)}
+
+
 def write_model(path, architecture, model, config, more=None, tensors=()):
     """Writes a model of transformers in float32. `more` adds fields to the writer."""
     writer = gguf.GGUFWriter(path, architecture)
@@ -123,8 +139,11 @@ def write_model(path, architecture, model, config, more=None, tensors=()):
             )
         if architecture.startswith("gemma") and name.endswith("norm.weight"):
             array = array + 1
-        own = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        writer.add_tensor(own, np.ascontiguousarray(array, np.float32))
+        found = tensors_of_experts(name, array) or {
+            names.get_name(name, try_suffixes=(".weight", ".bias")): array
+        }
+        for own, each in found.items():
+            writer.add_tensor(own, np.ascontiguousarray(each, np.float32))
     for name, array in tensors:
         writer.add_tensor(name, array)
     writer.write_header_to_file()

@@ -70,7 +70,23 @@ def base(value):
     return lambda writer: writer.add_rope_freq_base(value)
 
 
+def experts(hidden=None, shared=None, normed=None):
+    def add(writer):
+        writer.add_expert_count(EXPERTS["num_experts"])
+        writer.add_expert_used_count(EXPERTS["num_experts_per_tok"])
+        if hidden:
+            writer.add_expert_feed_forward_length(hidden)
+        if shared:
+            writer.add_expert_shared_feed_forward_length(shared)
+        if normed is not None:
+            writer.add_expert_weights_norm(normed)
+
+    return add
+
+
+EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 48}
 LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}
+PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
 LONG = {"rope_type": "longrope", "rope_theta": 10000.0, **FACTORS}
 LONG_ATTENTION = float(np.sqrt(1 + np.log(4) / np.log(16)))
 GEMMA = {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 4}
@@ -97,6 +113,34 @@ MODELS = {
     "qwen2": ("qwen2", "qwen2", "Qwen2", {}, None),
     "qwen2, yarn": ("qwen2", "qwen2", "Qwen2", {"rope_parameters": YARN}, scaled("yarn", 4.0, 16)),
     "qwen3": ("qwen3", "qwen3", "Qwen3", {"head_dim": 16}, None),
+    "mixtral": (
+        "llama",
+        "mixtral",
+        "Mixtral",
+        {"num_local_experts": 6, "num_experts_per_tok": 3, "rope_parameters": PLAIN},
+        experts(),
+    ),
+    "qwen2moe": (
+        "qwen2moe",
+        "qwen2_moe",
+        "Qwen2Moe",
+        {**EXPERTS, "shared_expert_intermediate_size": 56},
+        experts(48, 56),
+    ),
+    "qwen3moe": (
+        "qwen3moe",
+        "qwen3_moe",
+        "Qwen3Moe",
+        {**EXPERTS, "head_dim": 16, "norm_topk_prob": True},
+        experts(48),
+    ),
+    "qwen3moe, shares of all": (
+        "qwen3moe",
+        "qwen3_moe",
+        "Qwen3Moe",
+        {**EXPERTS, "head_dim": 16, "norm_topk_prob": False},
+        experts(48, normed=False),
+    ),
     "gemma": ("gemma", "gemma", "Gemma", {"head_dim": 8}, None),
     "gemma2": ("gemma2", "gemma2", "Gemma2", GEMMA, window(4, caps)),
     "gemma3": (
@@ -127,11 +171,12 @@ def made(name, seed=0, **sizes):
     make = getattr(module, kind + ("TextConfig" if kind == "Gemma3" else "Config"))
     configuration = make(**{**COMMON, **more, **sizes})
     configuration._attn_implementation = "eager"  # which has windows and caps
+    configuration._experts_implementation = "eager"  # which has float64
     torch.manual_seed(seed)
     model = getattr(module, kind + "ForCausalLM")(configuration).eval()
     with torch.no_grad():
         for tensor in model.parameters():  # norms and biases are ones and zeros otherwise
-            spread, middle = (0.3, 0.0) if tensor.ndim == 2 else (0.2, 0.5)
+            spread, middle = (0.3, 0.0) if tensor.ndim > 1 else (0.2, 0.5)
             tensor.copy_(torch.randn(tensor.shape) * spread + middle)
     return model.double(), configuration
 

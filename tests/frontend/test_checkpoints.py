@@ -55,7 +55,15 @@ def logits_of(module, ids):
 
 
 # Models with each scaling of positions, norms behind, fused products and shared embeddings.
-PLAIN = ("llama with biases, tied", "llama 3.1", "qwen2, yarn", "gemma3", "phi3, long")
+PLAIN = (
+    "llama with biases, tied",
+    "mixtral",
+    "qwen2moe",
+    "llama 3.1",
+    "qwen2, yarn",
+    "gemma3",
+    "phi3, long",
+)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +173,11 @@ REFUSED = {
         changed(sliding_window=4, use_sliding_window=True),
         "model: 'sliding_window' is 4 in config.json, and windows are not known of such models",
     ),
+    "layers without experts": (
+        changed(mlp_only_layers=[1]),
+        "model: 'mlp_only_layers' is [1] in config.json, and layers that are no experts are not "
+        "known of such models",
+    ),
     "an unknown scaling": (
         changed(rope_parameters={"rope_type": "poem", "rope_theta": 10000.0}),
         "model: rotary positions are scaled by 'poem' in config.json; known are linear, yarn, ",
@@ -260,3 +273,22 @@ def test_tokenizers_that_are_refused(tmp_path, whole):
     (folder / "tokenizer.json").write_text("{}")
     with pytest.raises(tc.ModelError, match="^'tokenizer.json' of model cannot be read "):
         tc.generate(folder, "hello")
+
+
+def test_experts_that_are_missing_or_differ(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    folder, _ = written(tmp_path / "model", "qwen3moe")
+    path, name = folder / "model.safetensors", "model.layers.1.mlp.experts.2.up_proj.weight"
+    whole = load_file(path)
+    for damaged in (
+        {key: each for key, each in whole.items() if key != name},
+        {**whole, name: whole[name].half()},
+    ):
+        save_file(damaged, path)
+        with pytest.raises(tc.ModelError) as raised:
+            tc.check(folder)
+        assert str(raised.value) == (
+            "'model' is damaged: experts of 'blk.1.ffn_up_exps.weight' are missing, there twice, "
+            "or of several shapes; fetch the folder again"
+        )

@@ -47,7 +47,16 @@ def after(count, batch):
 
 
 # One of each architecture; others with --full.
-FEW = ("llama with biases, tied", "smollm3", "qwen2", "qwen3", "gemma2", "gemma3", "phi3")
+FEW = (
+    "llama with biases, tied",
+    "qwen2moe",
+    "smollm3",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+    "phi3",
+)
 
 
 @pytest.mark.parametrize(

@@ -206,18 +206,42 @@ DAMAGED = {
     ),
     "an unknown architecture": (
         file_of([field("general.architecture", "mamba")]),
-        "model.gguf has the architecture 'mamba'; known are llama, smollm3, qwen2, qwen3, "
-        "gemma, gemma2, gemma3, phi3",
+        "model.gguf has the architecture 'mamba'; known are llama, smollm3, qwen2, "
+        "qwen2moe, qwen3, qwen3moe, gemma, gemma2, gemma3, phi3",
     ),
     "no architecture": (
         WHOLE,
-        "model.gguf has no architecture; known are llama, smollm3, qwen2, qwen3, gemma, gemma2, "
-        "gemma3, phi3",
+        "model.gguf has no architecture; known are llama, smollm3, qwen2, qwen2moe, qwen3, "
+        "qwen3moe, gemma, gemma2, gemma3, phi3",
     ),
-    "experts": (
+    "experts of an architecture without": (
+        model("phi3", expert_count=8),
+        "model.gguf: experts are not supported in models of 'phi3' ('phi3.expert_count' is 8)",
+    ),
+    "more chosen experts than there are": (
+        model(expert_count=8, expert_used_count=9),
+        damaged(
+            "the field 'llama.expert_used_count' is 9, and a whole number from 1 to 8 is needed"
+        ),
+    ),
+    "no number of chosen experts": (
         model(expert_count=8),
-        "model.gguf: layers of experts are not supported; take a model without "
-        "('llama.expert_count' is 8)",
+        damaged("it has no field 'llama.expert_used_count'"),
+    ),
+    "experts of another shape": (
+        model(
+            expert_count=4,
+            expert_used_count=2,
+            shapes={"blk.0.ffn_gate_inp.weight": (4, 8), "blk.0.ffn_gate_exps.weight": (3, 8, 8)},
+        ),
+        damaged(
+            "the tensor 'blk.0.ffn_gate_exps.weight' has the shape [3, 8, 8], and its fields need "
+            "[4, 8, 8]"
+        ),
+    ),
+    "shares that are a number": (
+        model(expert_count=8, expert_used_count=2, expert_weights_norm=3),
+        damaged("the field 'llama.expert_weights_norm' is 3, and true or false is needed"),
     ),
     "no number of layers": (
         model(block_count=None),

@@ -1,6 +1,9 @@
 """Products by weights in packed formats, and rows of them, against what the package gguf decodes,
 in float64."""
 
+import subprocess
+import sys
+
 import numpy
 import onnx
 import pytest
@@ -324,3 +327,152 @@ def test_planes_that_do_not_fit(random):
     assert refusal(planes, name="q9").startswith(
         "weights of format 'q9' are unknown; known are f32, f16, "
     )
+
+
+# --- experts ------------------------------------------------------------------------------------
+
+
+def experts_model(random, name, count, rows, columns, shape, shared):
+    """(model that multiplies by the chosen ones of several matrices, the matrices in float64)"""
+    planes, weights = matrix(random, name, count * rows, columns)
+    for plane in planes:
+        plane.dims[:1] = [count, rows]
+    node = helper.make_node(
+        "ExpertMatMul",
+        ["x", "chosen", *(plane.name for plane in planes)],
+        ["y"],
+        domain="tc",
+        format=name,
+        N=rows,
+        K=columns,
+        experts=count,
+    )
+    return model_of(
+        node,
+        [
+            helper.make_tensor_value_info(
+                "x", TensorProto.FLOAT, [*(shape[:-1] if shared else shape), columns]
+            ),
+            helper.make_tensor_value_info("chosen", TensorProto.INT64, shape),
+        ],
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [*shape, rows]),
+        planes,
+    ), weights.reshape(count, rows, columns)
+
+
+@pytest.mark.parametrize(
+    "name, tolerance, target",
+    [
+        ("f32", 0, "native"),
+        ("bf16", 1e-4, "native"),
+        ("q4_0", 0, "native"),
+        ("q4_0", 1e-4, "native"),
+        ("q4_0", 1e-4, "x86-64-v3"),
+        ("q4_k", 1e-4, "native"),
+        ("q6_k", 1e-4, "native"),
+        ("q8_0", 1e-4, "native"),
+        ("iq4_nl", 1e-4, "native"),
+        ("mxfp4", 1e-4, "native"),
+    ],
+)
+@pytest.mark.parametrize("shared", [True, False])
+def test_products_by_chosen_matrices(random, name, tolerance, target, shared):
+    """Of one token and of several, for any number of which the module has a second version."""
+    columns = 2 * max(32, FORMATS[name]["block"])
+    model, weights = experts_model(random, name, 5, 40, columns, ["tokens", 3], shared)
+    module = tc.compile(
+        model, tolerance=tolerance, target=target, threads=2, size_versions=[{"tokens": 1}]
+    )
+    for tokens in (1, 6):
+        chosen = random.integers(0, 5, (tokens, 3))
+        x = random.normal(0, 1, (tokens, columns) if shared else (tokens, 3, columns))
+        x = x.astype(numpy.float32)
+        rows = numpy.broadcast_to(x[:, None] if shared else x, (tokens, 3, columns))
+        wanted = numpy.einsum("tsk,tsnk->tsn", rows.astype(numpy.float64), weights[chosen])
+        assert worst(module(x, chosen), wanted) <= 1e-6
+
+
+def test_chosen_matrices_are_not_expanded(random):
+    """Constants take as much memory as in the file, whatever the products are made of."""
+    for tolerance in (0, 1e-4):
+        model, weights = experts_model(random, "q4_0", 8, 128, 512, ["tokens", 2], True)
+        module = tc.compile(model, tolerance=tolerance, size_versions=[{"tokens": 1}])
+        assert module.memory.constants <= 1.1 * weights.size * 18 / 32
+        # Integers where the tolerance allows, of weights that are packed matrix by matrix.
+        kernels = tc.kernels(model, "x86-64-v3", tolerance=tolerance, shapes={"tokens": 1})
+        sums = any("register_tile group_0" in kernel.trace for kernel in kernels)
+        assert sums == (tolerance > 0)
+
+
+@pytest.mark.parametrize(
+    "shape, shared, text",
+    [
+        (["tokens", 2], None, "numbers of matrices [.., choices] are needed for operands [4]"),
+        ([7, 2], True, "numbers of matrices [.., choices] are needed for operands [4]"),
+    ],
+)
+def test_choices_that_fit_no_operand(random, shape, shared, text):
+    model, _ = experts_model(random, "q4_0", 4, 32, 64, [4, 2], True)
+    graph = onnx.load_from_string(model)
+    chosen = graph.graph.input[1].type.tensor_type.shape
+    del chosen.dim[:]
+    for size in shape if shared else [4, 2, 3]:
+        chosen.dim.add().dim_value = size
+    with pytest.raises(tc.Error) as raised:
+        tc.compile(graph.SerializeToString())
+    assert text in str(raised.value)
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+# How much of an artefact is in memory after a run with zeros: what it has read of its constants.
+_RESIDENT = """
+import sys, numpy, tc
+module = tc.load(sys.argv[1], threads=1)
+module(*(numpy.zeros(port.shape, port.dtype) for port in module.inputs))
+resident = 0
+for row in open("/proc/self/smaps"):
+    words = row.split()
+    if "-" in words[0]:
+        own = words[-1] == sys.argv[1]
+    elif own and words[0] == "Rss:":
+        resident += int(words[1]) << 10
+print(resident)
+"""
+
+
+def resident_after_a_run(model, path):
+    tc.compile(model, threads=1).export(path)
+    done = subprocess.run(
+        [sys.executable, "-c", _RESIDENT, str(path)], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout)
+
+
+def test_weights_of_other_matrices_are_not_read(random, tmp_path):
+    model, _ = experts_model(random, "q4_0", 32, 1024, 1024, [1, 2], True)
+    path = tmp_path / "experts.so"
+    # One of 32, whose codes and scales lie in one or two huge pages each.
+    assert resident_after_a_run(model, path) <= 9_000_000 < 0.5 * path.stat().st_size
+
+
+def test_a_row_of_a_table_takes_no_huge_page(random, tmp_path):
+    """Its codes and its scale are in the pages of 64 KB that the system maps at a time."""
+    planes, _ = matrix(random, "q8_0", 16384, 256)
+    node = helper.make_node(
+        "BlockGather",
+        ["rows", *(plane.name for plane in planes)],
+        ["y"],
+        domain="tc",
+        format="q8_0",
+        N=16384,
+        K=256,
+    )
+    model = model_of(
+        node,
+        [helper.make_tensor_value_info("rows", TensorProto.INT64, [1])],
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 256]),
+        planes,
+    )
+    path = tmp_path / "table.so"
+    assert resident_after_a_run(model, path) <= 1_000_000 < 0.3 * path.stat().st_size

@@ -142,6 +142,29 @@ def packed_case(gathers):
     return case
 
 
+def experts_case():
+    """Two of four matrices for each of three rows, in blocks as those of packed_case."""
+    codes, scales = (
+        RANDOM.integers(0, 256, (4, 6, 2, 32), dtype=numpy.uint8),
+        RANDOM.uniform(0.01, 0.02, (4, 6, 2, 1)).astype(numpy.float32),
+    )
+    weights = ((codes.astype(numpy.float64) - 128) * scales).reshape(4, 6, 64)
+    x, chosen = floats(3, 64), numpy.array([[2, 0], [3, 3], [-4, 1]])
+    case = one(
+        "tc.ExpertMatMul",
+        21,
+        {"x": x, "chosen": chosen},
+        constants={"q": codes, "d": scales},
+        format="u8:32:f32",
+        N=6,
+        K=64,
+        experts=4,
+    )
+    products = numpy.einsum("tk,tsnk->tsn", x.astype(numpy.float64), weights[chosen])
+    case.expected = {"y": products.astype(numpy.float32)}
+    return case
+
+
 def bits_case():
     x = floats(3, 5)
     return Case(

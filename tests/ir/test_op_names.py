@@ -33,7 +33,7 @@ ALLOWED = {
     ),
     "ir/passes/fold_batch_norm.cc": ({"Add", "Mul"}, "the pass makes them"),
     "ir/passes/half_types.cc": (
-        {"BlockDot", "BlockGather", "BlockMatMul", "Cast", "CastLike"},
+        {"BlockDot", "BlockGather", "BlockMatMul", "Cast", "CastLike", "ExpertDot", "ExpertMatMul"},
         "makes casts, and asks for both kinds: those that a model asks for are its own roundings; the others take scales in the "
         "type that their format says",
     ),
@@ -63,8 +63,8 @@ ALLOWED = {
         "makes the second of a cast that is multiplied",
     ),
     "frontend/pipeline/block_products.cc": (
-        {"BlockDot", "BlockMatMul", "BlockQuantize"},
-        "makes two of them of the third",
+        {"BlockDot", "BlockMatMul", "BlockQuantize", "ExpertDot", "ExpertMatMul"},
+        "makes three of them of the others",
     ),
     "frontend/pipeline/layout.cc": ({"Reorder"}, "the layout's changes are nodes that it makes"),
     "frontend/pipeline/plan_loop.cc": ({"Add"}, "a loop counts its iterations"),

@@ -32,6 +32,7 @@ from .op_cases import (
     cumulative_maximum,
     cumulative_product,
     distances_case,
+    experts_case,
     drawn,
     first_opset,
     floats,
@@ -72,6 +73,10 @@ CASES = {
             "BlockMatMul as tc::BlockMatMul 1",
             "BlockQuantize",
         )
+    },
+    **{
+        row: experts_case
+        for row in ("ExpertDot", "ExpertMatMul", "ExpertMatMul as tc::ExpertMatMul 1")
     },
     "MergePath": sorted_by_merging,
     "MergeSource": sorted_by_merging,
@@ -521,7 +526,9 @@ def test_row(line):
     if not form:
         graph, _ = compiler.import_model(source_of(data), options_of())
         # Planning makes some: their statements tell of them.
-        planned = {"BlockDot": "  dot[", "BlockQuantize": "  digit["}.get(line)
+        planned = {"BlockDot": "  dot[", "BlockQuantize": "  digit[", "ExpertDot": "  dot["}.get(
+            line
+        )
         made = "(reorder)" in module._compiled.plan if line == "Reorder" else f"= {row}(" in graph
         made = made or (planned and any(planned in kernel.text for kernel in tc.kernels(data)))
         assert made, "no node of the row runs"

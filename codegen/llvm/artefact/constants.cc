@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "ir/error.h"
 
@@ -23,6 +24,9 @@ constexpr int64_t kReach = (int64_t{2} << 30) - (int64_t{256} << 20);
 // page at a time (Linux: file systems with large folios), and map these as huge pages where the addresses
 // are aligned to them, which saves much of the time of address translation.
 constexpr int64_t kHugePage = int64_t{2} << 20;
+// Tables of which a run reads a few rows are written in pieces of this size: in huge pages each row would
+// take one of them in memory.
+constexpr int64_t kSmallPages = int64_t{64} << 10;
 // For a smaller block, alignment is not worth the hole that it leaves in the file.
 constexpr int64_t kMinInHugePages = 2 * kHugePage;
 
@@ -210,6 +214,15 @@ Bytes object_of(const ConstantsFile& constants, const Target& target, const std:
   return bytes;
 }
 
+// The most bytes to write at once at this place of the block, which is at `offset` of the file.
+int64_t piece_at(int64_t at, int64_t offset, const std::vector<ConstantRange>& tables) {
+  for (const ConstantRange& table : tables) {
+    if (at < table.begin) return table.begin - at;
+    if (at < table.end) return std::min(table.end - at, kSmallPages - offset % kSmallPages);
+  }
+  return std::numeric_limits<int64_t>::max();
+}
+
 }  // namespace
 
 bool are_far(int64_t bytes, const Target& target) { return target.arch == Arch::X86_64 && bytes > kReach; }
@@ -232,9 +245,15 @@ void fill_in_constants(const ConstantsFile& constants, const std::string& path, 
   int64_t offset =
       (is_wide ? offset_in_file<Elf64> : offset_in_file<Elf32>)(file, section, constants.byte_count());
   file.drop_cached(offset, constants.byte_count());
+  const int64_t begin = offset;
   constants.read([&](const uint8_t* data, size_t size) {
-    file.write(offset, data, size);
-    offset += static_cast<int64_t>(size);
+    for (size_t done = 0; done < size;) {
+      const int64_t left = static_cast<int64_t>(size - done);
+      const int64_t piece = std::min(left, piece_at(offset - begin, offset, constants.tables()));
+      file.write(offset, data + done, static_cast<size_t>(piece));
+      done += static_cast<size_t>(piece);
+      offset += piece;
+    }
   });
 }
 

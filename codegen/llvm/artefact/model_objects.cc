@@ -131,6 +131,7 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
   check_reach(constant_offsets(plan.constants).back(), target);
   auto constants =
       std::make_shared<ConstantsFile>(names.constants(), constant_offsets(plan.constants).back());
+  constants->set_tables(tables_of(plan));
   ConstantWriter writer(plan.constants, *constants);
   // Object 0 is the plan, the others the kernels in order, and then their versions.
   const std::vector<KernelCode> kernels = kernels_of(plan, target, names);

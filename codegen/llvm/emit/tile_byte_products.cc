@@ -5,6 +5,7 @@
 #include "codegen/llvm/units/riscv_instructions.h"
 #include "codegen/llvm/instruction_roles.h"
 #include "codegen/llvm/emit/tile_emitter.h"
+#include "ir/access.h"
 #include "ir/error.h"
 #include "ir/target/narrow_product.h"
 
@@ -83,9 +84,13 @@ std::optional<TileEmitter::ByteOperand> TileEmitter::byte_load(const ExprPtr& ex
   if (load == nullptr || kernel_.buffers[static_cast<size_t>(load->access.buffer)].scope == Scope::Register)
     return std::nullopt;
   for (const Subscript& subscript : load->access.index) {
-    if (subscript.dynamic) return std::nullopt;
+    // Data may choose a matrix, but not the bytes of a word or the lanes.
+    if (subscript.dynamic == nullptr) continue;
+    const Access data{load->access.buffer, {{Affine(0), subscript.dynamic}}};
+    if (depends_on(data, bytes_loop.name) || depends_on(data, lane_)) return std::nullopt;
   }
   const Address address = address_of(load->access, Guard());
+  if (address.dynamic_lanes != nullptr) return std::nullopt;
   const bool symbolic = std::any_of(address.symbolic.begin(), address.symbolic.end(), [&](const auto& each) {
     return each.second.coefficient(bytes_loop.name) != 0;
   });

@@ -9,7 +9,13 @@ from ..errors import ModelError, UnsupportedError, printable
 from ..gguf.architectures import ARCHITECTURES
 
 # Names of model_type that differ from the architecture's name in GGUF files.
-_ROWS = {"gemma3_text": "gemma3", "mistral": "llama"}
+_ROWS = {
+    "gemma3_text": "gemma3",
+    "mistral": "llama",
+    "mixtral": "llama",
+    "qwen2_moe": "qwen2moe",
+    "qwen3_moe": "qwen3moe",
+}
 # Fields, by the names of config.json: sizes and constants that both have.
 _FIELDS = {
     "max_position_embeddings": "context_length",
@@ -21,6 +27,12 @@ _FIELDS = {
     "rms_norm_eps": "attention.layer_norm_rms_epsilon",
     "attn_logit_softcapping": "attn_logit_softcapping",
     "final_logit_softcapping": "final_logit_softcapping",
+    "num_local_experts": "expert_count",
+    "num_experts": "expert_count",
+    "num_experts_per_tok": "expert_used_count",
+    "moe_intermediate_size": "expert_feed_forward_length",
+    "shared_expert_intermediate_size": "expert_shared_feed_forward_length",
+    "norm_topk_prob": "expert_weights_norm",
 }
 _ACTIVATIONS = {"silu": ("silu", "swish"), "gelu_tanh": ("gelu_pytorch_tanh", "gelu_new")}
 
@@ -73,6 +85,9 @@ class Configuration:
             ]
             if self.row.window_period > 1 and kinds != wanted:
                 self._refuse("layer_types", "another order of layers than that of such models")
+        for key, usual in (("decoder_sparse_step", 1), ("mlp_only_layers", [])):
+            if values.get(key) not in (None, usual):
+                self._refuse(key, "and layers that are no experts are not known of such models")
         unturned = values.get("no_rope_layers")
         if self.row.unturned_period and isinstance(unturned, list):
             if unturned != [int(self.row.turns(layer)) for layer in range(len(unturned))]:

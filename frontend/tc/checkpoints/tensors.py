@@ -39,6 +39,21 @@ _INNER = {
     "mlp.up_proj": "ffn_up",
     "mlp.gate_up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "mlp.gate": "ffn_gate_inp",
+    "block_sparse_moe.gate": "ffn_gate_inp",
+    "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+    "mlp.shared_expert.gate_proj": "ffn_gate_shexp",
+    "mlp.shared_expert.up_proj": "ffn_up_shexp",
+    "mlp.shared_expert.down_proj": "ffn_down_shexp",
+}
+# Matrices of which each expert has one, and which a GGUF file has as one tensor.
+_OF_EXPERTS = {
+    "gate_proj": "ffn_gate_exps",
+    "up_proj": "ffn_up_exps",
+    "down_proj": "ffn_down_exps",
+    "w1": "ffn_gate_exps",
+    "w3": "ffn_up_exps",
+    "w2": "ffn_down_exps",
 }
 # The norm behind the attention: in front of the network, or, where there are norms behind both, of
 # the attention's result.
@@ -48,6 +63,9 @@ _NORMS[True] = {
     "pre_feedforward_layernorm": "ffn_norm",
     "post_feedforward_layernorm": "post_ffw_norm",
 }
+_OF_EXPERT = re.compile(
+    r"model\.layers\.(0|[1-9]\d{0,3})\.(?:mlp|block_sparse_moe)\.experts\.(0|[1-9]\d{0,3})\.(\w+)\.weight"
+)
 _IN_BLOCK = re.compile(r"model\.layers\.(0|[1-9]\d{0,3})\.(.+)\.(weight|bias)")
 
 
@@ -58,6 +76,13 @@ def gguf_name(name, post_norms):
     found = _IN_BLOCK.fullmatch(name)
     own = found and {**_INNER, **_NORMS[post_norms]}.get(found[2])
     return f"blk.{found[1]}.{own}.{found[3]}" if own else None
+
+
+def expert_of(name):
+    """(name in a GGUF file, number of the expert) of a matrix of one expert; None of others."""
+    found = _OF_EXPERT.fullmatch(name)
+    own = found and _OF_EXPERTS.get(found[3])
+    return (f"blk.{found[1]}.{own}.weight", int(found[2])) if own else None
 
 
 def read_json(path, what):

@@ -1,8 +1,9 @@
 """The architectures of language models that are known, as rows of one table.
 
 All of them are the same chain of blocks: a norm, attention and a residual sum, then a norm, a gated
-network of two layers and a residual sum. A row says where an architecture differs; sizes and
-constants are in the model's file (parameters.py), and network.py makes the graph of a row.
+network of two layers, or several of which each token chooses some (experts), and a residual sum. A
+row says where an architecture differs; sizes and constants are in the model's file (parameters.py),
+and network.py makes the graph of a row.
 """
 
 import dataclasses
@@ -24,6 +25,11 @@ class Architecture:
     activation: str = "silu"  # the gate's activation; or "gelu_tanh"
     scaled_embedding: bool = False  # embeddings times the root of their length
     caps: bool = False  # scores and logits are limited (by tanh) where the file has a cap
+    experts: bool = False  # the network may be experts; how many there are is in the file
+    # The shares with which the results of a token's experts are added are divided by their sum,
+    # where the file does not say.
+    shares_of_chosen: bool = True
+    shared_expert: bool = False  # a further network is for all tokens, with a gate of its own
     # In each group of `window_period` layers, all but the last see only a window of keys. 0: no
     # layer has a window; 1: all have.
     window_period: int = 0
@@ -47,11 +53,19 @@ class Architecture:
 
 
 _ROWS = (
-    # Also the architecture of files of SmolLM and SmolLM2.
-    Architecture("llama", rotary="neighbours"),
+    # Also the architecture of files of SmolLM, SmolLM2, Mistral and Mixtral.
+    Architecture("llama", rotary="neighbours", experts=True),
     Architecture("smollm3", rotary="neighbours", unturned_period=4),
     Architecture("qwen2", biases=("attn_q", "attn_k", "attn_v")),
+    Architecture(
+        "qwen2moe",
+        biases=("attn_q", "attn_k", "attn_v"),
+        experts=True,
+        shares_of_chosen=False,
+        shared_expert=True,
+    ),
     Architecture("qwen3", head_norms=True),
+    Architecture("qwen3moe", head_norms=True, experts=True),
     Architecture("gemma", activation="gelu_tanh", scaled_embedding=True),
     Architecture(
         "gemma2",

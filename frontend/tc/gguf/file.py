@@ -16,11 +16,12 @@ import struct
 import typing
 
 import numpy as np
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
 
 from ..errors import ModelError, UnsupportedError
 from ..foreign_models import refuse_file
 from ..given_files import open_regular
+from .constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
+from .texts import Texts
 
 MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -63,7 +64,7 @@ class File:
     kind: typing.ClassVar[str] = "GGUF file"
 
     name: str
-    fields: dict  # {key: number, text, bool, array of numbers or list of texts}
+    fields: dict  # {key: number, text, bool, array of numbers or Texts}
     tensors: dict  # {name: Tensor}
     data: memoryview  # the whole file, mapped
     # The row of the architecture, where the field `general.architecture` does not decide it.
@@ -72,6 +73,12 @@ class File:
     def bytes_of(self, tensor):
         """The bytes of a tensor, as a read-only view of the mapped file."""
         return np.frombuffer(self.data, np.uint8, tensor.size, tensor.offset)
+
+    def release(self):
+        """Gives the system back the memory in which pages of the file lie. They are read again
+        where they are used again."""
+        if isinstance(self.data.obj, mmap.mmap):
+            self.data.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def is_gguf(head):
@@ -126,16 +133,19 @@ class _Reader:
         begin = self.take(struct.calcsize("<" + form), what)
         return struct.unpack_from("<" + form, self.data, begin)[0]
 
-    def text(self, what, longest=None, strict=True):
+    def span(self, what, longest=None):
+        """Advances over a text and returns the position of its first byte."""
         length = self.number("Q", f"the length of {what}")
         if longest is not None and length > longest:
             raise self.damaged(
                 f"{what} at byte {self.at - 8} has {length} bytes; at most {longest} are possible"
             )
-        begin = self.take(length, what)
+        return self.take(length, what)
+
+    def text(self, what, longest=None, strict=True):
+        begin = self.span(what, longest)
         try:
-            text = bytes(self.data[begin : self.at])
-            return text.decode("utf-8", "strict" if strict else "replace")
+            return str(self.data[begin : self.at], "utf-8", "strict" if strict else "replace")
         except UnicodeDecodeError:
             raise self.damaged(f"{what} at byte {begin} is no UTF-8") from None
 
@@ -209,10 +219,10 @@ class _Reader:
         kind = self.number("I", f"the type of the elements of {what}")
         count = self.number("Q", f"the length of {what}")
         if kind == GGUFValueType.STRING:
-            return [
-                self.text(f"element {index} of {what}", strict=False)
-                for index in range(self.count(count, 8, f"the length of {what}"))
-            ]
+            texts = Texts(self.data)
+            for index in range(self.count(count, 8, f"the length of {what}")):
+                texts.add(self.span(f"element {index} of {what}"), self.at)
+            return texts
         if kind not in _NUMBERS:
             raise self.damaged(
                 f"the elements of {what} have the type {kind}; lists have numbers or texts"

@@ -60,8 +60,12 @@ class Graph:
         return name
 
     def blocks(self, stem, kind, data, shape):
-        """Adds a matrix that a file stores in blocks as constants, and returns their names."""
-        return self.model.blocks(self.fresh(stem), kind, np.ascontiguousarray(data), *shape)
+        """Adds a matrix that a file stores in blocks, or a number of them where there are three
+        sizes, as constants, and returns their names."""
+        *count, rows, columns = shape
+        return self.model.blocks(
+            self.fresh(stem), kind, np.ascontiguousarray(data), rows, columns, *(count or [0])
+        )
 
     def ints(self, *numbers):
         return self.constant(np.array(numbers, np.int64))

@@ -8,6 +8,7 @@ from ..errors import Error
 from ..language.built import load_built
 from ..language.session import Session
 from ..module import Module
+from ..native import give_back
 from .chat import ChatTemplate
 from .file import open_file
 from .network import describe
@@ -102,10 +103,15 @@ class Language:
     @functools.cached_property
     def tokenizer(self):
         if self.file.row is None:
-            return Tokenizer(self.file)
-        from ..checkpoints import FolderTokenizer
+            made = Tokenizer(self.file)
+        else:
+            from ..checkpoints import FolderTokenizer
 
-        return FolderTokenizer(self.file)
+            made = FolderTokenizer(self.file)
+        # Reading a vocabulary takes several times as much memory as the tokenizer keeps.
+        self.file.release()
+        give_back()
+        return made
 
     @functools.cached_property
     def template(self):

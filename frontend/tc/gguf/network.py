@@ -192,7 +192,11 @@ class _Network:
         if self.row.post_norms:
             y = self.norm(y, f"{blk}.post_attention_norm.weight", parameters.width)
         x = graph.node("Add", [x, y])
-        y = self.gated(blk, self.norm(x, f"{blk}.ffn_norm.weight", parameters.width))
+        y = self.norm(x, f"{blk}.ffn_norm.weight", parameters.width)
+        if parameters.experts:
+            y = self.of_experts(blk, y, parameters.experts)
+        else:
+            y = self.gated(blk, y)
         if self.row.post_norms:
             y = self.norm(y, f"{blk}.post_ffw_norm.weight", parameters.width)
         return graph.node("Add", [x, y])
@@ -283,18 +287,53 @@ class _Network:
         x = self.graph.node("Reshape", [x, self.graph.ints(0, 0, heads, size)])
         return self.graph.node("Transpose", [x], perm=[0, 2, 1, 3])
 
-    def gated(self, blk, x):
-        graph, parameters = self.graph, self.parameters
-        width, hidden = parameters.width, parameters.hidden
+    def gated(self, blk, x, suffix="", hidden=None):
+        """The gated network, whose tensors' names have the suffix."""
+        parameters = self.parameters
+        width, hidden = parameters.width, hidden or parameters.hidden
         if self.row.fused_gate:
             both = self.linear(x, f"{blk}.ffn_up", 2 * hidden, width)
-            gate, up = graph.node("Split", [both, graph.ints(hidden, hidden)], 2, axis=-1)
+            gate, up = self.graph.node("Split", [both, self.graph.ints(hidden, hidden)], 2, axis=-1)
         else:
             gate, up = (
-                self.linear(x, f"{blk}.ffn_{name}", hidden, width) for name in ("gate", "up")
+                self.linear(x, f"{blk}.ffn_{name}{suffix}", hidden, width)
+                for name in ("gate", "up")
             )
+        return self.linear(self.activated(gate, up), f"{blk}.ffn_down{suffix}", width, hidden)
+
+    def activated(self, gate, up):
+        graph = self.graph
         if self.row.activation == "silu":
-            y = graph.node("SwiGLU", [gate, up])
-        else:
-            y = graph.node("Mul", [graph.node("Gelu", [gate], approximate="tanh"), up])
-        return self.linear(y, f"{blk}.ffn_down", width, hidden)
+            return graph.node("SwiGLU", [gate, up])
+        return graph.node("Mul", [graph.node("Gelu", [gate], approximate="tanh"), up])
+
+    def of_experts(self, blk, x, experts):
+        """The sum of the results of each token's experts, by the shares that a product gives them.
+        Only the weights of chosen experts are read."""
+        graph, weights, width = self.graph, self.weights, self.parameters.width
+        shares = weights.product(x, f"{blk}.ffn_gate_inp.weight", (experts.count, width))
+        shares = graph.node("Softmax", [shares], axis=-1)
+        shares, chosen = graph.node("TopK", [shares, graph.ints(experts.used)], 2, axis=-1)
+        if experts.shares_of_chosen:
+            total = graph.node("ReduceSum", [shares, graph.ints(-1)], keepdims=1)
+            shares = graph.node("Div", [shares, total])
+        shape = (experts.count, experts.hidden, width)
+        gate, up = (
+            weights.product_of_chosen(x, chosen, f"{blk}.ffn_{name}_exps.weight", shape)
+            for name in ("gate", "up")
+        )
+        y = weights.product_of_chosen(
+            self.activated(gate, up),
+            chosen,
+            f"{blk}.ffn_down_exps.weight",
+            (experts.count, width, experts.hidden),
+        )
+        y = graph.node("Mul", [y, graph.node("Unsqueeze", [shares, graph.ints(-1)])])
+        y = graph.node("ReduceSum", [y, graph.ints(-2)], keepdims=0)
+        if not experts.shared_hidden:
+            return y
+        gate = weights.vector(f"{blk}.ffn_gate_inp_shexp.weight", width)
+        gate = graph.node("ReduceSum", [graph.node("Mul", [x, gate]), graph.ints(-1)], keepdims=1)
+        shared = self.gated(blk, x, "_shexp", experts.shared_hidden)
+        shared = graph.node("Mul", [shared, graph.node("Sigmoid", [gate])])
+        return graph.node("Add", [y, shared])

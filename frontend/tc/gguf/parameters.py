@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import typing
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from .architectures import Architecture, architecture_of
 
 _MAX_LAYERS = 1024
 _MOST = 1 << 24  # the largest value of any size
+_MAX_EXPERTS = 1 << 12
 _DEFAULT_BASE = 10000.0
 _SCALINGS = ("none", "linear", "yarn", "longrope")
 
@@ -27,6 +29,17 @@ class Rotary:
 
 
 @dataclasses.dataclass(frozen=True)
+class Experts:
+    """The networks of a layer, of which each token chooses some."""
+
+    count: int
+    used: int  # by each token
+    hidden: int  # width inside each
+    shared_hidden: int  # of the one that is for all tokens; 0: there is none
+    shares_of_chosen: bool  # the shares of the chosen ones add up to 1
+
+
+@dataclasses.dataclass(frozen=True)
 class Parameters:
     row: Architecture
     context: int  # the most positions
@@ -37,6 +50,7 @@ class Parameters:
     key_size: int  # length of a head
     value_size: int
     hidden: int  # width inside the gated network
+    experts: typing.Optional[Experts]  # in place of the one network
     epsilon: float
     scale: float  # multiplies the scores
     window: int  # number of keys that layers with a window see; 0: all
@@ -97,12 +111,6 @@ class _Fields:
 def parameters_of(file):
     row = architecture_of(file)
     fields = _Fields(file, row.name)
-    if fields.whole("expert_count", 0, 0):
-        raise UnsupportedError(
-            f"{file.name}: layers of experts are not supported; take a model without "
-            f"('{row.name}.expert_count' is "
-            f"{fields.whole('expert_count', 0, 0)})"
-        )
     width, heads = fields.whole("embedding_length"), fields.whole("attention.head_count")
     layers = fields.whole("block_count", most=_MAX_LAYERS)
     key_heads = fields.whole("attention.head_count_kv", heads)
@@ -125,6 +133,7 @@ def parameters_of(file):
         key_size=key_size,
         value_size=fields.whole("attention.value_length", key_size),
         hidden=fields.whole("feed_forward_length"),
+        experts=_experts(fields, row),
         epsilon=fields.real("attention.layer_norm_rms_epsilon", most=1.0),
         scale=fields.real("attention.scale", 0.0) or by_length,
         window=fields.whole("attention.sliding_window", 0, 0, (1 << 31) - 1)
@@ -134,6 +143,28 @@ def parameters_of(file):
         logit_cap=fields.real("final_logit_softcapping", 0.0) if row.caps else 0.0,
         rotary=rotary,
         window_rotary=window_rotary,
+    )
+
+
+def _experts(fields, row):
+    count = fields.whole("expert_count", 0, 0, _MAX_EXPERTS)
+    if not count:
+        return None
+    if not row.experts:
+        raise UnsupportedError(
+            f"{fields.file.name}: experts are not supported in models of '{row.name}' "
+            f"('{row.name}.expert_count' is {count})"
+        )
+    hidden = fields.whole("feed_forward_length")
+    key, of_chosen = fields.value("expert_weights_norm", row.shares_of_chosen)
+    if type(of_chosen) is not bool:
+        raise fields.wrong(key, of_chosen, "true or false")
+    return Experts(
+        count,
+        fields.whole("expert_used_count", most=count),
+        fields.whole("expert_feed_forward_length", hidden),
+        fields.whole("expert_shared_feed_forward_length", hidden) if row.shared_expert else 0,
+        of_chosen,
     )
 
 

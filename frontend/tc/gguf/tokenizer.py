@@ -4,6 +4,7 @@ import numpy as np
 
 from ..errors import Error, ModelError, UnsupportedError, printable
 from .pieces import DIVISIONS
+from .texts import Texts
 
 try:
     import tokenizers
@@ -72,11 +73,12 @@ class Tokenizer:
 
     def _tokens(self):
         found = self._field("tokens", None)
-        if not isinstance(found, list) or not found:
+        if not isinstance(found, Texts) or not found:
             raise self._damaged(f"the field '{_FIELDS}tokens' is no list of texts")
-        if len(found) > _MAX_TOKENS or max(map(len, found)) > _LONGEST_TOKEN:
+        longest = max(map(len, found))
+        if len(found) > _MAX_TOKENS or longest > _LONGEST_TOKEN:
             raise self._damaged(
-                f"'{_FIELDS}tokens' has {len(found)} tokens of up to {max(map(len, found))} "
+                f"'{_FIELDS}tokens' has {len(found)} tokens of up to {longest} "
                 f"characters; at most {_MAX_TOKENS} "
                 f"of {_LONGEST_TOKEN} are read"
             )
@@ -125,7 +127,7 @@ class Tokenizer:
     def _byte_pairs(self):
         """A tokenizer that merges bytes, written as letters, by a list of pairs."""
         merges = self._field("merges", None)
-        if not isinstance(merges, list):
+        if not isinstance(merges, Texts):
             raise self._damaged(f"it has no list '{_FIELDS}merges'")
         vocabulary, pairs = self._vocabulary(), []
         for index, merge in enumerate(merges):

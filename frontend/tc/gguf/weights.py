@@ -5,11 +5,10 @@ import functools
 import math
 
 import numpy as np
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-from gguf.quants import dequantize
 
 from ..errors import ModelError, UnsupportedError
 from ..native import compiler
+from .constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
 
 @functools.cache
@@ -37,6 +36,8 @@ def floats_in(data, type_name):
         return data.view("<f8").astype(np.float32)
     if kind in (GGMLQuantizationType.F32, GGMLQuantizationType.F16):
         data = data.view("<f4" if kind == GGMLQuantizationType.F32 else "<f2")
+    from gguf.quants import dequantize
+
     return np.asarray(dequantize(data, kind), np.float32)
 
 
@@ -115,9 +116,16 @@ class Weights:
         planes, attributes = self._planes(name, shape, order)
         return self.graph.node("tc::BlockMatMul", [x, *planes], **attributes)
 
+    def product_of_chosen(self, x, chosen, name, shape):
+        """The product by the matrices that `chosen` [..., choices] names, of the matrices
+        [experts, rows, columns]: [..., choices, rows]. x is [..., columns], or [..., choices,
+        columns] with one row for each choice."""
+        planes, attributes = self._planes(name, shape)
+        return self.graph.node("tc::ExpertMatMul", [x, chosen, *planes], **attributes)
+
     def _planes(self, name, shape, order=None):
-        """(names of a matrix's constants, attributes of operators that read it). The matrix keeps
-        the file's format and is added once."""
+        """(names of a matrix's constants, attributes of operators that read it). The matrix, or
+        each of several, keeps the file's format and is added once."""
         tensor = self.tensor(name, shape)
         kind = tensor.type_name.lower()
         if kind not in formats():
@@ -131,4 +139,6 @@ class Weights:
             self._made[name] = self.graph.blocks(
                 name, kind, data if order is None else data[order], shape
             )
-        return self._made[name], {"format": kind, "N": shape[0], "K": shape[1]}
+        *count, rows, columns = shape
+        attributes = {"format": kind, "N": rows, "K": columns}
+        return self._made[name], {**attributes, "experts": count[0]} if count else attributes

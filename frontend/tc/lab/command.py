@@ -2,7 +2,7 @@
 
 from ..errors import LogError
 from ..fleet import add_credentials
-from ..log import default_url
+from ..files import default_log
 from ..parser import add_listener, number
 
 
@@ -11,7 +11,7 @@ def _lab(arguments):
     from .fleet_view import Fleet
     from .lab import Lab
 
-    log = arguments.log or default_url()
+    log = arguments.log or default_log()
     if log is None:
         raise LogError("no log is named: give --log URL, or set TC_LOG")
     fleet = None

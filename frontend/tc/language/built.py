@@ -4,7 +4,6 @@ A process that generates text then holds the packed weights and the caches, and 
 nor the model's file."""
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -14,9 +13,9 @@ import sys
 import tempfile
 
 from .. import errors
+from ..digest import sha256
 from ..errors import DeviceError, Error
-from ..files import cache_folder, state_of, state_of_all
-from ..log import default_url
+from ..files import cache_folder, default_log, state_of, state_of_all
 
 # Of all files in the folder together. The least recently used are removed.
 MAX_BYTES = 16 << 30
@@ -41,7 +40,7 @@ def key_of(path, threads, places):
     }
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         machine = sorted({line for line in file if line.startswith(("model name", "flags"))})
-    log = default_url()
+    log = default_log()
     about = [
         os.path.abspath(os.fsdecode(path)),
         state_of_all(path),
@@ -52,7 +51,7 @@ def key_of(path, threads, places):
         log,
         state_of(log or ""),  # what was tuned since changes what is compiled
     ]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+    return sha256(json.dumps(about).encode()).hexdigest()
 
 
 def load_built(path, threads, places):

@@ -1,6 +1,7 @@
 """Choosing the next token by a model's logits."""
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -79,7 +80,12 @@ class Sampler:
     """Draws tokens; the same seed and logits give the same tokens."""
 
     def __init__(self, sampling):
-        self._sampling, self._random = sampling, np.random.Generator(np.random.PCG64(sampling.seed))
+        self._sampling = sampling
+
+    @functools.cached_property
+    def _random(self):
+        # numpy.random is imported by this: not where the likeliest token is taken.
+        return np.random.Generator(np.random.PCG64(self._sampling.seed))
 
     def choose(self, logits):
         if self._sampling.temperature == 0:

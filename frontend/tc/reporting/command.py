@@ -17,10 +17,11 @@ from ..model_options import (
 from ..parser import number
 from . import amounts
 from .provenance import without_password
-from .report import of_module
 
 
 def _report(arguments):
+    from .report import of_module  # the page's parts, of which other commands need none
+
     output = _output(arguments)
     module = module_of(arguments)
     given = given_inputs(module, arguments)

@@ -2,11 +2,11 @@
 values that JSON can represent. The pictures and the page read nothing else."""
 
 import dataclasses
-import hashlib
 import re
 
 import numpy as np
 
+from ..digest import sha256
 from ..errors import Error, ShapeError, TargetError
 from ..native import compiler, runtime
 from ..profile import peak, symbols_of
@@ -199,7 +199,7 @@ def _step(number, work, row, names, reports):
         "tuned": bool(report and report["tuned"]),
         "report": work["report"] if report else None,
         # The SHA-256 of the kernel's statements, by which a log's records are known.
-        "workload": hashlib.sha256(report["workload"].encode()).hexdigest() if report else "",
+        "workload": sha256(report["workload"].encode()).hexdigest() if report else "",
         "untuned_seconds": None,
         "reads": [_use(use, names) for use in work["uses"] if not use["writes"]],
         "writes": [_use(use, names) for use in work["uses"] if use["writes"]],

@@ -1,8 +1,8 @@
 """The HTML page of a report: one file, without a script and without an address of another."""
 
 import base64
-import hashlib
 
+from ..digest import sha256
 from . import amounts
 from .markup import Markup, element, escaped, joined, paragraph
 from .page_sections import SECTIONS
@@ -15,7 +15,7 @@ _BESIDE = {"roofline", "memory"}  # sections beside each other on a wide screen
 
 def _policy():
     """Nothing may be loaded and nothing run; this page's own style alone counts."""
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    digest = base64.b64encode(sha256(STYLE.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 

@@ -1,13 +1,13 @@
 """Where a report comes from: versions, options, the model's file, and the command that makes it
 again."""
 
-import hashlib
 import os
 import platform
 import re
 import shlex
 import time
 
+from ..digest import sha256
 from ..errors import Error
 from ..files import state_of
 from ..native import compiler, runtime
@@ -92,7 +92,7 @@ def file_facts(module):
     }
     if state is None or state_of(path) != state:
         return facts | {"why_not": "the file has changed since the model was read"}
-    digest = hashlib.sha256()
+    digest = sha256()
     try:
         with open(path, "rb") as file:
             while chunk := file.read(1 << 20):

@@ -1,8 +1,8 @@
 """What a log says of a model's kernels, and what one session of tuning did."""
 
 import collections
-import hashlib
 
+from ..digest import sha256
 from ..log import Log, describe
 from .provenance import without_password
 
@@ -108,7 +108,7 @@ def _kernel(workload, records, labels):
     examples = [record.detail for record in records if record.outcome != "ok" and record.detail]
     return {
         "workload": workload,
-        "hash": hashlib.sha256(workload.encode()).hexdigest()[:8],
+        "hash": sha256(workload.encode()).hexdigest()[:8],
         "label": labels[0],
         "steps": len(labels),
         "what": describe(workload),
