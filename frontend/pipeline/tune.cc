@@ -306,7 +306,7 @@ class Follower {
 SessionResult tune_sources(const std::vector<TunedSource>& sources, const TuneRequest& request,
                            RecordStore& log, CandidateBuilder& builder,
                            const std::function<bool(const TuneProgress&)>& progress) {
-  const double begin = now();
+  const double begin = now() - request.tune.seconds_before;
   const CompileOptions& common = sources.at(0).options;
   const Target target = parse_target(common.target);
   const double most = request.tune.time_limit;

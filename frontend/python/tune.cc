@@ -298,6 +298,9 @@ void add_tune(py::module_& module) {
           "time_limit", [](const TuneRequest& r) { return r.tune.time_limit; },
           [](TuneRequest& r, double seconds) { r.tune.time_limit = seconds; })
       .def_property(
+          "seconds_before", [](const TuneRequest& r) { return r.tune.seconds_before; },
+          [](TuneRequest& r, double seconds) { r.tune.seconds_before = seconds; })
+      .def_property(
           "seed", [](const TuneRequest& r) { return r.tune.seed; },
           [](TuneRequest& r, uint64_t seed) { r.tune.seed = seed; })
       .def_property(

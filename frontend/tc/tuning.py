@@ -359,7 +359,7 @@ def tune(
     log = url_of(log) if log else default_url()
     if log is None:
         raise Error('tuning needs a log: give log="FILE"')
-    began = int(time.time())
+    began = time.time()
     store = opened(log, write=True, late=True)  # first, so that an error comes before the work
     common = Options(
         target=target,
@@ -381,8 +381,7 @@ def tune(
     request.libraries = LIBRARY_FOLDER
     request.trials = trials or (0 if time_limit else DEFAULT_TRIALS * len(models))
     request.time_limit = time_limit or 0
-    request.seed = seed
-    request.build = build_id()
+    request.seed, request.build = seed, build_id()
     request.from_random = _from_random
     if _sample_seconds is not None:
         request.sample_seconds = _sample_seconds
@@ -396,13 +395,14 @@ def tune(
                 for each, own in models
             ]
             names = [source.name for source, _ in sources]
+            request.seconds_before = max(0.0, time.time() - began)
             raw, found = compiler.tune(sources, request, store, builder, follower)
     except Error as error:
         raise follower.with_what_is_kept(error) from None
     finally:
         follower.close()
     opened(log, write=True)  # which makes it where nothing was measured
-    session = (compiler.resolve_target(target)[0], threads or runtime.core_count(), began)
+    session = (compiler.resolve_target(target)[0], threads or runtime.core_count(), int(began))
     results = [_result_of(each, raw, log, (name, *session)) for name, each in zip(names, found)]
     return _results_of(results, raw, log) if many else results[0]
 
