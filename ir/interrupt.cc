@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tc {
 namespace {
@@ -14,6 +15,7 @@ std::atomic<InterruptionCheck> interruption_check{nullptr};
 thread_local int64_t next_check = 0;
 thread_local int64_t deadline = INT64_MAX;  // time of coarse_nanoseconds()
 thread_local const std::atomic<bool>* helper_stop = nullptr;
+thread_local const std::function<void()>* looking = nullptr;
 
 // Time of a clock that takes a few nanoseconds to read and advances in steps of a few milliseconds.
 int64_t coarse_nanoseconds() {
@@ -34,11 +36,21 @@ WorkProgress& work_progress() {
 void interruption_point() {
   if (helper_stop != nullptr && helper_stop->load(std::memory_order_relaxed)) throw Interrupted();
   const InterruptionCheck check = interruption_check.load(std::memory_order_relaxed);
-  if (check == nullptr && deadline == INT64_MAX) return;
+  if (check == nullptr && deadline == INT64_MAX && looking == nullptr) return;
   const int64_t now = coarse_nanoseconds();
   if (now < next_check) return;
   next_check = now + kBetweenChecks;
   if (now > deadline || (check != nullptr && check())) throw Interrupted();
+  if (looking == nullptr) return;
+  // What it does may come to interruption points itself.
+  const std::function<void()>* const look = std::exchange(looking, nullptr);
+  try {
+    (*look)();
+  } catch (...) {
+    looking = look;
+    throw;
+  }
+  looking = look;
 }
 
 TimeLimit::TimeLimit(double seconds) : before_(deadline) {
@@ -51,6 +63,9 @@ TimeLimit::TimeLimit(double seconds) : before_(deadline) {
 TimeLimit::~TimeLimit() { deadline = before_; }
 
 bool TimeLimit::is_over() const { return deadline < before_ && coarse_nanoseconds() > deadline; }
+
+LookingAround::LookingAround(const std::function<void()>& look) : before_(looking) { looking = &look; }
+LookingAround::~LookingAround() { looking = before_; }
 
 Helping::Helping(const std::atomic<bool>& stop) { helper_stop = &stop; }
 Helping::~Helping() { helper_stop = nullptr; }

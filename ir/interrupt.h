@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 namespace tc {
 
@@ -37,6 +38,19 @@ class TimeLimit {
 
  private:
   const int64_t before_;  // the limit around this one
+};
+
+// For the object's lifetime this thread calls `look` at its interruption points, at most every 20 ms. A
+// further object takes the place of the one around it.
+class LookingAround {
+ public:
+  explicit LookingAround(const std::function<void()>& look);
+  ~LookingAround();
+  LookingAround(const LookingAround&) = delete;
+  LookingAround& operator=(const LookingAround&) = delete;
+
+ private:
+  const std::function<void()>* const before_;
 };
 
 // Throws Interrupted if the work is to end. A call costs a few nanoseconds.

@@ -6,10 +6,12 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <unistd.h>
 
+#include "ir/interrupt.h"
 #include "runtime/rpc/channel.h"
 #include "runtime/rpc/fields.h"
 #include "runtime/rpc/keyring.h"
@@ -27,6 +29,11 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr const char* kInsecure = "insecure://";
 constexpr double kCallSeconds = 10;
+// While a device is leased, the tracker is asked so often, and is silent where it has not answered for so
+// long: a user is told of a lost tracker within three seconds.
+constexpr std::chrono::milliseconds kPulse(1000), kSilence(1500);
+// For a look at the tracker while a client waits for a device.
+constexpr double kLookSeconds = 0.9;
 
 // "ann@host:PID": who holds the lease, for people to read.
 std::string client_name() {
@@ -66,9 +73,32 @@ struct TrackerClient::Connection {
     return present;
   }
 
-  // Repeats the call while the tracker, once it has been reached, is away, for at most patience_seconds.
+  // Around each call that the tracker is to answer at once.
+  void ask() {
+    const std::lock_guard lock(pulse_mutex);
+    if (!unanswered) unanswered = SteadyClock::now();
+  }
+  void hear(const grpc::Status& status) {
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+        status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
+      return;
+    const std::lock_guard lock(pulse_mutex);
+    unanswered.reset();
+    heard = SteadyClock::now();
+  }
+  bool was_heard_lately() {
+    const std::lock_guard lock(pulse_mutex);
+    return SteadyClock::now() - heard < kPulse * 0.9;
+  }
+  double silence() {
+    const std::lock_guard lock(pulse_mutex);
+    const SteadyClock::time_point now = SteadyClock::now();
+    return unanswered && now - *unanswered > kSilence ? Seconds(now - heard).count() : 0;
+  }
+
+  // Repeats the call while the tracker, once it has been reached, is away, for at most `patience` seconds.
   template <class Call>
-  grpc::Status call(double seconds, const Call& one_call) {
+  grpc::Status call(double seconds, double patience, const Call& one_call) {
     const SteadyClock::time_point start = SteadyClock::now();
     while (true) {
       grpc::ClientContext context;
@@ -77,11 +107,15 @@ struct TrackerClient::Connection {
       const grpc::Status status = answer_of(context, [&] { return one_call(*present_stub, context); });
       if (status.ok()) {
         reached = true;
+        hear(status);
         see_who_answered(context);
       }
       const bool away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
-      if (!away || !reached || SteadyClock::now() - start > Seconds(patience_seconds)) return status;
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      if (!away || !reached || SteadyClock::now() - start > Seconds(patience)) return status;
+      for (int i = 0; i < 10; ++i) {
+        interruption_point();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
     }
   }
 
@@ -110,6 +144,9 @@ struct TrackerClient::Connection {
   std::mutex mutex;  // guards the two below
   std::shared_ptr<rpc::Tracker::Stub> present;
   int64_t stub_generation = 0;
+  std::mutex pulse_mutex;                              // guards the two below
+  std::optional<SteadyClock::time_point> unanswered;   // since when the tracker owes an answer
+  SteadyClock::time_point heard = SteadyClock::now();  // when it answered last
 };
 
 class TrackerClient::Device : public AgentDevice {
@@ -150,22 +187,31 @@ class TrackerClient::Device : public AgentDevice {
   }
 
  private:
-  // Renews the lease three times within its length. A tracker that cannot be reached is asked again until the
-  // lease ends.
+  // Renews the lease three times within its length, and so often that the tracker is heard at each pulse. A
+  // tracker that cannot be reached is asked again until the lease ends.
   void renew() {
     std::unique_lock lock(mutex_);
-    SteadyClock::time_point end = SteadyClock::now() + std::chrono::milliseconds(ttl_ms_);
-    auto pause = std::chrono::milliseconds(std::clamp(ttl_ms_ / 3, 10, 10000));
+    const auto third = std::chrono::milliseconds(std::clamp(ttl_ms_ / 3, 10, 10000));
+    const auto pause = std::min(third, kPulse);
+    SteadyClock::time_point renewed_at = SteadyClock::now();
+    SteadyClock::time_point end = renewed_at + std::chrono::milliseconds(ttl_ms_);
     while (!wake_.wait_for(lock, pause, [&] { return stop_; })) {
+      // Another device's renewal may have shown that the tracker answers.
+      if (SteadyClock::now() - renewed_at + pause < third && connection_->was_heard_lately()) continue;
       lock.unlock();
       grpc::ClientContext context;
       rpc::set_deadline(context, std::max(0.1, ttl_ms_ / 3000.0));
       rpc::LeaseName name;
       name.set_token(token_);
       rpc::Lease renewed;
+      connection_->ask();
       const grpc::Status status = connection_->stub()->Renew(&context, name, &renewed);
+      connection_->hear(status);
       lock.lock();
-      if (status.ok()) end = SteadyClock::now() + std::chrono::milliseconds(renewed.ttl_ms());
+      if (status.ok()) {
+        renewed_at = SteadyClock::now();
+        end = renewed_at + std::chrono::milliseconds(renewed.ttl_ms());
+      }
       if (status.error_code() == grpc::StatusCode::NOT_FOUND || SteadyClock::now() > end) {
         lose(status.error_code() == grpc::StatusCode::NOT_FOUND ? rpc::printable(status.error_message(), 400)
                                                                 : "");
@@ -197,13 +243,33 @@ rpc::DevicesReply TrackerClient::state() {
   rpc::DevicesRequest request;
   *request.mutable_version() = rpc::own_version();
   rpc::DevicesReply reply;
-  const grpc::Status status =
-      connection_->call(kCallSeconds, [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
-        return stub.Devices(&context, request, &reply);
-      });
+  const grpc::Status status = connection_->call(kCallSeconds, connection_->patience_seconds,
+                                                [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
+                                                  return stub.Devices(&context, request, &reply);
+                                                });
   if (!status.ok()) connection_->refuse(status);
   return reply;
 }
+
+std::optional<rpc::DevicesReply> TrackerClient::look() {
+  rpc::DevicesRequest request;
+  *request.mutable_version() = rpc::own_version();
+  rpc::DevicesReply reply;
+  grpc::ClientContext context;
+  rpc::set_deadline(context, kLookSeconds);
+  const auto stub = connection_->stub();
+  const grpc::Status status = answer_of(context, [&] { return stub->Devices(&context, request, &reply); });
+  if (!status.ok()) return std::nullopt;
+  connection_->reached = true;
+  connection_->hear(status);
+  return reply;
+}
+
+double TrackerClient::silence() const { return connection_->silence(); }
+
+std::string TrackerClient::address() const { return connection_->address.text(); }
+
+double TrackerClient::patience() const { return connection_->patience_seconds; }
 
 std::vector<rpc::DeviceState> TrackerClient::devices() {
   const rpc::DevicesReply reply = state();
@@ -222,7 +288,9 @@ std::unique_ptr<LeasedDevice> TrackerClient::acquire(const DeviceRequest& wanted
   request.set_client(client_name());
   request.set_priority(wanted.priority);
   rpc::Lease lease;
-  const grpc::Status status = connection_->call(kCallSeconds + wanted.wait_seconds,
+  // Who does not wait for a device does not wait for the tracker either.
+  const double patience = wanted.wait_seconds > 0 ? connection_->patience_seconds : 0;
+  const grpc::Status status = connection_->call(kCallSeconds + wanted.wait_seconds, patience,
                                                 [&](rpc::Tracker::Stub& stub, grpc::ClientContext& context) {
                                                   return stub.Acquire(&context, request, &lease);
                                                 });

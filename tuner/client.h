@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,7 @@ class LeasedDevice {
 
 // A tracker. All functions may be called from several threads; each throws a Device error that says what to
 // do. Once the tracker has been reached, calls wait up to `patience_seconds` where it goes away, since
-// somebody may be restarting it.
+// somebody may be restarting it; acquire() only where it waits for a device.
 class TrackerClient {
  public:
   // `address` is HOST:PORT, with insecure:// in front for plain text on loopback. `credentials` is a
@@ -76,6 +77,13 @@ class TrackerClient {
   // The devices, and what has happened since the tracker was started.
   rpc::DevicesReply state();
   std::vector<rpc::DeviceState> devices();
+  // The same as state(), but nothing where the tracker does not answer within a second.
+  std::optional<rpc::DevicesReply> look();
+  // Seconds for which the tracker, which renews the leases of this program's devices, has not answered; 0
+  // where it answers. It is known two and a half seconds after the tracker was lost.
+  double silence() const;
+  std::string address() const;
+  double patience() const;  // seconds
   // What to do about this program's own certificate where it expires within a month; else empty.
   std::string warning() const;
   // Throws DeviceLost where a device was leased but its agent does not answer: acquire again.

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "ir/error.h"
 #include "ir/interrupt.h"
@@ -141,6 +141,20 @@ RemoteFile kept_in(const std::string& folder, const std::string& sha256, const s
     fail(ErrorKind::Device, "a candidate cannot be kept at '", path, "': ", file.why(),
          "; free some disk space");
   return {sha256, path, ""};
+}
+
+// Waits for the threads; where this one is interrupted meanwhile, they are told to stop.
+void wait_for_all(std::vector<std::future<void>>& helpers, std::atomic<bool>& stop) {
+  try {
+    for (std::future<void>& helper : helpers) {
+      while (helper.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
+        interruption_point();
+    }
+  } catch (...) {
+    stop = true;
+    for (std::future<void>& helper : helpers) helper.wait();
+    throw;
+  }
 }
 
 }  // namespace
@@ -461,7 +475,7 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
                                            std::vector<Answer>(programs.executables.size()));
   std::mutex error_mutex;
   std::exception_ptr error;
-  std::vector<std::thread> threads;
+  std::vector<std::future<void>> helpers;
   std::atomic<size_t> next{0};
   std::atomic<bool> stop{false};
   const auto work = [&] {
@@ -478,13 +492,13 @@ std::vector<Measurement> RemoteMeasurer::measure_programs(const ProgramSet& prog
   };
   const size_t devices = std::max<size_t>(1, static_cast<size_t>(state.devices));
   for (size_t i = 1; i < std::min(devices, chunks.size()); ++i) {
-    threads.emplace_back([&] {
+    helpers.push_back(std::async(std::launch::async, [&] {
       const Helping helping(stop);
       work();
-    });
+    }));
   }
   work();
-  for (std::thread& thread : threads) thread.join();
+  wait_for_all(helpers, stop);
   if (error) std::rethrow_exception(error);
   if (!state.is_exact()) state.run_failures_elsewhere(programs, rounds, answers, chunks);
   return state.is_exact() ? state.exact_results(programs, answers, chunks) : ratios(answers, chunks);

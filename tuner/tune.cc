@@ -11,6 +11,7 @@
 
 #include "ir/error.h"
 #include "ir/hash.h"
+#include "ir/interrupt.h"
 #include "scheduler/scheduler.h"
 #include "tuner/least_time.h"
 #include "tuner/tuned_kernel.h"
@@ -23,8 +24,9 @@ constexpr int kBatch = 8;
 // Samples of each candidate in the three rounds of a batch (successive halving): the first measures all, the
 // second the faster half, the third the fastest two.
 constexpr int kRounds[] = {3, 7, 15};
-// Shares of a time limit: the most that is reserved for comparing whole models, what is reserved where nobody
-// knows better, and the most of it; and of the rest, what measuring untuned schedules may take.
+// Shares of what is left of a time limit when a session begins: the most that is reserved for comparing whole
+// models, what is reserved where nobody knows better, and the most of it; and of the rest, what measuring
+// untuned schedules may take.
 constexpr double kMaxModelShare = 0.6, kModelShare = 0.2, kMaxModelSeconds = 60, kUntunedShare = 0.5;
 // The most where the device is exact: the kernels' own times decide well there if the model is not measured.
 constexpr double kMaxExactModelShare = 0.35;
@@ -32,6 +34,9 @@ constexpr double kMaxExactModelShare = 0.35;
 constexpr double kCaution = 1.25;
 constexpr double kPriorGain = 0.25;  // expected of a kernel's first batch, as a share of its time
 constexpr double kMinGain = 0.002;
+
+// What a measurement throws that the time limit has ended.
+class TimeIsOver {};
 
 class Session {
  public:
@@ -55,6 +60,7 @@ class Session {
     name_ = session_name(tasks);
     spent_before_ = log_.seconds_spent(name_);
     settled_ = started_ - options_.seconds_before;
+    time_for_session_ = std::max(0.0, seconds_left());
   }
 
   SessionResult run() {
@@ -153,9 +159,9 @@ class Session {
       known += kCaution * seconds_to_decide(models_[m].build_seconds, run, is_deterministic());
       all_known = all_known && models_[m].build_seconds > 0;
     }
-    if (!all_known) known = std::min(kMaxModelSeconds, kModelShare * options_.time_limit);
+    if (!all_known) known = std::min(kMaxModelSeconds, kModelShare * time_for_session_);
     const double share = is_deterministic() ? kMaxExactModelShare : kMaxModelShare;
-    return std::min(known, share * options_.time_limit);
+    return std::min(known, share * time_for_session_);
   }
   // Until the time that is reserved for comparing whole models.
   double kernel_seconds_left() const { return is_limited() ? seconds_left() - reserve() : INFINITY; }
@@ -194,7 +200,7 @@ class Session {
     }
     if (!unknown.empty()) {
       const double begin = now();
-      std::vector<Measurement> fresh = measurer_.measure(*kernel.task, kernel.task->untuned, unknown, rounds);
+      std::vector<Measurement> fresh = measure_within_limit(kernel, unknown, rounds);
       if (!again) kernel.pace = (now() - begin) / static_cast<double>(unknown.size());
       for (Measurement& result : fresh) result = believed(result, kernel.least_time, measurer_.unit());
       std::vector<Record> records;
@@ -216,6 +222,19 @@ class Session {
     std::vector<Measurement> results;
     for (const Trace& trace : traces) results.push_back(kernel.known.at(trace));
     return results;
+  }
+
+  // Ends where the time limit does, however slow the device is. What a device measured until then is lost.
+  std::vector<Measurement> measure_within_limit(const TunedKernel& kernel, const std::vector<Trace>& traces,
+                                                int rounds) {
+    if (seconds_left() <= 0) throw TimeIsOver();
+    const TimeLimit limit(is_limited() ? seconds_left() : 0);
+    try {
+      return measurer_.measure(*kernel.task, kernel.task->untuned, traces, rounds);
+    } catch (const Interrupted&) {
+      if (limit.is_over()) throw TimeIsOver();
+      throw;
+    }
   }
 
   Record record_of(const TunedKernel& kernel, const Trace& trace, const Measurement& measurement) const {
@@ -254,15 +273,15 @@ class Session {
       const double predicted = kernel->task->predicted_seconds * kernels_.weight(*kernel);
       all += predicted;
       // The log may know it, which takes no time.
-      if (is_limited() && kernel != order.front() && !kernel->known.count(kernel->task->untuned) &&
-          (seconds() - begin > share || kernel_seconds_left() <= seconds_for_untuned(*kernel))) {
+      const bool is_late =
+          is_limited() && kernel != order.front() && !kernel->known.count(kernel->task->untuned) &&
+          (seconds() - begin > share || kernel_seconds_left() <= seconds_for_untuned(*kernel));
+      if (!is_late) report("measuring " + kernel->task->label);
+      if (is_late || !measure_untuned(*kernel)) {
         kernel->skipped = true;
         skipped += predicted;
         ++number;
-        continue;
       }
-      report("measuring " + kernel->task->label);
-      measure_untuned(*kernel);
     }
     if (number > 0)
       result_.notes.push_back(text("the time did not last to measure ", number, " of ", kernels_.size(),
@@ -282,10 +301,16 @@ class Session {
     return std::isfinite(least) ? least * kernel.task->predicted_seconds : 0;
   }
 
-  void measure_untuned(TunedKernel& kernel) {
+  // Returns false where the time did not last.
+  bool measure_untuned(TunedKernel& kernel) {
     const std::vector<Trace> first = options_.from_random ? std::vector<Trace>{} : kernel.search->propose(1);
     TC_CHECK(first.empty() || first[0] == kernel.task->untuned);
-    const Measurement untuned = measure(kernel, {kernel.task->untuned}, kRounds[1], false)[0];
+    Measurement untuned;
+    try {
+      untuned = measure(kernel, {kernel.task->untuned}, kRounds[1], false)[0];
+    } catch (const TimeIsOver&) {
+      return false;
+    }
     if (!first.empty()) kernel.search->learn(first, {untuned});
     count(kernel, {untuned});
     kernel.untuned_time = untuned.time.median;
@@ -293,6 +318,7 @@ class Session {
     if (kernel.broken)
       result_.notes.push_back(text("kernel ", kernel.task->label, " is not tuned: its untuned schedule is '",
                                    name_of(untuned.outcome), "': ", untuned.detail));
+    return true;
   }
 
   bool stopped() const { return !result_.stopped.empty(); }
@@ -340,6 +366,7 @@ class Session {
     const double before = kernel.search->best_ratio();
     const int measured_before = result_.last.measured;
     std::vector<Measurement> results = measure_batch(kernel, traces);
+    if (results.empty()) return;
     count(kernel, results);
     searched_ = true;
     // Where the log had the whole batch, it also had the results of the further rounds.
@@ -360,8 +387,12 @@ class Session {
       if (order.empty()) break;
       std::vector<Trace> survivors;
       for (const size_t i : order) survivors.push_back(traces[i]);
-      const std::vector<Measurement> sharper = measure(kernel, survivors, kRounds[round], true);
-      for (size_t i = 0; i < order.size(); ++i) results[order[i]] = sharper[i];
+      try {
+        const std::vector<Measurement> sharper = measure(kernel, survivors, kRounds[round], true);
+        for (size_t i = 0; i < order.size(); ++i) results[order[i]] = sharper[i];
+      } catch (const TimeIsOver&) {
+        break;
+      }
     }
     kernel.search->learn(traces, results);
     const double gain = 1 - kernel.search->best_ratio() / before;
@@ -370,25 +401,28 @@ class Session {
     settle_time();
   }
 
-  // The first measurements of a batch. On an exact device, where slow candidates may take longer than the
-  // pace of their kernel says, up to kSlowRatio times as long, the batch is measured in parts that surely fit
-  // the time that is left, and ends where not one candidate fits; `traces` then has those that were measured.
+  // The first measurements of a batch, of which only those are returned, and left in `traces`, that the time
+  // lasted for. On an exact device, where slow candidates may take longer than the pace of their kernel says,
+  // up to kSlowRatio times as long, the batch is measured in parts that surely fit the time that is left, and
+  // ends where not one candidate fits.
   std::vector<Measurement> measure_batch(TunedKernel& kernel, std::vector<Trace>& traces) {
-    if (!is_limited() || !is_deterministic()) return measure(kernel, traces, kRounds[0], false);
+    const bool in_parts = is_limited() && is_deterministic();
     std::vector<Measurement> results;
-    while (results.size() < traces.size()) {
-      const size_t left = traces.size() - results.size();
-      if (!results.empty() && most_candidates(kernel) == 0) {
-        traces.resize(results.size());
-        break;
+    try {
+      while (results.size() < traces.size()) {
+        if (in_parts && !results.empty() && most_candidates(kernel) == 0) break;
+        const size_t left = traces.size() - results.size();
+        const double sure = kernel.pace > 0 ? kernel_seconds_left() / (kSlowRatio * kernel.pace) : kBatch;
+        const auto fit = static_cast<size_t>(std::clamp(sure, 1.0, double{kBatch}));
+        const auto begin = traces.begin() + static_cast<std::ptrdiff_t>(results.size());
+        const auto count = static_cast<std::ptrdiff_t>(in_parts ? std::min(left, fit) : left);
+        for (Measurement& result : measure(kernel, {begin, begin + count}, kRounds[0], false))
+          results.push_back(std::move(result));
       }
-      const double sure = kernel.pace > 0 ? kernel_seconds_left() / (kSlowRatio * kernel.pace) : kBatch;
-      const auto count = std::min(left, static_cast<size_t>(std::clamp(sure, 1.0, double{kBatch})));
-      const auto begin = traces.begin() + static_cast<std::ptrdiff_t>(results.size());
-      const std::vector<Trace> part(begin, begin + static_cast<std::ptrdiff_t>(count));
-      for (Measurement& result : measure(kernel, part, kRounds[0], false))
-        results.push_back(std::move(result));
+    } catch (const TimeIsOver&) {
+      // What was measured before stays.
     }
+    traces.resize(results.size());
     return results;
   }
 
@@ -512,6 +546,7 @@ class Session {
   bool too_slow_ = false;  // there was no time for one more candidate of some kernel
   double spent_before_ = 0;
   const double started_ = now();
+  double time_for_session_ = 0;  // what was left of the limit when the session began
   double settled_ = 0;
 };
 

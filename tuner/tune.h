@@ -43,6 +43,8 @@ struct TuneProgress {
   int trials = 0, measured = 0;           // with and without those that the log has
   double seconds = 0, seconds_left = -1;  // -1: no bound
   std::string doing;                      // "measuring /conv1", "whole model"
+  // Where `doing` is what a user should be told at once: of which kind, "waiting", "silent" or "back".
+  std::string notice;
 };
 
 struct TuneResult {

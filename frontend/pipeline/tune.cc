@@ -1,51 +1,32 @@
 // Tuning a model on devices.
 #include "frontend/pipeline/tune.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <fstream>
-#include <future>
-#include <iomanip>
-#include <iterator>
+#include <cmath>
+#include <mutex>
 #include <optional>
-#include <random>
 #include <set>
-#include <sstream>
-#include <thread>
 
 #include "codegen/backend/table.h"
 #include "frontend/pipeline/model_program.h"
+#include "frontend/pipeline/open_device.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
 #include "runtime/new_file.h"
-#include "runtime/rpc/fields.h"
 #include "runtime/rpc/sample_data.h"
 #include "scheduler/scheduler.h"
-#include "tuner/child_process.h"
 #include "tuner/remote_measurer.h"
 #include "tuner/run_library.h"
-
-extern char** environ;
 
 namespace tc {
 namespace {
 
-constexpr double kAgentStartSeconds = 10, kAgentStopSeconds = 1;
-constexpr double kFirstDeviceSeconds = 30;
-constexpr int kMaxAcquires = 5;
 // The limit for one run of a whole model, whose kernels were verified before. It is long because simulators
 // are slow.
 constexpr double kModelTimeoutSeconds = 300;
-constexpr size_t kModelsAtOnce = 4;  // whole models that a builder gets before the time is looked at
+constexpr double kPrepareShare = 0.6;  // of the time that is left: the most for building a whole model once
+constexpr size_t kModelsAtOnce = 4;    // whole models that a builder gets before the time is looked at
 
 // Counts how often one run of the model runs each kernel: a call in a loop counts once per iteration.
 void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& calls) {
@@ -66,215 +47,6 @@ void count_calls(const PlanSteps& steps, int64_t trips, std::map<int, int64_t>& 
         break;
     }
   }
-}
-
-std::vector<std::string> split_words(const std::string& text) {
-  std::istringstream in(text);
-  return {std::istream_iterator<std::string>(in), {}};
-}
-
-const char* architecture_of(const Target& target) {
-  switch (target.arch) {
-    case Arch::X86_64: return "x86-64";
-    case Arch::RiscV64: return "riscv64";
-    case Arch::RiscV32: return "riscv32";
-    case Arch::AArch64: return "aarch64";
-    case Arch::ArmM: return "arm";
-  }
-  return "";
-}
-
-// A path for the socket of an agent. It lies in the given folder, or, where the folder's own path is so long
-// that the address of a Unix socket (107 characters) cannot hold it, in a private folder below /tmp that is
-// removed at the end.
-class SocketPath {
- public:
-  explicit SocketPath(const std::string& folder) : path_(folder + "/agent.sock") {
-    if (path_.size() < sizeof(sockaddr_un::sun_path)) return;
-    char made[] = "/tmp/tc-agent-XXXXXX";
-    if (!mkdtemp(made))
-      fail(ErrorKind::Device, "the path of a socket has up to ", sizeof(sockaddr_un::sun_path) - 1,
-           " characters, ", path_, " is longer, and no folder can be made in /tmp: ", strerror(errno),
-           "; set TMPDIR to a folder with a shorter path");
-    own_folder_ = made;
-    path_ = own_folder_ + "/agent.sock";
-  }
-  ~SocketPath() {
-    if (own_folder_.empty()) return;
-    unlink(path_.c_str());
-    rmdir(own_folder_.c_str());
-  }
-  SocketPath(const SocketPath&) = delete;
-  SocketPath& operator=(const SocketPath&) = delete;
-  std::string address() const { return "unix:" + path_; }
-
- private:
-  std::string path_, own_folder_;
-};
-
-// An agent of our own on this machine, reached by a socket.
-class OwnAgent {
- public:
-  OwnAgent(const std::string& program, const std::string& folder)
-      : socket_(folder), address_(socket_.address()), token_(random_token()) {
-    const std::string token_file = folder + "/agent.token";
-    const int descriptor = open(token_file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (descriptor < 0 ||
-        write(descriptor, token_.data(), token_.size()) != static_cast<ssize_t>(token_.size()))
-      fail(ErrorKind::Device, "cannot write ", token_file, ": ", strerror(errno));
-    close(descriptor);
-    const std::vector<std::string> words = {program,        "--standalone", address_,
-                                            "--token-file", token_file,     "--while-input"};
-    std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    int input[2];  // closed when this process ends, which ends the agent
-    if (pipe2(input, O_CLOEXEC) != 0)
-      fail(ErrorKind::Device, "cannot make a pipe for ", program, ": ", strerror(errno));
-    input_ = input[1];
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // Ctrl-C is the tuner's to handle
-    pid_t child = -1;
-    const int code = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    close(input[0]);
-    if (code != 0) {
-      close(input_);
-      fail(ErrorKind::Device, "cannot start ", program, ": ", strerror(code), "; reinstall tc");
-    }
-    child_ = ChildProcess(child);
-  }
-  ~OwnAgent() {
-    child_.stop(kAgentStopSeconds);
-    close(input_);
-  }
-  OwnAgent(const OwnAgent&) = delete;
-  OwnAgent& operator=(const OwnAgent&) = delete;
-
-  std::unique_ptr<LeasedDevice> connect() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kAgentStartSeconds);
-    for (;;) {
-      try {
-        return connect_agent(address_, token_);
-      } catch (const Error&) {
-        if (child_.has_ended())
-          fail(ErrorKind::Device,
-               "the agent of this machine ended at once; run it by hand to see why: python -m tc agent");
-        if (std::chrono::steady_clock::now() > end) throw;
-        interruption_point();
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      }
-    }
-  }
-
- private:
-  // A password between two processes of one user; no result depends on this random number.
-  static std::string random_token() {
-    std::random_device device;
-    std::ostringstream out;
-    // 64 digits, as the tracker makes them
-    for (int i = 0; i < 8; ++i) out << std::hex << std::setw(8) << std::setfill('0') << device();
-    return out.str();
-  }
-  SocketPath socket_;
-  std::string address_, token_;
-  ChildProcess child_;
-  int input_ = -1;
-};
-
-// Told what a client that waits for a device waits for.
-using SayWaiting = std::function<void(const std::string&)>;
-
-// Which devices of the architecture there are, and who has them, as text for people.
-std::string waiting_text(const rpc::DevicesReply& state, const std::string& architecture) {
-  constexpr int kMostNamed = 3;
-  std::string taken;
-  int count = 0;
-  for (const rpc::DeviceState& device : state.devices()) {
-    if (device.device().architecture() != architecture || ++count > kMostNamed) continue;
-    taken += text(taken.empty() ? "" : ", ", "'", rpc::printable(device.device().name(), 64), "' is ",
-                  device.state());
-    if (device.state() != "leased") continue;
-    const std::string client = rpc::printable(device.client(), 100);
-    taken += text(" by ", client.empty() ? "someone" : client, " since ", std::lround(device.lease_seconds()),
-                  " s");
-  }
-  if (count > kMostNamed) taken += text(" and ", count - kMostNamed, " more");
-  if (count == 0) taken = "the tracker has none of " + architecture;
-  return text("waiting for a device: ", taken, "; clients that wait: ", state.counters().waiting());
-}
-
-// Acquires a device, and says every two seconds what is waited for.
-std::unique_ptr<LeasedDevice> acquire_saying(TrackerClient& tracker, const DeviceRequest& wanted,
-                                             const SayWaiting& say) {
-  constexpr std::chrono::milliseconds kStep(100), kBetween(2000);
-  std::atomic<bool> stop = false;
-  std::future<std::unique_ptr<LeasedDevice>> acquired = std::async(std::launch::async, [&] {
-    const Helping helping(stop);
-    return tracker.acquire(wanted);
-  });
-  try {
-    for (std::chrono::milliseconds waited{0}; acquired.wait_for(kStep) != std::future_status::ready;) {
-      interruption_point();
-      waited += kStep;
-      if (waited < kBetween) continue;
-      waited = std::chrono::milliseconds(0);
-      try {
-        say(waiting_text(tracker.state(), wanted.architecture));
-      } catch (const Error& error) {
-        say(text("waiting for a device: ", error.what()));
-      }
-    }
-  } catch (...) {
-    stop = true;
-    acquired.wait();
-    throw;
-  }
-  return acquired.get();
-}
-
-OpenDevice device_opener(const TuneRequest& request, const Target& target, const SayWaiting& say) {
-  if (!target.has_runtime)
-    fail(ErrorKind::Target, "cannot tune for target ", target.name,
-         ": an agent, which measures schedules, needs an operating system with addresses of "
-         "64 bits; compile without tuning");
-  if (request.tracker.empty()) {
-    std::string why;
-    if (!runs_here(target, &why))
-      fail(
-          ErrorKind::Target, "code for ", target.name, " does not run on this machine (", why,
-          "): to tune for it, start a tracker and an agent on a board and give tracker=\"host:port\" (docs/tuning.md)");
-    auto agent = std::make_shared<OwnAgent>(request.programs + "/tc-agent", request.work_folder);
-    // There is one device: this machine measures one batch at a time.
-    return [agent](bool first) { return first ? agent->connect() : std::unique_ptr<LeasedDevice>(); };
-  }
-  DeviceRequest wanted;
-  wanted.target = target.name;
-  wanted.architecture = architecture_of(target);
-  wanted.priority = request.priority;
-  wanted.features = split_words(default_backend().features(target));
-  auto tracker = std::make_shared<TrackerClient>(request.tracker, request.credentials);
-  auto key = std::make_shared<std::string>();
-  return [tracker, wanted, key, say](bool first) -> std::unique_ptr<LeasedDevice> {
-    DeviceRequest like_first = wanted;
-    like_first.device_key = *key;  // only times of the same kind of device as the first are compared
-    like_first.wait_seconds = first ? kFirstDeviceSeconds : 0;
-    for (int attempt = 0;; ++attempt) {
-      try {
-        auto device = first ? acquire_saying(*tracker, like_first, say) : tracker->acquire(like_first);
-        if (key->empty()) *key = device->info().key();
-        return device;
-      } catch (const DeviceLost&) {
-        if (attempt == kMaxAcquires) throw;
-      }
-    }
-  };
 }
 
 }  // namespace
@@ -362,13 +134,27 @@ class WholeModel {
   // As MeasureModel says.
   std::vector<Measurement> measure(RemoteMeasurer& measurer, CandidateBuilder& builder,
                                    const std::vector<Choices>& variants, int rounds, double seconds) {
-    const double begin = now();
-    prepare();
-    std::vector<Measurement> results(variants.size());
-    for (Measurement& result : results) {
+    std::vector<Measurement> late(variants.size());
+    for (Measurement& result : late) {
       result.outcome = Outcome::Timeout;
       result.detail = "the time of the session did not last";
     }
+    const TimeLimit limit(seconds);
+    try {
+      return seconds > 0 ? measure_in_time(measurer, builder, variants, rounds, seconds, late) : late;
+    } catch (const Interrupted&) {
+      if (limit.is_over()) return late;
+      throw;
+    }
+  }
+
+ private:
+  // `results` has what holds for variants that are not measured.
+  std::vector<Measurement> measure_in_time(RemoteMeasurer& measurer, CandidateBuilder& builder,
+                                           const std::vector<Choices>& variants, int rounds, double seconds,
+                                           std::vector<Measurement> results) {
+    const double begin = now();
+    prepare();
     std::vector<size_t> which;
     programs_.executables.clear();
     const auto is_late = [&] { return now() - begin > seconds; };
@@ -391,7 +177,6 @@ class WholeModel {
     return results;
   }
 
- private:
   // Builds variants by the builder, until `is_late()`, unless it does not build this model.
   void build_elsewhere(CandidateBuilder& builder, const std::vector<Choices>& variants,
                        const std::function<bool()>& is_late) {
@@ -483,29 +268,74 @@ struct Session {
   }
 };
 
+// Hands progress on, and remembers it for notices, which come between and tell of the work so far as well.
+class Follower {
+ public:
+  explicit Follower(const std::function<bool(const TuneProgress&)>& progress) : progress_(progress) {
+    latest_.unit = "seconds";
+  }
+
+  bool follow(const TuneProgress& present) {
+    {
+      const std::lock_guard lock(mutex_);
+      latest_ = present;
+    }
+    return !progress_ || progress_(present);
+  }
+
+  // As Tell says; may be called by other threads.
+  void tell(const char* kind, const std::string& notice) {
+    TuneProgress told;
+    {
+      const std::lock_guard lock(mutex_);
+      told = latest_;
+    }
+    told.doing = notice;
+    told.notice = kind;
+    if (progress_ && !progress_(told)) throw Interrupted();
+  }
+
+ private:
+  const std::function<bool(const TuneProgress&)>& progress_;
+  std::mutex mutex_;
+  TuneProgress latest_;
+};
+
 }  // namespace
 
 SessionResult tune_sources(const std::vector<TunedSource>& sources, const TuneRequest& request,
                            RecordStore& log, CandidateBuilder& builder,
                            const std::function<bool(const TuneProgress&)>& progress) {
-  const double begin = now();
+  const double begin = now() - request.tune.seconds_before;
   const CompileOptions& common = sources.at(0).options;
   const Target target = parse_target(common.target);
+  const double most = request.tune.time_limit;
+  const auto seconds_left = [&] { return most > 0 ? std::max(most - (now() - begin), 1e-9) : 0; };
   Session session;
-  for (const TunedSource& source : sources) session.add(source, request);
+  {
+    const TimeLimit limit(seconds_left());
+    try {
+      for (const TunedSource& source : sources) session.add(source, request);
+    } catch (const Interrupted&) {
+      if (!limit.is_over()) throw;
+      fail(ErrorKind::Unsupported, "the time limit of ", most,
+           " s was over before the kernels of the model were known: give more time");
+    }
+  }
 
   MeasureOptions measure;
   measure.work_folder = request.work_folder;
   measure.tolerance = std::max(common.tolerance, 1e-5);
   measure.sample_seconds = request.sample_seconds;
   measure.seed = request.tune.seed;
-  const SayWaiting say = [&](const std::string& text) {
-    TuneProgress waiting;
-    waiting.unit = "seconds";
-    waiting.doing = text;
-    if (progress) progress(waiting);
-  };
-  RemoteMeasurer measurer(device_opener(request, target, say), builder, measure);
+  Follower follower(progress);
+  const Tell tell = [&](const char* kind, const std::string& notice) { follower.tell(kind, notice); };
+  const std::shared_ptr<TrackerClient> tracker = tracker_of(request, target);
+  const double most_wait = most > 0 ? seconds_left() : INFINITY;
+  RemoteMeasurer measurer(device_opener(request, tracker, target, most_wait, tell), builder, measure);
+  TrackerWatch watch(tracker, tell);
+  const std::function<void()> look = [&] { watch.look(); };
+  const LookingAround looking(look);
 
   TuneOptions options = request.tune;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -520,14 +350,25 @@ SessionResult tune_sources(const std::vector<TunedSource>& sources, const TuneRe
       return whole.measure(measurer, builder, variants, rounds, seconds);
     };
     if (options.time_limit > 0 && !model.uses.empty()) {
-      // What this takes tells how much of the limit has to be set aside for further builds.
+      // What this takes tells how much of the limit has to be set aside for further builds. Where it takes
+      // most of what is left, there is no time to compare whole models.
       const double started = now();
-      whole.prepare();
-      model.build_seconds = now() - started;
+      const TimeLimit limit(kPrepareShare * seconds_left());
+      try {
+        whole.prepare();
+        model.build_seconds = now() - started;
+      } catch (const Interrupted&) {
+        if (!limit.is_over()) throw;
+        model.measure = nullptr;
+        session.notes[i].push_back(
+            "the time did not last to build the whole model: each kernel takes the schedule that is fastest "
+            "by itself");
+      }
     }
   }
   options.seconds_before = now() - begin;
-  SessionResult result = tune_models(session.tasks, session.models, measurer, log, options, progress);
+  SessionResult result = tune_models(session.tasks, session.models, measurer, log, options,
+                                     [&](const TuneProgress& present) { return follower.follow(present); });
   for (size_t i = 0; i < sources.size(); ++i) {
     std::vector<std::string>& notes = result.models[i].notes;
     notes.insert(notes.begin(), session.notes[i].begin(), session.notes[i].end());

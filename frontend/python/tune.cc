@@ -11,7 +11,9 @@
 #include "frontend/pipeline/tune.h"
 #include "frontend/python/errors.h"
 #include "ir/error.h"
+#include "ir/interrupt.h"
 #include "tuner/builders.h"
+#include "tuner/late_store.h"
 #include "tuner/stores.h"
 
 namespace py = pybind11;
@@ -129,6 +131,9 @@ void add_log(py::module_& module) {
         return open_store(url, write ? RecordStore::Mode::Write : RecordStore::Mode::Read);
       },
       released);
+  module.def(
+      "open_store_late",
+      [](const std::string& url) -> std::shared_ptr<RecordStore> { return open_store_late(url); }, released);
   module.def("make_store", &make_store, released);
   module.def("upgrade_store", &upgrade_store, released);
   module.def("file_of_store", [](const std::string& url) { return python_text(file_of_store(url)); });
@@ -219,6 +224,7 @@ py::dict progress_dict(const TuneProgress& progress) {
   row["seconds"] = progress.seconds;
   row["seconds_left"] = progress.seconds_left;
   row["doing"] = progress.doing;
+  row["notice"] = progress.notice;
   return row;
 }
 
@@ -242,7 +248,7 @@ py::tuple tune_models_of(const std::vector<std::pair<const Source*, CompileOptio
   std::exception_ptr raised;  // by the callback or by Ctrl-C
   {
     py::gil_scoped_release release;
-    session = tune_sources(sources, request, log, builder, [&](const TuneProgress& progress) {
+    const auto tell = [&](const TuneProgress& progress) {
       const py::gil_scoped_acquire acquire;
       try {
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -252,7 +258,12 @@ py::tuple tune_models_of(const std::vector<std::pair<const Source*, CompileOptio
         raised = std::current_exception();
         return false;
       }
-    });
+    };
+    try {
+      session = tune_sources(sources, request, log, builder, tell);
+    } catch (const Interrupted&) {
+      if (!raised) throw;
+    }
   }
   if (raised) std::rethrow_exception(raised);
   py::list results;
@@ -286,6 +297,9 @@ void add_tune(py::module_& module) {
       .def_property(
           "time_limit", [](const TuneRequest& r) { return r.tune.time_limit; },
           [](TuneRequest& r, double seconds) { r.tune.time_limit = seconds; })
+      .def_property(
+          "seconds_before", [](const TuneRequest& r) { return r.tune.seconds_before; },
+          [](TuneRequest& r, double seconds) { r.tune.seconds_before = seconds; })
       .def_property(
           "seed", [](const TuneRequest& r) { return r.tune.seed; },
           [](TuneRequest& r, uint64_t seed) { r.tune.seed = seed; })

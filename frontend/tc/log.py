@@ -56,16 +56,16 @@ def url_of(log):
     return "sqlite:" + path if ":" in path else path
 
 
-def opened(log, write=False):
+def opened(log, write=False, late=False):
     """The store of a log given by URL, path or Log. With `write`, a log that does not exist is
-    created, and so is its folder."""
+    created, and so is its folder; with `late`, a file is created by its first record."""
     if isinstance(log, Log) and not write:
         return log.store
     url = url_of(log)
     file = compiler.file_of_store(url)
     if write and file:
         _make_folder(file)
-    return compiler.open_store(url, write)
+    return compiler.open_store_late(url) if late else compiler.open_store(url, write)
 
 
 def _make_folder(file):

@@ -206,11 +206,18 @@ class _PlainLines:
     def __init__(self, stream):
         self._stream = stream
         self._next = 0.0
+        self._noticed = ""
 
     def __call__(self, raw):
-        if raw["seconds"] < self._next:
+        # A notice comes at once, and those that repeat it are as rare as other lines.
+        is_new = raw["notice"] and raw["notice"] != self._noticed
+        if time.monotonic() < self._next and not is_new:
             return
-        self._next = raw["seconds"] + 10
+        self._noticed = raw["notice"]
+        self._next = time.monotonic() + 10
+        if raw["notice"]:
+            print(f"tune: {printable(raw['doing'], 600)}", file=self._stream, flush=True)
+            return
         kernels, unit = _progress_of(raw)
         untuned = sum(kernel.untuned * kernel.calls for kernel in kernels)
         best = sum(kernel.best * kernel.calls for kernel in kernels)
@@ -353,8 +360,8 @@ def tune(
     log = url_of(log) if log else default_log()
     if log is None:
         raise Error('tuning needs a log: give log="FILE"')
-    began = int(time.time())
-    store = opened(log, write=True)  # opened first, so that an error comes before the work
+    began = time.time()
+    store = opened(log, write=True, late=True)  # first, so that an error comes before the work
     common = Options(
         target=target,
         threads=threads,
@@ -375,12 +382,11 @@ def tune(
     request.libraries = LIBRARY_FOLDER
     request.trials = trials or (0 if time_limit else DEFAULT_TRIALS * len(models))
     request.time_limit = time_limit or 0
-    request.seed = seed
-    request.build = build_id()
+    request.seed, request.build = seed, build_id()
     request.from_random = _from_random
     if _sample_seconds is not None:
         request.sample_seconds = _sample_seconds
-    display = _display(progress)
+    follower = _Follower(_display(progress), compiler.shown_store(log))
     try:
         with work_folder() as folder:
             request.work_folder = folder
@@ -390,30 +396,48 @@ def tune(
                 for each, own in models
             ]
             names = [source.name for source, _ in sources]
-            raw, found = compiler.tune(sources, request, store, builder, _followed(display, log))
+            request.seconds_before = max(0.0, time.time() - began)
+            raw, found = compiler.tune(sources, request, store, builder, follower)
+    except Error as error:
+        raise follower.with_what_is_kept(error) from None
     finally:
-        if hasattr(display, "close"):
-            display.close()
-    session = (compiler.resolve_target(target)[0], threads or runtime.core_count(), began)
+        follower.close()
+    opened(log, write=True)  # which makes it where nothing was measured
+    session = (compiler.resolve_target(target)[0], threads or runtime.core_count(), int(began))
     results = [_result_of(each, raw, log, (name, *session)) for name, each in zip(names, found)]
     return _results_of(results, raw, log) if many else results[0]
 
 
-def _followed(display, log):
-    """The display, behind one that tells what Ctrl-C says of the schedules that are kept."""
-    shown = compiler.shown_store(log)
+class _Follower:
+    """Shows the progress of a tuning, and says what is kept in the log where it ends early."""
 
-    def follow(raw):
-        if raw["trials"]:
-            count = raw["trials"]
-            keep(
-                printable(
-                    f"{count} schedules are kept in {shown}: the same command goes on from there"
-                )
-            )
-        return display(raw) if display else None
+    def __init__(self, display, shown_log):
+        self._display = display
+        self._log = shown_log
+        self._kept = 0  # schedules
 
-    return follow
+    def __call__(self, raw):
+        lost = sum(kernel["failures"].get("device lost", 0) for kernel in raw["kernels"])
+        if raw["trials"] > lost:
+            self._kept = raw["trials"] - lost
+            keep(self._text())
+        if raw["notice"] == "silent":
+            raw["doing"] += f"; {self._text()}"
+        return self._display(raw) if self._display else None
+
+    def _text(self):
+        if not self._kept:
+            return "no schedule was measured so far"
+        kept = "1 schedule is" if self._kept == 1 else f"{self._kept} schedules are"
+        return printable(f"{kept} kept in {self._log}: the same command goes on from there")
+
+    def with_what_is_kept(self, error):
+        """The error, told with what is kept where something was measured."""
+        return type(error)(f"{error}; {self._text()}", shown=True) if self._kept else error
+
+    def close(self):
+        if hasattr(self._display, "close"):
+            self._display.close()
 
 
 def _result_of(raw, all_raw, log, session):

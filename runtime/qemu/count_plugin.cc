@@ -99,8 +99,9 @@ struct Block {
   std::array<uint32_t, kClassCount> histogram = {};
   std::vector<Instruction> instructions;  // with cycles only
   std::vector<bool> is_counted;           // of each instruction
-  std::vector<uint64_t> addresses;        // with a profile only
-  std::vector<bool> is_vector_other;      // of each instruction
+  bool are_all_counted = true;
+  std::vector<uint64_t> addresses;    // with a profile only
+  std::vector<bool> is_vector_other;  // of each instruction
 };
 
 // What one guest thread has executed; only that thread writes it.
@@ -118,6 +119,9 @@ struct ThreadState {
 
   // Times the running block; the guest continued at address `next`.
   void finish_block(uint64_t next);
+
+ private:
+  void time_instructions(uint64_t next);
 };
 
 struct Plugin {
@@ -139,14 +143,14 @@ Plugin& plugin() { return *instance; }
 // where it is reached without a call.
 __attribute__((tls_model("initial-exec"))) thread_local ThreadState* current_thread = nullptr;
 
-ThreadState& this_thread() {
-  if (current_thread == nullptr) {
-    std::lock_guard lock(plugin().mutex);
-    plugin().threads.push_back(std::make_unique<ThreadState>(plugin().options.model));
-    current_thread = plugin().threads.back().get();
-  }
+[[gnu::noinline]] ThreadState& new_thread() {
+  std::lock_guard lock(plugin().mutex);
+  plugin().threads.push_back(std::make_unique<ThreadState>(plugin().options.model));
+  current_thread = plugin().threads.back().get();
   return *current_thread;
 }
+
+inline ThreadState& this_thread() { return current_thread != nullptr ? *current_thread : new_thread(); }
 
 // Makes system calls directly: buffers and handlers of the C library are in memory that the guest may just
 // have overwritten.
@@ -155,9 +159,18 @@ ThreadState& this_thread() {
   for (;;) syscall(SYS_exit_group, code);
 }
 
-void ThreadState::finish_block(uint64_t next) {
-  if (running == nullptr) return;
+void ThreadState::time_instructions(uint64_t next) {
   std::span<const LineAccess> rest = accesses;
+  if (running->are_all_counted && running->addresses.empty()) {
+    const bool is_taken = next != running->end;
+    for (size_t i = 0; i < running->instructions.size(); ++i) {
+      size_t count = 0;
+      while (count < rest.size() && rest[count].instruction == i) ++count;
+      core.execute(running->instructions[i], rest.first(count), is_taken);
+      rest = rest.subspan(count);
+    }
+    return;
+  }
   std::vector<uint64_t>* spent = nullptr;
   if (!running->addresses.empty()) {
     if (running->number >= cycles.size()) cycles.resize(2 * running->number + 64);
@@ -176,6 +189,11 @@ void ThreadState::finish_block(uint64_t next) {
     }
     rest = rest.subspan(count);
   }
+}
+
+void ThreadState::finish_block(uint64_t next) {
+  if (running == nullptr) return;
+  time_instructions(next);
   running = nullptr;
   accesses.clear();
   timed_cycles.store(core.cycles(), std::memory_order_relaxed);
@@ -330,6 +348,7 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
       if (state.options.has_cycles) {
         block->instructions.push_back(decoded);
         block->is_counted.push_back(counts);
+        block->are_all_counted &= counts;
         if (!state.options.profile.empty()) block->addresses.push_back(qemu_plugin_insn_vaddr(instruction));
       }
     }
@@ -349,6 +368,7 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
     qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(translated, i), clear_upper_halves,
                                            QEMU_PLUGIN_CB_NO_REGS, nullptr);
   }
+  if (state.options.has_replies) return;  // nobody asks for the counts
   qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_executed, QEMU_PLUGIN_CB_NO_REGS, block.get());
 }
 

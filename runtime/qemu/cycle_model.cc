@@ -62,6 +62,9 @@ constexpr bool takes_first_unit(Timing timing) {
   }
 }
 
+// Numbers of fields or registers, and of sizes of elements, that instructions have.
+constexpr size_t kMaxFields = 9, kElementSizes = 4;
+
 int whole_registers(int registers_log2) { return 1 << std::max(registers_log2, 0); }
 
 }  // namespace
@@ -73,6 +76,7 @@ Cache::Cache(int bytes, int ways)
 
 bool Cache::access(uint64_t line) {
   const auto set = lines_.begin() + static_cast<std::ptrdiff_t>((line & set_mask_) * ways_);
+  if (*set == line) return true;
   const auto end = set + static_cast<std::ptrdiff_t>(ways_);
   const auto found = std::find(set, end, line);
   const bool is_hit = found != end;
@@ -135,7 +139,8 @@ Core::Core(const CycleOptions& options)
       retired_(static_cast<size_t>(options.core->window)),
       first_level_(options.core->first_level_kib << 10, options.core->first_level_ways),
       second_level_(options.core->second_level_kib << 10, options.core->second_level_ways),
-      fills_(static_cast<size_t>(options.core->misses)) {}
+      fills_(static_cast<size_t>(options.core->misses)),
+      known_costs_(static_cast<size_t>(kTimingCount) * kMaxFields * kElementSizes) {}
 
 uint64_t Core::passes(int registers_log2) const {
   const uint64_t eighths = uint64_t{1} << (registers_log2 + 3);
@@ -240,6 +245,16 @@ Core::Cost Core::vector_cost(const Instruction& instruction) const {
   return cost;
 }
 
+const Core::Cost& Core::known_vector_cost(const Instruction& instruction) {
+  const size_t place =
+      (static_cast<size_t>(instruction.timing) * kMaxFields + instruction.fields % kMaxFields) *
+          kElementSizes +
+      instruction.element_bytes_log2 % kElementSizes;
+  KnownCost& known = known_costs_[place];
+  if (known.type != type_number_) known = {type_number_, vector_cost(instruction)};
+  return known.cost;
+}
+
 uint64_t Core::ready_of(uint8_t first, int count) const {
   if (first < kVectorBase || first == kNoRegister) return ready_[first];
   const int last = std::min(first + count, kRegisterCount);
@@ -254,6 +269,7 @@ uint64_t Core::line_latency(uint64_t line, uint64_t start) {
   const bool is_first = first_level_.access(line);
   if (is_first) {
     // The line is present, or an earlier access is still loading it.
+    if (last_fill_ <= start + load) return load;
     for (const Fill& fill : fills_) {
       if (fill.line == line && fill.ready > start + load) return fill.ready - start;
     }
@@ -266,10 +282,12 @@ uint64_t Core::line_latency(uint64_t line, uint64_t start) {
                                  [](const Fill& a, const Fill& b) { return a.ready < b.ready; });
   const uint64_t begin = std::max(start, fill.ready);
   fill = {line, begin + cycles_of(is_second ? latency.second_level : latency.memory)};
+  last_fill_ = std::max(last_fill_, fill.ready);
   return fill.ready - start;
 }
 
 void Core::set_vector_type(const Instruction& instruction) {
+  ++type_number_;
   if (instruction.has_static_type) {
     const int group = instruction.vector_type & 7;
     element_bits_log2_ = 3 + (instruction.vector_type >> 3 & 3);
@@ -288,7 +306,8 @@ Units::Place Core::place(const Instruction& instruction, const Cost& cost, uint6
   const Unit unit = unit_of(instruction.timing, *options_.core);
   if (unit == kIntegerUnit) return {0, from};
   const Units& units = units_[unit];
-  return units.find(from, cost.busy, takes_first_unit(instruction.timing) ? 1 : units.count());
+  const size_t count = takes_first_unit(instruction.timing) ? 1 : units.count();
+  return is_in_order() ? units.find_in_order(from, count) : units.find(from, cost.busy, count);
 }
 
 Units::Place Core::in_order(const Instruction& instruction, const Cost& cost, uint64_t ready) {
@@ -323,12 +342,12 @@ void Core::retire(uint64_t done) {
 }
 
 void Core::execute(const Instruction& instruction, std::span<const LineAccess> lines, bool is_taken) {
-  Cost cost = is_vector(instruction.timing) ? vector_cost(instruction) : scalar_cost(instruction);
+  Cost cost = is_vector(instruction.timing) ? known_vector_cost(instruction) : scalar_cost(instruction);
   uint64_t ready = 0;
   for (const uint8_t source : instruction.sources) {
     ready = std::max(ready, ready_of(source, cost.source_registers));
   }
-  const bool out_of_order = !retired_.empty();
+  const bool out_of_order = !is_in_order();
   const Units::Place place =
       out_of_order ? reordered(instruction, cost, ready) : in_order(instruction, cost, ready);
   const uint64_t start = place.start;
@@ -346,15 +365,19 @@ void Core::execute(const Instruction& instruction, std::span<const LineAccess> l
   if (is_store && !out_of_order && slowest > memory) cost.busy = std::max(cost.busy, slowest - memory);
 
   const Unit unit = unit_of(instruction.timing, *options_.core);
-  if (unit != kIntegerUnit) {
+  if (unit != kIntegerUnit && out_of_order) {
     units_[unit].forget_before(now_);
     units_[unit].occupy(place, cost.busy);
+  } else if (unit != kIntegerUnit) {
+    units_[unit].occupy_in_order(place, cost.busy);
+    all_done_ = std::max(all_done_, start + cost.busy);
   }
   if (instruction.destination != kNoRegister) {
     const int first = instruction.destination;
     const int count = first < kVectorBase ? 1 : cost.destination_registers;
     const int last = std::min(first + count, kRegisterCount);
     for (int i = first; i < last; ++i) ready_[static_cast<size_t>(i)] = start + cost.latency;
+    all_done_ = std::max(all_done_, start + cost.latency);
   }
   retire(start + (is_store ? cost.busy : std::max(cost.busy, cost.latency)));
 
@@ -371,7 +394,8 @@ void Core::execute(const Instruction& instruction, std::span<const LineAccess> l
 
 uint64_t Core::cycles() const {
   const uint64_t issued = issued_ > 0 ? now_ + 1 : now_;
-  uint64_t latest = std::max(issued, *std::max_element(ready_.begin(), ready_.end()));
+  if (is_in_order()) return std::max(issued, all_done_);
+  uint64_t latest = std::max(issued, *std::max_element(ready_.begin(), ready_.begin() + kRegisterCount));
   for (const Units& units : units_) latest = std::max(latest, units.last());
   return latest;
 }

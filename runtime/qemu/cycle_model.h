@@ -100,7 +100,7 @@ class Cache {
 // All units of one kind, with the times at which each is busy.
 class Units {
  public:
-  explicit Units(int count) : busy_(static_cast<size_t>(count)) {}
+  explicit Units(int count) : busy_(static_cast<size_t>(count)), ends_(static_cast<size_t>(count)) {}
 
   struct Place {
     size_t unit = 0;
@@ -114,11 +114,24 @@ class Units {
   uint64_t last() const;
   size_t count() const { return busy_.size(); }
 
+  // The same for a core whose instructions start in program order, for which a unit is free from the end of
+  // its last instruction on. The two kinds of functions are not to be mixed.
+  Place find_in_order(uint64_t from, size_t count) const {
+    Place best{0, UINT64_MAX};
+    for (size_t unit = count; unit-- > 0;) {
+      const uint64_t start = from > ends_[unit] ? from : ends_[unit];
+      if (start < best.start) best = {unit, start};
+    }
+    return best;
+  }
+  void occupy_in_order(const Place& place, uint64_t cycles) { ends_[place.unit] = place.start + cycles; }
+
  private:
   struct Span {
     uint64_t begin, end;
   };
   std::vector<std::vector<Span>> busy_;  // by unit, in order of time
+  std::vector<uint64_t> ends_;           // by unit, on a core that executes in order
 };
 
 // The state of one core, which executes one guest thread.
@@ -157,11 +170,14 @@ class Core {
 
   Cost scalar_cost(const Instruction& instruction) const;
   Cost vector_cost(const Instruction& instruction) const;
+  // The same, computed once for each vector type.
+  const Cost& known_vector_cost(const Instruction& instruction);
   uint64_t gather_cycles(int registers) const;
   // The cycle in which the instruction starts, not before its operands are ready, and the unit that it uses.
   Units::Place in_order(const Instruction& instruction, const Cost& cost, uint64_t ready);
   Units::Place reordered(const Instruction& instruction, const Cost& cost, uint64_t ready);
   Units::Place place(const Instruction& instruction, const Cost& cost, uint64_t from) const;
+  bool is_in_order() const { return retired_.empty(); }
   void retire(uint64_t done);
   void set_vector_type(const Instruction& instruction);
   // The number of passes of the datapath over 2^registers_log2 vector registers.
@@ -175,7 +191,10 @@ class Core {
   uint64_t now_ = 0;                      // the cycle of the last issue
   int issued_ = 0;                        // instructions issued in it
   std::array<uint64_t, 256> ready_ = {};  // by register; the entry of kNoRegister stays 0
-  std::vector<Units> units_;              // by kind
+  // On a core that executes in order: when all registers are ready and all units free. None of these times
+  // ever becomes an earlier one there.
+  uint64_t all_done_ = 0;
+  std::vector<Units> units_;  // by kind
   // For an out-of-order core: the cycle in which each instruction of the window retires, the oldest at next_.
   std::vector<uint64_t> retired_;
   size_t next_ = 0;
@@ -185,6 +204,15 @@ class Core {
   Cache first_level_;
   Cache second_level_;
   std::vector<Fill> fills_;
+  uint64_t last_fill_ = 0;  // when the last of the lines under way is loaded
+  // Costs of vector instructions (known_vector_cost), each with the number of the vector type for which it
+  // holds.
+  struct KnownCost {
+    uint64_t type = 0;
+    Cost cost;
+  };
+  std::vector<KnownCost> known_costs_;
+  uint64_t type_number_ = 1;  // grows when the vector type or the immediate length changes
   uint64_t first_level_misses_ = 0;
   uint64_t second_level_misses_ = 0;
 };

@@ -142,7 +142,7 @@ def interrupt(folder, tmp_path, arguments, moment):
     # A pipe may have got lines of progress before.
     *progress, last = errors.splitlines(keepends=True)
     assert process.returncode == 130, (arguments, moment, errors)
-    kept = r"; \d+ schedules are kept in \S+log\.db: the same command goes on from there"
+    kept = r"; (1 schedule is|\d+ schedules are) kept in \S+log\.db: the same command goes on from there"
     assert re.fullmatch(f"tc: interrupted({kept if arguments[0] == 'tune' else ''})?\n", last), last
     assert all(line.startswith(f"{arguments[0]}: ") for line in progress), (moment, errors)
     assert empty_soon(temporary), (moment, os.listdir(temporary))

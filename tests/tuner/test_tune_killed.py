@@ -1,5 +1,5 @@
-"""Tuner, agent and tracker killed at random moments: the real programs on loopback, and the log
-after.
+"""Tuner, agent, tracker, database and page killed at random moments: the real programs on loopback,
+and the log after.
 
 A record counts as acknowledged once the tuner has reported it as measured
 (tests/tuner/tuner_process.py). After each kill the log holds all acknowledged ones, at most one
@@ -70,22 +70,24 @@ def random_moment(moments, tuner):
 
 
 @pytest.fixture
-def share(request):
-    """Of the kills: all with --full, else about a tenth."""
-    full = request.config.getoption("--full")
-    return lambda count: count if full else (count + 9) // 10
+def full(request):
+    """With --full there are as many kills as the tests name, else a few."""
+    return request.config.getoption("--full")
 
 
-@pytest.mark.parametrize("tracked, kills", [(True, 14), (False, 6)], ids=["tracker", "alone"])
-def test_a_tuner_that_is_killed_resumes(tmp_path, model, share, tracked, kills):
+@pytest.mark.parametrize(
+    "tracked, kills, few", [(True, 140, 2), (False, 60, 1)], ids=["tracker", "alone"]
+)
+def test_a_tuner_that_is_killed_resumes(tmp_path, model, full, tracked, kills, few):
     moments = random.Random(20)
     options = {"model": str(model), "trials": 30}
     with contextlib.ExitStack() as stack:
         if tracked:
             programs = stack.enter_context(fleet.Local(["--name", "one"], tracker=TRACKER))
             options["tracker"] = programs.address
+        kills = kills if full else few
         watch, killed, number = LogWatch(tmp_path / "log0.db"), 0, 0
-        while killed < share(kills):
+        while killed < kills:
             tuner = Tuner(tmp_path, number, log=str(watch.path), **options)
             random_moment(moments, tuner)
             if tuner.process.poll() is None:
@@ -95,7 +97,7 @@ def test_a_tuner_that_is_killed_resumes(tmp_path, model, share, tracked, kills):
             if tracked:
                 assert_free(programs, "one")
             number += 1
-            if "done" in tuner.rows()[-1] and killed < share(kills):
+            if "done" in tuner.rows()[-1] and killed < kills:
                 watch = LogWatch(tmp_path / f"log{number}.db")  # this tuning is complete: another
         complete(tmp_path, watch, **options)
         if tracked:
@@ -104,14 +106,14 @@ def test_a_tuner_that_is_killed_resumes(tmp_path, model, share, tracked, kills):
     assert [path.name for path in tmp_path.glob("tc-tune-*")] == []
 
 
-def tune_through(tmp_path, model, seed, programs, kills, disturb, names):
+def tune_through(tmp_path, model, seed, programs, kills, disturb, names, new_log=None):
     """Tunings with a kill now and then, by `disturb`, until there were so many; each is resumed
-    until it is complete."""
+    until it is complete. `new_log` makes their logs; by default they are files."""
     moments = random.Random(seed)
     options = {"model": str(model), "tracker": programs.address, "trials": 30}
     killed = number = 0
     while killed < kills:
-        watch = LogWatch(tmp_path / f"log{number}.db")
+        watch = LogWatch(new_log() if new_log else tmp_path / f"log{number}.db")
         tuner = Tuner(tmp_path, number, log=str(watch.path), **options)
         while killed < kills:
             random_moment(moments, tuner)
@@ -128,7 +130,7 @@ def tune_through(tmp_path, model, seed, programs, kills, disturb, names):
 
 
 @pytest.mark.parametrize("names", [["one"], ["one", "two"]], ids=["only", "other"])
-def test_an_agent_that_is_killed_is_replaced(tmp_path, model, share, names):
+def test_an_agent_that_is_killed_is_replaced(tmp_path, model, full, names):
     with fleet.Local(tracker=TRACKER) as programs:
         agents = {name: programs.add_agent("--name", name) for name in names}
 
@@ -141,10 +143,10 @@ def test_an_agent_that_is_killed_is_replaced(tmp_path, model, share, names):
             time.sleep(moments.uniform(0, 0.5 if len(names) == 1 else 2))
             agents[name] = programs.add_agent("--name", name)
 
-        tune_through(tmp_path, model, 21, programs, share(5), disturb, names)
+        tune_through(tmp_path, model, 21, programs, 50 if full else 1, disturb, names)
 
 
-def test_a_tracker_that_is_killed_is_replaced(tmp_path, model, share):
+def test_a_tracker_that_is_killed_is_replaced(tmp_path, model, full):
     with fleet.Local(["--name", "one"], tracker=TRACKER) as programs:
 
         def disturb(moments):
@@ -155,7 +157,51 @@ def test_a_tracker_that_is_killed_is_replaced(tmp_path, model, share):
             programs.start_tracker(*TRACKER)
             programs.processes.insert(0, programs.processes.pop())
 
-        tune_through(tmp_path, model, 22, programs, share(10), disturb, ["one"])
+        tune_through(tmp_path, model, 22, programs, 100 if full else 1, disturb, ["one"])
+
+
+def test_a_database_that_is_killed_loses_nothing(tmp_path, model, full, postgres):
+    """The log's server goes and comes back within the time for which a tuner waits for it."""
+    with fleet.Local(["--name", "one"], tracker=TRACKER) as programs:
+
+        def disturb(moments):
+            postgres.kill()
+            time.sleep(moments.uniform(0, 0.5))
+            postgres.start()
+
+        kills = 50 if full else 1
+        new_log = lambda: postgres.made(postgres.database())  # noqa: E731
+        tune_through(tmp_path, model, 23, programs, kills, disturb, ["one"], new_log)
+
+
+def test_a_page_that_is_killed_disturbs_no_tuning(tmp_path, model, full):
+    """It follows the log while it is written, and each new page shows what is in it."""
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    from ..lab.labs import Server
+    from ..lab.test_lab import text_of
+
+    with fleet.Local(["--name", "one"], tracker=TRACKER) as programs:
+        pages = []
+
+        def open_page(path):
+            page = Server("--log", path, "--tracker", programs.address, "--insecure")
+            pages.append(page.__enter__())
+
+        def disturb(moments):
+            path = max(tmp_path.glob("log*.db"), key=lambda found: found.stat().st_mtime)
+            if not pages:
+                open_page(path)
+            time.sleep(moments.uniform(0, 0.3))
+            pages.pop().process.kill()
+            if moments.random() < 0.5:
+                open_page(path)
+
+        tune_through(tmp_path, model, 24, programs, 50 if full else 1, disturb, ["one"])
+        open_page(tmp_path / "log0.db")
+        assert "Records 30 " in text_of(pages[-1].page("/"))
+        for page in pages:
+            page.__exit__()
 
 
 def test_the_work_of_an_agent_that_never_comes_back_is_done_by_the_other(tmp_path, model):

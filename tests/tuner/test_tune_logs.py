@@ -27,6 +27,32 @@ def model(tmp_path_factory):
     return path
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": "nonsense"},
+        {"builders": "nonsense"},
+        {"tracker": "127.0.0.1:9", "insecure": True},
+        {"target": "cortex-m4"},
+    ],
+)
+def test_a_failed_start_leaves_no_file(tmp_path, model, options):
+    with pytest.raises(tc.Error):
+        tc.tune(str(model), log=tmp_path / "log.db", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tuning_that_measures_leaves_a_log(tmp_path, model):
+    tc.tune(str(model), threads=1, trials=1, log=tmp_path / "log.db", _sample_seconds=0.001)
+    assert len(tc.Log(tmp_path / "log.db").records()) >= 1
+
+
+def test_a_log_that_could_not_be_made_is_told_first(tmp_path, model):
+    (tmp_path / "file").touch()
+    with pytest.raises(tc.LogError, match="file"):
+        tc.tune(str(model), log=tmp_path / "file" / "log.db")
+
+
 def row(workload="kernel k\n  output out0 f32[4]", **fields):
     """A record as an exported log has it."""
     return {

@@ -120,7 +120,8 @@ class Tuner:
 
 
 class LogWatch:
-    """A log between kills: nothing that was acknowledged goes, nothing comes twice."""
+    """A log between kills, by its path or URL: nothing that was acknowledged goes, nothing comes
+    twice."""
 
     def __init__(self, path):
         self.path = path
@@ -132,7 +133,8 @@ class LogWatch:
         `slack` records of which it could not tell any more."""
         acknowledged = tuner.report("measured") - tuner.report("lost")
         self.lost += tuner.report("lost")
-        if not self.path.exists() or not self.path.stat().st_size:
+        is_file = isinstance(self.path, Path)
+        if is_file and (not self.path.exists() or not self.path.stat().st_size):
             assert not self.keys and not acknowledged
             return
         # Reading comes first: it has to cope with what the kill left.
@@ -143,8 +145,10 @@ class LogWatch:
         assert len(keys) == len(records), "a schedule has two records"
         assert self.keys <= keys, "a record is gone"
         assert acknowledged <= len(keys - self.keys) <= acknowledged + slack
+        self.keys = keys
+        if not is_file:
+            return
         with contextlib.closing(sqlite3.connect(self.path)) as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert db.execute("PRAGMA foreign_key_check").fetchall() == []
             assert db.execute("SELECT count(*) FROM record").fetchone() == (len(records),)
-        self.keys = keys
