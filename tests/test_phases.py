@@ -9,7 +9,7 @@ import pytest
 from .support import ROOT
 
 FOLDERS = ("ir", "frontend", "scheduler", "codegen", "tuner")
-DRIVER = ("compile", "kernel_module", "tune", "builder_main", "model_program")
+DRIVER = ("compile", "kernel_module", "tune", "tune_devices", "builder_main", "model_program")
 
 # In the order in which a model passes them; a file is of the first whose pattern it has.
 PHASES = {

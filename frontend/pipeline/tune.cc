@@ -10,7 +10,7 @@
 
 #include "codegen/backend/table.h"
 #include "frontend/pipeline/model_program.h"
-#include "frontend/pipeline/open_device.h"
+#include "frontend/pipeline/tune_devices.h"
 #include "ir/error.h"
 #include "ir/interrupt.h"
 #include "runtime/new_file.h"

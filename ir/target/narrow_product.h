@@ -33,8 +33,8 @@ struct NarrowProduct {
   const char* name;       // as assemblers spell it
   const char* intrinsic;  // as LLVM spells it; empty where LLVM has none and the row an encoding
   const char* feature;    // that a machine needs for it; LLVM's name
-  // Types of the rows, the columns and the sums. Under `tensorize`, what is multiplied as rows has a's type, and
-  // columns of unsigned bytes are allowed as well; in lanes the operands may come in either order.
+  // Types of the rows, the columns and the sums. Under `tensorize`, what is multiplied as rows has a's type,
+  // and columns of unsigned bytes are allowed as well; in lanes the operands may come in either order.
   DType a, b, sum;
   int rows, columns, depth;  // columns of 0: vectors of any length
   int pack;       // how many consecutive n of a column of b are adjacent in memory, before the next column

@@ -203,8 +203,8 @@ class TileEmitter {
   llvm::Value* add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes, const ByteOperand& b,
                          llvm::Value* b_bytes);
 
-  // tile_scalar_products.cc: the same on general-purpose registers. Products wait for those of other columns and steps;
-  // add_word_products() emits them, before anything else reads the accumulators.
+  // tile_scalar_products.cc: the same on general-purpose registers. Products wait for those of other columns
+  // and steps; add_word_products() emits them, before anything else reads the accumulators.
   void add_word_product(const WordProduct& product, const Constraints& needed);
   void add_word_products();
   void add_one_word_product(const WordProduct& product);

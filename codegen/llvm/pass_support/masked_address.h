@@ -25,8 +25,8 @@ class AddressMasker {
   llvm::Value* mask(llvm::Value& condition, bool where);
 
   // `element` where the mask is zero, `other` where it is ones, computed before `place`. With `element` as
-  // root + offset this is root + ((other - root - offset) & mask) + offset, so that LLVM still derives it from
-  // the buffer's pointer and `conflict` (dependences.h) tells buffers apart.
+  // root + offset this is root + ((other - root - offset) & mask) + offset, so that LLVM still derives it
+  // from the buffer's pointer and `conflict` (dependences.h) tells buffers apart.
   llvm::Value* masked(llvm::Value& element, llvm::Value& other, llvm::Value& mask, llvm::Instruction& place);
 
   // To be called before the value is erased.

@@ -1,5 +1,5 @@
 // Opens the devices that tuning measures on: an agent of this machine, or those that a tracker lends.
-#include "frontend/pipeline/open_device.h"
+#include "frontend/pipeline/tune_devices.h"
 
 #include <fcntl.h>
 #include <spawn.h>
