@@ -27,6 +27,20 @@ inline Target unit_target(const std::vector<MatrixUnit::Format>& formats = {kHal
   return target;
 }
 
+// A product whose number of rows is a parameter.
+inline Kernel symbolic_product() {
+  return parse_kernel(R"(kernel "product"
+  parameter p = rows in [1, 100000]
+  input I f32[p, 70]
+  constant K f32[70, 40]
+  output O f32[p, 40]
+  local T f32[p, 40]
+  init[m:p, n:40]: T[m, n] = 0
+  macc[m:p, n:40, k:70]: T[m, n] += I[m, k] * K[k, n]
+  tail[i:p, j:40]: O[i, j] = max(T[i, j], 0)
+)");
+}
+
 using Changes = std::vector<std::pair<std::string, std::string>>;
 
 inline std::string replaced(std::string all, const Changes& changes) {

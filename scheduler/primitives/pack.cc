@@ -49,6 +49,16 @@ Reading reading_of(const Kernel& kernel, int which, const std::vector<std::strin
   }
   if (count != 1) refuse(kind, buffer.name, " is read at ", count, " places, not at one");
   const Statement& reader = kernel.statements[reading.statement];
+  std::vector<Affine> extents;
+  for (const std::string& iterator : iterators) {
+    if (std::count(iterators.begin(), iterators.end(), iterator) > 1)
+      refuse("iterator ", iterator, " is named twice");
+    const auto found = std::find_if(reader.iterators.begin(), reader.iterators.end(),
+                                    [&](const Iterator& each) { return each.name == iterator; });
+    if (found == reader.iterators.end())
+      refuse("statement ", reader.name, " has no iterator '", iterator, "'");
+    extents.push_back(found->extent);
+  }
   for (const Subscript& subscript : reading.access.index) {
     const bool keeps = subscript.dynamic && buffer.scope == Scope::Constant &&
                        subscript.affine.is_constant() && subscript.affine.constant() == 0;
@@ -66,16 +76,10 @@ Reading reading_of(const Kernel& kernel, int which, const std::vector<std::strin
     }
     reading.original.push_back(subscript.affine);
   }
-  for (const std::string& iterator : iterators) {
-    if (std::count(iterators.begin(), iterators.end(), iterator) > 1)
-      refuse("iterator ", iterator, " is named twice");
-    const auto found = std::find_if(reader.iterators.begin(), reader.iterators.end(),
-                                    [&](const Iterator& each) { return each.name == iterator; });
-    if (found == reader.iterators.end())
-      refuse("statement ", reader.name, " has no iterator '", iterator, "'");
-    reading.names.push_back(iterator);
-    reading.shape.push_back(found->extent);
-    reading.index.push_back({Affine::variable(iterator), nullptr});
+  for (size_t i = 0; i < iterators.size(); ++i) {
+    reading.names.push_back(iterators[i]);
+    reading.shape.push_back(extents[i]);
+    reading.index.push_back({Affine::variable(iterators[i]), nullptr});
   }
   return reading;
 }

@@ -172,19 +172,7 @@ TEST(Terms, OneRowIsChosenWhereWeightsStream) {
   }
 }
 
-// A product of so many rows, and a convolution of so many images and lines.
-Kernel symbolic_product() {
-  return parse_kernel(R"(kernel "product"
-  parameter p = rows in [1, 100000]
-  input I f32[p, 70]
-  constant K f32[70, 40]
-  output O f32[p, 40]
-  local T f32[p, 40]
-  init[m:p, n:40]: T[m, n] = 0
-  macc[m:p, n:40, k:70]: T[m, n] += I[m, k] * K[k, n]
-  tail[i:p, j:40]: O[i, j] = max(T[i, j], 0)
-)");
-}
+// A convolution whose numbers of images and lines are parameters.
 Kernel symbolic_convolution() {
   return parse_kernel(R"(kernel "convolution"
   parameter p = images in [1, 9]

@@ -66,13 +66,14 @@ class BlockOrder : public StraightLine {
   }
 
  private:
-  // Whether the instruction is a load that may move ahead of its use: a plain load that is not volatile, or
-  // a strided one.
+  // Whether the instruction is a load that may move ahead of its use: a plain load that is not volatile, a
+  // strided or a masked one.
   static bool is_load(const Instruction& instruction) {
-    const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-    if (call != nullptr)
-      return call->getIntrinsicID() == llvm::Intrinsic::experimental_vp_strided_load ||
-             call->getIntrinsicID() == llvm::Intrinsic::masked_gather;
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {
+      const llvm::Intrinsic::ID id = call->getIntrinsicID();
+      return id == llvm::Intrinsic::experimental_vp_strided_load || id == llvm::Intrinsic::masked_gather ||
+             id == llvm::Intrinsic::masked_load;
+    }
     const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
     return load != nullptr && !load->isVolatile();
   }
