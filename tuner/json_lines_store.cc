@@ -23,7 +23,7 @@
 namespace tc {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
+constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
 constexpr size_t kMaxLineBytes = 4 << 20;
 constexpr char kUnfinished = '#';
 

@@ -395,8 +395,11 @@ def test_commands_on_many_logs_that_were_changed(log, tmp_path, part):
     run(log, tmp_path, 10000 + 1000 * part, 1000)
 
 
-def test_exported_rows_that_were_changed_are_taken_or_refused_in_a_sentence(log, tmp_path):
-    lines = (log / "rows").read_text().splitlines()
+CHANGES = 80
+
+
+def changed_row(lines, number):
+    """One of the exported lines with a field replaced, and now and then with other bytes."""
     words = [
         "null",
         "-1",
@@ -411,25 +414,43 @@ def test_exported_rows_that_were_changed_are_taken_or_refused_in_a_sentence(log,
         "[[1]]",
         "NaN",
     ]
-    for number in range(80):
-        draw = random.Random(SEED * 1000003 + number)
-        row = json.loads(draw.choice(lines))
-        name = draw.choice(sorted(row))
-        text = json.dumps(row).replace(
-            json.dumps(name) + ": " + json.dumps(row[name]),
-            json.dumps(name) + ": " + draw.choice(words),
-        )
-        if draw.randrange(4) == 0:
-            text = change_bytes(draw, text.encode()).decode("utf-8", "replace")
-        (tmp_path / "rows").write_text(text + "\n")
-        path = tmp_path / f"{number}.db"
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(["log", "import", str(path), str(tmp_path / "rows")])
-        said = out.getvalue() + err.getvalue()
-        assert (
-            code in (0, 1)
-            and "internal error" not in said
-            and is_plain(said)
-            and len(said.splitlines()) == 1
-        ), f"{number}: {said[:2000]!r}"
+    draw = random.Random(SEED * 1000003 + number)
+    row = json.loads(draw.choice(lines))
+    name = draw.choice(sorted(row))
+    text = json.dumps(row).replace(
+        json.dumps(name) + ": " + json.dumps(row[name]),
+        json.dumps(name) + ": " + draw.choice(words),
+    )
+    if draw.randrange(4) == 0:
+        text = change_bytes(draw, text.encode()).decode("utf-8", "replace")
+    return text + "\n"
+
+
+def said_by(*words):
+    """The command's status, and what it writes."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(list(words))
+    said = out.getvalue() + err.getvalue()
+    assert code in (0, 1) and "internal error" not in said and is_plain(said), said[:2000]
+    return code, said
+
+
+def test_exported_rows_that_were_changed_are_taken_or_refused_in_a_sentence(log, tmp_path):
+    lines = (log / "rows").read_text().splitlines()
+    for number in range(CHANGES):
+        (tmp_path / "rows").write_text(changed_row(lines, number))
+        _, said = said_by("log", "import", str(tmp_path / f"{number}.db"), str(tmp_path / "rows"))
+        assert len(said.splitlines()) == 1, f"{number}: {said[:2000]!r}"
+
+
+def test_lines_of_a_log_that_were_changed_are_taken_or_refused(log, tmp_path):
+    lines = (log / "rows").read_text().splitlines()
+    taken = 0
+    for number in range(CHANGES):
+        rows = [changed_row(lines, number), lines[0] + "\n", changed_row(lines, CHANGES + number)]
+        (tmp_path / "rows").write_text("".join(rows))
+        for command in ("stats", "list", "prune"):
+            code, _ = said_by("log", command, f"jsonl:{tmp_path / 'rows'}")
+            taken += code == 0
+    assert CHANGES <= taken < 3 * CHANGES
