@@ -42,24 +42,24 @@ const std::vector<ProductGroup>& narrow_products(Arch arch) {
 
 MatrixUnit matrix_unit(Arch arch, const std::vector<std::string>& features) {
   const std::vector<ProductGroup>& groups = narrow_products(arch);
-  for (const ProductGroup& group : groups) {
-    if (group.route == ProductRoute::Lanes || !contains(features, group.feature)) continue;
-    MatrixUnit unit;
-    unit.rows = group.rows;
-    unit.columns = group.columns;
-    unit.registers = group.registers;
-    unit.vectors = group.route == ProductRoute::Vectors;
-    for (const NarrowProduct& row : group.instructions) {
-      TC_CHECK(row.rows == unit.rows && unit.columns % row.columns == 0, "for instruction ", row.name);
-      if (!contains(features, row.feature)) continue;
-      unit.parts = unit.columns / row.columns;
-      for (const int depth_multiples : row.depth_multiples) {
-        if (depth_multiples > 0) unit.formats.push_back(format_of(row, unit, depth_multiples));
-      }
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const ProductGroup& group) {
+    return group.route != ProductRoute::Lanes && contains(features, group.feature);
+  });
+  if (found == groups.end()) return {};
+  MatrixUnit unit;
+  unit.rows = found->rows;
+  unit.columns = found->columns;
+  unit.registers = found->registers;
+  unit.vectors = found->route == ProductRoute::Vectors;
+  for (const NarrowProduct& row : found->instructions) {
+    TC_CHECK(row.rows == unit.rows && unit.columns % row.columns == 0, "for instruction ", row.name);
+    if (!contains(features, row.feature)) continue;
+    unit.parts = unit.columns / row.columns;
+    for (const int depth_multiples : row.depth_multiples) {
+      if (depth_multiples > 0) unit.formats.push_back(format_of(row, unit, depth_multiples));
     }
-    if (!unit.formats.empty()) return unit;
   }
-  return {};
+  return unit.formats.empty() ? MatrixUnit{} : unit;
 }
 
 std::vector<const NarrowProduct*> lane_products(Arch arch, const std::vector<std::string>& features) {

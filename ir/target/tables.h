@@ -51,9 +51,10 @@ struct ProductGroup {
   std::vector<NarrowProduct> instructions;
 };
 
-// The groups of an architecture. A machine uses the first group of tiles or vectors with an instruction that
-// it has, so that a vendor's group comes before those that other machines have as well. Register
-// tiles use all groups of lanes, and of those the first row that fits. Pointers to the rows stay valid.
+// The groups of an architecture. A machine uses the first group of tiles or vectors whose feature it has, and
+// no other, even if it has none of that group's instructions: a vendor's group has the vendor's feature, and
+// comes before those of other machines. Register tiles use all groups of lanes, and of those the first row
+// that fits. Pointers to the rows stay valid.
 const std::vector<ProductGroup>& x86_products();
 const std::vector<ProductGroup>& riscv_products();
 const std::vector<ProductGroup>& aarch64_products();

@@ -326,7 +326,6 @@ const std::vector<Case> kCases = {
     {"product", {"pack B : k"}},
     {"odd", {"pack K : i"}},
     {"symbolic", {"pack B : j i"}},
-    {"gather", {"pack B : i j"}},
     {"big", {"pack K : i j"}},
     // merge
     {"product", {"merge macc_i macc_k as a"}},
