@@ -4,12 +4,15 @@ import sys
 
 from . import interrupts
 from .errors import Error
+from .native import need_compiler
 
 
 def run():
     """Runs the command line of this process to its end, and exits."""
     try:
-        from .cli import main
-    except Error as error:  # the package with the runtime alone has no commands
+        need_compiler()  # the package with the runtime alone has no commands
+    except Error as error:
         sys.exit(f"error: {error}")
+    from .cli import main
+
     interrupts.run(main)
