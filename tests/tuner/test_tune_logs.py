@@ -190,9 +190,8 @@ def test_a_full_disk_loses_nothing_acknowledged(tmp_path, model):
     )
     last = tuner.finish()
     assert last["error"] == "LogError"
-    assert last["text"].startswith(f"{watch.path}: cannot be written (") and last["text"].endswith(
-        "; free some disk space: what was recorded before is kept"
-    )
+    assert last["text"].startswith(f"{watch.path}: cannot be written (")
+    assert "; free some disk space: what was recorded before is kept" in last["text"]
     assert 0 < tuner.report("measured") < 30
     watch.look(tuner, slack=0)
     logged = len(watch.keys) - before
@@ -210,7 +209,7 @@ def test_a_disk_too_full_for_candidates_is_no_verdict_on_them(tmp_path, model):
     last = tuner.finish()
     assert last["error"] == "DeviceError" and "free some disk space" in last["text"], last
     assert len(last["text"].splitlines()) == 1
-    assert tc.Log(watch.path).records() == []
+    assert not watch.path.exists()  # a log is made when something was measured
     tuner = Tuner(tmp_path, 1, model=str(model), log=str(watch.path), trials=10)
     assert tuner.finish()["done"] == "budget"
     assert {record.outcome for record in tc.Log(watch.path).records()} <= {"ok", "noisy"}
