@@ -155,8 +155,8 @@ def spills(assembly, registers=VECTORS):
     ]
 
 
-# Kernels whose loops save registers by any of the orders that `ModuleCompiler::emit` tries, with the
-# saves and reloads for each of TARGETS, exactly.
+# Kernels whose loops save registers by any of the orders that `ModuleCompiler::emit` tries, with
+# the saves and reloads for each of TARGETS, exactly.
 SPILLING = {
     "5x5": [0, 12, 0, 0],
     # In an outer loop; with fourteen registers less it saves none and takes 5 % more cycles.
