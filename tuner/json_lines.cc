@@ -39,13 +39,6 @@ Number number_of(const std::string& digits) {
   return error == std::errc() && end == digits.data() + digits.size() ? value : 0;
 }
 
-Outcome outcome_of(const std::string& name) {
-  int number = 0;
-  while (number <= static_cast<int>(Outcome::Noisy) && name != name_of(static_cast<Outcome>(number)))
-    ++number;
-  return static_cast<Outcome>(number);
-}
-
 }  // namespace
 
 JsonLines::JsonLines()

@@ -35,4 +35,11 @@ const char* name_of(Outcome outcome) {
   return "unknown";
 }
 
+Outcome outcome_of(const std::string& name) {
+  int number = 0;
+  while (number <= static_cast<int>(Outcome::Noisy) && name != name_of(static_cast<Outcome>(number)))
+    ++number;
+  return static_cast<Outcome>(number);
+}
+
 }  // namespace tc

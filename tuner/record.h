@@ -27,6 +27,9 @@ enum class Outcome : int {
 // clang-format on
 // "ok", "illegal", "compile error", "wrong result", …
 const char* name_of(Outcome outcome);
+// The outcome of that name; for a name that none has the number after the last one, which check_record
+// refuses.
+Outcome outcome_of(const std::string& name);
 
 // Time of one run over several samples, in the device's unit.
 struct Timing {

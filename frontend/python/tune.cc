@@ -73,10 +73,7 @@ Record record_of(const py::dict& row) {
   record.unit = field<std::string>(row, "unit");
   record.threads = field<int>(row, "threads");
   record.trace = field<std::vector<std::string>>(row, "trace");
-  const auto outcome = field<std::string>(row, "outcome");
-  int number = 0;
-  while (number <= 8 && outcome != name_of(static_cast<Outcome>(number))) ++number;
-  record.measurement.outcome = static_cast<Outcome>(number);
+  record.measurement.outcome = outcome_of(field<std::string>(row, "outcome"));
   record.measurement.detail = field<std::string>(row, "detail");
   record.measurement.time.count = field<int>(row, "samples");
   record.measurement.time.minimum = field<double>(row, "minimum");

@@ -14,6 +14,8 @@ import pytest
 
 import tc
 
+from ..convolution_chain import convolution_chain
+
 onnx = pytest.importorskip("onnx")
 
 # Seconds from Ctrl-C to the end. A command that does not leave by itself is ended after half a
@@ -25,32 +27,7 @@ MOMENTS, ALL_MOMENTS = 1, 8
 
 def network():
     """Convolutions, no two of one shape: about two seconds of compiling."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    numbers = np.random.default_rng(0)
-    nodes, weights, value, channels = [], [], "x", 3
-    for layer in range(14):
-        wider = channels + 5
-        weights.append(
-            numpy_helper.from_array(
-                numbers.standard_normal((wider, channels, 3, 3), np.float32) / 10, f"w{layer}"
-            )
-        )
-        nodes.append(
-            helper.make_node(
-                "Conv", [value, f"w{layer}"], [f"c{layer}"], f"conv{layer}", pads=[1, 1, 1, 1]
-            )
-        )
-        nodes.append(helper.make_node("Relu", [f"c{layer}"], [f"r{layer}"], f"relu{layer}"))
-        value, channels = f"r{layer}", wider
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 40, 40])],
-        [helper.make_tensor_value_info(value, TensorProto.FLOAT, [1, channels, 40, 40])],
-        weights,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return convolution_chain(range(8, 8 + 14 * 5, 5), 40)
 
 
 @pytest.fixture(scope="module")

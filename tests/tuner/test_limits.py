@@ -5,11 +5,11 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
 from tc import fleet
 from tests import zoo
+from tests.convolution_chain import convolution_chain
 
 
 AGENTS = {
@@ -22,28 +22,8 @@ AGENTS = {
 def save_convolutions(path):
     """Layers of which one simulated run takes about a tenth of a second."""
     import onnx
-    from onnx import TensorProto, helper, numpy_helper
 
-    draw = np.random.default_rng(6)
-    constants, nodes, before, channels = [], [], "x", 3
-    for number, more in enumerate((16, 24, 32)):
-        weights = draw.standard_normal((more, channels, 3, 3)).astype(np.float32)
-        constants.append(numpy_helper.from_array(weights, f"w{number}"))
-        nodes.append(
-            helper.make_node("Conv", [before, f"w{number}"], [f"c{number}"], pads=[1, 1, 1, 1])
-        )
-        nodes.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"]))
-        before, channels = f"r{number}", more
-    graph = helper.make_graph(
-        nodes,
-        "convolutions",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 28, 28])],
-        [helper.make_tensor_value_info(before, TensorProto.FLOAT, [1, channels, 28, 28])],
-        constants,
-    )
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
-    )
+    onnx.save(convolution_chain((16, 24, 32), 28), path)
 
 
 def tuned_within(path, kind, limit, log, *options):
