@@ -106,9 +106,11 @@ def test_bytes_of_a_token(model):
         ),
     ],
 )
-def test_wrong_uses(model, arguments, message):
-    done = bench(model, *arguments)
-    assert done.returncode == 2 and done.stderr.endswith(f"error: {message}\n")
+def test_wrong_uses(model, arguments, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["language", str(model), *arguments])
+    with pytest.raises(SystemExit) as end:
+        language.main()
+    assert end.value.code == 2 and capsys.readouterr().err.endswith(f"error: {message}\n")
 
 
 @pytest.mark.full

@@ -16,8 +16,10 @@ from ..bench import quantised
 from .plan_text import Plan, PlanFault, check_disjoint, largest_live_set, live_pieces, value_of
 from .data_sizes import branches
 
+# Of networks that are much alike one by default.
+LIKE_OTHERS = ("caffenet", "squeezenet1_0", "mobilenet_v1")
 EVERY = [
-    pytest.param(name, marks=pytest.mark.full if network.large else ())
+    pytest.param(name, marks=pytest.mark.full if network.large or name in LIKE_OTHERS else ())
     for name, network in zoo.NETWORKS.items()
 ]
 FRAMES = (1, 7, 100, 1000)

@@ -62,6 +62,8 @@ LIGHT = [
     "vgg19",
     "zfnet512",
 ]
+# One of each family by default.
+LIGHT_BY_DEFAULT = ("alexnet", "densenet121", "inception_v2", "shufflenet")
 
 LIMIT = 1e-3
 
@@ -257,7 +259,13 @@ def test_float16_squeezenet():
     assert ours <= 2 * theirs
 
 
-@pytest.mark.parametrize("name", LIGHT)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in LIGHT_BY_DEFAULT else pytest.mark.full)
+        for name in LIGHT
+    ],
+)
 def test_light_models_import(name):
     """Full-size graphs with constant weights: the import and the outputs that come with them."""
     import onnx

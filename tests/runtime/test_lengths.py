@@ -53,7 +53,7 @@ def test_each_length_has_its_version(tmp_path):
     assert abs(every[1024] - every[512]) <= 0.001 * every[512]
 
 
-@pytest.mark.parametrize("network", [NETWORK, "mobilenet_v2"])
+@pytest.mark.parametrize("network", [NETWORK, pytest.param("mobilenet_v2", marks=pytest.mark.full)])
 def test_blocks_of_long_vectors(tmp_path, network):
     """Alone, vectors of 512 bits have blocks of 32 channels: half of the instructions and little
     more, since layers of few channels fill no pair of such blocks. (tests/bench/riscv_lengths.py
