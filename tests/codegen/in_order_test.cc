@@ -496,5 +496,12 @@ TEST(InOrder, FunctionsAreTunedForACoreInOrderUnlessLoadsDecide) {
   EXPECT_EQ(core_of(sum_of(5, 2)), "sifive-x280");
 }
 
+TEST(InOrder, FunctionsWithStridedStoresAreNotTunedForACoreInOrder) {
+  const std::string store =
+      "  call void @llvm.experimental.vp.strided.store.v16f32.p0.i64(<16 x float> %s1, ptr %out, i64 256, "
+      "<16 x i1> splat (i1 true), i32 16)\n";
+  EXPECT_EQ(core_of(sum_of(5, 2) + store), "");
+}
+
 }  // namespace
 }  // namespace tc

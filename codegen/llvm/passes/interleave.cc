@@ -5,6 +5,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "codegen/llvm/pass_support/register_pressure.h"
@@ -30,20 +31,26 @@ class Chains : public StraightLine {
   bool run() {
     find_chains();
     if (chains_.size() < kMinChains) return false;
+    // Where the constants do not fit as well, LLVM broadcasts each again before its use.
+    const auto [all, largest] = constant_registers();
+    return interleaves(all) || interleaves(largest);
+  }
+
+ private:
+  // Interleaves as many chains as fit the vector registers beside so many for constants. Returns whether two
+  // or more do.
+  bool interleaves(int constants) {
     for (int count = wanted(); count >= kMinChains; --count) {
-      std::vector<size_t> order = in_turns(static_cast<size_t>(count));
       std::vector<Instruction*> instructions;
-      for (const size_t each : order) instructions.push_back(order_[each]);
+      for (const size_t each : in_turns(static_cast<size_t>(count))) instructions.push_back(order_[each]);
       const std::vector<int> live = pressure_.before_each(block_, instructions);
-      if (*std::max_element(live.begin(), live.end()) + constant_registers() > target_.vector_registers)
-        continue;
+      if (*std::max_element(live.begin(), live.end()) + constants > target_.vector_registers) continue;
       for (Instruction* each : instructions) each->moveBefore(block_.getTerminator());
       return true;
     }
     return false;
   }
 
- private:
   bool computes(const Instruction& instruction) const {
     return pressure_.registers(instruction) > 0 && !llvm::isa<llvm::LoadInst>(instruction) &&
            !is_splat(instruction);
@@ -88,18 +95,20 @@ class Chains : public StraightLine {
     return std::max(kMinChains, times_.operations_in_flight(registers));
   }
 
-  // Registers of the constants to which a product is added: no operation takes those as scalars.
-  int constant_registers() const {
+  // Registers of all constants to which a product is added, and of the largest of them: no operation takes
+  // those as scalars.
+  std::pair<int, int> constant_registers() const {
     llvm::DenseSet<const Value*> constants;
-    int result = 0;
+    int all = 0, largest = 0;
     for (const Instruction* each : order_) {
       const auto* call = llvm::dyn_cast<llvm::CallBase>(each);
       if (call == nullptr || call->arg_size() != 3 || pressure_.registers(*each) == 0) continue;
       const Value* added = call->getArgOperand(2);
-      if (llvm::isa<llvm::Constant>(added) && constants.insert(added).second)
-        result += pressure_.registers(*each);
+      if (!llvm::isa<llvm::Constant>(added) || !constants.insert(added).second) continue;
+      all += pressure_.registers(*each);
+      largest = std::max(largest, pressure_.registers(*each));
     }
-    return result;
+    return {all, largest};
   }
 
   // The places of instructions in the new order: one operation of each of at most `count` chains in turn,

@@ -53,6 +53,14 @@ class BlockOrder : public StraightLine {
             static_cast<double>(loads) > kLoadsOfOperations * static_cast<double>(operations));
   }
 
+  bool has_strided_stores() const {
+    return std::any_of(order_.begin(), order_.end(), [](const Instruction* each) {
+      const auto* call = llvm::dyn_cast<llvm::CallBase>(each);
+      return call != nullptr && (call->getIntrinsicID() == llvm::Intrinsic::masked_scatter ||
+                                 call->getIntrinsicID() == llvm::Intrinsic::experimental_vp_strided_store);
+    });
+  }
+
   // Where chains are interleaved, a store and what leads to it keep their places.
   void run(bool is_interleaved) {
     measure();
@@ -458,8 +466,11 @@ void order_instructions(llvm::Function& function, const Target& target,
   // After register allocation LLVM's scheduler uses the scheduling model of another core, `rescheduled_for`,
   // in place of that of `scheduled_for`. Not where loads decide the time: that model assumes loads that hit
   // the first-level cache, and moves them back to right before their use (a row times AlexNet's largest
-  // matrix took 50.7 instead of 34.1 M cycles).
-  if (waits || target.rescheduled_for.empty()) return;
+  // matrix took 50.7 instead of 34.1 M cycles). Nor where stores are strided: while the first one occupies
+  // the memory port, LLVM would issue the arithmetic of all, and the others would have none to hide.
+  const bool strides = std::any_of(blocks.begin(), blocks.end(),
+                                   [](const BlockOrder& each) { return each.has_strided_stores(); });
+  if (waits || strides || target.rescheduled_for.empty()) return;
   function.addFnAttr("tune-cpu", target.rescheduled_for);
   if (!target.is_riscv()) return;
   // Two features of that core are off: it would take a register for each constant that an operation can take
