@@ -20,7 +20,7 @@ namespace tc {
 
 using Bytes = std::vector<uint8_t>;
 
-// The packed constants of a model, in a file rather than in memory (codegen/backend/packed_constants.h).
+// The packed constants of a model, in a file rather than in memory (codegen/backend/constants_file.h).
 class ConstantsFile;
 
 // What a back end compiles a plan to; its artefacts are written from it.
@@ -56,8 +56,8 @@ struct ArtefactContent {
 
 // Where an artefact is written.
 struct ArtefactPlace {
-  std::string path;       // which names it and its symbols; other files are written to its folder
-  std::string part;       // the file to write, which is to become `path`
+  std::string path;  // from it the artefact and its symbols have their names; other files go to its folder
+  std::string part;  // the file to write; the caller renames it to `path` when all is written
   std::string libraries;  // a folder with the runtime and the C library of each architecture
 };
 
@@ -95,8 +95,8 @@ class Backend {
   virtual void check_kernel(const ScheduledKernel& kernel, const Target& target) const = 0;
 
   // How many bytes of code a kernel takes, where that can only be estimated because others compile it; null
-  // for back ends that know it when the artefact is written. With max_flash, plans of such back ends keep to
-  // the estimate.
+  // for back ends that make the code themselves and know its size from the artefact. With max_flash, plans of
+  // such back ends keep to the estimate.
   virtual std::function<int64_t(const ScheduledKernel&)> code_estimate() const { return nullptr; }
 
   // `threads` workers compile and pack; the bytes do not depend on their number. A Device error where the

@@ -25,8 +25,8 @@ BackendAndKind artefact_kind(const std::string& name);
 // An Unsupported error that names the kinds that there are for the target, where this is none of them.
 void refuse_kind(const BackendAndKind& wanted, const Target& target);
 
-// Whether the back end can use everything that the target has, so that plans for it are the same as for
-// other back ends.
+// Whether the back end has code for all of the target's features: then its plans are those of the default
+// back end.
 bool uses_all(const Backend& backend, const Target& target);
 
 // A text of a kernel's code (CodeText::name), whichever back end shows it. A Model error that lists them for

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/c/functions.h"
-#include "codegen/c/shared_functions.h"
+#include "codegen/c/helper_functions.h"
+#include "codegen/c/merged_kernels.h"
 #include "codegen/c/spelling.h"
 #include "ir/ranges.h"
 #include "ir/scheduled.h"

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "codegen/c/functions.h"
-#include "codegen/c/shared_functions.h"
+#include "codegen/c/helper_functions.h"
+#include "codegen/c/merged_kernels.h"
 #include "ir/scheduled.h"
 
 namespace tc::c {

@@ -1,4 +1,4 @@
-// The back end that writes portable C99: kernels and plans as source that any C compiler builds.
+// A plan, or one kernel, as the text of a portable C99 source file.
 #pragma once
 
 #include <string>

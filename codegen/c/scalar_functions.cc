@@ -1,7 +1,7 @@
 // Scalar functions of generated code: operators and conversions of the loop IR in C.
 #include <cmath>
 
-#include "codegen/c/functions.h"
+#include "codegen/c/helper_functions.h"
 #include "codegen/c/spelling.h"
 #include "codegen/backend/c_names.h"
 #include "ir/error.h"

@@ -1,5 +1,5 @@
 // Vector functions of generated code: in one expression where compilers have vectors, else lane by lane.
-#include "codegen/c/functions.h"
+#include "codegen/c/helper_functions.h"
 #include "codegen/c/spelling.h"
 #include "codegen/backend/c_names.h"
 #include "ir/error.h"

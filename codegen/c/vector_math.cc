@@ -1,5 +1,5 @@
 // Elementary functions of vectors of float32 as polynomials, within what ir/loop.h allows.
-#include "codegen/c/functions.h"
+#include "codegen/c/helper_functions.h"
 #include "codegen/c/spelling.h"
 #include "ir/error.h"
 #include "ir/math_tables.h"

@@ -1,5 +1,5 @@
 // Vector functions of generated code that read and write memory, and those of masks.
-#include "codegen/c/functions.h"
+#include "codegen/c/helper_functions.h"
 #include "codegen/c/spelling.h"
 #include "codegen/backend/c_names.h"
 #include "ir/error.h"

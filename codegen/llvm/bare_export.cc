@@ -5,10 +5,10 @@
 
 #include "codegen/llvm/features.h"
 #include "codegen/llvm/artefact/model_objects.h"
-#include "codegen/llvm/artefact/bare.h"
+#include "codegen/llvm/artefact/bare_object.h"
 #include "codegen/backend/artefact_files.h"
 #include "codegen/backend/c_names.h"
-#include "codegen/backend/packed_constants.h"
+#include "codegen/backend/constants_file.h"
 #include "codegen/backend/run_header.h"
 #include "ir/error.h"
 #include "ir/scratch.h"

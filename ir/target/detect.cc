@@ -164,8 +164,8 @@ std::string native_name() {
     name += (name.find('+') == std::string::npos ? "+" : ",+") + std::string(extra);
   };
   if (kHere == Arch::AArch64) {
-    for (const char* extra : {"bf16", "dotprod", "i8mm"}) {
-      if (has(extra)) add(extra);
+    for (const std::string& extra : targets::product_features(kHere)) {
+      if (extra != "neon" && has(extra)) add(extra.c_str());
     }
     return name;
   }

@@ -1,6 +1,7 @@
 // The matrix unit of a machine, from the rows of its architecture's instructions.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "ir/error.h"
 #include "ir/target/tables.h"
@@ -101,6 +102,15 @@ bool needs_tile_unit(Arch arch, const std::string& feature) {
     }
   }
   return false;
+}
+
+std::vector<std::string> product_features(Arch arch) {
+  std::set<std::string> result;
+  for (const ProductGroup& group : narrow_products(arch)) {
+    result.insert(group.feature);
+    for (const NarrowProduct& each : group.instructions) result.insert(each.feature);
+  }
+  return {result.begin(), result.end()};
 }
 
 }  // namespace targets

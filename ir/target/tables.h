@@ -71,6 +71,8 @@ std::string tuning_features(const MatrixUnit& unit);
 bool is_encoded_feature(Arch arch, const std::string& feature);
 // Whether only code that uses tiles, which the operating system grants, needs the feature.
 bool needs_tile_unit(Arch arch, const std::string& feature);
+// The features that the architecture's rows of narrow products need, in alphabetical order.
+std::vector<std::string> product_features(Arch arch);
 
 // The features of `arch` that this machine has, by LLVM's names; empty where it is another machine.
 std::vector<std::string> detected_features(Arch arch);

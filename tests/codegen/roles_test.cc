@@ -1,5 +1,5 @@
 // What the emitter says that instructions are for, and what LLVM's simplifications leave of it.
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>

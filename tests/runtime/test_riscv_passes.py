@@ -184,7 +184,7 @@ def test_other_weights_are_words_beside_equal_ones(tmp_path):
 
 
 # add_product (codegen/llvm/emit/tile_emitter.cc; at 1024 bits) and choose_zeros
-# (codegen/llvm/passes/mask_addresses.cc; at 256): where a product is left out at a border, its
+# (codegen/llvm/passes/branchless_borders.cc; at 256): where a product is left out at a border, its
 # element is read from zeros, whose address is computed, and its weights are read as they are.
 @pytest.mark.parametrize("target", ["rv64gcv_zvl256b", "rv64gcv_zvl1024b"])
 def test_weights_are_not_chosen_at_borders(tmp_path, target):

@@ -30,7 +30,7 @@ class Fleet:
         self.credentials = str(folder / "credentials")
         cluster.init(self.credentials)
         cluster.use_credentials(cluster.node_folder(self.credentials), True)
-        # Where Ray writes the address of this cluster, which it does not make with its head's folder.
+        # Ray writes the cluster's address there, and makes no folder for it.
         os.environ["RAY_TMPDIR"] = str(files)
         (Path(files) / "ray").mkdir(parents=True, exist_ok=True)
         from ray.cluster_utils import Cluster  # reads the environment

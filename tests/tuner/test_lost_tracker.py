@@ -61,7 +61,7 @@ class Tuning:
 )
 def test_it_is_told_in_the_middle_of_tuning(tmp_path, model, end):  # noqa: F811
     with fleet.Local(["--name", "one"]) as programs:
-        # However fast the machine is, it is still tuning when the tracker has been back for a while.
+        # Time enough for the tracker to be lost and back, however fast the machine is.
         tuning = Tuning(model, programs.address, tmp_path / "log.db", time_limit=12)
         tuning.wait_for_trials(3)
         tracker = programs.processes[0]

@@ -1,12 +1,12 @@
 // Constants as an object file that tc writes itself: hundreds of megabytes pass neither through LLVM nor
-// through the memory of this process, of which the linker is a part.
+// through the memory of the linker, which runs in a child process.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "codegen/backend/backend.h"
-#include "codegen/backend/packed_constants.h"
+#include "codegen/backend/constants_file.h"
 
 namespace tc {
 

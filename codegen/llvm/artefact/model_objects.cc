@@ -9,7 +9,7 @@
 #include "codegen/llvm/artefact/model_objects.h"
 #include "codegen/backend/backend.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
-#include "codegen/backend/packed_constants.h"
+#include "codegen/backend/constants_file.h"
 #include "codegen/backend/workers.h"
 #include "codegen/llvm/emit/kernel_emitter.h"
 #include "ir/scratch.h"
@@ -18,7 +18,7 @@ namespace tc {
 namespace {
 
 // Empty where no runtime reads it: kind `bare`, which needs no runtime, has plan code of its own
-// (codegen/llvm/artefact/bare.cc).
+// (codegen/llvm/artefact/bare_object.cc).
 Bytes plan_object(const Plan& plan, const Target& target, const PlanNames& names) {
   ModuleCompiler compiler(target, names.descriptor + "_plan");
   if (!target.has_runtime) return compiler.object();

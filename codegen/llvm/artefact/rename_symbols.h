@@ -1,4 +1,5 @@
-// A model's objects under the name of the artefact that they become.
+// Renames the shared symbols of a model's objects after the artefact, so that the objects of two models link
+// together.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 #include "codegen/llvm/artefact/dim_values.h"
 #include "codegen/llvm/module_compiler.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
-#include "codegen/llvm/artefact/run_frame.h"
+#include "codegen/llvm/artefact/frame_access.h"
 #include "codegen/llvm/artefact/step_bytecode.h"
 #include "ir/plan.h"
 

@@ -69,7 +69,7 @@ struct MatrixPlan {
   MatrixUnit::Format format{};
   int64_t groups = 1;  // along a tile's depth
   int rows = 1;        // of an accumulator
-  bool by_a = false;   // of vectors: b's stay in registers
+  bool by_a = false;   // with accumulators in vectors: the order of order_one_by_one(), with its `by_a`
   // The instruction takes b as unsigned, and the kernel's b is signed: 128 is added to each number of b, and
   // a further accumulator for each `a` sums up what this adds to its products, to be subtracted at the end.
   bool offset_sums = false;

@@ -3,7 +3,7 @@
 
 #include "codegen/llvm/units/matrix_unit.h"
 #include "codegen/llvm/units/riscv_instructions.h"
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "ir/access.h"
 #include "ir/error.h"
@@ -202,7 +202,10 @@ bool TileEmitter::sum_bytes(size_t position, const Constraints& pending) {
     return false;
   }
   const bool in_scalars = adds_products_in_scalars(context_.target);
-  if (!in_scalars && (32 * lanes_ > context_.target.vector_bits || 32 * lanes_ < 256)) return false;
+  const std::vector<const NarrowProduct*>& rows = context_.target.lane_products;
+  if (!in_scalars && std::none_of(rows.begin(), rows.end(),
+                                  [&](const NarrowProduct* row) { return row->columns == lanes_; }))
+    return false;
   if (std::any_of(pending.begin(), pending.end(),
                   [&](const Affine& each) { return each.coefficient(bytes_loop.name) != 0; }))
     return false;

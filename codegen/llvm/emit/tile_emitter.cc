@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 #include "ir/error.h"
 #include "ir/tile.h"
 

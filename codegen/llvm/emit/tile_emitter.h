@@ -70,9 +70,10 @@ class TileEmitter {
     bool fresh = false;                         // a register without an earlier value
     llvm::Value* total = nullptr;               // address of the sum of earlier blocks
     std::map<std::string, Affine> copy_values;  // values_ of one copy that writes it
-    // Constraints outside of which it does not exist, so that its value there does not matter.
+    // The constraints, as texts, under which the element exists: elsewhere its value does not matter.
     std::set<std::string> exists_where;
-    std::vector<Affine> existence;  // the same, for memory
+    // Those under which it is loaded from memory and stored to it.
+    std::vector<Affine> existence;
   };
   // Products of bytes that are added to an accumulator each of whose lanes is a register of its own.
   struct WordProduct {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/llvm/opaque_value.h"
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "ir/error.h"
 #include "ir/prefetch.h"

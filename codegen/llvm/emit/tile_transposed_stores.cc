@@ -1,6 +1,6 @@
 // Stores whose lanes are far apart while the copies of a loop write adjacent elements: a transposition in
-// registers turns vectors of lanes into vectors of copies, each of which one instruction stores. Of bytes,
-// four copies become one vector that has the four bytes of lane after lane.
+// registers turns vectors of lanes into vectors of copies, each of which one instruction stores. Where
+// elements are bytes, four copies become one vector: the four bytes of the first lane, those of the second...
 #include <algorithm>
 
 #include "codegen/llvm/emit/tile_emitter.h"

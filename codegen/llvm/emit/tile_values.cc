@@ -236,7 +236,7 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
       if (const auto rounded = lanes_ > 1 ? rounded_byte(kernel_, expr) : std::nullopt) {
         const Value number = evaluate(rounded->number, guard);
         if (number.vector && has_riscv_vectors(context_.target, lanes_))
-          return {round_to_bytes(builder_, context_.target, *rounded, number.value), true};
+          return {round_to_bytes_riscv(builder_, context_.target, *rounded, number.value), true};
         if (llvm::Value* bytes = number.vector
                                      ? round_to_bytes_x86(builder_, context_.target, *rounded, number.value)
                                      : nullptr)

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 
 namespace tc {
 

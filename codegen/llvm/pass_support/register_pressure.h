@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 #include "codegen/llvm/pass_support/dependences.h"
 #include "codegen/llvm/pass_support/list_scheduler.h"
 #include "ir/target/target.h"

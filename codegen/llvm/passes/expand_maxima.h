@@ -1,5 +1,5 @@
-// Replaces maxima of vectors that have to be NaN where an operand is, which takes four of RISC-V's
-// instructions.
+// Replaces llvm.maximum of vectors, whose result is NaN where an operand is and which takes four RISC-V
+// instructions, by less where several maxima follow each other.
 #pragma once
 
 #include <llvm/IR/Function.h>

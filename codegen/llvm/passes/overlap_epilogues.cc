@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 
 namespace tc {
 namespace {

@@ -4,7 +4,7 @@
 #include <llvm/CodeGen/Passes.h>
 
 #include "codegen/llvm/module_compiler.h"
-#include "codegen/llvm/passes/mask_addresses.h"
+#include "codegen/llvm/passes/branchless_borders.h"
 #include "codegen/llvm/passes/run_through_borders.h"
 #include "codegen/llvm/passes/expand_rounding.h"
 #include "codegen/llvm/passes/encode_products.h"
@@ -13,7 +13,7 @@
 #include "codegen/llvm/passes/interleave.h"
 #include "codegen/llvm/passes/join_vectors.h"
 #include "codegen/llvm/passes/loop_invariants.h"
-#include "codegen/llvm/passes/split_masked_accesses.h"
+#include "codegen/llvm/passes/split_masks_by_register.h"
 #include "codegen/llvm/passes/expand_maxima.h"
 #include "codegen/llvm/passes/overlap_epilogues.h"
 #include "codegen/llvm/passes/spill_sums.h"
@@ -64,14 +64,14 @@ const std::vector<CodePass>& code_pass_table() {
       {"overlap_epilogues",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},
-      {"split_masked_accesses",
-       "Splits masked loads and stores of two registers, and leaves out a half without lanes.",
-       "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_accesses>},
+      {"split_masks_by_register",
+       "Splits masked loads and stores of two registers into one for each, and leaves out one without lanes.",
+       "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masks_by_register>},
       {"join_vectors", "Joins two vectors of a tile whose sums are multiplied by the same elements.", kRiscv,
        joins_vectors, Stage::Last, for_target<join_vectors>},
-      {"mask_addresses",
+      {"branchless_borders",
        "Makes the address of a load at a border, its buffer's or that of zeros, by a mask in place of a branch.",
-       kRiscv, riscv_ordered, Stage::Last, for_target<mask_addresses>},
+       kRiscv, riscv_ordered, Stage::Last, for_target<branchless_borders>},
       {"run_through_borders",
        "Where vectors do not fit the registers, runs what a branch leaves out at a border as well, on unused memory.",
        kOrdered, orders_code, Stage::Last, for_target<run_through_borders>},

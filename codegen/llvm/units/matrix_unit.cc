@@ -2,7 +2,7 @@
 // vectors of one row share.
 #include "codegen/llvm/units/matrix_unit.h"
 
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 #include "codegen/llvm/units/riscv_instructions.h"
 #include "ir/error.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -151,8 +151,8 @@ llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* s
   return to_fixed(builder, made, lanes);
 }
 
-llvm::Value* round_to_bytes(Builder& builder, const Target& target, const RoundedByte& how,
-                            llvm::Value* numbers) {
+llvm::Value* round_to_bytes_riscv(Builder& builder, const Target& target, const RoundedByte& how,
+                                  llvm::Value* numbers) {
   const bool is_unsigned = how.type == DType::U8;
   const int lanes = lanes_of(numbers);
   // Unsigned bytes to which nothing is added are clamped at zero by the first conversion already. Others are

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "codegen/llvm/emit/kernel_context.h"
-#include "codegen/llvm/emit/round_to_bytes.h"
+#include "codegen/llvm/emit/rounded_byte.h"
 
 namespace tc {
 
@@ -26,8 +26,8 @@ llvm::Value* add_multiple(Builder& builder, const Target& target, llvm::Value* s
                           llvm::Value* factor);
 
 // The bytes that the expression `how` makes of these numbers.
-llvm::Value* round_to_bytes(Builder& builder, const Target& target, const RoundedByte& how,
-                            llvm::Value* numbers);
+llvm::Value* round_to_bytes_riscv(Builder& builder, const Target& target, const RoundedByte& how,
+                                  llvm::Value* numbers);
 
 // Reciprocals of f32, whose relative error is below 2^-7 (`vfrec7`).
 llvm::Value* estimate_reciprocal(Builder& builder, const Target& target, llvm::Value* numbers);

@@ -45,8 +45,8 @@ class RunFrame {
   // The address of a segment, null where there is no memory for it.
   llvm::Value* segment(int index) const;
   // Emits: if the condition holds, thread 0 runs `tell`, and then all threads return. The condition must be
-  // the same for all of them. A function that returns an int returns BareStatus::WrongSize in code without a
-  // runtime, and 1 otherwise.
+  // the same for all of them. The function being emitted returns nothing or an int: BareStatus::WrongSize in
+  // code without a runtime, and else 1.
   void leave_where(llvm::Value* condition, const std::function<void()>& tell) const;
   // Ends the run unless the size is between 0 and the bound.
   void check_bound(uint32_t step, llvm::Value* size, llvm::Value* bound) const;

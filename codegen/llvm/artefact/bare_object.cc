@@ -9,7 +9,7 @@
 #include <fstream>
 #include <set>
 
-#include "codegen/llvm/artefact/bare.h"
+#include "codegen/llvm/artefact/bare_object.h"
 #include "codegen/llvm/artefact/link.h"
 #include "codegen/llvm/kernel_code.h"
 #include "codegen/llvm/artefact/constants.h"

@@ -1,4 +1,4 @@
-pass mask_addresses for rv64gcv_zvl256b
+pass branchless_borders for rv64gcv_zvl256b
 @zeros = internal global [256 x i8] zeroinitializer
 
 define void @kernel(ptr noalias %in, ptr noalias %out, i64 %row) {

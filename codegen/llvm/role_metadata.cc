@@ -1,4 +1,4 @@
-#include "codegen/llvm/instruction_roles.h"
+#include "codegen/llvm/role_metadata.h"
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Metadata.h>

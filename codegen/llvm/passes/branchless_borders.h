@@ -9,6 +9,6 @@
 
 namespace tc {
 
-void mask_addresses(llvm::Function& function, const Target& target);
+void branchless_borders(llvm::Function& function, const Target& target);
 
 }  // namespace tc

@@ -1,5 +1,5 @@
 // Constants as a file.
-#include "codegen/backend/packed_constants.h"
+#include "codegen/backend/constants_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Splits masked loads and stores that are wider than AVX2's registers.
+// Splits masked loads and stores that are wider than AVX2's registers into one access for each register.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -10,6 +10,6 @@ namespace tc {
 // where the mask is the conjunction of a condition's splat and a constant, it loads all of a register whose
 // mask is false: it demands only the sign bits of the mask, replaces the constant's false lanes by true
 // ones, and then sees a mask that is true. The bytes that it loads may not exist.
-void split_masked_accesses(llvm::Function& function);
+void split_masks_by_register(llvm::Function& function);
 
 }  // namespace tc

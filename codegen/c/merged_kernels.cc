@@ -1,4 +1,4 @@
-#include "codegen/c/shared_functions.h"
+#include "codegen/c/merged_kernels.h"
 
 #include <algorithm>
 #include <cctype>

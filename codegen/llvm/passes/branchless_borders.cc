@@ -1,4 +1,4 @@
-#include "codegen/llvm/passes/mask_addresses.h"
+#include "codegen/llvm/passes/branchless_borders.h"
 
 #include <llvm/IR/GlobalVariable.h>
 #include <llvm/IR/InstIterator.h>
@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/pass_support/masked_address.h"
+#include "codegen/llvm/pass_support/branchless_address.h"
 
 namespace tc {
 
 using llvm::Instruction;
 using llvm::Value;
 
-void mask_addresses(llvm::Function& function, const Target& target) {
+void branchless_borders(llvm::Function& function, const Target& target) {
   if (has_zicond(target)) return;
-  AddressMasker masker(function);
+  BranchlessAddress masker(function);
   std::vector<llvm::SelectInst*> choices;
   for (Instruction& each : llvm::instructions(function)) {
     // By its operands: LLVM may have made the selection anew, without a role.

@@ -1,4 +1,4 @@
-#include "codegen/llvm/emit/round_to_bytes.h"
+#include "codegen/llvm/emit/rounded_byte.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
 

@@ -1,5 +1,5 @@
 // Code without branches at borders.
-#include "codegen/llvm/passes/mask_addresses.h"
+#include "codegen/llvm/passes/branchless_borders.h"
 #include "codegen/llvm/passes/run_through_borders.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ const std::string kChosen =
     "  %address = select i1 %inside, ptr %element, ptr @zeros\n  %a = load <16 x float>, ptr %address\n  store <16 x float> %a, ptr %out\n  ret void\n";
 
 TEST(ChooseAddresses, ABordersAddressIsComputedWithAMask) {
-  const std::string text = after(mask_addresses, kChosen);
+  const std::string text = after(branchless_borders, kChosen);
   EXPECT_EQ(count_of(text, "select"), 0) << text;
   EXPECT_NE(text.find(" = xor i1 %inside, true\n"), std::string::npos) << text;
   EXPECT_NE(text.find("sub i64 ptrtoint (ptr @zeros to i64), "), std::string::npos) << text;
@@ -65,7 +65,7 @@ TEST(ChooseAddresses, ABordersAddressIsComputedWithAMask) {
 }
 
 TEST(ChooseAddresses, AConditionalMoveChooses) {
-  EXPECT_EQ(count_of(after(mask_addresses, kChosen, "rv64gcv_zvl256b+zicond"), "select"), 1);
+  EXPECT_EQ(count_of(after(branchless_borders, kChosen, "rv64gcv_zvl256b+zicond"), "select"), 1);
 }
 
 // `count` vectors are loaded, all but the last of a row are stored where there is a row, and that where there

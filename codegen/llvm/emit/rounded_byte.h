@@ -1,5 +1,5 @@
-// Expressions that round floats to bytes, as in the epilogue of a sum of bytes, and what is known of the
-// floats.
+// Recognises expressions that round floats to bytes, as in the epilogue of a sum of bytes, with what bounds
+// the floats.
 #pragma once
 
 #include <optional>
