@@ -179,6 +179,22 @@ class LayoutChooser {
     return any && (whole_blocks(out) || node.op->traits.finite_at_zero);
   }
 
+  // Whether only convolutions of all channels read the value, as blocks of a few bytes.
+  bool is_read_as_few_bytes(ValueId id) const {
+    if (!packs_into_byte_products(id)) return false;
+    bool any = false;
+    for (const Node& node : graph_.nodes) {
+      for (const ValueId input : node.inputs) {
+        if (input != id) continue;
+        any = true;
+        if (node.op->traits.contraction != Contraction::Convolution || input != node.inputs[0] ||
+            !wants_blocked(node, input))
+          return false;
+      }
+    }
+    return any;
+  }
+
   // Whether the node can compute its output in blocks, and gains by it.
   bool fits_blocks(const Node& node) const {
     const OpTraits& traits = node.op->traits;
@@ -190,6 +206,9 @@ class LayoutChooser {
       return blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out);
     }
     if (traits.blocks == OpTraits::Blocks::Neighbours) return blocked(node.inputs[0]) && whole_blocks(out);
+    // Pixels of few channels become words at once, where code moves their bytes one by one in any case.
+    if (traits.movement == OpTraits::Movement::Permute)
+      return adds_products_in_scalars(target_) && is_read_as_few_bytes(out);
     // Padding of what quantised convolutions read.
     if (traits.movement == OpTraits::Movement::Pad) {
       return is_byte(out) && blocked(node.inputs[0]) && channels(node.inputs[0]) == channels(out) &&

@@ -150,6 +150,10 @@ bool adds_products_in_scalars(const Target& target) {
   return target.vector_bits == 0 && lane_product(target, 1, DType::I16, DType::I16, DType::I32) != nullptr;
 }
 
+bool reads_widened_words(const Target& target) {
+  return adds_products_in_scalars(target) && target.float_unit;
+}
+
 bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b) {
   return lane_product(target, lanes, a, b, DType::I32) != nullptr;
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "ir/target/narrow_product.h"
+
 namespace tc {
 namespace {
 
@@ -73,12 +75,28 @@ double after_sums(const TileProblem& problem, const Target& target, double accum
 // Whether code generation makes one vector of the tile's two (codegen/llvm/passes/join_vectors.h).
 bool is_joined(const TileProblem& problem, int64_t vectors) { return problem.joins && vectors == 2; }
 
+// Whether a tile reads words that were widened beforehand.
+bool is_widened(const TileProblem& problem, int64_t vectors, int64_t columns) {
+  constexpr int kLanes = 4;
+  return problem.widens && problem.lanes == kLanes && problem.blocks > 1 && vectors == 1 &&
+         columns == kWidenedColumns;
+}
+
+// The same with words that were widened for all vectors: each half of the lanes loads and widens its weights
+// by itself, and loads all words.
+double tile_of_widened_words(const TileProblem& problem) {
+  constexpr double kStep = 54, kWiden = 18, kEpilogue = 9, kSums = 16;
+  return problem.steps * (kStep + kWiden / static_cast<double>(problem.blocks)) + kSums * kEpilogue +
+         calibration::kTileStart;
+}
+
 // Products of bytes on general-purpose registers, one for each sum: the halves of each operand's words are
 // widened, and each pair of halves takes an instruction. In registers are the sums, a half of each column and
 // of one weight, and two addresses.
 double tile_of_words(const TileProblem& problem, const Target& target, int64_t vectors, int64_t columns) {
   constexpr double kLoadAndWiden = 3, kProducts = 2, kAddresses = 2, kStoreAndLoad = 2, kLoop = 4,
                    kEpilogue = 8;
+  if (is_widened(problem, vectors, columns)) return tile_of_widened_words(problem);
   const auto weights = static_cast<double>(vectors * problem.lanes), words = static_cast<double>(columns);
   const double sums = weights * words;
   const double spilled = std::max(0.0, sums + words + 1 + kAddresses - target.integer_registers);
@@ -229,7 +247,9 @@ TileChoice choose_tile(const TileProblem& problem, const Target& target) {
     const int64_t width = std::min<int64_t>(columns, problem.columns);
     double cycles = tile_cycles(problem, target, blocks, width) * preference;
     if (!leaves_registers(target, problem.lanes * problem.element_bytes, blocks * width)) cycles = INFINITY;
-    if (!leaves_integer_registers(problem, target, blocks * width * problem.lanes)) cycles = INFINITY;
+    if (!is_widened(problem, blocks, width) &&
+        !leaves_integer_registers(problem, target, blocks * width * problem.lanes))
+      cycles = INFINITY;
     if (is_joined(problem, blocks)) cycles *= calibration::kDoubledLanes;
     // Between tiles of nearly equal cost, the order of the menu decides. It was made for long sums.
     if (!is_short(problem, target)) preference *= calibration::kNextOfMenu;

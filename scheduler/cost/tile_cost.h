@@ -38,6 +38,8 @@ struct TileProblem {
   bool bytes = false;  // products of bytes that one instruction sums up
   // Products of bytes whose even and odd elements are multiplied separately, as numbers of 16 bits.
   bool halves = false;
+  // What the columns read may be widened once for all vectors, where a tile has the columns for it.
+  bool widens = false;
   bool integers = false;  // the sums are integers
   // Code generation joins two vectors that are multiplied by the same elements into one of twice the
   // registers.

@@ -94,6 +94,8 @@ TileProblem problem_for(const ReductionFacts& facts, const std::string& vector, 
     problem.bytes = has_byte_instruction(facts.target(), lanes, facts.buffer(loads[0]).dtype,
                                          facts.buffer(loads[1]).dtype);
     problem.halves = !problem.bytes;
+    problem.widens =
+        problem.halves && facts.extent(vector, 0) % lanes == 0 && may_widen(facts, vector, columns);
   }
   for (const Iterator& iterator : facts.sum().iterators) {
     const auto extent = static_cast<double>(facts.extent(iterator.name, kAssumedSymbolic));

@@ -267,6 +267,36 @@ bool ReductionFacts::crosses_pages(const Access& load) const {
   });
 }
 
+bool may_widen(const ReductionFacts& facts, const std::string& lane, const std::string& columns) {
+  constexpr int64_t kMostBytes = 5 << 10;   // on the stack
+  constexpr int64_t kTiles = 2, kWord = 4;  // the least
+  if (!reads_widened_words(facts.target()) || columns.empty() ||
+      facts.extent(columns, 0) < kTiles * kWidenedColumns)
+    return false;
+  int64_t bytes = 2 * kWidenedColumns;
+  for (const std::string& name : facts.reductions()) {
+    bytes *= facts.extent(name, kMostBytes);
+    if (bytes > kMostBytes) return false;
+  }
+  if (bytes <= 2 * kWidenedColumns * kWord) return false;
+  // Iterators of the result that the weights depend on count channels, in blocks of lanes.
+  const std::vector<Access> loads = loads_of(facts.sum());
+  std::vector<std::string> channels;
+  for (const std::string& name : facts.outputs()) {
+    if (std::any_of(loads.begin(), loads.end(),
+                    [&](const Access& load) { return depends_on(load, lane) && depends_on(load, name); }))
+      channels.push_back(name);
+  }
+  const auto apart = [&](const std::string& name) {
+    return name != columns &&
+           std::none_of(facts.sum().constraints.begin(), facts.sum().constraints.end(),
+                        [&](const Affine& each) { return each.coefficient(name) != 0; }) &&
+           std::all_of(loads.begin(), loads.end(),
+                       [&](const Access& load) { return depends_on(load, lane) == depends_on(load, name); });
+  };
+  return std::all_of(channels.begin(), channels.end(), apart);
+}
+
 double epilogue_weight(const ReductionFacts& facts) {
   double weight = 0;
   for (const std::string& tail : facts.reduction().epilogue)

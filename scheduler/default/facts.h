@@ -86,6 +86,10 @@ class ReductionFacts {
   const ReductionKernel* reduction_;
 };
 
+// For a sum with a `byte_iterator`: whether the words that columns read may be widened once for all lanes.
+// Neither they nor the conditions under which they exist depend on the lanes, and those of a tile fit a little
+// memory.
+bool may_widen(const ReductionFacts& facts, const std::string& lane, const std::string& columns);
 // Instructions of the epilogue per accumulator, roughly.
 double epilogue_weight(const ReductionFacts& facts);
 // Whether the subscript has a part that is computed from iterators alone, as `join` makes them.

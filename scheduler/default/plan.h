@@ -77,6 +77,7 @@ struct LoopPlan {
   std::vector<Unrolling> unrolled;
   std::optional<Unrolling> blocks;    // of a long sum: this many trips of the loop are summed separately
   std::vector<std::string> isolated;  // the trips without conditions get a version of their own
+  std::string widened;                // its trips widen what all panels read; mostly empty
   std::vector<Prefetch> prefetched;   // where the target accepts it
 
   bool operator==(const LoopPlan&) const = default;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/scheduled.h"
+#include "ir/target/narrow_product.h"
 #include "scheduler/default/builder.h"
 
 namespace tc {
@@ -217,6 +218,35 @@ void block_sum(TraceBuilder& b, const Statement& statement, const std::vector<st
   if (const auto block = block_of_long_sum(loops)) b.attempt("sum_blocks ", block->loop, " ", block->trips);
 }
 
+// Copies of a statement without vectors, which share the loop's counter and addresses, on cores whose
+// products are in general-purpose registers: all trips of a short loop that writes adjacent elements, as the
+// channels of a block are, else a few trips of the innermost loop.
+void divide_scalars(TraceBuilder& b, const Statement& statement, const std::vector<TraceBuilder::Loop>& loops,
+                    StatementLoops& result) {
+  constexpr int64_t kCopies = 4;
+  constexpr int kMaxWeight = 8;      // of each copy
+  constexpr int64_t kFewest = 1024;  // instances that are worth the code
+  int64_t instances = 1;
+  for (const TraceBuilder::Loop& loop : loops) instances *= loop.extent.value_or(1);
+  if (!adds_products_in_scalars(b.target()) || b.target().least_code || !result.reductions.empty() ||
+      !result.copies.empty() || statement.reduction != Reduction::None ||
+      weight_of(statement.value) > kMaxWeight || instances < kFewest)
+    return;
+  const auto block = std::find_if(loops.begin(), loops.end(), [&](const TraceBuilder::Loop& loop) {
+    return loop.extent && *loop.extent <= kCopies &&
+           element_stride(b.kernel(), statement.write, loop.iterator) == 1;
+  });
+  if (block != loops.end()) {
+    result.copies = block->name;
+    result.outer.erase(std::find(result.outer.begin(), result.outer.end(), block->name));
+    return;
+  }
+  const TraceBuilder::Loop& last = loops.back();
+  if (!last.extent || *last.extent % kCopies != 0 || result.outer.back() != last.name) return;
+  result.outer.pop_back();
+  divide_copies(b, last, kCopies, result);
+}
+
 // The order of the loops around the vectors. Lanes that are not contiguous use one element of each cache
 // line; the loop over the other elements of these lines becomes the innermost, so that a line is used up
 // while the first cache holds it. Targets whose vectors are not scalable transpose such vectors in registers
@@ -255,7 +285,8 @@ void schedule_statement(TraceBuilder& b, const std::string& name, const Statemen
   const int64_t width = b.lanes(statement);
   const std::string lane = choose_lane(b, statement, loops, width, knobs);
   const std::string across = knobs.copies == 1 ? "" : transposed_copies(b, statement, loops, lane, width);
-  const StatementLoops divided = divide_loops(b, statement, loops, knobs, lane, across);
+  StatementLoops divided = divide_loops(b, statement, loops, knobs, lane, across);
+  if (lane.empty() && knobs.copies == 0) divide_scalars(b, statement, loops, divided);
   const std::vector<std::string> near = neighbours_last(b, statement, loops, lane, divided.outer);
   const std::vector<std::string> outer = moved(near, knobs.order);
   std::vector<std::string> order = outer;

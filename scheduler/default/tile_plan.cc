@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/default/plan.h"
+#include "ir/target/narrow_product.h"
 #include "ir/target/register_groups.h"
 
 namespace tc {
@@ -45,6 +46,8 @@ class TilePlanner {
   // loops around the tile: where an instruction waits for the first cache, it is better to read again and
   // again from there what a tile of columns reads.
   bool panels_inside() const;
+  // Whether each tile of columns widens what it reads once for all panels, of which there are several.
+  bool widens() const;
   // Finds the output loops around the tile, except the loop over tiles of columns.
   void find_outer();
   void pack_inputs();
@@ -144,6 +147,13 @@ bool TilePlanner::panels_inside() const {
   return !panels_outermost(others_);
 }
 
+bool TilePlanner::widens() const {
+  const bool plain = knobs_.outer_order == 0 && knobs_.outer_block == 0 && knobs_.outside == 0 && !parts_;
+  return plain && adds_words(facts_, iterators_) && iterators_.vector_count == 1 &&
+         !iterators_.panels.empty() && choice_.tile.columns == kWidenedColumns &&
+         may_widen(facts_, iterators_.lane, columns_);
+}
+
 void TilePlanner::find_outer() {
   for (const std::string& name : facts_.outputs()) {
     if (name == iterators_.vectors || name == iterators_.lane || name == columns_ ||
@@ -235,6 +245,10 @@ void TilePlanner::order_loops() {
   }
   std::reverse(inside_.begin(), inside_.end());  // rows around columns
   if (panels_inside()) std::swap(order[0], order[1]);
+  if (widens()) {
+    const auto panels = std::find(order.begin(), order.end(), loop(iterators_.panels));
+    std::rotate(panels, panels + 1, order.end());
+  }
   order = moved(order, knobs_.outer_order);
   innermost_ = around_ = order.empty() ? "" : order.back();
   outside_ = !parts_ && knobs_.outside != 0 && sums_.size() > 1 && !innermost_.empty();
@@ -294,7 +308,7 @@ void TilePlanner::place_epilogue(int64_t copies) {
   if (knobs_.separate_epilogue != 0) separate = knobs_.separate_epilogue == 2 && !around_.empty();
   // Where the loop over panels is the innermost one, the initialisation and the epilogue are in it as well:
   // it cannot be divided for the sums alone.
-  separate = separate && !(panels_inside() && around_ == loop(iterators_.panels));
+  separate = separate && !((panels_inside() || widens()) && around_ == loop(iterators_.panels));
   plan_.tile = plan_.init_at = plan_.epilogue_at = around_;
   if (outside_) {
     plan_.epilogue = Epilogue::AfterSums;
@@ -480,6 +494,12 @@ void TilePlanner::unroll_windows(const std::vector<std::string>& sums, double co
 void TilePlanner::isolate() {
   if (knobs_.isolate != 0) return;
   if (!around_.empty()) plan_.isolated.push_back(around_);
+  if (widens()) {
+    // Padding does not divide the loop: where a word does not exist, it is widened as 0.
+    if (trips(columns_) % kWidenedColumns != 0) plan_.isolated.push_back(loop(columns_) + "_o");
+    plan_.widened = loop(columns_) + "_o";
+    return;
+  }
   if (streams_window() && !outer_.empty()) {
     const std::string rows = loop(outer_.back());
     const bool splits = std::any_of(plan_.splits.begin(), plan_.splits.end(),

@@ -179,6 +179,7 @@ void write(ReductionKernel& reduction, const LoopPlan& plan, int64_t lanes) {
   }
   if (plan.blocks) builder.apply("sum_blocks ", plan.blocks->loop, " ", plan.blocks->copies);
   for (const std::string& loop : plan.isolated) builder.apply("isolate ", loop);
+  if (!plan.widened.empty()) builder.apply("widen ", plan.widened);
   for (const LoopPlan::Prefetch& each : plan.prefetched)
     builder.attempt("prefetch ", each.buffer, " ", each.loop);
 }

@@ -31,6 +31,7 @@
   X(sum_blocks)                  \
   X(prefetch)                    \
   X(alternate)                   \
+  X(widen)                       \
   X(parallel)
 // clang-format on
 

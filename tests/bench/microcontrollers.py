@@ -3,9 +3,10 @@
 `python -m tests.bench.microcontrollers [FILE ...] [--target TARGET] [--profile COUNT]`: the files
 are those of $TC_MODELS/mlperf_tiny. Each is exported as kind `bare`, linked with the example's
 start-up code and run once on seeded input by qemu-system-arm, which counts the instructions of the
-run (tests/qemu/address_counts.cc): instructions, not cycles. Beside them, for the Cortex-M4, are
-those of TensorFlow Lite for Microcontrollers with CMSIS-NN (revisions 90b983c and 99f736a of summer
-2026, `gcc -O2`), counted alike. With --profile, also the addresses that execute most often, with
+run (tests/qemu/address_counts.cc), and the cycles that these take by the core's table of timings
+(tests/bench/cortex_m_cycles.py). Beside them, for the Cortex-M4, are the instructions of TensorFlow
+Lite for Microcontrollers with CMSIS-NN (revisions 90b983c and 99f736a of summer 2026, `gcc -O2`),
+counted alike. With --profile, also the addresses that execute most often, with
 their instructions. Fails where a network's result is not that of tc on this machine.
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy
 
 import tc
+from tests.bench.cortex_m_cycles import TIMINGS, modelled_cycles
 from tests.runtime.bare_models import run_tool
 from tests.runtime.cortex_m import BOARDS, boot, link_for_board
 from tests.support import ROOT, verdict
@@ -107,11 +109,15 @@ def count(program, target, folder, counting):
     return {int(address, 16): int(times) for address, times in rows}, bytes.fromhex(output.strip())
 
 
+def disassembly(program):
+    return run_tool("llvm-objdump", "-d", "--no-show-raw-insn", program)
+
+
 def print_profile(program, counts, most):
     """The functions of the program by executed instructions, and around the hottest addresses its
     code."""
     lines, shares, function = [], {}, ""
-    for line in run_tool("llvm-objdump", "-d", "--no-show-raw-insn", program).splitlines():
+    for line in disassembly(program).splitlines():
         if line.endswith(">:"):
             function = line.split("<")[1][:-2]
         head = line.strip().split(":")[0]
@@ -142,7 +148,7 @@ def main(arguments):
     folder = Path(os.environ.get("TC_MODELS", "")) / "mlperf_tiny"
     files = given.files or [folder / f"{name}.tflite" for name in PEERS]
     print(
-        f"{given.target:24} {'instructions':>13} {'TFLM+CMSIS-NN':>14} {'flash':>9} {'(code)':>8} {'RAM':>8} {'stack':>6}"
+        f"{given.target:24} {'instructions':>13} {'TFLM+CMSIS-NN':>14} {'cycles':>12} {'flash':>9} {'(code)':>8} {'RAM':>8} {'stack':>6}"
     )
     wrong = []
     with tempfile.TemporaryDirectory() as place:
@@ -156,8 +162,11 @@ def main(arguments):
             if output != expected.tobytes():
                 wrong.append(file.stem)
             peer = PEERS.get(file.stem) if given.target == "cortex-m4" else None
+            timing = TIMINGS.get(given.target)
+            cycles = timing and modelled_cycles(disassembly(program), counts, timing)
             print(
                 f"{file.stem:24} {sum(counts.values()):13,} {f'{peer:,}' if peer else '-':>14}"
+                f" {f'{cycles:,}' if cycles else '-':>12}"
                 f" {sizes['constants'] + sizes['code']:9,} {sizes['code']:8,}"
                 f" {sizes['arena'] + sizes['zeros']:8,} {sizes['stack']:6,}",
                 flush=True,

@@ -108,6 +108,6 @@ def test_machine_instructions_behind_a_pass():
     assert "PseudoVFMACC" in behind and "PseudoVFMADD" not in behind
     with pytest.raises(
         tc.ModelError,
-        match="there is no pass over code that is called 'poem'; the passes are expand_maxima, expand_rounding, overlap_epilogues, ",
+        match="there is no pass over code that is called 'poem'; the passes are expand_maxima, expand_rounding, sink_extensions, ",
     ):
         kernel.after_pass("poem")

@@ -61,6 +61,26 @@ PRODUCTS = {
     "stride 2": ("ConvInteger", [1, 3, 9, 9], [8, 3, 3, 3], {"strides": [2, 2]}),
     "one channel": ("ConvInteger", [1, 1, 20, 12], [16, 1, 10, 4], {"strides": [2, 2]}),
     "depthwise": ("ConvInteger", [1, 8, 9, 8], [8, 1, 3, 3], {"group": 8, "pads": [1, 1, 1, 1]}),
+    # Widened once for several blocks of channels: sums of 3 and 5 words, maps of whole tiles and
+    # others, padding at all borders; and sums that are not.
+    "1x1, wide": ("ConvInteger", [1, 12, 4, 6], [16, 12, 1, 1], {}),
+    "1x1, one word": ("ConvInteger", [1, 4, 5, 5], [8, 4, 1, 1], {}),
+    "1x1, cut channels": ("ConvInteger", [1, 8, 5, 5], [10, 8, 1, 1], {}),
+    "1x1, odd sum": ("ConvInteger", [1, 20, 5, 7], [12, 20, 1, 1], {}),
+    "3x3, wide": ("ConvInteger", [1, 8, 6, 8], [16, 8, 3, 3], {"pads": [1, 1, 1, 1]}),
+    "3x3, cut": ("ConvInteger", [1, 8, 5, 11], [12, 8, 3, 3], {"pads": [1, 1, 1, 1]}),
+    "5x3, stride": (
+        "ConvInteger",
+        [1, 4, 9, 19],
+        [12, 4, 5, 3],
+        {"pads": [2, 0, 1, 2], "strides": [2, 2]},
+    ),
+    "dilated": (
+        "ConvInteger",
+        [2, 4, 9, 12],
+        [8, 4, 3, 3],
+        {"pads": [2, 2, 2, 2], "dilations": [2, 2]},
+    ),
 }
 
 
@@ -89,6 +109,25 @@ def test_uses_the_dsp_instructions(name, instruction, feature, tmp_path):
     )
     code = run_tool("llvm-objdump", "-d", "--mcpu=cortex-m33", tmp_path / "model.o")
     assert (instruction in code) == (not feature)
+
+
+WIDENED = ["1x1, wide", "1x1, odd sum", "3x3, wide", "3x3, cut", "5x3, stride"]
+
+
+@pytest.mark.parametrize("name", WIDENED)
+def test_widens_once_what_blocks_of_channels_share(name, tmp_path):
+    """On cores that multiply pairs of 16-bit numbers and have a floating-point unit."""
+    op, x_shape, w_shape, attributes = PRODUCTS[name]
+    path = tmp_path / "model.onnx"
+    of_bytes(op, x_shape, w_shape, numpy.uint8, numpy.int8, path, **attributes)
+
+    def widens(target):
+        lines = [line for kernel in tc.kernels(path, target) for line in kernel.schedule().trace]
+        return any(line.startswith("widen ") for line in lines)
+
+    assert widens("cortex-m4") and widens("cortex-m33")
+    assert not widens("cortex-m33,-dsp") and not widens("cortex-m0plus")
+    assert not widens("rv32imfc") and not widens("native")
 
 
 def roundings(path):

@@ -282,16 +282,22 @@ llvm::Value* KernelContext::zero_block(int64_t bytes) {
 
 // Whether a loop's variable, also after the last trip, is a number of 31 bits: with addresses of 32 bits it
 // then takes one register, not two.
-static bool counts_in_word(llvm::Value* lower, llvm::Value* upper, int64_t step) {
-  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(lower);
-  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(upper);
-  return first != nullptr && last != nullptr && first->getSExtValue() >= 0 &&
-         last->getSExtValue() <= INT32_MAX - step;
+static bool counts_in_word(const KernelContext::LoopHead& head, const Target& target) {
+  if (target.word_bits != 32) return false;
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(head.lower);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(head.upper);
+  if (first != nullptr && last != nullptr)
+    return first->getSExtValue() >= 0 && last->getSExtValue() <= INT32_MAX - head.step;
+  return target.arch == Arch::ArmM && head.range && head.range->low >= 0 &&
+         head.range->high <= INT32_MAX - head.step;
 }
 
 KernelContext::LoopResult KernelContext::loop(const LoopHead& head, const std::vector<llvm::Value*>& carried,
                                               const LoopBody& body) {
-  const auto& [name, lower, upper, step, may_be_empty] = head;
+  const auto& [name, lower, upper, step, may_be_empty, range] = head;
+  llvm::IntegerType* type = counts_in_word(head, target) ? builder.getInt32Ty() : builder.getInt64Ty();
+  const auto in_type = [&](llvm::Value* value) { return builder.CreateZExtOrTrunc(value, type); };
+  llvm::Value* first = in_type(lower);
   llvm::BasicBlock* before = builder.GetInsertBlock();
   llvm::BasicBlock* header = block(name);
   llvm::BasicBlock* inside = block(name + ".body");
@@ -302,11 +308,8 @@ KernelContext::LoopResult KernelContext::loop(const LoopHead& head, const std::v
     builder.CreateBr(header);
   }
   builder.SetInsertPoint(header);
-  const bool is_short = target.word_bits == 32 && counts_in_word(lower, upper, step);
-  llvm::IntegerType* type = is_short ? builder.getInt32Ty() : builder.getInt64Ty();
-  const auto in_type = [&](llvm::Value* value) { return builder.CreateZExtOrTrunc(value, type); };
   llvm::PHINode* counter = builder.CreatePHI(type, 2, name);
-  counter->addIncoming(in_type(lower), before);
+  counter->addIncoming(first, before);
   std::vector<llvm::PHINode*> phis;
   std::vector<llvm::Value*> current;
   for (llvm::Value* value : carried) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -66,6 +67,9 @@ class KernelContext {
   llvm::Value* add(llvm::Value* a, llvm::Value* b);
   llvm::Value* multiply(llvm::Value* a, int64_t factor);
 
+  // By leaf: the address of the words that a loop around it widened for its sum (mark "widen").
+  std::map<const LoopNode*, llvm::Value*> widened;
+
   // A block of zero bytes of at least this size, that guarded loads read instead.
   llvm::Value* zero_block(int64_t bytes);
 
@@ -85,6 +89,7 @@ class KernelContext {
     llvm::Value *lower, *upper;
     int64_t step;
     bool may_be_empty;
+    std::optional<Interval> range = std::nullopt;  // of the variable in all trips, where that is known
   };
   LoopResult loop(const LoopHead& head, const std::vector<llvm::Value*>& carried, const LoopBody& body);
 

@@ -9,6 +9,7 @@
 #include "codegen/llvm/emit/matrix_plan.h"
 #include "codegen/llvm/emit/open_tails.h"
 #include "codegen/llvm/emit/tile_emitter.h"
+#include "codegen/llvm/emit/widened_words.h"
 #include "ir/error.h"
 #include "ir/tile.h"
 
@@ -149,6 +150,14 @@ class KernelEmitter {
     }
   }
 
+  // Widens what the leaves below the node read, where it is bound by now.
+  void widen_below(const LoopNode& node) {
+    if (node.kind == Kind::Leaf) {
+      if (const auto sum = widened_sum(context_, node)) context_.widened[&node] = widen_words(context_, *sum);
+    }
+    for (const LoopNodePtr& child : node.children) widen_below(*child);
+  }
+
   // The loop over lower .. upper, which lie within `range`. With `part` it may be empty whatever the bounds'
   // ranges say.
   void loop(const LoopNode& node, llvm::Value* lower, llvm::Value* upper, Interval range, bool part,
@@ -160,7 +169,9 @@ class KernelEmitter {
     auto bind = [&](llvm::Value* value, Interval interval) {
       context_.variables[node.variable] = value;
       context_.ranges[node.variable] = interval;
+      if (node.mark("widen") != nullptr) widen_below(node);
       conditionally(node, body);
+      if (node.mark("widen") != nullptr) context_.widened.clear();
       context_.variables.erase(node.variable);
       context_.ranges.erase(node.variable);
     };

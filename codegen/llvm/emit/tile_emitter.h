@@ -209,6 +209,8 @@ class TileEmitter {
   void add_word_product(const WordProduct& product, const Constraints& needed);
   void add_word_products();
   void add_one_word_product(const WordProduct& product);
+  // Adds the whole sum, where a loop around the leaf has widened its words; else returns false.
+  bool add_widened_words();
   std::vector<llvm::Value*> lanes_of_sum(const std::string& name);
   void set_lanes_of_sum(const std::string& name, const std::vector<llvm::Value*>& lanes);
   // Adds products of two bytes in each of four lanes, of which one operand may be the same in all lanes.

@@ -81,7 +81,7 @@ llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& boun
   }
   const std::string variable = text(loop.name, "#", ++names_);
   const auto result = context_.loop(
-      {loop.name.substr(1), trips.first, trips.last, trips.copies, trips.may_be_empty}, carried,
+      {loop.name.substr(1), trips.first, trips.last, trips.copies, trips.may_be_empty, trips.range}, carried,
       [&](llvm::Value* value, llvm::BasicBlock* header, const std::vector<llvm::Value*>& current) {
         context_.variables[variable] = value;
         context_.ranges[variable] = trips.range;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "codegen/llvm/emit/tile_emitter.h"
+#include "codegen/llvm/emit/widened_words.h"
 #include "codegen/llvm/units/cortex_m_products.h"
 #include "codegen/llvm/units/matrix_unit.h"
 #include "ir/error.h"
@@ -171,6 +172,45 @@ void TileEmitter::add_word_products() {
       set_lanes_of_sum(run.sums[i], {begin, begin + kLanesOfStep});
     }
   }
+}
+
+bool TileEmitter::add_widened_words() {
+  const auto words = context_.widened.find(&leaf_);
+  if (words == context_.widened.end() || region_position_ != 0) return false;
+  const auto sum = widened_sum(context_, leaf_);
+  TC_CHECK(sum.has_value(), "as the sum of leaf '", leaf_.name, "', whose words were widened");
+  if (sum->statement != tile_->statement) return false;
+  // The first step's weights, and the accumulators of all columns.
+  std::vector<std::string> names;
+  llvm::Value* weights = nullptr;
+  const auto saved = values_;
+  for (size_t i = 0; i < sum->sums; ++i) values_[tile_->loops[i].name] = Affine(0);
+  values_[tile_->loops[sum->sums + 1].name] = Affine(0);
+  for (int64_t column = 0; column < sum->columns; ++column) {
+    values_[tile_->loops[sum->sums].name] = Affine(column);
+    evaluated_.clear();
+    iterators_.clear();
+    for (const auto& [name, affine] : tile_->iterators) iterators_[name] = with_values(affine);
+    names.push_back(accumulator_key());
+    if (weights == nullptr) weights = pointer(address_of(sum->weights->access, Guard()));
+  }
+  values_ = saved;
+  std::vector<std::vector<llvm::Value*>> columns;
+  for (const std::string& name : names) columns.push_back(lanes_of_sum(name));
+  for (size_t first = 0; first < kLanesOfStep; first += kLanesOfHalf) {
+    std::vector<llvm::Value*> sums;
+    for (const auto& lanes : columns)
+      sums.insert(sums.end(), lanes.begin() + static_cast<std::ptrdiff_t>(first),
+                  lanes.begin() + static_cast<std::ptrdiff_t>(first + kLanesOfHalf));
+    llvm::Value* own = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), weights, 4 * first);
+    add_widened_steps(builder_, sums,
+                      {words->second, own, sum->columns, sum->steps, is_signed(sum->weights->dtype)});
+    for (size_t column = 0; column < columns.size(); ++column)
+      std::copy_n(sums.begin() + static_cast<std::ptrdiff_t>(column * kLanesOfHalf), kLanesOfHalf,
+                  columns[column].begin() + static_cast<std::ptrdiff_t>(first));
+  }
+  for (size_t column = 0; column < names.size(); ++column) set_lanes_of_sum(names[column], columns[column]);
+  return true;
 }
 
 }  // namespace tc

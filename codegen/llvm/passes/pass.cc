@@ -8,6 +8,7 @@
 #include "codegen/llvm/passes/run_through_borders.h"
 #include "codegen/llvm/passes/expand_rounding.h"
 #include "codegen/llvm/passes/encode_products.h"
+#include "codegen/llvm/passes/finish_lanes.h"
 #include "codegen/llvm/passes/fit_registers.h"
 #include "codegen/llvm/passes/order_instructions.h"
 #include "codegen/llvm/passes/interleave.h"
@@ -16,6 +17,7 @@
 #include "codegen/llvm/passes/split_masks_by_register.h"
 #include "codegen/llvm/passes/expand_maxima.h"
 #include "codegen/llvm/passes/overlap_epilogues.h"
+#include "codegen/llvm/passes/sink_extensions.h"
 #include "codegen/llvm/passes/spill_sums.h"
 #include "codegen/llvm/passes/preload_operands.h"
 #include "codegen/llvm/passes/sums_in_place.h"
@@ -61,6 +63,12 @@ const std::vector<CodePass>& code_pass_table() {
       {"expand_rounding",
        "Rounds floats to whole numbers by sums where there is no instruction, which needs no function of a library.",
        "Cortex-M", is_cortex_m, Stage::First, for_target<expand_rounding>},
+      {"sink_extensions",
+       "Extends the factors of a long product where the product is, so that it is one instruction.",
+       "Cortex-M", is_cortex_m, Stage::Last, on_function<sink_extensions>},
+      {"finish_lanes",
+       "Computes and stores what follows a sum one lane after the other, so that few results wait in registers.",
+       "Cortex-M", is_cortex_m, Stage::Last, on_function<finish_lanes>},
       {"overlap_epilogues",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},

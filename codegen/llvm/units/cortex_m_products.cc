@@ -96,6 +96,60 @@ class StepWriter {
   std::string text_;
 };
 
+// Writes the loop over steps of widened words. Operands: the sums, the addresses of the words and of the
+// weights, which move on, four registers, and the address of the end of the words.
+class WidenedWriter {
+ public:
+  explicit WidenedWriter(const WidenedSteps& steps)
+      : columns_(static_cast<int>(steps.columns)), widen_(steps.weights_are_signed ? "sxtb16" : "uxtb16") {}
+
+  int sums() const { return columns_ * kLanesOfHalf; }
+  static constexpr int kTemporaries = 4, kAddresses = 2;
+
+  // A loop of the largest number of copies that leaves no remainder; without a loop where they are all steps.
+  std::string text(int64_t steps) {
+    constexpr int64_t kMostCopies = 4;
+    int64_t copies = std::min(steps, kMostCopies);
+    while (steps % copies != 0) --copies;
+    if (copies < steps) line("1:");
+    for (int64_t i = 0; i < copies; ++i) {
+      half(false);
+      half(true);
+    }
+    if (copies < steps) {
+      line(tc::text("vmov ", temporary(0), ", $", 2 * (sums() + kAddresses) + kTemporaries));
+      line(tc::text("cmp ", words(), ", ", temporary(0)));
+      line("bne 1b");
+    }
+    return text_;
+  }
+
+ private:
+  void line(const std::string& instruction) { text_ += instruction + "\n"; }
+  std::string sum(int column, int lane) const { return tc::text("$", column * kLanesOfHalf + lane); }
+  std::string words() const { return tc::text("$", sums()); }
+  std::string weights() const { return tc::text("$", sums() + 1); }
+  std::string temporary(int number) const { return tc::text("$", sums() + kAddresses + number); }
+
+  void half(bool odd) {
+    line(tc::text("ldrd ", temporary(0), ", ", temporary(1), ", [", weights(), "]", odd ? ", #16" : ""));
+    for (int column = 0; column < columns_; column += 2) {
+      line(tc::text("ldrd ", temporary(2), ", ", temporary(3), ", [", words(), "], #8"));
+      for (int lane = 0; lane < kLanesOfHalf && column == 0; ++lane)
+        line(tc::text(widen_, " ", temporary(lane), ", ", temporary(lane), odd ? ", ror #8" : ""));
+      for (int i = 0; i < 2; ++i) {
+        for (int lane = 0; lane < kLanesOfHalf; ++lane)
+          line(tc::text("smlad ", sum(column + i, lane), ", ", temporary(2 + i), ", ", temporary(lane), ", ",
+                        sum(column + i, lane)));
+      }
+    }
+  }
+
+  const int columns_;
+  const std::string widen_;
+  std::string text_;
+};
+
 int64_t first_word(const WordStep& step) {
   return *std::min_element(step.columns.begin(), step.columns.end());
 }
@@ -170,6 +224,35 @@ void add_word_steps(Builder& builder, std::vector<llvm::Value*>& sums, llvm::Val
     piece.push_back(step);
   }
   if (!piece.empty()) add_piece(builder, sums, words, weights, piece, are_signed);
+}
+
+void add_widened_steps(Builder& builder, std::vector<llvm::Value*>& sums, const WidenedSteps& steps) {
+  WidenedWriter writer(steps);
+  TC_CHECK(static_cast<size_t>(writer.sums()) == sums.size(), "as the sums of products of widened words");
+  constexpr int kAddresses = WidenedWriter::kAddresses, kTemporaries = WidenedWriter::kTemporaries;
+  std::string constraints;
+  for (int i = 0; i < writer.sums() + kAddresses; ++i) constraints += "=r,";
+  for (int i = 0; i < kTemporaries; ++i) constraints += "=&r,";
+  for (int i = 0; i < writer.sums() + kAddresses; ++i) constraints += text(i, ",");
+  constraints += "t,~{cc},~{memory}";
+  std::vector<llvm::Value*> inputs = sums;
+  inputs.push_back(steps.words);
+  inputs.push_back(steps.weights);
+  const int64_t bytes = steps.steps * steps.columns * 8;
+  llvm::Value* end =
+      builder.CreateConstGEP1_64(builder.getInt8Ty(), steps.words, static_cast<uint64_t>(bytes));
+  inputs.push_back(
+      builder.CreateBitCast(builder.CreatePtrToInt(end, builder.getInt32Ty()), builder.getFloatTy()));
+  std::vector<llvm::Type*> types, results(sums.size(), builder.getInt32Ty());
+  for (const llvm::Value* input : inputs) types.push_back(input->getType());
+  results.insert(results.end(), kAddresses, builder.getPtrTy());
+  results.insert(results.end(), kTemporaries, builder.getInt32Ty());
+  llvm::Type* result = llvm::StructType::get(builder.getContext(), results);
+  auto* type = llvm::FunctionType::get(result, types, false);
+  auto* loop = llvm::InlineAsm::get(type, writer.text(steps.steps), constraints, /*hasSideEffects=*/true);
+  llvm::Value* outcome = builder.CreateCall(type, loop, inputs);
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] = builder.CreateExtractValue(outcome, {static_cast<unsigned>(i)});
 }
 
 }  // namespace tc

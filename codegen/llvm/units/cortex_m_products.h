@@ -29,4 +29,15 @@ void add_word_steps(Builder& builder, std::vector<llvm::Value*>& sums, llvm::Val
                     llvm::Value* weights, const std::vector<WordStep>& steps,
                     const std::pair<bool, bool>& are_signed);
 
+// Sums of half of the lanes, column after column, over words that were widened beforehand: for each step the
+// even bytes of each column's word, then the odd ones, each as two numbers of 16 bits. The words and weights
+// of all steps are adjacent; `weights` are those of the first step, at a multiple of 4.
+struct WidenedSteps {
+  llvm::Value *words = nullptr, *weights = nullptr;
+  int64_t columns = 0, steps = 0;
+  bool weights_are_signed = false;
+};
+constexpr int kLanesOfHalf = kLanesOfStep / 2;
+void add_widened_steps(Builder& builder, std::vector<llvm::Value*>& sums, const WidenedSteps& steps);
+
 }  // namespace tc
