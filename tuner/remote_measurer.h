@@ -40,7 +40,7 @@ struct ProgramSet {
   // An exact device stops programs whose calls take longer than this, in its unit; 0: no limit.
   double longest_call = 0;
   // A call of a program that was measured before takes so long. An exact device may check programs that take
-  // no less on one data set only; 0: none was measured.
+  // no less on one data set only; 0: none was measured, and the first one is what they are compared with.
   double known_call = 0;
 };
 

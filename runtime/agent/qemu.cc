@@ -135,20 +135,29 @@ class QemuRunner : public Runner {
       const std::lock_guard lock(mutex);
       return error != nullptr || (cancelled && cancelled());
     };
-    const auto work = [&] {
-      for (size_t i = next++; i < batch.executables.size(); i = next++) {
-        try {
-          const auto done_alone = [&](Result result) {
-            result.candidate = static_cast<int>(i);
-            const std::lock_guard lock(mutex);
-            done(result);
-          };
-          measure_alone(batch, i, done_alone, is_over);
-        } catch (...) {
+    // Where the batch names no time of another program, the first candidate's is the one to compare with.
+    double known_call = batch.known_call, first_call = 0;
+    const auto measure_one = [&](size_t i) {
+      try {
+        const auto done_alone = [&](Result result) {
+          result.candidate = static_cast<int>(i);
           const std::lock_guard lock(mutex);
-          if (!error) error = std::current_exception();
-        }
+          if (i == 0 && !result.samples.empty())
+            first_call = result.samples[0] / (batch.calls.empty() ? 1 : batch.calls[0]);
+          done(result);
+        };
+        measure_alone(batch, i, known_call, done_alone, is_over);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
       }
+    };
+    if (known_call == 0) {
+      measure_one(next++);
+      known_call = first_call;
+    }
+    const auto work = [&] {
+      for (size_t i = next++; i < batch.executables.size(); i = next++) measure_one(i);
     };
     std::vector<std::thread> threads;
     for (size_t i = 1; i < side_by_side(batch); ++i) threads.emplace_back(work);
@@ -168,9 +177,11 @@ class QemuRunner : public Runner {
   }
 
   // Measures one candidate of the batch; for `done` it is candidate 0.
-  void measure_alone(const Batch& batch, size_t i, const std::function<void(const Result&)>& done,
+  void measure_alone(const Batch& batch, size_t i, double known_call,
+                     const std::function<void(const Result&)>& done,
                      const std::function<bool()>& cancelled) const {
     Batch alone = batch;
+    alone.known_call = known_call;
     alone.executables = {batch.executables[i]};
     if (!batch.calls.empty()) alone.calls = {batch.calls[i]};
     QemuBench bench(*this, alone);

@@ -52,7 +52,7 @@ struct Batch {
   std::vector<int> calls;   // calls in one run, by executable; empty: one each
   double longest_call = 0;  // a simulator stops runs of longer calls, in its unit; 0: no limit
   // A simulator may check a candidate on the last data set only whose call takes at least so long, in its
-  // unit; 0: it checks each one on all.
+  // unit; 0: at least as long as that of the batch's first candidate, which is checked on all.
   double known_call = 0;
   bool judges_effort = true;  // compares samples with single runs; tests leave it out
 };

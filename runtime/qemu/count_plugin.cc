@@ -74,6 +74,7 @@ namespace tc::qemu {
 namespace {
 
 constexpr uint64_t kLineBytes = uint64_t{1} << kLineBytesLog2;
+constexpr uint64_t kMaxAccess = 16;  // bytes that an access has at most where it is not looked up how many
 
 // A translated block, with the number of its counted instructions in each class. The same code at the same
 // address is one block, however often QEMU translates it, so that memory is bounded by the guest's code.
@@ -124,6 +125,7 @@ struct ThreadState {
 
   // With replies=twice: whether what executes is timed, and whether it is recorded.
   bool is_timed = true, is_recorded = false;
+  bool is_over = false;  // nothing is timed any more
   uint64_t untimed_instructions = 0;
   // The last access of the running block was by this instruction, in the line that begins at this address,
   // and of this kind. Such accesses fit into a line where they begin in its first `room` bytes; 0: none is
@@ -284,9 +286,11 @@ void on_block_timed(unsigned, void* data) {
 // consecutive elements in one line count as one access. Most accesses are of the same kind as the last one.
 void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
   ThreadState* known = current_thread;
-  if (known == nullptr || info != known->near_info) return note_access(info, address, data);
-  if (address - known->near_line < known->room && data == known->near_instruction) return;
+  if (known == nullptr) return note_access(info, address, data);
   const uint64_t offset = address % kLineBytes, line = address >> kLineBytesLog2;
+  if (known->is_over && line < known->guest_lines && offset <= kLineBytes - kMaxAccess) return;
+  if (info != known->near_info) return note_access(info, address, data);
+  if (address - known->near_line < known->room && data == known->near_instruction) return;
   if (offset >= known->room || line >= known->guest_lines || known->accesses.is_full())
     return note_access(info, address, data);
   known->accesses.put({static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data)), line});
@@ -354,6 +358,7 @@ void time_again(ThreadState& thread, uint64_t command) {
   plugin().page[kRunsAgain] = plugin().is_unrecorded ? 1 : 0;
   if (plugin().is_unrecorded) return;
   plugin().is_active = false;
+  thread.is_over = true;
   thread.room = 0;
   const uint64_t begin = thread.timer.cycles();
   plugin().page[1] = begin;

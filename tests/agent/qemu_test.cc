@@ -77,8 +77,8 @@ TEST(QemuRunner, OneRunHasTheCyclesOfTheSecondOfTwo) {
   }
 }
 
-// One that is no faster than another is not chosen, and so not checked on the other data sets; nor where
-// nothing is known to compare it with is it left unchecked.
+// One that is no faster than another is not chosen, and so not checked on the other data sets. Where no time
+// of another one is given, the batch's first is checked on all, and the others are compared with it.
 TEST(QemuRunner, ChecksOnAllDataSetsWhatMayBeChosen) {
   Batch batch = make_batch({"tests/agent/served_model.riscv64"});
   const double cycles = measure(batch)[0].samples[0];
@@ -90,6 +90,11 @@ TEST(QemuRunner, ChecksOnAllDataSetsWhatMayBeChosen) {
     EXPECT_TRUE(result.samples.empty());
     EXPECT_NE(result.detail.find("data set 1 of 2"), std::string::npos) << result.detail;
   }
+  batch.executables.push_back(batch.executables[0]);
+  batch.known_call = 0;
+  const std::vector<Result> two = measure(batch);
+  EXPECT_EQ(two[0].outcome, Outcome::WrongResult) << "nor is it one to compare with";
+  EXPECT_EQ(two[1].outcome, Outcome::WrongResult);
   batch.known_call = cycles;
   const Result slower = measure(batch)[0];
   ASSERT_EQ(slower.outcome, Outcome::Ok) << slower.detail;
