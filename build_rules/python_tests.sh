@@ -31,7 +31,8 @@ for file in tests/*/test_*.py tests/test_*.py; do
     tests/bench/test_riscv_*.py | tests/bench/test_cores.py | tests/bench/test_builds.py) beside+=("$file") ;;
     tests/bench/test_language.py | tests/bench/test_peers.py) beside+=("$file") ;;
     tests/tuner/test_certs.py | tests/tuner/test_fleet.py | tests/tuner/test_log_mutants.py) beside+=("$file") ;;
-    tests/tuner/test_tune_report.py) beside+=("$file") ;;
+    tests/tuner/test_tune_report.py | tests/tuner/test_tune_logs.py | tests/tuner/test_tune_quantised.py) beside+=("$file") ;;
+    tests/tuner/test_units.py | tests/tuner/test_waiting.py) beside+=("$file") ;;
     tests/tuner/* | tests/bench/*) alone+=("$file") ;;
     *) beside+=("$file") ;;
   esac

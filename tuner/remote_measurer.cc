@@ -172,6 +172,7 @@ struct RemoteMeasurer::State {
   double clock_hz = 2.5e9;
   // Expected outputs of the kernel that was measured last.
   std::string reference_of;
+  double fastest_call = 0;  // on an exact device, of all its candidates so far; 0: there is none
   ProgramPorts ports;
   std::vector<std::pair<uint64_t, std::vector<RemoteFile>>> reference;
   std::map<Trace, Built> built;  // its candidates so far
@@ -343,6 +344,7 @@ struct RemoteMeasurer::State {
     }
     request.set_slow_ratio(programs.slow_ratio);
     request.set_longest_call(programs.longest_call);
+    request.set_known_call(programs.known_call);
     for (const PortInfo& port : programs.inputs) *request.add_inputs() = port_message(port);
     for (const PortInfo& port : programs.outputs) *request.add_outputs() = port_message(port);
     for (const auto& [seed, outputs] : programs.data_sets) {
@@ -526,6 +528,7 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
       for (const Bytes& bytes : outputs[i]) files.push_back(remote_bytes(bytes.data(), bytes.size()));
     }
     state.reference_of = task.workload;
+    state.fastest_call = 0;
     state.forget_built();
   }
   // The incumbent comes first; a trace that equals the incumbent's is not built a second time.
@@ -550,6 +553,7 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
   if (const auto known = state.exact.find(state.built.at(incumbent).file.sha256);
       known != state.exact.end() && known->second.measurement.outcome == Outcome::Ok)
     programs.longest_call = kSlowRatio * known->second.measurement.time.median / first.calls;
+  programs.known_call = state.fastest_call;
   std::map<Trace, size_t> place;  // of each trace among the executables
   for (const Trace& trace : wanted) {
     const RemoteFile& file = state.built.at(trace).file;
@@ -570,6 +574,9 @@ std::vector<Measurement> RemoteMeasurer::measure(const KernelTask& task, const T
     result.time.median /= candidate.calls;
     result.time.minimum /= candidate.calls;
     result.ratio *= static_cast<double>(first.calls) / candidate.calls;
+    if (state.is_exact() && result.outcome == Outcome::Ok &&
+        (state.fastest_call == 0 || result.time.median < state.fastest_call))
+      state.fastest_call = result.time.median;
   }
   return results;
 }

@@ -39,6 +39,9 @@ struct ProgramSet {
   std::vector<int> calls;  // in one run, by executable; empty: one in each
   // An exact device stops programs whose calls take longer than this, in its unit; 0: no limit.
   double longest_call = 0;
+  // A call of a program that was measured before takes so long. An exact device may check programs that take
+  // no less on one data set only; 0: none was measured, and the first one is what they are compared with.
+  double known_call = 0;
 };
 
 // Leases a device. Where `first` is false, it is one more of the same kind, or null where none is free now.

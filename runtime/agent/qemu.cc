@@ -24,12 +24,15 @@ namespace {
 
 // Address space for qemu itself: its translated code, its libraries, the plugin's tables.
 constexpr int64_t kQemuBytes = int64_t{512} << 20;
+// And for the recording of a run (runtime/qemu/recording.h).
+constexpr int64_t kRecordingBytes = int64_t{512} << 20;
 // Part of the guest's memory for its stack and its C library; and the unit to which that memory is rounded.
 constexpr int64_t kGuestBytes = int64_t{64} << 20, kGuestUnit = int64_t{1} << 20;
 // Threads that qemu starts for itself.
 constexpr int kQemuThreads = 8;
 // The plugin's report: a page of numbers (runtime/qemu/count_plugin.cc).
 constexpr int64_t kReportBytes = 4096;
+constexpr size_t kRunsAgain = 511;
 constexpr double kLineBytes = 64;  // of a cache
 // The most that the inputs of candidates may take that run at the same time.
 constexpr int64_t kInputBytes = int64_t{1} << 30;
@@ -132,20 +135,29 @@ class QemuRunner : public Runner {
       const std::lock_guard lock(mutex);
       return error != nullptr || (cancelled && cancelled());
     };
-    const auto work = [&] {
-      for (size_t i = next++; i < batch.executables.size(); i = next++) {
-        try {
-          const auto done_alone = [&](Result result) {
-            result.candidate = static_cast<int>(i);
-            const std::lock_guard lock(mutex);
-            done(result);
-          };
-          measure_alone(batch, i, done_alone, is_over);
-        } catch (...) {
+    // Where the batch names no time of another program, the first candidate's is the one to compare with.
+    double known_call = batch.known_call, first_call = 0;
+    const auto measure_one = [&](size_t i) {
+      try {
+        const auto done_alone = [&](Result result) {
+          result.candidate = static_cast<int>(i);
           const std::lock_guard lock(mutex);
-          if (!error) error = std::current_exception();
-        }
+          if (i == 0 && !result.samples.empty())
+            first_call = result.samples[0] / (batch.calls.empty() ? 1 : batch.calls[0]);
+          done(result);
+        };
+        measure_alone(batch, i, known_call, done_alone, is_over);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
       }
+    };
+    if (known_call == 0) {
+      measure_one(next++);
+      known_call = first_call;
+    }
+    const auto work = [&] {
+      for (size_t i = next++; i < batch.executables.size(); i = next++) measure_one(i);
     };
     std::vector<std::thread> threads;
     for (size_t i = 1; i < side_by_side(batch); ++i) threads.emplace_back(work);
@@ -165,9 +177,11 @@ class QemuRunner : public Runner {
   }
 
   // Measures one candidate of the batch; for `done` it is candidate 0.
-  void measure_alone(const Batch& batch, size_t i, const std::function<void(const Result&)>& done,
+  void measure_alone(const Batch& batch, size_t i, double known_call,
+                     const std::function<void(const Result&)>& done,
                      const std::function<bool()>& cancelled) const {
     Batch alone = batch;
+    alone.known_call = known_call;
     alone.executables = {batch.executables[i]};
     if (!batch.calls.empty()) alone.calls = {batch.calls[i]};
     QemuBench bench(*this, alone);
@@ -179,9 +193,12 @@ class QemuRunner : public Runner {
    public:
     QemuBench(const QemuRunner& runner, const Batch& batch)
         : runner_(runner),
-          commands_(batch.data_sets.size()),
+          sets_(batch.data_sets.size()),
           longest_run_(batch.longest_call * (batch.calls.empty() ? 1 : batch.calls[0])) {
       for (const Port& port : batch.outputs) output_bytes_ += port.bytes;
+      // Integers may be indices, on which it depends what a run accesses. Then the run before has to be one
+      // on the other data set.
+      for (const Port& port : batch.inputs) runs_once_ &= is_float(port.dtype);
     }
 
     void prepare(Launch& launch, const Batch& batch, const File& executable) override {
@@ -207,30 +224,35 @@ class QemuRunner : public Runner {
           std::to_string(guest),
           "-plugin",
           with_double_commas(runner_.plugin_) + ",out=map:" + std::to_string(kReportDescriptor) +
-              ",replies=on,cycles=on,cache=" + (runner_.options_.cache ? "on" : "off") + longest(bytes) +
+              ",replies=" + (runs_once_ ? "twice" : "on") +
+              ",cycles=on,cache=" + (runner_.options_.cache ? "on" : "off") + longest(bytes) +
               ",guest=" + std::to_string(guest) + ",core=" + runner_.core_->name + ",vlen=" + bits,
           program_path()};
       arguments.insert(arguments.end(), launch.arguments.begin() + 1, launch.arguments.end());
       launch.arguments = std::move(arguments);
       launch.program = runner_.qemu_;
       launch.report = report_->descriptor();
-      launch.extra_bytes = kQemuBytes + guest;
+      launch.extra_bytes = kQemuBytes + (runs_once_ ? kRecordingBytes : 0) + guest;
       launch.threads += kQemuThreads;
       launch.shown = library_folders();
       launch.shown.push_back(runner_.plugin_);
     }
 
     bool is_deterministic() const override { return true; }
+    bool runs_once() const override { return runs_once_; }
+    bool has_to_run_again() override { return runs_again_ = runs_once_ && numbers()[kRunsAgain] != 0; }
 
-    // The cycles of the last command. The report has the number of commands, and then the cycles from the
+    // The cycles of the run on the last data set. The report has the number of commands, and then the cycles
+    // from the
     // candidate's first reply to the end of each command.
     double last_measurement() override {
-      const auto* numbers = reinterpret_cast<const uint64_t*>(report_->data());
-      if (numbers[0] != commands_)
+      const uint64_t* numbers = this->numbers();
+      const size_t commands = runs_again_ ? 3 : runs_once_ ? 2 : sets_;
+      if (numbers[0] != commands)
         throw Misbehaviour{Outcome::Crash,
                            "answered in a way that the simulator does not see: by another system "
                            "call than write"};
-      const auto cycles = static_cast<double>(numbers[commands_] - numbers[commands_ - 1]);
+      const auto cycles = static_cast<double>(numbers[commands] - numbers[commands - 1]);
       // No core stores more than one vector per cycle.
       const double least = static_cast<double>(output_bytes_) /
                            std::max(runner_.vector_bits_ / 8, runner_.core_->datapath_bits / 8);
@@ -242,6 +264,8 @@ class QemuRunner : public Runner {
     }
 
    private:
+    const uint64_t* numbers() const { return reinterpret_cast<const uint64_t*>(report_->data()); }
+
     // The plugin's argument that ends a run which takes longer than it may; empty where there is no limit.
     // The first run also loads its data and its code into the caches, for which it gets time in addition.
     std::string longest(int64_t bytes) const {
@@ -252,7 +276,8 @@ class QemuRunner : public Runner {
     }
 
     const QemuRunner& runner_;
-    const size_t commands_;
+    const size_t sets_;
+    bool runs_once_ = true, runs_again_ = false;
     const double longest_run_;  // in cycles; 0: no limit
     int64_t output_bytes_ = 0;
     std::optional<SharedMemory> report_;

@@ -48,9 +48,12 @@ struct Batch {
   double sample_seconds = 0.01;
   double timeout_seconds = 10;     // of one candidate in all
   int64_t memory_bytes = 1 << 30;  // of one candidate, in addition to its file and its tensors
-  double slow_ratio = 0;      // slower calls, relative to the first candidate's, get one sample; 0: no limit
-  std::vector<int> calls;     // calls in one run, by executable; empty: one each
-  double longest_call = 0;    // a simulator stops runs of longer calls, in its unit; 0: no limit
+  double slow_ratio = 0;    // slower calls, relative to the first candidate's, get one sample; 0: no limit
+  std::vector<int> calls;   // calls in one run, by executable; empty: one each
+  double longest_call = 0;  // a simulator stops runs of longer calls, in its unit; 0: no limit
+  // A simulator may check a candidate on the last data set only whose call takes at least so long, in its
+  // unit; 0: at least as long as that of the batch's first candidate, which is checked on all.
+  double known_call = 0;
   bool judges_effort = true;  // compares samples with single runs; tests leave it out
 };
 

@@ -98,6 +98,7 @@ class BatchReader {
         "memory_bytes", static_cast<double>(request_.memory_bytes()), 1, static_cast<double>(memory_bytes_)));
     batch.slow_ratio = number("slow_ratio", request_.slow_ratio(), 0, 1e9);
     batch.longest_call = number("longest_call", request_.longest_call(), 0, 1e15);
+    batch.known_call = number("known_call", request_.known_call(), 0, 1e15);
     if (request_.calls_size() > 0)
       count("calls", request_.calls_size(), request_.executables_size(), request_.executables_size());
     for (const int32_t calls : request_.calls())

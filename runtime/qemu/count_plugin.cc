@@ -15,6 +15,12 @@
 //                    of all threads so far at each further one. This measures what a candidate does between
 //                    two replies (runtime/serve.h), and does not depend on what it says. With out=map: one
 //                    page of 64-bit numbers, the first of which is the number of the others
+//                    replies=twice is for a guest whose first command is to do nothing and whose second is to
+//                    run once. That run is recorded and timed twice: as it comes, in empty caches, and once
+//                    more in those that it has left, as if the guest had run twice. The second number less
+//                    the first is what the second time took. Where the guest has several threads, or its
+//                    run is too long for a recording, the last number of the page is 1, and a third command,
+//                    which is to run once more, is timed as it comes
 //   longest=CYCLES   with replies: the process ends as soon as a thread has taken more cycles since its last
 //                    reply, or since counting began
 //   guest=BYTES      size of the guest's memory, as qemu reserves it (-R): the process ends when the guest
@@ -38,7 +44,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -49,12 +54,14 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "runtime/qemu/block_timer.h"
 #include "runtime/qemu/cycle_model.h"
 #include "runtime/qemu/guest_walls.h"
 #include "runtime/qemu/plugin_api.h"
+#include "runtime/qemu/plugin_options.h"
+#include "runtime/qemu/recording.h"
 #include "runtime/qemu/riscv_decode.h"
 
 extern "C" {
@@ -66,29 +73,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 namespace tc::qemu {
 namespace {
 
-struct Range {
-  uint64_t start = 0;
-  uint64_t end = 0;
-};
-
-struct Options {
-  std::string output;
-  std::string profile;  // empty: none is written
-  std::vector<Range> ranges;
-  bool has_cycles = false;
-  bool has_replies = false;
-  uint64_t guest_bytes = 0;     // 0: not known
-  uint64_t longest_cycles = 0;  // 0: no limit
-  CycleOptions model;
-
-  bool contains(uint64_t address) const {
-    if (ranges.empty()) return true;
-    for (const Range& range : ranges) {
-      if (range.start <= address && address < range.end) return true;
-    }
-    return false;
-  }
-};
+constexpr uint64_t kLineBytes = uint64_t{1} << kLineBytesLog2;
+constexpr uint64_t kMaxAccess = 16;  // bytes that an access has at most where it is not looked up how many
 
 // A translated block, with the number of its counted instructions in each class. The same code at the same
 // address is one block, however often QEMU translates it, so that memory is bounded by the guest's code.
@@ -104,21 +90,56 @@ struct Block {
   std::vector<bool> is_vector_other;  // of each instruction
 };
 
+// The accesses of a block. put() has nothing to call, and so costs little where it is called for each one.
+class Accesses {
+ public:
+  bool is_full() const { return count_ == lines_.size(); }
+  void put(LineAccess access) { lines_[count_++] = access; }
+  // The same where it may be full, and for an access that may be the last one once more.
+  void add(LineAccess access) {
+    if (is_full()) lines_.resize(2 * lines_.size());
+    const bool is_known = count_ > 0 && lines_[count_ - 1].instruction == access.instruction &&
+                          lines_[count_ - 1].line == access.line;
+    if (!is_known) put(access);
+  }
+  std::span<const LineAccess> all() const { return {lines_.data(), count_}; }
+  void clear() { count_ = 0; }
+
+ private:
+  std::vector<LineAccess> lines_ = std::vector<LineAccess>(512);
+  size_t count_ = 0;
+};
+
 // What one guest thread has executed; only that thread writes it.
 struct ThreadState {
-  explicit ThreadState(const CycleOptions& options) : core(options) {}
+  explicit ThreadState(const CycleOptions& options) : timer(options) {}
 
   std::vector<uint64_t> executions;           // by block number
   std::vector<std::vector<uint64_t>> cycles;  // by block number, then by instruction; with a profile only
-  Core core;
-  const Block* running = nullptr;    // the block that has started and is not timed yet
-  std::vector<LineAccess> accesses;  // of the running block
-  uint64_t command_begin = 0;        // core.cycles() at this thread's last reply
-  // core.cycles() after the last block that was timed; other threads read it.
+  BlockTimer timer;
+  const Block* running = nullptr;  // the block that has started and is not timed yet
+  Accesses accesses;               // of the running block
+  uint64_t command_begin = 0;      // timer.cycles() at this thread's last reply
+  // timer.cycles() after the last block that was timed; other threads read it.
   std::atomic<uint64_t> timed_cycles = 0;
+
+  // With replies=twice: whether what executes is timed, and whether it is recorded.
+  bool is_timed = true, is_recorded = false;
+  bool is_over = false;  // nothing is timed any more
+  uint64_t untimed_instructions = 0;
+  // The last access of the running block was by this instruction, in the line that begins at this address,
+  // and of this kind. Such accesses fit into a line where they begin in its first `room` bytes; 0: none is
+  // known.
+  static constexpr uint64_t kNoLine = uint64_t{1} << 63;
+  uint64_t near_line = kNoLine, room = 0;
+  void* near_instruction = nullptr;
+  qemu_plugin_meminfo_t near_info = 0;
+  uint64_t guest_lines = 0;  // those below are in the guest's memory
 
   // Times the running block; the guest continued at address `next`.
   void finish_block(uint64_t next);
+  // Ends the process where the command takes too long.
+  void check_length(uint64_t done) const;
 
  private:
   void time_instructions(uint64_t next);
@@ -131,7 +152,10 @@ struct Plugin {
   uint64_t* page = nullptr;  // the shared page of out=map:
   std::mutex mutex;          // guards the members below
   std::map<std::pair<uint64_t, std::string>, std::unique_ptr<Block>> blocks;
+  std::vector<const Block*> blocks_by_number;
   std::vector<std::unique_ptr<ThreadState>> threads;
+  Recording* recording = nullptr;           // with replies=twice
+  std::atomic<bool> is_unrecorded = false;  // where that is not possible
 };
 
 // Never destroyed: QEMU's last callback comes from its exit path, and destructors of the plugin's globals
@@ -143,15 +167,6 @@ Plugin& plugin() { return *instance; }
 // where it is reached without a call.
 __attribute__((tls_model("initial-exec"))) thread_local ThreadState* current_thread = nullptr;
 
-[[gnu::noinline]] ThreadState& new_thread() {
-  std::lock_guard lock(plugin().mutex);
-  plugin().threads.push_back(std::make_unique<ThreadState>(plugin().options.model));
-  current_thread = plugin().threads.back().get();
-  return *current_thread;
-}
-
-inline ThreadState& this_thread() { return current_thread != nullptr ? *current_thread : new_thread(); }
-
 // Makes system calls directly: buffers and handlers of the C library are in memory that the guest may just
 // have overwritten.
 [[noreturn]] void end_process(const char* begin, const char* what, int code) {
@@ -159,18 +174,32 @@ inline ThreadState& this_thread() { return current_thread != nullptr ? *current_
   for (;;) syscall(SYS_exit_group, code);
 }
 
+// From now on runs are timed as they come.
+void give_up_recording() {
+  Plugin& state = plugin();
+  if (state.recording != nullptr) state.recording->forget();
+  state.is_unrecorded = true;
+}
+
+[[gnu::noinline]] ThreadState& new_thread() {
+  std::lock_guard lock(plugin().mutex);
+  if (plugin().options.times_twice && !plugin().threads.empty()) give_up_recording();
+  plugin().threads.push_back(std::make_unique<ThreadState>(plugin().options.model));
+  current_thread = plugin().threads.back().get();
+  const uint64_t guest_bytes = plugin().options.guest_bytes;
+  current_thread->guest_lines = (guest_bytes == 0 ? UINT64_MAX : guest_bytes) / kLineBytes;
+  return *current_thread;
+}
+
+inline ThreadState& this_thread() { return current_thread != nullptr ? *current_thread : new_thread(); }
+
 void ThreadState::time_instructions(uint64_t next) {
-  std::span<const LineAccess> rest = accesses;
+  std::span<const LineAccess> rest = accesses.all();
   if (running->are_all_counted && running->addresses.empty()) {
-    const bool is_taken = next != running->end;
-    for (size_t i = 0; i < running->instructions.size(); ++i) {
-      size_t count = 0;
-      while (count < rest.size() && rest[count].instruction == i) ++count;
-      core.execute(running->instructions[i], rest.first(count), is_taken);
-      rest = rest.subspan(count);
-    }
+    timer.execute(running->number, running->instructions, accesses.all(), next != running->end);
     return;
   }
+  Core& core = timer.core();
   std::vector<uint64_t>* spent = nullptr;
   if (!running->addresses.empty()) {
     if (running->number >= cycles.size()) cycles.resize(2 * running->number + 64);
@@ -191,15 +220,29 @@ void ThreadState::time_instructions(uint64_t next) {
   }
 }
 
+void ThreadState::check_length(uint64_t done) const {
+  const uint64_t longest = plugin().options.longest_cycles;
+  if (longest != 0 && done > longest)
+    end_process("it takes more simulated cycles than it may", "", kTooLongCode);
+}
+
 void ThreadState::finish_block(uint64_t next) {
   if (running == nullptr) return;
-  time_instructions(next);
+  if (is_recorded && !plugin().recording->add(running->number, next != running->end, accesses.all())) {
+    give_up_recording();
+    is_recorded = false;
+    is_timed = true;
+  }
+  if (is_timed) {
+    time_instructions(next);
+    timed_cycles.store(timer.cycles(), std::memory_order_relaxed);
+    check_length(timer.last_issue() - std::min(command_begin, timer.last_issue()));
+  } else {
+    check_length(untimed_instructions += running->instructions.size());
+  }
   running = nullptr;
   accesses.clear();
-  timed_cycles.store(core.cycles(), std::memory_order_relaxed);
-  const uint64_t longest = plugin().options.longest_cycles;
-  if (longest != 0 && core.last_issue() > command_begin + longest)
-    end_process("it takes more simulated cycles than it may", "", kTooLongCode);
+  near_line = kNoLine;
 }
 
 [[noreturn]] void end_guest(const char* what) {
@@ -222,22 +265,37 @@ void on_block_timed(unsigned, void* data) {
   thread.running = &block;
 }
 
-// `data` is the index of the accessing instruction in its block.
-void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
+// Notes the access, after the checks that are left out for accesses like the last one.
+[[gnu::noinline]] void note_access(qemu_plugin_meminfo_t info, uint64_t address, void* data) {
   const uint64_t bytes = uint64_t{1} << qemu_plugin_mem_size_shift(info);
   check_bounds(info, address, bytes);
   if (!plugin().options.model.has_cache || !is_active()) return;
   ThreadState& thread = this_thread();
   const auto instruction = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data));
   const uint64_t last = address + bytes - 1;
-  for (uint64_t line = address >> kLineBytesLog2; line <= last >> kLineBytesLog2; ++line) {
-    // The elements of a vector arrive one by one; consecutive elements in one line count as one access.
-    if (!thread.accesses.empty() && thread.accesses.back().instruction == instruction &&
-        thread.accesses.back().line == line) {
-      continue;
-    }
-    thread.accesses.push_back({instruction, line});
-  }
+  for (uint64_t line = address >> kLineBytesLog2; line <= last >> kLineBytesLog2; ++line)
+    thread.accesses.add({instruction, line});
+  thread.near_line = last - last % kLineBytes;
+  const bool is_known = bytes <= kLineBytes && thread.near_line / kLineBytes < thread.guest_lines;
+  thread.room = is_known ? kLineBytes - bytes + 1 : 0;
+  thread.near_instruction = data;
+  thread.near_info = info;
+}
+
+// `data` is the index of the accessing instruction in its block. The elements of a vector arrive one by one;
+// consecutive elements in one line count as one access. Most accesses are of the same kind as the last one.
+void on_memory_accessed(unsigned, qemu_plugin_meminfo_t info, uint64_t address, void* data) {
+  ThreadState* known = current_thread;
+  if (known == nullptr) return note_access(info, address, data);
+  const uint64_t offset = address % kLineBytes, line = address >> kLineBytesLog2;
+  if (known->is_over && line < known->guest_lines && offset <= kLineBytes - kMaxAccess) return;
+  if (info != known->near_info) return note_access(info, address, data);
+  if (address - known->near_line < known->room && data == known->near_instruction) return;
+  if (offset >= known->room || line >= known->guest_lines || known->accesses.is_full())
+    return note_access(info, address, data);
+  known->accesses.put({static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data)), line});
+  known->near_line = address - offset;
+  known->near_instruction = data;
 }
 
 void on_block_executed(unsigned, void* data) {
@@ -259,17 +317,17 @@ constexpr bool kHostHasAvx = false;
 void clear_upper_halves(unsigned, void*) {}
 #endif
 
-// The number of write(2) on riscv64; and how many 64-bit numbers fit into the page after the first, which is
-// their count.
-constexpr int64_t kWrite = 64;
-constexpr uint64_t kMaxReplies = 511;
+// The numbers of read(2) and write(2) on riscv64; how many 64-bit numbers of replies fit into the page after
+// the first, which is their count; and the place of the last number (replies=twice).
+constexpr int64_t kRead = 63, kWrite = 64;
+constexpr uint64_t kMaxReplies = 510, kRunsAgain = 511;
 
 // Cycles of the thread that took most. Only used at the end of the process, when no guest thread runs.
 uint64_t slowest_cycles() {
   uint64_t cycles = 0;
   for (const auto& thread : plugin().threads) {
     if (thread->running != nullptr) thread->finish_block(thread->running->end);
-    cycles = std::max(cycles, thread->core.cycles());
+    cycles = std::max(cycles, thread->timer.cycles());
   }
   return cycles;
 }
@@ -283,6 +341,34 @@ uint64_t all_cycles() {
   return cycles;
 }
 
+// With replies=twice, the guest waits for its next command. In the first time of its run, what comes before
+// that command is what the guest did before the empty one, and behind that it is the run.
+void on_command(ThreadState& thread) {
+  if (thread.running != nullptr) thread.finish_block(thread.running->end);
+  thread.is_timed = thread.is_recorded || plugin().is_unrecorded;
+}
+
+// With replies=twice, after the command of that number. After the empty one recording begins; after the run,
+// it is timed for the second time. After that nothing is timed any more.
+void time_again(ThreadState& thread, uint64_t command) {
+  thread.is_timed = plugin().is_unrecorded;
+  thread.is_recorded = command == 0 && !thread.is_timed;
+  thread.untimed_instructions = 0;
+  if (command != 1) return;
+  plugin().page[kRunsAgain] = plugin().is_unrecorded ? 1 : 0;
+  if (plugin().is_unrecorded) return;
+  plugin().is_active = false;
+  thread.is_over = true;
+  thread.room = 0;
+  const uint64_t begin = thread.timer.cycles();
+  plugin().page[1] = begin;
+  plugin().recording->replay([&](size_t number, bool is_taken, std::span<const LineAccess> lines) {
+    thread.timer.execute(number, plugin().blocks_by_number[number]->instructions, lines, is_taken);
+    thread.check_length(thread.timer.last_issue() - std::min(begin, thread.timer.last_issue()));
+  });
+  thread.timed_cycles.store(thread.timer.cycles(), std::memory_order_relaxed);
+}
+
 // `arguments` are the eight arguments of the guest's system call.
 template <class... Arguments>
 void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... arguments) {
@@ -290,15 +376,19 @@ void on_system_call(qemu_plugin_id_t, unsigned, int64_t call, Arguments... argum
   const uint64_t descriptor = given[0], bytes = given[2];
   if (plugin().options.guest_bytes != 0)
     if (const char* what = reach_of(call, given, plugin().options.guest_bytes)) end_guest(what);
-  if (!plugin().options.has_replies || call != kWrite || descriptor != STDOUT_FILENO || bytes == 0) return;
   Plugin& state = plugin();
-  if (!state.is_active) {
+  if (!state.options.has_replies || bytes == 0) return;
+  if (state.options.times_twice && call == kRead && descriptor == STDIN_FILENO && state.is_active)
+    on_command(this_thread());
+  if (call != kWrite || descriptor != STDOUT_FILENO) return;
+  ThreadState& caller = this_thread();
+  if (!state.is_active && state.page[0] == 0) {
     state.is_active = true;
     return;
   }
-  ThreadState& caller = this_thread();
   if (caller.running != nullptr) caller.finish_block(caller.running->end);
-  caller.command_begin = caller.core.cycles();
+  if (state.options.times_twice) time_again(caller, state.page[0]);
+  caller.command_begin = caller.timer.cycles();
   std::lock_guard lock(state.mutex);
   const uint64_t count = state.page[0];
   if (count >= kMaxReplies) return;
@@ -334,6 +424,7 @@ void on_block_translated(qemu_plugin_id_t, qemu_plugin_tb* translated) {
   if (block == nullptr) {
     block = std::make_unique<Block>();
     block->number = state.blocks.size() - 1;
+    state.blocks_by_number.push_back(block.get());
     block->start = qemu_plugin_tb_vaddr(translated);
     block->end = block->start + code.size();
     for (size_t i = 0; i < count; ++i) {
@@ -377,8 +468,8 @@ void write_cycles(std::FILE* file) {
   uint64_t first_level_misses = 0;
   uint64_t second_level_misses = 0;
   for (const auto& thread : plugin().threads) {
-    first_level_misses += thread->core.first_level_misses();
-    second_level_misses += thread->core.second_level_misses();
+    first_level_misses += thread->timer.first_level_misses();
+    second_level_misses += thread->timer.second_level_misses();
   }
   std::fprintf(file, ", \"simulated_cycles\": %llu", static_cast<unsigned long long>(cycles));
   if (!plugin().options.model.has_cache) return;
@@ -454,98 +545,6 @@ void on_exit(qemu_plugin_id_t, void*) {
   if (!plugin().options.profile.empty()) write_profile();
 }
 
-// "START-END" in hexadecimal, with or without 0x; nothing if it is not that or is empty.
-std::optional<Range> parse_range(std::string_view value) {
-  const std::string text(value);
-  char* rest = nullptr;
-  Range range;
-  range.start = std::strtoull(text.c_str(), &rest, 16);
-  if (rest == text.c_str() || *rest != '-') return std::nullopt;
-  const char* second = rest + 1;
-  range.end = std::strtoull(second, &rest, 16);
-  if (rest == second || *rest != '\0' || range.end <= range.start) return std::nullopt;
-  return range;
-}
-
-// A power of two from 64 to 65,536, the lengths that the vector extension allows.
-std::optional<int> parse_bits(std::string_view value) {
-  const std::string text(value);
-  char* rest = nullptr;
-  const unsigned long bits = std::strtoul(text.c_str(), &rest, 10);
-  if (rest == text.c_str() || *rest != '\0' || !std::has_single_bit(bits) || bits < 64 || bits > 65536) {
-    return std::nullopt;
-  }
-  return static_cast<int>(bits);
-}
-
-std::string core_names() {
-  std::string names;
-  for (const CoreRow& core : kRiscvCores) names += (names.empty() ? "" : ", ") + std::string(core.name);
-  return names;
-}
-
-// Reads the plugin's arguments; returns what is wrong with them, or nothing.
-std::optional<std::string> parse_options(int count, char** arguments, Options& options) {
-  for (int i = 0; i < count; ++i) {
-    const std::string_view argument = arguments[i];
-    const size_t equals = argument.find('=');
-    const std::string_view name = argument.substr(0, equals);
-    const std::string_view value =
-        equals == std::string_view::npos ? std::string_view() : argument.substr(equals + 1);
-    if (name == "out" && !value.empty()) {
-      options.output = value;
-    } else if (name == "profile" && !value.empty()) {
-      options.profile = value;
-    } else if (name == "range") {
-      const std::optional<Range> range = parse_range(value);
-      if (!range) {
-        return "range '" + std::string(value) + "' is not START-END in hexadecimal with START below END";
-      }
-      options.ranges.push_back(*range);
-    } else if (name == "replies" && (value == "on" || value == "off")) {
-      options.has_replies = value == "on";
-    } else if ((name == "cycles" || name == "cache") && (value == "on" || value == "off")) {
-      (name == "cycles" ? options.has_cycles : options.model.has_cache) = value == "on";
-    } else if (name == "guest") {
-      char* rest = nullptr;
-      const std::string text(value);
-      options.guest_bytes = std::strtoull(text.c_str(), &rest, 10);
-      if (options.guest_bytes == 0 || *rest != '\0') return "guest '" + text + "' is not a number of bytes";
-    } else if (name == "longest") {
-      char* rest = nullptr;
-      const std::string text(value);
-      options.longest_cycles = std::strtoull(text.c_str(), &rest, 10);
-      if (options.longest_cycles == 0 || *rest != '\0')
-        return "longest '" + text + "' is not a number of cycles";
-    } else if (name == "core") {
-      options.model.core = riscv_core(value);
-      if (options.model.core == nullptr)
-        return "core '" + std::string(value) + "' is not one of " + core_names();
-    } else if (name == "vlen" || name == "dlen") {
-      const std::optional<int> bits = parse_bits(value);
-      if (!bits) {
-        return std::string(name) + " '" + std::string(value) + "' is not a power of two from 64 to 65536";
-      }
-      (name == "vlen" ? options.model.vector_bits : options.model.datapath_bits) = *bits;
-    } else {
-      return "argument '" + std::string(argument) +
-             "' is not one of out=PATH, range=START-END, profile=PATH, cycles=on|off, cache=on|off, "
-             "replies=on|off, longest=CYCLES, guest=BYTES, core=NAME, vlen=BITS, dlen=BITS";
-    }
-  }
-  options.has_cycles |= options.model.has_cache;
-  if (options.model.vector_bits == 0) options.model.vector_bits = options.model.core->vector_bits;
-  if (options.model.datapath_bits == 0) options.model.datapath_bits = options.model.core->datapath_bits;
-  if (options.output.empty()) return "the argument out=PATH is missing";
-  if (options.has_replies != (options.output.rfind("map:", 0) == 0) ||
-      (options.has_replies && !options.has_cycles))
-    return "replies=on needs out=map:NUMBER and cycles=on, and out=map:NUMBER needs replies=on";
-  if (options.longest_cycles != 0 && !options.has_replies) return "longest=CYCLES needs replies=on";
-  if (!options.profile.empty() && (!options.has_cycles || options.has_replies))
-    return "profile=PATH needs cycles=on, and counts of a whole process (no replies=on)";
-  return std::nullopt;
-}
-
 // Maps the memory of the descriptor and closes the descriptor, so that the guest cannot reach the memory by
 // it.
 std::optional<std::string> map_page() {
@@ -553,7 +552,7 @@ std::optional<std::string> map_page() {
   if (!state.options.has_replies) return std::nullopt;
   const int descriptor = std::atoi(state.options.output.c_str() + 4);
   void* memory =
-      mmap(nullptr, (1 + kMaxReplies) * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+      mmap(nullptr, (2 + kMaxReplies) * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return "descriptor " + std::to_string(descriptor) + " cannot be mapped";
   close(descriptor);
   state.page = static_cast<uint64_t*>(memory);
@@ -577,6 +576,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argume
     std::fprintf(stderr, "count_plugin: %s\n", problem->c_str());
     return 1;
   }
+  if (plugin().options.times_twice && (plugin().recording = Recording::make()) == nullptr)
+    give_up_recording();
   plugin().process = getpid();
   plugin().is_active = !plugin().options.has_replies;
   if (plugin().options.has_replies || plugin().options.guest_bytes != 0)

@@ -88,6 +88,16 @@ bool Cache::access(uint64_t line) {
   return is_hit;
 }
 
+bool Cache::access_present(uint64_t line) {
+  const auto set = lines_.begin() + static_cast<std::ptrdiff_t>((line & set_mask_) * ways_);
+  if (*set == line) return true;
+  const auto end = set + static_cast<std::ptrdiff_t>(ways_);
+  const auto found = std::find(set + 1, end, line);
+  if (found == end) return false;
+  std::rotate(set, found, found + 1);
+  return true;
+}
+
 Units::Place Units::find(uint64_t from, uint64_t cycles, size_t count) const {
   Place best{0, UINT64_MAX};
   // Starts with the last unit, so that scalar accesses leave the first one to vectors.
@@ -341,24 +351,30 @@ void Core::retire(uint64_t done) {
   next_ = (next_ + 1) % retired_.size();
 }
 
-void Core::execute(const Instruction& instruction, std::span<const LineAccess> lines, bool is_taken) {
-  Cost cost = is_vector(instruction.timing) ? known_vector_cost(instruction) : scalar_cost(instruction);
+Core::Start Core::issue(const Instruction& instruction) {
+  Start start;
+  start.cost = is_vector(instruction.timing) ? known_vector_cost(instruction) : scalar_cost(instruction);
   uint64_t ready = 0;
   for (const uint8_t source : instruction.sources) {
-    ready = std::max(ready, ready_of(source, cost.source_registers));
+    ready = std::max(ready, ready_of(source, start.cost.source_registers));
   }
-  const bool out_of_order = !is_in_order();
-  const Units::Place place =
-      out_of_order ? reordered(instruction, cost, ready) : in_order(instruction, cost, ready);
-  const uint64_t start = place.start;
+  start.place =
+      is_in_order() ? in_order(instruction, start.cost, ready) : reordered(instruction, start.cost, ready);
+  return start;
+}
 
-  const uint64_t load = cycles_of(options_.core->latency.load),
-                 memory = cycles_of(options_.core->latency.memory);
-  uint64_t slowest = load;
-  for (const LineAccess& access : lines) {
-    slowest = std::max(slowest, line_latency(access.line, start));
-  }
-  cost.latency += slowest - load;
+uint64_t Core::slowest_of(std::span<const LineAccess> lines, uint64_t start) {
+  uint64_t slowest = cycles_of(options_.core->latency.load);
+  for (const LineAccess& access : lines) slowest = std::max(slowest, line_latency(access.line, start));
+  return slowest;
+}
+
+void Core::complete(const Instruction& instruction, const Start& issued, uint64_t slowest, bool is_taken) {
+  const Units::Place place = issued.place;
+  const uint64_t start = place.start, memory = cycles_of(options_.core->latency.memory);
+  const bool out_of_order = !is_in_order();
+  Cost cost = issued.cost;
+  cost.latency += slowest - cycles_of(options_.core->latency.load);
   // Nothing waits for a store's result, but on an in-order core the store occupies the port until one of the
   // lines under way is done (`misses`).
   const bool is_store = instruction.kind == Class::kVectorStore || instruction.timing == Timing::kStore;
@@ -390,6 +406,58 @@ void Core::execute(const Instruction& instruction, std::span<const LineAccess> l
     ++now_;
     issued_ = 0;
   }
+}
+
+bool Core::has_state() const {
+  size_t count = 0;
+  for (const Units& units : units_) count += units.count();
+  return is_in_order() && count <= kMaxUnits;
+}
+
+void Core::save(State& state) const {
+  const auto left = [&](uint64_t cycle) { return cycle > now_ ? static_cast<uint32_t>(cycle - now_) : 0u; };
+  state = {};
+  auto next = std::transform(ready_.begin(), ready_.begin() + kRegisterCount, state.begin(), left);
+  for (const Units& units : units_)
+    next = std::transform(units.ends().begin(), units.ends().end(), next, left);
+  next = state.end() - 5;
+  *next++ = left(all_done_);
+  *next++ = static_cast<uint32_t>(issued_);
+  *next++ = static_cast<uint32_t>(element_bits_log2_);
+  *next++ = static_cast<uint32_t>(group_log2_);
+  *next = static_cast<uint32_t>(std::min<uint64_t>(immediate_length_, UINT32_MAX));
+}
+
+void Core::restore(const State& state, uint64_t now) {
+  const auto at = [&](uint32_t left) { return now + left; };
+  now_ = now;
+  std::transform(state.begin(), state.begin() + kRegisterCount, ready_.begin(), at);
+  auto next = state.begin() + kRegisterCount;
+  for (Units& units : units_)
+    for (uint64_t& end : units.ends()) end = at(*next++);
+  next = state.end() - 5;
+  all_done_ = at(*next++);
+  issued_ = static_cast<int>(*next++);
+  element_bits_log2_ = static_cast<int>(*next++);
+  group_log2_ = static_cast<int>(*next++);
+  immediate_length_ = *next == UINT32_MAX ? UINT64_MAX : *next;
+  ++type_number_;
+}
+
+uint64_t Core::cycles_left(const State& state) {
+  const uint32_t *last = state.data() + state.size() - 5, done = last[0], issued = last[1];
+  return std::max<uint64_t>(done, issued > 0 ? 1 : 0);
+}
+
+bool Core::has_lines(std::span<const LineAccess> lines, uint64_t now) {
+  const uint64_t soon = now + cycles_of(options_.core->latency.load);
+  for (const LineAccess& access : lines) {
+    if (!first_level_.access_present(access.line)) return false;
+    if (last_fill_ <= soon) continue;
+    for (const Fill& fill : fills_)
+      if (fill.line == access.line && fill.ready > soon) return false;
+  }
+  return true;
 }
 
 uint64_t Core::cycles() const {

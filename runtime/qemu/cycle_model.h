@@ -90,6 +90,8 @@ class Cache {
 
   // Whether the line was present. Afterwards it is, as the most recently used line of its set.
   bool access(uint64_t line);
+  // The same for a line that is present; for another one it changes nothing and returns false.
+  bool access_present(uint64_t line);
 
  private:
   size_t ways_;
@@ -124,6 +126,8 @@ class Units {
     }
     return best;
   }
+  const std::vector<uint64_t>& ends() const { return ends_; }
+  std::vector<uint64_t>& ends() { return ends_; }
   void occupy_in_order(const Place& place, uint64_t cycles) { ends_[place.unit] = place.start + cycles; }
 
  private:
@@ -139,9 +143,32 @@ class Core {
  public:
   explicit Core(const CycleOptions& options);
 
+  // What an instruction costs: the cycles that its unit is busy, and the cycles until its result can be used.
+  struct Cost {
+    uint64_t busy = 1;
+    uint64_t latency = 1;
+    int destination_registers = 1;
+    int source_registers = 1;
+  };
+  // Where and when an instruction starts.
+  struct Start {
+    Cost cost;
+    Units::Place place;
+  };
+
   // Executes one counted instruction. `lines` are the memory lines that it accessed (empty without a cache
   // model); `is_taken` only matters for a conditional branch.
-  void execute(const Instruction& instruction, std::span<const LineAccess> lines, bool is_taken);
+  void execute(const Instruction& instruction, std::span<const LineAccess> lines, bool is_taken) {
+    const Start start = issue(instruction);
+    complete(instruction, start, slowest_of(lines, start.place.start), is_taken);
+  }
+
+  // The three parts of that: the instruction issues; the slowest of its accesses, which begin at that cycle,
+  // takes so many cycles; and it completes with an access that slow (of an instruction without accesses: as
+  // slow as a hit).
+  Start issue(const Instruction& instruction);
+  uint64_t slowest_of(std::span<const LineAccess> lines, uint64_t start);
+  void complete(const Instruction& instruction, const Start& issued, uint64_t slowest, bool is_taken);
 
   // Follows the vector type through an instruction that takes no time in the model.
   void skip(const Instruction& instruction);
@@ -151,18 +178,24 @@ class Core {
   uint64_t last_issue() const { return now_; }
   // Cycles until everything that executed is done.
   uint64_t cycles() const;
+  // What decides when the next instructions execute, apart from the caches: a core at the same state takes
+  // the same cycles for the same instructions, as long as they hit in the first-level cache. Only for cores
+  // that execute in order: has_state() tells whether this one has such a state. restore() brings it to a
+  // state that it had before, as if at cycle `now`.
+  static constexpr size_t kMaxUnits = 15;
+  using State = std::array<uint32_t, kRegisterCount + kMaxUnits + 5>;
+  bool has_state() const;
+  void save(State& state) const;
+  void restore(const State& state, uint64_t now);
+  static uint64_t cycles_left(const State& state);  // from `now` until everything that executed is done
+  // Whether the first-level cache has all these lines, none of them still being loaded for instructions from
+  // cycle `now` on. They are accessed then; else those before the first that it lacks.
+  bool has_lines(std::span<const LineAccess> lines, uint64_t now);
+
   uint64_t first_level_misses() const { return first_level_misses_; }
   uint64_t second_level_misses() const { return second_level_misses_; }
 
  private:
-  // What an instruction costs: the cycles that its unit is busy, and the cycles until its result can be used.
-  struct Cost {
-    uint64_t busy = 1;
-    uint64_t latency = 1;
-    int destination_registers = 1;
-    int source_registers = 1;
-  };
-
   struct Fill {
     uint64_t line = 0;
     uint64_t ready = 0;

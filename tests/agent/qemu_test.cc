@@ -58,6 +58,49 @@ TEST(QemuRunner, SimulatedCyclesAreExact) {
   EXPECT_LE(plain[0].samples[0], first[0].samples[0]);
 }
 
+// Where inputs are floats, one run is executed and timed twice; where they are integers, two are executed.
+TEST(QemuRunner, OneRunHasTheCyclesOfTheSecondOfTwo) {
+  Batch batch = make_batch({"tests/agent/served_model.riscv64", "tests/agent/served_slow.riscv64"});
+  const std::vector<Result> once = measure(batch), plain_once = measure(batch, false);
+  batch.inputs[0].dtype = make_port("x", "i32", {10, 100}).dtype;
+  for (Batch::DataSet& set : batch.data_sets) {
+    std::vector<float> values(1000);
+    fill_sample(batch.inputs[0], set.seed, 0, values.data());
+    for (float& value : values) value *= 2;
+    set.expected = {make_file(values.data(), 4000)};
+  }
+  const std::vector<Result> each = measure(batch), plain_each = measure(batch, false);
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(each[i].outcome, Outcome::Ok) << each[i].detail;
+    EXPECT_EQ(once[i].samples, each[i].samples);
+    EXPECT_EQ(plain_once[i].samples, plain_each[i].samples);
+  }
+}
+
+// One that is no faster than another is not chosen, and so not checked on the other data sets. Where no time
+// of another one is given, the batch's first is checked on all, and the others are compared with it.
+TEST(QemuRunner, ChecksOnAllDataSetsWhatMayBeChosen) {
+  Batch batch = make_batch({"tests/agent/served_model.riscv64"});
+  const double cycles = measure(batch)[0].samples[0];
+  batch.data_sets[0].seed = 9;
+  for (const double known : {0.0, cycles + 1}) {
+    batch.known_call = known;
+    const Result result = measure(batch)[0];
+    EXPECT_EQ(result.outcome, Outcome::WrongResult);
+    EXPECT_TRUE(result.samples.empty());
+    EXPECT_NE(result.detail.find("data set 1 of 2"), std::string::npos) << result.detail;
+  }
+  batch.executables.push_back(batch.executables[0]);
+  batch.known_call = 0;
+  const std::vector<Result> two = measure(batch);
+  EXPECT_EQ(two[0].outcome, Outcome::WrongResult) << "nor is it one to compare with";
+  EXPECT_EQ(two[1].outcome, Outcome::WrongResult);
+  batch.known_call = cycles;
+  const Result slower = measure(batch)[0];
+  ASSERT_EQ(slower.outcome, Outcome::Ok) << slower.detail;
+  EXPECT_EQ(slower.samples[0], cycles);
+}
+
 // Whatever a candidate saves in commands of many runs, here each has one; and what it does on another thread
 // counts.
 TEST(QemuRunner, NoCheaterTakesFewerCycles) {
@@ -130,7 +173,7 @@ TEST(QemuRunner, StopsARunThatTakesTooLong) {
   const std::vector<Result> results = measure(batch);
   EXPECT_EQ(results[0].outcome, Outcome::Ok) << results[0].detail;
   EXPECT_EQ(results[1].outcome, Outcome::Timeout);
-  EXPECT_NE(results[1].detail.find("it was stopped while running data set 1"), std::string::npos)
+  EXPECT_NE(results[1].detail.find("it was stopped while answering a command of no run"), std::string::npos)
       << results[1].detail;
   EXPECT_NE(results[1].detail.find("it takes more simulated cycles than it may"), std::string::npos);
 }

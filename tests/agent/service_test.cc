@@ -216,6 +216,7 @@ TEST_F(Standalone, RefusesStrangersAndNonsense) {
   refused([](Request& it) { it.set_rounds(-1); }, "'rounds' is -1");
   refused([](Request& it) { it.set_slow_ratio(-1); }, "'slow_ratio' is -1");
   refused([](Request& it) { it.set_longest_call(-1); }, "'longest_call' is -1");
+  refused([](Request& it) { it.set_known_call(-1); }, "'known_call' is -1");
   refused([](Request& it) { it.add_calls(0); }, "'calls' is 0");
   refused(
       [](Request& it) {

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _FOLDER = _ROOT / "runtime" / "qemu"
-_SOURCES = ("count_plugin.cc", "cycle_model.cc", "riscv_decode.cc")
-_HEADERS = ("cycle_model.h", "guest_walls.h", "plugin_api.h", "riscv_decode.h")
+_SOURCES = tuple(sorted(path.name for path in _FOLDER.glob("*.cc")))
+_HEADERS = tuple(sorted(path.name for path in _FOLDER.glob("*.h")))
 
 _CORES = _ROOT / "ir" / "target" / "riscv_cores.h"
 
