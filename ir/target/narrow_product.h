@@ -61,9 +61,9 @@ bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b)
 // lane of a register tile is then such a register.
 bool adds_products_in_scalars(const Target& target);
 
-// Whether tiles of such products may read words whose bytes were widened to 16 bits beforehand (mark "widen"):
-// tiles of so many columns. All general-purpose registers are taken then, and where the words end is in a
-// floating-point register.
+// Whether tiles of such products may read words whose bytes were widened to 16 bits beforehand (mark
+// "widen"): tiles of so many columns. All general-purpose registers are taken then, and where the words end
+// is in a floating-point register.
 bool reads_widened_words(const Target& target);
 constexpr int kWidenedColumns = 4;
 

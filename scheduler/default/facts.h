@@ -87,8 +87,8 @@ class ReductionFacts {
 };
 
 // For a sum with a `byte_iterator`: whether the words that columns read may be widened once for all lanes.
-// Neither they nor the conditions under which they exist depend on the lanes, and those of a tile fit a little
-// memory.
+// Neither they nor the conditions under which they exist depend on the lanes, and those of a tile fit a
+// little memory.
 bool may_widen(const ReductionFacts& facts, const std::string& lane, const std::string& columns);
 // Instructions of the epilogue per accumulator, roughly.
 double epilogue_weight(const ReductionFacts& facts);
