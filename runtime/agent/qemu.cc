@@ -243,8 +243,7 @@ class QemuRunner : public Runner {
     bool has_to_run_again() override { return runs_again_ = runs_once_ && numbers()[kRunsAgain] != 0; }
 
     // The cycles of the run on the last data set. The report has the number of commands, and then the cycles
-    // from the
-    // candidate's first reply to the end of each command.
+    // from the candidate's first reply to the end of each command.
     double last_measurement() override {
       const uint64_t* numbers = this->numbers();
       const size_t commands = runs_again_ ? 3 : runs_once_ ? 2 : sets_;
