@@ -112,7 +112,9 @@ constexpr Probe kProbes[] = {
     {"zba", 3}, {"zbb", 4}, {"zbs", 5}, {"zicboz", 6}, {"zbc", 7}, {"zfh", 27}, {"zfhmin", 28},
     {"zvbb", 17}, {"zvbc", 18}, {"zvfh", 30}, {"zvfhmin", 31}, {"zfa", 32}, {"zicond", 35},
 };
-// clang-format on Extensions that every machine with the extensions of one letter (i, m, a, f, d, c) has.
+// clang-format on
+
+// Extensions that every machine with the extensions of one letter (i, m, a, f, d, c) has.
 constexpr const char* kImplied[] = {"zicsr", "zifencei", "zmmul", "zaamo", "zalrsc", "zca", "zcd"};
 
 bool listed_in_cpuinfo(const char* name, bool* known) {
@@ -197,8 +199,8 @@ Answer has_feature(const char* name) {
 }
 
 // All other names of features that artefacts use.
-constexpr const char* kOthers[] = {"64bit",  "i",       "m",       "a",       "f",       "d",      "c",
-                                   "v",      "zve32x",  "zve32f",  "zve64x",  "zve64f",  "zve64d", "zvl32b",
+constexpr const char* kOthers[] = {"64bit",  "i",       "m",       "a",       "f",        "d",       "c",
+                                   "v",      "zve32x",  "zve32f",  "zve64x",  "zve64f",   "zve64d",  "zvl32b",
                                    "zvl64b", "zvl128b", "zvl256b", "zvl512b", "zvl1024b", "xsmtvdot"};
 
 const char* feature_name(int index) {

@@ -8,7 +8,7 @@
 #include "codegen/llvm/artefact/bare_object.h"
 #include "codegen/backend/artefact_files.h"
 #include "codegen/backend/c_names.h"
-#include "codegen/backend/constants_file.h"
+#include "codegen/backend/temporary_constants.h"
 #include "codegen/backend/run_header.h"
 #include "ir/error.h"
 #include "ir/scratch.h"

@@ -48,17 +48,22 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-// The three nearest of the names, as `a, b or c`.
-std::string nearest(const std::string& wanted, std::vector<std::string> names) {
-  std::stable_sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
-    return edit_distance(wanted, a) < edit_distance(wanted, b);
-  });
-  names.resize(std::min<size_t>(names.size(), 3));
+// The names as `'a', 'b' or 'c'`.
+std::string alternatives(const std::vector<std::string>& names) {
   std::string result;
   for (size_t i = 0; i < names.size(); ++i) {
     result += (i == 0 ? "'" : i + 1 == names.size() ? " or '" : ", '") + names[i] + "'";
   }
   return result;
+}
+
+// The three nearest of the names.
+std::string nearest(const std::string& wanted, std::vector<std::string> names) {
+  std::stable_sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(wanted, a) < edit_distance(wanted, b);
+  });
+  names.resize(std::min<size_t>(names.size(), 3));
+  return alternatives(names);
 }
 
 // The message for well-known names that are not targets; empty for other names.
@@ -70,8 +75,11 @@ std::string known_elsewhere(const std::string& name) {
   if (begins({"cuda", "gpu", "nvidia", "nvptx", "sm_", "rocm", "hip", "amdgpu", "mps", "metal", "opencl",
               "vulkan", "webgpu", "tpu", "npu"}))
     return "is no processor, and tc compiles for processors alone; leave the target out for this machine's";
-  if (begins({"cortex-m", "armv6", "armv7", "armv8-m", "armv8.1-m", "thumb", "arm-none-eabi"}))
-    return "is given by its core: 'cortex-m0plus', 'cortex-m4', 'cortex-m7', 'cortex-m33' or 'cortex-m55'";
+  if (begins({"cortex-m", "armv6", "armv7", "armv8-m", "armv8.1-m", "thumb", "arm-none-eabi"})) {
+    std::vector<std::string> names;
+    for (const CoreRow* core : cores_of(Arch::ArmM)) names.push_back(core->name);
+    return "is given by its core: " + alternatives(names);
+  }
   if (begins({"esp32", "avr"}))
     return "has no code generator in tc; of systems without an operating system there are RISC-V's and Arm's (docs/bare.md)";
   if (begins({"cpu", "host", "auto", "default", "llvm"}))

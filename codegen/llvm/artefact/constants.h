@@ -6,7 +6,7 @@
 #include <string>
 
 #include "codegen/backend/backend.h"
-#include "codegen/backend/constants_file.h"
+#include "codegen/backend/temporary_constants.h"
 
 namespace tc {
 

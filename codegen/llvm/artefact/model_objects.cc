@@ -9,7 +9,7 @@
 #include "codegen/llvm/artefact/model_objects.h"
 #include "codegen/backend/backend.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
-#include "codegen/backend/constants_file.h"
+#include "codegen/backend/temporary_constants.h"
 #include "codegen/backend/workers.h"
 #include "codegen/llvm/emit/kernel_emitter.h"
 #include "ir/scratch.h"

@@ -11,7 +11,7 @@
 #include "codegen/llvm/module_compiler.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
 #include "codegen/llvm/artefact/frame_access.h"
-#include "codegen/llvm/artefact/step_bytecode.h"
+#include "codegen/llvm/artefact/step_table.h"
 #include "ir/plan.h"
 
 namespace tc {
@@ -106,7 +106,7 @@ class StepEmitter {
   llvm::Function* copy_;
   const std::vector<int64_t> offsets_;
   const int64_t scratch_bytes_;  // of thread 0
-  StepBytecode table_;
+  StepTable table_;
   FunctionState function_;
   uint32_t next_step_ = 0;
   std::map<std::string, uint64_t> slots_;  // of symbols in scope

@@ -9,7 +9,7 @@
 #include "codegen/llvm/emit/matrix_plan.h"
 #include "codegen/llvm/emit/open_tails.h"
 #include "codegen/llvm/emit/tile_emitter.h"
-#include "codegen/llvm/emit/widened_words.h"
+#include "codegen/llvm/emit/widen_ahead.h"
 #include "ir/error.h"
 #include "ir/tile.h"
 

@@ -8,7 +8,7 @@
 #include "codegen/llvm/passes/run_through_borders.h"
 #include "codegen/llvm/passes/expand_rounding.h"
 #include "codegen/llvm/passes/encode_products.h"
-#include "codegen/llvm/passes/finish_lanes.h"
+#include "codegen/llvm/passes/store_lane_by_lane.h"
 #include "codegen/llvm/passes/fit_registers.h"
 #include "codegen/llvm/passes/order_instructions.h"
 #include "codegen/llvm/passes/interleave.h"
@@ -66,9 +66,9 @@ const std::vector<CodePass>& code_pass_table() {
       {"sink_extensions",
        "Extends the factors of a long product where the product is, so that it is one instruction.",
        "Cortex-M", is_cortex_m, Stage::Last, on_function<sink_extensions>},
-      {"finish_lanes",
+      {"store_lane_by_lane",
        "Computes and stores what follows a sum one lane after the other, so that few results wait in registers.",
-       "Cortex-M", is_cortex_m, Stage::Last, on_function<finish_lanes>},
+       "Cortex-M", is_cortex_m, Stage::Last, on_function<store_lane_by_lane>},
       {"overlap_epilogues",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},

@@ -1,5 +1,5 @@
 // Steps of a plan as rows of a table.
-#include "codegen/llvm/artefact/step_bytecode.h"
+#include "codegen/llvm/artefact/step_table.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -29,9 +29,9 @@ constexpr uint64_t kWordsOfCopy = kHead + 2 * kWordsOfLocation + 1;
 
 }  // namespace
 
-StepBytecode::StepBytecode(ModuleCompiler& compiler, const Plan& plan, llvm::GlobalVariable* constants,
-                           llvm::Function* copy, const std::vector<int64_t>& constant_offsets,
-                           std::function<llvm::Function*(const PlanStep&)> callee)
+StepTable::StepTable(ModuleCompiler& compiler, const Plan& plan, llvm::GlobalVariable* constants,
+                     llvm::Function* copy, const std::vector<int64_t>& constant_offsets,
+                     std::function<llvm::Function*(const PlanStep&)> callee)
     : compiler_(compiler),
       plan_(plan),
       constants_(constants),
@@ -45,11 +45,11 @@ StepBytecode::StepBytecode(ModuleCompiler& compiler, const Plan& plan, llvm::Glo
 
 // --- rows ------------------------------------------------------------------------------------
 
-bool StepBytecode::holds(const Location& location) {
+bool StepTable::holds(const Location& location) {
   return location.kind != Location::Kind::Segment && location.offset.is_constant();
 }
 
-bool StepBytecode::holds(const PlanStep& step) const {
+bool StepTable::holds(const PlanStep& step) const {
   const auto all = [&](const auto& list) {
     return std::all_of(list.begin(), list.end(), [&](const auto& each) { return holds(each); });
   };
@@ -67,7 +67,7 @@ bool StepBytecode::holds(const PlanStep& step) const {
   return false;
 }
 
-void StepBytecode::add_location(const Location& location) {
+void StepTable::add_location(const Location& location) {
   const uint64_t index = static_cast<uint64_t>(location.index);
   int64_t offset = location.offset.constant();
   uint64_t place = 0;
@@ -92,14 +92,14 @@ void StepBytecode::add_location(const Location& location) {
   add(static_cast<uint64_t>(offset));
 }
 
-uint64_t StepBytecode::function_index(llvm::Function* callee) {
+uint64_t StepTable::function_index(llvm::Function* callee) {
   const auto [found, is_new] = indices_.try_emplace(callee, functions_.size());
   if (is_new) functions_.push_back(callee);
   return found->second;
 }
 
 // Steps have the numbers of all_steps().
-void StepBytecode::add_step(const PlanStep& step, uint32_t& number) {
+void StepTable::add_step(const PlanStep& step, uint32_t& number) {
   interruption_point();
   const uint32_t own = number++;
   const uint64_t single = step.single_thread ? kSingleThread : 0;
@@ -143,8 +143,8 @@ void StepBytecode::add_step(const PlanStep& step, uint32_t& number) {
   add(own);
 }
 
-uint32_t StepBytecode::execute(Builder& builder, llvm::Value* frame, const PlanStep* begin,
-                               const PlanStep* end, uint32_t number) {
+uint32_t StepTable::execute(Builder& builder, llvm::Value* frame, const PlanStep* begin, const PlanStep* end,
+                            uint32_t number) {
   if (walk_ == nullptr) {
     walk_ = internal_function(compiler_, "walk", builder.getVoidTy(), {pointer_, pointer_, pointer_});
     walk_->addFnAttr(llvm::Attribute::NoInline);
@@ -160,17 +160,17 @@ uint32_t StepBytecode::execute(Builder& builder, llvm::Value* frame, const PlanS
 
 // --- the function that executes them ---------------------------------------------------------
 
-llvm::Value* StepBytecode::Cursor::word(Builder& builder, uint64_t index) const {
+llvm::Value* StepTable::Cursor::word(Builder& builder, uint64_t index) const {
   return builder.CreateLoad(builder.getInt64Ty(),
                             builder.CreateConstInBoundsGEP1_64(builder.getInt64Ty(), row, index));
 }
 
-llvm::BasicBlock* StepBytecode::block(const char* name) {
+llvm::BasicBlock* StepTable::block(const char* name) {
   return llvm::BasicBlock::Create(compiler_.context(), name, walk_);
 }
 
 // The address of the location whose first word has that index.
-llvm::Value* StepBytecode::address(const Cursor& cursor, uint64_t index) {
+llvm::Value* StepTable::address(const Cursor& cursor, uint64_t index) {
   llvm::Value* place = cursor.word(builder_, index);
   llvm::Value* number = builder_.CreateLShr(place, builder_.getInt64(kUpperHalf));
   llvm::Value* table = builder_.CreateLoad(pointer_, builder_.CreateInBoundsGEP(pointer_, tables_, number));
@@ -179,20 +179,20 @@ llvm::Value* StepBytecode::address(const Cursor& cursor, uint64_t index) {
   return builder_.CreatePtrAdd(base, cursor.word(builder_, index + 1));
 }
 
-llvm::Value* StepBytecode::after(const Cursor& cursor, llvm::Value* words) {
+llvm::Value* StepTable::after(const Cursor& cursor, llvm::Value* words) {
   return builder_.CreateInBoundsGEP(i64_, cursor.row, words);
 }
 
-llvm::Value* StepBytecode::flag(const Cursor& cursor) {
+llvm::Value* StepTable::flag(const Cursor& cursor) {
   llvm::Value* bit = builder_.CreateAnd(cursor.word(builder_, 0), builder_.getInt64(kSingleThread));
   return builder_.CreateICmpNE(bit, builder_.getInt64(0));
 }
 
-void StepBytecode::guarded_by_flag(llvm::Value* single, const std::function<void()>& body) {
+void StepTable::guarded_by_flag(llvm::Value* single, const std::function<void()>& body) {
   frame_->guarded(builder_.CreateOr(builder_.CreateNot(single), frame_->first()), body);
 }
 
-void StepBytecode::emit_call(const Cursor& cursor, size_t arguments, const Finish& finish) {
+void StepTable::emit_call(const Cursor& cursor, size_t arguments, const Finish& finish) {
   llvm::Value* single = flag(cursor);
   guarded_by_flag(single, [&] {
     std::vector<llvm::Value*> values;
@@ -210,7 +210,7 @@ void StepBytecode::emit_call(const Cursor& cursor, size_t arguments, const Finis
   finish(after(cursor, builder_.getInt64(kHead + kWordsOfLocation * (arguments + 1))));
 }
 
-void StepBytecode::emit_copy(const Cursor& cursor, const Finish& finish) {
+void StepTable::emit_copy(const Cursor& cursor, const Finish& finish) {
   llvm::Value* single = flag(cursor);
   guarded_by_flag(single, [&] {
     const auto chosen = [&](uint64_t of_single, llvm::Value* of_all) {
@@ -225,7 +225,7 @@ void StepBytecode::emit_copy(const Cursor& cursor, const Finish& finish) {
   finish(after(cursor, builder_.getInt64(kWordsOfCopy)));
 }
 
-void StepBytecode::emit_if(const Cursor& cursor, const Finish& finish) {
+void StepTable::emit_if(const Cursor& cursor, const Finish& finish) {
   llvm::Value* condition = builder_.CreateLoad(builder_.getInt8Ty(), address(cursor, kHead));
   llvm::Value* holds = builder_.CreateICmpNE(condition, builder_.getInt8(0));
   llvm::Value* left_out =
@@ -234,7 +234,7 @@ void StepBytecode::emit_if(const Cursor& cursor, const Finish& finish) {
 }
 
 // void walk(const tc_frame* frame, const int64_t* row, const int64_t* end)
-void StepBytecode::finish() {
+void StepTable::finish() {
   if (walk_ == nullptr) return;
   llvm::BasicBlock* entry = block("entry");
   builder_.SetInsertPoint(entry);

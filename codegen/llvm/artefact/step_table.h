@@ -24,13 +24,13 @@ namespace tc {
 //   if     kind, number, condition, words of the body, which are skipped where it is false
 //   else   kind, number, words of the other branch, which are skipped here
 //   end    kind, number
-class StepBytecode {
+class StepTable {
  public:
   // `constants` is the symbol of the plan's constants, `copy` is void copy(to, from, begin, end), `callee`
   // gives a call's kernel.
-  StepBytecode(ModuleCompiler& compiler, const Plan& plan, llvm::GlobalVariable* constants,
-               llvm::Function* copy, const std::vector<int64_t>& constant_offsets,
-               std::function<llvm::Function*(const PlanStep&)> callee);
+  StepTable(ModuleCompiler& compiler, const Plan& plan, llvm::GlobalVariable* constants, llvm::Function* copy,
+            const std::vector<int64_t>& constant_offsets,
+            std::function<llvm::Function*(const PlanStep&)> callee);
 
   // Whether the step can be rows.
   bool holds(const PlanStep& step) const;

@@ -1,5 +1,5 @@
 // Constants as a file.
-#include "codegen/backend/constants_file.h"
+#include "codegen/backend/temporary_constants.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

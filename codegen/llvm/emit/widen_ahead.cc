@@ -1,4 +1,4 @@
-#include "codegen/llvm/emit/widened_words.h"
+#include "codegen/llvm/emit/widen_ahead.h"
 
 #include <algorithm>
 
