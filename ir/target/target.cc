@@ -77,7 +77,7 @@ std::string known_elsewhere(const std::string& name) {
     return "is no processor, and tc compiles for processors alone; leave the target out for this machine's";
   if (begins({"cortex-m", "armv6", "armv7", "armv8-m", "armv8.1-m", "thumb", "arm-none-eabi"})) {
     std::vector<std::string> names;
-    for (const CoreRow* core : cores_of(Arch::ArmM)) names.push_back(core->name);
+    for (const CoreRow* core : targets::cores_of(Arch::ArmM)) names.push_back(core->name);
     return "is given by its core: " + alternatives(names);
   }
   if (begins({"esp32", "avr"}))
