@@ -54,11 +54,8 @@ class BlockOrder : public StraightLine {
   }
 
   bool has_strided_stores() const {
-    return std::any_of(order_.begin(), order_.end(), [](const Instruction* each) {
-      const auto* call = llvm::dyn_cast<llvm::CallBase>(each);
-      return call != nullptr && (call->getIntrinsicID() == llvm::Intrinsic::masked_scatter ||
-                                 call->getIntrinsicID() == llvm::Intrinsic::experimental_vp_strided_store);
-    });
+    return std::any_of(order_.begin(), order_.end(),
+                       [](const Instruction* each) { return is_strided(*each) && each->mayWriteToMemory(); });
   }
 
   // Where chains are interleaved, a store and what leads to it keep their places.

@@ -118,9 +118,9 @@ class LaneBuilder {
     const auto [known, fresh] = lanes_.try_emplace({vector, lane}, nullptr);
     if (fresh) {
       Value* made = end_.all.count(vector) > 0 ? divided(*llvm::cast<Instruction>(vector), lane) : nullptr;
-      lanes_[{vector, lane}] = made != nullptr ? made : builder_.CreateExtractElement(vector, lane);
+      known->second = made != nullptr ? made : builder_.CreateExtractElement(vector, lane);
     }
-    return lanes_[{vector, lane}];
+    return known->second;
   }
 
   // The lane of what the instruction computes; null where it is not computed lane by lane.
