@@ -19,7 +19,7 @@ PHASES = {
     "schedule": r"scheduler/",
     "drive": rf"frontend/(pipeline/({'|'.join(DRIVER)})\.|profile/|python/)|tuner/|codegen/backend/table\.",
     "plan": r"frontend/pipeline/",
-    "link": r"codegen/(llvm/(artefact/|probe/|backend\.|bare_export\.|features\.|kernel_code\.)"
+    "link": r"codegen/(llvm/(artefact/|probe/|backend\.|bare_export\.|required_features\.|kernel_code\.)"
     r"|c/(backend|model_source)\.)",
     "emit": r"codegen/",
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/c/helper_functions.h"
-#include "codegen/c/merged_kernels.h"
+#include "codegen/c/parameterised_kernels.h"
 #include "codegen/c/spelling.h"
 #include "ir/ranges.h"
 #include "ir/scheduled.h"

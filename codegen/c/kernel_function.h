@@ -4,7 +4,7 @@
 #include <string>
 
 #include "codegen/c/helper_functions.h"
-#include "codegen/c/merged_kernels.h"
+#include "codegen/c/parameterised_kernels.h"
 #include "ir/scheduled.h"
 
 namespace tc::c {

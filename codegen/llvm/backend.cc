@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "codegen/llvm/features.h"
+#include "codegen/llvm/required_features.h"
 #include "codegen/llvm/artefact/model_objects.h"
 #include "codegen/llvm/artefact/link.h"
 #include "codegen/llvm/artefact/rename_symbols.h"

@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "codegen/llvm/features.h"
+#include "codegen/llvm/required_features.h"
 #include "codegen/llvm/artefact/model_objects.h"
 #include "codegen/llvm/artefact/bare_object.h"
 #include "codegen/backend/artefact_files.h"

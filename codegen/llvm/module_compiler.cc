@@ -137,9 +137,11 @@ void ModuleCompiler::set_attributes(llvm::Function& function) const {
     function.addFnAttr("min-legal-vector-width", "512");
   }
   if (target_.scalable) {
-    // The target guarantees only a minimum register width, which vectors of fixed size use.
+    // The target guarantees only a minimum register width, which vectors of fixed size use; a matrix
+    // instruction on vectors is for registers of that very width (runtime/features.cc refuses others).
+    const auto least = static_cast<unsigned>(std::max(1, target_.vector_bits / 64));
     function.addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(
-        *context_, static_cast<unsigned>(std::max(1, target_.vector_bits / 64)), 1024));
+        *context_, least, target_.is_riscv() && target_.matrix.vectors ? least : 1024));
   }
   function.addFnAttr("no-trapping-math", "true");
   function.addFnAttr("no-builtins");

@@ -15,6 +15,7 @@ struct Loops {
   std::string blocks;  // of inputs with the groups of their depths apart: blocks of channels in a depth
   std::vector<std::string> rows;  // of products: lines, tiles; of others: rows or positions
   std::string inside;             // what is in a tile: its products, or rows of an epilogue
+  std::string copies;             // rows of an epilogue that are computed together; may be empty
   std::string lane;
 };
 
@@ -217,12 +218,14 @@ class BandLoops {
         loops.inside = row + "_i";
         loops.rows.back() = row + "_o";
         b_.apply("split ", row, " ", plan.tiles * plan.rows, " as ", loops.rows.back(), " ", loops.inside);
+        divide_tail(plan.tiles * plan.rows, loops);
       }
       loops.lane = name(count - 1);
       std::vector<std::string> order = loops.images;
       order.insert(order.end(), {loops.band, loops.panel, loops.pair});
       order.insert(order.end(), loops.rows.begin(), loops.rows.end());
       if (joint_) order.push_back(loops.inside);
+      if (!loops.copies.empty()) order.push_back(loops.copies);
       order.insert(order.end(), {loops.block, loops.lane});
       b_.apply("order", joined(order));
       tails_.push_back(loops);
@@ -230,6 +233,17 @@ class BandLoops {
     for (const Loops& loops : tails_) {
       if (loops.rows.size() != tails_[0].rows.size()) throw NotApplicable{"epilogues of other loops"};
     }
+  }
+
+  // Where instructions run in order, several rows of an epilogue are in one basic block, so that each need
+  // not wait for its own results.
+  void divide_tail(int64_t rows, Loops& loops) {
+    constexpr int64_t kRows = 4;
+    if (b_.target().out_of_order() || rows <= kRows) return;
+    const std::string row = loops.inside;
+    loops.inside = row + "_o";
+    loops.copies = row + "_i";
+    b_.apply("split ", row, " ", kRows, " as ", loops.inside, " ", loops.copies);
   }
 
   // Leaves and marks.
@@ -250,6 +264,10 @@ class BandLoops {
         b_.apply("vectorize ", loops.lane);
         b_.apply("unroll ", loops.block);
         if (!loops.blocks.empty()) b_.apply("unroll ", loops.blocks);
+        if (!loops.copies.empty()) {
+          b_.apply("unroll ", loops.copies);
+          b_.attempt("isolate ", loops.inside);
+        }
       }
     }
     for (const std::string& name : vectors_) b_.apply("vectorize ", name);

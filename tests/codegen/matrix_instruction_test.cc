@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "codegen/llvm/features.h"
+#include "codegen/llvm/required_features.h"
 #include "codegen/llvm/kernel_code.h"
 #include "ir/error.h"
 #include "scheduler/algebra/algorithms.h"

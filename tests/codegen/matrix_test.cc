@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "codegen/llvm/emit/matrix_plan.h"
-#include "codegen/llvm/features.h"
+#include "codegen/llvm/required_features.h"
 #include "codegen/llvm/artefact/model_objects.h"
 #include "codegen/llvm/artefact/link.h"
 #include "codegen/llvm/kernel_code.h"

@@ -113,6 +113,15 @@ def test_sums_stay_in_their_registers(tmp_path):
     assert "vfmacc.vv" in text and "vfmadd.vv" not in text, text
 
 
+# The same pass: where one operand of a multiply-add has to be copied, it is the constant, not the
+# factor that was computed just before.
+def test_polynomials_copy_their_constants(tmp_path):
+    text = assembly_of(tmp_path, model({"x": [4096]}, [("Sigmoid", "x", "y", {})]))
+    assert len(re.findall(r"\tvmv\dr\.v\t", text)) > 0, text
+    copied = re.findall(r"\tvmv\dr\.v\t(v\d+), v\d+\n(?:.*\n){,3}\tvfmadd\.vf\t\1,", text)
+    assert not copied, text
+
+
 # pays_in_words (scheduler/default/choices.cc): of a matrix that the second cache does not hold, two
 # loads bring three vectors of weights, of which the middle one takes a multiply-add of integers
 # (add_multiple in codegen/llvm/units/riscv_instructions.cc).

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "codegen/llvm/artefact/constants.h"
-#include "codegen/llvm/features.h"
+#include "codegen/llvm/required_features.h"
 #include "codegen/llvm/artefact/model_objects.h"
 #include "codegen/backend/backend.h"
 #include "codegen/llvm/artefact/plan_emitter.h"

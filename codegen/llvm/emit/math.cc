@@ -12,7 +12,7 @@
 #include <limits>
 #include <vector>
 
-#include "codegen/llvm/emit/angles.h"
+#include "codegen/llvm/emit/angle_reduction.h"
 #include "codegen/llvm/emit/number.h"
 #include "codegen/llvm/units/riscv_instructions.h"
 #include "ir/error.h"

@@ -5,10 +5,11 @@
 
 namespace tc {
 
-// Whether the value of the expression, which `statement` of the kernel computes, is known to be NaN or not to
-// be positive: it is the difference between an element of a row and the largest element of that row, as a
-// softmax computes it. `statement` is one of kernel.statements. If the kernel computes the element once more
-// instead of reading it, the value may still be positive by a rounding error of the element.
+// Whether the value of the expression, which `statement` of the kernel computes, is NaN or at most 0, but for
+// a rounding error: it is the difference between an element of a row and the largest element of that row, as
+// a softmax computes it. `statement` is one of kernel.statements. The error occurs only where the kernel
+// computes the element once more instead of reading it: then the value may be positive by that element's
+// rounding error.
 bool is_never_positive(const Kernel& kernel, const Statement& statement, const Expr& expr);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-// The list scheduler of the passes that order the instructions of a block, and the times from which they do.
+// The list scheduler of the passes that order the instructions of a block, and the latencies that it goes by.
 #pragma once
 
 #include <cstddef>

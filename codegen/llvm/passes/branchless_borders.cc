@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/pass_support/branchless_address.h"
+#include "codegen/llvm/pass_support/masked_address.h"
 
 namespace tc {
 
@@ -16,7 +16,7 @@ using llvm::Value;
 
 void branchless_borders(llvm::Function& function, const Target& target) {
   if (has_zicond(target)) return;
-  BranchlessAddress masker(function);
+  MaskedAddress masker(function);
   std::vector<llvm::SelectInst*> choices;
   for (Instruction& each : llvm::instructions(function)) {
     // By its operands: LLVM may have made the selection anew, without a role.

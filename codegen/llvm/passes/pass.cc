@@ -8,13 +8,13 @@
 #include "codegen/llvm/passes/run_through_borders.h"
 #include "codegen/llvm/passes/expand_rounding.h"
 #include "codegen/llvm/passes/encode_products.h"
-#include "codegen/llvm/passes/store_lane_by_lane.h"
+#include "codegen/llvm/passes/finish_lane_by_lane.h"
 #include "codegen/llvm/passes/fit_registers.h"
 #include "codegen/llvm/passes/order_instructions.h"
 #include "codegen/llvm/passes/interleave.h"
 #include "codegen/llvm/passes/join_vectors.h"
 #include "codegen/llvm/passes/loop_invariants.h"
-#include "codegen/llvm/passes/split_masks_by_register.h"
+#include "codegen/llvm/passes/split_masked_accesses.h"
 #include "codegen/llvm/passes/expand_maxima.h"
 #include "codegen/llvm/passes/overlap_epilogues.h"
 #include "codegen/llvm/passes/sink_extensions.h"
@@ -66,15 +66,15 @@ const std::vector<CodePass>& code_pass_table() {
       {"sink_extensions",
        "Extends the factors of a long product where the product is, so that it is one instruction.",
        "Cortex-M", is_cortex_m, Stage::Last, on_function<sink_extensions>},
-      {"store_lane_by_lane",
+      {"finish_lane_by_lane",
        "Computes and stores what follows a sum one lane after the other, so that few results wait in registers.",
-       "Cortex-M", is_cortex_m, Stage::Last, on_function<store_lane_by_lane>},
+       "Cortex-M", is_cortex_m, Stage::Last, on_function<finish_lane_by_lane>},
       {"overlap_epilogues",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},
-      {"split_masks_by_register",
+      {"split_masked_accesses",
        "Splits masked loads and stores of two registers into one for each, and leaves out one without lanes.",
-       "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masks_by_register>},
+       "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_accesses>},
       {"join_vectors", "Joins two vectors of a tile whose sums are multiplied by the same elements.", kRiscv,
        joins_vectors, Stage::Last, for_target<join_vectors>},
       {"branchless_borders",

@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-#include "codegen/llvm/pass_support/branchless_address.h"
+#include "codegen/llvm/pass_support/masked_address.h"
 #include "codegen/llvm/pass_support/register_pressure.h"
 
 namespace tc {
@@ -117,7 +117,7 @@ class Borders {
 
   llvm::Function& function_;
   const Target& target_;
-  BranchlessAddress masker_;
+  MaskedAddress masker_;
   llvm::AllocaInst* elsewhere_ = nullptr;
   struct Choice {
     Value *address, *mask;

@@ -2,7 +2,9 @@
 // lane of the sums has a group of its column's numbers, or of small matrices, whose registers have row after
 // row.
 #include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicsRISCV.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "codegen/llvm/units/matrix_unit.h"
@@ -42,13 +44,29 @@ class RiscvVectors : public VectorInstructions {
     });
   }
 
+  // By intrinsics, since LLVM would join adjacent stores, and shifting one vector behind the other takes
+  // longer than the second store.
   void store_sums(const MemoryRows& rows, llvm::Value* sums) override {
+    auto* row_type = llvm::cast<llvm::FixedVectorType>(lanes_of(row_.sum, part_));
+    const unsigned bits = row_type->getScalarSizeInBits();
+    const auto register_bits = static_cast<unsigned>(context_.target.vector_bits);
+    const unsigned registers = std::max(1U, part_ * bits / register_bits);
+    // A scalable vector of one register has 64 bits for each unit of vscale.
+    auto* scalable = llvm::ScalableVectorType::get(row_type->getElementType(), registers * 64 / bits);
+    llvm::Value* count = builder_.getInt64(part_);
+    // All rows are made before the first is stored, so that no store waits for its row.
+    std::vector<std::pair<llvm::Value*, llvm::Value*>> stores;
     for (unsigned part = 0; part < parts(); ++part) {
       for (unsigned row = 0; static_cast<int>(row) < rows.count; ++row) {
-        builder_.CreateAlignedStore(slice(part_of(sums, part), row, part_), place_of(rows, row, part),
-                                    llvm::Align(4));
+        llvm::Value* lanes =
+            builder_.CreateInsertVector(scalable, llvm::PoisonValue::get(scalable),
+                                        slice(part_of(sums, part), row, part_), builder_.getInt64(0));
+        stores.emplace_back(lanes, place_of(rows, row, part));
       }
     }
+    for (const auto& [lanes, place] : stores)
+      builder_.CreateIntrinsic(llvm::Intrinsic::riscv_vse, {scalable, count->getType()},
+                               {lanes, place, count});
   }
 
   llvm::Value* load_a(const MemoryRows& rows) override {

@@ -1,4 +1,4 @@
-#include "codegen/c/merged_kernels.h"
+#include "codegen/c/parameterised_kernels.h"
 
 #include <algorithm>
 #include <cctype>

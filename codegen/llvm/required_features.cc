@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "codegen/llvm/emit/kernel_context.h"
-#include "codegen/llvm/features.h"
+#include "codegen/llvm/required_features.h"
 #include "codegen/llvm/emit/matrix_plan.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
 #include "ir/target/tables.h"

@@ -1,4 +1,4 @@
-#include "codegen/llvm/pass_support/branchless_address.h"
+#include "codegen/llvm/pass_support/masked_address.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -12,10 +12,10 @@ using llvm::Value;
 
 bool has_zicond(const Target& target) { return target.features.find("+zicond") != std::string::npos; }
 
-BranchlessAddress::BranchlessAddress(llvm::Function& function)
+MaskedAddress::MaskedAddress(llvm::Function& function)
     : function_(function), layout_(function.getParent()->getDataLayout()) {}
 
-Value* BranchlessAddress::mask(Value& condition, bool where) {
+Value* MaskedAddress::mask(Value& condition, bool where) {
   Value*& result = masks_[{&condition, where}];
   if (result == nullptr) {
     llvm::IRBuilder<> builder(place_behind(condition));
@@ -24,7 +24,7 @@ Value* BranchlessAddress::mask(Value& condition, bool where) {
   return result;
 }
 
-Value* BranchlessAddress::masked(Value& element, Value& other, Value& mask, Instruction& place) {
+Value* MaskedAddress::masked(Value& element, Value& other, Value& mask, Instruction& place) {
   llvm::APInt offset(64, 0);
   Value* root = element.stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);
   llvm::IRBuilder<> builder(&place);
@@ -33,13 +33,13 @@ Value* BranchlessAddress::masked(Value& element, Value& other, Value& mask, Inst
                               builder.getInt(offset));
 }
 
-void BranchlessAddress::forget(const Value& value) {
+void MaskedAddress::forget(const Value& value) {
   std::erase_if(masks_, [&](const auto& each) { return each.first.first == &value; });
   std::erase_if(distances_,
                 [&](const auto& each) { return each.first.first == &value || each.first.second == &value; });
 }
 
-Value* BranchlessAddress::distance_to(Value& other, Value& root) {
+Value* MaskedAddress::distance_to(Value& other, Value& root) {
   Value*& result = distances_[{&other, &root}];
   if (result == nullptr) {
     llvm::IRBuilder<> builder(place_behind(root));
@@ -51,7 +51,7 @@ Value* BranchlessAddress::distance_to(Value& other, Value& root) {
 
 // The first place where the value can be used: of an argument, after the stack allocations of the entry
 // block.
-Instruction* BranchlessAddress::place_behind(Value& value) const {
+Instruction* MaskedAddress::place_behind(Value& value) const {
   auto* made = llvm::dyn_cast<Instruction>(&value);
   if (made == nullptr) return &*function_.getEntryBlock().getFirstNonPHIOrDbgOrAlloca();
   return llvm::isa<llvm::PHINode>(made) ? &*made->getParent()->getFirstInsertionPt() : made->getNextNode();

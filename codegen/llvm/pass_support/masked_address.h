@@ -17,9 +17,9 @@ namespace tc {
 bool has_zicond(const Target& target);
 
 // Makes such addresses in one function. Masks and distances are computed once for all uses.
-class BranchlessAddress {
+class MaskedAddress {
  public:
-  explicit BranchlessAddress(llvm::Function& function);
+  explicit MaskedAddress(llvm::Function& function);
 
   // A mask of all ones where the condition equals `where`, else of zeros.
   llvm::Value* mask(llvm::Value& condition, bool where);

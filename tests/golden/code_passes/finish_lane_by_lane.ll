@@ -1,4 +1,4 @@
-pass store_lane_by_lane for cortex-m4
+pass finish_lane_by_lane for cortex-m4
 define void @scale(ptr noalias readonly %factors, ptr noalias %bytes, <2 x i32> %a, <2 x i32> %b) {
   %factor = load <2 x i32>, ptr %factors, align 8
   %left = mul <2 x i32> %a, %factor

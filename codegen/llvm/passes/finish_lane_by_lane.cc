@@ -1,4 +1,4 @@
-#include "codegen/llvm/passes/store_lane_by_lane.h"
+#include "codegen/llvm/passes/finish_lane_by_lane.h"
 
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
@@ -167,7 +167,7 @@ class LaneBuilder {
 
 }  // namespace
 
-void store_lane_by_lane(llvm::Function& function) {
+void finish_lane_by_lane(llvm::Function& function) {
   for (llvm::BasicBlock& block : function) {
     const End end = end_of(block);
     // The lanes of a single vector share no constants.
