@@ -189,14 +189,32 @@ void infer_quantised(InferContext& context) {
   shape.back() = Dim(shape.back().constant() / groups.size);
   context.set_output(1, DType::F32, shape);
   context.set_output(2, DType::F32, shape);
-  shape.insert(shape.end(), {Dim(groups.digits), Dim(groups.size)});
-  context.set_output(0, DType::I8, shape);
+  shape.insert(shape.end(), {Dim(std::max<int64_t>(groups.digits, 1)), Dim(groups.size)});
+  context.set_output(0, groups.digits > 0 ? DType::I8 : DType::F32, shape);
+}
+
+// Without digits the numbers stay as they are, and only their sums are computed.
+void lower_unquantised(LowerContext& context, int64_t size) {
+  const Shape shape = *context.output_value(1).shape;
+  const auto group = context.space("i", shape);
+  const Iterator inside{"l", Affine(size)};
+  std::vector<Affine> place = group.position, index = group.position;
+  place.back() = group.position.back() * size + Affine::variable("l");
+  index.insert(index.end(), {Affine(0), Affine::variable("l")});
+  const ExprPtr value = context.read(0, place);
+  std::vector<Iterator> all = group.iterators;
+  all.push_back(inside);
+  context.assign("number", all, context.output(0), index, value);
+  context.assign("scale", group.iterators, context.output(1), group.position, constant(DType::F32, 1));
+  context.reduce("sum", {group.iterators, {inside}}, context.output(2), group.position, Reduction::Sum,
+                 value);
 }
 
 // Converts each number of a group to a whole number with a fixed number of digits to base 256, in units of
 // the group's scale.
 void lower_quantised(LowerContext& context) {
   const Groups groups = groups_of(context.node());
+  if (groups.digits == 0) return lower_unquantised(context, groups.size);
   const double largest = largest_of_digits(groups.digits);
   const Shape shape = *context.output_value(1).shape;
   const auto group = context.space("i", shape);
@@ -265,8 +283,14 @@ void infer_dot(InferContext& context) {
   context.set_output(0, DType::F32, shape);
 }
 
+// Floats lose nothing where the bias is subtracted from the code and not from the sums.
+ExprPtr unbiased(const DecodedWeight& weight) {
+  return weight.bias == 0 ? weight.code
+                          : binary(BinaryOp::Sub, weight.code, int_constant(DType::I32, weight.bias));
+}
+
 // Computes for each group the sums of products of codes, one sum for each digit of the operand, scales them
-// and adds them to the result.
+// and adds them to the result. Where the operand has no digits, the sums are floats.
 void lower_dot(LowerContext& context) {
   const Matrix matrix = matrix_of(context.node());
   const WeightFormat& format = *matrix.format;
@@ -305,7 +329,8 @@ void lower_dot(LowerContext& context) {
   sums_shape.push_back(Dim(digits));
   std::vector<Iterator> each_group = space.iterators;
   each_group.insert(each_group.end(), outside.begin(), outside.end());
-  const int dots = context.local("dots", DType::I32, sums_shape);
+  const bool is_whole = context.input_value(kCodes).dtype == DType::I8;
+  const int dots = context.local("dots", is_whole ? DType::I32 : DType::F32, sums_shape);
   std::vector<Affine> code = group;
   std::vector<Iterator> each_digit = each_group;
   if (digits > 1) each_digit.push_back({"d", Affine(digits)});
@@ -314,19 +339,22 @@ void lower_dot(LowerContext& context) {
   at.push_back(digit);
   // Results start at 0 before the loop over groups, which the following statements may share.
   context.assign("start", space.iterators, context.output(0), space.position, constant(DType::F32, 0));
+  const ExprPtr operand = context.read(kCodes, code);
   context.reduce("dot", {each_digit, inside}, dots, at, Reduction::Sum,
-                 binary(BinaryOp::Mul, cast(DType::I32, context.read(kCodes, code)), weight.code));
+                 is_whole ? binary(BinaryOp::Mul, cast(DType::I32, operand), weight.code)
+                          : binary(BinaryOp::Mul, operand, cast(DType::F32, unbiased(weight))));
   ExprPtr whole;
   for (int64_t each = 0; each < digits; ++each) {
     at.back() = Affine(each);
-    const ExprPtr next = cast(DType::F32, context.read_buffer(dots, at));
+    const ExprPtr read = context.read_buffer(dots, at);
+    const ExprPtr next = is_whole ? cast(DType::F32, read) : read;
     whole = whole == nullptr
                 ? next
                 : binary(BinaryOp::Add, binary(BinaryOp::Mul, whole, constant(DType::F32, 256)), next);
   }
-  ExprPtr value = binary(BinaryOp::Mul, whole, context.read(kScales, group));
+  ExprPtr value = is_whole ? binary(BinaryOp::Mul, whole, context.read(kScales, group)) : whole;
   const ExprPtr sum = context.read(kSums, group);
-  if (weight.bias != 0)
+  if (is_whole && weight.bias != 0)
     value = binary(BinaryOp::Sub, value,
                    binary(BinaryOp::Mul, sum, constant(DType::F32, static_cast<double>(weight.bias))));
   if (weight.scale) value = binary(BinaryOp::Mul, value, weight.scale);
@@ -381,10 +409,10 @@ void register_packed_weight_ops(OpTable& table) {
   quantised.name = "BlockQuantize";
   quantised.category = "quantisation";
   quantised.doc =
-      "Groups of numbers along the last axis as whole numbers of one or two digits of 8 bits, the groups' scales and their sums.";
+      "Groups of numbers along the last axis as whole numbers of one to three digits of 8 bits (or, with 0 digits, as they are), the groups' scales and their sums.";
   quantised.outputs = 3;
   quantised.attributes = {{"group", int64_t{32}, false, "numbers with one scale", from_to(1, 1 << 20)},
-                          {"digits", int64_t{2}, false, "", from_to(1, 3)}};
+                          {"digits", int64_t{2}, false, "", from_to(0, 3)}};
   quantised.types = {{kSingle, {0}}};
   quantised.infer = infer_quantised;
   quantised.lower = lower_quantised;
@@ -399,8 +427,9 @@ void register_packed_weight_ops(OpTable& table) {
                 : block_row("BlockDot", kPlanesOfDot,
                             "The same product of an operand that BlockQuantize has made whole numbers.");
     dot.onnx.clear();
-    dot.types = {{{"i8", [](DType type) { return type == DType::I8; }}, {kCodes}},
-                 {kSingle, {kScales, kSums}}};
+    dot.types = {
+        {{"i8 or f32", [](DType type) { return type == DType::I8 || type == DType::F32; }}, {kCodes}},
+        {kSingle, {kScales, kSums}}};
     if (chooses) dot.types.push_back({kIndices, {kChosenOfDot}});
     dot.infer = infer_dot;
     dot.lower = lower_dot;

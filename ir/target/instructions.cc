@@ -146,6 +146,16 @@ int byte_products(const Target& target) {
   return 0;
 }
 
+const NarrowProduct* short_product(const Target& target, int64_t lanes) {
+  const NarrowProduct* row = lane_product(target, lanes, DType::I8, DType::U8, DType::I16);
+  return row != nullptr && row->depth == 1 ? row : nullptr;
+}
+
+int digit_products(const Target& target) {
+  if (byte_products(target) > 0) return byte_products(target);
+  return short_product(target, target.lanes(DType::I32)) != nullptr ? 1 : 0;
+}
+
 bool adds_products_in_scalars(const Target& target) {
   return target.vector_bits == 0 && lane_product(target, 1, DType::I16, DType::I16, DType::I32) != nullptr;
 }

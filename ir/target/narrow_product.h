@@ -57,6 +57,16 @@ int byte_products(const Target& target);
 // Whether one instruction does so in vectors of `lanes` lanes.
 bool has_byte_instruction(const Target& target, int64_t lanes, DType a, DType b);
 
+// The instruction that multiplies a byte, the same in all lanes, by unsigned bytes, and adds the products to
+// sums of 16 bits; null where the target has none. Sums of few products fit, which are then added to wider
+// ones: half as many cycles as with sums of 32 bits on cores whose products take as long as their results are
+// wide.
+const NarrowProduct* short_product(const Target& target, int64_t lanes);
+
+// How many products of the digits of a number by bytes a step of a kernel adds up in each lane of 32 bits: 4,
+// or 1 where `short_product` adds them to sums of 16 bits; 0 where multiplying floats is better.
+int digit_products(const Target& target);
+
 // Whether instructions on general-purpose registers, of one sum each, add up products of 16-bit numbers: each
 // lane of a register tile is then such a register.
 bool adds_products_in_scalars(const Target& target);

@@ -15,8 +15,10 @@ const std::vector<ProductGroup>& riscv_products() {
   constexpr const char* kStandIn = "+xsfvqmaccqoq";
   static const std::vector<ProductGroup> groups = {
       // name, intrinsic, feature; a, b, sum; rows, columns, depth, pack; cycles, kept, depth multiples
-      {"v", Lanes, 1, 0, 32, {{"vwmacc", "llvm.riscv.vwmacc", "v", I16, I16, I32, 1, 0, 1, 1, 1}}},
       // clang-format off
+      {"v", Lanes, 1, 0, 32, {
+          {"vwmacc", "llvm.riscv.vwmacc", "v", I16, I16, I32, 1, 0, 1, 1, 1},
+          {"vwmaccsu", "llvm.riscv.vwmaccsu", "v", I8, U8, I16, 1, 0, 1, 1, 0.5}}},
       {"zvl256b", Vectors, 4, 16, 32, {
           {"smt.vmadotus", "llvm.riscv.sf.vqmaccus.4x8x4", "xsmtvdot", U8, I8, I32, 4, 4, 8, 8, 1, I32, {8, 4, 2},
            kStandIn, {0x2b, 1, 0x71, 8}},

@@ -1,6 +1,7 @@
-// Lanes run along the results, and each lane sums up the products of four elements at a time. Weights are
-// packed in the order in which they are read: blocks of results, groups, elements by fours, lanes. The sums
-// of a group stay in registers; results are accumulated in memory that stays in a near cache.
+// Lanes run along the results, and each lane sums up the products of four elements at a time, or, where an
+// instruction adds single products of bytes to sums of 16 bits (RISC-V), of one. Weights are packed in the
+// order in which they are read: blocks of results, groups, elements (by fours), lanes. The sums of a group
+// stay in registers; results are accumulated in memory that stays in a near cache.
 #include "scheduler/default/group_sums.h"
 
 #include <algorithm>
@@ -16,13 +17,40 @@ namespace {
 // Registers that hold sums, on targets with 16 and with 32 registers: operands and scales take the others.
 constexpr int64_t kSumsOfFew = 9, kSumsOfMany = 24;
 constexpr int64_t kMaxRows = 8;
+// Steps over single elements that are unrolled: about as many products of codes of 4 bits as a sum of 16 bits
+// holds.
+constexpr int64_t kSingleSteps = 16;
 
 bool has_many_registers(const Target& target) { return target.vector_registers >= 32; }
 
-bool is_local_sum_of_integers(const Kernel& kernel, const Statement& statement) {
+// Registers of a group (LMUL) that a vector of sums of 32 bits takes on RISC-V. With fewer, an in-order core
+// waits for the digits in scalar registers, of which there is one for each product.
+constexpr int64_t kGroup = 4;
+
+// Registers or groups that hold sums. A sum of 16 bits takes half of a group, and there may be two for each
+// sum.
+int64_t most_sums(const Target& target) {
+  if (digit_products(target) == 1) return target.vector_registers / 2 / kGroup;
+  return has_many_registers(target) ? kSumsOfMany : kSumsOfFew;
+}
+
+// The results of a vector, unless most of it would be empty.
+int64_t lanes_of(const Target& target, int64_t results) {
+  int64_t lanes = target.vector_bits / 32;
+  if (digit_products(target) != 1) return target.lanes(DType::I32);
+  for (int64_t group = 1; group < kGroup && lanes < results; group *= 2) lanes *= 2;
+  return lanes;
+}
+
+// Whether the statement sums up products of whole numbers, or of a float and a whole number.
+bool is_local_sum_of_codes(const Kernel& kernel, const Statement& statement) {
   const Buffer& written = kernel.buffers[static_cast<size_t>(statement.write.buffer)];
-  return statement.reduction == Reduction::Sum && statement.value->dtype == DType::I32 &&
-         written.scope == Scope::Local;
+  if (statement.reduction != Reduction::Sum || written.scope != Scope::Local) return false;
+  const Expr& value = *statement.value;
+  if (value.dtype != DType::F32) return value.dtype == DType::I32;
+  if (value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul) return false;
+  const Expr& code = *value.operands[1];
+  return code.kind == Expr::Kind::Cast && code.operands[0]->dtype == DType::I32;
 }
 
 bool reads(const Statement& statement, int buffer) {
@@ -59,20 +87,20 @@ struct Roles {
 
 class Grouper {
  public:
-  Grouper(TraceBuilder& builder, const GroupSums& plan)
-      : b_(builder), plan_(plan), width_(b_.target().lanes(DType::I32)) {}
+  Grouper(TraceBuilder& builder, const GroupSums& plan) : b_(builder), plan_(plan), width_(plan.width) {}
 
   void run() {
     find_roles();
     for (size_t i = 0; i < b_.kernel().statements.size(); ++i)
       names_.push_back(b_.kernel().statements[i].name);
     for (const std::string& name : names_) strip_lanes(name);
-    b_.apply("strip ", plan_.dot, "_", elements_, " 4 as ", elements_, "_o ", elements_, "_i");
+    strip_elements();
     pack();
     for (const std::string& name : names_) order(name);
     fuse_loops();
     b_.apply("register_tile ", "group_", roles_.groups.size() - 1);
     for (const std::string& name : names_) mark(name);
+    prefetch_groups();
     b_.parallelise();
   }
 
@@ -98,9 +126,36 @@ class Grouper {
       const bool beside = std::all_of(loads.begin(), loads.end(), [&](const Access& load) {
         return chooses(b_.kernel(), load) || element_stride(b_.kernel(), load, name) == 1;
       });
-      if (beside && extent_or(sum, name, 0) % 4 == 0) elements_ = name;
+      if (beside && extent_or(sum, name, 0) % step_ == 0) elements_ = name;
     }
     if (elements_.empty()) throw NotApplicable{"elements of a group that do not lie side by side"};
+  }
+
+  // Steps, and the elements of a step or the steps that are unrolled.
+  void strip_elements() {
+    const int64_t count = extent_or(dot(), elements_, 0);
+    const int64_t inner = step_ > 1 ? step_ : std::min(count, kSingleSteps);
+    if (step_ == 1 && (inner == count || count % inner != 0)) return;
+    b_.apply("strip ", plan_.dot, "_", elements_, " ", inner, " as ", elements_, "_o ", elements_, "_i");
+    stripped_ = true;
+  }
+
+  // The loops of the sums inside of a group, from the outermost to the one around rows, and the one inside of
+  // all others. Where a step is a single element, it is the outermost: all codes of a byte are decoded
+  // together.
+  std::vector<std::string> outer_inside() const {
+    std::vector<std::string> result;
+    if (step_ > 1) {
+      for (const std::string& each : roles_.inside)
+        result.push_back(each == elements_ ? elements_ + "_o" : each);
+      return result;
+    }
+    result.push_back(stripped_ ? elements_ + "_o" : elements_);
+    if (stripped_) result.push_back(elements_ + "_i");
+    for (const std::string& each : roles_.inside) {
+      if (each != elements_) result.push_back(each);
+    }
+    return result;
   }
 
   // The iterator of another statement that counts the same as `iterator` of the sums: all statements count
@@ -134,19 +189,19 @@ class Grouper {
   // has more vectors than a tile of several rows; then each vector has a panel of its own, so that both kinds
   // of tiles read the same panels.
   void pack() {
-    const bool own_panels = !has_many_registers(b_.target());
+    const bool own_panels = step_ == 1 || !has_many_registers(b_.target());
     for (const std::string& name : {plan_.dot, plan_.add}) {
       const Statement statement = b_.statement(name);
       std::vector<std::string> order = {"n_o"};
       if (own_panels) order.emplace_back("n_j");
       order.insert(order.end(), roles_.groups.begin(), roles_.groups.end());
       if (name == plan_.dot) {
-        for (const std::string& each : roles_.inside)
-          order.push_back(each == elements_ ? elements_ + "_o" : each);
+        const std::vector<std::string> inside = outer_inside();
+        order.insert(order.end(), inside.begin(), inside.end());
       }
       if (!own_panels) order.emplace_back("n_j");
       order.emplace_back("n_i");
-      if (name == plan_.dot) order.push_back(elements_ + "_i");
+      if (name == plan_.dot && step_ > 1) order.push_back(elements_ + "_i");
       for (const Access& load : loads_of(statement)) {
         if (!is_constant(b_.kernel(), load)) continue;
         std::vector<std::string> used;
@@ -168,14 +223,11 @@ class Grouper {
   // The loops of a statement inside of the tile but that over lanes, outermost first: those to unroll.
   std::vector<std::string> copies(const std::string& statement) const {
     std::vector<std::string> result;
-    if (statement == plan_.dot) {
-      for (const std::string& each : roles_.inside)
-        result.push_back(each == elements_ ? elements_ + "_o" : each);
-    }
+    if (statement == plan_.dot) result = outer_inside();
     if (!rows_.at(statement).empty()) result.push_back(rows_.at(statement).back() + "_i");
     result.push_back("n_j");
     if (has_digits(statement)) result.insert(result.end(), roles_.digits.begin(), roles_.digits.end());
-    if (statement == plan_.dot) result.push_back(elements_ + "_i");
+    if (statement == plan_.dot && step_ > 1) result.push_back(elements_ + "_i");
     return result;
   }
 
@@ -226,12 +278,29 @@ class Grouper {
 
   void mark(const std::string& statement) {
     b_.apply("vectorize ", statement, "_n_i");
-    for (const std::string& copy : copies(statement)) b_.attempt("unroll ", statement, "_", copy);
+    for (const std::string& copy : copies(statement)) {
+      if (step_ == 1 && stripped_ && copy == elements_ + "_o") continue;
+      b_.attempt("unroll ", statement, "_", copy);
+    }
+  }
+
+  // A core that executes in order would wait for each line of weights: they are fetched a group ahead.
+  void prefetch_groups() {
+    if (step_ > 1 || b_.target().out_of_order()) return;
+    for (const std::string& name : {plan_.dot, plan_.add}) {
+      for (const Access& load : loads_of(b_.statement(name))) {
+        const Buffer& buffer = b_.kernel().buffers[static_cast<size_t>(load.buffer)];
+        if (is_constant(b_.kernel(), load))
+          b_.attempt("prefetch ", buffer.name, " group_", roles_.groups.size() - 1);
+      }
+    }
   }
 
   TraceBuilder& b_;
   const GroupSums& plan_;
   const int64_t width_;
+  const int64_t step_ = digit_products(b_.target());
+  bool stripped_ = false;
   Roles roles_;
   std::string elements_;
   std::vector<std::string> names_;                        // all statements
@@ -247,16 +316,16 @@ std::string GroupSums::in_words() const {
 
 GroupSums find_group_sums(const TraceBuilder& builder) {
   const Kernel& kernel = builder.kernel();
-  if (byte_products(builder.target()) != 4)
-    throw NotApplicable{"the target has no sums of products of bytes"};
+  const int64_t step = digit_products(builder.target());
+  if (step == 0) throw NotApplicable{"the target has no sums of products of bytes"};
   GroupSums plan;
-  int sums = -1, results = -1;
+  int dots = -1, results = -1;
   for (const Statement& each : kernel.statements) {
-    if (plan.dot.empty() && is_local_sum_of_integers(kernel, each)) {
+    if (plan.dot.empty() && is_local_sum_of_codes(kernel, each)) {
       plan.dot = each.name;
-      sums = each.write.buffer;
+      dots = each.write.buffer;
     } else if (!plan.dot.empty() && each.reduction != Reduction::None) {
-      if (!plan.add.empty() || each.reduction != Reduction::Sum || !reads(each, sums))
+      if (!plan.add.empty() || each.reduction != Reduction::Sum || !reads(each, dots))
         throw NotApplicable{"its reductions are no sums of groups of whole numbers"};
       plan.add = each.name;
       results = each.write.buffer;
@@ -266,7 +335,7 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   }
   if (plan.add.empty()) throw NotApplicable{"no sums of groups of whole numbers"};
   for (const Statement& each : kernel.statements) {
-    if (each.reduction == Reduction::None && each.write.buffer == sums) plan.init = each.name;
+    if (each.reduction == Reduction::None && each.write.buffer == dots) plan.init = each.name;
     if (each.reduction == Reduction::None && each.write.buffer == results) plan.start = each.name;
   }
   const bool in_order = kernel.statements.size() >= 4 && kernel.statements[0].name == plan.start &&
@@ -301,16 +370,18 @@ GroupSums find_group_sums(const TraceBuilder& builder) {
   // Each choice would read the code again: what is read where data decides is not kept.
   if (chosen && chooses_numbers(dot.value))
     throw NotApplicable{"codes that index a table, in matrices that data chooses"};
+  const int64_t sums = most_sums(builder.target());
   const bool many = has_many_registers(builder.target());
   // Two vectors share what is read of the other operand, unless the second vector would often be empty.
-  const int64_t width = builder.target().lanes(DType::I32), count = extent_or(dot, plan.lanes, 2 * width);
+  const int64_t count = extent_or(dot, plan.lanes, kAssumedSymbolic);
+  const int64_t width = plan.width = lanes_of(builder.target(), count);
   const bool fills = count % (2 * width) == 0 || count >= 16 * width;
-  plan.vectors = fills && (many || rows == 1) ? 2 : 1;
-  const int64_t most =
-      std::clamp((many ? kSumsOfMany : kSumsOfFew) / (plan.vectors * digits), int64_t{1}, kMaxRows);
+  plan.vectors = step > 1 && fills && (many || rows == 1) ? 2 : 1;
+  const int64_t most = std::clamp(sums / (plan.vectors * digits), int64_t{1}, kMaxRows);
   const int64_t tiles = (rows + most - 1) / most;
   plan.rows = chosen ? 1 : (rows + tiles - 1) / tiles;
-  plan.cycles = products / (4.0 * builder.target().lanes(DType::I32) * builder.target().multiply_adds);
+  plan.cycles = products / (static_cast<double>(step) * builder.target().lanes(DType::I32) *
+                            builder.target().multiply_adds);
   return plan;
 }
 

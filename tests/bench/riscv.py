@@ -9,7 +9,8 @@ All programs run under the same qemu, the same counting plugin and the same tabl
     python -m tests.bench.riscv OPTION ... NAME ...
 
     without a name       the layers and the networks of seconds
-    NAME ...             some of them: names of the zoo, beginnings of names of layers
+    NAME ...             some of them: names of the zoo, beginnings of names of layers; "packed" are
+                         products with weights of few bits
     NAME:int8            a network as tests.bench.quantised has it
     --dlen 128,256 NAME  one on several datapaths
     --full               all layers at DLEN 128 and 256 beside XNNPACK, nine networks at DLEN 128
@@ -37,7 +38,7 @@ from pathlib import Path
 
 from tests import zoo
 from tests.bench import quantised, riscv_goals
-from tests.bench.riscv_layers import LAYERS, save
+from tests.bench.riscv_layers import LAYERS, PACKED, save
 from tests.memory import SYMBOLS
 from tests.qemu import cores, qemu_cpu, qemu_path
 from tests.qemu.kernels import kernel_ranges, link_with_symbols, listing, measure, tool
@@ -48,6 +49,7 @@ LOCK = ROOT / "build_rules" / "riscv64_peers.lock"
 # Those whose simulation takes seconds for tc and a minute or two for ONNX Runtime.
 NETWORKS = ("squeezenet1_1", "mobilenet_v2", "nsnet2", "tinybert")
 PEERS = "xnnpack,onnxruntime"
+KNOWN = {**LAYERS, **PACKED}
 INT8 = ":int8"  # behind a network's name: as tests.bench.quantised has it
 
 
@@ -242,9 +244,9 @@ def compiled(name, target, folder):
     import tc
 
     path = folder / "model.onnx"
-    if name in LAYERS:
-        save(LAYERS[name], path)
-        tolerance = LAYERS[name].tolerance
+    if name in KNOWN:
+        save(KNOWN[name], path)
+        tolerance = KNOWN[name].tolerance
         keywords = {} if tolerance is None else {"tolerance": tolerance}
         module = tc.compile(str(path), target=target, threads=1, log=False, **keywords)
         return module, path, []
@@ -293,13 +295,13 @@ def rows_of(name, machine, peers, wanted):
     with tempfile.TemporaryDirectory(prefix="tc-riscv-") as folder:
         folder = Path(folder)
         module, executable, arguments, model = tc_program(name, machine, folder)
-        if name in LAYERS:
-            work = LAYERS[name].multiply_adds()
+        if name in KNOWN:
+            work = KNOWN[name].multiply_adds()
         else:
             work = zoo.NETWORKS[network_of(name)].multiply_adds
-        run = machine.measure(executable, arguments, profile=name in LAYERS)
+        run = machine.measure(executable, arguments, profile=name in KNOWN)
         other = cycles = None
-        if name in LAYERS:
+        if name in KNOWN:
             ranges = kernel_ranges(executable)
             spent = [
                 (is_reorder(report), run.within(*ranges[report["kernel"]])[1])
@@ -339,7 +341,7 @@ def rows_of(name, machine, peers, wanted):
                     peers.folder,
                 )
             )
-        if peers.folder and "onnxruntime" in wanted:
+        if peers.folder and "onnxruntime" in wanted and name not in PACKED:
             program = peers.onnxruntime()
             symbols = [f"{key}={value}" for key, value in SYMBOLS.get(network_of(name), {}).items()]
             given = lambda repeat: [str(model), "--threads", "1", "--repeat", repeat, *symbols]
@@ -402,12 +404,12 @@ def names_of(wanted):
         return [*LAYERS, *NETWORKS]
     names = []
     for each in wanted:
-        found = [name for name in LAYERS if name.startswith(each)] or [
+        found = [name for name in KNOWN if name.startswith(each)] or [
             each for name in zoo.NETWORKS if name == network_of(each)
         ]
         if not found:
             sys.exit(
-                f"'{each}' is no network of the zoo, and no layer's name begins so; layers are: {', '.join(LAYERS)}"
+                f"'{each}' is no network of the zoo, and no layer's name begins so; layers are: {', '.join(KNOWN)}"
             )
         names += found
     return list(dict.fromkeys(names))

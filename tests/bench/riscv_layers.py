@@ -27,7 +27,20 @@ class Layer:
         if self.kind == "product":
             rows, inner, columns = self.numbers
             return rows * inner * columns
+        if self.kind == "packed":
+            _, columns, inner = self.numbers
+            return inner * columns
         return 0
+
+    def weight_bytes(self):
+        """What a product with packed weights reads; 0 of other layers."""
+        if self.kind != "packed":
+            return 0
+        name, columns, inner = self.numbers
+        return sum(
+            columns * (inner // 32) * elements * numpy.dtype(dtype).itemsize
+            for _, dtype, elements in PLANES[name]
+        )
 
     def model(self):
         """The ONNX model."""
@@ -76,6 +89,40 @@ def _product(rows, inner, columns):
     )
 
 
+# Planes of formats with blocks of 32 weights (ir/ops/weight_formats.cc): name, type, elements.
+PLANES = {
+    "q4_0": [("d", "float16", 1), ("q", "uint8", 16)],
+    "q8_0": [("d", "float16", 1), ("q", "uint8", 32)],
+    "u4:32:f32": [("q", "uint8", 16), ("d", "float32", 1)],
+    "u8:32:f32": [("q", "uint8", 32), ("d", "float32", 1)],
+}
+
+
+def _packed(name, columns, inner):
+    """A row times a matrix that is stored in blocks: seeded codes, scales of one size."""
+    draw = numpy.random.default_rng(1)
+    constants = {
+        plane: (
+            draw.integers(0, 256, (columns, inner // 32, elements), dtype=numpy.uint8)
+            if dtype == "uint8"
+            else (0.01 * draw.uniform(1, 2, (columns, inner // 32, elements))).astype(dtype)
+        )
+        for plane, dtype, elements in PLANES[name]
+    }
+    node = helper.make_node(
+        "BlockMatMul", ["x", *constants], ["y"], domain="tc", format=name, N=columns, K=inner
+    )
+    graph = helper.make_graph(
+        [node],
+        "layer",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, inner])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, columns])],
+        [numpy_helper.from_array(value, plane) for plane, value in constants.items()],
+    )
+    domains = [helper.make_opsetid("", 20), helper.make_opsetid("tc", 1)]
+    return helper.make_model(graph, opset_imports=domains, ir_version=9)
+
+
 def _pooling(operator):
     return lambda batch, channels, height, width, kernel, stride, padding: _model(
         [batch, channels, height, width],
@@ -98,6 +145,7 @@ def _unary(kind, *shape):
 _MODELS = {
     "convolution": _convolution,
     "product": _product,
+    "packed": _packed,
     "max_pooling": _pooling("MaxPool"),
     "average_pooling": _pooling("AveragePool"),
 }
@@ -132,6 +180,14 @@ LAYERS = {
     "sigmoid 40,000": Layer("sigmoid", (40000,)),
     "tanh 40,000": Layer("tanh", (40000,)),
     "GELU 40,000": Layer("gelu", (40000,)),
+}
+
+# Rows times matrices that are stored in few bits, of the shapes of SmolLM2-135M. No other program
+# stands beside these.
+PACKED = {
+    f"packed {name} {columns}x{inner}": Layer("packed", (name, columns, inner))
+    for name in PLANES
+    for columns, inner in ((576, 576), (1536, 576), (576, 1536), (49152, 576))
 }
 
 

@@ -10,6 +10,7 @@
 
 #include "codegen/llvm/emit/arithmetic.h"
 #include "codegen/llvm/emit/float8_float4.h"
+#include "codegen/llvm/units/riscv_instructions.h"
 
 namespace tc {
 
@@ -197,6 +198,21 @@ llvm::Value* Arithmetic::half_to_float(llvm::Value* a) {
                                 single);
   }
   llvm::Type* bits = widen(llvm::Type::getInt32Ty(context), lanes);
+  if (has_riscv_vectors(target_, lanes)) {
+    // Subnormal floats are as fast as others there, so that a product moves the exponent; it loses no bit.
+    // What should be infinite or NaN is 2^16 or more, and gets the bits of the exponent that it lacks.
+    llvm::Value* wide = builder_.CreateSExt(a, bits);
+    llvm::Value* moved = builder_.CreateShl(wide, same_int(wide, 13));
+    llvm::Value* unscaled = builder_.CreateAnd(moved, same_int(wide, 0x8fffffff));
+    llvm::Value* scaled = builder_.CreateBitCast(
+        builder_.CreateFMul(builder_.CreateBitCast(unscaled, single), llvm::ConstantFP::get(single, 0x1p112)),
+        bits);
+    llvm::Value* is_special =
+        builder_.CreateICmpUGE(builder_.CreateAnd(a, same_int(a, 0x7fff)), same_int(a, 0x7c00));
+    return builder_.CreateBitCast(
+        builder_.CreateSelect(is_special, builder_.CreateOr(scaled, same_int(wide, 0x7f800000)), scaled),
+        single);
+  }
   llvm::Value* word = builder_.CreateZExt(a, bits);
   llvm::Value* sign =
       builder_.CreateShl(builder_.CreateAnd(word, same_int(word, 0x8000)), same_int(word, 16));

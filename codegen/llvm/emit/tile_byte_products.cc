@@ -4,6 +4,7 @@
 #include "codegen/llvm/units/matrix_unit.h"
 #include "codegen/llvm/units/riscv_instructions.h"
 #include "codegen/llvm/role_metadata.h"
+#include "codegen/llvm/emit/byte_expressions.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "ir/access.h"
 #include "ir/error.h"
@@ -12,31 +13,12 @@
 namespace tc {
 namespace {
 
-// The load of a byte, if the expression is that byte as an integer of 32 bits; else null.
-const Expr* loaded_byte(const ExprPtr& expr) {
-  if (expr->kind != Expr::Kind::Cast || expr->dtype != DType::I32) return nullptr;
-  const Expr* load = expr->operands[0].get();
-  const bool byte = load->kind == Expr::Kind::Load && (load->dtype == DType::I8 || load->dtype == DType::U8);
-  return byte ? load : nullptr;
-}
-
-bool is_binary(const ExprPtr& expr, BinaryOp op) {
-  return expr->kind == Expr::Kind::Binary && expr->binary == op;
-}
-
 // Whether the number of bytes is a multiple of words whatever its variables are.
 bool has_whole_words(const Affine& bytes) {
   constexpr int64_t kWord = 4;
   return bytes.constant() % kWord == 0 &&
          std::all_of(bytes.terms().begin(), bytes.terms().end(),
                      [](const auto& term) { return term.second % kWord == 0; });
-}
-
-// A constant of 0 to 255.
-std::optional<int64_t> constant_byte(const ExprPtr& expr) {
-  const bool fits =
-      expr->kind == Expr::Kind::Const && !is_float(expr->dtype) && expr->integer >= 0 && expr->integer <= 255;
-  return fits ? std::optional(expr->integer) : std::nullopt;
 }
 
 }  // namespace
@@ -52,21 +34,22 @@ llvm::Value* TileEmitter::add_short_product(const Accumulator& accumulator, cons
   }
   const auto product = product_of(statement_->value);
   if (!product) return nullptr;
-  const Expr *first = loaded_byte(product->first), *second = loaded_byte(product->second);
-  if (first == nullptr || second == nullptr) return nullptr;
   const Guard guard = guard_for(pending);
-  const Value a = evaluate(product->first->operands[0], guard),
-              b = evaluate(product->second->operands[0], guard);
-  if (!a.vector && !b.vector) return nullptr;
-  if (in_scalars) return add_products_of_lanes(accumulator.value, {a, first->dtype}, {b, second->dtype});
+  const auto a = byte_value(product->first, guard);
+  const auto b = a ? byte_value(product->second, guard) : std::nullopt;
+  if (!b || (!a->vector && !b->vector)) return nullptr;
+  if (in_scalars) {
+    return add_products_of_lanes(accumulator.value, {{a->value, a->vector}, a->dtype},
+                                 {{b->value, b->vector}, b->dtype});
+  }
   const auto widened = [&](llvm::Value* byte, DType type) {
     llvm::Type* half = widen(builder_.getInt16Ty(), lanes_of(byte));
     llvm::Value* made = is_signed(type) ? builder_.CreateSExt(byte, half) : builder_.CreateZExt(byte, half);
     if (made->getType()->isVectorTy()) set_role(made, Role::Widening);
     return made;
   };
-  return add_short_products(builder_, context_.target, *row, accumulator.value,
-                            widened(a.value, first->dtype), widened(b.value, second->dtype));
+  return add_short_products(builder_, context_.target, *row, accumulator.value, widened(a->value, a->dtype),
+                            widened(b->value, b->dtype));
 }
 
 // The address of the first byte of the loop over bytes.

@@ -175,7 +175,7 @@ void TileEmitter::branch_on(const Constraints& constraints, const std::function<
     body();
     return;
   }
-  add_word_products();
+  add_waiting_products();
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   llvm::BasicBlock* inside = context_.block("guarded");
   llvm::BasicBlock* after = context_.block("guarded.end");
@@ -187,7 +187,7 @@ void TileEmitter::branch_on(const Constraints& constraints, const std::function<
   known_.insert(known_.end(), constraints.begin(), constraints.end());
   loaded_.emplace_back();
   body();
-  add_word_products();
+  add_waiting_products();
   loaded_.pop_back();
   known_.resize(known);
   llvm::BasicBlock* end = builder_.GetInsertBlock();
@@ -320,6 +320,7 @@ void TileEmitter::accumulate_instance(const Constraints& pending) {
     return;
   }
   const DType dtype = statement_->value->dtype;
+  if (needed.empty() && add_to_short_sum(accumulator, guard_for(pending))) return;
   llvm::Value* next = nullptr;
   if (const auto product = statement_->reduction == Reduction::Sum && is_float(dtype)
                                ? product_of(statement_->value)

@@ -74,6 +74,9 @@ class TileEmitter {
     std::set<std::string> exists_where;
     // Those under which it is loaded from memory and stored to it.
     std::vector<Affine> existence;
+    // Products that are not in `value` yet, as integers of 16 bits whose magnitudes are at most `short_most`.
+    llvm::Value* short_sum = nullptr;
+    int64_t short_most = 0;
   };
   // Products of bytes that are added to an accumulator each of whose lanes is a register of its own.
   struct WordProduct {
@@ -203,6 +206,23 @@ class TileEmitter {
   llvm::Value* load_bytes(const Expr& load, const Address& address, const Guard& guard, bool shared);
   llvm::Value* add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes, const ByteOperand& b,
                          llvm::Value* b_bytes);
+
+  // tile_short_sums.cc: products of bytes that are summed up in 16 bits before they are added to an
+  // accumulator. False, and nothing is emitted, where the value is no product of such bytes.
+  bool add_to_short_sum(Accumulator& accumulator, const Guard& guard);
+  // A byte in each lane, or one for all lanes; `most` is its largest magnitude.
+  struct ByteValue {
+    llvm::Value* value = nullptr;
+    bool vector = false;
+    DType dtype = DType::U8;
+    int64_t most = 255;
+  };
+  std::optional<ByteValue> byte_value(const ExprPtr& expr, const Guard& guard);
+  std::optional<ByteValue> difference_of_byte(const ExprPtr& expr, int64_t number, const Guard& guard);
+  std::optional<Value> float_of_bytes(const Expr& cast, const Guard& guard);
+  void add_short_sum(Accumulator& accumulator);
+  // Adds what is not in the accumulators yet: sums of 16 bits, and products of words (below).
+  void add_waiting_products();
 
   // tile_scalar_products.cc: the same on general-purpose registers. Products wait for those of other columns
   // and steps; add_word_products() emits them, before anything else reads the accumulators.

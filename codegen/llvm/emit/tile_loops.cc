@@ -59,7 +59,7 @@ void TileEmitter::serial_copy(size_t position, const SerialBounds& bounds, const
   for (const Affine& bound : bounds.bounds) known_.push_back(with_values(bound));
   loaded_.emplace_back();
   nest(position + 1, bounds.rest);
-  if (region_.in_blocks) add_word_products();
+  if (region_.in_blocks) add_waiting_products();
   if (!ends_block && fills_registers()) {
     // Loads of later steps must stay after this one: LLVM would move them together and spill sums to make
     // room for them.
@@ -72,7 +72,7 @@ void TileEmitter::serial_copy(size_t position, const SerialBounds& bounds, const
 
 llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& bounds, const Trips& trips) {
   const TileLoop& loop = tile_->loops[position];
-  add_word_products();
+  add_waiting_products();
   std::vector<std::string> names;
   std::vector<llvm::Value*> carried;
   for (const auto& [name, accumulator] : region_.accumulators) {
@@ -93,7 +93,7 @@ llvm::Value* TileEmitter::serial_trips(size_t position, const SerialBounds& boun
         for (int64_t i = 0; i < trips.copies; ++i) {
           serial_copy(position, bounds, Affine::variable(variable) + Affine(i), i + 1 == trips.copies);
         }
-        add_word_products();
+        add_waiting_products();
         std::vector<llvm::Value*> next;
         for (const std::string& name : names) next.push_back(region_.accumulators[name].value);
         levels_.pop_back();

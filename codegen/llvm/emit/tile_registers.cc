@@ -236,7 +236,7 @@ void TileEmitter::begin_region(size_t position, const Constraints& pending) {
 }
 
 void TileEmitter::end_region() {
-  add_word_products();
+  add_waiting_products();
   AccumulatorRegion done = std::move(region_);
   region_ = AccumulatorRegion();
   const Access& write = statement_->write;

@@ -242,6 +242,7 @@ TileEmitter::Value TileEmitter::compute(const ExprPtr& pointer, const Guard& gua
                                      : nullptr)
           return {bytes, true};
       }
+      if (const auto number = float_of_bytes(expr, guard)) return *number;
       const Value a = evaluate(expr.operands[0], guard);
       return {arithmetic_.cast(expr.operands[0]->dtype, expr.dtype, a.value), a.vector};
     }

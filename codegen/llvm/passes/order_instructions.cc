@@ -26,6 +26,8 @@ using llvm::Value;
 // The most operations between a sum and its store that are moved with the store; more need registers of
 // their own.
 constexpr size_t kLongFinish = 8;
+// The most bytes that are loaded early to general-purpose registers.
+constexpr int kBytesAhead = 6;
 // Groups of vector registers that stay free where more than one load is ahead of its use.
 constexpr int kSpare = 3;
 
@@ -174,9 +176,19 @@ class BlockOrder : public StraightLine {
     return result;
   }
 
+  // A byte that products multiply all lanes by.
+  static bool is_byte_of_all_lanes(const Instruction& load) {
+    return load.getType()->isIntegerTy(8) && !load.use_empty() &&
+           std::all_of(load.user_begin(), load.user_end(), [](const llvm::User* user) {
+             const auto* product = llvm::dyn_cast<Instruction>(user);
+             return product != nullptr && role_of(*product) == Role::BroadcastProduct;
+           });
+  }
+
   void hoist_loads() {
     std::vector<int> vectors = pressure_.before_each(block_, order_);
     std::vector<int> scalars = pressure_.scalars_before_each(block_, order_);
+    std::vector<int> bytes(order_.size() + 1);   // those loaded early
     std::vector<bool> ahead(order_.size() + 1);  // where a vector has been loaded early
     const bool even = broadcasts();
     const WeightLoads kind = weight_loads();
@@ -189,7 +201,8 @@ class BlockOrder : public StraightLine {
       if (!is_load(*order_[i])) continue;
       const Instruction* load = order_[i];
       const int size = pressure_.registers(*load);
-      const bool is_scalar = load->getType()->isFloatingPointTy();
+      const bool is_byte = is_byte_of_all_lanes(*load);
+      const bool is_scalar = load->getType()->isFloatingPointTy() || is_byte;
       if (size == 0 && !is_scalar) continue;
       if (!is_scalar) previous = std::exchange(last, i + 1);
       if (!is_scalar && !fits && even) continue;
@@ -197,11 +210,12 @@ class BlockOrder : public StraightLine {
       if (use < 0) continue;
       size_t to = i;
       const bool shares = target_.floats_in_vectors;
-      std::vector<int>& live = is_scalar && !shares ? scalars : vectors;
+      std::vector<int>& live = is_byte ? bytes : is_scalar && !shares ? scalars : vectors;
       const int weight = is_scalar ? 1 : size;
       const double cycles_ahead = is_scalar ? times_.load() : ahead_of_vector;
       // Groups of several sizes, or with different lifetimes, leave gaps between them.
       const auto most = [&](size_t at) {
+        if (is_byte) return kBytesAhead;
         if (is_scalar && !shares) return kScalarsAhead;
         if (!fits) return target_.vector_registers;
         if (kind == WeightLoads::PackedWords) return target_.vector_registers;

@@ -109,6 +109,18 @@ llvm::Value* add_short_products(Builder& builder, const Target& target, const Na
   return to_fixed(builder, made, lanes);
 }
 
+llvm::Value* add_byte_product(Builder& builder, const Target& target, const NarrowProduct& row,
+                              llvm::Value* sums, llvm::Value* byte, llvm::Value* bytes) {
+  const int lanes = lanes_of(sums);
+  llvm::Value *to = to_scalable(builder, target, sums), *each = to_scalable(builder, target, bytes);
+  llvm::Value* made = builder.CreateIntrinsic(
+      llvm::Function::lookupIntrinsicID(row.intrinsic),
+      {to->getType(), byte->getType(), each->getType(), builder.getInt64Ty()},
+      {to, byte, each, builder.getInt64(static_cast<uint64_t>(lanes)), builder.getInt64(kLeaveTail)});
+  set_role(made, Role::BroadcastProduct);
+  return to_fixed(builder, made, lanes);
+}
+
 // LLVM does not know that the instruction needs the vector unit's length and type, so that the assembly sets
 // both, and says so.
 llvm::Value* add_encoded_products(Builder& builder, const Target& target, const NarrowProduct& row,

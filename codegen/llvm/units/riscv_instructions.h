@@ -15,6 +15,10 @@ bool has_riscv_vectors(const Target& target, int lanes);
 llvm::Value* add_short_products(Builder& builder, const Target& target, const NarrowProduct& row,
                                 llvm::Value* sums, llvm::Value* a, llvm::Value* b);
 
+// Sums of 16 bits plus products of a byte, the same for all lanes, and unsigned bytes (`short_product`).
+llvm::Value* add_byte_product(Builder& builder, const Target& target, const NarrowProduct& row,
+                              llvm::Value* sums, llvm::Value* byte, llvm::Value* bytes);
+
 // Sums plus products by the instruction that the row encodes, of operands that fill its registers: `first` is
 // in place of rs1, `second` of rs2. The operands may be vectors of any type of the right size. Where the row
 // also has a name of LLVM's, that instruction stands for it (passes/encode_products.h).
