@@ -41,6 +41,21 @@ double least_time(const KernelTask& task, const std::string& unit) {
   return std::max(least_of_unit(unit), unit == "seconds" ? cycles / kClockHz : cycles);
 }
 
+double peak_cycles(const KernelTask& task) {
+  const double operations_per_cycle =
+      2.0 * std::max(1, task.target.lanes(DType::F32)) * task.target.multiply_adds;
+  return flop_count(task.kernel, {}) / operations_per_cycle / std::max(1, task.threads);
+}
+
+double roof_cycles(const KernelTask& task, const std::string& device_key) {
+  const bool is_its_core =
+      !task.target.core.empty() && device_key.find(task.target.core) != std::string::npos;
+  // An algorithm makes do with fewer multiplications.
+  const bool only_vectors =
+      is_wide(task.kernel) && task.algorithms.empty() && task.target.matrix.registers == 0;
+  return is_its_core && only_vectors ? peak_cycles(task) : 0;
+}
+
 Measurement believed(const Measurement& measurement, double least, const std::string& unit) {
   if (measurement.outcome != Outcome::Ok || measurement.time.minimum >= least) return measurement;
   Measurement refused;

@@ -1,5 +1,5 @@
-// The search for one kernel's schedule: first the analytic cost model's best points, then evolution that is
-// guided by a surrogate of the measured points.
+// The search for one kernel's schedule: first the best points by the analytic cost model, or by one that
+// other kernels have trained, then evolution that is guided by a surrogate of the measured points.
 #include "tuner/search.h"
 
 #include <algorithm>
@@ -11,13 +11,16 @@
 #include "ir/hash.h"
 #include "scheduler/search/sketch.h"
 #include "scheduler/search/space.h"
+#include "tuner/candidate_features.h"
 #include "tuner/space.h"
 #include "tuner/surrogate.h"
 
 namespace tc {
 namespace {
 
-constexpr int kAnalytic = 12;      // points that the analytic cost model ranks best, tried first
+constexpr int kAnalytic = 12;  // points that the analytic cost model ranks best, tried first
+constexpr int kPredicted =
+    200;  // points of the analytic ranking, and as many random ones, for a trained model
 constexpr int kRandomStarts = 16;  // random points to start from (from_random)
 constexpr int kAttempts = 20;      // at finding one more candidate
 constexpr int kMixtures = 50;      // crossovers of fast points to rate, and as many random points
@@ -70,7 +73,8 @@ struct KernelSearch::State {
   std::map<std::string, Family> families;
   size_t next_seed = 0, next_start = 0;
   std::vector<Point> starts;
-  std::map<Point, std::vector<double>> features;                            // of the points that were rated
+  std::vector<double> of_kernel;                                            // features, for a trained model
+  std::map<Point, Surrogate::Place> places;                                 // of the points that were rated
   std::vector<std::pair<Surrogate::Place, Surrogate::Prediction>> hopeful;  // since the last learn()
   std::vector<Surrogate::Place> chosen;                                     // of the hopeful ones
   std::map<int, size_t> of_family;                                          // hopeful points by family
@@ -93,6 +97,25 @@ struct KernelSearch::State {
     } else {
       starts = space.ranked(kAnalytic);
     }
+    if (options.model) of_kernel = kernel_features(task.kernel, task.target, task.threads);
+  }
+
+  // Puts the points that the trained model predicts to be the fastest first.
+  void predict_starts() {
+    std::vector<Point> pool = space.ranked(kPredicted);
+    for (int i = 0; i < kPredicted; ++i) pool.push_back(random_point(space, random));
+    pool.erase(std::remove_if(pool.begin(), pool.end(),
+                              [&](const Point& point) { return space.cycles(point) == INFINITY; }),
+               pool.end());
+    rate(pool);
+    pool.erase(std::remove_if(pool.begin(), pool.end(),
+                              [&](const Point& point) { return places.at(point).features.empty(); }),
+               pool.end());
+    std::stable_sort(pool.begin(), pool.end(), [&](const Point& a, const Point& b) {
+      return places.at(a).predicted < places.at(b).predicted;
+    });
+    pool.resize(std::min(pool.size(), size_t{kAnalytic}));
+    starts.insert(starts.begin(), pool.begin(), pool.end());
   }
 
   void refuse(const std::string& why) {
@@ -264,11 +287,32 @@ struct KernelSearch::State {
     return result;
   }
 
-  // The features are empty where the point has no schedule.
-  Surrogate::Place place_of(const Point& point) {
-    auto found = features.find(point);
-    if (found == features.end()) found = features.emplace(point, space.features(point)).first;
-    return {point, found->second};
+  // Finds the places of points, all of which the trained model then predicts at once. Features are empty
+  // where a point has no schedule, and zeros for an algorithm: the point itself says everything.
+  template <class Points>
+  void rate(const Points& wanted) {
+    std::vector<const Point*> predicted;
+    FeatureRows rows;
+    for (const Point& point : wanted) {
+      const auto [found, fresh] = places.try_emplace(point);
+      if (!fresh) continue;
+      Surrogate::Place& place = found->second;
+      place.point = point;
+      if (space.is_algorithm(point)) {
+        place.features.assign(kLoopFeatures, 0);
+        continue;
+      }
+      const auto schedule = space.draft(point);
+      if (!schedule) continue;
+      place.features = loop_features(*schedule);
+      if (!options.model) continue;
+      rows.push_back(candidate_features(of_kernel, *schedule));
+      predicted.push_back(&found->first);
+    }
+    if (rows.empty()) return;
+    const std::vector<double> values = options.model->predict(rows);
+    TC_CHECK(values.size() == rows.size(), "a value for each row");
+    for (size_t i = 0; i < values.size(); ++i) places.at(*predicted[i]).predicted = values[i];
   }
 
   void fit_surrogate() {
@@ -278,11 +322,16 @@ struct KernelSearch::State {
     for (const Candidate& candidate : candidates) {
       if (candidate.good()) worst = std::max(worst, std::log(candidate.result.ratio));
     }
+    std::vector<Point> sampled;
+    for (const auto& [point, candidate] : samples) {
+      if (candidates[candidate].known) sampled.push_back(point);
+    }
+    rate(sampled);
     std::vector<Surrogate::Sample> known;
     for (const auto& [point, candidate] : samples) {
       const Candidate& which = candidates[candidate];
-      if (!which.known) continue;
-      known.push_back({place_of(point), which.good() ? std::log(which.result.ratio) : worst + 0.3});
+      if (which.known)
+        known.push_back({places.at(point), which.good() ? std::log(which.result.ratio) : worst + 0.3});
     }
     surrogate.fit(known);
   }
@@ -312,10 +361,14 @@ struct KernelSearch::State {
       add_point(random_point(space, random));
     }
     fit_surrogate();
-    std::vector<std::pair<double, Surrogate::Place>> sorted;
+    std::vector<Point> rated;
     for (const Point& point : pool) {
-      if (avoided(text("space ", space.family(point)))) continue;
-      Surrogate::Place place = place_of(point);
+      if (!avoided(text("space ", space.family(point)))) rated.push_back(point);
+    }
+    rate(rated);
+    std::vector<std::pair<double, Surrogate::Place>> sorted;
+    for (const Point& point : rated) {
+      Surrogate::Place place = places.at(point);
       if (place.features.empty()) continue;
       const double mean = surrogate.mean(place);
       sorted.emplace_back(mean, std::move(place));
@@ -441,6 +494,7 @@ struct KernelSearch::State {
       if (!has_layout(seed)) whole.insert(whole.begin(), task.layout_lines.begin(), task.layout_lines.end());
       if (take_trace(whole, "seed")) return true;
     }
+    if (next_start == 0 && options.model && !options.from_random) predict_starts();
     while (next_start < starts.size()) {
       const Point point = starts[next_start++];
       if (space.cycles(point) < INFINITY || !options.from_random) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/cost_model.h"
 #include "tuner/measure.h"
 #include "tuner/record.h"
 
@@ -15,7 +16,9 @@ namespace tc {
 struct SearchOptions {
   uint64_t seed = 0;
   bool from_random = false;  // start at random legal schedules, not at the default (tests)
-  std::vector<Trace> seeds;  // traces to try first: of algorithms, and of the log (other devices or builds)
+  std::vector<Trace> seeds;  // traces to try first: of algorithms, and of the log
+  // Trained on other kernels; lives as long as the search. Null: there is none.
+  const CostModel* model = nullptr;
 };
 
 class KernelSearch {

@@ -42,9 +42,12 @@ double Surrogate::similarity(const Place& a, const Place& b) const {
   return std::exp(-sum);
 }
 
-double Surrogate::prior(const ScheduleSpace::Point& point) const {
-  const double cycles = space_.cycles(point);
-  return base_ + slope_ * std::clamp(std::log(cycles) - default_cycles_, -3.0, 3.0);
+double Surrogate::analytic(const Place& place) const {
+  return std::clamp(std::log(space_.cycles(place.point)) - default_cycles_, -3.0, 3.0);
+}
+
+double Surrogate::prior(const Place& place) const {
+  return base_ + slope_ * analytic(place) + trained_slope_ * place.predicted;
 }
 
 double Surrogate::solve() {
@@ -66,7 +69,7 @@ double Surrogate::solve() {
   std::vector<double> left(count);
   double fit = 0;
   for (size_t i = 0; i < count; ++i) {
-    double sum = samples_[i].value - prior(samples_[i].place.point);
+    double sum = samples_[i].value - prior(samples_[i].place);
     for (size_t k = 0; k < i; ++k) sum -= factor_[i * count + k] * left[k];
     left[i] = sum / factor_[i * count + i];
     fit += left[i] * left[i];
@@ -116,6 +119,46 @@ void Surrogate::learn_weights() {
   samples_ = std::move(all);
 }
 
+// Least squares of the samples over both models' predictions. The slopes are at least 0, and at most 1, those
+// of the models themselves.
+void Surrogate::fit_prior() {
+  double x_mean = 0, z_mean = 0, y_mean = 0;
+  for (const Sample& sample : samples_) {
+    x_mean += analytic(sample.place);
+    z_mean += sample.place.predicted;
+    y_mean += sample.value;
+  }
+  const auto count = static_cast<double>(std::max<size_t>(1, samples_.size()));
+  x_mean /= count;
+  z_mean /= count;
+  y_mean /= count;
+  double xx = 0, xy = 0, zz = 0, zy = 0, xz = 0;
+  for (const Sample& sample : samples_) {
+    const double x = analytic(sample.place) - x_mean, z = sample.place.predicted - z_mean;
+    const double y = sample.value - y_mean;
+    xx += x * x;
+    xy += x * y;
+    zz += z * z;
+    zy += z * y;
+    xz += x * z;
+  }
+  // Weight of the initial slopes, as if that much had been sampled of them.
+  constexpr double kSteadiness = 0.5, kFirstSlope = 0.7;
+  if (zz == 0) {  // there is no trained model
+    trained_slope_ = 0;
+    slope_ = std::clamp((xy + kSteadiness * kFirstSlope) / (xx + kSteadiness), 0.0, 1.0);
+  } else {
+    // The trained model has seen measurements, so that at first it is believed and the analytic one is not.
+    xx += kSteadiness;
+    zz += kSteadiness;
+    zy += kSteadiness * kFirstSlope;
+    const double determinant = xx * zz - xz * xz;
+    trained_slope_ = std::clamp((zy * xx - xy * xz) / determinant, 0.0, 1.0);
+    slope_ = std::clamp((xy - trained_slope_ * xz) / xx, 0.0, 1.0);
+  }
+  base_ = y_mean - slope_ * x_mean - trained_slope_ * z_mean;
+}
+
 void Surrogate::fit(const std::vector<Sample>& samples) {
   samples_ = samples;
   if (samples_.size() > kMaxSamples) {
@@ -126,25 +169,7 @@ void Surrogate::fit(const std::vector<Sample>& samples) {
     std::rotate(samples_.begin(), samples_.end() - latest, samples_.end());
     samples_.resize(kMaxSamples);
   }
-  // The prior is a straight line over the analytic cost model's prediction, fitted to the samples; its slope
-  // is at most 1, that of the model itself.
-  double x_mean = 0, y_mean = 0, xx = 0, xy = 0;
-  std::vector<double> x;
-  for (const Sample& sample : samples_) {
-    x.push_back(std::clamp(std::log(space_.cycles(sample.place.point)) - default_cycles_, -3.0, 3.0));
-    x_mean += x.back();
-    y_mean += sample.value;
-  }
-  const auto count = static_cast<double>(std::max<size_t>(1, samples_.size()));
-  x_mean /= count;
-  y_mean /= count;
-  for (size_t i = 0; i < samples_.size(); ++i) {
-    xx += (x[i] - x_mean) * (x[i] - x_mean);
-    xy += (x[i] - x_mean) * (samples_[i].value - y_mean);
-  }
-  constexpr double kSteadiness = 0.5;  // weight of the initial slope, as if that much had been sampled of it
-  slope_ = std::clamp((xy + kSteadiness * 0.7) / (xx + kSteadiness), 0.0, 1.0);
-  base_ = y_mean - slope_ * x_mean;
+  fit_prior();
   if (samples.size() >= 8 && 4 * samples.size() >= 5 * learned_from_) {
     learned_from_ = samples.size();
     learn_weights();
@@ -160,7 +185,7 @@ std::vector<double> Surrogate::against(const Place& place) const {
 }
 
 double Surrogate::mean(const Place& place) const {
-  double sum = prior(place.point);
+  double sum = prior(place);
   for (size_t i = 0; i < samples_.size(); ++i) {
     sum += similarity(samples_[i].place, place) * solved_[i];
   }
@@ -171,7 +196,7 @@ Surrogate::Prediction Surrogate::predict(const Place& place) const {
   const size_t count = samples_.size();
   std::vector<double> left = against(place);
   Prediction result;
-  result.mean = prior(place.point);
+  result.mean = prior(place);
   for (size_t i = 0; i < count; ++i) result.mean += left[i] * solved_[i];
   double known = 0;
   for (size_t i = 0; i < count; ++i) {

@@ -11,13 +11,15 @@ namespace tc {
 // Predicts the logarithm of a point's time, and how certain that is. Points have similar times where they
 // agree in a dimension or are near in an ordered one, and where their loops have similar features; how much
 // each dimension and feature matters is learned. Far from all samples the mean follows the analytic cost
-// model, to the degree to which the samples follow it.
+// model, and a cost model that other kernels have trained, to the degree to which the samples follow each.
 class Surrogate {
  public:
-  // A point and the features of its loops.
+  // A point, the features of its loops, and the logarithm of its time by a trained cost model: 0 where there
+  // is none.
   struct Place {
     ScheduleSpace::Point point;
     std::vector<double> features;
+    double predicted = 0;
   };
   struct Sample {
     Place place;
@@ -38,7 +40,9 @@ class Surrogate {
 
  private:
   double distance(size_t axis, int a, int b) const;
-  double prior(const ScheduleSpace::Point& point) const;
+  double analytic(const Place& place) const;
+  double prior(const Place& place) const;
+  void fit_prior();
   // Fits the process to `samples_`; returns the logarithm of their likelihood.
   double solve();
   void learn_weights();
@@ -46,9 +50,11 @@ class Surrogate {
   bool varies(size_t axis) const;
 
   const ScheduleSpace& space_;
-  std::vector<double> weights_;    // by dimension, then by feature
-  double default_cycles_ = 0;      // logarithm
-  double base_ = 0, slope_ = 0.7;  // of the prior over the logarithm of the analytic cost model's cycles
+  std::vector<double> weights_;  // by dimension, then by feature
+  double default_cycles_ = 0;    // logarithm
+  // The prior is linear in the logarithm of the analytic cost model's cycles and in the trained model's
+  // values.
+  double base_ = 0, slope_ = 0.7, trained_slope_ = 0;
   double variance_ = 1;
   std::vector<Sample> samples_;
   std::vector<double> factor_;  // Cholesky factor, row by row

@@ -14,6 +14,7 @@
 #include "ir/interrupt.h"
 #include "scheduler/scheduler.h"
 #include "tuner/least_time.h"
+#include "tuner/transfer.h"
 #include "tuner/tuned_kernel.h"
 #include "tuner/whole_model.h"
 
@@ -21,6 +22,7 @@ namespace tc {
 namespace {
 
 constexpr int kBatch = 8;
+constexpr size_t kSimilar = 4;  // schedules of other kernels that are tried first
 // Samples of each candidate in the three rounds of a batch (successive halving): the first measures all, the
 // second the faster half, the third the fastest two.
 constexpr int kRounds[] = {3, 7, 15};
@@ -38,6 +40,21 @@ constexpr double kMinGain = 0.002;
 // What a measurement throws that the time limit has ended.
 class TimeIsOver {};
 
+std::string training_note(size_t records) {
+  if (records > 0) return text("the cost model is trained on ", records, " records of the log");
+  return "the log has no records of other kernels like these that could train the cost model: the search "
+         "learns from its own measurements alone";
+}
+
+void tell_of_roof(TunedKernels& kernels, std::vector<std::string>& notes) {
+  const auto count = std::count_if(kernels.begin(), kernels.end(),
+                                   [](const TunedKernel& kernel) { return kernel.at_roof(); });
+  if (count > 0)
+    notes.push_back(text(count, " of ", kernels.size(), " kernels take no more than ",
+                         std::lround(100 * (TunedKernel::kNearRoof - 1)),
+                         " % longer than the core's peak rate allows: no more schedules of them were tried"));
+}
+
 class Session {
  public:
   Session(const std::vector<KernelTask>& tasks, const std::vector<SessionModel>& models, Measurer& measurer,
@@ -48,8 +65,10 @@ class Session {
         measurer_(measurer),
         log_(log),
         options_(options),
-        progress_(progress) {
+        progress_(progress),
+        transfer_(tasks, log, {measurer.device_key(), options.build}) {
     result_.last.unit = measurer.unit();
+    if (options.model) trained_on_ = transfer_.train(*options.model);
     for (const KernelTask& task : tasks) add(task);
     kernels_.weigh([](const TunedKernel& kernel) { return kernel.task->predicted_seconds; });
     if (seeds_ > 0)
@@ -57,6 +76,10 @@ class Session {
           text(seeds_,
                " schedules that the log has of other targets, devices or compilers are tried "
                "first; their times are not used"));
+    if (similar_ > 0)
+      result_.notes.push_back(
+          text(similar_, " schedules that the log has of kernels of other sizes are tried first"));
+    if (options.model) result_.notes.push_back(training_note(trained_on_));
     name_ = session_name(tasks);
     spent_before_ = log_.seconds_spent(name_);
     settled_ = started_ - options_.seconds_before;
@@ -69,6 +92,7 @@ class Session {
     measure_untuned();
     kernels_.weigh([](const TunedKernel& kernel) { return kernel.untuned_time; });
     while (TunedKernel* next = pick()) spend(*next);
+    tell_of_roof(kernels_, result_.notes);
     if (result_.stopped.empty()) result_.stopped = budget_left() && !too_slow_ ? "exhausted" : "budget";
     settle_time();
     SessionResult session;
@@ -96,25 +120,20 @@ class Session {
       kernel.calls.push_back(use == model.uses.end() ? 0 : use->second.calls);
     }
     kernel.progress.calls = std::accumulate(kernel.calls.begin(), kernel.calls.end(), 0);
-    const double lanes = std::max(1, task.target.lanes(DType::F32));
-    const double peak = 2 * lanes * task.target.multiply_adds * measurer_.clock_hz();
     kernel.least_time = least_time(task, measurer_.unit());
-    kernel.progress.roof_seconds = flop_count(task.kernel, {}) / peak / std::max(1, task.threads);
+    kernel.progress.roof_seconds = peak_cycles(task) / measurer_.clock_hz();
+    // The clock of a device that measures seconds is not known well enough for a limit.
+    if (is_deterministic()) kernel.roof = roof_cycles(task, measurer_.device_key());
     SearchOptions search;
     search.seed = options_.seed;
     search.from_random = options_.from_random;
-    RecordFilter filter;
-    filter.workload = task.workload;
-    for (const Record& record : log_.records(filter, &result_.notes)) {
-      const bool same = record.target == task.target.name && record.device == measurer_.device_key() &&
-                        record.threads == task.threads && record.build == options_.build;
-      if (same) kernel.known[record.trace] = believed(record.measurement, kernel.least_time, record.unit);
-      // Measured for another target, device or thread count, or with another build: the trace is worth
-      // trying, but its time is not used.
-      else if (record.measurement.outcome == Outcome::Ok && search.seeds.size() < 4)
-        search.seeds.push_back(record.trace);
-    }
+    if (trained_on_ > 0) search.model = options_.model.get();
+    search.seeds = recall(kernel, log_, {measurer_.device_key(), options_.build}, result_.notes);
     seeds_ += search.seeds.size();
+    for (Trace& trace : transfer_.seeds(task, kSimilar)) {
+      ++similar_;
+      search.seeds.push_back(std::move(trace));
+    }
     if (!options_.from_random)
       search.seeds.insert(search.seeds.begin(), task.algorithms.begin(), task.algorithms.end());
     kernel.search = std::make_unique<KernelSearch>(task, search);
@@ -330,12 +349,12 @@ class Session {
     TunedKernel* best = nullptr;
     double most = 0;
     for (TunedKernel& kernel : kernels_) {
-      if (kernel.out() || kernel.exhausted) continue;
+      if (kernel.out() || kernel.exhausted || kernel.at_roof()) continue;
       if (most_candidates(kernel) == 0) {
         too_slow_ = true;
         continue;
       }
-      const double saved = kernel.time() * kernels_.weight(kernel) * kernel.expected_gain;
+      const double saved = kernel.time() * kernels_.weight(kernel) * kernel.likely_gain();
       if (saved > most) {
         most = saved;
         best = &kernel;
@@ -537,7 +556,10 @@ class Session {
   RecordStore& log_;
   const TuneOptions options_;
   const std::function<bool(const TuneProgress&)>& progress_;
-  std::vector<Record> choices_;  // that the log is to mark as chosen
+  const double started_ = now();  // before the log is read
+  const Transfer transfer_;
+  size_t trained_on_ = 0, similar_ = 0;  // records of the log; schedules of other kernels
+  std::vector<Record> choices_;          // that the log is to mark as chosen
   TuneResult result_;
   std::string name_;
   size_t seeds_ = 0;
@@ -545,7 +567,6 @@ class Session {
   bool decides_ = false;   // whole models are compared at the end
   bool too_slow_ = false;  // there was no time for one more candidate of some kernel
   double spent_before_ = 0;
-  const double started_ = now();
   double time_for_session_ = 0;  // what was left of the limit when the session began
   double settled_ = 0;
 };

@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tuner/cost_model.h"
 #include "tuner/measure.h"
 #include "tuner/record.h"
 #include "tuner/record_store.h"
@@ -25,6 +27,9 @@ struct TuneOptions {
   uint64_t seed = 0;
   std::string build;         // of the compiler
   bool from_random = false;  // start at random legal schedules instead of the default
+  // Is trained on the log's records of other kernels, and then says which schedules to try. Null: only those
+  // of the kernel itself teach the search.
+  std::shared_ptr<CostModel> model;
 };
 
 struct KernelProgress {

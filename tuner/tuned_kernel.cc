@@ -4,7 +4,26 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tuner/least_time.h"
+
 namespace tc {
+
+std::vector<Trace> recall(TunedKernel& kernel, const RecordStore& log, const OwnRecords& own,
+                          std::vector<std::string>& notes) {
+  constexpr size_t kMaxSeeds = 4;
+  const KernelTask& task = *kernel.task;
+  RecordFilter filter;
+  filter.workload = task.workload;
+  std::vector<Trace> others;
+  for (const Record& record : log.records(filter, &notes)) {
+    const bool same = record.target == task.target.name && record.device == own.device &&
+                      record.threads == task.threads && record.build == own.build;
+    if (same) kernel.known[record.trace] = believed(record.measurement, kernel.least_time, record.unit);
+    else if (record.measurement.outcome == Outcome::Ok && others.size() < kMaxSeeds)
+      others.push_back(record.trace);
+  }
+  return others;
+}
 
 void TunedKernels::weigh(double (*time_of)(const TunedKernel&)) {
   for (size_t m = 0; scales_.size() > 1 && m < scales_.size(); ++m) {

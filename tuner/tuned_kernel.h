@@ -1,8 +1,10 @@
 // The kernels of a session of tuning, which one or more models call.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,9 +20,10 @@ struct TunedKernel {
   std::map<Trace, Measurement> known;  // results of the log and of this session, by trace
   KernelProgress progress;
   double untuned_time = 0;
-  double expected_gain = 0;  // of one more batch, as a share of its time
+  double expected_gain = 0;  // of one more batch, as a share of its time, by the batches before
   bool exhausted = false;
   double least_time = 0;   // lower bound for any schedule
+  double roof = 0;         // time at the core's peak rate, by a table that is the device's; 0: unknown
   bool broken = false;     // the untuned schedule cannot be measured
   bool skipped = false;    // or was not, since the time did not last
   double pace = 0;         // seconds that a candidate took, build included; 0 while unknown
@@ -30,7 +33,28 @@ struct TunedKernel {
   bool out() const { return broken || skipped; }
 
   double time() const { return untuned_time * search->best_ratio(); }
+
+  // Whether the best schedule is so near the machine's limit that a better one saves nothing worth its
+  // search. What is faster than the limit shows that the table is not the device's.
+  bool at_roof() const { return roof > 0 && time() >= roof && time() <= kNearRoof * roof; }
+  static constexpr double kNearRoof = 1.02;
+
+  // Of one more batch, as a share of the time: no more than the part beyond the roof.
+  double likely_gain() const {
+    return roof > 0 && roof < time() ? std::min(expected_gain, 1 - roof / time()) : expected_gain;
+  }
 };
+
+// Whose records are a session's own: those of its device, measured with its build of the compiler.
+struct OwnRecords {
+  std::string device, build;
+};
+
+// Takes the log's own results of the kernel over as known. Returns traces that were measured for another
+// target, device or number of threads, or with another build: they are worth trying, but their times are not
+// used.
+std::vector<Trace> recall(TunedKernel& kernel, const RecordStore& log, const OwnRecords& own,
+                          std::vector<std::string>& notes);
 
 class TunedKernels {
  public:

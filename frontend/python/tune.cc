@@ -235,6 +235,24 @@ py::dict result_dict(const TuneResult& result) {
   return row;
 }
 
+// A cost model that Python implements, with methods `fit` and `predict` of the same arguments.
+class PythonCostModel : public CostModel {
+ public:
+  explicit PythonCostModel(py::object model) : model_(std::move(model)) {}
+
+  void fit(const FeatureRows& rows, const std::vector<double>& values) override {
+    const py::gil_scoped_acquire acquire;
+    model_.attr("fit")(rows, values);
+  }
+  std::vector<double> predict(const FeatureRows& rows) const override {
+    const py::gil_scoped_acquire acquire;
+    return model_.attr("predict")(rows).cast<std::vector<double>>();
+  }
+
+ private:
+  const py::object model_;
+};
+
 // What came of all models together, and of each.
 py::tuple tune_models_of(const std::vector<std::pair<const Source*, CompileOptions>>& models,
                          const TuneRequest& request, RecordStore& log, CandidateBuilder& builder,
@@ -303,6 +321,10 @@ void add_tune(py::module_& module) {
       .def_property(
           "build", [](const TuneRequest& r) { return r.tune.build; },
           [](TuneRequest& r, const std::string& build) { r.tune.build = build; })
+      .def("learn_with",
+           [](TuneRequest& r, const py::object& model) {
+             r.tune.model = model.is_none() ? nullptr : std::make_shared<PythonCostModel>(model);
+           })
       .def_property(
           "from_random", [](const TuneRequest& r) { return r.tune.from_random; },
           [](TuneRequest& r, bool from_random) { r.tune.from_random = from_random; });

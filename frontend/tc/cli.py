@@ -51,7 +51,7 @@ from .serving_command import add_command as add_serve
 from .sizes import board_rows, board_text, size_argument
 from .sources import source_of
 from .timing import time_calls
-from .tuning import add_tuning_options, tune
+from .tuning import add_search_options, add_tuning_options, tune
 from .version import VERSION
 
 
@@ -221,6 +221,8 @@ def _tune(arguments):
         seed=arguments.seed,
         quantised=arguments.quantised,
         rounding=arguments.rounding,
+        priority=arguments.priority,
+        cost_model=arguments.cost_model,
         **bounds(arguments),
         **tuning_options(arguments),
     )
@@ -347,6 +349,7 @@ def _add_tune(command):
     add_bounds(added)
     add_examples(added)
     add_tuning_options(added)
+    add_search_options(added)
 
 
 def _add_run(command):

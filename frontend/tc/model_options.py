@@ -109,9 +109,9 @@ def is_artefact(path):
 
 
 def progress_of(arguments):
-    """A command's value for progress=: None (a line on a terminal), or False where the command
-    prints JSON."""
-    return False if arguments.json else None
+    """A command's value for progress=: True (a line on a terminal, in a pipe a line each ten
+    seconds), or False where the command prints JSON."""
+    return not arguments.json
 
 
 def verify_options(arguments):

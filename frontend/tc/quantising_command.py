@@ -56,7 +56,7 @@ def _quantize(arguments):
         sensitivity=arguments.sensitivity or None,
         target=arguments.target,
         threads=arguments.threads,
-        progress=False if arguments.json else None,
+        progress=not arguments.json,
     )
     result.save(output)
     row = json.loads(json.dumps(result.to_dict())) | {"file": output, "bytes": len(result.model)}

@@ -13,6 +13,7 @@ import typing
 
 from . import archives, cluster, fleet
 from .arguments import Options, options_of
+from .cost_model import COST_MODELS, GAUSSIAN, cost_model_of
 from .errors import Error, lines_text, printable
 from .files import default_log
 from .log import build_id, opened, url_of
@@ -128,6 +129,11 @@ class TuneResults(typing.NamedTuple):
             f"schedules tried, {self.measured} measured now>"
         )
 
+    def _repr_html_(self):
+        from .reporting.notebook import tuning_table
+
+        return "".join(map(tuning_table, self.models))
+
     def summary(self):
         """The tables of the models one after the other, and a line for all."""
         lines = []
@@ -200,11 +206,25 @@ class _LiveDisplay:
         self._live.stop()
 
 
+def _share_done(raw, trials):
+    """ "83 s, 120 tried (46 %, about 97 s left)": of the time limit or the number of trials,
+    whichever ends first; `trials` is 0 where nothing bounds it."""
+    seconds, tried = raw["seconds"], raw["trials"]
+    ends = []  # share done, seconds left
+    if raw["seconds_left"] >= 0:
+        ends.append((seconds / max(seconds + raw["seconds_left"], 1e-9), raw["seconds_left"]))
+    if trials and tried:
+        ends.append((tried / trials, seconds / tried * max(trials - tried, 0)))
+    share, left = max(ends, default=(None, None))
+    told = "" if share is None else f" ({100 * share:.0f} %, about {left:.0f} s left)"
+    return f"{seconds:.0f} s, {tried} tried{told}"
+
+
 class _PlainLines:
     """A line from time to time, where there is no terminal."""
 
-    def __init__(self, stream):
-        self._stream = stream
+    def __init__(self, stream, trials):
+        self._stream, self._trials = stream, trials
         self._next = 0.0
         self._noticed = ""
 
@@ -223,7 +243,7 @@ class _PlainLines:
         best = sum(kernel.best * kernel.calls for kernel in kernels)
         print(
             printable(
-                f"tune: {raw['seconds']:.0f} s, {raw['trials']} tried, kernels {_amount(untuned, unit)} -> "
+                f"tune: {_share_done(raw, self._trials)}, kernels {_amount(untuned, unit)} -> "
                 f"{_amount(best, unit)}, {raw['doing']}"
             ),
             file=self._stream,
@@ -234,14 +254,14 @@ class _PlainLines:
         pass
 
 
-def _display(progress):
+def _display(progress, trials):
     if callable(progress):
         return progress
     if progress is False or (progress is None and not sys.stderr.isatty()):
         return None
     if sys.stdout.isatty():
         return _LiveDisplay()
-    return _PlainLines(sys.stderr)
+    return _PlainLines(sys.stderr, trials)
 
 
 @contextlib.contextmanager
@@ -320,6 +340,7 @@ def tune(
     insecure=False,
     priority=0,
     builders="processes",
+    cost_model=GAUSSIAN,
     seed=0,
     progress=None,
     quantised="exact",
@@ -346,6 +367,7 @@ def tune(
                         get it first: -10 to 10
     builders            what builds the candidates: "processes", one on each core of this machine,
                         or "processes:4"; "ray://HOST:PORT" is a Ray cluster
+    cost_model          "trees": a search also learns from the log's records of other kernels
     progress            a callable that gets a dict from time to time, True or False; default: a
                         live table on a terminal, silent otherwise
     compile_time_limit  seconds that each compilation of the whole model may take, of which the
@@ -361,6 +383,7 @@ def tune(
     if log is None:
         raise Error('tuning needs a log: give log="FILE"')
     began = time.time()
+    learner = cost_model_of(cost_model, seed)
     store = opened(log, write=True, late=True)  # first, so that an error comes before the work
     common = Options(
         target=target,
@@ -377,16 +400,14 @@ def tune(
     request = compiler.TuneRequest()
     request.tracker = fleet.tracker_address(tracker, insecure) if tracker else ""
     request.credentials = os.fspath(credentials) if credentials else ""
-    request.priority = priority
-    request.programs = PROGRAM_FOLDER
-    request.libraries = LIBRARY_FOLDER
+    request.programs, request.libraries = PROGRAM_FOLDER, LIBRARY_FOLDER
     request.trials = trials or (0 if time_limit else DEFAULT_TRIALS * len(models))
-    request.time_limit = time_limit or 0
-    request.seed, request.build = seed, build_id()
-    request.from_random = _from_random
+    request.time_limit, request.seed, request.build = time_limit or 0, seed, build_id()
+    request.priority, request.from_random = priority, _from_random
+    request.learn_with(learner)
     if _sample_seconds is not None:
         request.sample_seconds = _sample_seconds
-    follower = _Follower(_display(progress), compiler.shown_store(log))
+    follower = _Follower(_display(progress, request.trials), compiler.shown_store(log))
     try:
         with work_folder() as folder:
             request.work_folder = folder
@@ -395,7 +416,6 @@ def tune(
                 (source_of(each), options_of(dataclasses.replace(common, shapes=own)))
                 for each, own in models
             ]
-            names = [source.name for source, _ in sources]
             request.seconds_before = max(0.0, time.time() - began)
             raw, found = compiler.tune(sources, request, store, builder, follower)
     except Error as error:
@@ -404,7 +424,8 @@ def tune(
         follower.close()
     opened(log, write=True)  # which makes it where nothing was measured
     session = (compiler.resolve_target(target)[0], threads or runtime.core_count(), int(began))
-    results = [_result_of(each, raw, log, (name, *session)) for name, each in zip(names, found)]
+    named = [(source.name, each) for (source, _), each in zip(sources, found)]
+    results = [_result_of(each, raw, log, (name, *session)) for name, each in named]
     return _results_of(results, raw, log) if many else results[0]
 
 
@@ -492,6 +513,16 @@ def add_tuning_options(added):
     )
     fleet.add_credentials(added)
     added.add_argument(
+        "--builders",
+        default="processes",
+        metavar="processes[:N]|ray://HOST:PORT",
+        help="what builds the schedules to try; default: a process on each core of this machine",
+    )
+
+
+def add_search_options(added):
+    """The options of a search that only the command `tune` has."""
+    added.add_argument(
         "--priority",
         type=int,
         choices=range(-MOST_PRIORITY, MOST_PRIORITY + 1),
@@ -500,8 +531,9 @@ def add_tuning_options(added):
         help="who waits for a device of the tracker at a higher priority gets it first (default 0)",
     )
     added.add_argument(
-        "--builders",
-        default="processes",
-        metavar="processes[:N]|ray://HOST:PORT",
-        help="what builds the schedules to try; default: a process on each core of this machine",
+        "--cost-model",
+        choices=COST_MODELS,
+        default=GAUSSIAN,
+        help="what predicts times: a Gaussian process that learns from the measurements of a kernel "
+        "(default), or besides trees that the log's records of other kernels train",
     )

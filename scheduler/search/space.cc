@@ -517,11 +517,13 @@ std::string ScheduleSpace::sketch(const Point& point, std::string* why) const {
   return schedule ? loops_key(*schedule) : "";
 }
 
-std::vector<double> ScheduleSpace::features(const Point& point) const {
-  if (!state_->axes.empty() && state_->is_algorithm(point)) return std::vector<double>(kLoopFeatures, 0);
+bool ScheduleSpace::is_algorithm(const Point& point) const {
+  return !state_->axes.empty() && state_->is_algorithm(point);
+}
+
+std::optional<Schedule> ScheduleSpace::draft(const Point& point) const {
   const Trust trust;
-  const auto schedule = state_->build(point, nullptr);
-  return schedule ? loop_features(*schedule) : std::vector<double>{};
+  return state_->build(point, nullptr);
 }
 
 }  // namespace tc

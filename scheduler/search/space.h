@@ -50,9 +50,10 @@ class ScheduleSpace {
   // Two points with one sketch have the same loops, or are both refused. Empty, and in `why` the reason,
   // where there is no schedule.
   std::string sketch(const Point& point, std::string* why) const;
-  // loop_features() of the built schedule, without asking whether it is legal; none where there is no
-  // schedule. Zeros for an algorithm: the point itself says everything, and building takes long.
-  std::vector<double> features(const Point& point) const;
+  // Whether the point's strategy is an algorithm, which rewrites the kernel: building it takes long.
+  bool is_algorithm(const Point& point) const;
+  // As build(), without asking whether the schedule is legal.
+  std::optional<Schedule> draft(const Point& point) const;
 
  private:
   struct State;

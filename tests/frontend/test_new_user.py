@@ -1,6 +1,7 @@
 """What somebody meets who tries tc for the first time: each mistake ends in one sentence that says
 what to do."""
 
+import io
 import json
 import re
 import sys
@@ -408,13 +409,41 @@ def test_a_line_on_a_terminal(monkeypatch):
     with Progress(None, patience=0) as progress:
         progress("scheduling", 3, 9)
         progress("scheduling", 4, 9)  # too soon for another
-    assert shown.text == "\r\x1b[Kscheduling 3 of 9, 0 s\r\x1b[K"
+    assert shown.text == "\r\x1b[Kscheduling 3 of 9 (33 %), 0 s\r\x1b[K"
     shown.text = ""
     with Progress(None) as progress:  # quick work shows nothing
         progress("scheduling", 3, 9)
     with Progress(False, patience=0) as progress:
         progress("scheduling", 3, 9)
     assert shown.text == ""
+
+
+def test_lines_in_a_pipe(monkeypatch):
+    """One after the other, with what is left by the pace of the phase."""
+    from tc import progress
+
+    class Clock:
+        now = 0.0
+
+        def monotonic(self):
+            return self.now
+
+    clock, pipe = Clock(), io.StringIO()
+    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(sys, "stderr", pipe)
+    with progress.Progress(True) as tell:
+        for second in range(0, 33, 3):
+            clock.now = float(second)
+            tell("evaluating" if second < 18 else "comparing values", second % 18, 18)
+    assert pipe.getvalue().splitlines() == [
+        "evaluating 12 of 18 (67 %), 12 s, about 6 s left of it",
+        "comparing values 6 of 18 (33 %), 24 s, about 12 s left of it",
+    ]
+    pipe.truncate(0)
+    with progress.Progress(None) as tell:  # a call from Python tells nothing unless it is asked to
+        clock.now += 60
+        tell("evaluating", 1, 18)
+    assert pipe.getvalue() == ""
 
 
 # --- what quantising leaves in floats -------------------------------------------------------------

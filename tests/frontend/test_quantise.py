@@ -129,7 +129,8 @@ def test_mixed_precision(trained):
     assert [layer.why for layer in found.layers if not layer.integers] == [
         "the error would be over 0.01"
     ] * sum(stay)
-    assert {"phase": "layers", "done": 5, "total": 5} in told
+    last = {"phase": "layers", "done": 5, "total": 5}
+    assert any(last.items() <= each.items() and each["seconds"] >= 0 for each in told)
     one = tc.quantize(str(path), data, floats=[found.layers[0].node], progress=False)
     assert [layer.why for layer in one.layers if not layer.integers] == ["as asked for"]
     assert f"4 of 5 layers are integers; on {one.samples} samples the error is" in str(one)

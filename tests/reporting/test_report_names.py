@@ -105,6 +105,7 @@ def test_pages_of_sessions_with_such_names(kind, tmp_path):
     assert "2.00×" in read.text()
     check_shown(found)
     check_shown(report)
+    check_shown(tc.TuneResults([found] * 3, 30, 12, 12, 1.0, name, log))
 
 
 def test_a_quantised_network_shows_no_bytes():

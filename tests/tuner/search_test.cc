@@ -248,7 +248,8 @@ TEST(Search, TheSameLoopsHaveTheSameFeatures) {
     for (int i = 0; i < 400; ++i) {
       const Point point = space.canonical(random_point(space, random));
       const std::string sketch = space.sketch(point, nullptr);
-      const std::vector<double> features = space.features(point);
+      const auto draft = space.draft(point);
+      const std::vector<double> features = draft ? loop_features(*draft) : std::vector<double>{};
       ASSERT_EQ(sketch.empty(), features.empty());
       if (sketch.empty()) continue;
       for (const double feature : features) EXPECT_TRUE(std::isfinite(feature));
@@ -282,7 +283,7 @@ TEST(Search, SpaceBeginsAtTheDefaultWhereTheCheapestChoiceIsRefused) {
   ASSERT_TRUE(first);
   EXPECT_EQ(first->trace(),
             default_schedule(parse_kernel(kernel), start.target(), 1, {"layout O 1 16"}).trace());
-  const auto features = space.features(space.default_point());
+  const auto features = loop_features(*first);
   EXPECT_NE(features, std::vector<double>(features.size(), 0));
 }
 

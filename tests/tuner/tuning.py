@@ -16,7 +16,7 @@ import tc
 BATCH = 8  # measurements at most between two reports
 
 
-def save_small_model(path):
+def save_small_model(path, rows=4):
     """Two small products, whose schedules are built in no time."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -33,8 +33,8 @@ def save_small_model(path):
             helper.make_node("MatMul", ["r", "w"], ["y"]),
         ],
         "tiny",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 8])],
         constants,
     )
     onnx.save(

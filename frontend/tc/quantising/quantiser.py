@@ -2,13 +2,16 @@
 
 import contextlib
 import dataclasses
+import itertools
 import sys
+import time
 import typing
 
 import numpy as np
 
 from ..errors import Error, UnsupportedError, bounded, lines_text, printable
 from ..files import write
+from ..progress import Line
 from . import prepare
 from .floating import floating_layers, floats_text
 from .network import Network, attribute
@@ -101,15 +104,21 @@ class Quantised:
 def _steps(progress):
     """A function that begins a phase of so many steps and returns a function to call after each
     step."""
-    if callable(progress) or progress is False or (progress is None and not sys.stderr.isatty()):
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if callable(progress) or not terminal or progress is False:
+        tell = progress if callable(progress) else None
+        if progress is True and sys.stderr is not None:
+            tell = Line(sys.stderr)
+        began = time.monotonic()
 
         def begin(phase, total):
-            done = [0]
+            done = itertools.count(1)
 
             def step():
-                done[0] += 1
-                if callable(progress):
-                    progress({"phase": phase, "done": done[0], "total": total})
+                if tell:
+                    seconds = time.monotonic() - began
+                    told = {"phase": phase, "done": next(done), "total": total, "seconds": seconds}
+                    tell(told)
 
             return step
 

@@ -1,0 +1,62 @@
+"""The bench of what a search learns from a log runs and says true things."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench import search
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run(tmp_path, *arguments):
+    """The rows of the bench."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("lightgbm")
+    table = tmp_path / "rows.json"
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.bench.search", "--json", str(table), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    print(result.stdout)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return json.loads(table.read_text())
+
+
+def test_a_small_bench_runs(tmp_path):
+    """Two networks of a block or two, with a few measurements each."""
+    options = ("--width", "4", "--size", "16", "--budget", "40", "--long", "48")
+    rows = run(tmp_path, *options, "--small", "block", "--large", "pair")
+    assert [(row["question"], row["search"]) for row in rows] == [
+        ("another table", "from nothing"),
+        ("another table", "taught by the other core"),
+        ("after a sibling, the same size", "schedules"),
+        ("after a sibling, the same size", "schedules and trees"),
+        ("after a sibling, another size", "schedules"),
+        ("after a sibling, another size", "schedules and trees"),
+    ]
+    for row in rows[:2]:
+        assert row["best"] <= row["untuned"]
+    for row in rows[2:]:
+        assert row["gain"] >= 1 and row["gain_alone"] >= 1 and row["alone"] <= 40
+
+
+@pytest.mark.full
+def test_the_goals_are_reached(tmp_path):
+    rows = run(tmp_path, "--goals")
+    assert len(rows) == 6
+
+
+def test_a_goal_is_missed_by_more_measurements():
+    row = {"question": "another table", "needed": 300}
+    assert not search.missed(row)
+    assert search.missed(row | {"needed": 301}) and search.missed(row | {"needed": None})
+    row = {"question": "after a sibling, the same size", "alone": 300, "needed": 100}
+    assert not search.missed(row)
+    assert search.missed(row | {"needed": 101}) and search.missed(row | {"needed": None})
+    assert not search.missed(row | {"needed": 0})
