@@ -10,6 +10,7 @@
 
 #include "error.h"
 #include "foreign_text.h"
+#include "generate.h"
 #include "machine.h"
 #include "new_file.h"
 #include "npy.h"
@@ -156,8 +157,10 @@ void print_usage(const Program& program, FILE* file) {
       "usage: %s --input NAME=FILE.npy ... --output-dir FOLDER [--repeat N] [--threads N] "
       "[--json] [--profile]\n"
       "       %s --serve THREADS\n"
+      "       %s generate ...  (of language models; run it without more to see its options)\n"
       "Runs the model '%s', compiled for %s (%s).\n",
-      program.name, program.name, program.info.model, program.info.target, program.info.provenance);
+      program.name, program.name, program.name, program.info.model, program.info.target,
+      program.info.provenance);
   char text[512];
   for (int32_t i = 0; i < program.input_count; ++i)
     say(file, "  input  %s: %s\n", Shown(program.inputs[i].info.name).text,
@@ -530,6 +533,11 @@ int run_program(int count, char** arguments) {
   if (count == 3 && strcmp(arguments[1], "--serve") == 0) {
     const int64_t threads = take_number(program, "--serve", arguments[2], 0, TC_MAX_THREADS);
     end(program, serve(program.model, static_cast<int>(threads)));
+  }
+  if (count >= 2 && strcmp(arguments[1], "generate") == 0) {
+    tc_model* model = program.model;
+    program.model = nullptr;
+    end(program, generate(program.name, model, count - 2, arguments + 2));
   }
   parse_options(program, count, arguments);
   read_inputs(program);

@@ -55,7 +55,7 @@ def read_language(model):
     return source, module
 
 
-def language_of(model, threads=None, places=1):
+def language_of(model, threads=None, places=1, target="native"):
     """The Language of a path or of bytes, whose modules run on `threads` threads and read up to
     `places` sequences in one run."""
     from ..compiling import compile
@@ -64,7 +64,7 @@ def language_of(model, threads=None, places=1):
         _opened(model),
         _compiled(
             lambda source, sizes, versions: compile(
-                source, shapes=sizes, size_versions=versions, threads=threads, specialise=0
+                source, target, shapes=sizes, size_versions=versions, threads=threads, specialise=0
             )
         ),
         places,

@@ -3,13 +3,24 @@
 
 import dataclasses
 
-_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+# Kinds of tokens in the field `tokenizer.ggml.token_type`.
+UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 2, 3, 4, 5, 6
+SPACE = "\u2581"  # SentencePiece's character for a space
+
+WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 # The pattern of cl100k; the number is the most digits in a group.
 _CL100K = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,%d}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
     r"\s+(?!\S)|\s+"
 )
+
+
+def groups_of(digits):
+    """The pattern of cl100k with groups of at most so many digits."""
+    return _CL100K % digits
+
+
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 # The pattern of o200k, in which words end where capitals begin.
@@ -27,15 +38,15 @@ class Division:
 
 
 _ROWS = {
-    ("default", "gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jina-en"): Division((_GPT2,)),
+    ("default", "gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jina-en"): Division((WORDS,)),
     ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"): Division(
-        (r"\p{N}", _GPT2)
+        (r"\p{N}", WORDS)
     ),
     ("llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral"): Division(
-        (_CL100K % 3,), whole_words=True, begins=True
+        (groups_of(3),), whole_words=True, begins=True
     ),
-    ("dbrx", "smaug-bpe", "gpt-4", "chatglm-bpe"): Division((_CL100K % 3,)),
-    ("qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan"): Division((_CL100K % 1,)),
+    ("dbrx", "smaug-bpe", "gpt-4", "chatglm-bpe"): Division((groups_of(3),)),
+    ("qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan"): Division((groups_of(1),)),
     ("gpt-4o", "llama4"): Division((_O200K % (_ENDINGS, _ENDINGS, r"\p{N}{1,3}"),)),
     ("tekken",): Division((_O200K % ("", "", r"\p{N}"),), whole_words=True),
 }

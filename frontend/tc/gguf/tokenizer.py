@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..errors import Error, ModelError, UnsupportedError, printable
-from .pieces import DIVISIONS
+from .pieces import CONTROL, DIVISIONS, SPACE, UNKNOWN, USER_DEFINED
 from .texts import Texts
 
 try:
@@ -17,11 +17,8 @@ except ImportError:
     ) from None
 
 _FIELDS = "tokenizer.ggml."
-# Kinds of tokens in the field `token_type`.
-_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
 _MAX_TOKENS = 1 << 22
 _LONGEST_TOKEN = 1 << 16
-_SPACE = "\u2581"  # SentencePiece's character for a space
 # Texts of the tokens that end an answer in a chat. A file names one of them as the end of texts,
 # but models write the others too.
 _ENDS = (
@@ -52,7 +49,7 @@ class Tokenizer:
                 f"{', '.join(makers)}"
             )
         self.tokens = self._tokens()
-        self._kinds = self._list("token_type", np.ones(len(self.tokens), np.int32))
+        self.kinds = self._list("token_type", np.ones(len(self.tokens), np.int32))
         self._tokenizer = tokenizers.Tokenizer(makers[kind]())
         self._add_whole_tokens()
         begins = self._begins if kind == "gpt2" else True
@@ -111,7 +108,7 @@ class Tokenizer:
             found
             | {
                 index
-                for index in np.flatnonzero(self._kinds == _CONTROL).tolist()
+                for index in np.flatnonzero(self.kinds == CONTROL).tolist()
                 if self.tokens[index] in _ENDS
             }
         )
@@ -124,12 +121,20 @@ class Tokenizer:
             vocabulary.setdefault(token, index)
         return vocabulary
 
-    def _byte_pairs(self):
-        """A tokenizer that merges bytes, written as letters, by a list of pairs."""
+    def parts(self):
+        """What an exported program needs (tc.language.tokenizer_file); see Parts."""
+        from .tokenizer_parts import byte_pairs, scored_pieces
+
+        if self._field("model", None) == "gpt2":
+            return byte_pairs(self, self._pairs(self._vocabulary()))
+        return scored_pieces(self, self._scored_pairs(self._vocabulary()))
+
+    def _pairs(self, vocabulary):
+        """The pairs of tokens that are merged, the first of them first."""
         merges = self._field("merges", None)
         if not isinstance(merges, Texts):
             raise self._damaged(f"it has no list '{_FIELDS}merges'")
-        vocabulary, pairs = self._vocabulary(), []
+        pairs = []
         for index, merge in enumerate(merges):
             left, _, right = merge.partition(" ")
             if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
@@ -139,13 +144,19 @@ class Tokenizer:
                     "a token"
                 )
             pairs.append((left, right))
+        return pairs
+
+    def _byte_pairs(self):
+        """A tokenizer that merges bytes, written as letters, by a list of pairs."""
+        vocabulary = self._vocabulary()
+        pairs = self._pairs(vocabulary)
         kind = self._field("pre", "default")
         if kind not in DIVISIONS:
             raise UnsupportedError(
                 f"{self.name}: the division of texts '{printable(kind)}' is not supported; known "
                 f"are {', '.join(DIVISIONS)}"
             )
-        self._division = division = DIVISIONS[kind]
+        self.division = division = DIVISIONS[kind]
         self._begins = division.begins
         self._parts = pre_tokenizers.Sequence(
             [
@@ -160,10 +171,9 @@ class Tokenizer:
         self._normal = None
         return models.BPE(vocabulary, pairs, ignore_merges=division.whole_words)
 
-    def _scored_pieces(self):
-        """A tokenizer as SentencePiece's, with scored pieces of text: the pair whose piece has the
-        best score is merged first. Text without a piece is written as bytes."""
-        vocabulary = self._vocabulary()
+    def _scored_pairs(self, vocabulary):
+        """The pairs of pieces that make a piece; that whose piece has the best score is merged
+        first."""
         scores = self._list("scores", None).tolist()
         pairs = []
         for token, index in vocabulary.items():
@@ -175,15 +185,21 @@ class Tokenizer:
             ]
             pairs += [(-scores[index], left, right) for _, _, left, right in sorted(parts)]
         pairs.sort(key=lambda pair: pair[0])
-        unknown = next(iter(np.flatnonzero(self._kinds == _UNKNOWN).tolist()), None)
-        first = bool(self._field("add_space_prefix", True))
+        return [pair[1:] for pair in pairs]
+
+    def _scored_pieces(self):
+        """A tokenizer as SentencePiece's, with scored pieces of text. Text without a piece is
+        written as bytes."""
+        vocabulary = self._vocabulary()
+        self.unknown = unknown = next(iter(np.flatnonzero(self.kinds == UNKNOWN).tolist()), None)
+        self.adds_space = first = bool(self._field("add_space_prefix", True))
         self._normal = normalizers.Sequence(
-            [*([normalizers.Prepend(_SPACE)] if first else []), normalizers.Replace(" ", _SPACE)]
+            [*([normalizers.Prepend(SPACE)] if first else []), normalizers.Replace(" ", SPACE)]
         )
         self._parts = None
         self._back = decoders.Sequence(
             [
-                decoders.Replace(_SPACE, " "),
+                decoders.Replace(SPACE, " "),
                 decoders.ByteFallback(),
                 decoders.Fuse(),
                 *([decoders.Strip(" ", 1, 0)] if first else []),
@@ -191,7 +207,7 @@ class Tokenizer:
         )
         return models.BPE(
             vocabulary,
-            [pair[1:] for pair in pairs],
+            self._scored_pairs(vocabulary),
             byte_fallback=True,
             fuse_unk=True,
             unk_token=None if unknown is None else self.tokens[unknown],
@@ -205,8 +221,8 @@ class Tokenizer:
             tokenizer.pre_tokenizer = self._parts
         tokenizer.decoder = self._back
         whole = [
-            (index, self._kinds[index] == _CONTROL)
-            for index in np.flatnonzero(np.isin(self._kinds, (_CONTROL, _USER_DEFINED))).tolist()
+            (index, self.kinds[index] == CONTROL)
+            for index in np.flatnonzero(np.isin(self.kinds, (CONTROL, USER_DEFINED))).tolist()
             if self.tokens[index]
         ]
         tokenizer.add_special_tokens(

@@ -2,11 +2,16 @@
 
 import sys
 
-from ..errors import printable, printable_lines
+from ..errors import Error, printable, printable_lines
 from ..parser import number
 
 
 def _generate(arguments):
+    if arguments.export is not None:
+        return _export(arguments)
+    for name in ("target", "tokenizer"):
+        if getattr(arguments, name) is not None:
+            raise Error(f"--{name} belongs to --export FILE, which writes a program")
     from .generating import Generation, language_for, tokens_of
     from .sampling import Sampling
     from .session import Session
@@ -35,6 +40,23 @@ def _generate(arguments):
         run, text = turn(Session(language), tokens_of(language, prompt))
         return _result(language, [run], text)
     return _chat(language, system, turn)
+
+
+def _export(arguments):
+    from .exporting import export_program
+
+    if arguments.prompt is not None:
+        raise Error("--export writes a program and generates nothing; give --prompt to the program")
+    name = export_program(
+        arguments.model,
+        arguments.export,
+        arguments.target or "native",
+        arguments.threads,
+        arguments.tokenizer,
+    )
+    files = {"program": arguments.export, "tokenizer": arguments.tokenizer}
+    shown = " and ".join(printable(file) for file in files.values() if file is not None)
+    return {"model": name, **files}, f"{printable(name)}: wrote {shown}"
 
 
 def _chat(language, system, turn):
@@ -148,3 +170,14 @@ def add_command(command):
         help="end before this text; may be given several times",
     )
     added.add_argument("--threads", type=whole, help="threads of a run; default: all cores")
+    added.add_argument(
+        "--export",
+        metavar="FILE",
+        help="write a static program that generates text (FILE generate --tokens 1,2,3), and end",
+    )
+    added.add_argument("--target", help="of --export; default: this machine")
+    added.add_argument(
+        "--tokenizer",
+        metavar="FILE",
+        help="of --export: also write the file with which the program turns texts into tokens",
+    )
