@@ -7,7 +7,14 @@ import pytest
 import tc
 from tests.support import run_under_qemu
 
-from .test_packed_weights import FORMATS, gguf, matrix, product_model, worst  # noqa: F401
+from .test_packed_weights import (  # noqa: F401
+    FORMATS,
+    experts_model,
+    gguf,
+    matrix,
+    product_model,
+    worst,
+)
 
 CODES = [name for name in FORMATS if FORMATS[name]["block"] > 1]
 
@@ -76,3 +83,18 @@ def test_codes_of_8_bits_are_floats_where_those_take_fewer_cycles(random):
     (text,) = [each for each in texts if "vfwcvt.f.x.v" in each]
     assert "vsext.vf4" not in text and "vzext.vf4" not in text
     assert any("vwmacc.vx" in text for text in texts_of(random, "q8_0", 0.2))
+
+
+@pytest.mark.parametrize("name", ["q4_0", "q8_0", "q4_k"])
+def test_chosen_matrices(random, tmp_path, name):
+    """Four matrices, of which each of three rows has two."""
+    columns = max(64, FORMATS[name]["block"])
+    model, weights = experts_model(random, name, 4, 48, columns, [3, 2], False)
+    x = random.normal(0, 1, (3, 2, columns)).astype(numpy.float32)
+    chosen = numpy.array([[0, 3], [2, 2], [1, 0]])
+    module = tc.compile(model, target="rv64gcv_zvl256b", threads=1, log=False)
+    module.export(str(tmp_path / "experts"), kind="executable")
+    inputs = {"x": x, "chosen": chosen}
+    result = run_under_qemu(tmp_path / "experts", inputs, tmp_path)["y.npy"]
+    reference = numpy.einsum("rck,rcnk->rcn", x.astype(numpy.float64), weights[chosen])
+    assert worst(result, reference) <= 1e-6
