@@ -8,8 +8,9 @@ one that the log teaches, by schedules of similar kernels and by boosted trees:
    BOARD. How many measurements does it take to come within 3 % of what a long search finds that
    starts from the right table? The log that teaches is that of the other core's board.
 2. After a smaller sibling: how many measurements does ResNet-101 need, after ResNet-50 was tuned,
-   to gain what the search from nothing gains, and how many of those did that one need? Once at the
-   same size of image, where both have the same kernels, and once at another, where they share none.
+   to gain what the search from nothing gains (to half a percent), and how many did that one need?
+   Once at the same size of image, where both have the same kernels, and once at another, where
+   they share none.
 
 The ResNets have the blocks of the originals and a part of their channels (--width). Exit status 1:
 a goal is missed (--goals; they are those of the project: 300 measurements, and a third).
@@ -29,6 +30,8 @@ import tc
 from tc import fleet
 
 WITHIN = 1.03
+# Gains are the same where the times differ by no more than this: the last of it is luck.
+SAME_GAIN = 1.005
 MOST_MEASUREMENTS, MOST_SHARE = 300, 1 / 3
 DEPTHS = {"block": (1,), "resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "pair": (1, 1)}
 
@@ -189,7 +192,7 @@ def after_a_sibling(arguments, folder):
         large = save_network(folder / "large.onnx", DEPTHS[arguments.large], width, large_size)
         log = str(folder / f"alone-{large_size}.db")
         alone = Curve(large, target, board, log, arguments.budget, "gaussian")
-        goal = alone.best
+        goal = SAME_GAIN * alone.best
         for name, cost_model in (("schedules", "gaussian"), ("schedules and trees", "trees")):
             log = str(folder / f"after-{large_size}-{cost_model}.db")
             shutil.copy(taught, log)
