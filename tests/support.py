@@ -1,8 +1,10 @@
 """What the end-to-end tests share: where models lie, errors, runs under qemu."""
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy
@@ -132,3 +134,17 @@ def run_on_aarch64(executable, inputs, folder, core="max"):
     )
     assert done.returncode == 0, done.stderr.decode()
     return {file.name: numpy.load(file) for file in outputs.glob("*.npy")}
+
+
+def table_of_bench(name, folder, *arguments):
+    """The table that the program tests.bench.NAME writes by --json; its exit status is 0."""
+    table = folder / "table.json"
+    result = subprocess.run(
+        [sys.executable, "-m", f"tests.bench.{name}", "--json", str(table), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    print(result.stdout)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return json.loads(table.read_text())

@@ -19,8 +19,8 @@ namespace tc {
 namespace {
 
 constexpr int kAnalytic = 12;  // points that the analytic cost model ranks best, tried first
-constexpr int kPredicted =
-    200;  // points of the analytic ranking, and as many random ones, for a trained model
+// Points of the analytic ranking, and as many random ones, that a trained model predicts.
+constexpr int kPredicted = 200;
 constexpr int kRandomStarts = 16;  // random points to start from (from_random)
 constexpr int kAttempts = 20;      // at finding one more candidate
 constexpr int kMixtures = 50;      // crossovers of fast points to rate, and as many random points

@@ -138,7 +138,8 @@ void Transfer::read(const RecordStore& log, const OwnRecords& own) {
 // Fills in what the records of a group have in common; returns false where they are of no use.
 bool Transfer::open_group(const Record& record, Group& group) const {
   if (record.workload.size() > kMaxWorkload) return false;
-  const auto like = by_structure_.find(structure_of(record.workload));
+  group.structure = structure_of(record.workload);
+  const auto like = by_structure_.find(group.structure);
   if (like == by_structure_.end()) return false;
   try {
     const auto [text, layout_lines] = parts_of(record.workload);
@@ -167,7 +168,7 @@ std::vector<const Transfer::Group*> Transfer::nearest_first(
         kernel_features(task->kernel, task->target, task->threads));
   std::vector<std::pair<double, const Group*>> sorted;
   for (const auto& [key, group] : groups_) {
-    const auto found = features.find(structure_of(group.workload));
+    const auto found = features.find(group.structure);
     if (found == features.end()) continue;
     double least = INFINITY;
     for (const std::vector<double>& task : found->second)

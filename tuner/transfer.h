@@ -32,7 +32,7 @@ class Transfer {
  private:
   // Records of one kernel, target, device, number of threads and build: their times can be compared.
   struct Group {
-    std::string workload;
+    std::string workload, structure;   // structure_of(workload)
     const KernelTask* like = nullptr;  // a task whose kernel differs in sizes alone
     Kernel kernel;                     // with that task's names
     Target target;

@@ -1,31 +1,16 @@
 """The bench of what a search learns from a log runs and says true things."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests.bench import search
-
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.support import table_of_bench
 
 
 def run(tmp_path, *arguments):
     """The rows of the bench."""
     pytest.importorskip("onnx")
     pytest.importorskip("lightgbm")
-    table = tmp_path / "rows.json"
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.bench.search", "--json", str(table), *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    print(result.stdout)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return json.loads(table.read_text())
+    return table_of_bench("search", tmp_path, *arguments)
 
 
 def test_a_small_bench_runs(tmp_path):
