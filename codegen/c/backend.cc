@@ -8,7 +8,7 @@
 #include "codegen/backend/artefact_files.h"
 #include "codegen/backend/c_names.h"
 #include "codegen/backend/temporary_constants.h"
-#include "codegen/backend/run_header.h"
+#include "codegen/backend/bare_header.h"
 #include "codegen/c/model_source.h"
 #include "ir/error.h"
 #include "ir/scratch.h"

@@ -9,11 +9,17 @@
 
 namespace tc {
 
-// Whether instructions of the unit that LLVM does not know need the feature.
-static bool has_encoded(const MatrixUnit& unit, const std::string& feature) {
-  return std::any_of(unit.formats.begin(), unit.formats.end(), [&](const MatrixUnit::Format& each) {
-    return each.instruction->encoding.opcode != 0 && each.instruction->feature == feature;
-  });
+// Whether instructions that LLVM does not know need the feature: those of the matrix unit, or products of the
+// lanes of vectors, which any kernel may have.
+static bool has_encoded(const Target& target, const std::string& feature, bool with_matrices) {
+  const auto needs = [&](const NarrowProduct& row) {
+    return row.encoding.opcode != 0 && row.feature == feature;
+  };
+  const std::vector<MatrixUnit::Format>& formats = target.matrix.formats;
+  const std::vector<const NarrowProduct*>& lanes = target.lane_products;
+  return (with_matrices && std::any_of(formats.begin(), formats.end(),
+                                       [&](const auto& each) { return needs(*each.instruction); })) ||
+         std::any_of(lanes.begin(), lanes.end(), [&](const auto* each) { return needs(*each); });
 }
 
 std::string required_features(const ModuleCompiler& compiler, bool with_matrices) {
@@ -35,7 +41,7 @@ std::string required_features(const ModuleCompiler& compiler, bool with_matrices
   std::string result;
   for (const std::string& name : names) {
     const bool needed = targets::is_encoded_feature(target.arch, name)
-                            ? with_matrices && has_encoded(target.matrix, name)
+                            ? has_encoded(target, name, with_matrices)
                             : compiler.has_feature(name);
     if (!needed) continue;
     if (!with_matrices && targets::needs_tile_unit(compiler.target().arch, name)) continue;

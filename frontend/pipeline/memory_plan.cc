@@ -16,6 +16,8 @@ constexpr int64_t kAlignment = 64;
 // Comparing each block with all others takes 0.1 s for so many blocks. Where there are more, they are placed
 // in the order in which their lives begin, which wastes a little memory.
 constexpr size_t kMaxCompared = 4096;
+// So many orders of placing the blocks are tried at most, fewer where there are many blocks.
+constexpr size_t kMaxAttempts = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -150,13 +152,9 @@ Dim place_symbolic_by_lives(const std::vector<LiveBlock*>& blocks, Dim begin) {
   return begin;
 }
 
-// Places the blocks, largest first, each where it fits best among those placed already; returns where they
-// end.
-int64_t place_by_size(std::vector<LiveBlock*> blocks) {
-  std::stable_sort(blocks.begin(), blocks.end(), [](const LiveBlock* a, const LiveBlock* b) {
-    return a->scratch != b->scratch ? b->scratch : a->bytes.constant() > b->bytes.constant();
-  });
-  std::vector<LiveBlock*> placed;
+// Places the blocks in this order, each where it fits best among those placed already, which it extends;
+// returns where they end.
+int64_t place_in_order(const std::vector<LiveBlock*>& blocks, std::vector<LiveBlock*>& placed) {
   int64_t end = 0;
   for (LiveBlock* block : blocks) {
     int64_t bytes = aligned(block->bytes.constant());
@@ -166,6 +164,59 @@ int64_t place_by_size(std::vector<LiveBlock*> blocks) {
     end = std::max(end, offset + bytes);
   }
   return end;
+}
+
+// The most bytes that are in use at one step: no placement takes less.
+int64_t most_in_use(const std::vector<LiveBlock*>& blocks) {
+  int64_t most = 0;
+  for (const LiveBlock* at : blocks) {
+    int64_t bytes = 0;
+    for (const LiveBlock* other : blocks) {
+      if (other->first <= at->first && at->first <= other->last) bytes += aligned(other->bytes.constant());
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+// Places the blocks, largest first. Where that takes more than the fullest step needs, the block that ends
+// last is placed first instead, again and again, and the best of these placements is taken.
+int64_t place_values(std::vector<LiveBlock*> blocks) {
+  const int64_t least = most_in_use(blocks);
+  const auto place = [&] {
+    std::vector<LiveBlock*> placed;
+    return place_in_order(blocks, placed);
+  };
+  int64_t best = place();
+  std::vector<LiveBlock*> best_order = blocks;
+  const size_t attempts =
+      std::min(kMaxAttempts, kMaxCompared * kMaxCompared / (blocks.size() * blocks.size() + 1));
+  for (size_t attempt = 0; attempt < attempts && best > least; ++attempt) {
+    const auto end_of = [](const LiveBlock* block) {
+      return block->offset.constant() + aligned(block->bytes.constant());
+    };
+    const auto last = std::max_element(blocks.begin(), blocks.end(),
+                                       [&](LiveBlock* a, LiveBlock* b) { return end_of(a) < end_of(b); });
+    std::rotate(blocks.begin(), last, last + 1);
+    const int64_t end = place();
+    if (end >= best) continue;
+    best = end;
+    best_order = blocks;
+  }
+  blocks = std::move(best_order);
+  return place();
+}
+
+// Places values first, and then scratch memory in what they leave; returns where all end.
+int64_t place_by_size(std::vector<LiveBlock*> blocks) {
+  std::stable_sort(blocks.begin(), blocks.end(), [](const LiveBlock* a, const LiveBlock* b) {
+    return a->scratch != b->scratch ? b->scratch : a->bytes.constant() > b->bytes.constant();
+  });
+  const auto scratch =
+      std::find_if(blocks.begin(), blocks.end(), [](const LiveBlock* block) { return block->scratch; });
+  std::vector<LiveBlock*> placed(blocks.begin(), scratch);
+  const int64_t end = place_values(placed);
+  return std::max(end, place_in_order({scratch, blocks.end()}, placed));
 }
 
 // Places the blocks of symbolic size, from `begin` on, in slots that hold one block at a time; returns where

@@ -21,7 +21,9 @@ struct LiveBlock {
 // Places the blocks and returns the arena's size. Blocks of constant size are placed largest first, each in
 // the smallest gap that holds it (Pisarchyk and Lee 2020, "Efficient memory management for deep neural net
 // inference", greedy by size). Scratch, whose size is constant too, comes last and fills the gaps, so that it
-// makes the arena grow by at most its largest block. Blocks of symbolic size follow; those that are never in
+// makes the arena grow by at most its largest block. Where that takes more than the blocks which are in use
+// together at the fullest step, some other orders of placing them are tried, and the smallest arena is taken.
+// Blocks of symbolic size follow; those that are never in
 // use together share a slot. Where there are more than a few thousand blocks, they are placed in the order in
 // which their lives begin, in memory that blocks no longer in use have left.
 Dim plan_memory(std::vector<LiveBlock>& blocks);

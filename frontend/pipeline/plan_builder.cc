@@ -227,7 +227,8 @@ class PlanBuilder final : public ControlSteps {
   }
 
   void build_plain_steps(Frame& frame, bool top, PlanSteps& steps) {
-    std::vector<Group> groups = attention_.join(*frame.graph, fuse_groups(*frame.graph), frame.layouts);
+    std::vector<Group> groups =
+        attention_.join(*frame.graph, fuse_groups(*frame.graph, options_.target.least_code), frame.layouts);
     // Only without sizes that a run computes: they are known from a certain step on.
     if (saving_ >= MemorySaving::Order && frame.graph->data_symbols.empty() &&
         frame.graph->relations.empty()) {

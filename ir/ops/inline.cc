@@ -39,6 +39,9 @@ int weight_of(const ExprPtr& expr) {
         case BinaryOp::Atan2: return weight + 10;
         default: return weight + 1;
       }
+    case Expr::Kind::Cast:
+      // The same bits as a byte of the other sign.
+      return weight + (size_of(expr->dtype) == 1 && size_of(expr->operands[0]->dtype) == 1 ? 0 : 1);
     default: return weight + 1;
   }
 }

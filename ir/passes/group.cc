@@ -29,8 +29,9 @@ bool is_movement_row(const OpRow& row) {
 
 class Grouper {
  public:
-  explicit Grouper(const Graph& graph)
+  Grouper(const Graph& graph, bool recompute_bytes)
       : graph_(graph),
+        recompute_bytes_(recompute_bytes),
         producers_(graph.producers()),
         consumers_(graph.consumers()),
         owner_(graph.nodes.size(), -1) {
@@ -153,6 +154,16 @@ class Grouper {
     const DType type = graph_[graph_.nodes[node].outputs[0]].dtype;
     return is_elementwise(node) && (type == DType::I32 || type == DType::I64);
   }
+  // An elementwise step from bytes to as many bytes, whose other operands are constants of one element.
+  bool changes_bytes(int node) const {
+    const std::vector<ValueId>& inputs = graph_.nodes[node].inputs;
+    const auto is_byte = [&](ValueId id) { return id != kNoValue && tc::size_of(graph_[id].dtype) == 1; };
+    const auto is_one = [&](ValueId id) {
+      return is_byte(id) && graph_[id].constant && graph_[id].constant->count() == 1;
+    };
+    return is_elementwise(node) && is_byte(graph_.nodes[node].outputs[0]) && is_byte(inputs[0]) &&
+           std::all_of(inputs.begin() + 1, inputs.end(), is_one);
+  }
   // A float computed from one integer: its conversion, followed by a few steps whose other operands are
   // constants.
   bool is_scaled_integer(int node) const {
@@ -231,6 +242,8 @@ class Grouper {
           if (is_product(anchor) && node == anchor) wanted = wanted || is_permute(producer);
           if (is_product(anchor) && (node == anchor || is_permute(node)) && node_leads_to(anchor, node, set))
             wanted = wanted || is_part_of_rows(producer);
+          if (recompute_bytes_ && is_product(anchor) && id == graph_.nodes[node].inputs[0])
+            wanted = wanted || (node_leads_to(anchor, node, set) && changes_bytes(producer));
           if (is_row_program(anchor) && node_leads_to(anchor, node, set)) {
             wanted = is_elementwise(producer) && shape_of_output(producer) &&
                      graph_[graph_.nodes[anchor].inputs[0]].shape &&
@@ -309,6 +322,7 @@ class Grouper {
   }
 
   const Graph& graph_;
+  const bool recompute_bytes_;
   std::vector<int> producers_;
   std::vector<std::vector<int>> consumers_;
   std::set<ValueId> graph_outputs_;
@@ -319,7 +333,9 @@ class Grouper {
 
 }  // namespace
 
-std::vector<Group> fuse_groups(const Graph& graph) { return Grouper(graph).run(); }
+std::vector<Group> fuse_groups(const Graph& graph, bool recompute_bytes) {
+  return Grouper(graph, recompute_bytes).run();
+}
 
 std::string str(const Graph& graph, const std::vector<Group>& groups) {
   std::string result;

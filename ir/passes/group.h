@@ -23,8 +23,10 @@ struct Group {
 //   producers that nothing else reads as prologue where they cost nothing there;
 //   elementwise chains become one group;
 //   every other node is a group of its own.
-// A group stores exactly one value unless one op has several outputs.
-std::vector<Group> fuse_groups(const Graph& graph);
+// A group stores exactly one value unless one op has several outputs. With `recompute_bytes`, a matrix
+// product also takes what changes the bytes that it multiplies (as signed bytes into unsigned ones) and
+// computes it for each product anew: fewer kernels and no memory for the changed bytes, but slower.
+std::vector<Group> fuse_groups(const Graph& graph, bool recompute_bytes = false);
 
 std::string str(const Graph& graph, const std::vector<Group>& groups);
 

@@ -129,6 +129,10 @@ TEST(MatrixInstruction, TheFeatureIsNeeded) {
   EXPECT_EQ(target.features.find("xsmtvdot"), std::string::npos);
   EXPECT_NE((" " + target_features(target) + " ").find(" xsmtvdot "), std::string::npos);
   EXPECT_EQ(target_features(parse_target("rv64gcv_zvl256b")).find("xsmtvdot"), std::string::npos);
+  Target lanes = parse_target("rv64gcv_zvl256b");
+  NarrowProduct row = *target.matrix.formats[0].instruction;
+  lanes.lane_products.push_back(&row);
+  EXPECT_NE((" " + target_features(lanes) + " ").find(" xsmtvdot "), std::string::npos);
   for (const char* name : {"rv64gcv+xsmtvdot", "rv64gcv_zvl512b+xsmtvdot"})
     EXPECT_EQ(parse_target(name).matrix.registers, 0) << name;
   EXPECT_EQ(parse_target("spacemit-x60+xsmtvdot").matrix.rows, 4);

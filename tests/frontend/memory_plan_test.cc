@@ -68,6 +68,18 @@ TEST(MemoryPlan, BlocksThatLiveTogetherAreApart) {
   }
 }
 
+// Largest first alone would put the short block behind the two long ones that are in use beside it.
+TEST(MemoryPlan, AnotherOrderIsTriedWhereLargestFirstWastes) {
+  std::vector<LiveBlock> blocks(6);
+  for (int i = 0; i < 6; ++i) {
+    LiveBlock& block = blocks[static_cast<size_t>(i)];
+    block.bytes = Dim(i == 4 ? 8 : 128);
+    block.first = i;
+    block.last = i + 1;
+  }
+  EXPECT_EQ(plan_memory(blocks), Dim(256));
+}
+
 TEST(MemoryPlan, SymbolicBlocksToo) {
   std::mt19937 random(6);
   for (int round = 0; round < 200; ++round) {

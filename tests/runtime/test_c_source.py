@@ -10,7 +10,6 @@ from onnx.reference import ReferenceEvaluator
 
 import tc
 
-from .. import zoo
 from ..frontend import random_maps
 from ..support import worst_error
 from .c_models import COMPILERS, CModel, compiler_of, macros
@@ -157,18 +156,6 @@ def test_layers_of_a_kind_share_a_function(tmp_path):
         wanted = numpy.maximum(wanted, 0) if layer in (0, 2) else wanted
     (found,) = CModel(source, compiler_of("gcc")).run([x], [wanted.astype(numpy.float32)])
     assert worst_error(found, wanted) <= 1e-5
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", zoo.NETWORKS)
-def test_zoo(name, tmp_path):
-    inputs, expected = zoo.reference(name)
-    shapes = {key: list(array.shape) for key, array in inputs.items()}
-    found = CModel(write(str(zoo.export(name)), tmp_path, shapes=shapes), compiler_of("gcc")).run(
-        inputs.values(), [array.astype(numpy.float32) for array in expected.values()]
-    )
-    for output, array in zip(expected, found):
-        assert zoo.agrees(array, expected[output]), (output, zoo.distance(array, expected[output]))
 
 
 def test_casts(tmp_path):

@@ -124,7 +124,7 @@ def test_polynomials_copy_their_constants(tmp_path):
 
 # pays_in_words (scheduler/default/choices.cc): of a matrix that the second cache does not hold, two
 # loads bring three vectors of weights, of which the middle one takes a multiply-add of integers
-# (add_multiple in codegen/llvm/units/riscv_instructions.cc).
+# (add_multiple in codegen/llvm/units/riscv_vector_instructions.cc).
 @pytest.mark.parametrize(
     "features, tolerance, words", [(1200, 1e-4, True), (1200, 0, False), (96, 1e-4, False)]
 )

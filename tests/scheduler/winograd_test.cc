@@ -12,6 +12,7 @@
 #include "ir/ops/op.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
+#include "tests/thorough.h"
 
 namespace tc::testing {
 namespace {
@@ -171,7 +172,7 @@ TEST(Winograd, TheAlgebraIsThatOfAFilter) {
 
 TEST(Winograd, RewritesComputeTheSame) {
   std::mt19937 random(1);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < cases(16, 24); ++i) {
     const Convolution convolution = drawn(random, i < 16 ? 3 : 5);
     const int64_t outputs = i >= 16 ? 2 + i % 2 * 2 : i % 4 == 3 ? 6 : i % 2 == 0 ? 4 : 2;
     const int64_t columns = i % 3 == 0 ? 2 : 100;
@@ -246,11 +247,12 @@ bool change_constant(Kernel& kernel, int which) {
 }
 
 TEST(Winograd, AWrongConstantIsNoticed) {
+  const int step = cases(5, 1);
   for (const Winograd& algebra : winograd_rows()) {
     const Convolution convolution{.taps = algebra.taps};
     const Schedule schedule = rewritten(convolution, wide(), algebra.outputs, 2, 100);
     int changed = 0;
-    for (bool more = true; more; changed += more) {
+    for (bool more = true; more; changed += more ? step : 0) {
       auto run = [&](const ScheduledKernel& kernel, Tensors& tensors) {
         ScheduledKernel wrong = kernel;
         more = change_constant(wrong.kernel, changed);

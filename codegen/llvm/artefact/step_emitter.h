@@ -11,7 +11,7 @@
 #include "codegen/llvm/module_compiler.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
 #include "codegen/llvm/artefact/frame_access.h"
-#include "codegen/llvm/artefact/step_table.h"
+#include "codegen/llvm/artefact/steps_as_rows.h"
 #include "ir/plan.h"
 
 namespace tc {

@@ -10,7 +10,7 @@
 
 #include "codegen/llvm/emit/arithmetic.h"
 #include "codegen/llvm/emit/float8_float4.h"
-#include "codegen/llvm/units/riscv_instructions.h"
+#include "codegen/llvm/units/riscv_vector_instructions.h"
 
 namespace tc {
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "codegen/llvm/emit/matrix_plan.h"
-#include "codegen/llvm/emit/open_tails.h"
+#include "codegen/llvm/emit/narrower_tiles.h"
 #include "codegen/llvm/emit/tile_emitter.h"
-#include "codegen/llvm/emit/widen_ahead.h"
+#include "codegen/llvm/emit/widen_once.h"
 #include "ir/error.h"
 #include "ir/tile.h"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "codegen/llvm/emit/angle_reduction.h"
-#include "codegen/llvm/emit/number.h"
-#include "codegen/llvm/units/riscv_instructions.h"
+#include "codegen/llvm/emit/value_operators.h"
+#include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "ir/error.h"
 #include "ir/math_tables.h"
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "codegen/llvm/units/matrix_unit.h"
-#include "codegen/llvm/units/riscv_instructions.h"
+#include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "codegen/llvm/role_metadata.h"
-#include "codegen/llvm/emit/byte_expressions.h"
+#include "codegen/llvm/emit/byte_patterns.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "ir/access.h"
 #include "ir/error.h"

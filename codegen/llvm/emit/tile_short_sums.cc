@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <limits>
 
-#include "codegen/llvm/emit/byte_expressions.h"
+#include "codegen/llvm/emit/byte_patterns.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "codegen/llvm/role_metadata.h"
-#include "codegen/llvm/units/riscv_instructions.h"
+#include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "ir/target/narrow_product.h"
 
 namespace tc {

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "codegen/llvm/emit/math.h"
-#include "codegen/llvm/units/riscv_instructions.h"
+#include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "codegen/llvm/emit/never_positive.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "ir/error.h"

@@ -14,7 +14,7 @@
 #include "codegen/llvm/passes/interleave.h"
 #include "codegen/llvm/passes/join_vectors.h"
 #include "codegen/llvm/passes/loop_invariants.h"
-#include "codegen/llvm/passes/split_masked_accesses.h"
+#include "codegen/llvm/passes/split_masked_by_register.h"
 #include "codegen/llvm/passes/expand_maxima.h"
 #include "codegen/llvm/passes/overlap_epilogues.h"
 #include "codegen/llvm/passes/sink_extensions.h"
@@ -72,9 +72,9 @@ const std::vector<CodePass>& code_pass_table() {
       {"overlap_epilogues",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},
-      {"split_masked_accesses",
+      {"split_masked_by_register",
        "Splits masked loads and stores of two registers into one for each, and leaves out one without lanes.",
-       "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_accesses>},
+       "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_by_register>},
       {"join_vectors", "Joins two vectors of a tile whose sums are multiplied by the same elements.", kRiscv,
        joins_vectors, Stage::Last, for_target<join_vectors>},
       {"branchless_borders",

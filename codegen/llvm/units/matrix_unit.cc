@@ -3,7 +3,7 @@
 #include "codegen/llvm/units/matrix_unit.h"
 
 #include "codegen/llvm/role_metadata.h"
-#include "codegen/llvm/units/riscv_instructions.h"
+#include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "ir/error.h"
 
 namespace tc {

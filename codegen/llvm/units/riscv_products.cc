@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codegen/llvm/units/matrix_unit.h"
-#include "codegen/llvm/units/riscv_instructions.h"
+#include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "ir/error.h"
 
 namespace tc {

@@ -1,4 +1,4 @@
-#include "codegen/llvm/pass_support/masked_address.h"
+#include "codegen/llvm/pass_support/branchless_choice.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>

@@ -10,6 +10,6 @@ namespace tc {
 // where the mask is the conjunction of a condition's splat and a constant, it loads all of a register whose
 // mask is false: it demands only the sign bits of the mask, replaces the constant's false lanes by true
 // ones, and then sees a mask that is true. The bytes that it loads may not exist.
-void split_masked_accesses(llvm::Function& function);
+void split_masked_by_register(llvm::Function& function);
 
 }  // namespace tc

@@ -1,4 +1,4 @@
-pass split_masked_accesses for x86-64-v3
+pass split_masked_by_register for x86-64-v3
 define void @kernel(ptr %in, ptr %out, i1 %inside) {
   %one = insertelement <16 x i1> poison, i1 %inside, i64 0
   %all = shufflevector <16 x i1> %one, <16 x i1> poison, <16 x i32> zeroinitializer

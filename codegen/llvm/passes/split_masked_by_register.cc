@@ -1,4 +1,4 @@
-#include "codegen/llvm/passes/split_masked_accesses.h"
+#include "codegen/llvm/passes/split_masked_by_register.h"
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
@@ -98,7 +98,7 @@ class MaskedAccess {
 
 }  // namespace
 
-void split_masked_accesses(llvm::Function& function) {
+void split_masked_by_register(llvm::Function& function) {
   for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
     auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
     if (call == nullptr) continue;

@@ -1,4 +1,4 @@
-#include "codegen/llvm/emit/open_tails.h"
+#include "codegen/llvm/emit/narrower_tiles.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "codegen/llvm/emit/widen_ahead.h"
+#include "codegen/llvm/emit/widen_once.h"
 
 #include <algorithm>
 
