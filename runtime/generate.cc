@@ -207,10 +207,7 @@ bool find_ports(Run& run) {
   good = good && run.ids >= 0 && run.length >= 0 && run.logits >= 0 && run.logits < run.output_count &&
          in_place == run.input_count - 2 && tc_model_output_info(run.model, run.logits, &logits) == TC_OK &&
          logits.dtype == TC_F32 && logits.rank > 0 && logits.dims[logits.rank - 1] > 0;
-  if (!good)
-    return fail(run,
-                "the model generates no text: its inputs are not input_ids, length and caches that are "
-                "written in place; export a language model with python -m tc generate MODEL --export FILE");
+  if (!good) return fail(run, "%s", kGeneratesNothing);
   run.slots_limit = INT64_MAX;
   for (int32_t symbol = 0;; ++symbol) {
     const char* name = nullptr;
@@ -377,8 +374,10 @@ bool answer(Run& run) {
 }
 
 }  // namespace
+}  // namespace tc::runtime
 
-int generate(const char* program, tc_model* model, int count, char** arguments) {
+int tc_generate(const char* program, tc_model* model, int count, char** arguments) {
+  using namespace tc::runtime;
   Run run;
   run.program = program;
   run.model = model;
@@ -388,5 +387,3 @@ int generate(const char* program, tc_model* model, int count, char** arguments) 
   free_memory(run);
   return code;
 }
-
-}  // namespace tc::runtime

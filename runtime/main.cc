@@ -19,6 +19,11 @@
 
 extern "C" const tc_descriptor tc_model_descriptor;
 
+// Weak, so that the generator is linked into programs of language models alone: those for which the linker is
+// asked for this symbol (link_executable in codegen/llvm/artefact/link.cc). In other programs it is null.
+extern "C" __attribute__((weak)) int tc_generate(const char* program, tc_model* model, int count,
+                                                 char** arguments);
+
 namespace tc::runtime {
 namespace {
 
@@ -156,10 +161,11 @@ void print_usage(const Program& program, FILE* file) {
   say(file,
       "usage: %s --input NAME=FILE.npy ... --output-dir FOLDER [--repeat N] [--threads N] "
       "[--json] [--profile]\n"
-      "       %s --serve THREADS\n"
-      "       %s generate ...  (of language models; run it without more to see its options)\n"
-      "Runs the model '%s', compiled for %s (%s).\n",
-      program.name, program.name, program.name, program.info.model, program.info.target,
+      "       %s --serve THREADS\n",
+      program.name, program.name);
+  if (tc_generate != nullptr)
+    say(file, "       %s generate ...  (run it without more to see its options)\n", program.name);
+  say(file, "Runs the model '%s', compiled for %s (%s).\n", program.info.model, program.info.target,
       program.info.provenance);
   char text[512];
   for (int32_t i = 0; i < program.input_count; ++i)
@@ -535,9 +541,10 @@ int run_program(int count, char** arguments) {
     end(program, serve(program.model, static_cast<int>(threads)));
   }
   if (count >= 2 && strcmp(arguments[1], "generate") == 0) {
+    if (tc_generate == nullptr) stop(program, kWrongInput, "%s", kGeneratesNothing);
     tc_model* model = program.model;
     program.model = nullptr;
-    end(program, generate(program.name, model, count - 2, arguments + 2));
+    end(program, tc_generate(program.name, model, count - 2, arguments + 2));
   }
   parse_options(program, count, arguments);
   read_inputs(program);

@@ -15,6 +15,7 @@
 #include "codegen/llvm/kernel_code.h"
 #include "codegen/llvm/bare_export.h"
 #include "ir/error.h"
+#include "ir/in_place.h"
 
 namespace tc {
 namespace {
@@ -81,8 +82,22 @@ Sizes write_static(const ArtefactContent& content, const ArtefactPlace& place) {
   return std::nullopt;
 }
 
+// Whether the inputs are those of a module that tc makes of a language model's file: tokens, how many each
+// sequence has already, and caches that are written in place. runtime/generate.cc checks it in full.
+bool generates_text(const Plan& plan) {
+  const auto has_input = [&](const char* name) {
+    return std::any_of(plan.inputs.begin(), plan.inputs.end(),
+                       [&](const PortInfo& input) { return input.name == name; });
+  };
+  const std::vector<int> in_place = inputs_in_place(plan);
+  const auto caches = std::count_if(in_place.begin(), in_place.end(), [](int input) { return input >= 0; });
+  return has_input("input_ids") && has_input("length") &&
+         caches + 2 == static_cast<std::ptrdiff_t>(plan.inputs.size());
+}
+
 Sizes write_executable(const ArtefactContent& content, const ArtefactPlace& place) {
-  link_executable(content.objects, content.target, libraries_of(content, place), place.part);
+  link_executable(content.objects, content.target, libraries_of(content, place), generates_text(content.plan),
+                  place.part);
   return std::nullopt;
 }
 

@@ -174,20 +174,45 @@ def test_damaged_tokenizers(native, tmp_path):
         assert done.returncode in (0, 1), done.stderr
 
 
-def test_models_that_generate_nothing(tmp_path):
+def relu_program(path, target="native"):
+    """Exports a program of a network that is no language model."""
     from onnx import TensorProto, helper
 
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", ports[:1], ports[1:])
     relu = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    module = tc.compile(relu.SerializeToString(), threads=1, log=False)
-    module.export(str(tmp_path / "relu"), kind="executable")
+    module = tc.compile(relu.SerializeToString(), target, threads=1, log=False)
+    module.export(str(path), kind="executable")
+
+
+def test_models_that_generate_nothing(tmp_path):
+    relu_program(tmp_path / "relu")
     done = run(tmp_path / "relu", "--tokens", "1")
     assert done.returncode == 1
     assert (
         "the model generates no text: its inputs are not input_ids, length and caches that are "
         "written in place; export a language model with python -m tc generate MODEL --export FILE"
     ) in done.stderr
+
+
+@pytest.mark.parametrize("target", ["native", "rv64gcv"])
+def test_programs_of_other_models_have_no_generator(native, tmp_path, target):
+    """The generator and its tokenizer are linked into programs of language models alone."""
+    texts_of_both = (b"Continues a prompt with the tokens", b"it is no tokenizer's file of tc")
+    assert all(text in native[0].read_bytes() for text in texts_of_both)
+    relu_program(tmp_path / "relu", target)
+    assert not any(text in (tmp_path / "relu").read_bytes() for text in texts_of_both)
+    emulator = (
+        [] if target == "native" else [qemu_path(), "-cpu", qemu_cpu(cores()["generic"], 256)]
+    )
+    if None in emulator:
+        pytest.skip("qemu-riscv64 is not installed")
+    done = subprocess.run([*emulator, tmp_path / "relu"], capture_output=True, text=True)
+    assert done.returncode == 2 and " generate ..." not in done.stderr
+    done = run(tmp_path / "relu", "--tokens", "1", emulator=emulator)
+    assert done.returncode == 1 and "the model generates no text" in done.stderr
+    done = subprocess.run([native[0]], capture_output=True, text=True)
+    assert done.returncode == 2 and " generate ..." in done.stderr
 
 
 def test_options_of_the_command(model, tmp_path):

@@ -296,7 +296,7 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
 }
 
 void link_executable(const ModelObjects& objects, const Target& target, const std::string& library_folder,
-                     const std::string& path) {
+                     bool generates, const std::string& path) {
   auto library = [&](const std::string& name) {
     const std::string file = library_folder + "/" + name;
     if (!std::filesystem::exists(file)) {
@@ -316,6 +316,8 @@ void link_executable(const ModelObjects& objects, const Target& target, const st
   // Functions that a machine never runs are next to each other, away from those that all machines run, since
   // systems also map the pages around one that is read.
   linking.begin_with(objects.by_length);
+  // The runtime's main refers to it weakly, which alone takes nothing out of an archive.
+  if (generates) linking.append({"--undefined=tc_generate"});
   linking.append({"--start-group", library("libtc_runtime.a"), c_library("libm.a"), c_library("libc.a"),
                   library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"),
                   c_library("crtn.o")});

@@ -20,8 +20,8 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
 // Folder of an architecture's libraries in the lib/ of the Python package.
 const char* library_folder_name(Arch arch);
 // A static executable from objects and the libraries in `library_folder` (crt1.o, libc.a,
-// libtc_runtime.a, …); its main is the runtime's.
+// libtc_runtime.a, …); its main is the runtime's. `generates`: with the runtime's generator of text.
 void link_executable(const ModelObjects& objects, const Target& target, const std::string& library_folder,
-                     const std::string& path);
+                     bool generates, const std::string& path);
 
 }  // namespace tc
