@@ -13,8 +13,9 @@ extern "C" {
 /* A runtime accepts models of all versions up to its own. Version 2 added sizes that a run computes, version
  * 3 such sizes without a bound and relations between sizes that a run checks, version 4 scratch memory that
  * depends on sizes, version 5 less scratch memory for the first thread, version 6 outputs in the memory of
- * inputs. A model has the least version that has all it needs. */
-#define TC_ABI_VERSION 6u
+ * inputs, version 7 constants in a file beside the artefact. A model has the least version that has all it
+ * needs. */
+#define TC_ABI_VERSION 7u
 /* How many inputs a model may have, and how many outputs. */
 #define TC_MOST_PORTS 65536
 /* Symbol of the descriptor in every artefact. It is weak; the file NAME.so, NAME.a or NAME.o also has the
@@ -136,6 +137,12 @@ typedef struct tc_descriptor {
    * where no output has one. No two outputs have the same input. Where both are in the same memory, run()
    * does not copy the elements that stay unchanged. */
   const int32_t* in_place;
+  /* From version 7 on: the name, without a folder, of the file beside the artefact that has the constants,
+   * and the checksum at the file's end; null where they are inside. Else `constants` is null, and the runtime
+   * writes to `*weights` where it has mapped the constant_bytes bytes, before the first run. */
+  const char* weights_file;
+  uint64_t weights_checksum;
+  const uint8_t** weights;
 } tc_descriptor;
 
 #ifdef __cplusplus

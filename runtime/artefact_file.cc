@@ -19,6 +19,19 @@ bool read_at(int file, void* data, uint64_t size, uint64_t offset) {
   return pread(file, data, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
+bool checksum_of(int file, uint64_t end, uint64_t* result) {
+  unsigned char piece[1 << 14];  // small, since the calling thread's stack may be small
+  Checksum checksum;
+  uint64_t at = 0;
+  for (uint64_t count = 0; at < end; at += count) {
+    count = end - at < sizeof piece ? end - at : sizeof piece;
+    if (!read_at(file, piece, count, at)) return false;
+    checksum.add(piece, count);
+  }
+  *result = checksum.value();
+  return true;
+}
+
 tc_status not_artefact(const char* path, const char* why) {
   return fail(TC_ERROR_MODEL, "%s: not a compiled model (%s)", path, why);
 }
@@ -132,7 +145,6 @@ tc_status no_checksum(const char* path) {
 }
 
 tc_status check_checksum(int file, const char* path, bool* is_there) {
-  unsigned char piece[1 << 14];  // small, since the calling thread's stack may be small
   struct stat state;
   Seal seal;
   const bool is_file = fstat(file, &state) == 0 && S_ISREG(state.st_mode);
@@ -140,16 +152,10 @@ tc_status check_checksum(int file, const char* path, bool* is_there) {
   *is_there = size >= sizeof seal && read_at(file, &seal, sizeof seal, size - sizeof seal) &&
               memcmp(seal.mark, kSealMark, sizeof kSealMark) == 0;
   if (!*is_there) return TC_OK;
-  Checksum checksum;
-  const uint64_t end = size - sizeof seal.checksum;
-  uint64_t at = 0;
-  for (uint64_t count = 0; at < end; at += count) {
-    count = end - at < sizeof piece ? end - at : sizeof piece;
-    if (!read_at(file, piece, count, at)) break;
-    checksum.add(piece, count);
-  }
-  if (at < end) return not_artefact(path, "it cannot be read to its end");
-  if (checksum.value() == seal.checksum) return TC_OK;
+  uint64_t computed = 0;
+  if (!checksum_of(file, size - sizeof seal.checksum, &computed))
+    return not_artefact(path, "it cannot be read to its end");
+  if (computed == seal.checksum) return TC_OK;
   return fail(
       TC_ERROR_MODEL,
       "%s: the file is damaged: its checksum is not that of its contents. Copy it again from where it came, or compile the model "

@@ -25,6 +25,9 @@ tc_status check_shape(int file, const char* path, uint64_t* descriptor);
 // Reads exactly `size` bytes at `offset`.
 bool read_at(int file, void* data, uint64_t size, uint64_t offset);
 
+// The checksum of the file's first `end` bytes; false where they cannot be read.
+bool checksum_of(int file, uint64_t end, uint64_t* checksum);
+
 tc_status not_artefact(const char* path, const char* why);
 
 }  // namespace tc::runtime

@@ -379,18 +379,38 @@ class Shape {
     return true;
   }
 
-  // make_model() checks the magic number and the version.
+  // Whether the runtime may write an address at `place`: where the file has a null pointer that stays
+  // writable, outside of the descriptor.
+  bool is_variable(uint64_t place) const {
+    const Elf64_Phdr* segment = segment_of(place, sizeof(uint64_t));
+    if (segment == nullptr || (segment->p_flags & PF_W) == 0 || place % sizeof(uint64_t) != 0 ||
+        pointer_at(place) != 0 ||
+        (place + sizeof(uint64_t) > descriptor_ && place < descriptor_ + sizeof(tc_descriptor)))
+      return false;
+    for (int i = 0; i < segment_count_; ++i) {
+      const Elf64_Phdr& each = segments_[i];
+      const bool is_fixed = each.p_type == PT_GNU_RELRO || each.p_type == PT_DYNAMIC;
+      if (is_fixed && place + sizeof(uint64_t) > each.p_vaddr &&
+          place < page_end(each.p_vaddr + each.p_memsz))
+        return false;
+    }
+    return true;
+  }
+
+  // make_model() checks the magic number, the version and the name of the file of weights.
   const char* descriptor_fault() const {
     tc_descriptor d = {};
     constexpr uint64_t kLeast = offsetof(tc_descriptor, scratch);
     if (descriptor_ % alignof(tc_descriptor) != 0 || !read(descriptor_, &d, kLeast) ||
-        (d.struct_size >= sizeof d && !read(descriptor_, &d, sizeof d)))
+        !read(descriptor_, &d, d.struct_size < sizeof d ? d.struct_size : sizeof d))
       return "its descriptor lies outside the file";
     const bool has_scratch =
         d.struct_size >= offsetof(tc_descriptor, first_scratch_bytes) || d.abi_version >= 4;
     // The fields of newer versions are unknown here; make_model() refuses such models.
-    const bool has_pairs =
-        d.struct_size >= sizeof d || (d.abi_version >= 6 && d.abi_version <= TC_ABI_VERSION);
+    const bool has_pairs = d.struct_size >= offsetof(tc_descriptor, weights_file) ||
+                           (d.abi_version >= 6 && d.abi_version <= TC_ABI_VERSION);
+    const bool has_weights = (d.struct_size >= sizeof d || d.abi_version == 7) &&
+                             pointer_at(descriptor_ + offsetof(tc_descriptor, weights_file)) != 0;
     const uint64_t pair_bytes =
         d.output_count < 0 ? 0 : static_cast<uint64_t>(d.output_count) * sizeof(int32_t);
     const uint64_t constant_bytes = d.constant_bytes < 0 ? 0 : static_cast<uint64_t>(d.constant_bytes);
@@ -403,6 +423,8 @@ class Shape {
         leads_to_rows(AT(steps), d.step_count, sizeof(const char*), 0) && leads_to(AT(bind), 1, PF_X) &&
         leads_to(AT(run), 1, PF_X) && (!has_scratch || leads_to(AT(scratch), 1, PF_X)) &&
         leads_to(AT(constants), constant_bytes, 0) &&
+        (!has_weights || (pointer_at(AT(constants)) == 0 && leads_to_text(AT(weights_file), true) &&
+                          is_variable(pointer_at(AT(weights))))) &&
         (!has_pairs ||
          (pointer_at(AT(in_place)) % alignof(int32_t) == 0 && leads_to(AT(in_place), pair_bytes, 0)));
 #undef AT

@@ -1,6 +1,6 @@
-// The checksum at the end of shared artefacts. It detects damage: a change within one aligned word of 8 bytes
-// always, any other change except with a probability of 2^-64. It is not a signature: whoever changes an
-// artefact on purpose can compute a new checksum.
+// The checksum at the end of shared artefacts and files of weights. It detects damage: a change within one
+// aligned word of 8 bytes always, any other change except with a probability of 2^-64. It is not a signature:
+// whoever changes an artefact on purpose can compute a new checksum.
 #pragma once
 
 #include <stddef.h>
@@ -16,6 +16,10 @@ struct Seal {
 };
 constexpr char kSealMark[sizeof Seal::mark] = {'\n', 't', 'c', ' ', 'c', 'h', 'e',  'c',
                                                'k',  's', 'u', 'm', ' ', '1', '\n', 0};
+
+// In place of it in files of weights, whose name is the checksum in hexadecimal digits.
+constexpr char kWeightsMark[sizeof Seal::mark] = {'\n', 't', 'c', ' ', 'w', 'e', 'i',  'g',
+                                                  'h',  't', 's', ' ', ' ', '1', '\n', 0};
 
 inline uint64_t rotated_left(uint64_t word, int bits) { return word << bits | word >> (64 - bits); }
 

@@ -1,16 +1,29 @@
 // Descriptors: checks them, and gives access to their contents.
 #include "model.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <new>
 
 #include "error.h"
 #include "machine.h"
+#include "weights.h"
+
+// Weak: tc's linker puts it into programs whose model has its weights in a file (link_executable in
+// codegen/llvm/artefact/link.cc).
+extern "C" __attribute__((weak)) tc_status tc_map_weights(const tc_descriptor* descriptor,
+                                                          const char* artefact, uint32_t flags,
+                                                          tc::runtime::Weights* weights);
 
 namespace tc::runtime {
 namespace {
+
+constexpr size_t kMaxOfFile = 256;  // of a file's name, with the zero at its end
 
 struct DTypeRow {
   const char* name;
@@ -62,6 +75,17 @@ const char* pairs_fault(const tc_descriptor& d) {
   return fault;
 }
 
+// What is wrong with what it says of weights in a file beside the artefact, or null.
+const char* weights_fault(const tc_descriptor& d) {
+  if (!has_weights_beside(d)) return nullptr;
+  if (d.weights_file == nullptr || d.weights == nullptr || d.constant_bytes == 0)
+    return "it has no weights where it says so";
+  const size_t length = strnlen(d.weights_file, kMaxOfFile);
+  const bool is_name = length > 0 && length < kMaxOfFile && strchr(d.weights_file, '/') == nullptr &&
+                       strcmp(d.weights_file, ".") != 0 && strcmp(d.weights_file, "..") != 0;
+  return is_name ? nullptr : "the file of its weights has a name that is none";
+}
+
 // What is wrong with the descriptor beyond its magic and version, or null.
 const char* descriptor_fault(const tc_descriptor& d) {
   if (d.model == nullptr || d.target == nullptr || d.features == nullptr || d.provenance == nullptr)
@@ -76,7 +100,8 @@ const char* descriptor_fault(const tc_descriptor& d) {
   if (d.scratch_bytes < 0 || d.scratch_bytes > kMaxBytes) return "scratch size is out of range";
   if (d.abi_version >= 5 && (d.first_scratch_bytes < 0 || d.first_scratch_bytes > d.scratch_bytes))
     return "the first thread's scratch size is out of range";
-  if (d.constant_bytes < 0) return "constants' size is out of range";
+  if (d.constant_bytes < 0 || d.constant_bytes > kMaxBytes) return "constants' size is out of range";
+  if (const char* fault = weights_fault(d); fault != nullptr) return fault;
   if (d.default_threads < 0 || d.default_threads > TC_MAX_THREADS)
     return "default number of threads is out of range";
   if (d.segment_count < 0 || d.segment_count > (d.abi_version < 3 ? 0 : kMaxPorts))
@@ -94,6 +119,29 @@ const char* descriptor_fault(const tc_descriptor& d) {
   }
   free(defined);
   return fault != nullptr ? fault : pairs_fault(d);
+}
+
+// Maps the weights of a model that is linked into this program, whose file they are beside. They stay mapped.
+tc_status map_linked_weights(const tc_descriptor& d) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  if (!has_weights_beside(d)) return TC_OK;
+  if (tc_map_weights == nullptr)
+    return damaged("linked model", "its weights are in a file, which only programs that tc links can have");
+  char program[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  if (length < 0)
+    return fail(
+        TC_ERROR_MODEL,
+        "linked model: its weights are in a file beside the program, whose folder the system does not "
+        "tell (/proc/self/exe: %s); mount /proc, or export the model with its weights inside",
+        strerror(errno));
+  program[length] = 0;
+  pthread_mutex_lock(&mutex);
+  Weights weights;
+  const tc_status status = *d.weights != nullptr ? TC_OK : tc_map_weights(&d, program, 0, &weights);
+  pthread_mutex_unlock(&mutex);
+  free(weights.path);
+  return status;
 }
 
 tc_status fill_port(const char* function, const tc_descriptor& d, const tc_port& port, tc_port_info* info) {
@@ -165,6 +213,7 @@ size_t size_of_version(uint32_t version) {
   return version < 4   ? offsetof(tc_descriptor, scratch)
          : version < 5 ? offsetof(tc_descriptor, first_scratch_bytes)
          : version < 6 ? offsetof(tc_descriptor, in_place)
+         : version < 7 ? offsetof(tc_descriptor, weights_file)
                        : sizeof(tc_descriptor);
 }
 
@@ -231,7 +280,14 @@ tc_status tc_model_open_linked(const tc_descriptor* descriptor, tc_model** model
   if (model == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_model_open_linked: model is null");
   *model = nullptr;
   if (descriptor == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_model_open_linked: descriptor is null");
-  return make_model(descriptor, "linked model", model);
+  const tc_status status = make_model(descriptor, "linked model", model);
+  if (status != TC_OK) return status;
+  const tc_status mapped = map_linked_weights(*descriptor);
+  if (mapped != TC_OK) {
+    tc_model_close(*model);
+    *model = nullptr;
+  }
+  return mapped;
 }
 
 void tc_model_close(tc_model* model) {
@@ -253,6 +309,7 @@ tc_status tc_model_get_info(const tc_model* model, tc_model_info* info) {
   filled.symbol_count = d.symbol_count;
   filled.step_count = d.step_count;
   filled.default_threads = model->default_threads;
+  filled.weights = model->weights;
   return hand_out("tc_model_get_info", filled, info);
 }
 

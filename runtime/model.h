@@ -14,6 +14,7 @@ struct tc_model {
   const tc_descriptor* descriptor = nullptr;
   void* library = nullptr;          // closed with `unload`; null where the model is linked into the program
   void (*unload)(void*) = nullptr;  // closes `library`
+  const char* weights = nullptr;    // the file of weights beside the library, which owns the text; or null
   std::atomic<int32_t> users{1};    // the handle, and each context
   int32_t default_threads = 1;      // never 0
 

@@ -15,6 +15,7 @@
 #include "artefact_file.h"
 #include "error.h"
 #include "model.h"
+#include "weights.h"
 
 namespace tc::runtime {
 namespace {
@@ -25,6 +26,7 @@ struct Library {
   void* handle;
   int32_t users;
   bool is_checked;  // the file's checksum was compared
+  Weights weights;  // mapped for its models
   Library* next;
 };
 
@@ -53,6 +55,7 @@ void close_library(void* pointer) {
     while (*place != library) place = &(*place)->next;
     *place = library->next;
     dlclose(library->handle);
+    unmap_weights(library->weights);
   }
   pthread_mutex_unlock(&libraries_mutex);
   if (last) free(library);
@@ -153,7 +156,7 @@ tc_status find_library(int file, const char* path, bool is_checked, Library** re
     free(library);
     return fail(TC_ERROR_MEMORY, "%s: out of memory", path);
   }
-  *library = {state, nullptr, 1, is_checked, libraries};
+  *library = {state, nullptr, 1, is_checked, {}, libraries};
   const tc_status status = load(overwritten ? copy : file, path, &library->handle);
   if (copy >= 0) close(copy);
   if (status != TC_OK) {
@@ -188,6 +191,15 @@ const tc_descriptor* descriptor_in(void* handle, uint32_t flags, uint64_t addres
   return reinterpret_cast<const tc_descriptor*>(map->l_addr + address);
 }
 
+// Maps the weights of the library's models, unless it has them inside or an earlier model has mapped them.
+tc_status map_weights(Library& library, const tc_descriptor* descriptor, const char* path, uint32_t flags) {
+  pthread_mutex_lock(&libraries_mutex);
+  const tc_status status =
+      library.weights.data != nullptr ? TC_OK : tc_map_weights(descriptor, path, flags, &library.weights);
+  pthread_mutex_unlock(&libraries_mutex);
+  return status;
+}
+
 tc_status open_checked(int file, const char* path, uint32_t flags, tc_model** model) {
   uint64_t address = 0;
   if (const tc_status status = check(file, path, flags, &address); status != TC_OK) return status;
@@ -197,16 +209,20 @@ tc_status open_checked(int file, const char* path, uint32_t flags, tc_model** mo
   pthread_mutex_unlock(&libraries_mutex);
   if (found != TC_OK) return found;
   const tc_descriptor* descriptor = descriptor_in(library->handle, flags, address);
-  const tc_status status = descriptor != nullptr
-                               ? make_model(descriptor, path, model)
-                               : not_artefact(path, "it has no symbol " TC_DESCRIPTOR_SYMBOL);
+  tc_status status = descriptor != nullptr ? make_model(descriptor, path, model)
+                                           : not_artefact(path, "it has no symbol " TC_DESCRIPTOR_SYMBOL);
   if (status != TC_OK) {
     close_library(library);
     return status;
   }
   (*model)->library = library;
   (*model)->unload = close_library;
-  return TC_OK;
+  status = map_weights(*library, descriptor, path, flags);
+  (*model)->weights = library->weights.path;
+  if (status == TC_OK) return TC_OK;
+  tc_model_close(*model);
+  *model = nullptr;
+  return status;
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ typedef struct tc_model_info {
   int32_t step_count;
   int32_t default_threads; /* the threads of a context that asks for 0 */
   int32_t reserved;
+  const char* weights; /* path of the file beside a shared artefact that has its constants, or null */
 } tc_model_info;
 
 /* One input or output. dims[i] is -1 where the size is not fixed; symbols[i] is then the name of the symbol
@@ -114,7 +115,8 @@ const char* tc_dtype_name(int32_t dtype);
  * artefact, is cut short, is built for another kind of processor, or whose contents do not match the checksum
  * at its end (the whole file is read for this). Then the function checks the interface version, and that this
  * machine has every CPU feature that the code uses. An artefact is native code: open only files that you
- * trust as you trust a program. */
+ * trust as you trust a program. Constants that are in a file of their own (weights="separate") are looked for
+ * in the artefact's folder, checked likewise, and mapped read-only. */
 tc_status tc_model_open(const char* path, tc_model** model);
 
 typedef enum tc_open_flags {

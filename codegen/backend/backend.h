@@ -44,6 +44,7 @@ struct ArtefactKind {
   bool constants_in_flash = false;  // constants are in read-only memory, which max_flash limits
   bool has_header = false;          // a header of C is written next to it
   bool is_for_people = false;       // a text to read, which no program uses
+  bool weights_beside = false;      // its constants can be in a file of their own, which the runtime maps
 };
 
 // A compiled model as an artefact's writer sees it.
@@ -59,6 +60,8 @@ struct ArtefactPlace {
   std::string path;  // from it the artefact and its symbols have their names; other files go to its folder
   std::string part;  // the file to write; the caller renames it to `path` when all is written
   std::string libraries;  // a folder with the runtime and the C library of each architecture
+  // Where the file of constants goes, for kinds with `weights_beside`; empty: they are inside the artefact.
+  std::string weights_folder = {};
 };
 
 // Bytes that an artefact without an operating system takes of a board's memory.

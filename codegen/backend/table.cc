@@ -63,6 +63,19 @@ void refuse_kind(const BackendAndKind& wanted, const Target& target) {
        wanted.kind->needs_runtime && !others.empty() ? ", which need none" : "");
 }
 
+void refuse_weights_beside(const BackendAndKind& wanted, const Target& target) {
+  if (wanted.kind->weights_beside) return;
+  std::vector<std::string> others;
+  for (const BackendAndKind& each : all_kinds()) {
+    if (each.kind->weights_beside && !each.backend->refusal(*each.kind, target))
+      others.push_back(text("'", each.kind->name, "'"));
+  }
+  fail(ErrorKind::Unsupported, "an artefact of kind '", wanted.kind->name,
+       "' has its weights inside, for no runtime of tc opens a file of them beside it; compile the model "
+       "without weights=\"separate\"",
+       others.empty() ? "" : ", or export kind " + listed(others, "or"));
+}
+
 bool uses_all(const Backend& backend, const Target& target) {
   const Target usable = backend.usable(target);
   return usable.matrix.registers == target.matrix.registers && usable.lane_products == target.lane_products &&

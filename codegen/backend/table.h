@@ -25,6 +25,10 @@ BackendAndKind artefact_kind(const std::string& name);
 // An Unsupported error that names the kinds that there are for the target, where this is none of them.
 void refuse_kind(const BackendAndKind& wanted, const Target& target);
 
+// An Unsupported error that names the kinds that can have their constants in a file beside them, where this
+// cannot.
+void refuse_weights_beside(const BackendAndKind& wanted, const Target& target);
+
 // Whether the back end has code for all of the target's features: then its plans are those of the default
 // back end.
 bool uses_all(const Backend& backend, const Target& target);

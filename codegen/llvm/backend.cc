@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string_view>
 
 #include "codegen/llvm/required_features.h"
+#include "codegen/llvm/artefact/constants.h"
 #include "codegen/llvm/artefact/model_objects.h"
 #include "codegen/llvm/artefact/link.h"
 #include "codegen/llvm/artefact/rename_symbols.h"
@@ -48,8 +50,23 @@ std::vector<std::pair<std::string, Bytes>> archive_members(const std::string& pa
 std::string descriptor_symbol(const std::string& path) { return c_name(path) + "_descriptor"; }
 
 // The objects with the artefact's name in their symbols.
-ModelObjects named(const ArtefactContent& content, const ArtefactPlace& place, Renamed which) {
-  return renamed(content.objects, kUnnamedDescriptor, descriptor_symbol(place.path), which);
+ModelObjects named(const ModelObjects& objects, const ArtefactPlace& place, Renamed which) {
+  return renamed(objects, kUnnamedDescriptor, descriptor_symbol(place.path), which);
+}
+
+// Links what `link` is given: the content's objects or, where the place has a folder of weights, objects
+// whose plan looks for the constants in a file, which is written into that folder.
+void write_with_weights(const ArtefactContent& content, const ArtefactPlace& place,
+                        const std::function<void(const ModelObjects&)>& link) {
+  if (place.weights_folder.empty()) return link(content.objects);
+  const std::shared_ptr<const ConstantsFile> constants = content.objects.constants;
+  const WeightsFile file = weights_file(*constants);
+  ModelObjects objects = content.objects;
+  objects.constants = nullptr;
+  objects.code.front() =
+      plan_object_with_weights_beside(content.plan, content.target, kUnnamedDescriptor, file);
+  link(objects);
+  write_weights(*constants, file, place.weights_folder);
 }
 
 std::string libraries_of(const ArtefactContent& content, const ArtefactPlace& place) {
@@ -70,12 +87,14 @@ void write_header_of_linked(const ArtefactContent& content, const ArtefactPlace&
 using Sizes = std::optional<ExportedSizes>;
 
 Sizes write_shared(const ArtefactContent& content, const ArtefactPlace& place) {
-  link_shared(named(content, place, Renamed::Descriptor), content.target, place.part);
+  write_with_weights(content, place, [&](const ModelObjects& objects) {
+    link_shared(named(objects, place, Renamed::Descriptor), content.target, place.part);
+  });
   return std::nullopt;
 }
 
 Sizes write_static(const ArtefactContent& content, const ArtefactPlace& place) {
-  write_archive(named(content, place, Renamed::All),
+  write_archive(named(content.objects, place, Renamed::All),
                 archive_members(libraries_of(content, place) + "/libtc_runtime.a"), content.target,
                 place.part);
   write_header_of_linked(content, place);
@@ -96,13 +115,17 @@ bool generates_text(const Plan& plan) {
 }
 
 Sizes write_executable(const ArtefactContent& content, const ArtefactPlace& place) {
-  link_executable(content.objects, content.target, libraries_of(content, place), generates_text(content.plan),
-                  place.part);
+  std::vector<std::string> parts;
+  if (generates_text(content.plan)) parts.push_back("tc_generate");
+  if (!place.weights_folder.empty()) parts.push_back("tc_map_weights");
+  write_with_weights(content, place, [&](const ModelObjects& objects) {
+    link_executable(objects, content.target, libraries_of(content, place), parts, place.part);
+  });
   return std::nullopt;
 }
 
 Sizes write_object(const ArtefactContent& content, const ArtefactPlace& place) {
-  link_object(named(content, place, Renamed::All), content.target, place.part);
+  link_object(named(content.objects, place, Renamed::All), content.target, place.part);
   write_header_of_linked(content, place);
   return std::nullopt;
 }
@@ -115,7 +138,8 @@ const std::vector<ArtefactKind> kKinds = {
     {.name = "shared",
      .suffix = ".so",
      .doc = "a shared object, which tc.load and C programs open",
-     .needs_runtime = true},
+     .needs_runtime = true,
+     .weights_beside = true},
     {.name = "static",
      .suffix = ".a",
      .doc = "a static library with the runtime",
@@ -124,7 +148,8 @@ const std::vector<ArtefactKind> kKinds = {
     {.name = "executable",
      .suffix = "",
      .doc = "a program that needs no file beside it; reads and writes .npy",
-     .needs_runtime = true},
+     .needs_runtime = true,
+     .weights_beside = true},
     {.name = "object",
      .suffix = ".o",
      .doc = "one relocatable file, to link with the runtime",

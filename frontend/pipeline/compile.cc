@@ -213,6 +213,7 @@ CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const Co
   model.arithmetic = all_arithmetic(graph);
   model.quantised = options.quantised;
   model.max_flash = options.max_flash;
+  model.weights = options.weights;
   BuiltPlan built = build_plan_with_versions(std::move(graph), std::move(versions), build);
   model.plan = std::move(built.plan);
   model.reports = std::move(built.reports);
@@ -291,9 +292,11 @@ CompiledModel compile_model(Source source, const CompileOptions& options) {
 }
 
 std::optional<ExportedSizes> export_model(const CompiledModel& model, const std::string& kind,
-                                          const std::string& path, const std::string& library_folder) {
+                                          const std::string& path, const std::string& library_folder,
+                                          const std::string& weights_folder) {
   const BackendAndKind wanted = artefact_kind(kind);
   refuse_kind(wanted, model.target);
+  if (!weights_folder.empty()) refuse_weights_beside(wanted, model.target);
   if (wanted.backend != model.backend && model.objects.code.empty()) {
     fail(ErrorKind::Unsupported, "model '", model.plan.model, "' was compiled by the back end '",
          model.backend->name(), "', which makes no artefact of kind '", kind,
@@ -302,7 +305,7 @@ std::optional<ExportedSizes> export_model(const CompiledModel& model, const std:
   std::optional<ExportedSizes> sizes;
   written_apart(path, [&](const std::string& part) {
     sizes = wanted.backend->write(*wanted.kind, {model.plan, model.target, model.objects, model.max_flash},
-                                  {path, part, library_folder});
+                                  {path, part, library_folder, weights_folder});
   });
   return sizes;
 }

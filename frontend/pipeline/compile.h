@@ -50,6 +50,8 @@ struct CompileOptions {
   // When values of float16 and bfloat16 are rounded: "stored" rounds what is stored and what the model casts,
   // "each" the result of every operator.
   std::string rounding = "stored";
+  // "inside": artefacts have the constants inside. "separate": in a file beside them.
+  std::string weights = "inside";
   uint64_t seed = 0;
   // The kind of artefact whose back end makes code of the plan. Artefacts of another kind can be exported too
   // if they need none of this code.
@@ -75,6 +77,7 @@ struct CompiledModel {
   std::vector<std::string> notes;
   std::string quantised;  // of the options
   int64_t max_flash = 0;  // of the options
+  std::string weights;    // of the options
   // How each node of a quantised network is computed, and why some stayed in floats.
   std::vector<ArithmeticNote> arithmetic;
   // Where an output is a sequence or an optional: which of the plan's outputs make up each of the model's, in
@@ -122,8 +125,10 @@ CompiledModel compile_graph(Graph graph, const CompileOptions& options);
 // name of the file (codegen/backend/artefact_files.h). `library_folder` holds the runtime and the C library
 // for each architecture, which the kinds "static" and "executable" need. Unknown kinds, kinds that the target
 // or the model's back end does not have, and folders that cannot be written are errors that say so, and leave
-// no file. Only the kind "bare" returns sizes.
+// no file. Only the kind "bare" returns sizes. Where `weights_folder` is not empty, the constants go to a file
+// in that folder, which is to be that of the artefact; an error for kinds that have to have them inside.
 std::optional<ExportedSizes> export_model(const CompiledModel& model, const std::string& kind,
-                                          const std::string& path, const std::string& library_folder);
+                                          const std::string& path, const std::string& library_folder,
+                                          const std::string& weights_folder = "");
 
 }  // namespace tc

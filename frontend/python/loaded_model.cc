@@ -75,6 +75,7 @@ py::dict Model::info() const {
   result["features"] = python_text(info.features);
   result["provenance"] = python_text(info.provenance);
   result["constant_bytes"] = info.constant_bytes;
+  result["weights"] = info.weights == nullptr ? py::object(py::none()) : py::object(py::bytes(info.weights));
   result["threads"] = info.default_threads;
   result["symbols"] = symbols;
   result["steps"] = steps;

@@ -214,11 +214,12 @@ void add_compiled(py::module_& module) {
                              [](const CompiledModel& m) {
                                return number_or_none(max(m.plan.sized_scratch, first_scratch_bytes(m.plan)));
                              })
+      .def_property_readonly("weights", [](const CompiledModel& m) { return m.weights; })
       .def("export", [](const CompiledModel& m, const std::string& kind, const std::string& path,
-                        const std::string& library_folder) {
+                        const std::string& library_folder, const std::string& weights_folder) {
         const auto sizes = [&] {
           py::gil_scoped_release release;
-          return export_model(m, kind, path, library_folder);
+          return export_model(m, kind, path, library_folder, weights_folder);
         }();
         py::dict result;
         if (!sizes) return result;
@@ -355,6 +356,7 @@ void add_options(py::module_& module) {
       .def_readwrite("tolerance", &CompileOptions::tolerance)
       .def_readwrite("quantised", &CompileOptions::quantised)
       .def_readwrite("rounding", &CompileOptions::rounding)
+      .def_readwrite("weights", &CompileOptions::weights)
       .def_readwrite("seed", &CompileOptions::seed)
       .def_readwrite("dump", &CompileOptions::dump)
       .def_readwrite("kind", &CompileOptions::kind)

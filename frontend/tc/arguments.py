@@ -19,6 +19,8 @@ MEANINGS = ("exact", "fast")
 # Which numbers of float16 and bfloat16 are rounded to their type: those that are stored or cast, or
 # the result of every operator.
 ROUNDINGS = ("stored", "each")
+# Where an artefact has its weights: inside, or in a file beside it.
+WEIGHTS = ("inside", "separate")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Options:
     max_flash: int | str | None = None
     quantised: str = "exact"
     rounding: str = "stored"
+    weights: str = "inside"
     open_initializers: tuple = ()
     data_folders: tuple = ()
     max_nodes: int | None = None
@@ -77,6 +80,11 @@ def options_of(options=Options()):
             f"rounding is {options.rounding!r}; give {' or '.join(repr(name) for name in ROUNDINGS)}"
         )
     result.rounding = options.rounding
+    if options.weights not in WEIGHTS:
+        raise Error(
+            f"weights is {options.weights!r}; give {' or '.join(repr(name) for name in WEIGHTS)}"
+        )
+    result.weights = options.weights
     if options.max_nodes is not None:
         if not _is_whole(options.max_nodes) or not 1 <= options.max_nodes < 1 << 31:
             raise Error(

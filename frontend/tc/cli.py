@@ -32,6 +32,7 @@ from .model_options import (
     add_inputs,
     add_model,
     add_values,
+    add_weights,
     array_in,
     examples_of,
     given_inputs,
@@ -111,6 +112,7 @@ def _compile(arguments):
         "model": module.name,
         "target": module.target,
         "kind": arguments.kind,
+        "weights": arguments.weights,
         "file": output,
         "bytes": os.path.getsize(output),
         "seconds": seconds,
@@ -127,7 +129,8 @@ def _compile(arguments):
     text += board_text(board) or [
         f"memory constants {memory.constants / 1e6:.3f} MB, arena {arena}"
     ]
-    text.append(f"wrote  {output} ({arguments.kind}, {result['bytes'] / 1e6:.3f} MB)")
+    beside = ", weights in a file beside it" if arguments.weights == "separate" else ""
+    text.append(f"wrote  {output} ({arguments.kind}, {result['bytes'] / 1e6:.3f} MB{beside})")
     return result, lines_text(text)
 
 
@@ -336,6 +339,7 @@ def _add_compile(command):
         metavar="SIZE",
         help="of kinds bare and c: memory for constants and code, which are no part of --max-ram there",
     )
+    add_weights(added)
     added.add_argument("--tune", action="store_true", help="search for schedules first")
     add_tuning_options(added)
 

@@ -42,6 +42,7 @@ def compile(
     specialise=None,
     quantised="exact",
     rounding="stored",
+    weights="inside",
     open_initializers=(),
     data_folders=(),
     trust_archive=False,
@@ -104,6 +105,10 @@ def compile(
     rounding            for models in float16 and bfloat16: "stored" computes in float32 between
                         operators, and rounds what is stored and what the model casts; "each" rounds
                         the result of every operator, as ONNX's reference does
+    weights             "inside" an artefact, or "separate": save() and export() write them to a
+                        file beside it, which is named after its content, written once for all
+                        artefacts with the same bytes, and mapped read-only (docs/memory.md). For
+                        the kinds "shared" and "executable"
     open_initializers   for an .onnx file: names of inputs that also have an initializer and
                         otherwise are constants. The module takes them as inputs; where a run leaves
                         one out, it has the file's value
@@ -124,6 +129,8 @@ def compile(
     common |= {"quantised": quantised, "rounding": rounding, "max_nodes": max_nodes}
     common |= {"open_initializers": open_initializers, "data_folders": data_folders}
     common["compile_time_limit"] = compile_time_limit
+    built = {"max_ram": max_ram, "max_flash": max_flash, "weights": weights}
+    built["build_threads"] = build_threads
     if tune:
         from .tuning import tune as search
 
@@ -142,15 +149,8 @@ def compile(
         )
 
     def options(sizes=None, versions=size_versions):
-        asked = Options(
-            shapes={**(read.shapes or {}), **(sizes or {})},
-            size_versions=versions,
-            build_threads=build_threads,
-            max_ram=max_ram,
-            max_flash=max_flash,
-            **common,
-        )
-        made = options_of(asked)
+        shapes = {**(read.shapes or {}), **(sizes or {})}
+        made = options_of(Options(shapes=shapes, size_versions=versions, **built, **common))
         set_values(made, read.source, values)
         let_read(made, log)
         return made

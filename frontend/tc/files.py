@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import filecmp
 import os
 import re
 import shutil
@@ -307,6 +308,18 @@ def state_of_all(path):
     if not os.path.isdir(path):
         return state_of(path)
     return tuple((name, state_of(os.path.join(path, name))) for name in sorted(os.listdir(path)))
+
+
+def copy_once(file, folder):
+    """Copies a file that is named after its content into a folder, unless it is there already."""
+    target = os.path.join(folder, os.path.basename(file))
+    try:
+        same = os.path.samefile(file, target) or filecmp.cmp(file, target, shallow=False)
+    except OSError:
+        same = False
+    if not same:
+        with replaced(target) as place:
+            shutil.copy(file, place)
 
 
 def write(path, data):

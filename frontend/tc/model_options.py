@@ -3,7 +3,7 @@ and what a command makes of them."""
 
 import numpy as np
 
-from .arguments import MEANINGS, ROUNDINGS
+from .arguments import MEANINGS, ROUNDINGS, WEIGHTS
 from .compiling import compile, load
 from .errors import ModelError, ShapeError
 from .file_options import add_file_options, bounds, file_options, size_versions
@@ -154,6 +154,7 @@ def module_of(arguments):
         max_flash=flash_limit(arguments),
         quantised=arguments.quantised,
         rounding=arguments.rounding,
+        weights=getattr(arguments, "weights", "inside"),
         **file_options(arguments),
         **{"progress": progress_of(arguments), **tuning},
     )
@@ -265,6 +266,16 @@ def add_compiling(added):
         "--log",
         metavar="FILE",
         help="path or URL of tuning records; default: $TC_LOG, else the user's cache folder",
+    )
+
+
+def add_weights(added):
+    """Gives a command's parser the option that says where the artefact has its weights."""
+    added.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="inside",
+        help="inside the artefact, or in a file beside it that artefacts and processes share (separate)",
     )
 
 

@@ -20,7 +20,7 @@ from .errors import (
     printable,
     renamed,
 )
-from .files import cannot_be_written, replaced
+from .files import cannot_be_written, copy_once, place_of, replaced
 from .interrupts import temporary
 from .kinds import kind_row, runnable_kind
 from .native import LIBRARY_FOLDER, compiler, runtime
@@ -343,12 +343,12 @@ class Module:
         self.export(path, kind="shared")
 
     def export(self, path, kind="shared"):
-        """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable" (no
-        files beside it are needed; reads and writes .npy), "object" (one relocatable file with a .h
-        beside it), "bare" (an object for a system without an OS, with a .h beside it that tells
-        what it needs: docs/bare.md) or "c" (C99 source: first.c, first.h and first_weights.c,
-        docs/c_source.md). Symbols are called after the file, so that one program may have several:
-        first.a has first_descriptor (docs/c.md).
+        """Writes the artefact: "shared" (.so), "static" (.a with a .h beside it), "executable"
+        (reads and writes .npy; needs no file beside it but that of weights="separate"), "object"
+        (one relocatable file with a .h beside it), "bare" (an object for a system without an OS,
+        with a .h beside it that tells what it needs: docs/bare.md) or "c" (C99 source: first.c,
+        first.h, first_weights.c: docs/c_source.md). Symbols are called after the file, so that one
+        program may have several: first.a has first_descriptor (docs/c.md).
 
         Returns what a "bare" one takes of memory, {"constants", "code", "arena", "zeros", "stack"}
         in bytes; else {}."""
@@ -365,22 +365,44 @@ class Module:
                 f"'{self._path}' was loaded, and a loaded module can be written as "
                 f'"shared" only; compile the model again for "{kind}"'
             )
+        weights = self._weights_folder(path)
         with replaced(path, beside=(".h",)) as place:  # the .h may belong to another artefact
             if self._compiled is not None:
-                return self._write(kind, place)
+                return self._write(kind, place, weights)
             try:
                 shutil.copy(self._path, place)
+                if weights:
+                    copy_once(os.fsdecode(self._model.info()["weights"]), weights)
             except OSError as error:
                 raise cannot_be_written(path, error) from None
         return {}
 
-    def _write(self, kind, path):
+    def _weights_folder(self, path):
+        """The folder for the file of weights that the artefact at `path` will look for; "" where it
+        has them inside."""
+        if self._compiled is None:
+            separate = self._model.info()["weights"] is not None
+        else:
+            separate = self._compiled.weights == "separate"
+        if not separate:
+            return ""
+        place, in_place = place_of(os.path.abspath(path))
+        if in_place:
+            raise DeviceError(
+                f"'{path}' cannot be written: the file of its weights belongs beside it, where no "
+                "file can be; give the name of a file"
+            )
+        return os.path.dirname(place)
+
+    def _write(self, kind, path, weights_folder=""):
         # Passed as bytes, since the name of a folder need not be valid text.
         compiled = self._compiled
         try:
             if self._compile_kind is not None and compiler.needs_own_plan(compiled, kind):
                 compiled = self._compile_kind(kind)
-            return compiled.export(kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER))
+            return compiled.export(
+                kind, os.fsencode(path), os.fsencode(LIBRARY_FOLDER), os.fsencode(weights_folder)
+            )
         except Error as error:
             raise renamed(error, self._compiled.model, self.name) from None
 

@@ -467,7 +467,7 @@ TEST(CodegenPlan, ErrorsSayWhatIsWrong) {
   const Loaded model(small_plan());
   EXPECT_EQ(model.descriptor->magic, TC_ABI_MAGIC);
   try {
-    link_executable({}, host_target(), "/nowhere", false, "/tmp/tc-test-never");
+    link_executable({}, host_target(), "/nowhere", {}, "/tmp/tc-test-never");
     FAIL() << "an executable was linked from nothing";
   } catch (const Error& error) {
     EXPECT_EQ(error.what(),

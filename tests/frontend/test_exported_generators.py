@@ -125,6 +125,28 @@ def test_under_qemu(model, tmp_path):
         assert told["prompt"] == tokens
 
 
+@pytest.mark.parametrize("target", ["native", "rv64gcv"])
+def test_weights_beside_the_program(model, tmp_path, target):
+    emulator = (
+        [] if target == "native" else [qemu_path(), "-cpu", qemu_cpu(cores()["generic"], 256)]
+    )
+    if None in emulator:
+        pytest.skip("qemu-riscv64 is not installed")
+    export_program(model, str(tmp_path / "tiny"), target, 1, weights="separate")
+    (weights,) = tmp_path.glob("*.weights")
+    ids = prompt_of(model, 8)
+    done = run(
+        tmp_path / "tiny",
+        *("--tokens", numbers(ids), "--max-tokens", 8, "--json"),
+        emulator=emulator,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["tokens"] == expected(model, ids, 8)[0]
+    weights.unlink()
+    done = run(tmp_path / "tiny", "--tokens", numbers(ids), emulator=emulator)
+    assert done.returncode == 1 and weights.name in done.stderr
+
+
 def test_the_end_of_the_context(model, native):
     done = run(native[0], "--tokens", numbers([3] * 60), "--max-tokens", 1000, "--json")
     tokens, _ = expected(model, [3] * 60, 1000)
@@ -219,6 +241,7 @@ def test_options_of_the_command(model, tmp_path):
     for arguments, sentence in (
         (["--prompt", "a", "--export", "x"], "--export writes a program and generates nothing"),
         (["--prompt", "a", "--target", "rv64gcv"], "--target belongs to --export FILE"),
+        (["--prompt", "a", "--weights", "separate"], "--weights belongs to --export FILE"),
     ):
         done = subprocess.run(
             [sys.executable, "-m", "tc", "generate", str(model), *arguments],

@@ -100,7 +100,7 @@ def test_modules_to_devices(module, device):
     with pytest.raises(
         tc.DeviceError, match=f"cannot write '{device}': linkers write regular files alone"
     ):
-        module._compiled.export("shared", os.fsencode(device), os.fsencode(LIBRARY_FOLDER))
+        module._compiled.export("shared", os.fsencode(device), os.fsencode(LIBRARY_FOLDER), b"")
     for kind in ("static", "object"):
         with pytest.raises(
             tc.DeviceError,

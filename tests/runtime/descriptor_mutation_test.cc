@@ -64,6 +64,7 @@ class MutatedModel {
 
  private:
   static constexpr int kPorts = 32;
+  static constexpr const char* kFiles[] = {"", ".", "..", "a/b", "nowhere.weights"};
 
   // Counts within what the tables have, or beyond what the runtime takes.
   int32_t count() {
@@ -75,7 +76,7 @@ class MutatedModel {
   void mutate() {
     tc_port& port = pick(2) ? inputs_[pick(3)] : outputs_[pick(3)];
     tc_dim& dim = (pick(2) ? input_dims_ : output_dims_)[pick(3)][pick(3)];
-    switch (pick(20)) {
+    switch (pick(21)) {
       case 0: descriptor_.magic = static_cast<uint32_t>(number()); break;
       case 1: descriptor_.abi_version = static_cast<uint32_t>(number()); break;
       case 2: descriptor_.struct_size = static_cast<uint64_t>(number()); break;
@@ -89,6 +90,10 @@ class MutatedModel {
         for (int32_t& pair : pairs_)
           pair = static_cast<int32_t>(pick(2) ? pick(4) : static_cast<size_t>(number()));
         descriptor_.in_place = pairs_;
+        break;
+      case 19:
+        descriptor_.weights_file = kFiles[pick(std::size(kFiles))];
+        descriptor_.weights = pick(2) ? &weights_ : nullptr;
         break;
       case 8: descriptor_.constant_bytes = number(); break;
       case 9: descriptor_.default_threads = static_cast<int32_t>(number()); break;
@@ -120,6 +125,7 @@ class MutatedModel {
   tc_symbol symbols_[kPorts];
   const char* steps_[kPorts];
   int32_t pairs_[kPorts] = {};
+  const uint8_t* weights_ = nullptr;
   int64_t arena_ = 64;
 };
 

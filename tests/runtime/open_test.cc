@@ -99,7 +99,7 @@ TEST(Open, RunsTheFile) {
 
 TEST(Open, RefusesOtherVersions) {
   expect_refused(data_file("fake_old.so"), TC_ERROR_MODEL,
-                 "the model has interface version 7, this runtime (0.1.0) takes 1 to 6; compile the "
+                 "the model has interface version 8, this runtime (0.1.0) takes 1 to 7; compile the "
                  "model again, or use the runtime of its compiler");
   expect_refused(data_file("fake_magic.so"), TC_ERROR_MODEL,
                  "not a compiled model (its descriptor starts with 00000001)");
@@ -294,6 +294,16 @@ TEST(Open, ChecksTheDescriptor) {
   }
   d.struct_size = offsetof(tc_descriptor, first_scratch_bytes);
   expect_damaged(d, "it is too short");
+  const uint8_t* weights = nullptr;
+  d = good();
+  d.constant_bytes = 64;
+  d.weights_file = "some.weights";
+  expect_damaged(d, "it has no weights where it says so");
+  d.weights = &weights;
+  for (const char* name : {"", ".", "..", "a/b"}) {
+    d.weights_file = name;
+    expect_damaged(d, "the file of its weights has a name that is none");
+  }
   d = good();
   d.default_threads = 100000;
   expect_damaged(d, "default number of threads is out of range");

@@ -101,7 +101,7 @@ def test_the_header_names_the_file(network, tmp_path):
     )
     with pytest.raises(tc.DeviceError) as raised:  # the compiler by itself
         module._compiled.export(
-            "bare", os.fsencode(tmp_path / "folder.o"), os.fsencode(LIBRARY_FOLDER)
+            "bare", os.fsencode(tmp_path / "folder.o"), os.fsencode(LIBRARY_FOLDER), b""
         )
     assert str(raised.value) == f"cannot write '{tmp_path}/folder.h': it is a folder"
     assert set(os.listdir(tmp_path)) == {

@@ -6,10 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 
+#include "codegen/backend/artefact_files.h"
 #include "ir/error.h"
+#include "runtime/checksum.h"
 
 namespace tc {
 namespace {
@@ -214,6 +220,33 @@ Bytes object_of(const ConstantsFile& constants, const Target& target, const std:
   return bytes;
 }
 
+// The bytes that follow the block in a file of weights.
+runtime::Seal seal_of(uint64_t checksum) {
+  runtime::Seal seal;
+  std::memcpy(seal.mark, runtime::kWeightsMark, sizeof seal.mark);
+  seal.checksum = checksum;
+  return seal;
+}
+
+// Whether there is a regular file with exactly the bytes that write_weights() would write.
+bool has_weights(const ConstantsFile& constants, const WeightsFile& file, const std::string& path) {
+  const runtime::Seal seal = seal_of(file.checksum);
+  std::ifstream in(path, std::ios::binary);
+  std::error_code ignored;
+  if (!in || !std::filesystem::is_regular_file(path, ignored)) return false;
+  if (std::filesystem::file_size(path, ignored) != constants.byte_count() + sizeof seal) return false;
+  bool same = true;
+  Bytes there;
+  const auto compare = [&](const void* data, size_t size) {
+    there.resize(size);
+    same = same && in.read(reinterpret_cast<char*>(there.data()), static_cast<std::streamsize>(size)) &&
+           std::memcmp(there.data(), data, size) == 0;
+  };
+  constants.read(compare);
+  compare(&seal, sizeof seal);
+  return same;
+}
+
 // The most bytes to write at once at this place of the block, which is at `offset` of the file.
 int64_t piece_at(int64_t at, int64_t offset, const std::vector<ConstantRange>& tables) {
   for (const ConstantRange& table : tables) {
@@ -230,13 +263,48 @@ bool are_far(int64_t bytes, const Target& target) { return target.arch == Arch::
 void check_reach(int64_t bytes, const Target& target) {
   if (bytes <= kReach || are_far(bytes, target)) return;
   fail(ErrorKind::Unsupported, "the model's constants take ", bytes, " bytes, but code for ", target.name,
-       " reaches ", kReach, ": compile for x86-64, or store the weights in fewer bits");
+       " reaches ", kReach,
+       ": keep them in a file beside the artefact (weights=\"separate\"), compile for x86-64, or store the "
+       "weights in fewer bits");
 }
 
 Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
                        BlockIs block) {
   const auto make = target.word_bits == 32 ? object_of<Elf32> : object_of<Elf64>;
   return make(constants, target, section_name, block);
+}
+
+WeightsFile weights_file(const ConstantsFile& constants) {
+  runtime::Checksum checksum;
+  constants.read([&](const uint8_t* data, size_t size) { checksum.add(data, size); });
+  checksum.add(runtime::kWeightsMark, sizeof runtime::kWeightsMark);
+  WeightsFile file;
+  file.checksum = checksum.value();
+  std::array<char, 32> name;
+  std::snprintf(name.data(), name.size(), "%016llx.weights", static_cast<unsigned long long>(file.checksum));
+  file.name = name.data();
+  file.bytes = constants.byte_count();
+  return file;
+}
+
+void write_weights(const ConstantsFile& constants, const WeightsFile& file, const std::string& folder) {
+  const std::string path = (folder.empty() ? "." : folder) + "/" + file.name;
+  if (has_weights(constants, file, path)) return;
+  write_file(path, [&](runtime::NewFile& out) {
+    int64_t at = 0;
+    bool written = true;
+    constants.read([&](const uint8_t* data, size_t size) {
+      for (size_t done = 0; done < size && written;) {
+        const int64_t left = static_cast<int64_t>(size - done);
+        const int64_t piece = std::min(left, piece_at(at, at, constants.tables()));
+        written = out.write(data + done, static_cast<size_t>(piece));
+        done += static_cast<size_t>(piece);
+        at += piece;
+      }
+    });
+    const runtime::Seal seal = seal_of(file.checksum);
+    return written && out.write(&seal, sizeof seal);
+  });
 }
 
 void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& section) {

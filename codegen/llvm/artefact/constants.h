@@ -32,6 +32,17 @@ enum class BlockIs : uint8_t {
 Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
                        BlockIs block);
 
+// A file with the block, which the runtime maps where code looks for it by the address in a variable.
+struct WeightsFile {
+  std::string name;  // made of the checksum, so that equal blocks have equal names
+  uint64_t checksum = 0;
+  int64_t bytes = 0;  // of the block
+};
+WeightsFile weights_file(const ConstantsFile& constants);
+// Writes that file into the folder. A file of the same name is kept if it has these bytes, as that of another
+// artefact may, and else replaced.
+void write_weights(const ConstantsFile& constants, const WeightsFile& file, const std::string& folder);
+
 // Copies the block to the room in a linked file's section of that name.
 void fill_in_constants(const ConstantsFile& constants, const std::string& path, const std::string& section);
 

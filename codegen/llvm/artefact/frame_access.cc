@@ -34,6 +34,13 @@ std::pair<llvm::Value*, llvm::Value*> copied_part(Builder& builder, llvm::Value*
   return {begin, limit(builder.CreateAdd(thread, one))};
 }
 
+llvm::Value* ConstantsBase::address(Builder& builder) const {
+  if (!is_variable) return global;
+  llvm::LoadInst* loaded = builder.CreateLoad(global->getValueType(), global, "constants");
+  loaded->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(builder.getContext(), {}));
+  return loaded;
+}
+
 RunFrame::RunFrame(Builder& builder, llvm::Value* frame)
     : builder_(builder), frame_(frame), pointer_(llvm::PointerType::getUnqual(builder.getContext())) {}
 

@@ -18,6 +18,15 @@ namespace tc {
 std::pair<llvm::Value*, llvm::Value*> copied_part(Builder& builder, llvm::Value* bytes, llvm::Value* thread,
                                                   llvm::Value* threads);
 
+// Where a plan's constants are: under a symbol, or at the address in a variable, which the runtime sets
+// before the first run.
+struct ConstantsBase {
+  llvm::GlobalVariable* global = nullptr;
+  bool is_variable = false;
+
+  llvm::Value* address(Builder& builder) const;
+};
+
 class RunFrame {
  public:
   // `frame` is run()'s argument.

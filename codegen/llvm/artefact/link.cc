@@ -193,6 +193,7 @@ class Linking {
     for (const Bytes& code : objects.code) write_object(code);
     if (objects.constants == nullptr) return;
     constants_ = objects.constants;
+    check_reach(constants_->byte_count(), target_);
     write_object(constants_object(*constants_, target_, section_, block_));
   }
 
@@ -278,6 +279,7 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
   // The constants are the last member, so that all of the archive but their bytes can be made in memory.
   Bytes constants;
   if (objects.constants) {
+    check_reach(objects.constants->byte_count(), target);
     constants = constants_object(*objects.constants, target, kObjectConstantsSection, BlockIs::Following);
     add("constants.o", constants);
   }
@@ -296,7 +298,7 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
 }
 
 void link_executable(const ModelObjects& objects, const Target& target, const std::string& library_folder,
-                     bool generates, const std::string& path) {
+                     const std::vector<std::string>& parts, const std::string& path) {
   auto library = [&](const std::string& name) {
     const std::string file = library_folder + "/" + name;
     if (!std::filesystem::exists(file)) {
@@ -316,8 +318,8 @@ void link_executable(const ModelObjects& objects, const Target& target, const st
   // Functions that a machine never runs are next to each other, away from those that all machines run, since
   // systems also map the pages around one that is read.
   linking.begin_with(objects.by_length);
-  // The runtime's main refers to it weakly, which alone takes nothing out of an archive.
-  if (generates) linking.append({"--undefined=tc_generate"});
+  // Weak references alone take nothing out of an archive.
+  for (const std::string& part : parts) linking.append({"--undefined=" + part});
   linking.append({"--start-group", library("libtc_runtime.a"), c_library("libm.a"), c_library("libc.a"),
                   library("libgcc.a"), library("libgcc_eh.a"), "--end-group", library("crtend.o"),
                   c_library("crtn.o")});

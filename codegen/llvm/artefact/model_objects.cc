@@ -19,10 +19,11 @@ namespace {
 
 // Empty where no runtime reads it: kind `bare`, which needs no runtime, has plan code of its own
 // (codegen/llvm/artefact/bare_object.cc).
-Bytes plan_object(const Plan& plan, const Target& target, const PlanNames& names) {
+Bytes plan_object(const Plan& plan, const Target& target, const PlanNames& names,
+                  const WeightsFile* weights = nullptr) {
   ModuleCompiler compiler(target, names.descriptor + "_plan");
   if (!target.has_runtime) return compiler.object();
-  emit_plan(compiler, plan, names, plan_features(plan, target));
+  emit_plan(compiler, plan, names, plan_features(plan, target), weights);
   compiler.optimise();
   return compiler.object();
 }
@@ -128,7 +129,6 @@ std::vector<std::string> functions_by_length(const std::vector<KernelCode>& kern
 ModelObjects model_objects(const Plan& plan, const Target& target, const std::string& descriptor_symbol,
                            int threads) {
   const PlanNames names{descriptor_symbol};
-  check_reach(constant_offsets(plan.constants).back(), target);
   auto constants =
       std::make_shared<ConstantsFile>(names.constants(), constant_offsets(plan.constants).back());
   constants->set_tables(tables_of(plan));
@@ -147,6 +147,11 @@ ModelObjects model_objects(const Plan& plan, const Target& target, const std::st
     }
   });
   return {std::move(code), std::move(constants), functions_by_length(kernels)};
+}
+
+Bytes plan_object_with_weights_beside(const Plan& plan, const Target& target,
+                                      const std::string& descriptor_symbol, const WeightsFile& weights) {
+  return plan_object(plan, target, {descriptor_symbol}, &weights);
 }
 
 }  // namespace tc

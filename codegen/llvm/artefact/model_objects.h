@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codegen/backend/backend.h"
+#include "codegen/llvm/artefact/constants.h"
 
 namespace tc {
 
@@ -16,5 +17,9 @@ constexpr const char* kUnnamedDescriptor = "tc_unnamed_descriptor";
 // their number. A Device error where the temporary folder has no room for the constants.
 ModelObjects model_objects(const Plan& plan, const Target& target, const std::string& descriptor_symbol,
                            int threads);
+
+// The first of these objects for constants that are in that file beside the artefact.
+Bytes plan_object_with_weights_beside(const Plan& plan, const Target& target,
+                                      const std::string& descriptor_symbol, const WeightsFile& weights);
 
 }  // namespace tc

@@ -39,12 +39,14 @@ int32_t version_of(const PlanSteps& steps) {
 
 class PlanEmitter {
  public:
-  PlanEmitter(ModuleCompiler& compiler, const Plan& plan, const PlanNames& names, const std::string& features)
+  PlanEmitter(ModuleCompiler& compiler, const Plan& plan, const PlanNames& names, const std::string& features,
+              const WeightsFile* weights)
       : compiler_(compiler),
         module_(compiler.module()),
         plan_(plan),
         names_(names),
         features_(features),
+        weights_(weights),
         builder_(compiler.context()),
         pointer_(llvm::PointerType::getUnqual(compiler.context())),
         i32_(builder_.getInt32Ty()),
@@ -92,13 +94,30 @@ class PlanEmitter {
 
   llvm::ConstantInt* i64(int64_t value) { return builder_.getInt64(static_cast<uint64_t>(value)); }
 
-  // The constants' symbol, and void copy(to, from, begin, end): 64 bytes at a time, then single bytes.
-  void emit_shared() {
-    constants_ = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
-                                          llvm::GlobalValue::ExternalLinkage, nullptr, names_.constants());
-    constants_->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  ConstantsBase constants_inside() {
+    auto* symbol = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), true,
+                                            llvm::GlobalValue::ExternalLinkage, nullptr, names_.constants());
+    symbol->setVisibility(llvm::GlobalValue::HiddenVisibility);
     // Its address, and the offsets into it, then take 64 bits.
-    if (are_far(offsets_.back(), compiler_.target())) constants_->setCodeModel(llvm::CodeModel::Large);
+    if (are_far(offsets_.back(), compiler_.target())) symbol->setCodeModel(llvm::CodeModel::Large);
+    return {symbol, false};
+  }
+
+  // A variable for the address at which the runtime maps their file. It has contents in the artefact, since
+  // the runtime checks what the descriptor leads to before it loads the file.
+  ConstantsBase constants_beside() {
+    auto* variable =
+        new llvm::GlobalVariable(module_, pointer_, false, llvm::GlobalValue::InternalLinkage,
+                                 llvm::ConstantPointerNull::get(pointer_), names_.constants() + "_at");
+    variable->setExternallyInitialized(true);
+    variable->setSection(".data");
+    variable->setAlignment(llvm::Align(sizeof(uint64_t)));
+    return {variable, true};
+  }
+
+  // Where constants are, and void copy(to, from, begin, end): 64 bytes at a time, then single bytes.
+  void emit_shared() {
+    constants_ = weights_ == nullptr ? constants_inside() : constants_beside();
     copy_ = function("copy", builder_.getVoidTy(), {pointer_, pointer_, i64_, i64_});
     builder_.SetInsertPoint(llvm::BasicBlock::Create(compiler_.context(), "entry", copy_));
     if (has_pairs_) return_if_same();
@@ -264,6 +283,21 @@ class PlanEmitter {
                    number(static_cast<int32_t>(info.shape.size())), table(dims, "dims")});
   }
 
+  // The fields that only descriptors from version 4 on have.
+  void add_newer_fields(std::vector<llvm::Constant*>& fields, int32_t version) {
+    llvm::Constant* null = llvm::ConstantPointerNull::get(pointer_);
+    if (sized_) fields.push_back(sized_scratch_);
+    else if (version >= 5) fields.push_back(null);
+    if (version >= 5) fields.push_back(i64(first_scratch_bytes(plan_)));
+    std::vector<llvm::Constant*> pairs;
+    for (const int input : in_place_) pairs.push_back(number(input));
+    if (version >= 6) fields.push_back(has_pairs_ ? table(pairs, "in_place") : null);
+    if (weights_ == nullptr) return;
+    fields.push_back(string(weights_->name));
+    fields.push_back(builder_.getInt64(weights_->checksum));
+    fields.push_back(constants_.global);
+  }
+
   // Field by field as tc_descriptor declares them.
   void emit_descriptor() {
     std::vector<llvm::Constant*> inputs, outputs, symbols, labels;
@@ -274,13 +308,19 @@ class PlanEmitter {
     }
     for (const PlanStep* item : all_steps(plan_)) labels.push_back(string(item->label));
     auto count = [&](size_t value) { return number(static_cast<int32_t>(value)); };
+    llvm::Constant* null = llvm::ConstantPointerNull::get(pointer_);
     // The last fields are left out where they are not needed, so that models which do not need them keep
     // their bytes.
-    const size_t size = has_pairs_          ? sizeof(tc_descriptor)
+    const size_t size = weights_ != nullptr ? sizeof(tc_descriptor)
+                        : has_pairs_        ? offsetof(tc_descriptor, weights_file)
                         : first_needs_less_ ? offsetof(tc_descriptor, in_place)
                         : sized_            ? offsetof(tc_descriptor, first_scratch_bytes)
                                             : offsetof(tc_descriptor, scratch);
-    const int32_t version = has_pairs_ ? 6 : first_needs_less_ ? 5 : sized_ ? 4 : version_of(plan_.steps);
+    const int32_t version = weights_ != nullptr ? 7
+                            : has_pairs_        ? 6
+                            : first_needs_less_ ? 5
+                            : sized_            ? 4
+                                                : version_of(plan_.steps);
     std::vector<llvm::Constant*> fields = {number(static_cast<int32_t>(TC_ABI_MAGIC)),
                                            number(version),
                                            i64(static_cast<int64_t>(size)),
@@ -299,18 +339,11 @@ class PlanEmitter {
                                            bind_,
                                            run_,
                                            i64(plan_scratch_bytes(plan_)),
-                                           constants_,
-                                           i64(offsets_.back()),
+                                           weights_ == nullptr ? constants_.global : null,
+                                           i64(weights_ == nullptr ? offsets_.back() : weights_->bytes),
                                            number(0),
                                            number(plan_.segments)};
-    if (sized_) fields.push_back(sized_scratch_);
-    else if (version >= 5) fields.push_back(llvm::ConstantPointerNull::get(pointer_));
-    if (version >= 5) fields.push_back(i64(first_scratch_bytes(plan_)));
-    if (has_pairs_) {
-      std::vector<llvm::Constant*> pairs;
-      for (const int input : in_place_) pairs.push_back(number(input));
-      fields.push_back(table(pairs, "in_place"));
-    }
+    add_newer_fields(fields, version);
     llvm::Constant* descriptor = record(fields);
     const auto layout =
         module_.getDataLayout().getStructLayout(llvm::cast<llvm::StructType>(descriptor->getType()));
@@ -332,6 +365,7 @@ class PlanEmitter {
   const Plan& plan_;
   const PlanNames& names_;
   const std::string& features_;
+  const WeightsFile* const weights_;  // null: the constants are inside the artefact
   Builder builder_;
   llvm::PointerType* pointer_;
   llvm::Type *i32_, *i64_;
@@ -342,20 +376,20 @@ class PlanEmitter {
   std::vector<int64_t> offsets_;
   std::map<std::string, llvm::Constant*> strings_;
 
-  llvm::GlobalVariable* constants_ = nullptr;
+  ConstantsBase constants_;
   llvm::Function *copy_ = nullptr, *bind_ = nullptr, *sized_scratch_ = nullptr, *run_ = nullptr;
 };
 
 }  // namespace
 
 void emit_plan(ModuleCompiler& compiler, const Plan& plan, const PlanNames& names,
-               const std::string& features) {
-  PlanEmitter(compiler, plan, names, features).emit();
+               const std::string& features, const WeightsFile* weights) {
+  PlanEmitter(compiler, plan, names, features, weights).emit();
 }
 
 void emit_bare_plan(ModuleCompiler& compiler, const Plan& plan, const PlanNames& names,
                     const std::string& prefix) {
-  PlanEmitter(compiler, plan, names, "").emit_bare(prefix);
+  PlanEmitter(compiler, plan, names, "", nullptr).emit_bare(prefix);
 }
 
 }  // namespace tc

@@ -20,10 +20,12 @@ struct PlanNames {
   std::string version(size_t index, int bits) const { return kernel(index) + "_" + std::to_string(bits); }
 };
 
+struct WeightsFile;
+
 // Adds run(), bind() and the descriptor to the compiler's module. `features` is the list that the runtime
-// checks.
+// checks. The constants are in that file beside the artefact, or, where it is null, under a symbol.
 void emit_plan(ModuleCompiler& compiler, const Plan& plan, const PlanNames& names,
-               const std::string& features);
+               const std::string& features, const WeightsFile* weights = nullptr);
 
 // For a system without a runtime: adds `int PREFIX_run(inputs..., outputs..., arena)`, which returns a
 // BareStatus (ir/scratch.h), and the block `PREFIX_arena` in place of what emit_plan() adds. The plan must

@@ -67,7 +67,7 @@ void FunctionInputs::add(const Location& location) {
 }
 
 StepEmitter::StepEmitter(ModuleCompiler& compiler, const Plan& plan, const PlanNames& names,
-                         llvm::GlobalVariable* constants, llvm::Function* copy)
+                         const ConstantsBase& constants, llvm::Function* copy)
     : compiler_(compiler),
       plan_(plan),
       names_(names),
@@ -499,7 +499,7 @@ llvm::Value* StepEmitter::address(const Location& location, DimEmitter& dims) {
       break;
     case Location::Kind::Constant:
       TC_CHECK(index + 1 < offsets_.size(), "in the plan of '", plan_.model, "'");
-      base = constants_;
+      base = constants_.address(builder_);
       fixed = offsets_[index];
       break;
     case Location::Kind::Arena: base = function_.arena; break;

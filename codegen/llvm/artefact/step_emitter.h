@@ -37,7 +37,7 @@ class StepEmitter {
  public:
   // `copy` is void copy(to, from, begin, end).
   StepEmitter(ModuleCompiler& compiler, const Plan& plan, const PlanNames& names,
-              llvm::GlobalVariable* constants, llvm::Function* copy);
+              const ConstantsBase& constants, llvm::Function* copy);
 
   // Writes void run(const tc_frame* frame).
   void emit_run(llvm::Function* run);
@@ -102,7 +102,7 @@ class StepEmitter {
   Builder builder_;
   llvm::PointerType* pointer_;
   llvm::Type *i32_, *i64_;
-  llvm::GlobalVariable* constants_;
+  const ConstantsBase constants_;
   llvm::Function* copy_;
   const std::vector<int64_t> offsets_;
   const int64_t scratch_bytes_;  // of thread 0

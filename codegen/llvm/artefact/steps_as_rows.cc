@@ -29,7 +29,7 @@ constexpr uint64_t kWordsOfCopy = kHead + 2 * kWordsOfLocation + 1;
 
 }  // namespace
 
-StepTable::StepTable(ModuleCompiler& compiler, const Plan& plan, llvm::GlobalVariable* constants,
+StepTable::StepTable(ModuleCompiler& compiler, const Plan& plan, const ConstantsBase& constants,
                      llvm::Function* copy, const std::vector<int64_t>& constant_offsets,
                      std::function<llvm::Function*(const PlanStep&)> callee)
     : compiler_(compiler),
@@ -256,7 +256,7 @@ void StepTable::finish() {
   llvm::Value* arena = frame_->field(pointer_, offsetof(tc_frame, arena), "arena");
   llvm::Value* inputs = frame_->field(pointer_, offsetof(tc_frame, inputs), "inputs");
   llvm::Value* outputs = frame_->field(pointer_, offsetof(tc_frame, outputs), "outputs");
-  llvm::Value* own = filled({arena, constants_, scratch_});
+  llvm::Value* own = filled({arena, constants_.address(builder_), scratch_});
   tables_ = filled({own, inputs, outputs});
   auto* type = llvm::ArrayType::get(pointer_, functions_.size());
   table_of_functions_ =

@@ -26,9 +26,9 @@ namespace tc {
 //   end    kind, number
 class StepTable {
  public:
-  // `constants` is the symbol of the plan's constants, `copy` is void copy(to, from, begin, end), `callee`
+  // `constants` is where the plan's constants are, `copy` is void copy(to, from, begin, end), `callee`
   // gives a call's kernel.
-  StepTable(ModuleCompiler& compiler, const Plan& plan, llvm::GlobalVariable* constants, llvm::Function* copy,
+  StepTable(ModuleCompiler& compiler, const Plan& plan, const ConstantsBase& constants, llvm::Function* copy,
             const std::vector<int64_t>& constant_offsets,
             std::function<llvm::Function*(const PlanStep&)> callee);
 
@@ -68,7 +68,7 @@ class StepTable {
 
   ModuleCompiler& compiler_;
   const Plan& plan_;
-  llvm::GlobalVariable* constants_;
+  const ConstantsBase constants_;
   llvm::Function* copy_;
   const std::vector<int64_t>& constant_offsets_;
   const std::function<llvm::Function*(const PlanStep&)> callee_;

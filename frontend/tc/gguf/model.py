@@ -55,16 +55,22 @@ def read_language(model):
     return source, module
 
 
-def language_of(model, threads=None, places=1, target="native"):
+def language_of(model, threads=None, places=1, target="native", weights="inside"):
     """The Language of a path or of bytes, whose modules run on `threads` threads and read up to
-    `places` sequences in one run."""
+    `places` sequences in one run; `weights` as tc.compile has it."""
     from ..compiling import compile
 
     return Language(
         _opened(model),
         _compiled(
             lambda source, sizes, versions: compile(
-                source, target, shapes=sizes, size_versions=versions, threads=threads, specialise=0
+                source,
+                target,
+                shapes=sizes,
+                size_versions=versions,
+                threads=threads,
+                specialise=0,
+                weights=weights,
             )
         ),
         places,

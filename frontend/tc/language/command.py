@@ -9,7 +9,7 @@ from ..parser import number
 def _generate(arguments):
     if arguments.export is not None:
         return _export(arguments)
-    for name in ("target", "tokenizer"):
+    for name in ("target", "tokenizer", "weights"):
         if getattr(arguments, name) is not None:
             raise Error(f"--{name} belongs to --export FILE, which writes a program")
     from .generating import Generation, language_for, tokens_of
@@ -53,6 +53,7 @@ def _export(arguments):
         arguments.target or "native",
         arguments.threads,
         arguments.tokenizer,
+        arguments.weights or "inside",
     )
     files = {"program": arguments.export, "tokenizer": arguments.tokenizer}
     shown = " and ".join(printable(file) for file in files.values() if file is not None)
@@ -176,6 +177,11 @@ def add_command(command):
         help="write a static program that generates text (FILE generate --tokens 1,2,3), and end",
     )
     added.add_argument("--target", help="of --export; default: this machine")
+    added.add_argument(
+        "--weights",
+        choices=("inside", "separate"),
+        help="of --export: inside the program (default), or in a file beside it (separate)",
+    )
     added.add_argument(
         "--tokenizer",
         metavar="FILE",

@@ -261,6 +261,7 @@ _OF_FILES = (
     "size_versions",
     "values",
     "max_flash",
+    "weights",
     "open_initializers",
     "data_folders",
     "trust_archive",
