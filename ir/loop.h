@@ -200,6 +200,8 @@ struct Combination {
 //
 // Where `scales_of` is not empty, the buffer is f32 and holds the scales of the packed constant that
 // `scales_of` names, in the order of that constant's `scaled`, the last innermost; no other member is set.
+// Where `sums` is set as well, the buffer is i32 and holds, in the same order, 128 times the sum of the
+// constant's numbers, which are i8 without terms.
 struct Packing {
   std::string buffer;  // a Constant buffer of the kernel
   std::vector<std::string> iterators;
@@ -211,6 +213,7 @@ struct Packing {
   std::string words;
   std::vector<std::string> scaled;
   std::string scales_of;
+  bool sums = false;
 
   // The original's shape after the combinations.
   std::vector<int64_t> combined_shape() const;

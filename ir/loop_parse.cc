@@ -184,7 +184,8 @@ class Parser {
   void packing() {
     Packing made;
     made.buffer = cursor_.identifier();
-    if (cursor_.try_token("scales")) {
+    made.sums = cursor_.try_token("sums");
+    if (made.sums || cursor_.try_token("scales")) {
       cursor_.expect("of");
       made.scales_of = cursor_.identifier();
       kernel_.packings.push_back(made);

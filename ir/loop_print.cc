@@ -179,7 +179,8 @@ std::string str(const Buffer& buffer) {
 }
 
 std::string str(const Packing& packing) {
-  if (!packing.scales_of.empty()) return text("packing ", packing.buffer, " scales of ", packing.scales_of);
+  if (!packing.scales_of.empty())
+    return text("packing ", packing.buffer, packing.sums ? " sums" : " scales", " of ", packing.scales_of);
   std::string result = "packing " + packing.buffer + "[";
   for (size_t i = 0; i < packing.iterators.size(); ++i) {
     result += (i ? ", " : "") + packing.iterators[i];

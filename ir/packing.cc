@@ -303,6 +303,18 @@ Tensor scales_of(const Packing& packing, DType dtype, int64_t digits, const Tens
   return result;
 }
 
+// For each group of the constant that `packing` makes, 128 times the sum of its numbers.
+Tensor sums_of(const Packing& packing, const Tensor& values) {
+  constexpr int32_t kFactor = 128;
+  GroupNumbers numbers = scale_numbers(packing, values.shape);
+  Tensor result(DType::I32, numbers.groups_shape());
+  auto* sums = result.data<int32_t>();
+  const auto* from = values.data<int8_t>();
+  for (const int8_t* end = from + values.count(); from != end; ++from)
+    sums[numbers.next()] += kFactor * *from;
+  return result;
+}
+
 // A value as a whole number in units of the scale. The quotient is not finite where all values are zero, so
 // that the scale is too, or where an infinite value makes the scale infinite or NaN.
 int64_t whole_number(float value, float scale) {
@@ -491,6 +503,11 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   if (!packing.scales_of.empty()) {
     const Packing* digits = packing_of(kernel, packing.scales_of);
     TC_CHECK(digits != nullptr, "a packing of '", packing.scales_of, "' for its scales");
+    if (packing.sums) {
+      Tensor sums = sums_of(*digits, placed(*digits, kernel, original));
+      sums.shape = shape_of(packing, kernel);
+      return sums;
+    }
     const int64_t count =
         digits->terms.empty() ? 0 : shape_of(*digits, kernel).at(position_of(*digits, digits->terms));
     Tensor scales =
@@ -571,7 +588,7 @@ std::string recipe(const Packing& packing, const Kernel& kernel) {
     return result + combinations_text(each);
   };
   if (packing.scales_of.empty()) return part_of(packing);
-  return "scales of " + part_of(*packing_of(kernel, packing.scales_of));
+  return (packing.sums ? "sums of " : "scales of ") + part_of(*packing_of(kernel, packing.scales_of));
 }
 
 bool packs_alike(const Packing& a, const Kernel& of_a, const Packing& b, const Kernel& of_b) {

@@ -128,8 +128,10 @@ class Verifier {
     const Packing* digits = packing_of(kernel_, packing.scales_of);
     require(digits != nullptr && !digits->scaled.empty(), "the packing of '", packing.buffer,
             "' has no digits in '", packing.scales_of, "'");
-    const auto& packed =
-        kernel_.buffers.at(static_cast<size_t>(kernel_.buffer_index(packing.scales_of))).shape;
+    const auto& of = kernel_.buffers.at(static_cast<size_t>(kernel_.buffer_index(packing.scales_of)));
+    require(!packing.sums || (of.dtype == DType::I8 && digits->terms.empty()), "the packing of '",
+            packing.buffer, "' adds up numbers of '", packing.scales_of, "', which are not i8");
+    const auto& packed = of.shape;
     int64_t wanted = 1, is = 1;
     for (size_t d = 0; d < digits->iterators.size() && d < packed.size(); ++d) {
       const bool scaled = std::count(digits->scaled.begin(), digits->scaled.end(), digits->iterators[d]) > 0;
@@ -137,9 +139,9 @@ class Verifier {
       else if (scaled && packed[d].is_constant()) wanted *= packed[d].constant();
     }
     for (const Affine& size : buffer.shape) is = size.is_constant() ? is * size.constant() : -1;
-    const bool fits = buffer.dtype == DType::F32 && is == wanted;
+    const bool fits = buffer.dtype == (packing.sums ? DType::I32 : DType::F32) && is == wanted;
     require(fits, "buffer '", packing.buffer, "' does not hold as many numbers as '", packing.scales_of,
-            "' has scales");
+            "' has ", packing.sums ? "sums" : "scales");
   }
 
   void check_packings() {
@@ -160,8 +162,11 @@ class Verifier {
       for (const Affine& affine : packing.index) check_variables(affine, iterators, "index");
       if (!packing.terms.empty()) check_terms(packing, buffer);
       if (!packing.words.empty()) check_words(packing, buffer);
-      require(packing.scaled.empty() || !packing.terms.empty() || !packing.words.empty(), "the packing of '",
-              packing.buffer, "' has scales, but neither terms nor words");
+      const bool summed = std::any_of(
+          kernel_.packings.begin(), kernel_.packings.end(),
+          [&](const Packing& each) { return each.sums && each.scales_of == packing.buffer; });
+      require(packing.scaled.empty() || !packing.terms.empty() || !packing.words.empty() || summed,
+              "the packing of '", packing.buffer, "' has scales, but neither terms nor words");
       std::vector<int64_t> shape = packing.original_shape;
       for (const Combination& each : packing.combinations) {
         require(is_float(buffer.dtype) && each.dimension < shape.size(), "the packing of '", packing.buffer,

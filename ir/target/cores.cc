@@ -64,7 +64,9 @@ void use_core(Target& target, const CoreRow& row) {
   }
   core.window = row.window;
   core.datapath_bits = row.datapath_bits;
-  core.prefetch_by_loads = target.vector_bits > 0 && !target.prefetch_instruction;
+  // Microcontrollers work in memory that is as near as a cache.
+  core.prefetch_by_loads =
+      target.vector_bits > 0 && !target.prefetch_instruction && target.arch != Arch::ArmM;
   const bool passes = row.datapath_bits > 0 && target.vector_bits > row.datapath_bits;
   const double vectors = passes ? static_cast<double>(row.datapath_bits) / target.vector_bits : 1;
   core.multiply_adds = vectors * row.vector_units;

@@ -1,7 +1,8 @@
 // Arm's targets for microcontrollers: a row for each core of cortex_m_cores.h.
 //
-// All are scalar: floats are in 32 registers, integers and addresses in 13. Code is for an address that the
-// linker chooses, in memory that it can execute.
+// Floats are in 32 registers, integers and addresses in 13. With MVE, the 32 registers are also eight vectors of
+// 128 bits, of integers and floats. Code is for an address that the linker chooses, in memory that it can
+// execute.
 #include <string_view>
 
 #include "ir/target/cortex_m_cores.h"
@@ -12,6 +13,7 @@ namespace {
 
 // Registers for integers, and those that 16-bit instructions can name.
 constexpr int kRegisters = 13, kLowRegisters = 8;
+constexpr int kVectorBits = 128, kVectorRegisters = 8;  // of MVE
 
 // What the cores differ in: LLVM's triple, whose `hf` passes floats in registers, what they do with floats,
 // and the features that the code relies on.
@@ -20,6 +22,7 @@ struct Profile {
   const char* triple;
   bool float_unit, rounds;
   std::vector<std::string> required, optional;
+  bool vectors = false;
 };
 
 std::vector<Profile> profiles() {
@@ -27,7 +30,7 @@ std::vector<Profile> profiles() {
           {"cortex-m4", "thumbv7em-none-eabihf", true, false, {"dsp"}, {"dsp"}},
           {"cortex-m7", "thumbv7em-none-eabihf", true, true, {"dsp"}, {"dsp"}},
           {"cortex-m33", "thumbv8m.main-none-eabihf", true, true, {"dsp"}, {"dsp"}},
-          {"cortex-m55", "thumbv8.1m.main-none-eabihf", true, true, {"dsp"}, {}}};
+          {"cortex-m55", "thumbv8.1m.main-none-eabihf", true, true, {"dsp", "mve", "mve.fp"}, {}, true}};
 }
 
 Row row_of(const Profile& profile) {
@@ -51,6 +54,12 @@ Row row_of(const Profile& profile) {
   target.tiles = {{4, 6}, {4, 5}, {4, 4}, {2, 8}, {2, 6}, {1, 16}, {4, 3}, {2, 4},
                   {1, 8}, {4, 2}, {2, 2}, {1, 4}, {4, 1}, {2, 1},  {1, 2}, {1, 1}};
   if (!profile.float_unit) target.tiles = {{4, 1}, {2, 2}, {2, 1}, {1, 2}, {1, 1}};
+  if (profile.vectors) {
+    target.vector_bits = kVectorBits;
+    target.vector_registers = kVectorRegisters;
+    target.floats_in_vectors = true;
+    target.tiles = {{1, 6}, {2, 3}, {3, 2}, {1, 5}, {1, 4}, {2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}};
+  }
   use_core(target, core);
   return {target, core.description, profile.required, profile.optional};
 }

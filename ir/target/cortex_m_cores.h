@@ -103,9 +103,12 @@ inline constexpr CoreRow kCortexMCores[] = {
      .third_level_bandwidth = 4,
      .memory_bandwidth = 4,
      .clock_ghz = 0.16},
-    // L: latencies. T: caches of 4 to 64 KiB.
+    // L: latencies. T: caches of 4 to 64 KiB; two beats of 32 bits of a vector instruction each cycle, of which a
+    // load or store and an arithmetic one overlap.
     {.name = "cortex-m55",
-     .description = "Arm Cortex-M55; tc emits no vector instructions (MVE) yet",
+     .description = "Arm Cortex-M55 with its vectors of 128 bits (MVE)",
+     .vector_bits = 128,
+     .datapath_bits = 64,
      .issue_width = 1,
      .latency = {.integer_multiply = 2,
                  .integer_divide = 9,

@@ -45,6 +45,9 @@ struct NarrowProduct {
   std::array<int, 3> depth_multiples = {};
   const char* tuning = "";  // LLVM feature without which LLVM splits the instruction
   ProductEncoding encoding = {};
+  // The instruction takes a's numbers, which are unsigned bytes, as signed ones. Kernels store each of them
+  // less 128, and add 128 times the sum of a column's numbers to the column's sums.
+  bool centred = false;
 };
 
 // The instruction of the target that register tiles use for vectors of so many sums; null where it has none.

@@ -19,6 +19,11 @@ inline int sum_registers(const Target& target, const NarrowProduct& row) {
   return std::max(1, row.rows * row.columns * static_cast<int>(8 * size_of(row.sum)) / target.vector_bits);
 }
 
+// The type in which kernels store the numbers of the first operand for the unit.
+inline DType first_operand(const MatrixUnit::Format& format) {
+  return format.instruction != nullptr && format.instruction->centred ? DType::I8 : format.operand;
+}
+
 // The type of kernels' second operands. Signed numbers are multiplied by signed ones, also by instructions
 // that take the second ones as unsigned.
 inline DType second_operand(const MatrixUnit::Format& format) {

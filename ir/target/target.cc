@@ -245,6 +245,9 @@ Target parse_resolved(const std::string& text) {
   target.matrix = targets::matrix_unit(target.arch, features);
   target.tuning = targets::tuning_features(target.matrix);
   target.lane_products = targets::lane_products(target.arch, features);
+  // Sums in general-purpose registers are no lanes of vectors.
+  if (target.vector_bits > 0)
+    std::erase_if(target.lane_products, [](const NarrowProduct* row) { return row->columns == 1; });
   for (size_t i = 0; i < extras.size(); ++i) {
     std::string feature = extras[i].first + extras[i].second;
     bool bare = i == 0 && extras[i].first == '+';

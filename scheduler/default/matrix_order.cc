@@ -88,6 +88,24 @@ class BandLoops {
     return band + 2;
   }
 
+  // Whether each sum is in a register of its own, so that a step of the sum has few instructions.
+  bool sums_are_scalars() const {
+    const MatrixUnit& unit = b_.target().matrix;
+    return unit.vectors && unit.rows == 1 && unit.parts > 1;
+  }
+
+  // Makes copies of the innermost loops over depths and taps, iterators `first` to `last` of the sum.
+  void unroll_steps(const Statement& sum, size_t first, size_t last) {
+    constexpr int64_t kMostCopies = 9;
+    int64_t copies = 1;
+    for (size_t i = last + 1; i-- > first;) {
+      const Iterator& each = sum.iterators.at(i);
+      if (!each.extent.is_constant() || copies * each.extent.constant() > kMostCopies) break;
+      copies *= each.extent.constant();
+      copies_.push_back(loop(sum, each.name));
+    }
+  }
+
   template <class Member>
   void fuse(const std::vector<std::vector<Loops>*>& groups, Member member, const std::string& name) {
     std::string line = "fuse";
@@ -191,6 +209,7 @@ class BandLoops {
       if (i == sum) {
         if (!digits_are_rows_) copies_.push_back(name(count - 6));  // terms of both operands
         copies_.push_back(name(count - 5));
+        if (sums_are_scalars()) unroll_steps(statement, at + 3 + lines, count - 7);
         unit_loops_ = joined({name(count - 4), name(count - 3), name(count - 2), name(count - 1)});
       } else {
         if (loops_over_orders(algorithm_) > 0) copies_.push_back(name(count - 3));

@@ -63,7 +63,7 @@ class Checker {
     for (auto [a, b] : products_) {
       const Access *left = &operand(*a), *right = &operand(*b);
       if (steps(*left)[1] != 0) std::swap(left, right);
-      require_type(*left, format_.operand);
+      require_type(*left, first_operand(format_));
       require_type(*right, second_operand(format_));
       const Steps rows = steps(*left), columns = steps(*right);
       if (rows[1] != 0 || rows[3] != 1 || (rows[2] != format_.pack && !unit_.vectors)) {
@@ -87,12 +87,15 @@ class Checker {
     const Expr& first = *products_.at(0).first;
     const Expr& read = first.kind == Expr::Kind::Cast ? *first.operands[0] : first;
     const MatrixUnit::Format* format = unit_.format(read.dtype);
+    for (const MatrixUnit::Format& each : unit_.formats) {
+      if (format == nullptr && first_operand(each) == read.dtype) format = &each;
+    }
     if (format == nullptr)
       refuse("statement ", statement_->name, " multiplies ", name_of(read.dtype),
              ", which the unit does not");
     format_ = *format;
     for (const MatrixUnit::Format& each : unit_.formats) {
-      if (each.operand == read.dtype && groups == each.groups) format_ = each;
+      if (first_operand(each) == read.dtype && groups == each.groups) format_ = each;
     }
   }
 

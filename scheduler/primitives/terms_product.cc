@@ -15,6 +15,7 @@ namespace {
 
 // The lower limit of a band's largest magnitude, by which the inverse of the scale does not overflow.
 constexpr double kMinPeak = 1e-30;
+constexpr int64_t kHalfOfBytes = 128;
 
 // Both operands become terms of the unit's type. The input is divided by statements into a buffer [.., depth
 // / D][terms][positions][D], where D is the depth of one instruction. Whole numbers of the input have one
@@ -32,7 +33,7 @@ class TermsRewrite : BandedProduct {
   Kernel run() {
     find_operands();
     if (bytes_) require_bytes();
-    if (algorithm_.digits) scales_ = insert_scales();
+    if (algorithm_.digits || is_centred()) scales_ = insert_scales();
     analyse();
     if (format_.accumulator == DType::I32 && !bytes_) refuse_overflow();
     pack_constant();
@@ -55,6 +56,8 @@ class TermsRewrite : BandedProduct {
   int64_t terms() const { return algorithm_.terms; }
   // Whether digits of the input are an accumulator's rows.
   bool digits_are_rows() const { return ordered() && unit_.rows >= terms() && tiles_ * rows_ == 1; }
+  // Whether the input's numbers are stored less 128, and the constant's sums make up for it.
+  bool is_centred() const { return bytes_ && first_operand(format_) != format_.operand; }
   // Whether products of each order have sums of their own.
   bool ordered() const { return algorithm_.sums() > 1; }
   // Whether terms are in a buffer [.., depth / D][terms][groups][positions][pack]: the groups of several rows,
@@ -112,7 +115,7 @@ class TermsRewrite : BandedProduct {
     Packing packing;
     packing.buffer = constant.name;
     if (!bytes_) packing.terms = names_.part;
-    if (algorithm_.digits) packing.scaled = {names_.panel, names_.pair, names_.block, lane_};
+    if (scales_ >= 0) packing.scaled = {names_.panel, names_.pair, names_.block, lane_};
     for (const Affine& size : constant.shape) {
       if (!size.is_constant()) refuse("constant ", constant.name, " has a symbolic shape");
       packing.original_shape.push_back(size.constant());
@@ -146,10 +149,12 @@ class TermsRewrite : BandedProduct {
     constant.logical = "packed";
     packing_ = kernel_.packings.size();
     kernel_.packings.push_back(std::move(packing));
-    if (!algorithm_.digits) return;
+    if (scales_ < 0) return;
     Buffer& scales = kernel_.buffers[static_cast<size_t>(scales_)];
     scales.shape = {Affine(panels_ * panel_ * blocks_), Affine(unit_.columns)};
+    if (is_centred()) scales.dtype = DType::I32;
     Packing of_scales;
+    of_scales.sums = is_centred();
     of_scales.buffer = scales.name;
     of_scales.scales_of = buffer(constant_.buffer).name;
     kernel_.packings.push_back(std::move(of_scales));
@@ -178,7 +183,7 @@ class TermsRewrite : BandedProduct {
     const std::string& stem = buffer(input_.buffer).name;
     std::vector<int64_t> shape = {panels_, depths_, terms(), positions_, depth_ / groups()};
     if (rows_of_groups()) shape.insert(shape.begin() + 3, groups());
-    terms_ = add_buffer(stem + "_terms", format_.operand, shape);
+    terms_ = add_buffer(stem + "_terms", first_operand(format_), shape);
     // A block of channels, or what is copied at a time: the groups of a block, if they are apart.
     const int64_t pack = format_.pack;
     const int64_t block = channel_block_ > 0 ? channel_block_
@@ -248,7 +253,10 @@ class TermsRewrite : BandedProduct {
       const Affine group = apart ? var(names_.half, block / lanes) + var(names_.group) : Affine(0);
       made.write = access_at(terms_, at_band(term_at(var(names_.depth), Affine(term), group, position,
                                                      apart ? var(names_.lane) : lane)));
-      made.value = bytes_ ? value : algorithm_.digits ? digit(value, term) : part(value, term);
+      made.value = is_centred()         ? centred(value)
+                   : bytes_             ? value
+                   : algorithm_.digits ? digit(value, term)
+                                       : part(value, term);
       statements.push_back(std::move(made));
     }
   }
@@ -265,8 +273,13 @@ class TermsRewrite : BandedProduct {
     made.write = access_at(
         terms_, at_band(term_at(var(names_.depth) + Affine(first_depth), var(names_.part), var(names_.group),
                                 var(names_.position) + Affine(first_position), var(names_.lane))));
-    made.value = none(format_.operand);
+    made.value = is_centred() ? int_constant(DType::I8, -kHalfOfBytes) : none(format_.operand);
     return made;
+  }
+
+  // A byte less 128, as the signed number with the other highest bit.
+  static ExprPtr centred(const ExprPtr& byte) {
+    return cast(DType::I8, binary(BinaryOp::Xor, byte, int_constant(DType::U8, kHalfOfBytes)));
   }
 
   static ExprPtr none(DType dtype) { return is_float(dtype) ? constant(dtype, 0) : int_constant(dtype, 0); }
@@ -384,7 +397,7 @@ class TermsRewrite : BandedProduct {
       add.constraints.push_back(Affine(terms() - 1) - var(names_.part) - var(names_.other));
     add.reduction = Reduction::Sum;
     const Affine part = var(digits_are_rows() ? names_.row : names_.part);
-    const ExprPtr input = load(format_.operand, terms_,
+    const ExprPtr input = load(first_operand(format_), terms_,
                                at_band(term_at(var(names_.depth), part, var(names_.group), position,
                                                rows_of_groups() ? var(names_.member) : in_depth())));
     std::vector<Affine> index;
@@ -404,7 +417,10 @@ class TermsRewrite : BandedProduct {
     index.insert(index.end(), rows.begin(), rows.end());
     if (!algorithm_.digits) {
       index.push_back(lane);
-      return load(format_.accumulator, accumulators_, index);
+      const ExprPtr sum = load(format_.accumulator, accumulators_, index);
+      if (!is_centred()) return sum;
+      return binary(BinaryOp::Add, sum,
+                    load(DType::I32, scales_, std::vector<Affine>{feature_block(), lane}));
     }
     ExprPtr whole;
     auto summed = [&](std::vector<int64_t> place) {

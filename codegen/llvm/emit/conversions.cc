@@ -301,6 +301,13 @@ static llvm::Value* long_integer_to_float(Builder& builder, llvm::Value* a, bool
 
 llvm::Value* Arithmetic::cast(DType from, DType to, llvm::Value* a) {
   if (from == to) return a;
+  // LLVM makes integers of 64 bits of two lanes on MVE, and converts these by a library's functions.
+  if (target_.arch == Arch::ArmM && target_.vector_bits > 0 && is_float(from) != is_float(to) &&
+      lanes_of(a) == 2) {
+    llvm::Value* four =
+        builder_.CreateShuffleVector(a, llvm::Constant::getNullValue(a->getType()), {0, 1, 2, 3});
+    return builder_.CreateShuffleVector(cast(from, to, four), {0, 1});
+  }
   if (from == DType::I32 && is_integer(to) && size_of(to) <= 2) a = low_bits_of_rounded(a);
   llvm::LLVMContext& context = builder_.getContext();
   const int lanes = lanes_of(a);

@@ -160,8 +160,10 @@ class Planner {
     plan_.offset_sums = is_signed(format_.operand) && !is_signed(format_.instruction->b);
     plan_.by_a = !plan_.offset_sums && b + 1 < a + unit_.parts;
     const int of_sums = unit_.parts * sum_registers(target_, *format_.instruction);
+    plan_.one_by_one = unit_.rows == 1 && unit_.parts > 1 && plan_.accumulators.size() == 1;
+    const int operands = plan_.one_by_one ? 1 + unit_.parts : std::min(b + 1, a + unit_.parts);
     const int all = of_sums * static_cast<int>(plan_.accumulators.size()) +
-                    (plan_.offset_sums ? 2 * a + 2 : std::min(b + 1, a + unit_.parts));
+                    (plan_.offset_sums ? 2 * a + 2 : operands);
     TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
     plan_.order = order_one_by_one(groups, plan_.by_a);
   }
@@ -176,6 +178,9 @@ class Planner {
     const Expr* first = &value;
     while (!first->operands.empty()) first = first->operands[0].get();
     const MatrixUnit::Format* format = unit_.format(first->dtype);
+    for (const MatrixUnit::Format& each : unit_.formats) {
+      if (format == nullptr && first_operand(each) == first->dtype) format = &each;
+    }
     TC_CHECK(format != nullptr, "of target '", target_.name, "', whose unit does not multiply ",
              name_of(first->dtype), ", for ", where());
     TC_CHECK(format->instruction != nullptr, "for ", name_of(first->dtype), " on target '", target_.name,
@@ -258,7 +263,7 @@ class Planner {
       const Expr* b = swapped ? left : right;
       Term term{substitute(a->access, tile_.iterators), substitute(b->access, tile_.iterators), &a->access,
                 &b->access};
-      if (a->dtype == format_.operand && b->dtype == second_operand(format_) &&
+      if (a->dtype == first_operand(format_) && b->dtype == second_operand(format_) &&
           has_steps(term.a, {std::nullopt, 0, group_step(), 1}) &&
           has_steps(term.b, {0, format_.pack, std::nullopt, 1})) {
         return {term};

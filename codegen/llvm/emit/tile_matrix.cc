@@ -206,12 +206,13 @@ void TileEmitter::vector_batch() {
   // First loads the operand that stays in registers.
   const bool by_a = matrix_->by_a;
   for (int64_t group = 0; group < matrix_->groups; ++group) {
-    for (size_t i = 0; i < order.products.size(); ++i) {
+    for (size_t i = 0; i < order.products.size() && !matrix_->one_by_one; ++i) {
       if (by_a && order.loads_b[i]) load_b(i, group);
       if (!by_a && order.loads_a[i]) load_a(i, group);
     }
     for (size_t i = 0; i < order.products.size(); ++i) {
-      if (by_a && order.loads_a[i]) load_a(i, group);
+      if ((by_a || matrix_->one_by_one) && order.loads_a[i]) load_a(i, group);
+      if (by_a && matrix_->one_by_one && order.loads_b[i]) load_b(i, group);
       if (!by_a && order.loads_b[i]) load_b(i, group);
       const MatrixProduct& product = order.products[i];
       llvm::Value*& part = parts[static_cast<size_t>(product.accumulator)];

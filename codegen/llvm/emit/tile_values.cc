@@ -6,6 +6,7 @@
 #include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "codegen/llvm/emit/never_positive.h"
 #include "codegen/llvm/emit/tile_emitter.h"
+#include "codegen/llvm/units/matrix_unit.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"
 
@@ -114,14 +115,36 @@ TileEmitter::Value TileEmitter::evaluate_select(const Expr& expr, const Guard& g
   return {builder_.CreateSelect(condition.value, a.value, b.value), vector};
 }
 
+// (a * b + c) >> s of vectors of i32 whose instructions give the upper and the lower half of a product. c is 0 or
+// half of what is shifted away; nothing for others.
+static llvm::Value* shifted_product(Builder& builder, llvm::Value* a, llvm::Value* b, int64_t added,
+                                    int64_t bits) {
+  constexpr int64_t kHalf = 32;
+  if (added != 0 && (bits == 1 || added != int64_t{1} << (bits - 1))) return nullptr;
+  llvm::Type* type = a->getType();
+  const auto number = [&](int64_t value) {
+    return llvm::ConstantInt::get(type, static_cast<uint64_t>(value));
+  };
+  llvm::Value* upper = call_intrinsic(builder, "llvm.arm.mve.vmulh", type, {a, b, builder.getInt32(0)});
+  if (bits < kHalf) upper = builder.CreateShl(upper, number(kHalf - bits));
+  if (added == 0 && bits == kHalf) return upper;
+  llvm::Value* lower = builder.CreateMul(a, b);
+  if (added == 0) return builder.CreateOr(upper, builder.CreateLShr(lower, number(bits)));
+  // One bit more than the result needs, rounded.
+  llvm::Value* half = builder.CreateLShr(lower, number(bits - 1));
+  return builder.CreateAdd(upper, builder.CreateLShr(builder.CreateAdd(half, number(1)), number(1)));
+}
+
 // i32((i64(a) * i64(b) + c) >> s) of two i32, where c and s are constants and 0 < s <= 32. Vectors of x86
 // multiply every second number of 32 bits: the products of the even ones end in the lower half of a lane of
 // 64 bits, those of the odd ones in its upper half, and one vector is made of both.
 std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, const Guard& guard) {
   constexpr int64_t kHalf = 32;
   constexpr int kLeast = 8, kMost = 16;
-  if (context_.target.arch != Arch::X86_64 || context_.target.vector_bits < kHalf * kLeast ||
-      (lanes_ != kLeast && lanes_ != kMost))
+  constexpr int kLanesOfMicrocontrollers = 4;
+  const bool has_halves = context_.target.arch == Arch::ArmM && lanes_ == kLanesOfMicrocontrollers;
+  if (!has_halves && (context_.target.arch != Arch::X86_64 ||
+                      context_.target.vector_bits < kHalf * kLeast || (lanes_ != kLeast && lanes_ != kMost)))
     return std::nullopt;
   if (kHalf * lanes_ > context_.target.vector_bits || cast.dtype != DType::I32) return std::nullopt;
   const auto is = [](const Expr& expr, BinaryOp op) {
@@ -143,6 +166,10 @@ std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, c
   const Value a = evaluate(product.operands[0]->operands[0], guard),
               b = evaluate(product.operands[1]->operands[0], guard);
   if (!a.vector && !b.vector) return std::nullopt;
+  if (has_halves) {
+    llvm::Value* result = shifted_product(builder_, spread(a), spread(b), added, bits);
+    return result == nullptr ? std::nullopt : std::optional(Value{result, true});
+  }
   llvm::Type* wide = widen(builder_.getInt64Ty(), lanes_ / 2);
   llvm::Value *left = builder_.CreateBitCast(spread(a), wide),
               *right = builder_.CreateBitCast(spread(b), wide);

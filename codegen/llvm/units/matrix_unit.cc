@@ -62,9 +62,9 @@ std::unique_ptr<VectorInstructions> vector_instructions(KernelContext& context, 
   switch (context.target.arch) {
     case Arch::X86_64: return x86_vectors(context, row);
     case Arch::AArch64: return aarch64_vectors(context, row);
+    case Arch::ArmM: return cortex_m_vectors(context, row);
     case Arch::RiscV64:
-    case Arch::RiscV32:
-    case Arch::ArmM: break;
+    case Arch::RiscV32: break;
   }
   return riscv_vectors(context, row);
 }

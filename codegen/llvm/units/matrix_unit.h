@@ -89,6 +89,7 @@ llvm::Value* add_products(Builder& builder, const Target& target, const NarrowPr
 std::unique_ptr<TileInstructions> x86_tiles(KernelContext& context);
 std::unique_ptr<VectorInstructions> x86_vectors(KernelContext& context, const NarrowProduct& row);
 std::unique_ptr<VectorInstructions> aarch64_vectors(KernelContext& context, const NarrowProduct& row);
+std::unique_ptr<VectorInstructions> cortex_m_vectors(KernelContext& context, const NarrowProduct& row);
 std::unique_ptr<VectorInstructions> riscv_vectors(KernelContext& context, const NarrowProduct& row);
 
 // The instructions of the kernel's target.
