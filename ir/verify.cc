@@ -162,9 +162,9 @@ class Verifier {
       for (const Affine& affine : packing.index) check_variables(affine, iterators, "index");
       if (!packing.terms.empty()) check_terms(packing, buffer);
       if (!packing.words.empty()) check_words(packing, buffer);
-      const bool summed = std::any_of(
-          kernel_.packings.begin(), kernel_.packings.end(),
-          [&](const Packing& each) { return each.sums && each.scales_of == packing.buffer; });
+      const bool summed =
+          std::any_of(kernel_.packings.begin(), kernel_.packings.end(),
+                      [&](const Packing& each) { return each.sums && each.scales_of == packing.buffer; });
       require(packing.scaled.empty() || !packing.terms.empty() || !packing.words.empty() || summed,
               "the packing of '", packing.buffer, "' has scales, but neither terms nor words");
       std::vector<int64_t> shape = packing.original_shape;

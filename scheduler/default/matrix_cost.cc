@@ -98,6 +98,10 @@ double MatrixCost::cycles(const BandPlan& plan) const {
   // Bytes that are read again and so have to fit the cache.
   const double near = sizes->input * element_bytes + (reads_weights_once(*sizes) ? 0 : pair);
   if (near > cache) return INFINITY;
+  // Microcontrollers have little memory for a copy of the input.
+  constexpr double kMostOfInput = 4096;
+  if (problem_.target().constants == ConstantMemory::Flash && sizes->input * element_bytes > kMostOfInput)
+    return INFINITY;
   const double missing = std::clamp((weights + near) / caches() - calibration::kBandAndPanel, 0.0, 1.0);
   const double compute = steps * step + store + calibration::kBandStart * static_cast<double>(sizes->panels);
   const double stream =

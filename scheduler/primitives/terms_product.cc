@@ -253,8 +253,8 @@ class TermsRewrite : BandedProduct {
       const Affine group = apart ? var(names_.half, block / lanes) + var(names_.group) : Affine(0);
       made.write = access_at(terms_, at_band(term_at(var(names_.depth), Affine(term), group, position,
                                                      apart ? var(names_.lane) : lane)));
-      made.value = is_centred()         ? centred(value)
-                   : bytes_             ? value
+      made.value = is_centred()        ? centred(value)
+                   : bytes_            ? value
                    : algorithm_.digits ? digit(value, term)
                                        : part(value, term);
       statements.push_back(std::move(made));

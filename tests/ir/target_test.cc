@@ -98,8 +98,16 @@ TEST(Target, MicrocontrollersOfArm) {
     const bool least = target.name == "cortex-m0plus";
     EXPECT_EQ(target.float_unit, !least) << name;
     EXPECT_EQ(target.triple.find("hf") != std::string::npos, !least) << name;
-    EXPECT_EQ(adds_products_in_scalars(target), !least) << name;
-    EXPECT_EQ(byte_products(target), least ? 0 : 4) << name;
+    const bool vectors = target.name == "cortex-m55";
+    EXPECT_EQ(target.vector_bits, vectors ? 128 : 0) << name;
+    EXPECT_EQ(adds_products_in_scalars(target), !least && !vectors) << name;
+    EXPECT_EQ(byte_products(target), least || vectors ? 0 : 4) << name;
+    const MatrixUnit::Format* bytes = target.matrix.format(DType::U8);
+    EXPECT_EQ(bytes != nullptr, vectors) << name;
+    if (vectors) {
+      EXPECT_STREQ(bytes->instruction->name, "vmladava.s8");
+      EXPECT_TRUE(bytes->instruction->centred);
+    }
     EXPECT_FALSE(adds_products_in_scalars(for_least_code(target))) << name;
     EXPECT_FALSE(runs_here(target, nullptr)) << name;
   }

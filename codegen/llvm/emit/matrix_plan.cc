@@ -162,8 +162,8 @@ class Planner {
     const int of_sums = unit_.parts * sum_registers(target_, *format_.instruction);
     plan_.one_by_one = unit_.rows == 1 && unit_.parts > 1 && plan_.accumulators.size() == 1;
     const int operands = plan_.one_by_one ? 1 + unit_.parts : std::min(b + 1, a + unit_.parts);
-    const int all = of_sums * static_cast<int>(plan_.accumulators.size()) +
-                    (plan_.offset_sums ? 2 * a + 2 : operands);
+    const int all =
+        of_sums * static_cast<int>(plan_.accumulators.size()) + (plan_.offset_sums ? 2 * a + 2 : operands);
     TC_CHECK(all <= unit_.registers, "for ", all, " vectors of ", where());
     plan_.order = order_one_by_one(groups, plan_.by_a);
   }

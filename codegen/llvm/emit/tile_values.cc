@@ -143,8 +143,8 @@ std::optional<TileEmitter::Value> TileEmitter::upper_product(const Expr& cast, c
   constexpr int kLeast = 8, kMost = 16;
   constexpr int kLanesOfMicrocontrollers = 4;
   const bool has_halves = context_.target.arch == Arch::ArmM && lanes_ == kLanesOfMicrocontrollers;
-  if (!has_halves && (context_.target.arch != Arch::X86_64 ||
-                      context_.target.vector_bits < kHalf * kLeast || (lanes_ != kLeast && lanes_ != kMost)))
+  if (!has_halves && (context_.target.arch != Arch::X86_64 || context_.target.vector_bits < kHalf * kLeast ||
+                      (lanes_ != kLeast && lanes_ != kMost)))
     return std::nullopt;
   if (kHalf * lanes_ > context_.target.vector_bits || cast.dtype != DType::I32) return std::nullopt;
   const auto is = [](const Expr& expr, BinaryOp op) {

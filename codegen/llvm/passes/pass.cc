@@ -36,6 +36,7 @@ constexpr int kRegistersOfAvx512 = 32;
 bool riscv_ordered(const Target& target) { return orders_code(target) && target.is_riscv(); }
 bool joins_vectors(const Target& target) { return riscv_ordered(target) && target.broadcast_operand; }
 bool is_cortex_m(const Target& target) { return target.arch == Arch::ArmM; }
+bool is_scalar_cortex_m(const Target& target) { return is_cortex_m(target) && target.vector_bits == 0; }
 bool has_avx512_registers(const Target& target) {
   return target.arch == Arch::X86_64 && target.vector_registers >= kRegistersOfAvx512;
 }
@@ -68,7 +69,7 @@ const std::vector<CodePass>& code_pass_table() {
        "Cortex-M", is_cortex_m, Stage::Last, on_function<sink_extensions>},
       {"finish_lane_by_lane",
        "Computes and stores what follows a sum one lane after the other, so that few results wait in registers.",
-       "Cortex-M", is_cortex_m, Stage::Last, on_function<finish_lane_by_lane>},
+       "Cortex-M without vectors", is_scalar_cortex_m, Stage::Last, on_function<finish_lane_by_lane>},
       {"overlap_epilogues",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},

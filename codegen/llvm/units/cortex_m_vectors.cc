@@ -57,9 +57,9 @@ class DotsOfVectors : public VectorInstructions {
     for (unsigned i = 0; i < columns_; ++i) {
       // Signed numbers, whose products are added up as they are, without exchanging neighbours.
       llvm::Value* none = builder_.getInt32(0);
-      llvm::Value* sum = call_intrinsic(builder_, row_.intrinsic, builder_.getInt32Ty(),
-                                        {none, none, none, builder_.CreateExtractValue(sums, i), a,
-                                         builder_.CreateExtractValue(b, i)});
+      llvm::Value* sum = call_intrinsic(
+          builder_, row_.intrinsic, builder_.getInt32Ty(),
+          {none, none, none, builder_.CreateExtractValue(sums, i), a, builder_.CreateExtractValue(b, i)});
       set_role(sum, Role::ByteProduct);
       sums = builder_.CreateInsertValue(sums, sum, i);
     }
