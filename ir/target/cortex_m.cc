@@ -58,7 +58,7 @@ Row row_of(const Profile& profile) {
     target.vector_bits = kVectorBits;
     target.vector_registers = kVectorRegisters;
     target.floats_in_vectors = true;
-    target.tiles = {{1, 6}, {2, 3}, {3, 2}, {1, 5}, {1, 4}, {2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}};
+    target.tiles = {{1, 6}, {2, 3}, {1, 5}, {1, 4}, {2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}};
   }
   use_core(target, core);
   return {target, core.description, profile.required, profile.optional};

@@ -245,6 +245,7 @@ Target parse_resolved(const std::string& text) {
   target.matrix = targets::matrix_unit(target.arch, features);
   target.tuning = targets::tuning_features(target.matrix);
   target.lane_products = targets::lane_products(target.arch, features);
+  if (target.vector_bits == 0 && target.matrix.vectors) target.matrix = {};
   // Sums in general-purpose registers are no lanes of vectors.
   if (target.vector_bits > 0)
     std::erase_if(target.lane_products, [](const NarrowProduct* row) { return row->columns == 1; });

@@ -8,6 +8,7 @@
 #include "scheduler/scheduler.h"
 #include "tests/codegen_harness.h"
 #include "tests/scheduler_kernels.h"
+#include "tests/terms.h"
 
 namespace tc::testing {
 namespace {
@@ -41,7 +42,7 @@ Schedule scheduled(const std::string& kernel) {
 
 // The numbers of the input are stored less 128 and borders as -128; the constant's sums make up for it.
 TEST(CortexMVectors, SumsAreThoseOfTheKernel) {
-  for (const std::string& each : {convolution(16, 8, 5, 7, 1), convolution(16, 8, 6, 5, 3),
+  for (const std::string& each : {convolution(32, 8, 5, 7, 1), convolution(16, 8, 6, 5, 3),
                                   convolution(24, 10, 4, 4, 3), convolution(64, 12, 3, 3, 1)}) {
     SCOPED_TRACE(each);
     const Schedule schedule = scheduled(each);

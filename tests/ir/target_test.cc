@@ -112,6 +112,7 @@ TEST(Target, MicrocontrollersOfArm) {
     EXPECT_FALSE(runs_here(target, nullptr)) << name;
   }
   EXPECT_EQ(byte_products(parse_target("cortex-m33,-dsp")), 0);
+  EXPECT_EQ(parse_target("cortex-m33+mve").matrix.registers, 0);
   EXPECT_FALSE(parse_target("cortex-m4").rounding_instructions);
   EXPECT_TRUE(parse_target("cortex-m7").rounding_instructions);
   EXPECT_EQ(error_of("cortex-m4,-fp64"), "no error");
@@ -304,9 +305,10 @@ TEST(Target, InstructionsFillTheRegisters) {
         }
         // A tile's row has 64 bytes; a vector is as long as the processors with the feature have them.
         const std::string feature = unit.feature;
-        const int64_t bytes = unit.route == ProductRoute::Vectors && arch == Arch::AArch64 ? 16
-                              : feature == "avxvnni" || feature == "zvl256b"               ? 32
-                                                                                           : 64;
+        const int64_t bytes =
+            unit.route == ProductRoute::Vectors && (arch == Arch::AArch64 || arch == Arch::ArmM) ? 16
+            : feature == "avxvnni" || feature == "zvl256b"                                       ? 32
+                                                                                                 : 64;
         EXPECT_EQ(unit.columns % row.columns, 0) << row.name;
         EXPECT_EQ(row.columns * row.pack * size_of(row.b), bytes) << row.name;
       }

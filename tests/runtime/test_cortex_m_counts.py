@@ -15,14 +15,26 @@ MOST_INSTRUCTIONS = {
     "vww_96_int8": 12_600_000,
     "ad01_int8": 395_000,
 }
+# The same of a Cortex-M55 with its vectors.
+MOST_WITH_VECTORS = {
+    "kws_ref_model": 1_360_000,
+    "pretrainedResnet_quant": 3_900_000,
+    "vww_96_int8": 4_300_000,
+    "ad01_int8": 58_000,
+}
+
+
+def instructions_of(name, target, folder):
+    """The program, its counts and their sum."""
+    pytest.importorskip("tflite")
+    path = models_folder() / "mlperf_tiny" / f"{name}.tflite"
+    program, _, _ = build(path, target, folder)
+    counts, _ = count(program, target, folder, plugin(folder))
+    return program, counts, sum(counts.values())
 
 
 def check_counts(name, folder):
-    pytest.importorskip("tflite")
-    path = models_folder() / "mlperf_tiny" / f"{name}.tflite"
-    program, _, _ = build(path, "cortex-m4", folder)
-    counts, _ = count(program, "cortex-m4", folder, plugin(folder))
-    instructions = sum(counts.values())
+    program, counts, instructions = instructions_of(name, "cortex-m4", folder)
     cycles = modelled_cycles(disassembly(program), counts, TIMINGS["cortex-m4"])
     print(f"{name}: {instructions:,} instructions, {cycles:,} cycles")
     assert instructions <= MOST_INSTRUCTIONS[name]
@@ -38,6 +50,22 @@ def test_instructions_of_keywords(tmp_path):
 @pytest.mark.parametrize("name", [name for name in MOST_INSTRUCTIONS if name != "kws_ref_model"])
 def test_instructions_of_other_models(name, tmp_path):
     check_counts(name, tmp_path)
+
+
+def check_counts_with_vectors(name, folder):
+    _, _, instructions = instructions_of(name, "cortex-m55", folder)
+    print(f"{name}: {instructions:,} instructions")
+    assert instructions <= MOST_WITH_VECTORS[name]
+
+
+def test_instructions_of_keywords_with_vectors(tmp_path):
+    check_counts_with_vectors("kws_ref_model", tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [name for name in MOST_WITH_VECTORS if name != "kws_ref_model"])
+def test_instructions_of_other_models_with_vectors(name, tmp_path):
+    check_counts_with_vectors(name, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ struct MatrixPlan {
   int64_t groups = 1;  // along a tile's depth
   int rows = 1;        // of an accumulator
   bool by_a = false;   // with accumulators in vectors: the order of order_one_by_one(), with its `by_a`
-  bool one_by_one = false;  // each product loads both of its operands, which no other one of the step reads
+  // Each product loads both of its operands, which no other product of the step reads.
+  bool one_by_one = false;
   // The instruction takes b as unsigned, and the kernel's b is signed: 128 is added to each number of b, and
   // a further accumulator for each `a` sums up what this adds to its products, to be subtracted at the end.
   bool offset_sums = false;
