@@ -301,10 +301,13 @@ struct Emulation {
 };
 
 // Whether it has SpacemiT's, which tests/qemu/ime_emulator.c computes, for vectors of 256 bits alone.
-static bool has_matrix_instruction(const Target& target) {
-  return std::any_of(target.matrix.formats.begin(), target.matrix.formats.end(), [](const auto& each) {
-    return std::string_view(each.instruction->feature) == "xsmtvdot";
-  });
+static bool has_encoded_instruction(const Target& target) {
+  const auto is_emulated = [](const NarrowProduct* row) {
+    return std::string_view(row->feature) == "xsmtvdot";
+  };
+  return std::any_of(target.matrix.formats.begin(), target.matrix.formats.end(),
+                     [&](const auto& each) { return is_emulated(each.instruction); }) ||
+         std::any_of(target.lane_products.begin(), target.lane_products.end(), is_emulated);
 }
 
 static Emulation emulation_of(const Target& target) {
@@ -315,7 +318,7 @@ static Emulation emulation_of(const Target& target) {
   }
   if (target.vector_bits == 0) return {"riscv64", {"rv64,v=false", "rv64,v=false"}};
   const std::string vectors = "rv64,v=true,vext_spec=v1.0,vlen=";
-  if (has_matrix_instruction(target)) return {"riscv64", {vectors + "256", vectors + "256"}};
+  if (has_encoded_instruction(target)) return {"riscv64", {vectors + "256", vectors + "256"}};
   return {"riscv64",
           {vectors + std::to_string(target.vector_bits), vectors + std::to_string(2 * target.vector_bits)}};
 }
@@ -352,7 +355,7 @@ static std::string object_for(const std::string& machine, const std::string& sou
 static std::string objects_for(const Target& target) {
   const std::string machine = emulation_of(target).name;
   const std::string driver = object_for(machine, "", "");
-  return has_matrix_instruction(target)
+  return has_encoded_instruction(target)
              ? driver + " " + object_for(machine, "tests/qemu/ime_emulator.c", "-march=rv64gc")
              : driver;
 }
