@@ -1,12 +1,8 @@
 // Descriptors: checks them, and gives access to their contents.
 #include "model.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <new>
 
@@ -16,9 +12,7 @@
 
 // Weak: tc's linker puts it into programs whose model has its weights in a file (link_executable in
 // codegen/llvm/artefact/link.cc).
-extern "C" __attribute__((weak)) tc_status tc_map_weights(const tc_descriptor* descriptor,
-                                                          const char* artefact, uint32_t flags,
-                                                          tc::runtime::Weights* weights);
+extern "C" __attribute__((weak)) tc_status tc_map_linked_weights(const tc_descriptor* descriptor);
 
 namespace tc::runtime {
 namespace {
@@ -119,29 +113,6 @@ const char* descriptor_fault(const tc_descriptor& d) {
   }
   free(defined);
   return fault != nullptr ? fault : pairs_fault(d);
-}
-
-// Maps the weights of a model that is linked into this program, whose file they are beside. They stay mapped.
-tc_status map_linked_weights(const tc_descriptor& d) {
-  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  if (!has_weights_beside(d)) return TC_OK;
-  if (tc_map_weights == nullptr)
-    return damaged("linked model", "its weights are in a file, which only programs that tc links can have");
-  char program[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  if (length < 0)
-    return fail(
-        TC_ERROR_MODEL,
-        "linked model: its weights are in a file beside the program, whose folder the system does not "
-        "tell (/proc/self/exe: %s); mount /proc, or export the model with its weights inside",
-        strerror(errno));
-  program[length] = 0;
-  pthread_mutex_lock(&mutex);
-  Weights weights;
-  const tc_status status = *d.weights != nullptr ? TC_OK : tc_map_weights(&d, program, 0, &weights);
-  pthread_mutex_unlock(&mutex);
-  free(weights.path);
-  return status;
 }
 
 tc_status fill_port(const char* function, const tc_descriptor& d, const tc_port& port, tc_port_info* info) {
@@ -282,7 +253,11 @@ tc_status tc_model_open_linked(const tc_descriptor* descriptor, tc_model** model
   if (descriptor == nullptr) return fail(TC_ERROR_ARGUMENT, "tc_model_open_linked: descriptor is null");
   const tc_status status = make_model(descriptor, "linked model", model);
   if (status != TC_OK) return status;
-  const tc_status mapped = map_linked_weights(*descriptor);
+  if (!has_weights_beside(*descriptor)) return TC_OK;
+  const tc_status mapped =
+      tc_map_linked_weights != nullptr
+          ? tc_map_linked_weights(descriptor)
+          : damaged("linked model", "its weights are in a file, which only programs that tc links can have");
   if (mapped != TC_OK) {
     tc_model_close(*model);
     *model = nullptr;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,5 +137,26 @@ tc_status tc_map_weights(const tc_descriptor* descriptor, const char* artefact, 
   close(file);
   if (status != TC_OK) unmap_weights(*weights);
   else *descriptor->weights = static_cast<const uint8_t*>(weights->data);
+  return status;
+}
+
+tc_status tc_map_linked_weights(const tc_descriptor* descriptor) {
+  using namespace tc::runtime;
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  char program[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  if (length < 0)
+    return fail(
+        TC_ERROR_MODEL,
+        "linked model: its weights are in a file beside the program, whose folder the system does not "
+        "tell (/proc/self/exe: %s); mount /proc, or export the model with its weights inside",
+        strerror(errno));
+  program[length] = 0;
+  pthread_mutex_lock(&mutex);
+  Weights weights;
+  const bool is_mapped = *descriptor->weights != nullptr;
+  const tc_status status = is_mapped ? TC_OK : tc_map_weights(descriptor, program, 0, &weights);
+  pthread_mutex_unlock(&mutex);
+  free(weights.path);
   return status;
 }

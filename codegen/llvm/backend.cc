@@ -117,7 +117,7 @@ bool generates_text(const Plan& plan) {
 Sizes write_executable(const ArtefactContent& content, const ArtefactPlace& place) {
   std::vector<std::string> parts;
   if (generates_text(content.plan)) parts.push_back("tc_generate");
-  if (!place.weights_folder.empty()) parts.push_back("tc_map_weights");
+  if (!place.weights_folder.empty()) parts.push_back("tc_map_linked_weights");
   write_with_weights(content, place, [&](const ModelObjects& objects) {
     link_executable(objects, content.target, libraries_of(content, place), parts, place.part);
   });

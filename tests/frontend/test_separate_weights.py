@@ -384,3 +384,50 @@ def test_the_command(tmp_path):
     done, y = run_program(tmp_path / "dense", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(y, network()[1](some_input()), rtol=1e-3, atol=1e-4)
+
+
+def large_table(folder, rows, columns):
+    """Writes table.onnx: rows of a matrix, in a sparse file of external data; row r of three rows
+    is r + 1 everywhere."""
+    chosen = np.array([0, rows - 1, 7])
+    with open(folder / "table.bin", "wb") as file:
+        file.truncate(rows * columns * 4)
+        for row in chosen:
+            file.seek(int(row) * columns * 4)
+            file.write(np.full(columns, row + 1, np.float32).tobytes())
+    table = TensorProto(name="W", data_type=TensorProto.FLOAT, dims=[rows, columns])
+    table.data_location = TensorProto.EXTERNAL
+    table.external_data.add(key="location", value="table.bin")
+    ports = [helper.make_tensor_value_info("i", TensorProto.INT64, [3])]
+    results = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, columns])]
+    node = helper.make_node("Gather", ["W", "i"], ["y"])
+    graph = helper.make_graph([node], "table", ports, results, [table])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    (folder / "table.onnx").write_bytes(made.SerializeToString())
+    return chosen
+
+
+@pytest.mark.full
+def test_more_weights_than_code_reaches(tmp_path):
+    """2.25 GB for RISC-V, whose code reaches 1.75 GB inside an artefact."""
+    if qemu_path() is None:
+        pytest.skip("qemu-riscv64 is not installed")
+    chosen = large_table(tmp_path, 550_000, 1024)
+    options = {"target": "rv64gcv", "threads": 1, "log": False, "max_ram": "16GB"}
+    inside = tc.compile(tmp_path / "table.onnx", **options)
+    with pytest.raises(tc.UnsupportedError) as refused:
+        inside.export(tmp_path / "inside", kind="executable")
+    assert (
+        'but code for rv64gcv reaches 1879048192: keep them in a file beside the artefact (weights="separate"), '
+        "compile for x86-64, or store the weights in fewer bits"
+    ) in str(refused.value)
+    del inside
+    module = tc.compile(tmp_path / "table.onnx", weights="separate", **options)
+    module.export(tmp_path / "program", kind="executable")
+    np.save(tmp_path / "i.npy", chosen)
+    emulator = [qemu_path(), "-cpu", qemu_cpu(cores()["generic"], 256)]
+    arguments = ["--input", f"i={tmp_path / 'i.npy'}", "--output-dir", str(tmp_path)]
+    done = subprocess.run([*emulator, tmp_path / "program", *arguments], check=False)
+    assert done.returncode == 0
+    y = np.load(tmp_path / "y.npy")
+    np.testing.assert_array_equal(y, np.repeat(chosen[:, None] + 1, 1024, 1).astype(np.float32))

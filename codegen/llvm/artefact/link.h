@@ -21,7 +21,7 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
 const char* library_folder_name(Arch arch);
 // A static executable from objects and the libraries in `library_folder` (crt1.o, libc.a,
 // libtc_runtime.a, …); its main is the runtime's. `parts` are functions of the runtime to which it refers
-// weakly, and which this program needs: tc_generate, tc_map_weights.
+// weakly, and which this program needs: tc_generate, tc_map_linked_weights.
 void link_executable(const ModelObjects& objects, const Target& target, const std::string& library_folder,
                      const std::vector<std::string>& parts, const std::string& path);
 
