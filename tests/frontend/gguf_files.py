@@ -108,8 +108,17 @@ def tensors_of_experts(name, array):
     return {f"blk.{name.split('.')[2]}.{each}.weight": part for each, part in zip(own, parts)}
 
 
-def write_model(path, architecture, model, config, more=None, tensors=()):
-    """Writes a model of transformers in float32. `more` adds fields to the writer."""
+def by_expert(name, array):
+    """{name: matrix} of a tensor as old files of llama.cpp have it: those of experts one by one."""
+    if not name.endswith("_exps.weight"):
+        return {name: array}
+    own = name.removesuffix("_exps.weight")
+    return {f"{own}.{expert}.weight": each for expert, each in enumerate(array)}
+
+
+def write_model(path, architecture, model, config, more=None, tensors=(), divided=False):
+    """Writes a model of transformers in float32. `more` adds fields to the writer; `divided` gives
+    each expert tensors of its own."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -142,6 +151,8 @@ def write_model(path, architecture, model, config, more=None, tensors=()):
         found = tensors_of_experts(name, array) or {
             names.get_name(name, try_suffixes=(".weight", ".bias")): array
         }
+        if divided:
+            found = {key: part for own in found.items() for key, part in by_expert(*own).items()}
         for own, each in found.items():
             writer.add_tensor(own, np.ascontiguousarray(each, np.float32))
     for name, array in tensors:

@@ -20,7 +20,7 @@ from .gguf_files import write_model  # noqa: E402
 RANDOM = np.random.default_rng(7)
 
 
-def written(folder, name):
+def written(folder, name, divided=False):
     """(path of a small model's file, the model of transformers)"""
     architecture, *_, more = gguf_models.MODELS[name]
     model, configuration = gguf_models.made(name)
@@ -31,6 +31,7 @@ def written(folder, name):
         configuration,
         more,
         gguf_models.factor_tensors(name),
+        divided,
     ), model
 
 
@@ -92,6 +93,16 @@ def test_logits_are_those_of_transformers(name, tmp_path):
     assert all(one is other for one, other in zip(given, caches, strict=True))
     wanted = np.stack([row[count : count + 2] for row, count in zip(expected, lengths)])
     assert worst_error(logits, wanted) <= 2e-5
+
+
+def test_experts_with_tensors_of_their_own(tmp_path):
+    """Old files of llama.cpp, in which ffn_gate.0 is the gate of expert 0."""
+    path, model = written(tmp_path, "mixtral", divided=True)
+    assert b"ffn_gate.5.weight" in path.read_bytes() and b"_exps" not in path.read_bytes()
+    module = tc.compile(path, shapes={"batch": 1}, threads=1, log=False)
+    ids = RANDOM.integers(0, gguf_models.VOCABULARY, (1, 9))
+    logits, *_ = module(ids, after(0, 1), *empty(module))
+    assert worst_error(logits, gguf_models.logits_of(model, ids)) <= 2e-5
 
 
 def test_ports_have_the_names_of_other_exporters(tmp_path):

@@ -239,6 +239,26 @@ DAMAGED = {
             "[4, 8, 8]"
         ),
     ),
+    "an expert without a tensor": (
+        model(shapes={f"blk.0.ffn_up.{expert}.weight": (8, 8) for expert in (0, 1, 3)}),
+        damaged(
+            "of the 3 experts' tensors like 'blk.0.ffn_up.0.weight', that of expert 2 is missing"
+        ),
+    ),
+    "experts of several shapes": (
+        model(shapes={"blk.0.ffn_up.0.weight": (8, 8), "blk.0.ffn_up.1.weight": (4, 8)}),
+        damaged(
+            "the tensors 'blk.0.ffn_up.0.weight' (F32 [8, 8]) and 'blk.0.ffn_up.1.weight' "
+            "(F32 [4, 8]) are experts of one layer and have to be alike"
+        ),
+    ),
+    "experts apart and together": (
+        model(shapes={"blk.0.ffn_up.0.weight": (8, 8), "blk.0.ffn_up_exps.weight": (1, 8, 8)}),
+        damaged(
+            "it has both 'blk.0.ffn_up_exps.weight' and 'blk.0.ffn_up.0.weight', which is a part "
+            "of it"
+        ),
+    ),
     "shares that are a number": (
         model(expert_count=8, expert_used_count=2, expert_weights_norm=3),
         damaged("the field 'llama.expert_weights_norm' is 3, and true or false is needed"),

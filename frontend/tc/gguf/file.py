@@ -21,6 +21,7 @@ from ..errors import ModelError, UnsupportedError
 from ..foreign_models import refuse_file
 from ..given_files import open_regular
 from .constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType
+from .experts import joined_experts
 from .texts import Texts
 
 MAGIC = b"GGUF"
@@ -57,6 +58,7 @@ class Tensor:
     shape: tuple  # in NumPy's order: the axis whose elements are contiguous is the last
     offset: int  # position of its first byte in the file
     size: int  # in bytes
+    parts: tuple = ()  # the tensors that it is made of, where the file has them apart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +73,9 @@ class File:
     row: typing.Any = None
 
     def bytes_of(self, tensor):
-        """The bytes of a tensor, as a read-only view of the mapped file."""
+        """The bytes of a tensor: a read-only view of the mapped file, or a copy of its parts."""
+        if tensor.parts:
+            return np.concatenate([self.bytes_of(part) for part in tensor.parts])
         return np.frombuffer(self.data, np.uint8, tensor.size, tensor.offset)
 
     def release(self):
@@ -255,7 +259,8 @@ class _Reader:
             rows.append(row)
         begin = -(-self.at // alignment) * alignment
         self.check_places(rows, begin)
-        return {row.name: dataclasses.replace(row, offset=begin + row.offset) for row in rows}
+        placed = {row.name: dataclasses.replace(row, offset=begin + row.offset) for row in rows}
+        return joined_experts(placed, self.damaged)
 
     def tensor(self, index):
         """One row of the list of tensors; its offset counts from the beginning of the tensors'
