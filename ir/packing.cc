@@ -503,17 +503,13 @@ Tensor pack(const Packing& packing, const Kernel& kernel, const Tensor& original
   if (!packing.scales_of.empty()) {
     const Packing* digits = packing_of(kernel, packing.scales_of);
     TC_CHECK(digits != nullptr, "a packing of '", packing.scales_of, "' for its scales");
-    if (packing.sums) {
-      Tensor sums = sums_of(*digits, placed(*digits, kernel, original));
-      sums.shape = shape_of(packing, kernel);
-      return sums;
-    }
+    const Tensor values = placed(*digits, kernel, original);
     const int64_t count =
         digits->terms.empty() ? 0 : shape_of(*digits, kernel).at(position_of(*digits, digits->terms));
-    Tensor scales =
-        scales_of(*digits, buffer_of(*digits, kernel).dtype, count, placed(*digits, kernel, original));
-    scales.shape = shape_of(packing, kernel);
-    return scales;
+    Tensor made = packing.sums ? sums_of(*digits, values)
+                               : scales_of(*digits, buffer_of(*digits, kernel).dtype, count, values);
+    made.shape = shape_of(packing, kernel);
+    return made;
   }
   Tensor result = placed(packing, kernel, original);
   const std::vector<int64_t> shape = shape_of(packing, kernel);

@@ -1,7 +1,7 @@
 // Arm's targets for microcontrollers: a row for each core of cortex_m_cores.h.
 //
-// Floats are in 32 registers, integers and addresses in 13. With MVE, the 32 registers are also eight vectors of
-// 128 bits, of integers and floats. Code is for an address that the linker chooses, in memory that it can
+// Floats are in 32 registers, integers and addresses in 13. With MVE, the 32 registers are also eight vectors
+// of 128 bits, of integers and floats. Code is for an address that the linker chooses, in memory that it can
 // execute.
 #include <string_view>
 

@@ -103,8 +103,8 @@ inline constexpr CoreRow kCortexMCores[] = {
      .third_level_bandwidth = 4,
      .memory_bandwidth = 4,
      .clock_ghz = 0.16},
-    // L: latencies. T: caches of 4 to 64 KiB; two beats of 32 bits of a vector instruction each cycle, of which a
-    // load or store and an arithmetic one overlap.
+    // L: latencies. T: caches of 4 to 64 KiB; two beats of 32 bits of a vector instruction each cycle, of
+    // which a load or store and an arithmetic one overlap.
     {.name = "cortex-m55",
      .description = "Arm Cortex-M55 with its vectors of 128 bits (MVE)",
      .vector_bits = 128,

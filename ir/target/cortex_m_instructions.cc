@@ -1,9 +1,9 @@
 // Multiply-accumulate instructions of Arm's cores for microcontrollers.
 //
 // Those of the DSP extension (the Arm v7-M Architecture Reference Manual) are on general-purpose registers:
-// each lane of a register tile is a register of its own. Those of MVE (Armv8.1-M) multiply the 16 bytes of two
-// vectors and add all products to a sum in a general-purpose register; the four sums of an accumulator are
-// counted as registers of the unit, in addition to the eight vectors.
+// each lane of a register tile is a register of its own. Those of MVE (Armv8.1-M) multiply the 16 bytes of
+// two vectors and add all products to a sum in a general-purpose register; the four sums of an accumulator
+// are counted as registers of the unit, in addition to the eight vectors.
 #include "ir/target/tables.h"
 
 namespace tc::targets {
@@ -12,8 +12,8 @@ const std::vector<ProductGroup>& cortex_m_products() {
   using enum DType;
   using enum ProductRoute;
   static const std::vector<ProductGroup> groups = {
-      // name, intrinsic, feature; a, b, sum; rows, columns, depth, pack; cycles, kept, depth multiples, tuning,
-      // encoding, centred
+      // name, intrinsic, feature; a, b, sum; rows, columns, depth, pack; cycles, kept, depth multiples,
+      // tuning, encoding, centred
       {"mve",
        Vectors,
        1,

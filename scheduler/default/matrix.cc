@@ -78,7 +78,7 @@ class MatrixScheduler {
     const auto next = [&](int64_t bands) { return bands < 4 || even ? bands + 1 : bands + bands / 2; };
     for (int64_t bands = 1; bands <= lines; bands = next(bands)) {
       if (best.cycles < INFINITY && bands > 4 * best_bands) break;
-      // Conditions on the rows of the last band would be as many instructions as a microcontroller's products.
+      // Conditions on the last band's rows would be as many instructions as a microcontroller's products.
       if (even && problem_.kernel().parameters.empty() && lines % bands != 0) continue;
       BandPlan plan = problem_.whole();
       plan.band = parts(lines, bands);

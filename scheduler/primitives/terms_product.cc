@@ -253,10 +253,7 @@ class TermsRewrite : BandedProduct {
       const Affine group = apart ? var(names_.half, block / lanes) + var(names_.group) : Affine(0);
       made.write = access_at(terms_, at_band(term_at(var(names_.depth), Affine(term), group, position,
                                                      apart ? var(names_.lane) : lane)));
-      made.value = is_centred()        ? centred(value)
-                   : bytes_            ? value
-                   : algorithm_.digits ? digit(value, term)
-                                       : part(value, term);
+      made.value = term_of(value, term);
       statements.push_back(std::move(made));
     }
   }
@@ -275,6 +272,12 @@ class TermsRewrite : BandedProduct {
                                 var(names_.position) + Affine(first_position), var(names_.lane))));
     made.value = is_centred() ? int_constant(DType::I8, -kHalfOfBytes) : none(format_.operand);
     return made;
+  }
+
+  ExprPtr term_of(const ExprPtr& value, int64_t term) const {
+    if (is_centred()) return centred(value);
+    if (bytes_) return value;
+    return algorithm_.digits ? digit(value, term) : part(value, term);
   }
 
   // A byte less 128, as the signed number with the other highest bit.

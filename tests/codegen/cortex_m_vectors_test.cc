@@ -42,8 +42,8 @@ Schedule scheduled(const std::string& kernel) {
 
 // The numbers of the input are stored less 128 and borders as -128; the constant's sums make up for it.
 TEST(CortexMVectors, SumsAreThoseOfTheKernel) {
-  for (const std::string& each : {convolution(32, 8, 5, 7, 1), convolution(16, 8, 6, 5, 3),
-                                  convolution(24, 10, 4, 4, 3), convolution(64, 12, 3, 3, 1)}) {
+  for (const std::string& each :
+       {convolution(16, 8, 6, 5, 3), convolution(24, 10, 4, 4, 3), convolution(64, 12, 3, 3, 1)}) {
     SCOPED_TRACE(each);
     const Schedule schedule = scheduled(each);
     EXPECT_NE(str(schedule.kernel()).find(" sums of K"), std::string::npos) << str(schedule.kernel());

@@ -115,8 +115,8 @@ TileEmitter::Value TileEmitter::evaluate_select(const Expr& expr, const Guard& g
   return {builder_.CreateSelect(condition.value, a.value, b.value), vector};
 }
 
-// (a * b + c) >> s of vectors of i32 whose instructions give the upper and the lower half of a product. c is 0 or
-// half of what is shifted away; nothing for others.
+// (a * b + c) >> s of vectors of i32 whose instructions give the upper and the lower half of a product; null
+// where c is neither 0 nor half of what is shifted away.
 static llvm::Value* shifted_product(Builder& builder, llvm::Value* a, llvm::Value* b, int64_t added,
                                     int64_t bits) {
   constexpr int64_t kHalf = 32;
