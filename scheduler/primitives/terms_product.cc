@@ -17,6 +17,11 @@ namespace {
 constexpr double kMinPeak = 1e-30;
 constexpr int64_t kHalfOfBytes = 128;
 
+// A byte less 128, as the signed number with the other highest bit.
+ExprPtr centred(const ExprPtr& byte) {
+  return cast(DType::I8, binary(BinaryOp::Xor, byte, int_constant(DType::U8, kHalfOfBytes)));
+}
+
 // Both operands become terms of the unit's type. The input is divided by statements into a buffer [.., depth
 // / D][terms][positions][D], where D is the depth of one instruction. Whole numbers of the input have one
 // scale per band, those of the constant one per feature; products of digits are summed up in whole numbers,
@@ -278,11 +283,6 @@ class TermsRewrite : BandedProduct {
     if (is_centred()) return centred(value);
     if (bytes_) return value;
     return algorithm_.digits ? digit(value, term) : part(value, term);
-  }
-
-  // A byte less 128, as the signed number with the other highest bit.
-  static ExprPtr centred(const ExprPtr& byte) {
-    return cast(DType::I8, binary(BinaryOp::Xor, byte, int_constant(DType::U8, kHalfOfBytes)));
   }
 
   static ExprPtr none(DType dtype) { return is_float(dtype) ? constant(dtype, 0) : int_constant(dtype, 0); }
