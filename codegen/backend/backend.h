@@ -53,6 +53,7 @@ struct ArtefactContent {
   const Target& target;
   const ModelObjects& objects;
   int64_t max_flash = 0;  // bytes of read-only memory for constants and code; 0: any number
+  int64_t max_ram = 0;    // bytes of other memory, where constants are not in it; 0: any number
 };
 
 // Where an artefact is written.

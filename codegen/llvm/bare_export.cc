@@ -83,6 +83,15 @@ void refuse_more_than_flash(const ArtefactContent& model, const BareSizes& sizes
        " by max_flash");
 }
 
+// How much of the stack a run takes, and whether its code has variables, is known only when it is compiled.
+void refuse_more_than_ram(const ArtefactContent& model, const BareSizes& sizes) {
+  const int64_t needed = sizes.arena + sizes.zeros + sizes.stack;
+  if (model.max_ram == 0 || needed <= model.max_ram) return;
+  fail(ErrorKind::Unsupported, "model '", model.plan.model, "' needs ", sizes.arena, " bytes to work in, ",
+       sizes.zeros, " for variables and ", sizes.stack, " of the stack, but max_ram gives it ", model.max_ram,
+       "; use a smaller model, or give it at least ", needed, " by max_ram");
+}
+
 }  // namespace
 
 ExportedSizes export_bare(const ArtefactContent& model, const ArtefactPlace& place) {
@@ -93,6 +102,7 @@ ExportedSizes export_bare(const ArtefactContent& model, const ArtefactPlace& pla
   link_bare(bare, place.part);
   const BareSizes sizes = bare_sizes(bare, place.part);
   refuse_more_than_flash(model, sizes);
+  refuse_more_than_ram(model, sizes);
   write_header(place.path, about(model), declarations(model, prefix, sizes));
   return {sizes.constants, sizes.code, sizes.arena, sizes.zeros, sizes.stack};
 }

@@ -213,6 +213,7 @@ CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const Co
   model.arithmetic = all_arithmetic(graph);
   model.quantised = options.quantised;
   model.max_flash = options.max_flash;
+  model.max_ram = build.constants_limit > 0 ? options.max_ram : 0;
   model.weights = options.weights;
   BuiltPlan built = build_plan_with_versions(std::move(graph), std::move(versions), build);
   model.plan = std::move(built.plan);
@@ -304,7 +305,8 @@ std::optional<ExportedSizes> export_model(const CompiledModel& model, const std:
   }
   std::optional<ExportedSizes> sizes;
   written_apart(path, [&](const std::string& part) {
-    sizes = wanted.backend->write(*wanted.kind, {model.plan, model.target, model.objects, model.max_flash},
+    sizes = wanted.backend->write(*wanted.kind,
+                                  {model.plan, model.target, model.objects, model.max_flash, model.max_ram},
                                   {path, part, library_folder, weights_folder});
   });
   return sizes;

@@ -77,6 +77,7 @@ struct CompiledModel {
   std::vector<std::string> notes;
   std::string quantised;  // of the options
   int64_t max_flash = 0;  // of the options
+  int64_t max_ram = 0;    // of the options, where constants are in other memory; else 0
   std::string weights;    // of the options
   // How each node of a quantised network is computed, and why some stayed in floats.
   std::vector<ArithmeticNote> arithmetic;

@@ -48,15 +48,18 @@ def one(name, target, tolerance):
         model = zoo.export(name)
         shapes = {key: value.shape for key, value in zoo.example(name).items()}
     begin = time.perf_counter()
-    try:
-        module = tc.compile(model, target, threads=1, tolerance=tolerance, log=False, shapes=shapes)
-    except tc.Error as error:
-        return {"refused": str(error)}
-    seconds = time.perf_counter() - begin
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "artefact.o"
         # A target without a runtime has no shared objects.
-        module.export(str(path), kind="bare" if target in WITHOUT_RUNTIME else "shared")
+        kind = "bare" if target in WITHOUT_RUNTIME else "shared"
+        try:
+            module = tc.compile(
+                model, target, threads=1, tolerance=tolerance, log=False, shapes=shapes
+            )
+            seconds = time.perf_counter() - begin
+            module.export(str(path), kind=kind)
+        except tc.Error as error:
+            return {"refused": str(error)}
         artefact = hashlib.sha256(path.read_bytes()).hexdigest()
     kernels = [
         [report["label"], report["statements"], report["trace"]] for report in module.kernels

@@ -165,6 +165,22 @@ def test_ram_of_small_targets_has_no_constants(network, tmp_path):
         assert module.export(tmp_path / "m.o", kind="bare")["arena"] <= 80_000
 
 
+@pytest.mark.parametrize("target", ["rv32imfc", "cortex-m4"])
+def test_variables_and_stack_are_a_part_of_ram(target, network, tmp_path):
+    options = {"target": target, "log": False}
+    sizes = tc.compile(network, max_ram="80KB", **options).export(tmp_path / "m.o", kind="bare")
+    needed = sizes["arena"] + sizes["zeros"] + sizes["stack"]
+    assert sizes["stack"] > 0
+    with pytest.raises(tc.UnsupportedError) as raised:
+        tc.compile(network, max_ram=needed - 1, **options).export(tmp_path / "n.o", kind="bare")
+    assert str(raised.value) == (
+        f"model 'keywords.onnx' needs {sizes['arena']} bytes to work in, {sizes['zeros']} for variables and {sizes['stack']} of the stack, "
+        f"but max_ram gives it {needed - 1}; use a smaller model, or give it at least {needed} by max_ram"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.h", "m.o"]
+    tc.compile(network, max_ram=needed, **options).export(tmp_path / "n.o", kind="bare")
+
+
 def test_the_command_tells_it(network, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = [

@@ -16,7 +16,7 @@
 #include "codegen/llvm/emit/kernel_emitter.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
 #include "codegen/llvm/pass_support/stack_frames.h"
-#include "codegen/llvm/artefact/unwrap.h"
+#include "codegen/llvm/artefact/llvm_result.h"
 #include "ir/error.h"
 #include "ir/plan_steps.h"
 #include "ir/scratch.h"

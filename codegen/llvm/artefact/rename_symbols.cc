@@ -1,5 +1,5 @@
 // Objects under the name of the artefact that they become.
-#include "codegen/llvm/artefact/unwrap.h"
+#include "codegen/llvm/artefact/llvm_result.h"
 
 #include <llvm/ObjCopy/ConfigManager.h>
 #include <llvm/ObjCopy/ObjCopy.h>

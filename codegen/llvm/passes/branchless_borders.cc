@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/pass_support/branchless_choice.h"
+#include "codegen/llvm/pass_support/branchless_address.h"
 
 namespace tc {
 

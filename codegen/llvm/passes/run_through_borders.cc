@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-#include "codegen/llvm/pass_support/branchless_choice.h"
+#include "codegen/llvm/pass_support/branchless_address.h"
 #include "codegen/llvm/pass_support/register_pressure.h"
 
 namespace tc {

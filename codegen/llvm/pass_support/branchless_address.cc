@@ -1,4 +1,4 @@
-#include "codegen/llvm/pass_support/branchless_choice.h"
+#include "codegen/llvm/pass_support/branchless_address.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
