@@ -36,8 +36,8 @@ struct LoopPart {
   std::optional<int64_t> extent(const Affine& iterator_extent) const;
 };
 
-// The words of the marks, on which the generator, the check of marks and code generation act. Each is declared
-// by the primitive that sets it.
+// The words of the marks, on which the generator, the check of marks and code generation act. Each is
+// declared by the primitive that sets it.
 namespace marks {
 inline constexpr const char* kParallel = "parallel";
 inline constexpr const char* kVector = "vector";
