@@ -24,6 +24,15 @@ inline DType first_operand(const MatrixUnit::Format& format) {
   return format.instruction != nullptr && format.instruction->centred ? DType::I8 : format.operand;
 }
 
+// The unit's format for first operands that kernels store in this type; null where it has none.
+inline const MatrixUnit::Format* format_of_stored(const MatrixUnit& unit, DType type) {
+  if (const MatrixUnit::Format* format = unit.format(type)) return format;
+  for (const MatrixUnit::Format& each : unit.formats) {
+    if (first_operand(each) == type) return &each;
+  }
+  return nullptr;
+}
+
 // The type of kernels' second operands. Signed numbers are multiplied by signed ones, also by instructions
 // that take the second ones as unsigned.
 inline DType second_operand(const MatrixUnit::Format& format) {

@@ -21,11 +21,7 @@ double cycles_of_product(const Kernel& kernel, const Statement& statement, const
   const Expr& operand = *value.operands[0];
   if (operand.kind != Expr::Kind::Cast || operand.operands[0]->kind != Expr::Kind::Load) return 0;
   const MatrixUnit& unit = target.matrix;
-  const DType type = operand.operands[0]->dtype;
-  const MatrixUnit::Format* format = unit.format(type);
-  for (const MatrixUnit::Format& each : unit.formats) {
-    if (format == nullptr && first_operand(each) == type) format = &each;
-  }
+  const MatrixUnit::Format* format = format_of_stored(unit, operand.operands[0]->dtype);
   const DType sum = kernel.buffers[static_cast<size_t>(statement.write.buffer)].dtype;
   if (format == nullptr || format->accumulator != sum) return 0;
   const NarrowProduct* row = format->instruction;

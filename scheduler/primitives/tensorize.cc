@@ -86,10 +86,7 @@ class Checker {
     collect_products(statement_->value, products_);
     const Expr& first = *products_.at(0).first;
     const Expr& read = first.kind == Expr::Kind::Cast ? *first.operands[0] : first;
-    const MatrixUnit::Format* format = unit_.format(read.dtype);
-    for (const MatrixUnit::Format& each : unit_.formats) {
-      if (format == nullptr && first_operand(each) == read.dtype) format = &each;
-    }
+    const MatrixUnit::Format* format = format_of_stored(unit_, read.dtype);
     if (format == nullptr)
       refuse("statement ", statement_->name, " multiplies ", name_of(read.dtype),
              ", which the unit does not");

@@ -105,13 +105,20 @@ def test_numbers_alone(model, native):
     assert run(native[0], "--tokens", numbers(ids), "--max-tokens", 0).stdout == "\n"
 
 
-def test_under_qemu(model, tmp_path):
+def emulator_of(target):
+    """The command that runs a target's programs here, or a skip that says what is not installed."""
+    if target == "native":
+        return []
     if qemu_path() is None:
         pytest.skip("qemu-riscv64 is not installed")
+    return [qemu_path(), "-cpu", qemu_cpu(cores()["generic"], 256)]
+
+
+def test_under_qemu(model, tmp_path):
+    emulator = emulator_of("rv64gcv")
     program, tokenizer = tmp_path / "tiny", tmp_path / "tiny.tokenizer"
     export_program(model, str(program), "rv64gcv", 1, str(tokenizer))
     encode = language_of(model, 1).tokenizer.encode
-    emulator = [qemu_path(), "-cpu", qemu_cpu(cores()["generic"], 256)]
     ids = prompt_of(model, 12)
     prompts = [
         (["--tokens", numbers(ids), "--tokenizer", tokenizer], ids),
@@ -127,11 +134,7 @@ def test_under_qemu(model, tmp_path):
 
 @pytest.mark.parametrize("target", ["native", "rv64gcv"])
 def test_weights_beside_the_program(model, tmp_path, target):
-    emulator = (
-        [] if target == "native" else [qemu_path(), "-cpu", qemu_cpu(cores()["generic"], 256)]
-    )
-    if None in emulator:
-        pytest.skip("qemu-riscv64 is not installed")
+    emulator = emulator_of(target)
     export_program(model, str(tmp_path / "tiny"), target, 1, weights="separate")
     (weights,) = tmp_path.glob("*.weights")
     ids = prompt_of(model, 8)
@@ -224,11 +227,7 @@ def test_programs_of_other_models_have_no_generator(native, tmp_path, target):
     assert all(text in native[0].read_bytes() for text in texts_of_both)
     relu_program(tmp_path / "relu", target)
     assert not any(text in (tmp_path / "relu").read_bytes() for text in texts_of_both)
-    emulator = (
-        [] if target == "native" else [qemu_path(), "-cpu", qemu_cpu(cores()["generic"], 256)]
-    )
-    if None in emulator:
-        pytest.skip("qemu-riscv64 is not installed")
+    emulator = emulator_of(target)
     done = subprocess.run([*emulator, tmp_path / "relu"], capture_output=True, text=True)
     assert done.returncode == 2 and " generate ..." not in done.stderr
     done = run(tmp_path / "relu", "--tokens", "1", emulator=emulator)

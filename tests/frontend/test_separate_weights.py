@@ -131,6 +131,15 @@ def test_a_damaged_file_is_written_anew(module, saved):
     assert file.read_bytes() == whole
 
 
+def test_a_pipe_in_its_place_is_refused(module, saved):
+    """Opening it to compare its bytes would wait for a program that writes."""
+    file = weights_in(saved)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(tc.DeviceError, match="no program reads from the pipe"):
+        module.save(saved / "dense.so")
+
+
 READER = """
 import sys
 import numpy as np

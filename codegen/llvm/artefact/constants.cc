@@ -231,10 +231,11 @@ runtime::Seal seal_of(uint64_t checksum) {
 // Whether there is a regular file with exactly the bytes that write_weights() would write.
 bool has_weights(const ConstantsFile& constants, const WeightsFile& file, const std::string& path) {
   const runtime::Seal seal = seal_of(file.checksum);
-  std::ifstream in(path, std::ios::binary);
   std::error_code ignored;
-  if (!in || !std::filesystem::is_regular_file(path, ignored)) return false;
+  // Before it is opened, which would wait where it is a pipe.
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   if (std::filesystem::file_size(path, ignored) != constants.byte_count() + sizeof seal) return false;
+  std::ifstream in(path, std::ios::binary);
   bool same = true;
   Bytes there;
   const auto compare = [&](const void* data, size_t size) {
@@ -260,7 +261,8 @@ int64_t piece_at(int64_t at, int64_t offset, const std::vector<ConstantRange>& t
 
 bool are_far(int64_t bytes, const Target& target) { return target.arch == Arch::X86_64 && bytes > kReach; }
 
-void check_reach(int64_t bytes, const Target& target) {
+// An Unsupported error where code for the target cannot address a block of so many bytes.
+static void check_reach(int64_t bytes, const Target& target) {
   if (bytes <= kReach || are_far(bytes, target)) return;
   fail(ErrorKind::Unsupported, "the model's constants take ", bytes, " bytes, but code for ", target.name,
        " reaches ", kReach,
@@ -270,6 +272,7 @@ void check_reach(int64_t bytes, const Target& target) {
 
 Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
                        BlockIs block) {
+  check_reach(constants.byte_count(), target);
   const auto make = target.word_bits == 32 ? object_of<Elf32> : object_of<Elf64>;
   return make(constants, target, section_name, block);
 }

@@ -16,8 +16,6 @@ constexpr const char* kObjectConstantsSection = ".rodata.tc_constants";
 // Whether code for the target needs addresses of 64 bits to reach constants of so many bytes. They are then
 // in a section that linkers keep away from all others, so that 32 bits still reach everything else.
 bool are_far(int64_t bytes, const Target& target);
-// An Unsupported error where code for the target cannot address a block of so many bytes.
-void check_reach(int64_t bytes, const Target& target);
 
 // How the object file of constants_object() holds the bytes of the constants.
 enum class BlockIs : uint8_t {
@@ -28,7 +26,8 @@ enum class BlockIs : uint8_t {
   Kept,
 };
 // A relocatable ELF file for the target with the constants as read-only data, in a section of its own under
-// one hidden symbol; without the bytes of the constants themselves.
+// one hidden symbol; without the bytes of the constants themselves. An Unsupported error where code for the
+// target cannot address a block of that size.
 Bytes constants_object(const ConstantsFile& constants, const Target& target, const std::string& section_name,
                        BlockIs block);
 

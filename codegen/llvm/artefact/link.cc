@@ -193,7 +193,6 @@ class Linking {
     for (const Bytes& code : objects.code) write_object(code);
     if (objects.constants == nullptr) return;
     constants_ = objects.constants;
-    check_reach(constants_->byte_count(), target_);
     write_object(constants_object(*constants_, target_, section_, block_));
   }
 
@@ -279,7 +278,6 @@ void write_archive(const ModelObjects& objects, const std::vector<std::pair<std:
   // The constants are the last member, so that all of the archive but their bytes can be made in memory.
   Bytes constants;
   if (objects.constants) {
-    check_reach(objects.constants->byte_count(), target);
     constants = constants_object(*objects.constants, target, kObjectConstantsSection, BlockIs::Following);
     add("constants.o", constants);
   }

@@ -177,10 +177,7 @@ class Planner {
   void find_format(const Expr& value) {
     const Expr* first = &value;
     while (!first->operands.empty()) first = first->operands[0].get();
-    const MatrixUnit::Format* format = unit_.format(first->dtype);
-    for (const MatrixUnit::Format& each : unit_.formats) {
-      if (format == nullptr && first_operand(each) == first->dtype) format = &each;
-    }
+    const MatrixUnit::Format* format = format_of_stored(unit_, first->dtype);
     TC_CHECK(format != nullptr, "of target '", target_.name, "', whose unit does not multiply ",
              name_of(first->dtype), ", for ", where());
     TC_CHECK(format->instruction != nullptr, "for ", name_of(first->dtype), " on target '", target_.name,

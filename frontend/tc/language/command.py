@@ -2,6 +2,7 @@
 
 import sys
 
+from ..arguments import WEIGHTS
 from ..errors import Error, printable, printable_lines
 from ..parser import number
 
@@ -179,7 +180,7 @@ def add_command(command):
     added.add_argument("--target", help="of --export; default: this machine")
     added.add_argument(
         "--weights",
-        choices=("inside", "separate"),
+        choices=WEIGHTS,
         help="of --export: inside the program (default), or in a file beside it (separate)",
     )
     added.add_argument(
