@@ -133,6 +133,11 @@ struct Buffer {
   std::vector<Affine> shape;
   Scope scope = Scope::Input;
   std::string logical;
+  // Stack: the memory of the target's accelerator that holds it (ir/accelerator.h); empty: the host's.
+  std::string memory = {};
+  // Where an accelerator's memory holds it: how many places it has there. Each trip of the loop that fills it
+  // takes the next one, so that one can be filled while another is read.
+  int copies = 1;
 };
 
 // True for buffers that the caller passes: inputs, outputs and constants.

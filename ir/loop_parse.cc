@@ -2,6 +2,7 @@
 //
 // Constants may leave out their type, so reading has two steps: first an untyped tree (Word), then types,
 // which are inferred from the operands upwards and from the stored buffer downwards.
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <memory>
@@ -139,6 +140,9 @@ class Parser {
     made.dtype = dtype();
     made.shape = affine_list();
     if (cursor_.try_token("as")) made.logical = cursor_.quoted();
+    if (cursor_.try_token("in")) made.memory = cursor_.identifier();
+    if (cursor_.try_token("copies"))
+      made.copies = static_cast<int>(std::clamp<int64_t>(cursor_.integer(), 1, 2));
     if (kernel_.buffer_index(made.name) >= 0) cursor_.error("buffer '", made.name, "' exists already");
     kernel_.buffers.push_back(made);
   }

@@ -175,6 +175,8 @@ std::string str(const Buffer& buffer) {
   std::string result =
       text(name_of(buffer.scope), " ", buffer.name, " ", name_of(buffer.dtype), "[", join(buffer.shape), "]");
   if (!buffer.logical.empty()) result += " as " + quote(buffer.logical);
+  if (!buffer.memory.empty()) result += " in " + buffer.memory;
+  if (buffer.copies != 1) result += text(" copies ", buffer.copies);
   return result;
 }
 

@@ -165,7 +165,8 @@ void print_node(const LoopNode& node, const Kernel& kernel, int depth, std::stri
       children(depth + 1);
       break;
     case LoopNode::Kind::Leaf:
-      out += indent + "leaf" + (node.name.empty() ? "" : " " + node.name) + "\n";
+      out += indent + (node.command.empty() ? "leaf" : "command " + node.command) +
+             (node.name.empty() ? "" : " " + node.name) + "\n";
       for (const TileStatement& tile : node.statements) {
         out += indent + "  " + str(tile, kernel) + "\n";
       }
@@ -221,6 +222,7 @@ std::string str(const LoopMark& mark) {
   std::string result = mark.word;
   if (mark.count != 0) result += text(" ", mark.count);
   for (const std::string& buffer : mark.buffers) result += " " + buffer;
+  if (!mark.instruction.empty()) result += " " + mark.instruction;
   return result;
 }
 

@@ -9,6 +9,8 @@
 
 namespace tc {
 
+struct Accelerator;  // ir/accelerator.h
+
 // An integer expression of loop variables and parameters, as isl's AST writes bounds.
 struct LoopExpr;
 using LoopExprPtr = std::shared_ptr<const LoopExpr>;
@@ -36,6 +38,7 @@ struct LoopMark {
   std::string word;                  // "parallel"
   int64_t count = 0;                 // "unroll 4": 4; 0 where there is none
   std::vector<std::string> buffers;  // "prefetch W"
+  std::string instruction = {};      // "command MAC": of the target's accelerator
 };
 // "unroll 4".
 std::string str(const LoopMark& mark);
@@ -108,6 +111,9 @@ struct LoopNode {
   std::vector<TileStatement> statements;
   std::vector<Prefetch> prefetches;
   std::string name;  // Leaf: for people
+  // Leaf of one statement: the instruction of the target's accelerator that executes it, whose iterators the
+  // leaf's loops are, in order. Empty: the host executes the leaf.
+  std::string command = {};
 
   const LoopMark* mark(const std::string& word) const;  // null where it has none
   bool is_parallel() const { return mark("parallel") != nullptr; }
@@ -124,6 +130,8 @@ struct ScheduledKernel {
   // A call has as much scratch memory as its actual sizes need (Plan::sized_scratch), not as much as the
   // largest sizes would need.
   bool scratch_by_sizes = false;
+  // Whose instructions are the leaves' commands; null where there are none.
+  std::shared_ptr<const Accelerator> accelerator = nullptr;
 };
 
 // Whether a loop of the kernel runs backwards in every other run (mark "alternate"). Then the number of the

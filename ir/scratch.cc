@@ -17,7 +17,7 @@ std::map<int, int64_t> scratch_layout(const Kernel& kernel) {
   int64_t total = 0;
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& buffer = kernel.buffers[i];
-    if (buffer.scope != Scope::Stack) continue;
+    if (buffer.scope != Scope::Stack || !buffer.memory.empty()) continue;
     __int128 bytes = size_of(buffer.dtype);
     for (const Affine& extent : buffer.shape) {
       bytes *= std::max<int64_t>(0, range_of(extent, ranges).high);
@@ -37,7 +37,7 @@ int64_t scratch_bytes(const ScheduledKernel& kernel) {
 Dim sized_scratch(const Kernel& kernel, const std::vector<Dim>& parameters) {
   Dim total;
   for (const Buffer& buffer : kernel.buffers) {
-    if (buffer.scope != Scope::Stack) continue;
+    if (buffer.scope != Scope::Stack || !buffer.memory.empty()) continue;
     Dim bytes = static_cast<int64_t>(size_of(buffer.dtype));
     for (const Affine& extent : buffer.shape) {
       Dim size = extent.constant();

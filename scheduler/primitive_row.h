@@ -76,6 +76,7 @@ struct PrimitiveRow {
   std::optional<MarkRow> mark = {};  // of primitives of the kind Mark
   bool tuned = false;                // Mark: the tuner may add and drop it; takes a loop and numbers only
   bool matrix_unit = false;          // only for targets that have one
+  bool accelerator = false;          // the same
   bool last = false;                 // it checks the whole tree, so its line comes after all others
 
   const std::string& first_word() const { return verb.empty() ? name : verb; }

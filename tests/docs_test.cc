@@ -144,6 +144,7 @@ std::string primitives_page() {
     page << "## " << row.name << " (" << name_of(row.kind) << ")\n\n`" << row.signature() << "`\n\n"
          << row.doc << "\n\n";
     if (row.matrix_unit) page << "Only for targets with a matrix unit.\n\n";
+    if (row.accelerator) page << "Only for targets with an accelerator.\n\n";
     for (const Argument& argument : row.form) {
       if (argument.kind != Argument::Kind::Keyword)
         page << "* " << argument.name << ": " << description(argument) << "\n";

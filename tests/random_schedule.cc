@@ -48,7 +48,7 @@ const std::vector<std::string>& drawn_primitives() {
       // Products of shorter numbers have tests of their own (two_terms_native_test.cc, words_native_test.cc).
       const bool shorter = row.first_word() == "algorithm" && row.name != "winograd";
       // What `widen` changes, only code for one architecture shows (tests/runtime/test_cortex_m.py).
-      const bool elsewhere = row.matrix_unit || row.name == "widen";
+      const bool elsewhere = row.matrix_unit || row.accelerator || row.name == "widen";
       if (!elsewhere && !shorter) result.push_back(row.name);
     }
     return result;

@@ -44,6 +44,7 @@ struct ArtefactKind {
   bool constants_in_flash = false;  // constants are in read-only memory, which max_flash limits
   bool has_header = false;          // a header of C is written next to it
   bool is_for_people = false;       // a text to read, which no program uses
+  bool has_commands = false;        // its code can write commands for an accelerator
   bool weights_beside = false;      // its constants can be in a file of their own, which the runtime maps
 };
 
@@ -90,8 +91,9 @@ class Backend {
   // The kind as which the tuner measures candidates; null where this back end has none.
   virtual const ArtefactKind* candidate_kind() const { return nullptr; }
 
-  // The target for which plans are made: without the features for which this back end has no code.
-  virtual Target usable(const Target& target) const { return target; }
+  // The target for which plans are made: without the features for which this back end has no code. By default
+  // that is an accelerator.
+  virtual Target usable(const Target& target) const;
   // Features of the processor that code for the target may use, by LLVM's names, separated by spaces. The
   // lease of a device demands them.
   virtual std::string features(const Target&) const { return ""; }

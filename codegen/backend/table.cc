@@ -76,10 +76,10 @@ void refuse_weights_beside(const BackendAndKind& wanted, const Target& target) {
        others.empty() ? "" : ", or export kind " + listed(others, "or"));
 }
 
-bool uses_all(const Backend& backend, const Target& target) {
-  const Target usable = backend.usable(target);
-  return usable.matrix.registers == target.matrix.registers && usable.lane_products == target.lane_products &&
-         usable.wider_targets == target.wider_targets;
+bool plan_alike(const Backend& a, const Backend& b, const Target& target) {
+  const Target one = a.usable(target), other = b.usable(target);
+  return one.matrix.registers == other.matrix.registers && one.lane_products == other.lane_products &&
+         one.wider_targets == other.wider_targets && one.accelerator == other.accelerator;
 }
 
 std::string code_text(const ScheduledKernel& kernel, const Target& target, const std::string& name) {

@@ -29,9 +29,8 @@ void refuse_kind(const BackendAndKind& wanted, const Target& target);
 // cannot.
 void refuse_weights_beside(const BackendAndKind& wanted, const Target& target);
 
-// Whether the back end has code for all of the target's features: then its plans are those of the default
-// back end.
-bool uses_all(const Backend& backend, const Target& target);
+// Whether both back ends have code for the same of the target's features: then their plans are the same.
+bool plan_alike(const Backend& a, const Backend& b, const Target& target);
 
 // A text of a kernel's code (CodeText::name), whichever back end shows it. A Model error that lists them for
 // an unknown name.

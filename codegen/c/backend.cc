@@ -9,6 +9,7 @@
 #include "codegen/backend/c_names.h"
 #include "codegen/backend/temporary_constants.h"
 #include "codegen/backend/bare_header.h"
+#include "codegen/c/commands.h"
 #include "codegen/c/model_source.h"
 #include "ir/error.h"
 #include "ir/scratch.h"
@@ -91,6 +92,14 @@ void write_source(const ArtefactContent& model, const ArtefactPlace& place) {
     write_file(stem + ".c", c_weights_source(names, file_name(stem + ".bin")));
   }
   write_header(path, about(model), declarations(model, prefix, arguments));
+  for (const ScheduledKernel& kernel : model.plan.kernels) {
+    if (kernel.accelerator == nullptr) continue;
+    const std::string driver =
+        path.substr(0, path.size() - file_name(path).size()) + kernel.accelerator->name;
+    write_file(driver + ".h", c::driver_header(*kernel.accelerator));
+    write_file(driver + "_simulator.c", c::simulator_source(*kernel.accelerator));
+    return;
+  }
 }
 
 const std::vector<ArtefactKind> kKinds = {
@@ -98,7 +107,8 @@ const std::vector<ArtefactKind> kKinds = {
      .suffix = ".c",
      .doc = "C99 source for any compiler",
      .one_thread = true,
-     .has_header = true},
+     .has_header = true,
+     .has_commands = true},
 };
 
 class CBackend : public Backend {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <set>
 
+#include "codegen/c/commands.h"
 #include "codegen/c/kernel_context.h"
 #include "codegen/c/tile_writer.h"
 #include "codegen/backend/c_names.h"
@@ -30,8 +32,10 @@ class KernelWriter {
     declare_parameters();
     for (size_t i = 0; i < kernel.buffers.size(); ++i) find_strides(i);
     declare_scratch();
-    const std::string loops = body(*context_.scheduled.root), needed = needed_declarations(loops),
-                      inside = needed + loops;
+    copies_.emplace(context_);
+    std::string loops = copies_->declarations() + body(*context_.scheduled.root);
+    if (context_.scheduled.accelerator != nullptr) loops += wait();
+    const std::string needed = needed_declarations(loops), inside = needed + loops;
     std::string unused;
     for (const Buffer& buffer : kernel.buffers) {
       const std::string& argument =
@@ -151,7 +155,7 @@ class KernelWriter {
     std::string next = "scratch";  // the next free address, where sizes decide
     for (size_t i = 0; i < kernel.buffers.size(); ++i) {
       const Buffer& buffer = kernel.buffers[i];
-      if (buffer.scope != Scope::Stack) continue;
+      if (buffer.scope != Scope::Stack || !buffer.memory.empty()) continue;
       const std::string place =
           context_.scheduled.scratch_by_sizes ? next : text("scratch + ", offsets.at(static_cast<int>(i)));
       const std::string& name = context_.buffers[i].name;
@@ -171,7 +175,7 @@ class KernelWriter {
   std::string body(const LoopNode& node) {
     switch (node.kind) {
       case Kind::Block: {
-        std::string result;
+        std::string result = copies_->lines_at(node);
         for (const LoopNodePtr& child : node.children) result += body(*child);
         return result;
       }
@@ -239,9 +243,17 @@ class KernelWriter {
                 indented(place + inside(name, range), 1), "}\n");
   }
 
+  std::string leaf(const LoopNode& node) {
+    if (!node.command.empty()) return command_text(context_, *copies_, node);
+    return (context_.scheduled.accelerator == nullptr ? "" : wait()) + host_leaf(node);
+  }
+
+  // The host goes on when all commands are executed.
+  std::string wait() const { return context_.scheduled.accelerator->name + "_wait();\n"; }
+
   // A leaf with guards on copies or lanes is written twice: without the guards, for where all of them hold,
   // and with them.
-  std::string leaf(const LoopNode& node) {
+  std::string host_leaf(const LoopNode& node) {
     std::set<std::string> outer;
     for (const auto& [name, value] : context_.variables) outer.insert(name);
     std::vector<Affine> conditions;
@@ -263,6 +275,7 @@ class KernelWriter {
   }
 
   KernelContext context_;
+  std::optional<TileCopies> copies_;
   std::vector<std::pair<std::string, std::string>> declarations_;  // names, and lines
 };
 

@@ -8,6 +8,7 @@
 #include "codegen/c/kernel_context.h"
 #include "codegen/backend/c_names.h"
 #include "ir/error.h"
+#include "ir/accelerator.h"
 #include "ir/in_place.h"
 #include "ir/plan_steps.h"
 #include "ir/scratch.h"
@@ -51,6 +52,14 @@ TC_FUNCTION int64_t tc_size_rest(int64_t a, int64_t b, int *wrong)
 }
 )";
 
+// The line that includes the interface of the accelerator's driver; empty where the kernels have no commands.
+std::string driver_of(const std::vector<ScheduledKernel>& kernels) {
+  for (const ScheduledKernel& each : kernels) {
+    if (each.accelerator != nullptr) return text("#include \"", each.accelerator->name, ".h\"\n");
+  }
+  return "";
+}
+
 class ModelWriter {
  public:
   ModelWriter(const Plan& plan, const CSourceNames& names)
@@ -74,7 +83,7 @@ class ModelWriter {
     std::string result =
         text("/* Model '", c::in_comment(plan_.model),
              "' for one thread.\n * Compile with -O3 -ffp-contract=fast -fno-math-errno (GCC, Clang). */\n",
-             "#include \"", names_.header, "\"\n", kIncludes);
+             "#include \"", names_.header, "\"\n", driver_of(plan_.kernels), kIncludes);
     result += functions_.definitions();
     if (uses_sizes_) result += kSizes;
     result += arena();
@@ -315,7 +324,7 @@ std::string c_model_source(const Plan& plan, const CSourceNames& names) {
 std::string c_kernel_source(const ScheduledKernel& kernel, const std::string& name) {
   c::Functions functions;
   const std::string code = str(c::kernel_function(kernel, name, functions), "void ");
-  return kIncludes + functions.definitions() + "\n" + code;
+  return driver_of({kernel}) + kIncludes + functions.definitions() + "\n" + code;
 }
 
 std::string c_weights_source(const CSourceNames& names, const std::vector<uint8_t>& bytes) {

@@ -191,6 +191,8 @@ CompiledModel plan_graph(Graph graph, std::vector<SizedGraph> versions, const Co
   CompiledModel model;
   BuildOptions build = build_options(options);
   model.target = build.target;
+  // Another back end may have commands for it, where this one's plan has none.
+  model.target.accelerator = parse_target(options.target).accelerator;
   model.backend = artefact_kind(options.kind).backend;
   build.traces = options.traces;
   std::vector<std::string> notes;

@@ -18,6 +18,7 @@
 #include "frontend/pipeline/compile.h"
 #include "frontend/pipeline/kernel_module.h"
 #include "frontend/pipeline/plan_builder.h"
+#include "frontend/python/accelerators.h"
 #include "frontend/python/description.h"
 #include "frontend/python/errors.h"
 #include "frontend/python/fleet.h"
@@ -437,7 +438,8 @@ void add_backends(py::module_& module) {
   module.def("needs_own_plan", [](const CompiledModel& model, const std::string& kind) {
     const BackendAndKind wanted = artefact_kind(kind);
     const bool estimates = model.max_flash > 0 && wanted.backend->code_estimate() != nullptr;
-    return wanted.backend != model.backend && (estimates || !uses_all(*wanted.backend, model.target));
+    return wanted.backend != model.backend &&
+           (estimates || !plan_alike(*wanted.backend, *model.backend, model.target));
   });
 }
 
@@ -517,6 +519,7 @@ PYBIND11_MODULE(_tc, module) {
   tc::add_errors();
   pybind11::register_local_exception_translator(&tc::translate_unsupported);
   tc::add_interruption(module);
+  tc::add_accelerators(module);
   tc::add_fleet(module);
   tc::add_compiled(module);
   tc::add_schedule(module);

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 
+from .accelerator import load_for
 from .composites import forms_in, set_forms
 from .errors import Error, ShapeError, UnsupportedError
 from .native import compiler
@@ -53,6 +54,7 @@ def options_of(options=Options()):
         raise Error(
             f"target is {options.target!r}; give a name of tc.targets(), or leave it out for this machine's processor"
         )
+    load_for(options.target)
     if not _is_whole(options.seed) or not 0 <= options.seed < 1 << 64:
         raise Error(f"seed is {options.seed!r}; give a whole number from 0 to 2^64 - 1")
     result.target, result.seed, result.dump = options.target, int(options.seed), options.dump or ""

@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 
+from .accelerator import load as load_accelerator
 from . import c_interface, cluster, fleet, log, units
 from .archives import trusted
 from .arguments import Options, options_of
@@ -483,6 +484,8 @@ def main(argv=None):
         arguments = _parser().parse_args(argv)
         if cpu := getattr(arguments, "cpu", ""):
             arguments.target = cpu if arguments.target == "native" else f"{arguments.target}@{cpu}"
+        if described := getattr(arguments, "accelerator", None):
+            arguments.target += f"+accel:{load_accelerator(described).name}"
         if getattr(arguments, "trust_archive", False):
             arguments.model = trusted(arguments.model)
         result, text, *code = arguments.function(arguments)

@@ -2,6 +2,7 @@
 
 import os
 
+from .accelerator import IN_TARGET
 from . import archives
 from .arguments import Options, options_of, set_values, shapes_option, thread_count
 from .errors import Error, UnsupportedError, bounded, renamed
@@ -234,10 +235,13 @@ def _compiled(model, options, threads, specialise=0, make=Module):
 
 def _compiler_of_kinds(model, options, compiled):
     """A function that compiles the model again for a kind of artefact that needs another plan, as C
-    source cannot use a matrix unit, and keeps to max_flash by an estimate of its code. None where
-    there is no such kind, or where the model is a source that only the compiler holds and that is
-    not kept: it is for max_flash, which only small models keep to."""
-    if isinstance(model, compiler.Source) and not options().max_flash:
+    source cannot use a matrix unit, keeps to max_flash by an estimate of its code, and alone has
+    commands for accelerators. None where there is no such kind, or where the model is a source that
+    only the compiler holds and that is not kept: it is for max_flash, which only small models keep
+    to, and for accelerators."""
+    wanted = options()
+    is_kept = wanted.max_flash or IN_TARGET.search(wanted.target)
+    if isinstance(model, compiler.Source) and not is_kept:
         return None
     if not any(compiler.needs_own_plan(compiled, row["name"]) for row in compiler.kinds()):
         return None

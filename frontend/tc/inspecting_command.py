@@ -1,5 +1,6 @@
 """The command inspect: what the compiler does with a model, or with one of its kernels."""
 
+from .accelerator import plan_for
 from .arguments import Options, options_of
 from .compiling import load
 from .errors import Error, lines_text, printable
@@ -146,7 +147,7 @@ def _inspect(arguments):
         )
     )
     if arguments.dump == "plan":
-        plan = compiler.plan_text(source_of(model), options)
+        plan = compiler.plan_text(source_of(model), plan_for(options))
         return {"plan": plan}, plan.rstrip()
     if passes:
         graph, dump = compiler.import_model(source_of(model), options)

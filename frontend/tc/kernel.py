@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .accelerator import plan_for
 from . import archives
 from .arguments import Options, options_of
 from .errors import ModelError, ScheduleError, lines_text, printable
@@ -213,7 +214,9 @@ def kernels(model, target="native", shapes=None, threads=1, inputs=None, **optio
     model, shapes = described(
         archives.trusted(model) if options.pop("trust_archive", False) else model, inputs, shapes
     )
-    options = options_of(Options(target=target, shapes=shapes, threads=threads, **options))
+    options = plan_for(
+        options_of(Options(target=target, shapes=shapes, threads=threads, **options))
+    )
     name = compiler.resolve_target(target)[0]
     return [
         Kernel(report, name, threads) for report in compiler.plan_kernels(source_of(model), options)

@@ -233,6 +233,11 @@ def add_compiling(added):
         help="plan for this core (docs/targets.md): cortex-a53, sifive-x280, znver4 ...; without --target also for what it has",
     )
     added.add_argument(
+        "--accelerator",
+        metavar="FILE",
+        help="the target has the accelerator that this file describes, which is executed (docs/accelerators.md)",
+    )
+    added.add_argument(
         "--threads",
         type=number(int, 1, "a whole number"),
         help="threads of a run; default: all cores",

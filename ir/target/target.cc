@@ -2,8 +2,10 @@
 #include "ir/target/target.h"
 
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
 
+#include "ir/accelerator.h"
 #include "ir/error.h"
 #include "ir/target/tables.h"
 #include "ir/target/register_groups.h"
@@ -190,11 +192,15 @@ void add_wider_targets(Target& target, const std::string& name, const std::strin
   target.name += (extras.empty() ? "+" : ",+") + std::string(kLengths);
 }
 
+// Written like a feature, but what executes kernels beside the core.
+constexpr const char* kAccelerator = "accel:";
+
 // A row, and the features that a target's name adds to it and removes.
 struct Wanted {
   const Row* row;
   Extras extras;
   bool lengths = false;
+  std::string accelerator = {};
 };
 
 Wanted read_features(const Name& name, const std::string& text) {
@@ -203,6 +209,10 @@ Wanted read_features(const Name& name, const std::string& text) {
     const Row*& row = wanted.row;
     if (feature == kLengths) {
       wanted.lengths = sign == '+';
+      continue;
+    }
+    if (feature.rfind(kAccelerator, 0) == 0) {
+      wanted.accelerator = sign == '+' ? feature.substr(std::strlen(kAccelerator)) : "";
       continue;
     }
     const std::vector<std::string> known = features_of(row->target.arch);
@@ -255,6 +265,14 @@ Target parse_resolved(const std::string& text) {
     target.name += (bare ? "" : ",") + feature;
     if (targets::is_encoded_feature(target.arch, extras[i].second)) continue;
     target.features += (target.features.empty() ? "" : ",") + feature;
+  }
+  if (!wanted.accelerator.empty()) {
+    target.accelerator = registered_accelerator(wanted.accelerator);
+    target.name += (extras.empty() ? "+" : ",+") + std::string(kAccelerator) + wanted.accelerator;
+    // Activations are in the blocks that its instructions read.
+    target.block = target.accelerator->block;
+    target.small_block = 0;
+    target.half_blocks = false;
   }
   if (wanted.lengths) add_wider_targets(target, wanted.row->target.name, name.core);
   if (text.find('@') != std::string::npos) choose_core(target, name.core, text);

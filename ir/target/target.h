@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "ir/target/narrow_product.h"
 
 namespace tc {
+
+struct Accelerator;  // ir/accelerator.h
 
 // ArmM: Arm's M profile, of microcontrollers (Cortex-M), whose code is Thumb's.
 enum class Arch : uint8_t { X86_64, RiscV64, AArch64, RiscV32, ArmM };
@@ -135,7 +138,9 @@ struct Core {
 // One machine as the compiler sees it: an instruction set, a core that executes it, and the system around
 // them.
 struct Target : Isa, Core {
-  std::string name;         // canonical: `x86-64-v4`, `rv64gcv_zvl256b`, `native` resolved
+  std::string name;  // canonical: `x86-64-v4`, `rv64gcv_zvl256b`, `native` resolved
+  std::shared_ptr<const Accelerator> accelerator =
+      nullptr;              // that executes kernels beside the core (`+accel:NAME`)
   bool has_runtime = true;  // there are an operating system and tc's runtime for it
   ConstantMemory constants = ConstantMemory::Host;
   ParallelLoops parallel = ParallelLoops::Threads;

@@ -90,7 +90,7 @@ class Settler {
     return kernel_.buffers[static_cast<size_t>(access.buffer)];
   }
 
-  // Where the access reaches a padded lane for exactly those instances for which `condition` is negative: an
+  // Where the access reaches padded lanes only for those instances for which `condition` is negative: an
   // expression that is not negative for the instances that stay inside of the dimension's blocks, padding
   // included.
   std::optional<Affine> room_in_blocks(const Access& access, const Affine& condition) const {
@@ -98,7 +98,10 @@ class Settler {
       if (buffer_of(access).name != dim.buffer || access.index.size() <= dim.inner) continue;
       if (access.index[dim.outer].dynamic || access.index[dim.inner].dynamic) continue;
       const Affine position = access.index[dim.outer].affine * dim.block + access.index[dim.inner].affine;
-      if (dim.extent - Affine(1) - position != condition) continue;
+      // A condition that leaves out some of the padded lanes only is there where an iterator runs further
+      // than the dimension does, after it was divided in parts that do not fit.
+      const Affine beyond = condition - (dim.extent - Affine(1) - position);
+      if (!beyond.is_constant() || beyond.constant() < 0) continue;
       return buffer_of(access).shape[dim.outer] * dim.block - Affine(1) - position;
     }
     return std::nullopt;

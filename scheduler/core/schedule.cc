@@ -1,4 +1,5 @@
 // Schedules as values.
+#include "scheduler/core/accelerator_memory.h"
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
@@ -84,7 +85,10 @@ ScheduledKernel Schedule::finish() const {
   }
   state_->checked = sealed.checked;
   try {
-    return generate(sealed.kernel, sealed.tree);
+    ScheduledKernel result = generate(sealed.kernel, sealed.tree);
+    result.accelerator = sealed.target.accelerator;
+    refuse_wrong_commands(result);
+    return result;
   } catch (const isl::exception_quota&) {
     fail(ErrorKind::Schedule, "schedule of kernel '", sealed.kernel->kernel.name,
          "' is too complex: its loops cannot be generated");

@@ -25,6 +25,8 @@ std::optional<std::string> apply_line(ScheduleState& state, const std::string& l
     if (read->row->matrix_unit && state.target.matrix.registers == 0) {
       refuse("target ", state.target.name, " has no matrix unit");
     }
+    if (read->row->accelerator && state.target.accelerator == nullptr)
+      refuse("target ", state.target.name, " has no accelerator");
     ScheduleState next = state;
     next.checked.reset();
     if (read->row->kind == PrimitiveKind::Rewrite) {

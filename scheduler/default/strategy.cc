@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scheduler/default/accelerator.h"
 #include "scheduler/default/group_sums.h"
 
 namespace tc {
@@ -82,6 +83,15 @@ Candidate examine_groups(const StrategyInput& input) {
 
 TraceBuilder apply_groups(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
   return schedule_group_sums(input.builder(), find_group_sums(input.builder()));
+}
+
+Candidate examine_accelerator(const StrategyInput& input) {
+  const AcceleratorChoice choice = choose_for_accelerator(input.builder());
+  return {{choice.tiles.cycles, INFINITY, 1, 1, ""}, choice.in_words()};
+}
+
+TraceBuilder apply_accelerator(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
+  return schedule_for_accelerator(choose_for_accelerator(input.builder()));
 }
 
 Candidate examine_plain_loops(const StrategyInput& input) {
@@ -249,7 +259,14 @@ const std::vector<Strategy>& strategies() {
        KnobGroup::None,
        {},
        &examine_scalar,
-       &apply_scalar}};
+       &apply_scalar},
+      {"accelerator",
+       StrategyKind::Algorithm,
+       "A sum of products by the instructions of the target's accelerator, tile by tile, with copies to and from its memories.",
+       KnobGroup::None,
+       {},
+       &examine_accelerator,
+       &apply_accelerator}};
   return rows;
 }
 

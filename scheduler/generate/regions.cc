@@ -13,7 +13,8 @@ namespace {
 bool is_copies(const TreeNode& node) {
   if (node.kind == TreeNode::Kind::Leaf) return true;
   return node.kind == TreeNode::Kind::Loop &&
-         (node.is(marks::kVector) || node.is(marks::kMatrix) || node.copies() == 0) &&
+         (node.is(marks::kVector) || node.is(marks::kMatrix) || node.is(marks::kCommand) ||
+          node.copies() == 0) &&
          !node.is(marks::kIsolate) && is_copies(node.children[0]);
 }
 
@@ -164,6 +165,10 @@ void fill_leaf(const Kernel& kernel, const Region& region, const std::vector<Aff
                LoopNode& leaf) {
   leaf.kind = LoopNode::Kind::Leaf;
   for (const Region::Member& member : region.statements) {
+    if (!member.loops.empty()) {
+      if (const LoopMark* command = member.loops.back()->find_mark(marks::kCommand))
+        leaf.command = command->instruction;
+    }
     const Statement& statement = kernel.statements[static_cast<size_t>(member.statement)];
     TileStatement tile;
     tile.statement = member.statement;
@@ -232,7 +237,8 @@ class ScopeDecider {
   void run() {
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
       if (kernel_.buffers[b].scope != Scope::Local) continue;
-      kernel_.buffers[b].scope = is_register(b) ? Scope::Register : Scope::Stack;
+      kernel_.buffers[b].scope =
+          is_register(b) && kernel_.buffers[b].memory.empty() ? Scope::Register : Scope::Stack;
       if (kernel_.buffers[b].scope == Scope::Stack && !uses_[b].empty()) shrink(b);
     }
     for (Statement& statement : kernel_.statements) {

@@ -19,6 +19,9 @@
   X(bf16x3)                      \
   X(uint8)                       \
   X(int21)                       \
+  X(unit)                        \
+  X(load_tile)                   \
+  X(place)                       \
   X(split)                       \
   X(order)                       \
   X(fuse)                        \
@@ -28,6 +31,7 @@
   X(vectorize)                   \
   X(unroll)                      \
   X(tensorize)                   \
+  X(command)                     \
   X(sum_blocks)                  \
   X(prefetch)                    \
   X(alternate)                   \

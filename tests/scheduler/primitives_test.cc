@@ -10,11 +10,15 @@
 
 #include "ir/error.h"
 #include "ir/scheduled.h"
+#include "tests/accelerator.h"
 #include "tests/golden_file.h"
 #include "tests/scheduler_kernels.h"
 
 namespace tc::testing {
 namespace {
+
+// The examples of primitives for accelerators are for this one.
+const bool kIsRegistered = (register_accelerator(test_accelerator()), true);
 
 const std::string kFolder = "tests/golden/primitives";
 const std::string kBar = "\n----\n";

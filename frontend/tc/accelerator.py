@@ -1,0 +1,184 @@
+"""Accelerators: devices beside a core that execute tiles of kernels, each described by one file.
+
+The file is Python, and is executed when a target names the accelerator (`+accel:NAME`) or a user
+the file. It makes one `Accelerator` called `accelerator`; docs/accelerators.md says what is in it.
+"""
+
+import os
+import re
+import runpy
+
+from .errors import TargetError
+from .native import compiler
+from .sizes import size_option
+
+HOST = "host"  # the name of the core's memory in operands
+IN_TARGET = re.compile(r"\+accel:([A-Za-z0-9_]+)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+_loaded = {}  # by name
+
+
+class Accelerator:
+    """The description of an accelerator.
+
+    name: of the accelerator, a C identifier; commands in C are NAME_INSTRUCTION(...).
+    block: channels of a block of activations, which instructions find next to each other.
+    issue_cycles: for which the core writes a command.
+    queue: how many commands wait or are executed at a time; the core writes no further one until
+        the first of them is executed.
+    """
+
+    def __init__(self, name, block=16, issue_cycles=1, queue=16):
+        self.name = _identifier(name, "accelerator")
+        self.block = _whole(block, f"accelerator '{name}': block")
+        self.issue_cycles = _whole(issue_cycles, f"accelerator '{name}': issue_cycles")
+        self.queue = _whole(queue, f"accelerator '{name}': queue")
+        self.memories = []
+        self.instructions = []
+
+    def memory(self, name, size, alignment=1):
+        """A memory of the accelerator: its size ("256KiB", or bytes), and the alignment of operands
+        in it, in bytes."""
+        where = f"accelerator '{self.name}', memory '{name}'"
+        bytes_ = size_option("size", size, "")
+        self.memories.append((_identifier(name, where), bytes_, _whole(alignment, where)))
+
+    def unit(self, name):
+        """A unit of the accelerator, which executes one command at a time."""
+        return Unit(self, _identifier(name, f"accelerator '{self.name}', unit '{name}'"))
+
+    def register(self):
+        """Makes targets that end in `+accel:NAME` mean this accelerator."""
+        compiler.register_accelerator(
+            self.name, self.memories, self.instructions, self.block, self.issue_cycles, self.queue
+        )
+
+
+class Unit:
+    """A unit of an accelerator; made by Accelerator.unit."""
+
+    def __init__(self, accelerator, name):
+        self._accelerator = accelerator
+        self._name = name
+
+    def instruction(self, name, meaning, operands, limits, cycles):
+        """An instruction, which this unit executes.
+
+        meaning: an assignment (`=`, or `+=` where it adds to what is there) in the language of
+            docs/ir.md, whose subscripts are one iterator each, such as
+            "c[m, n] += i32(a[m, k]) * i32(b[k, n])".
+        operands: for each operand "TYPE MEMORY", where MEMORY is one of the accelerator's or
+            "host". Elements along the last subscript are adjacent; along the others commands say
+            how far they are apart.
+        limits: for each iterator how many trips a command may have; for each number that is part of
+            a command, and which the meaning has as `index(NAME)`, the smallest and the largest.
+        cycles: for which a command occupies its unit, as a formula of the trips by the iterators'
+            names: "8 + m * ceil(n, 16)", with + - * / (rounded down) % min max ceil.
+        """
+        where = f"accelerator '{self._accelerator.name}', instruction '{name}'"
+        _identifier(name, where)
+        written = re.match(r"\s*([A-Za-z_]\w*)\s*\[([^\]]*)\]\s*(\+=|=)", meaning)
+        if not written:
+            raise TargetError(
+                f"{where}: its meaning {meaning!r} is no assignment to an operand; write it as 'c[i] = a[i]' or 'c[i] += a[i]'"
+            )
+        numbers = {key: each for key, each in limits.items() if isinstance(each, (tuple, list))}
+        limits = {key: each for key, each in limits.items() if key not in numbers}
+        lines = [f"kernel {name}"]
+        for iterator, limit in limits.items():
+            _identifier(iterator, where)
+            lines.append(
+                f"parameter trips_{iterator} = trips_{iterator} in [1, {_whole(limit, where)}]"
+            )
+        for number, (smallest, largest) in numbers.items():
+            _identifier(number, where)
+            lines.append(f"parameter {number} = {number} in [{smallest}, {largest}]")
+        memories = []
+        for operand, place in sorted(operands.items(), key=lambda each: each[0] == written[1]):
+            memories.append(self._operand(operand, place, meaning, written[1], where, lines))
+        domain = ", ".join(f"{each}:trips_{each}" for each in limits)
+        lines.append(f"{name.lower()}_[{domain}]: {meaning.strip()}")
+        names = [*limits, *numbers]
+        made = (name, self._name, "\n".join(lines), memories, cycles, names)
+        self._accelerator.instructions.append(made)
+
+    @staticmethod
+    def _operand(operand, place, meaning, written, where, lines):
+        """Appends the operand's line; its memory."""
+        access = re.search(rf"\b{re.escape(_identifier(operand, where))}\s*\[([^\]]*)\]", meaning)
+        if not access:
+            raise TargetError(f"{where}: its meaning does not have the operand '{operand}'")
+        parts = place.split()
+        if len(parts) != 2:
+            raise TargetError(
+                f"{where}: operand '{operand}' is {place!r}; write its type and its memory, as 'u8 {HOST}'"
+            )
+        shape = ", ".join("trips_" + each.strip() for each in access[1].split(","))
+        scope = "output" if operand == written else "input"
+        lines.append(f"{scope} {operand} {parts[0]}[{shape}]")
+        return "" if parts[1] == HOST else parts[1]
+
+
+def _identifier(name, where):
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise TargetError(f"{where}: the name {name!r} is no identifier of C")
+    return name
+
+
+def _whole(number, where):
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise TargetError(f"{where} is {number!r}, not a whole number")
+    return number
+
+
+def load(file):
+    """Executes the file that describes an accelerator, makes targets with `+accel:NAME` mean it,
+    and returns it."""
+    path = os.fspath(file)
+    try:
+        found = runpy.run_path(path).get("accelerator")
+    except OSError as error:
+        raise TargetError(f"accelerator file '{path}' cannot be read: {error.strerror}") from error
+    except TargetError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise TargetError(
+            f"accelerator file '{path}' ends with {type(error).__name__}: {error}; it is executed as Python"
+        ) from error
+    if not isinstance(found, Accelerator):
+        raise TargetError(
+            f"accelerator file '{path}' does not make an Accelerator called `accelerator`; see docs/accelerators.md"
+        )
+    found.register()
+    _loaded[found.name] = found
+    return found
+
+
+def plan_for(options):
+    """Makes the compiler's options ask for the plan with the accelerator's commands, where their
+    target has one: that of the kind of artefact that can have them."""
+    if IN_TARGET.search(options.target):
+        options.kind = "c"
+    return options
+
+
+def load_for(target):
+    """Loads the file of the accelerator that the target names: accelerators/NAME.py of the working
+    folder, else tc's own."""
+    named = IN_TARGET.search(target) if isinstance(target, str) else None
+    if not named or named[1] in _loaded:
+        return
+    name = named[1]
+    folders = ["accelerators", os.path.join(os.path.dirname(__file__), "accelerators")]
+    files = [os.path.join(folder, name + ".py") for folder in folders]
+    path = next((each for each in files if os.path.isfile(each)), None)
+    if path is None:
+        raise TargetError(
+            f"target '{target}': there is no accelerator '{name}': neither {files[0]} nor tc has it; give its file as --accelerator FILE or by tc.accelerator.load(FILE)"
+        )
+    made = load(path)
+    if made.name != name:
+        raise TargetError(
+            f"accelerator file '{path}' describes accelerator '{made.name}', not '{name}'"
+        )

@@ -1,0 +1,333 @@
+#include "scheduler/default/accelerator.h"
+
+#include <algorithm>
+
+#include "ir/access.h"
+#include "ir/error.h"
+#include "scheduler/core/rewriting.h"
+#include "scheduler/core/statements.h"
+
+namespace tc {
+namespace {
+
+// Writes the lines of one kernel. All statements get loops that count tiles, the sum's; a statement is placed
+// in the innermost one on which it depends.
+class AcceleratorWriter {
+ public:
+  explicit AcceleratorWriter(const AcceleratorChoice& choice)
+      : problem_(choice.problem),
+        tiles_(choice.tiles),
+        b_(problem_.reduction.builder),
+        sum_(problem_.reduction.sum),
+        init_(problem_.reduction.init),
+        epilogue_(problem_.reduction.epilogue[0]) {}
+
+  TraceBuilder run() {
+    name_counters();
+    load_operands();
+    hold_sums();
+    for (const Statement& each : std::vector<Statement>(b_.kernel().statements)) choose_loops(each.name);
+    order_sum();
+    place_statements();
+    for (const Statement& each : std::vector<Statement>(b_.kernel().statements)) write_command(each.name);
+    return b_;
+  }
+
+ private:
+  const Accelerator& accelerator() const { return *b_.target().accelerator; }
+  const Kernel& kernel() const { return b_.kernel(); }
+  const Buffer& buffer(int index) const { return kernel().buffers[static_cast<size_t>(index)]; }
+
+  // An iterator that counts tiles: its names in the sum and in the statement after it; empty there for those
+  // that are summed over.
+  struct Counter {
+    std::string sum, epilogue, init;
+  };
+
+  // Divides the iterators of which there are several tiles.
+  void name_counters() {
+    for (const std::string& iterator : tiles_.counters) {
+      const int64_t size = tiles_.sizes.at(iterator);
+      std::string name = iterator;
+      if (size > 1) name = divide(problem_, iterator, size);
+      const Statement& sum = b_.statement(sum_);
+      Counter counter{name, "", ""};
+      if (depends_on(sum.write, name)) {
+        counter.epilogue = counterpart(kernel(), sum, b_.statement(epilogue_), name);
+        counter.init = counterpart(kernel(), sum, b_.statement(init_), name);
+        if (counter.epilogue.empty() || counter.init.empty())
+          throw NotApplicable{text("statements around the sum do not count ", name, " as the sum does")};
+      }
+      counters_.push_back(counter);
+    }
+  }
+
+  // How many counters, from the outermost on, hold a statement that depends on these iterators.
+  template <class Depends>
+  size_t depth_of(const Depends& depends) const {
+    size_t depth = 0;
+    for (size_t i = 0; i < counters_.size(); ++i) {
+      if (depends(counters_[i])) depth = i + 1;
+    }
+    return depth;
+  }
+
+  size_t output_depth() const {
+    return depth_of([](const Counter& each) { return !each.epilogue.empty(); });
+  }
+
+  void remember(size_t before, size_t depth) {
+    for (size_t i = 0; i < kernel().statements.size() - before; ++i)
+      depths_[kernel().statements[i].name] = depth;
+  }
+
+  // The operands of the sum, and those of the statement after it, where the accelerator executes it.
+  void load_operands() {
+    depths_[sum_] = counters_.size();
+    depths_[init_] = depths_[epilogue_] = output_depth();
+    const auto operands = operands_of_command(kernel(), b_.statement(sum_), *problem_.sum, nullptr, true);
+    for (size_t i = 0; i < operands->accesses.size(); ++i) {
+      const Access access = operands->accesses[i];
+      if (access.buffer == b_.statement(sum_).write.buffer) continue;
+      const std::string name = buffer(access.buffer).name;
+      const size_t depth = depth_of([&](const Counter& each) { return depends_on(access, each.sum); });
+      if (buffer(access.buffer).scope == Scope::Constant) pack(name, access, i, depth);
+      std::string listed;
+      for (size_t c = 0; c < depth; ++c) listed += " " + counters_[c].sum;
+      const size_t before = kernel().statements.size();
+      b_.apply("load_tile ", name, " ", problem_.sum->memories[i], " ", tiles_.copies, " :", listed);
+      remember(before, depth);
+    }
+    if (problem_.epilogue != nullptr) load_epilogue_operands();
+  }
+
+  // The constant in the order in which its tiles are copied, with what the instruction wants adjacent last.
+  void pack(const std::string& name, const Access& access, size_t operand, size_t depth) {
+    std::vector<std::string> order;
+    const Statement& sum = b_.statement(sum_);
+    for (size_t c = 0; c < depth; ++c) {
+      if (depends_on(access, counters_[c].sum)) order.push_back(counters_[c].sum);
+    }
+    const auto is_executed = [&](const std::string& iterator) {
+      return std::any_of(problem_.executed.begin(), problem_.executed.end(),
+                         [&](const ExecutedIterator& each) { return each.iterator == iterator; });
+    };
+    for (const Iterator& each : sum.iterators) {
+      const bool is_listed = std::find(order.begin(), order.end(), each.name) != order.end();
+      if (!is_listed && !is_executed(each.name) && depends_on(access, each.name)) order.push_back(each.name);
+    }
+    const Access& meaning = access_in_meaning(*problem_.sum, operand);
+    for (const Subscript& subscript : meaning.index) {
+      for (const ExecutedIterator& each : problem_.executed) {
+        const std::string& own = problem_.sum->statement().iterators[each.number].name;
+        if (subscript.affine.coefficient(own) != 0) order.push_back(each.iterator);
+      }
+    }
+    std::string listed;
+    for (const std::string& each : order) listed += " " + each;
+    b_.apply("pack ", name, " :", listed);
+  }
+
+  void load_epilogue_operands() {
+    const auto operands =
+        operands_of_command(kernel(), b_.statement(epilogue_), *problem_.epilogue, nullptr, true);
+    for (size_t i = 0; i < operands->accesses.size(); ++i) {
+      const Access access = operands->accesses[i];
+      const std::string& memory = problem_.epilogue->memories[i];
+      if (memory.empty() || !is_argument(buffer(access.buffer)) ||
+          buffer(access.buffer).scope == Scope::Output)
+        continue;
+      const size_t depth = depth_of(
+          [&](const Counter& each) { return !each.epilogue.empty() && depends_on(access, each.epilogue); });
+      std::string listed;
+      for (size_t c = 0; c < depth; ++c) listed += " " + counters_[c].epilogue;
+      const size_t before = kernel().statements.size();
+      b_.apply("load_tile ", buffer(access.buffer).name, " ", memory, " ", tiles_.copies, " :", listed);
+      remember(before, depth);
+    }
+  }
+
+  // Puts the sums, and what is made of them, where the accelerator has them.
+  void hold_sums() {
+    const std::string sums = buffer(b_.statement(sum_).write.buffer).name;
+    if (problem_.epilogue == nullptr) {
+      // The host reads a copy of the sums.
+      stage(sums, problem_.sums_memory, tiles_.sums_copies);
+      return;
+    }
+    b_.apply("place ", sums, " ", problem_.sums_memory, " ", tiles_.sums_copies);
+    const int written = problem_.epilogue->statement().write.buffer;
+    const std::string& memory = problem_.epilogue->memories[static_cast<size_t>(written)];
+    if (!memory.empty()) stage(buffer(b_.statement(epilogue_).write.buffer).name, memory, tiles_.copies);
+  }
+
+  void stage(const std::string& name, const std::string& memory, int64_t copies) {
+    std::vector<std::string> known;
+    for (const Statement& each : kernel().statements) known.push_back(each.name);
+    b_.apply("stage ", name);
+    b_.apply("place ", kernel().buffers.back().name, " ", memory, " ", copies);
+    for (const Statement& each : kernel().statements) {
+      if (std::find(known.begin(), known.end(), each.name) == known.end())
+        depths_[each.name] = output_depth();
+    }
+  }
+
+  // The iterators of a statement that count tiles: of those around it, what its own are called.
+  std::vector<std::string> counters_of(const std::string& name) const {
+    std::vector<std::string> result;
+    const Statement& statement = b_.statement(name);
+    for (size_t c = 0; c < depths_.at(name); ++c) {
+      for (const std::string& each : {counters_[c].sum, counters_[c].epilogue, counters_[c].init}) {
+        const bool own = std::any_of(statement.iterators.begin(), statement.iterators.end(),
+                                     [&](const Iterator& iterator) { return iterator.name == each; });
+        if (own && std::find(result.begin(), result.end(), each) == result.end()) result.push_back(each);
+      }
+    }
+    return result;
+  }
+
+  // The instruction of a statement; null for what the host executes.
+  const AcceleratorInstruction* instruction_of(const Statement& statement) const {
+    if (statement.name == sum_) return problem_.sum;
+    return instruction_for(accelerator(), kernel(), statement, std::nullopt, false);
+  }
+
+  // The sum's free iterators within a tile: those that count tiles are not.
+  std::vector<std::string> free_in_tile() const {
+    std::vector<std::string> result;
+    for (const std::string& each : problem_.free) {
+      if (std::none_of(counters_.begin(), counters_.end(),
+                       [&](const Counter& counter) { return counter.sum == each; }))
+        result.push_back(each);
+    }
+    return result;
+  }
+
+  // Decides which iterators of a statement its command executes. Those of the instruction that find none get
+  // one of one trip.
+  void choose_loops(const std::string& name) {
+    const AcceleratorInstruction* instruction = instruction_of(b_.statement(name));
+    if (instruction == nullptr) return;
+    const auto operands = operands_of_command(kernel(), b_.statement(name), *instruction, nullptr);
+    std::vector<std::string> outer = counters_of(name);
+    if (name == sum_) outer.insert(outer.end(), problem_.free.begin(), problem_.free.end());
+    CommandLoops loops = command_loops(kernel(), b_.statement(name), *instruction, *operands, outer);
+    if (name == sum_) loops.host = free_in_tile();
+    Inside inside{instruction, loops.host, {}, loops.divided};
+    for (size_t i = 0; i < loops.instruction.size(); ++i) {
+      if (loops.instruction[i].empty()) {
+        loops.instruction[i] = {fresh_iterator(kernel(), b_.statement(name), text("unit", i))};
+        b_.apply("unit ", name, " as ", loops.instruction[i][0]);
+      }
+      inside.command.insert(inside.command.end(), loops.instruction[i].begin(), loops.instruction[i].end());
+    }
+    inside_[name] = inside;
+  }
+
+  // A statement's loops inside of those that count tiles, in the order of its command.
+  struct Inside {
+    const AcceleratorInstruction* instruction = nullptr;
+    std::vector<std::string> host, command;
+    std::map<std::string, int64_t> divided;  // as CommandLoops has them
+  };
+
+  static std::string listed(const std::string& statement, const std::vector<std::string>& iterators) {
+    std::string result;
+    for (const std::string& each : iterators) result += " " + statement + "_" + each;
+    return result;
+  }
+
+  void order_sum() {
+    const Inside& inside = inside_.at(sum_);
+    std::vector<std::string> all;
+    for (const Counter& each : counters_) all.push_back(each.sum);
+    all.insert(all.end(), inside.host.begin(), inside.host.end());
+    all.insert(all.end(), inside.command.begin(), inside.command.end());
+    if (all.size() > 1) b_.apply("order", listed(sum_, all));
+  }
+
+  // Deeper statements first, since their loops must hold nothing else; of one depth, the statement after the
+  // sum, which those that load its operands follow, then what comes after it, then what comes before, the
+  // last first.
+  void place_statements() {
+    std::vector<std::string> names;
+    for (const Statement& each : kernel().statements) names.push_back(each.name);
+    const auto sum = std::find(names.begin(), names.end(), sum_);
+    for (size_t depth = counters_.size(); depth > 0; --depth) {
+      const auto place = [&](const std::string& name) {
+        if (depths_.at(name) != depth || name == sum_) return;
+        b_.apply("compute_at ", name, " at ", sum_, "_", counters_[depth - 1].sum);
+      };
+      for (auto after = sum + 1; after != names.end(); ++after) place(*after);
+      for (auto before = sum; before != names.begin();) place(*--before);
+    }
+  }
+
+  void write_command(const std::string& name) {
+    const auto found = inside_.find(name);
+    if (found == inside_.end()) {
+      visit_accesses(b_.statement(name), [&](const Access& access, bool) {
+        if (!buffer(access.buffer).memory.empty())
+          throw NotApplicable{
+              text("no instruction computes statement ", name, " in ", buffer(access.buffer).memory)};
+      });
+      return;
+    }
+    const Inside& inside = found->second;
+    std::vector<std::string> all = inside.host, command = inside.command;
+    for (const auto& [iterator, size] : inside.divided) {
+      b_.apply("split ", name, "_", iterator, " ", size, " as ", name, "_", iterator, "_parts ", name, "_",
+               iterator, "_part");
+      all.push_back(iterator + "_parts");
+      std::replace(command.begin(), command.end(), iterator, iterator + "_part");
+    }
+    all.insert(all.end(), command.begin(), command.end());
+    if (name != sum_ && all.size() > 1) b_.apply("order", listed(name, all));
+    b_.apply("command ", inside.instruction->name, listed(name, command));
+  }
+
+  AcceleratorProblem problem_;
+  const AcceleratorTiles tiles_;
+  TraceBuilder& b_;
+  const std::string sum_, init_, epilogue_;
+  std::vector<Counter> counters_;
+  std::map<std::string, size_t> depths_;  // by statement: how many counters are around it
+  std::map<std::string, Inside> inside_;  // by statement
+};
+
+}  // namespace
+
+std::string AcceleratorChoice::in_words() const {
+  return text(problem.sum->name,
+              problem.epilogue != nullptr ? ", then " + problem.epilogue->name : ", then the host", "; ",
+              tiles.in_words());
+}
+
+AcceleratorChoice choose_for_accelerator(const TraceBuilder& start) {
+  std::optional<AcceleratorChoice> best;
+  NotApplicable last;
+  for (const int64_t parts : {1, 2, 4, 8, 16}) {
+    try {
+      AcceleratorProblem problem = accelerator_problem(start, parts);
+      AcceleratorTiles tiles = choose_accelerator_tiles(problem);
+      if (!best || tiles.cycles < best->tiles.cycles) best = {std::move(problem), std::move(tiles)};
+    } catch (const NotApplicable& refusal) {
+      last = refusal;
+    }
+  }
+  if (!best) throw last;
+  return *best;
+}
+
+TraceBuilder schedule_for_accelerator(const AcceleratorChoice& choice) {
+  TraceBuilder builder = AcceleratorWriter(choice).run();
+  try {
+    ScheduleAccess::schedule(builder.state()).finish();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Schedule) throw;
+    throw NotApplicable{error.what()};
+  }
+  return builder;
+}
+
+}  // namespace tc

@@ -1,0 +1,27 @@
+// How large the tiles are whose operands are in the accelerator's memories at a time, and in which order they
+// are computed: the cheapest by the cycles of its instructions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduler/default/accelerator_problem.h"
+
+namespace tc {
+
+struct AcceleratorTiles {
+  std::map<std::string, int64_t> sizes;  // trips in a tile, of each free iterator of the sum
+  // Free iterators of which there are several tiles, outermost first: those of the result, then those that
+  // are summed over.
+  std::vector<std::string> counters;
+  int64_t copies = 2, sums_copies = 2;  // of what is loaded and stored, and of the sums
+  double cycles = 0;                    // predicted
+
+  std::string in_words() const;
+};
+
+// Throws NotApplicable where no tile fits the memories.
+AcceleratorTiles choose_accelerator_tiles(const AcceleratorProblem& problem);
+
+}  // namespace tc

@@ -1,0 +1,268 @@
+"""Models on simulated accelerators: the same bits as on the core, cycles, and what is refused."""
+
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+import tc
+from onnx import TensorProto, helper, numpy_helper
+from tc import accelerator
+
+from ..support import models_folder
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+TARGET = "rv64gc+accel:systolic16"
+PRODUCTS = 16 * 16  # of systolic16's array, in a cycle
+
+
+def model_of(node, x, y, constants):
+    graph = helper.make_graph(
+        [node],
+        "layer",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, x)],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, y)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+
+
+def convolution(random, channels, features, size, taps, stride, pad):
+    """ConvInteger with seeded weights."""
+    weights = random.integers(-127, 128, (features, channels, taps, taps)).astype(np.int8)
+    out = (size + 2 * pad - taps) // stride + 1
+    node = helper.make_node("ConvInteger", ["x", "w"], ["y"], strides=[stride] * 2, pads=[pad] * 4)
+    return model_of(node, [1, channels, size, size], [1, features, out, out], {"w": weights}), (
+        1,
+        channels,
+        size,
+        size,
+    )
+
+
+def product(random, rows, depth, columns):
+    weights = random.integers(-127, 128, (depth, columns)).astype(np.int8)
+    node = helper.make_node("MatMulInteger", ["x", "w"], ["y"])
+    return model_of(node, [rows, depth], [rows, columns], {"w": weights}), (rows, depth)
+
+
+def run(model, x, target=TARGET):
+    """The simulation, after its outputs were compared with those of the core."""
+    simulation = tc.simulate(tc.compile(model, target, log=False), x)
+    expected = tc.compile(model, log=False)(x)
+    np.testing.assert_array_equal(simulation.outputs[0], expected)
+    return simulation
+
+
+def bytes_of(random, shape):
+    return random.integers(0, 256, shape).astype(np.uint8)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_layers(seed):
+    random = np.random.default_rng(seed)
+    if seed % 3 == 0:
+        model, shape = product(random, *random.integers(1, 70, 3).tolist())
+    else:
+        taps = int(random.choice([1, 3, 5]))
+        model, shape = convolution(
+            random,
+            int(random.integers(16, 70)),
+            int(random.integers(1, 70)),
+            int(random.integers(taps, 24)),
+            taps,
+            int(random.integers(1, 3)),
+            int(random.integers(0, taps // 2 + 1)),
+        )
+    simulation = run(model, bytes_of(random, shape))
+    assert sum(simulation.commands.values()) > 0
+
+
+def quantised_convolution(random, channels, features, size, taps):
+    """QDQ: bytes in and out, a scale for each feature, Relu."""
+    weights = random.integers(-127, 128, (features, channels, taps, taps)).astype(np.int8)
+    constants = {
+        "scale": np.float32(0.02),
+        "zero": np.uint8(0),
+        "w": weights,
+        "scales": (random.random(features) * 0.004 + 0.001).astype(np.float32),
+        "zeros": np.zeros(features, np.int8),
+        "bias": random.standard_normal(features).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "scale", "zero"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "scales", "zeros"], ["v"], axis=0),
+        helper.make_node("Conv", ["a", "v", "bias"], ["c"], pads=[taps // 2] * 4),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "scale", "zero"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "layer",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, channels, size, size])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, features, size, size])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize("taps", [1, 3])
+def test_large_layers_run_at_the_peak(taps):
+    """At least 80 % of the products that the array could do in the accelerator's cycles."""
+    random = np.random.default_rng(5)
+    model = quantised_convolution(random, 128, 128, 32, taps)
+    simulation = run(model, bytes_of(random, (1, 128, 32, 32)))
+    assert simulation.commands["SCALE"] > 0
+    products = 128 * 128 * 32 * 32 * taps * taps
+    share = products / PRODUCTS / simulation.cycles
+    print(f"{taps} x {taps} taps: {share:.0%} of the peak")
+    assert share >= 0.8
+
+
+def test_the_same_cycles_each_time():
+    random = np.random.default_rng(6)
+    model, shape = convolution(random, 32, 32, 12, 3, 1, 1)
+    x = bytes_of(random, shape)
+    first, second = run(model, x), run(model, x)
+    assert (first.cycles, first.busy) == (second.cycles, second.busy)
+
+
+def test_resnet_of_mlperf_tiny():
+    path = models_folder() / "mlperf_tiny" / "pretrainedResnet_quant.tflite"
+    module = tc.compile(path, "rv32imfc+accel:systolic16", log=False)
+    x = np.random.default_rng(7).integers(-128, 128, (1, 32, 32, 3)).astype(np.int8)
+    simulation = tc.simulate(module, x)
+    np.testing.assert_array_equal(simulation.outputs[0], tc.compile(path, log=False)(x))
+    assert simulation.commands["MULTIPLY"] > 0
+
+
+def test_other_kinds_are_refused(tmp_path):
+    model, _ = product(np.random.default_rng(8), 16, 16, 16)
+    module = tc.compile(model, TARGET, log=False)
+    with pytest.raises(
+        tc.UnsupportedError, match="it has no commands for accelerator 'systolic16'"
+    ):
+        module.export(tmp_path / "model", kind="executable")
+
+
+def test_what_is_not_simulated(monkeypatch):
+    model, shape = product(np.random.default_rng(9), 4, 4, 4)
+    x = np.zeros(shape, np.uint8)
+    text = "target 'rv64gc' has no accelerator; compile the model for one, as 'rv64gcv+accel:NAME'"
+    with pytest.raises(tc.TargetError, match=re.escape(text)):
+        tc.simulate(tc.compile(model, "rv64gc", log=False), x)
+    module = tc.compile(model, TARGET, log=False)
+    with pytest.raises(tc.Error, match="input 'x' is int8 .4, 4., not uint8 .4, 4."):
+        tc.simulate(module, x.astype(np.int8))
+    floats = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "floats",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    relu = helper.make_model(floats, opset_imports=opset, ir_version=8).SerializeToString()
+    with pytest.raises(tc.Error, match="no kernel of the model is executed by accelerator 'syst"):
+        tc.simulate(tc.compile(relu, TARGET, log=False), np.zeros(4, np.float32))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    text = "no C compiler (cc, gcc, clang) is installed, and the simulator is C"
+    with pytest.raises(tc.Error, match=re.escape(text)):
+        tc.simulate(module, x)
+
+
+def write(folder, body, name="mine"):
+    os.makedirs(folder, exist_ok=True)
+    path = folder / f"{name}.py"
+    path.write_text(body)
+    return path
+
+
+HEAD = "from tc.accelerator import Accelerator\naccelerator = Accelerator('mine')\naccelerator.memory('m', 1024)\n"
+COPY = (
+    "accelerator.unit('u').instruction('LOAD', meaning='b[i] = a[i]', "
+    "operands={'a': 'u8 host', 'b': 'u8 m'}, limits={'i': 8}, cycles='i')\n"
+)
+
+
+@pytest.mark.parametrize(
+    "body, text",
+    [
+        ("accelerator = 3", "does not make an Accelerator called `accelerator`"),
+        ("raise SystemExit(2)", "ends with SystemExit: 2; it is executed as Python"),
+        ("1 / 0", "ends with ZeroDivisionError: division by zero"),
+        (HEAD, "it has 0 instructions, not 1 to 64"),
+        (HEAD + COPY * 2, "two instructions are called 'LOAD'"),
+        (
+            HEAD + COPY.replace("u8 m", "u8 n"),
+            "operand 'b' is in the memory 'n', which the accelerator does not have",
+        ),
+        (HEAD + COPY.replace("u8 m", "u9 m"), "expected an element type; found `u9"),
+        (HEAD + COPY.replace("u8 m", "m"), "operand 'b' is 'm'; write its type and its memory"),
+        (HEAD + COPY.replace("b[i] = a[i]", "b[i] = a[2*i]"), "expected an integer; found `i]`"),
+        (
+            HEAD + COPY.replace("b[i] = a[i]", "copy"),
+            "its meaning 'copy' is no assignment to an operand; write it as 'c[i] = a[i]' or 'c[i] += a[i]'",
+        ),
+        (
+            HEAD + COPY.replace("cycles='i'", "cycles='i / j'"),
+            "expected a whole number above 0 as a divisor",
+        ),
+        (
+            HEAD + COPY.replace("'a': 'u8 host'", "'a': 'u8 host', 'c': 'u8 host'"),
+            "its meaning does not have the operand 'c'",
+        ),
+        (
+            HEAD + COPY.replace("cycles='i'", "cycles='*'"),
+            "expected a number, a name or a parenthesis",
+        ),
+        (
+            HEAD + COPY.replace("cycles='i'", "cycles='k'"),
+            'there is no "k" in this instruction; there are: i',
+        ),
+        (HEAD + COPY.replace("cycles='i'", "cycles='(i'"), "expected"),
+        (HEAD + COPY.replace("'i': 8", "'i': 0"), "the range of parameter 'trips_i' is empty"),
+        (HEAD + COPY.replace("'i': 8", "'i': 'x'"), "is 'x', not a whole number"),
+        (HEAD.replace("1024", "1 << 40") + COPY, "memory 'm' has 1099511627776 bytes"),
+        (
+            HEAD.replace("1024", "1024, 3") + COPY,
+            "memory 'm' has the alignment 3, which is no power of two",
+        ),
+        (
+            HEAD.replace("'mine'", "'my accelerator'") + COPY,
+            "the name 'my accelerator' is no identifier of C",
+        ),
+    ],
+)
+def test_wrong_files(tmp_path, body, text):
+    path = write(tmp_path, body)
+    with pytest.raises(tc.TargetError) as caught:
+        accelerator.load(path)
+    assert text in str(caught.value)
+
+
+def test_files_that_are_not_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(tc.TargetError, match="cannot be read: No such file"):
+        accelerator.load(tmp_path / "none.py")
+    text = (
+        "there is no accelerator 'nowhere': neither accelerators/nowhere.py nor tc has it; "
+        "give its file as --accelerator FILE or by tc.accelerator.load(FILE)"
+    )
+    model, _ = product(np.random.default_rng(0), 4, 4, 4)
+    with pytest.raises(tc.TargetError, match=re.escape(text)):
+        tc.compile(model, "rv64gc+accel:nowhere", log=False)
+
+
+def test_a_file_of_the_working_folder_is_taken_by_its_name(tmp_path, monkeypatch):
+    """It runs when a target names it, and not before."""
+    body = "import pathlib\npathlib.Path('ran').touch()\n" + HEAD.replace("mine", "local") + COPY
+    write(tmp_path / "accelerators", body, "local")
+    monkeypatch.chdir(tmp_path)
+    model, _ = product(np.random.default_rng(0), 4, 4, 4)
+    tc.compile(model, "rv64gc", log=False)
+    assert not (tmp_path / "ran").exists()
+    assert tc.compile(model, "rv64gc+accel:local", log=False).target == "rv64gc+accel:local"
+    assert (tmp_path / "ran").exists()
