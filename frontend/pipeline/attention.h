@@ -17,6 +17,7 @@ struct KernelPart {
   Kernel kernel;
   std::vector<ValueId> arguments;
 };
+using LowersGroup = std::function<KernelPart(const Group&)>;
 
 // One kernel with the statements of all parts, in their order. All sizes have to be numbers. Results of
 // earlier parts become the kernel's own intermediate results, its results are those of the last part, and

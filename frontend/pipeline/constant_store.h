@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,13 @@
 
 namespace tc {
 
+// How a constant is stored whose elements are only moved: the packing, and the stored type and shape.
+struct StoredForm {
+  DType dtype = DType::F32;
+  Packing packing;
+  std::vector<Affine> shape;
+};
+
 // Gives a number to each form of a constant tensor that kernels read, and keeps what is needed to make that
 // form. Large tensors are not packed here.
 class ConstantStore {
@@ -22,12 +30,16 @@ class ConstantStore {
   // The number of the tensor packed as `packing` says, in the form that the kernel's buffer holds.
   int index_of(const TensorPtr& tensor, const Packing& packing, const Kernel& kernel);
 
+  // A form of the tensor that is stored already and only moves its elements, or nothing.
+  std::optional<StoredForm> moved_form(const TensorPtr& tensor) const;
+
   const PlanConstant& operator[](int index) const { return constants_.at(static_cast<size_t>(index)); }
   // All of them, in order of their numbers.
   const std::vector<PlanConstant>& all() const { return constants_; }
 
  private:
   int content_of(const TensorPtr& tensor);
+  int known_content(const Tensor& tensor) const;  // -1 where there is none
   int stored(int content, const std::string& how, const std::function<PlanConstant()>& make);
 
   std::vector<PlanConstant> constants_;
@@ -36,6 +48,7 @@ class ConstantStore {
   std::vector<TensorPtr> contents_;                             // one tensor for all that have equal bytes
   std::map<size_t, std::vector<int>> by_hash_;                  // positions in contents_
   std::map<std::pair<int, std::string>, int> stored_;           // numbers by position in contents_ and recipe
+  std::map<int, StoredForm> moved_;  // by position in contents_: the first such form
 };
 
 }  // namespace tc

@@ -7,6 +7,7 @@
 
 #include "frontend/pipeline/attention.h"
 #include "frontend/pipeline/block_products.h"
+#include "frontend/pipeline/chosen_rows.h"
 #include "frontend/pipeline/constant_store.h"
 #include "frontend/pipeline/even_weights.h"
 #include "frontend/pipeline/kernel_schedules.h"
@@ -36,14 +37,6 @@ enum class MemorySaving : uint8_t {
   Layouts,    // maps have the model's channels alone: the last block is not filled up
   Code,       // kernels are plain loops
 };
-
-// Whether the product of the dimensions before `axis` is 1, so that parts along it are contiguous.
-bool outermost(const Shape& shape, int64_t axis) {
-  for (int64_t i = 0; i < axis; ++i) {
-    if (shape[i] != Dim(1)) return false;
-  }
-  return true;
-}
 
 class PlanBuilder final : public ControlSteps {
  public:
@@ -94,15 +87,6 @@ class PlanBuilder final : public ControlSteps {
 
  private:
   using Frame = PlanFrame;
-
-  Dim stored_bytes(const Frame& frame, ValueId id) const {
-    const Value& value = (*frame.graph)[id];
-    auto found = frame.layouts.find(id);
-    if (found == frame.layouts.end()) return bytes_of(value);
-    Shape shape = *value.shape;
-    shape[1] = ceil_div(shape[1], Dim(found->second)) * Dim(found->second);
-    return element_count(shape) * Dim(size_of(value.dtype));
-  }
 
   // The memory of constant `index`; `name` is the name of the value that it was made from.
   Place constant_place(int index, const std::string& name) {
@@ -163,16 +147,6 @@ class PlanBuilder final : public ControlSteps {
     if (storages_.is_output(from, index)) return;
     Place to{storages_.add(Location::Kind::Output, index, graph[id].name, bytes_of(graph[id])), 0};
     steps.push_back(storages_.copy_step(to, from, bytes_of(graph[id]), "copy " + graph[id].name));
-  }
-
-  // The distance in bytes between neighbours along the axis; 0 where a blocked layout cannot be divided
-  // there.
-  Dim stride_bytes(const Frame& frame, ValueId id, int64_t axis) const {
-    const Value& value = (*frame.graph)[id];
-    Dim stride = size_of(value.dtype);
-    for (size_t i = axis + 1; i < value.shape->size(); ++i) stride = stride * (*value.shape)[i];
-    if (frame.layouts.count(id) && axis != 1) return 0;
-    return stride;
   }
 
   // Finds the inputs of concats that can be computed directly in their part of the result.
@@ -238,11 +212,12 @@ class PlanBuilder final : public ControlSteps {
       });
     }
     frame.places.resize(frame.graph->values.size());
-    if (top)
-      groups =
-          readers_first(*frame.graph, groups, [&](const Group& each) { return changed_input(frame, each); });
+    const auto kernel_of = [&](const Group& each) { return attention_.kernel_of(*frame.graph, each); };
+    if (top) groups = readers_first(*frame.graph, groups, kernel_of);
     alias_concats(frame, groups);
     if (top) assign_outputs(frame, groups);
+    if (top) alias_changed(frame, groups, kernel_of);
+    if (top) store_whole_tables(frame, groups, kernel_of);
     if (top) work_progress() = {"scheduling", 0, static_cast<int64_t>(groups.size())};
     for (const Group& group : groups) {
       if (top) ++work_progress().done;
@@ -400,20 +375,12 @@ class PlanBuilder final : public ControlSteps {
     }
   }
 
-  // The input of the model of which the group changes parts to make its output, or kNoValue.
-  ValueId changed_input(const Frame& frame, const Group& group) const {
-    const Graph& graph = *frame.graph;
-    if (group.kind != Group::Kind::Compute || group.nodes.size() != 1 || group.outputs.size() != 1)
-      return kNoValue;
-    const std::vector<ValueId>& inputs = graph.nodes[static_cast<size_t>(group.nodes[0])].inputs;
-    const Value& result = graph[group.outputs[0]];
-    // Lowering every group to look at its first statement would cost too much: this rules out most.
-    const bool may_be = std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
-      if (id == kNoValue || graph[id].constant) return false;
-      return graph[id].dtype == result.dtype && *graph[id].shape == *result.shape &&
-             std::count(graph.inputs.begin(), graph.inputs.end(), id) > 0;
-    });
-    return may_be ? first_copy(attention_.kernel_of(graph, group)).from : kNoValue;
+  // Values that only one group reads, which copies them to change parts of the copy, lie where that is.
+  void alias_changed(Frame& frame, const std::vector<Group>& groups, const LowersGroup& kernel_of) {
+    for (const auto& [from, to] : changed_alone(*frame.graph, groups, kernel_of)) {
+      if (frame.places[from] || frame.aliases.count(from)) continue;
+      if (!frame.layouts.count(from) && !frame.layouts.count(to)) frame.aliases[from] = {to, 0};
+    }
   }
 
   // Where a kernel makes an output of the model by changing parts of an input, the copy of the whole input
@@ -425,6 +392,7 @@ class PlanBuilder final : public ControlSteps {
         frame.layouts.count(to))
       return;
     const Place &input = *frame.places[from], &output = *frame.places[to];
+    if (frame.aliases.count(from) > 0 && frame.aliases.at(from).first == to) return drop_first_copy(part);
     if (storages_.kind(input.storage) != Location::Kind::Input ||
         storages_.kind(output.storage) != Location::Kind::Output)
       return;
@@ -434,6 +402,57 @@ class PlanBuilder final : public ControlSteps {
     drop_first_copy(part);
   }
 
+  struct Scheduled {
+    std::map<std::string, ValueId> values;  // of the arguments, by buffer
+    std::vector<std::string> layout_lines;
+    const KernelSchedules::Entry& entry;
+  };
+
+  Scheduled scheduled(const Frame& frame, const KernelPart& part) {
+    std::map<std::string, ValueId> values;
+    std::vector<std::string> layout_lines;
+    for_each_argument(part.kernel, [&](const Buffer& buffer, size_t argument) {
+      values[buffer.name] = part.arguments.at(argument);
+      auto blocked = frame.layouts.find(part.arguments.at(argument));
+      if (blocked != frame.layouts.end()) {
+        layout_lines.push_back(text("layout ", buffer.name, " 1 ", blocked->second));
+      }
+    });
+    TC_CHECK(values.size() == part.arguments.size());
+    const bool equal_weights =
+        has_words(options_.target) && std::any_of(values.begin(), values.end(), [&](const auto& each) {
+          return multiplies_even_matrix(part.kernel, each.first, (*frame.graph)[each.second].constant);
+        });
+    const KernelSchedules::Entry& entry = schedules_.schedule(
+        part.kernel, layout_lines, {sizes_known(part.kernel), frame.repeated, equal_weights});
+    return {std::move(values), std::move(layout_lines), entry};
+  }
+
+  // Tables of which data chooses rows are stored first in the forms in which other kernels read all of them,
+  // so that read_stored_rows finds these.
+  void store_whole_tables(Frame& frame, const std::vector<Group>& groups, const LowersGroup& kernel_of) {
+    if (saving_ >= MemorySaving::Code) return;
+    const Graph& graph = *frame.graph;
+    for (const Group& group : whole_readers(graph, groups, kernel_of)) {
+      const auto [values, lines, entry] = scheduled(frame, kernel_of(group));
+      const Kernel& kernel = result_.plan.kernels[entry.index].kernel;
+      for (const Packing& packing : kernel.packings) {
+        const TensorPtr constant = graph[values.at(original_of(kernel, packing.buffer))].constant;
+        if (constant) constants_.index_of(constant, packing, kernel);
+      }
+    }
+  }
+
+  void read_stored_rows(const Graph& graph, KernelPart& part) const {
+    std::vector<std::pair<std::string, StoredForm>> forms;
+    for_each_argument(part.kernel, [&](const Buffer& buffer, size_t argument) {
+      const TensorPtr& constant = graph[part.arguments.at(argument)].constant;
+      if (!constant || !chooses_rows(part.kernel, buffer.name)) return;
+      if (const auto form = constants_.moved_form(constant)) forms.emplace_back(buffer.name, *form);
+    });
+    for (const auto& [buffer, form] : forms) read_from(form, part.kernel, buffer);
+  }
+
   void call(Frame& frame, const Group& group, PlanSteps& steps) {
     const Graph& graph = *frame.graph;
     KernelPart part = attention_.kernel_of(graph, group);
@@ -441,26 +460,9 @@ class PlanBuilder final : public ControlSteps {
     // By buffer: the constants that this kernel does not read as the graph has them.
     std::map<std::string, TensorPtr> shrunk;
     if (saving_ >= MemorySaving::Code) shrunk = shrink_constants(graph, part);
-    const auto& [kernel, arguments] = part;
-    std::vector<std::string> layout_lines;
-    size_t argument_count = 0;
-    std::map<std::string, ValueId> values;  // of the arguments
-    for_each_argument(kernel, [&](const Buffer& buffer, size_t argument) {
-      values[buffer.name] = arguments.at(argument);
-      auto blocked = frame.layouts.find(arguments.at(argument));
-      if (blocked != frame.layouts.end()) {
-        layout_lines.push_back(text("layout ", buffer.name, " 1 ", blocked->second));
-      }
-      ++argument_count;
-    });
-    TC_CHECK(argument_count == arguments.size());
-
-    const bool equal_weights =
-        has_words(options_.target) && std::any_of(values.begin(), values.end(), [&](const auto& each) {
-          return multiplies_even_matrix(kernel, each.first, graph[each.second].constant);
-        });
-    const KernelSchedules::Entry& entry =
-        schedules_.schedule(kernel, layout_lines, {sizes_known(kernel), frame.repeated, equal_weights});
+    if (shrunk.empty()) read_stored_rows(graph, part);
+    const Kernel& kernel = part.kernel;
+    const auto [values, layout_lines, entry] = scheduled(frame, part);
     const Kernel& final_kernel = result_.plan.kernels[entry.index].kernel;
 
     PlanStep step;

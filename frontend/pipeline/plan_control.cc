@@ -10,6 +10,30 @@ namespace tc {
 
 Dim bytes_of(const Value& value) { return element_count(*value.shape) * Dim(size_of(value.dtype)); }
 
+Dim stored_bytes(const PlanFrame& frame, ValueId id) {
+  const Value& value = (*frame.graph)[id];
+  auto found = frame.layouts.find(id);
+  if (found == frame.layouts.end()) return bytes_of(value);
+  Shape shape = *value.shape;
+  shape[1] = ceil_div(shape[1], Dim(found->second)) * Dim(found->second);
+  return element_count(shape) * Dim(size_of(value.dtype));
+}
+
+bool outermost(const Shape& shape, int64_t axis) {
+  for (int64_t i = 0; i < axis; ++i) {
+    if (shape[i] != Dim(1)) return false;
+  }
+  return true;
+}
+
+Dim stride_bytes(const PlanFrame& frame, ValueId id, int64_t axis) {
+  const Value& value = (*frame.graph)[id];
+  Dim stride = size_of(value.dtype);
+  for (size_t i = axis + 1; i < value.shape->size(); ++i) stride = stride * (*value.shape)[i];
+  if (frame.layouts.count(id) && axis != 1) return 0;
+  return stride;
+}
+
 PlanFrame ControlSteps::enter(PlanFrame& outer, Graph& body, const std::vector<Place>& formal,
                               const Node& node, size_t first_capture) {
   PlanFrame frame;

@@ -25,6 +25,12 @@ struct PlanFrame {
 };
 
 Dim bytes_of(const Value& value);
+// Bytes of the value in the layout that it has.
+Dim stored_bytes(const PlanFrame& frame, ValueId id);
+// Whether the product of the dimensions before `axis` is 1, so that parts along it are contiguous.
+bool outermost(const Shape& shape, int64_t axis);
+// The distance in bytes between neighbours along the axis; 0 where a blocked layout cannot be divided there.
+Dim stride_bytes(const PlanFrame& frame, ValueId id, int64_t axis);
 
 class ControlSteps {
  public:

@@ -196,17 +196,74 @@ void drop_first_copy(KernelPart& part) {
   keep_buffers(kernel, kept);
 }
 
+namespace {
+
+// The value, for which `may_be` says so, of which the group changes parts to make its output. Lowering every
+// group to look at its first statement would cost too much: types and shapes rule out most.
+WholeCopy changed(const Graph& graph, const Group& group, const LowersGroup& kernel_of,
+                  const std::function<bool(ValueId)>& may_be) {
+  if (group.kind != Group::Kind::Compute || group.nodes.size() != 1 || group.outputs.size() != 1) return {};
+  const std::vector<ValueId>& inputs = graph.nodes[static_cast<size_t>(group.nodes[0])].inputs;
+  const Value& result = graph[group.outputs[0]];
+  const bool alike = std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
+    if (id == kNoValue || graph[id].constant) return false;
+    return graph[id].dtype == result.dtype && *graph[id].shape == *result.shape && may_be(id);
+  });
+  return alike ? first_copy(kernel_of(group)) : WholeCopy();
+}
+
+// How many groups read each value, and once more if it is an output of the graph.
+std::vector<int> readers_of(const Graph& graph, const std::vector<Group>& groups) {
+  std::vector<int> readers(graph.values.size(), 0);
+  for (const Group& group : groups) {
+    std::set<ValueId> read;
+    for (const int node : group.nodes) {
+      const std::vector<ValueId>& inputs = graph.nodes[static_cast<size_t>(node)].inputs;
+      read.insert(inputs.begin(), inputs.end());
+    }
+    read.erase(kNoValue);
+    for (const ValueId id : read) ++readers[static_cast<size_t>(id)];
+  }
+  for (const ValueId id : graph.outputs) ++readers[static_cast<size_t>(id)];
+  return readers;
+}
+
+}  // namespace
+
+std::vector<WholeCopy> changed_alone(const Graph& graph, const std::vector<Group>& groups,
+                                     const LowersGroup& kernel_of) {
+  const std::vector<int> readers = readers_of(graph, groups);
+  std::vector<bool> computed(graph.values.size(), false);
+  for (const Group& group : groups) {
+    for (const ValueId id : group.outputs) {
+      if (group.kind == Group::Kind::Compute && id != kNoValue) computed[static_cast<size_t>(id)] = true;
+    }
+  }
+  const auto is_alone = [&](ValueId id) {
+    return computed[static_cast<size_t>(id)] && readers[static_cast<size_t>(id)] == 1;
+  };
+  std::vector<WholeCopy> result;
+  for (const Group& group : groups) {
+    const WholeCopy copy = changed(graph, group, kernel_of, is_alone);
+    if (copy.from != kNoValue && is_alone(copy.from)) result.push_back(copy);
+  }
+  return result;
+}
+
 std::vector<Group> readers_first(const Graph& graph, const std::vector<Group>& groups,
-                                 const std::function<ValueId(const Group&)>& copied) {
+                                 const LowersGroup& kernel_of) {
+  const auto is_input = [&](ValueId id) {
+    return std::count(graph.inputs.begin(), graph.inputs.end(), id) > 0;
+  };
   std::optional<Dependences> dependences;
-  bool changed = false;
+  bool moved = false;
   for (size_t g = 0; g < groups.size(); ++g) {
-    const ValueId value = copied(groups[g]);
+    const ValueId value = changed(graph, groups[g], kernel_of, is_input).from;
     if (value == kNoValue) continue;
     if (!dependences) dependences.emplace(graph, groups);
-    changed = dependences->read_before(dependences->root(value), g) || changed;
+    moved = dependences->read_before(dependences->root(value), g) || moved;
   }
-  return changed ? dependences->ordered() : groups;
+  return moved ? dependences->ordered() : groups;
 }
 
 }  // namespace tc

@@ -19,10 +19,14 @@ WholeCopy first_copy(const KernelPart& part);
 // Drops that statement: the output holds the copy when the kernel begins.
 void drop_first_copy(KernelPart& part);
 
+// The values that groups compute and that only one other group reads, which copies them and changes parts of
+// the copy.
+std::vector<WholeCopy> changed_alone(const Graph& graph, const std::vector<Group>& groups,
+                                     const LowersGroup& kernel_of);
+
 // Reorders the groups: before a group that makes an output by changing parts of an input of the model come
-// all other groups that read that input, where dependences allow it. `copied(group)` tells which input the
-// group changes, or kNoValue.
+// all other groups that read that input, where dependences allow it.
 std::vector<Group> readers_first(const Graph& graph, const std::vector<Group>& groups,
-                                 const std::function<ValueId(const Group&)>& copied);
+                                 const LowersGroup& kernel_of);
 
 }  // namespace tc

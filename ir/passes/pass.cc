@@ -89,6 +89,8 @@ const std::vector<Pass>& pass_table() {
       {"recover_normalizations", "Recognises layer and local response normalisation spelled out.",
        recover_normalizations},
       {"divide_joins", "Joins, adds up and compares many tensors in several steps.", divide_joins},
+      // Must follow fold_again, which would compute the transposition.
+      {"share_transposed", "Keeps one of two constants that are each other's transposes.", share_transposed},
       {"dead_code", "Drops nodes and values that no output needs.", dead_code},
   };
   return table;

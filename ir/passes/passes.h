@@ -102,6 +102,10 @@ void merge_duplicates(Graph& graph);
 // LayerNormalization, and local response normalisation by a pool over channels LRN.
 void recover_normalizations(Graph& graph);
 
+// Where a product of matrices reads a large constant that is the transpose of one from which other nodes
+// choose rows, it reads a transposition of that one, which becomes part of its kernel.
+void share_transposed(Graph& graph);
+
 // Removes nodes that no output needs, values that nothing mentions, and captures that a subgraph does not
 // read.
 void dead_code(Graph& graph);

@@ -53,6 +53,7 @@ ALLOWED = {
         {"AveragePool", "LRN", "LayerNormalization", "Pad", "ReduceMean"},
         "makes the second and third of patterns that are written with the others",
     ),
+    "ir/passes/share_transposed.cc": ({"Transpose"}, "the pass makes it"),
     "ir/passes/simplify.cc": ({"Reshape"}, "the pass makes it"),
     "ir/passes/unsigned_numbers.cc": (
         {"Add", "BitwiseXor", "Cast", "Gather", "Identity", "Sub"},
