@@ -36,7 +36,9 @@ Dim cache_length(const Node& node, const Graph& graph) {
     fail(ErrorKind::Unsupported, node.origin.str(), ": total_sequence_length '", total.name,
          "' depends on data; it must be a constant or follow from shapes");
   }
-  return max((*known)[0], (*graph[node.inputs[kKeyCache]].shape)[2]);
+  const Dim all = (*known)[0], room = (*graph[node.inputs[kKeyCache]].shape)[2];
+  // Caches with room for all keys are changed in place.
+  return dim_range(room - all, graph).low >= 0 ? room : max(all, room);
 }
 
 void infer_grouped_inputs(InferContext& context) {

@@ -46,9 +46,28 @@ ValueId forwards_unmoved(const Graph& graph, const Node& node) {
   return order.size() == graph[node.inputs[0]].shape->size() ? node.inputs[0] : kNoValue;
 }
 
+// Whether a size of the operand is 1 or that of the wanted shape for some sizes of the model's inputs only,
+// as those of a mask [new tokens, new tokens] that becomes [new tokens, all tokens].
+bool is_one_or_same(const Graph& graph, const Dim& own, const Dim& wanted) {
+  if (own == Dim(1) || wanted == Dim(1) || own == wanted) return false;
+  if (mentions_data(own, graph) || mentions_data(wanted, graph)) return false;
+  const Interval more = dim_range(wanted - own, graph);
+  return more.low >= 0 && more.high > 0 && (more.low == 0 || dim_range(own, graph).low <= 1);
+}
+
 void infer_expand(InferContext& context) {
   const Shape shape = dims_attribute(context.node(), "shape");
-  context.set_output(0, context.dtype(0), context.broadcast({context.shape(0), shape}));
+  Shape own = context.shape(0);
+  for (size_t i = 0; i < std::min(own.size(), shape.size()); ++i) {
+    Dim& size = own[own.size() - 1 - i];
+    const Dim& wanted = shape[shape.size() - 1 - i];
+    if (!is_one_or_same(context.graph(), size, wanted)) continue;
+    const Dim either = min(size - Dim(1), wanted - size);
+    context.require_equal(either, Dim(0),
+                          text("axis ", own.size() - 1 - i, " is ", size.str(), ", not 1 or ", wanted.str()));
+    size = wanted;
+  }
+  context.set_output(0, context.dtype(0), context.broadcast({own, shape}));
   auto elements = context.elements(0);
   if (!elements || elements->size() != 1 || shape.size() > 1) return;
   const Shape& result = *context.graph()[context.node().outputs[0]].shape;
@@ -59,8 +78,18 @@ void infer_expand(InferContext& context) {
 
 void lower_expand(LowerContext& context) {
   auto space = context.space("i", *context.output_value(0).shape);
+  const Shape &own = context.shape(0), &result = *context.output_value(0).shape;
+  std::vector<Subscript> index;
+  for (const Affine& each : context.broadcast_index(own, space.position)) index.push_back({each, nullptr});
+  for (size_t i = 0; i < own.size(); ++i) {
+    const Dim& wanted = result[result.size() - own.size() + i];
+    if (own[i] == Dim(1) || own[i] == wanted) continue;
+    // The size is 1 or the wanted one.
+    const ExprPtr last = index_value(context.dim(own[i]) - Affine(1));
+    index[i] = {Affine(0), binary(BinaryOp::Min, index_value(index[i].affine), last)};
+  }
   context.assign("copy", space.iterators, context.output(0), space.position,
-                 context.read(0, context.broadcast_index(context.shape(0), space.position)));
+                 context.read(0, std::move(index)));
 }
 
 void infer_tile(InferContext& context) {

@@ -12,7 +12,7 @@ pytest.importorskip("transformers", reason="the model is of transformers, which 
 from . import gguf_models  # noqa: E402
 from .gguf_files import write_model  # noqa: E402
 
-LAYERS, HEADS, KEY_HEADS, SIZE, CAPACITY = 2, 8, 2, 32, 512
+LAYERS, HEADS, KEY_HEADS, SIZE, CAPACITY, CONTEXT = 2, 8, 2, 32, 512, 4096
 # Of all layers, keys and values, for one position.
 SLOT = LAYERS * 2 * KEY_HEADS * SIZE * 4
 
@@ -28,7 +28,7 @@ def decode_module(tmp_path_factory):
         num_attention_heads=HEADS,
         head_dim=SIZE,
         num_key_value_heads=KEY_HEADS,
-        max_position_embeddings=CAPACITY,
+        max_position_embeddings=CONTEXT,
     )
     return language_of(
         write_model(tmp_path_factory.mktemp("wide") / "wide.gguf", "llama", model, configuration), 1
@@ -76,3 +76,15 @@ def test_a_token_moves_weights_the_cache_and_new_slots(decode):
         if row["kind"] == "kernel"
     )
     assert moved - half <= CAPACITY // 2 * (SLOT + 6 * LAYERS * HEADS * 4)
+
+
+def test_at_4096_tokens_only_scores_are_moved_more_than_once(decode):
+    """The scores, which stay in the second-level cache, are written twice and read twice: by the
+    first product, the softmax and the second product."""
+    moved = sum(
+        row["read"] + row["constants"] + row["written"]
+        for row in rows_of(decode, CONTEXT)
+        if row["kind"] == "kernel"
+    )
+    scores = 4 * LAYERS * HEADS * CONTEXT * 4
+    assert moved - scores <= 1.05 * (decode.memory.constants + SLOT * CONTEXT + SLOT)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -417,3 +418,31 @@ def test_a_real_model_gives_the_same_65_tokens_as_transformers():
         )
     assert run.tokens == [each for each in expected if each not in language.tokenizer.ends]
     assert "steam" in text and language.tokenizer.encode("Hello, world!") == [19556, 28, 905, 17]
+
+
+def test_a_real_model_has_the_perplexity_of_its_weights():
+    """On a page of this project, 2,000 tokens: the logarithm of each token's probability is that of
+    transformers with the file's weights in float32."""
+    import torch
+
+    path = real_model()
+    module = tc.compile(path, threads=1, log=False, shapes={"batch": 1}, specialise=0)
+    text = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    count, part = 2000, 250
+    ids = module.tokenizer.encode(text)[: count + 1]
+    assert len(ids) == count + 1
+    caches = [
+        np.zeros((1, port.shape[1], count, port.shape[3]), np.float32) for port in module.inputs[2:]
+    ]
+    found = []
+    for begin in range(0, count, part):
+        tokens = np.array([ids[begin : begin + part]])
+        logits = torch.tensor(module.run_in_place(tokens, np.array([begin]), *caches)[0][0])
+        found.append(torch.log_softmax(logits.double(), -1))
+    with torch.no_grad():
+        model = transformers_model(generating.language_for(path, 1).file)
+        logits = model(torch.tensor([ids[:count]])).logits[0]
+    chosen = torch.arange(count), torch.tensor(ids[1:])
+    found, expected = torch.cat(found)[chosen], torch.log_softmax(logits.double(), -1)[chosen]
+    assert abs(torch.exp(expected.mean() - found.mean()).item() - 1) <= 1e-4
+    assert (found - expected).abs().max() <= 1e-3
