@@ -97,14 +97,14 @@ def file_hash(path):
         )
 
 
-def fetch_file(mirror, package, folder, seconds):
+def fetch_file(mirror, package, folder, seconds, pauses):
     """Fetches one package into `folder`, with apt's own transport (its proxies and
     certificates)."""
     address = f"{mirror}/{package.path}"
     target = os.path.join(folder, urllib.parse.unquote(os.path.basename(package.path)))
     limit = seconds or MIN_SECONDS + package.size / BYTES_PER_SECOND
     reason = ""
-    for pause in (0, *BACK_OFF):
+    for pause in (0, *pauses):
         time.sleep(pause)
         try:
             done = subprocess.run(
@@ -202,10 +202,10 @@ Dir::Etc::preferencesparts "/dev/null";
         shutil.rmtree(self.folder)
 
 
-def locked_files(mirror, lock, folder, seconds):
+def locked_files(mirror, lock, folder, seconds, pauses):
     """Fetches the lock file's packages into `folder`."""
     for package in lock.packages:
-        fetch_file(mirror, package, folder, seconds)
+        fetch_file(mirror, package, folder, seconds, pauses)
 
 
 def indexed_files(mirror, lock, folder, seconds, unsigned):
@@ -267,7 +267,7 @@ def make(folder, options):
     try:
         mirror = (options.mirror or own_mirror()).rstrip("/")
         try:
-            locked_files(mirror, lock, archives, options.seconds)
+            locked_files(mirror, lock, archives, options.seconds, options.pauses)
             stamp = wanted[0]
         except FetchError as by_path:
             try:
@@ -340,6 +340,14 @@ def main():
     )
     parser.add_argument("--mirror", help="default: the one that apt uses")
     parser.add_argument("--seconds", type=float, help="limit for each step (default: by size)")
+    parser.add_argument(
+        "--pauses",
+        type=float,
+        nargs="*",
+        default=BACK_OFF,
+        metavar="SECONDS",
+        help="before each further try of a file (default: %(default)s)",
+    )
     parser.add_argument(
         "--unsigned",
         action="store_true",

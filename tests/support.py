@@ -49,6 +49,8 @@ def onnxruntime_session(model):
 
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.x64quantprecision", "1")
+    # Its threads would take the processor from the other file of tests that runs beside this one.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 

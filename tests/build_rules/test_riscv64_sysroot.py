@@ -43,7 +43,7 @@ class Mirror(http.server.ThreadingHTTPServer):
         self.requests = []
         self.folder = folder / "mirror"
         super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
         self.address = f"http://127.0.0.1:{self.server_address[1]}"
 
     def write_index(self, listed_size=None):
@@ -124,6 +124,9 @@ class Setting:
                 "--unsigned",
                 "--seconds",
                 str(seconds),
+                "--pauses",
+                "0.1",
+                "0.1",
                 "--mirror",
                 mirror or self.mirror.address,
             ],

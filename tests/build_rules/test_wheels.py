@@ -39,7 +39,7 @@ COMPILERS_LIBRARIES = re.compile(r"LLVM|isl|grpc|protobuf|absl|sqlite|gmp")
 def make(folder, *options, **environment):
     """The lines that build_rules/wheels.py prints, and the wheels by name."""
     done = subprocess.run(
-        [sys.executable, ROOT / "build_rules/wheels.py", folder, "--compression", "1", *options],
+        [sys.executable, ROOT / "build_rules/wheels.py", folder, "--compression", "0", *options],
         capture_output=True,
         text=True,
         check=False,

@@ -13,10 +13,22 @@ def padded(x, attributes):
     return functional.pad(x, sides, attributes["mode"].decode())
 
 
+# Of an output at a time: in float64, PyTorch copies the window of each element, gigabytes for all.
+ROWS = 32
+
+
 def convolution(x, weights, attributes):
     top, left, bottom, right = attributes.get("pads", [0, 0, 0, 0])
-    return functional.conv2d(
-        functional.pad(x, [left, right, top, bottom]), *weights, stride=attributes["strides"]
+    x = functional.pad(x, [left, right, top, bottom])
+    size, (stride, _) = weights[0].shape[2], attributes["strides"]
+    starts = range(0, x.shape[2] - size + 1, stride)
+    strips = [starts[first : first + ROWS] for first in range(0, len(starts), ROWS)]
+    return torch.cat(
+        [
+            functional.conv2d(x[:, :, rows[0] : rows[-1] + size], *weights, stride=stride)
+            for rows in strips
+        ],
+        2,
     )
 
 
