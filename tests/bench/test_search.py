@@ -15,7 +15,7 @@ def run(tmp_path, *arguments):
 
 def test_a_small_bench_runs(tmp_path):
     """Two networks of a block or two, with a few measurements each."""
-    options = ("--width", "4", "--size", "16", "--budget", "24", "--long", "24")
+    options = ("--width", "4", "--size", "16", "--budget", "12", "--long", "12")
     rows = run(tmp_path, *options, "--small", "block", "--large", "pair")
     assert [(row["question"], row["search"]) for row in rows] == [
         ("another table", "from nothing"),
@@ -28,7 +28,7 @@ def test_a_small_bench_runs(tmp_path):
     for row in rows[:2]:
         assert row["best"] <= row["untuned"]
     for row in rows[2:]:
-        assert row["gain"] >= 1 and row["gain_alone"] >= 1 and row["alone"] <= 24
+        assert row["gain"] >= 1 and row["gain_alone"] >= 1 and row["alone"] <= 12
 
 
 @pytest.mark.full

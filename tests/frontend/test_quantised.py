@@ -210,7 +210,7 @@ def check(seed, target):
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_layers_equal_their_unfused_evaluation(target, part, request):
-    count = 250 if request.config.getoption("--full") else 10
+    count = 250 if request.config.getoption("--full") else 5
     for seed in range(part * count, (part + 1) * count):
         check(seed, target)
 

@@ -12,8 +12,8 @@ def judged(counts, wrong, what, capsys):
     with capsys.disabled():
         print("\n" + text(counts, what))
     assert not wrong, "\n".join(wrong)
-    # What lies at ties is little, else nothing would be compared.
-    assert counts[1] < 0.05 * counts[0]
+    # What lies at ties is little, else nothing would be compared; one graph of 12 may have many.
+    assert counts[1] < 0.1 * counts[0]
 
 
 ORDER = ["x86-64-v3", "native", "x86-64-v4"]
@@ -22,7 +22,7 @@ ORDER = ["x86-64-v3", "native", "x86-64-v4"]
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_graphs(part, target, request, capsys):
-    count = 500 if request.config.getoption("--full") else 25
+    count = 500 if request.config.getoption("--full") else 12
     # Graphs of one target are none of the others'.
     first = part * count + 4 * count * ORDER.index(target)
     judged(*compare(range(first, first + count), target), f"{count} graphs on {target}", capsys)
@@ -30,7 +30,7 @@ def test_graphs(part, target, request, capsys):
 
 @pytest.mark.parametrize("target", NATIVE_AND_LEVELS)
 def test_graphs_of_further_operators(target, request, capsys):
-    count = 500 if request.config.getoption("--full") else 20
+    count = 500 if request.config.getoption("--full") else 12
     first = FURTHER + count * ORDER.index(target)
     judged(
         *compare(range(first, first + count), target),
@@ -41,7 +41,7 @@ def test_graphs_of_further_operators(target, request, capsys):
 
 @pytest.mark.parametrize("first", [0, FURTHER])
 def test_graphs_in_fixed_point(first, request, capsys):
-    count = 300 if request.config.getoption("--full") else 20
+    count = 300 if request.config.getoption("--full") else 12
     counts, wrong = compare_meanings(range(first, first + count), "native")
     with capsys.disabled():
         print("\n" + text_of_meanings(counts, f"{count} graphs on native"))

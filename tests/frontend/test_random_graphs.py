@@ -1,4 +1,4 @@
-"""Random graphs are right against a reference in float64, or refused by name; 250 of them, and
+"""Random graphs are right against a reference in float64, or refused by name; 100 of them, and
 10,000 with --full. `python -m tests.frontend.random_graphs` draws others, and shrinks what
 fails."""
 
@@ -17,7 +17,7 @@ PARTS = 10
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_graphs(part, request):
-    count = (10000 if request.config.getoption("--full") else 250) // PARTS
+    count = (10000 if request.config.getoption("--full") else 100) // PARTS
     for seed in range(part * count, (part + 1) * count):
         graph = random_graphs.draw(seed)
         wrong = random_graphs.what_is_wrong(graph)

@@ -96,8 +96,8 @@ def expect_equal(found, expected):
 VERSIONS = [{"batch": 1, "frames": 1}, {"frames": 1}, {"frames": 16, "batch": 2}]
 
 
-def test_each_run_is_that_of_a_module_for_its_sizes():
-    for seed in range(8):
+def test_each_run_is_that_of_a_module_for_its_sizes(request):
+    for seed in range(8 if request.config.getoption("--full") else 3):
         source, options = layers(seed), {"threads": 1 + seed % 2}
         module = compiled(source, size_versions=VERSIONS, **options)
         alone = [compiled(source, shapes=sizes, **options) for sizes in VERSIONS]

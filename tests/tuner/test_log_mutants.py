@@ -386,7 +386,7 @@ def run(log, folder, first, count):
 
 
 def test_commands_on_logs_that_were_changed(log, tmp_path):
-    run(log, tmp_path, FIRST, int(os.environ.get("TC_MUTATIONS", 100)))
+    run(log, tmp_path, FIRST, int(os.environ.get("TC_MUTATIONS", 50)))
 
 
 @pytest.mark.full

@@ -7,7 +7,8 @@ batch more, and none twice.
 
 A tuning that is disturbed has a budget that no machine uses up, and so a kill always hits its
 middle. After some kills its budget becomes what it has measured and a little more, and it is
-resumed until it is complete. With --full there are as many kills as the tests name, else a tenth.
+resumed until it is complete. With --full there are as many kills as the tests name, else a
+thirtieth, and at least three.
 """
 
 import contextlib
@@ -80,8 +81,8 @@ def random_moment(moments, tuner):
 
 @pytest.fixture
 def share(request):
-    """What part of the kills there are: `share(100)` is 100 with --full, else 10."""
-    return lambda kills: kills if request.config.getoption("--full") else kills // 10
+    """How many of the kills there are: all with --full, else one in thirty and at least three."""
+    return lambda kills: kills if request.config.getoption("--full") else max(3, kills // 30)
 
 
 @pytest.mark.parametrize("tracked, kills", [(True, 140), (False, 60)], ids=["tracker", "alone"])
