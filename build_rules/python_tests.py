@@ -66,7 +66,7 @@ class Running:
     """A plugin of pytest that keeps the name of the test that runs in a file."""
 
     def __init__(self, path):
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def pytest_runtest_logstart(self, nodeid):
         os.ftruncate(self._file, 0)
@@ -103,7 +103,7 @@ class File:
     def run(self, options):
         """Ends this process with the exit code of pytest for the file."""
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        output = os.open(self.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        output = os.open(self.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.close(output)
