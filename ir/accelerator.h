@@ -70,6 +70,11 @@ void register_accelerator(Accelerator accelerator);
 // A Target error where no accelerator of that name is known.
 std::shared_ptr<const Accelerator> registered_accelerator(const std::string& name);
 
+// The target without its accelerator: with the blocks of channels of the core's own vectors, and the same
+// name.
+struct Target;
+Target without_accelerator(Target target);
+
 // The place of each buffer that a memory of the accelerator holds, by its number, in bytes from the memory's
 // begin; nothing where they do not fit.
 std::optional<std::map<int, int64_t>> accelerator_layout(const Kernel& kernel,

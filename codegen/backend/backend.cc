@@ -13,10 +13,6 @@ std::optional<std::string> Backend::refusal(const ArtefactKind& kind, const Targ
   return text("there is no runtime for addresses of ", target.word_bits, " bits");
 }
 
-Target Backend::usable(const Target& target) const {
-  Target result = target;
-  result.accelerator = nullptr;
-  return result;
-}
+Target Backend::usable(const Target& target) const { return without_accelerator(target); }
 
 }  // namespace tc

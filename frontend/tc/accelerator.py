@@ -132,6 +132,13 @@ def _whole(number, where):
     return number
 
 
+def add(made):
+    """Makes targets with `+accel:NAME` mean this Accelerator, and returns it."""
+    made.register()
+    _loaded[made.name] = made
+    return made
+
+
 def load(file):
     """Executes the file that describes an accelerator, makes targets with `+accel:NAME` mean it,
     and returns it."""
@@ -150,9 +157,7 @@ def load(file):
         raise TargetError(
             f"accelerator file '{path}' does not make an Accelerator called `accelerator`; see docs/accelerators.md"
         )
-    found.register()
-    _loaded[found.name] = found
-    return found
+    return add(found)
 
 
 def plan_for(options):

@@ -320,6 +320,21 @@ Target parse_target(const std::string& text) {
   return target;
 }
 
+Target without_accelerator(Target target) {
+  if (target.accelerator == nullptr) return target;
+  std::string name = target.name;
+  const std::string feature = "+" + std::string(kAccelerator) + target.accelerator->name;
+  const size_t at = name.find(feature);
+  const size_t begin = at > 0 && name[at - 1] == ',' ? at - 1 : at;
+  name.erase(begin, at + feature.size() - begin);
+  const Target core = parse_target(name);
+  target.block = core.block;
+  target.small_block = core.small_block;
+  target.half_blocks = core.half_blocks;
+  target.accelerator = nullptr;
+  return target;
+}
+
 Target for_least_code(Target target) {
   target.least_code = true;
   target.vector_bits = 0;

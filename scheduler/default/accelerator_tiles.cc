@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ir/access.h"
 #include "scheduler/core/statements.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxSizes = 7;       // sizes to try for an iterator
 constexpr int64_t kWholeWindow = 16;  // windows up to this size are never divided
-constexpr size_t kMaxCandidates = 200000;
+constexpr size_t kMaxCandidates = 4000;
 
 // The cycles of a command with these trips.
 double cycles_of(const AcceleratorInstruction& instruction, const std::vector<int64_t>& trips) {
@@ -35,24 +36,13 @@ struct Block {
   }
 };
 
-struct Cost {
-  double commands = 0;
-  std::map<std::string, double> busy;  // cycles of each unit
-
-  void add(const AcceleratorInstruction& instruction, double count, double cycles) {
-    commands += count;
-    busy[instruction.unit] += count * cycles;
-  }
-  double longest() const {
-    double most = 0;
-    for (const auto& [unit, cycles] : busy) most = std::max(most, cycles);
-    return most;
-  }
-  double sum() const {
-    double all = 0;
-    for (const auto& [unit, cycles] : busy) all += cycles;
-    return all;
-  }
+// Commands that are given together, once or once in each trip of loops that count tiles.
+struct Task {
+  size_t unit = 0;
+  double commands = 0, cycles = 0;     // each time
+  uint64_t moved_by = 0;               // the free iterators whose tiles make a difference, a bit each
+  bool always = false;                 // not once in a tile: a number of times that no tile changes
+  bool before = false, after = false;  // the first, or the last, is overlapped by no other work
 };
 
 class TileChooser {
@@ -65,6 +55,11 @@ class TileChooser {
         epilogue_(problem.reduction.builder.statement(problem.reduction.epilogue[0])),
         operands_(*operands_of_command(kernel_, sum_, *problem.sum, nullptr, true)) {
     for (const auto& [number, iterator, trips] : problem.executed) length_[iterator] = trips;
+    for (const Iterator& each : sum_.iterators) {
+      extents_[each.name] = extent_or(sum_, each.name, 1);
+      const std::string own = is_output(each.name) ? counterpart(kernel_, sum_, epilogue_, each.name) : "";
+      if (!own.empty()) in_epilogue_[each.name] = own;
+    }
   }
 
   AcceleratorTiles run() {
@@ -87,7 +82,7 @@ class TileChooser {
   }
 
  private:
-  int64_t extent(const std::string& iterator) const { return extent_or(sum_, iterator, 1); }
+  int64_t extent(const std::string& iterator) const { return extents_.at(iterator); }
   bool is_output(const std::string& iterator) const { return depends_on(sum_.write, iterator); }
 
   // All of it, and parts by halves and divisors.
@@ -123,17 +118,39 @@ class TileChooser {
       }
       return;
     }
-    std::vector<std::string> outputs, summed;
-    for (const std::string& iterator : problem_.free) {
-      if (length_.at(iterator) >= extent(iterator)) continue;
-      (is_output(iterator) ? outputs : summed).push_back(iterator);
+    for (const int64_t copies : {2, 1}) {
+      if (!find_tasks(copies)) continue;
+      std::vector<size_t> outputs, summed;
+      for (size_t i = 0; i < problem_.free.size(); ++i) {
+        const std::string& iterator = problem_.free[i];
+        if (length_.at(iterator) < extent(iterator)) (is_output(iterator) ? outputs : summed).push_back(i);
+      }
+      do {
+        std::vector<size_t> counters = outputs;
+        counters.insert(counters.end(), summed.begin(), summed.end());
+        consider(counters, copies);
+      } while (std::next_permutation(outputs.begin(), outputs.end()));
+      return;  // with one copy, units would wait for each other
     }
-    std::sort(outputs.begin(), outputs.end());
-    do {
-      std::vector<std::string> counters = outputs;
-      counters.insert(counters.end(), summed.begin(), summed.end());
-      for (const int64_t copies : {2, 1}) consider(counters, copies);
-    } while (std::next_permutation(outputs.begin(), outputs.end()));
+  }
+
+  // The free iterators on which something depends, a bit each.
+  template <class Depends>
+  uint64_t moved_by(const Depends& depends) const {
+    uint64_t result = 0;
+    for (size_t i = 0; i < problem_.free.size(); ++i)
+      result |= depends(problem_.free[i]) ? uint64_t{1} << i : 0;
+    return result;
+  }
+
+  size_t unit_of(const AcceleratorInstruction& instruction) {
+    const auto found = std::find(units_.begin(), units_.end(), instruction.unit);
+    if (found == units_.end()) units_.push_back(instruction.unit);
+    return static_cast<size_t>(std::find(units_.begin(), units_.end(), instruction.unit) - units_.begin());
+  }
+
+  void add_task(const AcceleratorInstruction& instruction, double commands, double cycles, uint64_t moved) {
+    tasks_.push_back({unit_of(instruction), commands, commands * cycles, moved, false, false, false});
   }
 
   Block block_of(const Access& access) const {
@@ -157,9 +174,8 @@ class TileChooser {
     return block;
   }
 
-  // Adds the commands that copy the block `times` times.
-  static void add_copy(Cost& cost, const AcceleratorInstruction& instruction, const Block& block,
-                       double times) {
+  // Adds the commands that copy the block.
+  Task& add_copy(const AcceleratorInstruction& instruction, const Block& block, uint64_t moved) {
     // The last iterator runs over what is in one piece.
     size_t d = block.size.size();
     int64_t run = 1;
@@ -176,7 +192,8 @@ class TileChooser {
       commands *= std::ceil(static_cast<double>(block.size[d]) / static_cast<double>(trips[i]));
     }
     while (d > 0) commands *= static_cast<double>(block.size[--d]);
-    cost.add(instruction, times * commands, cycles_of(instruction, trips));
+    add_task(instruction, commands, cycles_of(instruction, trips), moved);
+    return tasks_.back();
   }
 
   int64_t bytes_in_memory(const std::string& memory, DType dtype, int64_t elements) const {
@@ -185,132 +202,128 @@ class TileChooser {
     return (bytes + alignment - 1) / alignment * alignment;
   }
 
-  // How many times something is done that depends on what `depends` says, under the counters.
-  template <class Depends>
-  double times_of(const std::vector<std::string>& counters, const Depends& depends) const {
-    double times = 1, result = 1;
-    for (const std::string& counter : counters) {
-      times *= std::ceil(static_cast<double>(extent(counter)) / static_cast<double>(length_.at(counter)));
-      if (depends(counter)) result = times;
-    }
-    return result;
-  }
-
-  void consider(const std::vector<std::string>& counters, int64_t copies) {
-    Cost cost;
-    std::map<std::string, int64_t> bytes;
-    Cost first, last;  // before the first tile is there, and after the last one is summed up
+  // What is done for a tile, and whether its operands fit the memories.
+  bool find_tasks(int64_t copies) {
+    tasks_.clear();
+    bytes_.clear();
     for (size_t b = 0; b < operands_.accesses.size(); ++b) {
       const Access& access = operands_.accesses[b];
       if (access.buffer == sum_.write.buffer) continue;
       const Block block = block_of(access);
-      const std::string& memory = problem_.sum->memories[b];
-      const AcceleratorInstruction* copy = copy_instruction(accelerator_, block.dtype, "", memory);
-      if (copy == nullptr)
-        throw NotApplicable{text("no instruction copies ", name_of(block.dtype), " to memory ", memory)};
-      bytes[memory] += copies * bytes_in_memory(memory, block.dtype, block.elements());
-      add_copy(cost, *copy, block,
-               times_of(counters, [&](const std::string& each) { return depends_on(access, each); }));
-      add_copy(first, *copy, block, 1);
+      load(block, problem_.sum->memories[b], copies,
+           moved_by([&](const std::string& each) { return depends_on(access, each); }));
     }
-    add_sums(counters, copies, cost, last, bytes);
-    for (const auto& [memory, used] : bytes) {
-      if (used > accelerator_.find_memory(memory)->bytes) return;
-    }
-    const double issue = cost.commands * static_cast<double>(accelerator_.issue_cycles);
-    // With two copies, units wait for each other only at the first and at the last tile.
-    const double overlapped = cost.longest() + first.sum() + last.sum();
-    const double longest = std::max(issue, copies == 1 ? cost.sum() : std::min(overlapped, cost.sum()));
-    // Of tiles that take equally long, those that keep the units busy for the shortest time.
-    constexpr double kIdleMatters = 1e-3;
-    const double cycles = longest + kIdleMatters * cost.sum();
-    if (cycles >= best_.cycles) return;
-    best_.cycles = cycles;
-    best_.counters = counters;
-    best_.copies = best_.sums_copies = copies;
-    best_.sizes.clear();
-    for (const std::string& iterator : problem_.free) best_.sizes[iterator] = length_.at(iterator);
+    add_sums(copies);
+    return std::all_of(bytes_.begin(), bytes_.end(), [&](const auto& each) {
+      return each.second <= accelerator_.find_memory(each.first)->bytes;
+    });
+  }
+
+  void load(const Block& block, const std::string& memory, int64_t copies, uint64_t moved) {
+    const AcceleratorInstruction* copy = copy_instruction(accelerator_, block.dtype, "", memory);
+    if (copy == nullptr)
+      throw NotApplicable{text("no instruction copies ", name_of(block.dtype), " to memory ", memory)};
+    bytes_[memory] += copies * bytes_in_memory(memory, block.dtype, block.elements());
+    add_copy(*copy, block, moved).before = true;
   }
 
   // The commands that sum up, and what is done with the sums.
-  void add_sums(const std::vector<std::string>& counters, int64_t copies, Cost& cost, Cost& last,
-                std::map<std::string, int64_t>& bytes) const {
+  void add_sums(int64_t copies) {
     std::vector<int64_t> trips(problem_.sum->extents(), 1);
     for (const ExecutedIterator& each : problem_.executed) trips[each.number] = each.trips;
-    double commands = 1, elements = 1, tile = 1;
+    double commands = 1;
+    int64_t tile = 1;
     for (const std::string& iterator : problem_.free) commands *= static_cast<double>(extent(iterator));
-    for (const Iterator& each : sum_.iterators) {
-      if (!is_output(each.name)) continue;
-      elements *= static_cast<double>(extent(each.name));
-      tile *= static_cast<double>(length_.at(each.name));
-    }
-    cost.add(*problem_.sum, commands, cycles_of(*problem_.sum, trips));
+    for (const Iterator& each : sum_.iterators) tile *= is_output(each.name) ? length_.at(each.name) : 1;
+    add_task(*problem_.sum, commands, cycles_of(*problem_.sum, trips), 0);
+    tasks_.back().always = true;
     const DType type = kernel_.buffers[static_cast<size_t>(sum_.write.buffer)].dtype;
-    bytes[problem_.sums_memory] +=
-        copies * bytes_in_memory(problem_.sums_memory, type, static_cast<int64_t>(tile));
-    const double tiles = times_of(counters, [&](const std::string& each) { return is_output(each); });
-    const Block result{{static_cast<int64_t>(tile)}, {static_cast<int64_t>(tile)}, type};
-    add_copy(cost, *problem_.init, result, tiles);
+    bytes_[problem_.sums_memory] += copies * bytes_in_memory(problem_.sums_memory, type, tile);
+    const uint64_t moved = moved_by([&](const std::string& each) { return is_output(each); });
+    const Block result{{tile}, {tile}, type};
+    add_copy(*problem_.init, result, moved);
     if (problem_.epilogue == nullptr) {
-      const AcceleratorInstruction* copy = copy_instruction(accelerator_, type, problem_.sums_memory, "");
-      if (copy == nullptr)
-        throw NotApplicable{text("no instruction computes statement ", epilogue_.name,
-                                 ", and none copies the sums to the host")};
-      add_copy(cost, *copy, result, tiles);
-      add_copy(last, *copy, result, 1);
+      store(result, problem_.sums_memory, moved);
       return;
     }
-    add_epilogue_operands(counters, copies, cost, bytes);
+    add_epilogue_operands(copies);
     std::vector<int64_t> whole;
     double executed = 1;
     for (size_t i = 0; i < problem_.epilogue->extents(); ++i) {
-      const double left = tile / executed;
-      whole.push_back(std::clamp<int64_t>(
-          std::llround(std::pow(left, 1.0 / static_cast<double>(problem_.epilogue->extents() - i))), 1,
-          problem_.epilogue->meaning.parameters[i].maximum));
+      const double root = 1.0 / static_cast<double>(problem_.epilogue->extents() - i);
+      const int64_t wanted = std::llround(std::pow(static_cast<double>(tile) / executed, root));
+      whole.push_back(std::clamp<int64_t>(wanted, 1, problem_.epilogue->meaning.parameters[i].maximum));
       executed *= static_cast<double>(whole.back());
     }
-    cost.add(*problem_.epilogue, tiles * tile / executed, cycles_of(*problem_.epilogue, whole));
-    last.add(*problem_.epilogue, tile / executed, cycles_of(*problem_.epilogue, whole));
-    const DType written = kernel_.buffers[static_cast<size_t>(epilogue_.write.buffer)].dtype;
-    const std::string& memory =
-        problem_.epilogue->memories[static_cast<size_t>(problem_.epilogue->statement().write.buffer)];
+    add_task(*problem_.epilogue, static_cast<double>(tile) / executed, cycles_of(*problem_.epilogue, whole),
+             moved);
+    tasks_.back().after = true;
+    const int written = problem_.epilogue->statement().write.buffer;
+    const std::string& memory = problem_.epilogue->memories[static_cast<size_t>(written)];
     if (memory.empty()) return;
-    bytes[memory] += copies * bytes_in_memory(memory, written, static_cast<int64_t>(tile));
-    const AcceleratorInstruction* copy = copy_instruction(accelerator_, written, memory, "");
-    if (copy == nullptr)
-      throw NotApplicable{text("no instruction copies ", name_of(written), " from ", memory, " to the host")};
-    const Block stored{result.size, result.whole, written};
-    add_copy(cost, *copy, stored, tiles);
-    add_copy(last, *copy, stored, 1);
+    const Block stored{{tile}, {tile}, kernel_.buffers[static_cast<size_t>(epilogue_.write.buffer)].dtype};
+    bytes_[memory] += copies * bytes_in_memory(memory, stored.dtype, tile);
+    store(stored, memory, moved);
+  }
+
+  void store(const Block& block, const std::string& memory, uint64_t moved) {
+    const AcceleratorInstruction* copy = copy_instruction(accelerator_, block.dtype, memory, "");
+    if (copy == nullptr) {
+      throw NotApplicable{text("no instruction copies ", name_of(block.dtype), " from memory ", memory,
+                               ", as the result of statement ", epilogue_.name, " needs it")};
+    }
+    add_copy(*copy, block, moved).after = true;
   }
 
   // What the statement after the sum reads besides the sums.
-  void add_epilogue_operands(const std::vector<std::string>& counters, int64_t copies, Cost& cost,
-                             std::map<std::string, int64_t>& bytes) const {
+  void add_epilogue_operands(int64_t copies) {
     const auto operands = operands_of_command(kernel_, epilogue_, *problem_.epilogue, nullptr, true);
-    std::map<std::string, int64_t> lengths;
-    for (const Iterator& each : sum_.iterators) {
-      const std::string own = is_output(each.name) ? counterpart(kernel_, sum_, epilogue_, each.name) : "";
-      if (!own.empty()) lengths[own] = length_.at(each.name);
-    }
     for (size_t b = 0; b < operands->accesses.size(); ++b) {
       const Access& access = operands->accesses[b];
       const Buffer& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
       const std::string& memory = problem_.epilogue->memories[b];
       if (memory.empty() || !is_argument(buffer) || buffer.scope == Scope::Output) continue;
-      const AcceleratorInstruction* copy = copy_instruction(accelerator_, buffer.dtype, "", memory);
-      if (copy == nullptr)
-        throw NotApplicable{text("no instruction copies ", name_of(buffer.dtype), " to memory ", memory)};
-      int64_t elements = 1;
-      for (const auto& [iterator, length] : lengths) elements *= depends_on(access, iterator) ? length : 1;
-      bytes[memory] += copies * bytes_in_memory(memory, buffer.dtype, elements);
-      const auto moves = [&](const std::string& counter) {
-        const std::string own = counterpart(kernel_, sum_, epilogue_, counter);
-        return !own.empty() && depends_on(access, own);
+      const auto moves = [&](const std::string& iterator) {
+        const auto own = in_epilogue_.find(iterator);
+        return own != in_epilogue_.end() && depends_on(access, own->second);
       };
-      add_copy(cost, *copy, {{elements}, {elements}, buffer.dtype}, times_of(counters, moves));
+      int64_t elements = 1;
+      for (const Iterator& each : sum_.iterators) elements *= moves(each.name) ? length_.at(each.name) : 1;
+      load({{elements}, {elements}, buffer.dtype}, memory, copies, moved_by(moves));
     }
+  }
+
+  // Keeps the tiles in this order, the outermost first, if they take the fewest cycles.
+  void consider(const std::vector<size_t>& counters, int64_t copies) {
+    std::vector<double> busy(units_.size(), 0);
+    double commands = 0, alone = 0;
+    for (const Task& task : tasks_) {
+      double times = 1, all = 1;
+      for (const size_t counter : counters) {
+        const std::string& iterator = problem_.free[counter];
+        all *= std::ceil(static_cast<double>(extent(iterator)) / static_cast<double>(length_.at(iterator)));
+        if ((task.moved_by >> counter & 1) != 0) times = all;
+      }
+      if (task.always) times = 1;
+      busy[task.unit] += times * task.cycles;
+      commands += times * task.commands;
+      if (task.before || task.after) alone += task.cycles;
+    }
+    const double issue = commands * static_cast<double>(accelerator_.issue_cycles);
+    const double sum = std::accumulate(busy.begin(), busy.end(), 0.0);
+    // With two copies, units wait for each other only at the first and at the last tile.
+    const double overlapped = *std::max_element(busy.begin(), busy.end()) + alone;
+    const double longest = std::max(issue, copies == 1 ? sum : std::min(overlapped, sum));
+    // Of tiles that take equally long, those that keep the units busy for the shortest time.
+    constexpr double kIdleMatters = 1e-3;
+    const double cycles = longest + kIdleMatters * sum;
+    if (cycles >= best_.cycles) return;
+    best_.cycles = cycles;
+    best_.counters.clear();
+    for (const size_t counter : counters) best_.counters.push_back(problem_.free[counter]);
+    best_.copies = best_.sums_copies = copies;
+    best_.sizes.clear();
+    for (const std::string& iterator : problem_.free) best_.sizes[iterator] = length_.at(iterator);
   }
 
   const AcceleratorProblem& problem_;
@@ -319,7 +332,11 @@ class TileChooser {
   const Statement& sum_;
   const Statement& epilogue_;
   const CommandOperands operands_;
-  std::map<std::string, int64_t> length_;  // trips within a tile
+  std::map<std::string, int64_t> extents_, length_;  // of the sum's iterators: all trips, and those in a tile
+  std::map<std::string, std::string> in_epilogue_;   // what they are called in the statement after the sum
+  std::vector<std::string> units_;
+  std::vector<Task> tasks_;               // of the tile at hand
+  std::map<std::string, int64_t> bytes_;  // in each memory
   AcceleratorTiles best_{{}, {}, 2, 2, INFINITY};
 };
 

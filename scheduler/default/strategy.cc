@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scheduler/default/accelerator.h"
 #include "scheduler/default/group_sums.h"
 
 namespace tc {
@@ -86,12 +85,12 @@ TraceBuilder apply_groups(const StrategyInput& input, StrategyKnobs&, std::vecto
 }
 
 Candidate examine_accelerator(const StrategyInput& input) {
-  const AcceleratorChoice choice = choose_for_accelerator(input.builder());
+  const AcceleratorChoice& choice = input.accelerator();
   return {{choice.tiles.cycles, INFINITY, 1, 1, ""}, choice.in_words()};
 }
 
 TraceBuilder apply_accelerator(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
-  return schedule_for_accelerator(choose_for_accelerator(input.builder()));
+  return schedule_for_accelerator(input.accelerator());
 }
 
 Candidate examine_plain_loops(const StrategyInput& input) {
@@ -317,6 +316,10 @@ const AlgorithmChoices<MatrixKnobs>& StrategyInput::matrix() const {
 
 const BandChoice& StrategyInput::bands() const {
   return bands_.get([&] { return choose_bands(builder(), tolerance_ <= 0); });
+}
+
+const AcceleratorChoice& StrategyInput::accelerator() const {
+  return accelerator_.get([&] { return choose_for_accelerator(builder()); });
 }
 
 TraceBuilder apply_strategy(const Strategy& which, const StrategyInput& input, StrategyKnobs& knobs,

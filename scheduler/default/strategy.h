@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/default/accelerator.h"
 #include "scheduler/default/builder.h"
 #include "scheduler/default/reduction.h"
 #include "scheduler/default/row_bands.h"
@@ -29,6 +30,7 @@ class StrategyInput {
   const AlgorithmChoices<WinogradKnobs>& winograd() const;
   const AlgorithmChoices<MatrixKnobs>& matrix() const;
   const BandChoice& bands() const;
+  const AcceleratorChoice& accelerator() const;
 
  private:
   // A value that is computed once, or the reason why there is none.
@@ -49,6 +51,7 @@ class StrategyInput {
   mutable Once<AlgorithmChoices<WinogradKnobs>> winograd_;
   mutable Once<AlgorithmChoices<MatrixKnobs>> matrix_;
   mutable Once<BandChoice> bands_;
+  mutable Once<AcceleratorChoice> accelerator_;
 };
 
 // The default takes the first kind of which some strategy applies and is legal, and of this kind the cheapest

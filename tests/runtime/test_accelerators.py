@@ -2,7 +2,9 @@
 
 import os
 import re
+import runpy
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,6 +122,25 @@ def test_large_layers_run_at_the_peak(taps):
     share = products / PRODUCTS / simulation.cycles
     print(f"{taps} x {taps} taps: {share:.0%} of the peak")
     assert share >= 0.8
+
+
+VARIANTS = {
+    "outputs": (64, "64KiB", "outputs", True),
+    "inputs": (32, "32KiB", "inputs", True),
+    "no_depthwise": (16, "16KiB", "outputs", False),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_of_another_accelerator(variant):
+    """Of other sizes, with other instructions, and no line of the compiler changed."""
+    make = runpy.run_path(Path(accelerator.__file__).parent / "accelerators" / "cgra64.py")
+    made = make["coarse_grained_array"](f"cgra_{variant}", *VARIANTS[variant])
+    accelerator.add(made)
+    random = np.random.default_rng(11)
+    model, shape = convolution(random, 20, 40, 14, 3, 1, 1)
+    simulation = run(model, bytes_of(random, shape), f"rv64gc+accel:{made.name}")
+    assert simulation.commands["OP_CONV"] > 0
 
 
 def test_the_same_cycles_each_time():
