@@ -19,7 +19,7 @@ from tc import accelerator
 from ..support import ROOT, models_folder
 
 MODELS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
-# Elements, SRAM, what is parallel, with depthwise convolutions: `coarse_grained_array` of cgra64.py.
+# Elements, SRAM, what is parallel, depthwise convolutions: see `coarse_grained_array` in cgra64.py.
 VARIANTS = {
     "outputs64": (64, "512KiB", "outputs", True),
     "inputs64": (64, "512KiB", "inputs", True),
