@@ -1,5 +1,5 @@
-"""A coarse-grained array of elements that multiply bytes, beside one SRAM: convolutions, products of
-matrices and depthwise convolutions, with requantisation of what they sum up.
+"""A coarse-grained array of elements that multiply bytes, beside one SRAM: convolutions, products
+of matrices and depthwise convolutions, with requantisation of what they sum up.
 
 The elements compute either several outputs of one input at a time, or sum up several inputs of one
 output. `coarse_grained_array` makes other sizes.
