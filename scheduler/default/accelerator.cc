@@ -152,10 +152,10 @@ class AcceleratorWriter {
     const std::string sums = buffer(b_.statement(sum_).write.buffer).name;
     if (problem_.epilogue == nullptr) {
       // The host reads a copy of the sums.
-      stage(sums, problem_.sums_memory, tiles_.sums_copies);
+      stage(sums, problem_.sums_memory, tiles_.copies);
       return;
     }
-    b_.apply("place ", sums, " ", problem_.sums_memory, " ", tiles_.sums_copies);
+    b_.apply("place ", sums, " ", problem_.sums_memory, " ", tiles_.copies);
     const int written = problem_.epilogue->statement().write.buffer;
     const std::string& memory = problem_.epilogue->memories[static_cast<size_t>(written)];
     if (!memory.empty()) stage(buffer(b_.statement(epilogue_).write.buffer).name, memory, tiles_.copies);

@@ -321,7 +321,7 @@ class TileChooser {
     best_.cycles = cycles;
     best_.counters.clear();
     for (const size_t counter : counters) best_.counters.push_back(problem_.free[counter]);
-    best_.copies = best_.sums_copies = copies;
+    best_.copies = copies;
     best_.sizes.clear();
     for (const std::string& iterator : problem_.free) best_.sizes[iterator] = length_.at(iterator);
   }
@@ -337,7 +337,7 @@ class TileChooser {
   std::vector<std::string> units_;
   std::vector<Task> tasks_;               // of the tile at hand
   std::map<std::string, int64_t> bytes_;  // in each memory
-  AcceleratorTiles best_{{}, {}, 2, 2, INFINITY};
+  AcceleratorTiles best_{{}, {}, 2, INFINITY};
 };
 
 }  // namespace

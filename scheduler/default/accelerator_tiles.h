@@ -15,8 +15,8 @@ struct AcceleratorTiles {
   // Free iterators of which there are several tiles, outermost first: those of the result, then those that
   // are summed over.
   std::vector<std::string> counters;
-  int64_t copies = 2, sums_copies = 2;  // of what is loaded and stored, and of the sums
-  double cycles = 0;                    // predicted
+  int64_t copies = 2;  // of each buffer in the memories
+  double cycles = 0;   // predicted
 
   std::string in_words() const;
 };

@@ -86,7 +86,14 @@ TraceBuilder apply_groups(const StrategyInput& input, StrategyKnobs&, std::vecto
 
 Candidate examine_accelerator(const StrategyInput& input) {
   const AcceleratorChoice& choice = input.accelerator();
-  return {{choice.tiles.cycles, INFINITY, 1, 1, ""}, choice.in_words()};
+  Prediction prediction{choice.tiles.cycles, INFINITY, 1, 1, ""};
+  // The core executes what it has done before the copies are there.
+  try {
+    prediction.plain = input.reduction().cheapest().choice.tile.cycles;
+  } catch (const NotApplicable&) {
+    // It has no strategy for reductions that could be compared.
+  }
+  return {prediction, choice.in_words()};
 }
 
 TraceBuilder apply_accelerator(const StrategyInput& input, StrategyKnobs&, std::vector<std::string>*) {
