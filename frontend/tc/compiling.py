@@ -239,10 +239,10 @@ def _compiler_of_kinds(model, options, compiled):
     commands for accelerators. None where there is no such kind, or where the model is a source that
     only the compiler holds and that is not kept: it is for max_flash, which only small models keep
     to, and for accelerators."""
-    wanted = options()
-    is_kept = wanted.max_flash or IN_TARGET.search(wanted.target)
-    if isinstance(model, compiler.Source) and not is_kept:
-        return None
+    if isinstance(model, compiler.Source):
+        wanted = options()
+        if not wanted.max_flash and not IN_TARGET.search(wanted.target):
+            return None
     if not any(compiler.needs_own_plan(compiled, row["name"]) for row in compiler.kinds()):
         return None
     from .recurring import reader_of
