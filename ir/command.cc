@@ -1,5 +1,6 @@
 #include "ir/command.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/error.h"
@@ -195,6 +196,11 @@ const Access& access_in_meaning(const AcceleratorInstruction& instruction, size_
   return *found;
 }
 
+bool mentions(const Access& meaning, const std::string& iterator) {
+  return std::any_of(meaning.index.begin(), meaning.index.end(),
+                     [&](const Subscript& each) { return each.affine.coefficient(iterator) != 0; });
+}
+
 std::optional<std::string> wrong_loops(const AcceleratorInstruction& instruction,
                                        const std::vector<CommandLoop>& loops) {
   const Statement& statement = instruction.statement();
@@ -222,9 +228,7 @@ std::optional<std::string> wrong_loops(const AcceleratorInstruction& instruction
       const int64_t extent = loops[i].extent, step = loops[i].steps.at(b);
       if (extent <= 1) continue;
       const bool is_adjacent = access.index.back().affine.coefficient(iterator) != 0;
-      bool is_mentioned = false;
-      for (const Subscript& subscript : access.index)
-        is_mentioned = is_mentioned || subscript.affine.coefficient(iterator) != 0;
+      const bool is_mentioned = mentions(access, iterator);
       if (!is_mentioned && step != 0)
         return text("operand ", operand, " of ", instruction.name, " does not move with ", iterator);
       if (is_adjacent && step != inside)
@@ -251,7 +255,6 @@ std::optional<CommandRanges> command_ranges(const AcceleratorInstruction& instru
     std::optional<size_t> loop;
     for (size_t i = 0; i < tile.loops.size(); ++i) {
       if (constraint.coefficient(tile.loops[i].name) == 0) continue;
-      // What holds whatever the loops do needs no range.
       const int64_t factor = constraint.coefficient(tile.loops[i].name);
       if (loop || i >= count || (factor != 1 && factor != -1)) {
         *why = text("the condition ", constraint.str(), " >= 0 is no range of one of its loops");

@@ -25,6 +25,9 @@ std::optional<CommandOperands> operands_of_command(const Kernel& kernel, const S
 // The access of a buffer of the meaning there.
 const Access& access_in_meaning(const AcceleratorInstruction& instruction, size_t buffer);
 
+// Whether one of the subscripts of an operand of the meaning is the iterator.
+bool mentions(const Access& meaning, const std::string& iterator);
+
 // By how many elements an access of the statement moves with each of a command's loops, given the steps of
 // the kernel's iterators. `steps[i]` belongs to loop i. Why the loops are not those of the instruction, where
 // they are not: its iterators in order, and loops beyond these continue the last one. A loop of one trip fits

@@ -44,12 +44,19 @@ std::string formula(const LoopExpr& expr) {
   }
 }
 
+// Each unit once, in the order in which instructions name them.
+std::vector<std::string> units_of(const Accelerator& accelerator) {
+  std::vector<std::string> units;
+  for (const AcceleratorInstruction& each : accelerator.instructions) {
+    if (std::find(units.begin(), units.end(), each.unit) == units.end()) units.push_back(each.unit);
+  }
+  return units;
+}
+
 class Simulator {
  public:
-  explicit Simulator(const Accelerator& accelerator) : accelerator_(accelerator), name_(accelerator.name) {
-    for (const AcceleratorInstruction& each : accelerator.instructions) {
-      if (std::find(units_.begin(), units_.end(), each.unit) == units_.end()) units_.push_back(each.unit);
-    }
+  explicit Simulator(const Accelerator& accelerator)
+      : accelerator_(accelerator), name_(accelerator.name), units_(units_of(accelerator)) {
     functions_.use_integers();
   }
 
@@ -220,7 +227,7 @@ static void start(int unit, int64_t cycles, used_range *ranges, int count)
 
   std::string execution(const AcceleratorInstruction& instruction) {
     const Statement& statement = instruction.statement();
-    std::string parameters, loops, close;
+    std::string parameters, loops;
     for (size_t b = 0; b < instruction.meaning.buffers.size(); ++b) {
       const bool is_written = statement.write.buffer == static_cast<int>(b);
       parameters += text(parameters.empty() ? "" : ", ", is_written ? "uint8_t *" : "const uint8_t *",
@@ -291,27 +298,17 @@ static void start(int unit, int64_t cycles, used_range *ranges, int count)
                      statement.write.buffer == static_cast<int>(b) ? 1 : 0, "}");
     }
     lines += text("used_range ranges[] = {", ranges, "};\n");
-    lines += text("start(", unit_of(instruction), ", ", cycles(instruction), ", ranges, ", count, ");\n");
+    lines +=
+        text("start(", unit_of(instruction), ", ", formula(*instruction.cycles), ", ranges, ", count, ");\n");
     lines += text("execute_", instruction.name, "(", arguments, ");\nbreak;\n");
     return text("  case ", number_of(accelerator_, instruction), ": {\n", indented(lines, 2), "  }\n");
   }
 
-  // The formula, with the names of the iterators in the place of those of their extents.
-  std::string cycles(const AcceleratorInstruction& instruction) const { return formula(*instruction.cycles); }
-
   const Accelerator& accelerator_;
   const std::string name_;
-  std::vector<std::string> units_;
+  const std::vector<std::string> units_;
   Functions functions_;
 };
-
-std::vector<std::string> units_of(const Accelerator& accelerator) {
-  std::vector<std::string> units;
-  for (const AcceleratorInstruction& each : accelerator.instructions) {
-    if (std::find(units.begin(), units.end(), each.unit) == units.end()) units.push_back(each.unit);
-  }
-  return units;
-}
 
 }  // namespace
 

@@ -76,7 +76,13 @@ class AcceleratorWriter {
     return depth_of([](const Counter& each) { return !each.epilogue.empty(); });
   }
 
-  void remember(size_t before, size_t depth) {
+  // The copies of a tile are in the outermost `depth` counters, which its reader calls as `name` says.
+  void load_tile(const std::string& argument, const std::string& memory, size_t depth,
+                 std::string Counter::* name) {
+    std::string names;
+    for (size_t c = 0; c < depth; ++c) names += " " + counters_[c].*name;
+    const size_t before = kernel().statements.size();
+    b_.apply("load_tile ", argument, " ", memory, " ", tiles_.copies, " :", names);
     for (size_t i = 0; i < kernel().statements.size() - before; ++i)
       depths_[kernel().statements[i].name] = depth;
   }
@@ -92,11 +98,7 @@ class AcceleratorWriter {
       const std::string name = buffer(access.buffer).name;
       const size_t depth = depth_of([&](const Counter& each) { return depends_on(access, each.sum); });
       if (buffer(access.buffer).scope == Scope::Constant) pack(name, access, i, depth);
-      std::string listed;
-      for (size_t c = 0; c < depth; ++c) listed += " " + counters_[c].sum;
-      const size_t before = kernel().statements.size();
-      b_.apply("load_tile ", name, " ", problem_.sum->memories[i], " ", tiles_.copies, " :", listed);
-      remember(before, depth);
+      load_tile(name, problem_.sum->memories[i], depth, &Counter::sum);
     }
     if (problem_.epilogue != nullptr) load_epilogue_operands();
   }
@@ -139,11 +141,7 @@ class AcceleratorWriter {
         continue;
       const size_t depth = depth_of(
           [&](const Counter& each) { return !each.epilogue.empty() && depends_on(access, each.epilogue); });
-      std::string listed;
-      for (size_t c = 0; c < depth; ++c) listed += " " + counters_[c].epilogue;
-      const size_t before = kernel().statements.size();
-      b_.apply("load_tile ", buffer(access.buffer).name, " ", memory, " ", tiles_.copies, " :", listed);
-      remember(before, depth);
+      load_tile(buffer(access.buffer).name, memory, depth, &Counter::epilogue);
     }
   }
 
@@ -152,20 +150,20 @@ class AcceleratorWriter {
     const std::string sums = buffer(b_.statement(sum_).write.buffer).name;
     if (problem_.epilogue == nullptr) {
       // The host reads a copy of the sums.
-      stage(sums, problem_.sums_memory, tiles_.copies);
+      stage(sums, problem_.sums_memory);
       return;
     }
     b_.apply("place ", sums, " ", problem_.sums_memory, " ", tiles_.copies);
     const int written = problem_.epilogue->statement().write.buffer;
     const std::string& memory = problem_.epilogue->memories[static_cast<size_t>(written)];
-    if (!memory.empty()) stage(buffer(b_.statement(epilogue_).write.buffer).name, memory, tiles_.copies);
+    if (!memory.empty()) stage(buffer(b_.statement(epilogue_).write.buffer).name, memory);
   }
 
-  void stage(const std::string& name, const std::string& memory, int64_t copies) {
+  void stage(const std::string& name, const std::string& memory) {
     std::vector<std::string> known;
     for (const Statement& each : kernel().statements) known.push_back(each.name);
     b_.apply("stage ", name);
-    b_.apply("place ", kernel().buffers.back().name, " ", memory, " ", copies);
+    b_.apply("place ", kernel().buffers.back().name, " ", memory, " ", tiles_.copies);
     for (const Statement& each : kernel().statements) {
       if (std::find(known.begin(), known.end(), each.name) == known.end())
         depths_[each.name] = output_depth();

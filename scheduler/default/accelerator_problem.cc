@@ -86,9 +86,7 @@ class Assigner {
     bool moves = false;
     for (size_t b = 0; b < operands_.accesses.size(); ++b) {
       const Access& meaning = access_in_meaning(instruction_, b);
-      const bool is_mentioned =
-          std::any_of(meaning.index.begin(), meaning.index.end(),
-                      [&](const Subscript& each) { return each.affine.coefficient(iterator) != 0; });
+      const bool is_mentioned = mentions(meaning, iterator);
       const int64_t step = step_of(kernel_, operands_.accesses[b], name);
       moves = moves || step != 0;
       if (is_mentioned != (step != 0)) return false;
@@ -147,9 +145,7 @@ std::optional<SumBy> sum_by(const Kernel& kernel, const Statement& sum,
       for (size_t b = 0; b < operands->accesses.size() && fits; ++b) {
         const Access& meaning = access_in_meaning(instruction, b);
         const Access& access = operands->accesses[b];
-        const bool is_mentioned =
-            std::any_of(meaning.index.begin(), meaning.index.end(),
-                        [&](const Subscript& part) { return part.affine.coefficient(iterator) != 0; });
+        const bool is_mentioned = mentions(meaning, iterator);
         const int64_t step = step_of(kernel, access, each.name);
         const bool is_packed = kernel.buffers[static_cast<size_t>(access.buffer)].scope == Scope::Constant ||
                                (laid_out && access.buffer == sum.write.buffer);
