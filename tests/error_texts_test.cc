@@ -11,19 +11,12 @@
 #include "ir/passes/pass.h"
 #include "runtime/tc_runtime.h"
 #include "scheduler/scheduler.h"
+#include "tests/error_of.h"
 
 namespace tc {
 namespace {
 
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::error_of;
 
 // y = Relu(x) for x of f32[2].
 std::string small_model() {

@@ -9,20 +9,13 @@
 #include "frontend/pipeline/kernel_module.h"
 #include "ir/error.h"
 #include "scheduler/scheduler.h"
+#include "tests/error_of.h"
 #include "tests/scheduler_kernels.h"
 
 namespace tc {
 namespace {
 
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::error_of;
 
 TEST(Backends, NamesAreUnique) {
   std::set<std::string> backend_names, kind_names, text_names;

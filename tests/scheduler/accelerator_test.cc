@@ -6,22 +6,13 @@
 #include "ir/error.h"
 #include "ir/scheduled.h"
 #include "tests/accelerator.h"
+#include "tests/error_of.h"
 #include "tests/scheduler_kernels.h"
 
 namespace tc::testing {
 namespace {
 
 const bool kIsRegistered = (register_accelerator(test_accelerator()), true);
-
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 Target target() { return parse_target("rv64gc+accel:array"); }
 
