@@ -10,6 +10,7 @@ from .accelerator import load_for
 from .composites import forms_in, set_forms
 from .errors import Error, ShapeError, UnsupportedError
 from .native import compiler
+from .parser import TOLERANCE
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .sizes import size_option
 from .sources import source_of
@@ -33,7 +34,7 @@ class Options:
     size_versions: dict | list | None = None
     threads: int | None = None
     build_threads: int | None = None
-    tolerance: float = 1e-4
+    tolerance: float = TOLERANCE
     seed: int = 0
     dump: str | None = None  # name of a graph pass, or "all"
     max_ram: int | str | None = None

@@ -10,6 +10,7 @@ from .files import origin_of
 from .formats import read_model, takes_examples
 from .module import Module, file_name
 from .native import compiler, runtime
+from .parser import TOLERANCE
 from .ports import ports_of
 from .progress import Progress
 from .sources import described, refuse_examples, source_of
@@ -26,7 +27,7 @@ def compile(
     size_versions=None,
     values=None,
     threads=None,
-    tolerance=1e-4,
+    tolerance=TOLERANCE,
     seed=0,
     tune=False,
     trials=None,

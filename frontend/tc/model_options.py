@@ -10,7 +10,7 @@ from .file_options import add_file_options, bounds, file_options, size_versions
 from .formats import takes_examples
 from .given_files import begin_of, read_array
 from .kinds import kind_row
-from .parser import number
+from .parser import TOLERANCE, number
 from .ports import BIT_TYPES, NUMPY_NAMES
 from .seeded import seeded_array
 from .sizes import flash_limit, size_argument
@@ -245,7 +245,7 @@ def add_compiling(added):
     added.add_argument(
         "--tolerance",
         type=number(float, 0, "a number"),
-        default=1e-4,
+        default=TOLERANCE,
         help="error budget, relative to an output's largest magnitude",
     )
     added.add_argument("--seed", type=number(int, 0, "a whole number"), default=0)

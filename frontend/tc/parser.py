@@ -9,6 +9,8 @@ from .errors import message as shown
 
 # argparse's name of an argument, and the name by which users know it.
 _NAMES = {"COMMAND": "the command"}
+# Of a compilation for which none is given.
+TOLERANCE = 1e-4
 
 
 def number(kind, minimum, what):
@@ -24,6 +26,21 @@ def number(kind, minimum, what):
         return value
 
     return parse
+
+
+def add_running(added):
+    """The options of commands that run a language model."""
+    added.add_argument(
+        "--threads",
+        type=number(int, 1, "a whole number"),
+        help="threads of a run; default: all cores",
+    )
+    added.add_argument(
+        "--tolerance",
+        type=number(float, 0, "a number"),
+        default=TOLERANCE,
+        help="largest error of the logits; with 0.12 packed weights are multiplied by numbers of 8 bits",
+    )
 
 
 def nearest(text, known):

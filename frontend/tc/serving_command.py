@@ -1,7 +1,7 @@
 """The command `python -m tc serve`."""
 
 from .errors import printable
-from .parser import add_listener, number
+from .parser import add_listener, add_running, number
 
 
 def _serve(arguments):
@@ -73,4 +73,4 @@ def add_command(command):
         help="read the tokens of each sequence in runs of its own, so that other requests change no "
         "bit of an answer's logits",
     )
-    added.add_argument("--threads", type=whole, help="threads of a run; default: all cores")
+    add_running(added)

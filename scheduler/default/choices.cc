@@ -188,7 +188,8 @@ ReductionChoice choice_for(const ReductionFacts& facts, const Choice& iterators,
     }
   }
   if (over_reduction) {
-    problem.finish = std::log2(static_cast<double>(width)) * 2 + 4;
+    // Adding up vectors in pairs takes an addition and two shuffles for each sum.
+    problem.finish = sums_fill_vectors(facts, iterators) ? 3 : std::log2(static_cast<double>(width)) * 2 + 4;
     problem.store_cost = 1;
     // Registers for the mask of the last lanes and the zeros that the other lanes add; an out-of-order core
     // reads both from memory.
@@ -404,8 +405,24 @@ std::vector<ReductionChoice> choices_of(const ReductionFacts& facts) {
   return result;
 }
 
+bool sums_fill_vectors(const ReductionFacts& facts, const Choice& choice) {
+  const Target& target = facts.target();
+  if (!choice.over_reduction || choice.columns.empty() || target.scalable || target.vector_bits == 0)
+    return false;
+  const int64_t lanes = choice.lanes;
+  if (!is_float(facts.buffer(facts.sum().write).dtype) || (lanes & (lanes - 1)) != 0 ||
+      facts.extent(choice.vector, 0) < lanes || facts.extent(choice.columns, lanes) < lanes ||
+      !leaves_registers(target, lanes * size_of(DType::F32), lanes))
+    return false;
+  if (facts.reduction().epilogue.empty()) return false;
+  const Statement& last = facts.reduction().builder.statement(facts.reduction().epilogue.back());
+  return element_stride(facts.kernel(), last.write, facts.same_result(last, choice.columns)) == 1;
+}
+
 Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {
   Choice taken = choice.choice;
+  if (sums_fill_vectors(facts, taken))
+    taken.tile.columns = std::max<int64_t>(1, taken.tile.columns / taken.lanes) * taken.lanes;
   const bool broadcasts =
       std::any_of(choice.problem.operands.begin(), choice.problem.operands.end(),
                   [&](const auto& operand) { return !operand.along_vector || operand.taps > 0; });

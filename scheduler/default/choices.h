@@ -36,6 +36,11 @@ struct ReductionChoice {
 // that run in order).
 bool has_doubled_lanes(const ReductionFacts& facts, int64_t lanes);
 
+// Of partial sums: whether those of neighbouring columns become the lanes of one vector, so that each step of
+// adding up their parts combines two vectors. There are then enough columns, and results along them lie side
+// by side.
+bool sums_fill_vectors(const ReductionFacts& facts, const Choice& choice);
+
 // All choices of iterators; throws NotApplicable where there is none.
 std::vector<ReductionChoice> choices_of(const ReductionFacts& facts);
 // The choice with the tile that a plan has without knobs: the cheapest one, or a smaller one where that is

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "ir/target/narrow_product.h"
+#include "scheduler/core/rewriting.h"
 #include "scheduler/cost/tile_cost.h"
 
 namespace tc {
@@ -139,6 +141,16 @@ std::optional<size_t> ReductionFacts::dimension_of(const std::string& iterator) 
     result = d;
   }
   return result;
+}
+
+std::string ReductionFacts::same_result(const Statement& other, const std::string& iterator) const {
+  const auto dimension = dimension_of(iterator);
+  std::set<std::string> found;
+  visit_accesses(other, [&](const Access& access, bool) {
+    if (dimension && access.buffer == sum().write.buffer)
+      found.insert(access.index[*dimension].affine.as_variable());
+  });
+  return found.size() == 1 ? *found.begin() : "";
 }
 
 const BlockedDim* ReductionFacts::blocked_dim(const Access& access, size_t inner) const {

@@ -27,6 +27,7 @@ const char* str(Epilogue epilogue) {
     case Epilogue::AfterTile: return "behind the tile";
     case Epilogue::AfterSums: return "behind all sums, which wait in memory";
     case Epilogue::OfScalars: return "of scalars";
+    case Epilogue::OfVectors: return "of vectors";
   }
   return "";
 }

@@ -42,7 +42,8 @@ enum class Epilogue {
   InTile,     // on the accumulators in registers
   AfterTile,  // in loops of its own: straight-line code of a whole tile would be too much
   AfterSums,  // after all sums, which wait in memory between the parts of a sum
-  OfScalars,  // of partial sums, which are put together in one number
+  OfScalars,  // of partial sums, each of which is put together in one number
+  OfVectors,  // of partial sums, those of neighbouring columns being put together in one vector
 };
 
 // The loops of the sum, and of the statements that run with it.
@@ -73,7 +74,8 @@ struct LoopPlan {
   std::string tile;                  // the loop whose body is the register tile; empty: the kernel
   std::string init_at, epilogue_at;  // the loops that hold the initialisation and the epilogue
   Epilogue epilogue = Epilogue::InTile;
-  std::string lanes;  // becomes vectors
+  std::string columns;  // Epilogue::OfVectors: the sum's iterator whose results become lanes
+  std::string lanes;    // becomes vectors
   std::vector<Unrolling> unrolled;
   std::optional<Unrolling> blocks;    // of a long sum: this many trips of the loop are summed separately
   std::vector<std::string> isolated;  // the trips without conditions get a version of their own

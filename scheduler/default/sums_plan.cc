@@ -17,12 +17,34 @@ int64_t rows_of_tile(const ReductionFacts& facts, const std::string& rows, int64
   return std::min(wanted, facts.extent(rows, kAssumedSymbolic));
 }
 
+// Whether each row reads again what the columns read, from beyond the first cache: then the loop over tiles of
+// columns goes around the one over rows. Where the number of columns is open, there may be many.
+bool rereads_columns(const ReductionFacts& facts, const std::string& columns, const std::string& rows) {
+  if (columns.empty() || rows.empty()) return false;
+  for (const Access& load : loads_of(facts.sum())) {
+    if (!depends_on(load, columns) || depends_on(load, rows)) continue;
+    if (facts.extent(columns, 0) == 0) return true;
+    auto bytes = static_cast<double>(size_of(facts.buffer(load).dtype));
+    for (const Iterator& iterator : facts.sum().iterators) {
+      const bool read = iterator.name == columns || !facts.is_output(iterator.name);
+      if (read && depends_on(load, iterator.name))
+        bytes *= static_cast<double>(facts.extent(iterator.name, kAssumedSymbolic));
+    }
+    if (bytes > static_cast<double>(facts.target().l1_bytes) / 2) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, const ReductionKnobs& knobs) {
   auto loop = [&](const std::string& iterator) { return facts.reduction().sum + "_" + iterator; };
   LoopPlan plan;
   plan.epilogue = Epilogue::OfScalars;
+  if (sums_fill_vectors(facts, choice) && choice.tile.columns % choice.lanes == 0) {
+    plan.epilogue = Epilogue::OfVectors;
+    plan.columns = choice.columns;
+  }
   plan.lanes = loop(choice.vector);
   std::string parts;  // the loop over vectors of what is summed up
   const int64_t extent = facts.extent(choice.vector, 1), lanes = std::min(choice.lanes, extent);
@@ -46,6 +68,13 @@ LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, co
     }
     plan.order.push_back(size > 1 ? loop(name) + "_o" : loop(name));
   }
+  if (plan.epilogue == Epilogue::OfVectors && rereads_columns(facts, choice.columns, rows)) {
+    const auto place = std::find(plan.order.begin(), plan.order.end(), loop(choice.columns) + "_o");
+    const auto row = std::find_if(plan.order.begin(), plan.order.end(), [&](const std::string& name) {
+      return name == loop(rows) || name == loop(rows) + "_o";
+    });
+    if (row < place) std::rotate(row, place, place + 1);
+  }
   plan.order = moved(plan.order, knobs.outer_order);
   const std::string around = plan.order.empty() ? "" : plan.order.back();
   plan.tile = plan.init_at = plan.epilogue_at = around;
@@ -63,7 +92,9 @@ LoopPlan plan_partial_sums(const ReductionFacts& facts, const Choice& choice, co
   }
   if (knobs.unroll > 1 && !parts.empty()) plan.unrolled.push_back({parts, knobs.unroll});
   if (knobs.isolate != 0) return plan;
-  if (!around.empty()) plan.isolated.push_back(around);
+  // A loop that is not divided has no trips with conditions.
+  const bool divided = plan.epilogue != Epilogue::OfVectors || around != loop(rows);
+  if (!around.empty() && divided) plan.isolated.push_back(around);
   for (const std::string& name : inside) {
     const std::string other = name.substr(0, name.size() - 1) + "o";
     if (other != around) plan.isolated.push_back(other);

@@ -73,6 +73,32 @@ void write_copies(ReductionKernel& reduction, const std::string& name, int64_t l
   }
 }
 
+// Writes the loops of an initialisation or epilogue of partial sums: copies of all loops, but vectors along
+// what `columns` of the sum counts, where that is given.
+void write_results(ReductionKernel& reduction, const std::string& name, const std::string& columns,
+                   int64_t lanes) {
+  TraceBuilder& builder = reduction.builder;
+  const ReductionFacts facts(reduction);
+  const std::string along = columns.empty() ? "" : facts.same_result(builder.statement(name), columns);
+  std::vector<std::string> order;
+  std::string last;
+  for (const TraceBuilder::Loop& loop : builder.own_loops(name)) {
+    if (along.empty() || loop.iterator != along) {
+      order.push_back(loop.name);
+      continue;
+    }
+    last = loop.name;
+    if (!loop.extent || *loop.extent <= lanes) continue;
+    builder.apply("split ", last, " ", lanes, " as ", last, "_v ", last);
+    order.push_back(last + "_v");
+  }
+  if (!last.empty()) {
+    order.push_back(last);
+    if (order.size() > 1) builder.apply("order", joined(order));
+  }
+  for (const std::string& loop : order) builder.apply(loop == last ? "vectorize " : "unroll ", loop);
+}
+
 // Writes the loops of an input's copy: lanes along what is contiguous in the input; the vectors are
 // transposed in registers.
 void write_packing(ReductionKernel& reduction, const std::string& packed, int64_t lanes) {
@@ -112,14 +138,11 @@ void write_split(TraceBuilder& builder, const Division& split) {
 void write_neighbours(ReductionKernel& reduction, const LoopPlan& plan, const std::string& packed,
                       const std::string& packed_at, int64_t lanes) {
   TraceBuilder& builder = reduction.builder;
-  if (plan.epilogue == Epilogue::OfScalars) {
+  if (plan.epilogue == Epilogue::OfScalars || plan.epilogue == Epilogue::OfVectors) {
     if (!plan.tile.empty())
       builder.apply("compute_at ", reduction.init, joined(reduction.epilogue), " at ", plan.tile);
-    std::vector<std::string> scalars = {reduction.init};
-    scalars.insert(scalars.end(), reduction.epilogue.begin(), reduction.epilogue.end());
-    for (const std::string& name : scalars) {
-      for (const TraceBuilder::Loop& each : builder.own_loops(name)) builder.apply("unroll ", each.name);
-    }
+    write_results(reduction, reduction.init, plan.columns, lanes);
+    for (const std::string& name : reduction.epilogue) write_results(reduction, name, plan.columns, lanes);
     return;
   }
   if (!plan.init_at.empty()) builder.apply("compute_at ", reduction.init, " at ", plan.init_at);

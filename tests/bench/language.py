@@ -2,8 +2,9 @@
 
 `python -m tests.bench.language MODEL.gguf [--packages FOLDER]`. Every engine has a process of its
 own; rounds go from engine to engine, so that a slow moment of the machine meets all of them. All
-read the same tokens and generate greedily. One line of JSON is printed for each engine, number of
-threads and length of prompt, and a table at the end:
+read the same tokens and generate greedily; `tc-8bit` is tc with a tolerance at which it multiplies
+packed weights by numbers of 8 bits, as the others do. One line of JSON is printed for each engine,
+number of threads and length of prompt, and a table at the end:
 
 prefill, decode  tokens a second, of the fastest round; decode behind a prompt of that length
 share            of the machine's read bandwidth, measured in the same run with as many threads,
@@ -47,7 +48,7 @@ class Worker(Process):
         packages: Path | None,
         patience: float = PATIENCE_SECONDS,
     ):
-        own = packages if engine not in ("tc", "bandwidth") else None
+        own = None if ENGINES[engine].package == "tc" else packages
         path = search_path(own, ROOT, os.environ.get("PYTHONPATH"))
         super().__init__(
             ["tests.bench.language_worker", engine, model, str(threads), str(context)],

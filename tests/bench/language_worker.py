@@ -20,12 +20,13 @@ class Tc:
     """This project. Building is the compilation of both entries, loading all else."""
 
     package = "tc"
+    options = {}
 
     def __init__(self, model, threads, context):
         from tc.language.generating import language_for
         from tc.language.session import Session
 
-        self._session = Session(language_for(model, threads))
+        self._session = Session(language_for(model, threads, **self.options))
         begin = time.perf_counter()
         self._session.prepare(2, 2)
         self.build_seconds = time.perf_counter() - begin
@@ -38,6 +39,13 @@ class Tc:
         while len(tokens) < count:
             tokens.append(int(self._session.decode(tokens[-1]).argmax()))
         return middle - begin, time.perf_counter() - middle, tokens
+
+
+class TcOf8Bits(Tc):
+    """The same with a tolerance at which packed weights are multiplied by numbers of 8 bits, as the
+    other engines do."""
+
+    options = {"tolerance": 0.12}
 
 
 class LlamaCpp:
@@ -166,6 +174,7 @@ class Bandwidth:
 
 ENGINES = {
     "tc": Tc,
+    "tc-8bit": TcOf8Bits,
     "llama.cpp": LlamaCpp,
     "onnxruntime-genai": OnnxRuntimeGenAi,
     "openvino-genai": OpenVinoGenAi,

@@ -54,20 +54,22 @@ def test_rows_and_table(model, tmp_path):
     *rows, facts, read, head, first, second = [
         line
         for line in done.stdout.splitlines()
-        if " llama.cpp " not in line and " openvino-genai " not in line
+        if not any(f" {name} " in line for name in ("tc-8bit", "llama.cpp", "openvino-genai"))
     ]
     rows = [json.loads(row) for row in rows]
     assert [(row["engine"], row["length"]) for row in rows] == [
-        (engine, length) for length in (8, 24) for engine in ("tc", "llama.cpp", "openvino-genai")
+        (engine, length)
+        for length in (8, 24)
+        for engine in ("tc", "tc-8bit", "llama.cpp", "openvino-genai")
     ]
-    for row in rows[::3]:
+    for row in [*rows[::4], *rows[1::4]]:
         assert len(row["prefill_seconds"]) == len(row["decode_seconds"]) == 2
         assert row["decode_per_second"] == 5 / min(row["decode_seconds"])
         assert row["prefill_per_second"] == row["length"] / min(row["prefill_seconds"])
         assert 0 < row["share"] < 2 and row["peak_megabytes"] > 20 and row["build_seconds"] > 0
         assert row["alike"] >= 6 and row["format"] == "F32"
-    assert rows[1]["missing"] == "No module named 'a_part_that_nobody_has'"
-    assert rows[2]["failed"].startswith("TypeError: ")
+    assert rows[2]["missing"] == "No module named 'a_part_that_nobody_has'"
+    assert rows[3]["failed"].startswith("TypeError: ")
     assert facts.startswith("tiny.gguf: F32, 0.1 MB of weights a token") and read.startswith(
         "1 thread read "
     )
@@ -98,7 +100,7 @@ def test_bytes_of_a_token(model):
         (["--lengths", "64"], "the model's context of 64 tokens has room for none of the lengths"),
         (
             ["--model", "x"],
-            "--model takes ENGINE=PATH of tc, llama.cpp, onnxruntime-genai, openvino-genai, not 'x'",
+            "--model takes ENGINE=PATH of tc, tc-8bit, llama.cpp, onnxruntime-genai, openvino-genai, not 'x'",
         ),
         (
             ["--tokens", "1"],

@@ -62,6 +62,11 @@ def test_the_second_process_opens_what_the_first_has_compiled(kept, model, monke
         os.utime(artefact, (1, 1))
         assert text_of(model, monkeypatch) == first
         assert artefact.stat().st_mtime > 1  # it was used
+    with monkeypatch.context() as patch:  # another tolerance is another artefact
+        patch.setattr(built, "_build", no_build)
+        patch.setattr(generating, "_kept", {})
+        with pytest.raises(AssertionError, match="compiled again"):
+            tc.generate(model, "ab", threads=1, tolerance=0.12)
     os.utime(model, (1, 1))  # another file, as far as anyone can tell
     assert text_of(model, monkeypatch) == first
     assert len(list(kept.iterdir())) == 2

@@ -117,7 +117,7 @@ def emulator_of(target):
 def test_under_qemu(model, tmp_path):
     emulator = emulator_of("rv64gcv")
     program, tokenizer = tmp_path / "tiny", tmp_path / "tiny.tokenizer"
-    export_program(model, str(program), "rv64gcv", 1, str(tokenizer))
+    export_program(model, str(program), str(tokenizer), target="rv64gcv", threads=1)
     encode = language_of(model, 1).tokenizer.encode
     ids = prompt_of(model, 12)
     prompts = [
@@ -135,7 +135,7 @@ def test_under_qemu(model, tmp_path):
 @pytest.mark.parametrize("target", ["native", "rv64gcv"])
 def test_weights_beside_the_program(model, tmp_path, target):
     emulator = emulator_of(target)
-    export_program(model, str(tmp_path / "tiny"), target, 1, weights="separate")
+    export_program(model, str(tmp_path / "tiny"), target=target, threads=1, weights="separate")
     (weights,) = tmp_path.glob("*.weights")
     ids = prompt_of(model, 8)
     done = run(

@@ -238,7 +238,7 @@ def test_a_file_that_changes_is_read_again(tmp_path):
         (
             {"top": 3},
             "tc.generate has no option 'top'; did you mean stop; it has top_k, top_p, min_p, "
-            "seed, stop, threads",
+            "seed, stop, threads, tolerance",
         ),
     ],
 )
@@ -420,13 +420,17 @@ def test_a_real_model_gives_the_same_65_tokens_as_transformers():
     assert "steam" in text and language.tokenizer.encode("Hello, world!") == [19556, 28, 905, 17]
 
 
-def test_a_real_model_has_the_perplexity_of_its_weights():
-    """On a page of this project, 2,000 tokens: the logarithm of each token's probability is that of
-    transformers with the file's weights in float32."""
+@pytest.mark.parametrize("tolerance, most", [(1e-4, 1e-4), (0.12, 6e-3)])
+def test_a_real_model_has_the_perplexity_of_its_weights(tolerance, most):
+    """On a page of this project, 2,000 tokens: the perplexity is that of transformers with the
+    file's weights in float32, and so is the logarithm of each token's probability; with products
+    of 8 bits it is nearly the same."""
     import torch
 
     path = real_model()
-    module = tc.compile(path, threads=1, log=False, shapes={"batch": 1}, specialise=0)
+    module = tc.compile(
+        path, threads=1, log=False, shapes={"batch": 1}, specialise=0, tolerance=tolerance
+    )
     text = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
     count, part = 2000, 250
     ids = module.tokenizer.encode(text)[: count + 1]
@@ -444,5 +448,5 @@ def test_a_real_model_has_the_perplexity_of_its_weights():
         logits = model(torch.tensor([ids[:count]])).logits[0]
     chosen = torch.arange(count), torch.tensor(ids[1:])
     found, expected = torch.cat(found)[chosen], torch.log_softmax(logits.double(), -1)[chosen]
-    assert abs(torch.exp(expected.mean() - found.mean()).item() - 1) <= 1e-4
-    assert (found - expected).abs().max() <= 1e-3
+    assert abs(torch.exp(expected.mean() - found.mean()).item() - 1) <= most
+    assert (found - expected).abs().max() <= 10 * tolerance

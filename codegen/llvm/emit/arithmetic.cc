@@ -412,4 +412,36 @@ llvm::Value* Arithmetic::reduce(Reduction reduction, DType dtype, llvm::Value* v
   return rest == nullptr ? result : combine(reduction, dtype, result, rest);
 }
 
+llvm::Value* Arithmetic::reduce_each(Reduction reduction, DType dtype,
+                                     llvm::SmallVector<llvm::Value*, 16> vectors) {
+  const int lanes = lanes_of(vectors[0]);
+  TC_CHECK(vectors.size() == static_cast<size_t>(lanes) && (lanes & (lanes - 1)) == 0,
+           "in a reduction of each of several vectors");
+  // Elements change places within 128 bits first, then in wholes of 128 bits: on x86 each such shuffle of two
+  // vectors is one instruction.
+  const int part = std::min(lanes, static_cast<int>(16 / size_of(dtype)));
+  for (int done = 1; done < lanes; done *= 2) {
+    const int unit = done < part ? 1 : part, group = done < part ? part : lanes;
+    llvm::SmallVector<int, 64> even, odd;
+    for (int first = 0; first < lanes; first += group) {
+      for (const int source : {first, lanes + first}) {
+        for (int i = 0; i < group; i += 2 * unit) {
+          for (int element = 0; element < unit; ++element) {
+            even.push_back(source + i + element);
+            odd.push_back(source + i + unit + element);
+          }
+        }
+      }
+    }
+    llvm::SmallVector<llvm::Value*, 16> pairs;
+    for (size_t i = 0; i < vectors.size(); i += 2) {
+      pairs.push_back(combine(reduction, dtype,
+                              builder_.CreateShuffleVector(vectors[i], vectors[i + 1], even),
+                              builder_.CreateShuffleVector(vectors[i], vectors[i + 1], odd)));
+    }
+    vectors = pairs;
+  }
+  return vectors[0];
+}
+
 }  // namespace tc

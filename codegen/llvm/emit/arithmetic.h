@@ -24,6 +24,9 @@ class Arithmetic {
   llvm::Constant* identity(Reduction reduction, DType dtype, int lanes);
   // All lanes of a vector combined; reassociates.
   llvm::Value* reduce(Reduction reduction, DType dtype, llvm::Value* vector);
+  // A vector whose lane i is vectors[i], reduced; there are as many vectors as lanes, a power of two.
+  // Reassociates. Each step combines two vectors, where `reduce` would combine parts of one.
+  llvm::Value* reduce_each(Reduction reduction, DType dtype, llvm::SmallVector<llvm::Value*, 16> vectors);
 
   // Max or min where a NaN operand gives NaN.
   llvm::Value* extremum(bool maximum, DType dtype, llvm::Value* a, llvm::Value* b);

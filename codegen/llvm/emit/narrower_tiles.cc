@@ -16,13 +16,14 @@ Affine expanded(const Affine& constraint, const TileStatement& tile, const std::
   return constraint.substitute(iterators);
 }
 
-// The unrolled loops of a statement that one constraint `last - loop >= 0` ends and no other one restricts.
+// The unrolled loops and the lanes of a statement that one constraint `last - loop >= 0` ends and no other one
+// restricts.
 std::vector<OpenTail::End> ends_of(const Kernel& kernel, const TileStatement& tile,
                                    const std::set<std::string>& outer) {
   std::vector<OpenTail::End> result;
   for (size_t l = 0; l < tile.loops.size(); ++l) {
     const TileLoop& loop = tile.loops[l];
-    if (loop.kind != TileLoop::Kind::Unroll) continue;
+    if (loop.kind != TileLoop::Kind::Unroll && loop.kind != TileLoop::Kind::Vector) continue;
     std::optional<OpenTail::End> found;
     size_t cuts = 0;
     for (size_t i = 0; i < tile.constraints.size(); ++i) {
@@ -52,6 +53,7 @@ LoopNode OpenTail::part(const std::string& first, int64_t count) const {
     TileLoop& loop = tile.loops[ends[i].loop];
     tile.constraints.erase(tile.constraints.begin() + static_cast<std::ptrdiff_t>(ends[i].constraint));
     loop.extent = count;
+    loop.kind = TileLoop::Kind::Unroll;
     const std::map<std::string, Affine> moved = {
         {loop.name, Affine::variable(loop.name) + Affine::variable(first)}};
     for (auto& [name, affine] : tile.iterators) affine = affine.substitute(moved);
@@ -78,7 +80,10 @@ std::optional<OpenTail> open_tail(const Kernel& kernel, const LoopNode& leaf,
       });
       if (same != ends[i].end()) result.ends.push_back(*same);
     }
-    if (result.ends.size() == ends.size() && result.copies > 1) return result;
+    bool unrolled = false;
+    for (size_t i = 0; i < result.ends.size(); ++i)
+      unrolled = unrolled || leaf.statements[i].loops[result.ends[i].loop].kind == TileLoop::Kind::Unroll;
+    if (result.ends.size() == ends.size() && result.copies > 1 && unrolled) return result;
   }
   return std::nullopt;
 }

@@ -28,7 +28,8 @@ struct OpenTail {
 };
 
 // The outermost unrolled loop, if all statements of the leaf have it and end it at the same value, which
-// depends on the sizes of a run. `outer` are the names of parameters and outer variables.
+// depends on the sizes of a run. Some of them may have it as the lanes of a vector, which become copies in a
+// narrower tile. `outer` are the names of parameters and outer variables.
 std::optional<OpenTail> open_tail(const Kernel& kernel, const LoopNode& leaf,
                                   const std::set<std::string>& outer);
 

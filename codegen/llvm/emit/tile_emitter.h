@@ -245,6 +245,9 @@ class TileEmitter {
   // tile_registers.cc: register elements and accumulators.
   void begin_region(size_t position, const Constraints& pending);
   void end_region();
+  // Of lanes that are parts of one result: where results are the lanes of one vector, adds up all of them
+  // together, and takes their accumulators out of the region.
+  void end_partial_sums(AccumulatorRegion& region, DType dtype);
 
   // tile_sums.cc: sums in blocks.
   void begin_blocks(size_t position);

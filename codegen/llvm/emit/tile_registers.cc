@@ -235,12 +235,40 @@ void TileEmitter::begin_region(size_t position, const Constraints& pending) {
   begin_blocks(position);
 }
 
+void TileEmitter::end_partial_sums(AccumulatorRegion& region, DType dtype) {
+  if (!region.lane_partial || !is_float(dtype) || context_.compiler.target().scalable) return;
+  // By vector of results: the accumulators of its lanes, each of which is a vector of parts of one result.
+  std::map<ElementKey, std::map<int, std::string>> results;
+  for (const auto& [name, accumulator] : region.accumulators) {
+    const ElementKey& element = accumulator.element;
+    if (element.index.empty()) continue;
+    const auto [holder, lane] = find_lane(element.buffer, element.index);
+    if (holder != nullptr && holder->lanes == lanes_of(accumulator.value)) results[*holder][lane] = name;
+  }
+  for (const auto& [holder, parts] : results) {
+    const int lanes = holder.lanes;
+    if (2 * parts.size() < static_cast<size_t>(lanes) || (lanes & (lanes - 1)) != 0) continue;
+    // At the end of a dimension some lanes have no sum.
+    llvm::SmallVector<llvm::Value*, 16> vectors(static_cast<size_t>(lanes),
+                                                arithmetic_.identity(statement_->reduction, dtype, lanes));
+    for (const auto& [lane, name] : parts) {
+      const Accumulator& accumulator = region.accumulators.at(name);
+      vectors[static_cast<size_t>(lane)] = region.in_blocks ? with_total(accumulator) : accumulator.value;
+    }
+    llvm::Value* sums = arithmetic_.reduce_each(statement_->reduction, dtype, vectors);
+    Element& result = registers_.at(holder);
+    result.value = arithmetic_.combine(statement_->reduction, dtype, result.value, sums);
+    for (const auto& [lane, name] : parts) region.accumulators.erase(name);
+  }
+}
+
 void TileEmitter::end_region() {
   add_waiting_products();
   AccumulatorRegion done = std::move(region_);
   region_ = AccumulatorRegion();
   const Access& write = statement_->write;
   const Buffer& buffer = kernel_.buffers[static_cast<size_t>(write.buffer)];
+  end_partial_sums(done, buffer.dtype);
   const auto saved_values = values_;
   for (auto& [name, accumulator] : done.accumulators) {
     llvm::Value* value = accumulator.value;

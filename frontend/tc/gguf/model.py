@@ -9,6 +9,7 @@ from ..language.built import load_built
 from ..language.session import Session
 from ..module import Module
 from ..native import give_back
+from ..parser import TOLERANCE
 from .chat import ChatTemplate
 from .file import open_file
 from .network import describe
@@ -55,9 +56,11 @@ def read_language(model):
     return source, module
 
 
-def language_of(model, threads=None, places=1, target="native", weights="inside"):
+def language_of(
+    model, threads=None, places=1, target="native", weights="inside", tolerance=TOLERANCE
+):
     """The Language of a path or of bytes, whose modules run on `threads` threads and read up to
-    `places` sequences in one run; `weights` as tc.compile has it."""
+    `places` sequences in one run; `weights` and `tolerance` as tc.compile has them."""
     from ..compiling import compile
 
     return Language(
@@ -71,16 +74,17 @@ def language_of(model, threads=None, places=1, target="native", weights="inside"
                 threads=threads,
                 specialise=0,
                 weights=weights,
+                tolerance=tolerance,
             )
         ),
         places,
     )
 
 
-def built_language_of(path, threads=None, places=1):
+def built_language_of(path, threads=None, places=1, tolerance=TOLERANCE):
     """language_of a path whose module another process compiles (tc.language.built), so that this
     process holds no more than its constants and caches."""
-    return Language(_opened(path), lambda _: load_built(path, threads, places), places)
+    return Language(_opened(path), lambda _: load_built(path, threads, places, tolerance), places)
 
 
 def _compiled(compile_reader):

@@ -31,7 +31,7 @@ def folder():
     return os.path.join(cache_folder(), "language")
 
 
-def key_of(path, threads, places):
+def key_of(path, threads, places, tolerance):
     """A name that is another one where the file, this tc, this machine or an option is."""
     package = {
         name: state_of(os.path.join(_PACKAGE, name))
@@ -48,13 +48,14 @@ def key_of(path, threads, places):
         machine,
         threads,
         places,
+        tolerance,
         log,
         state_of(log or ""),  # what was tuned since changes what is compiled
     ]
     return sha256(json.dumps(about).encode()).hexdigest()
 
 
-def load_built(path, threads, places):
+def load_built(path, threads, places, tolerance):
     """The module of tc.gguf.Language.prefill for the file, compiled by a process of its own, or
     opened where an earlier one has compiled it."""
     from ..compiling import load
@@ -63,15 +64,15 @@ def load_built(path, threads, places):
     if kept is None:
         with tempfile.TemporaryDirectory(prefix="tc-") as work:
             artefact = os.path.join(work, "model.so")
-            _build(path, threads, places, artefact)
+            _build(path, threads, places, tolerance, artefact)
             return load(artefact, threads=threads)
-    artefact = os.path.join(kept, key_of(path, threads, places) + ".so")
+    artefact = os.path.join(kept, key_of(path, threads, places, tolerance) + ".so")
     with contextlib.suppress(Error):  # there is none, it is damaged, or it is being removed
         module = load(artefact, threads=threads)
         with contextlib.suppress(OSError):
             os.utime(artefact)
         return module
-    _build(path, threads, places, artefact)
+    _build(path, threads, places, tolerance, artefact)
     _remove_old(kept, artefact)
     return load(artefact, threads=threads)
 
@@ -112,12 +113,13 @@ def _remove_old(kept, newest):
             total -= bytes_of_it
 
 
-def _build(path, threads, places, artefact):
+def _build(path, threads, places, tolerance, artefact):
     """Has a process compile the model and write the artefact."""
     request = {
         "model": os.path.abspath(os.fsdecode(path)),
         "threads": threads,
         "places": places,
+        "tolerance": tolerance,
         "artefact": artefact,
     }
     packages = os.pathsep.join(each for each in sys.path if each)

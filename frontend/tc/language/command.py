@@ -4,7 +4,7 @@ import sys
 
 from ..arguments import WEIGHTS
 from ..errors import Error, printable, printable_lines
-from ..parser import number
+from ..parser import add_running, number
 
 
 def _generate(arguments):
@@ -17,7 +17,7 @@ def _generate(arguments):
     from .sampling import Sampling
     from .session import Session
 
-    language = language_for(arguments.model, arguments.threads)
+    language = language_for(arguments.model, arguments.threads, tolerance=arguments.tolerance)
     sampling = Sampling(
         arguments.temperature, arguments.top_k, arguments.top_p, arguments.min_p, arguments.seed
     )
@@ -51,10 +51,11 @@ def _export(arguments):
     name = export_program(
         arguments.model,
         arguments.export,
-        arguments.target or "native",
-        arguments.threads,
         arguments.tokenizer,
-        arguments.weights or "inside",
+        target=arguments.target or "native",
+        threads=arguments.threads,
+        weights=arguments.weights or "inside",
+        tolerance=arguments.tolerance,
     )
     files = {"program": arguments.export, "tokenizer": arguments.tokenizer}
     shown = " and ".join(printable(file) for file in files.values() if file is not None)
@@ -171,7 +172,7 @@ def add_command(command):
         metavar="TEXT",
         help="end before this text; may be given several times",
     )
-    added.add_argument("--threads", type=whole, help="threads of a run; default: all cores")
+    add_running(added)
     added.add_argument(
         "--export",
         metavar="FILE",

@@ -10,14 +10,14 @@ from .tokenizer_file import tokenizer_bytes
 
 
 @bounded
-def export_program(model, path, target="native", threads=None, tokenizer=None, weights="inside"):
+def export_program(model, path, tokenizer=None, **options):
     """Writes the program of a model's path, and where `tokenizer` is a path, the file of its
-    tokenizer; returns the model's name. `weights` as tc.compile has it."""
+    tokenizer; returns the model's name. The options are those of gguf.language_of."""
     if not generates_text(model):
         raise Error(f"{WHAT_GENERATES}; give the path of one, not '{os.fsdecode(model)}'")
     from ..gguf import language_of
 
-    language = language_of(model, threads, target=target, weights=weights)
+    language = language_of(model, **options)
     # Before the long part: not every tokenizer can be written.
     data = None if tokenizer is None else tokenizer_bytes(language.tokenizer)
     language.prefill.export(path, kind="executable")

@@ -10,12 +10,12 @@ from ..errors import Error, ModelError, bounded
 from ..foreign_models import refuse_file
 from ..files import state_of_all
 from ..formats import front_end_of
-from ..parser import nearest
+from ..parser import TOLERANCE, nearest
 from .answer import Answer
 from .sampling import Sampling
 from .session import Session
 
-_OPTIONS = ("top_k", "top_p", "min_p", "seed", "stop", "threads")
+_OPTIONS = ("top_k", "top_p", "min_p", "seed", "stop", "threads", "tolerance")
 # The model that was used last, keyed by the file's state and the options of its compilation.
 _kept = {}
 
@@ -37,6 +37,7 @@ def generate(model, prompt, max_tokens=64, temperature=0.0, stream=False, **opti
     seed         of the random draws, default 0: the same seed gives the same text
     stop         a text or several; the result ends before the first of them
     threads      threads of a run, for a model given by its path; None takes all cores
+    tolerance    largest error of the logits, for a model given by its path (docs/language_models.md)
     """
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
@@ -44,10 +45,11 @@ def generate(model, prompt, max_tokens=64, temperature=0.0, stream=False, **opti
             f"tc.generate has no option '{unknown[0]}'{nearest(unknown[0], _OPTIONS)}; it has "
             f"{', '.join(_OPTIONS)}"
         )
-    stops, threads = stops_of(options.pop("stop", None)), options.pop("threads", None)
+    stops = stops_of(options.pop("stop", None))
+    compiling = {name: options.pop(name) for name in ("threads", "tolerance") if name in options}
     sampling = Sampling(temperature, **options)
     _whole("max_tokens", max_tokens)
-    language = language_for(model, threads)
+    language = language_for(model, **compiling)
     run = Generation(Session(language), tokens_of(language, prompt), sampling, max_tokens, stops)
     return run.pieces() if stream else "".join(run.pieces())
 
@@ -78,7 +80,7 @@ def generates_text(model):
 
 
 @bounded
-def language_for(model, threads=None, places=1):
+def language_for(model, threads=None, places=1, tolerance=TOLERANCE):
     """The Language of a model: a module has one; for a path or bytes it is compiled, so that one
     run reads up to `places` sequences. What a path names is compiled by another process, and kept
     for the next time (built.py)."""
@@ -92,10 +94,10 @@ def language_for(model, threads=None, places=1):
     from ..gguf import built_language_of, language_of
 
     if not isinstance(model, (str, os.PathLike)):
-        return language_of(model, threads, places)
-    key = (os.path.abspath(model), threads, places, state_of_all(model))
+        return language_of(model, threads, places, tolerance=tolerance)
+    key = (os.path.abspath(model), threads, places, tolerance, state_of_all(model))
     if key not in _kept:
-        made = built_language_of(model, threads, places)
+        made = built_language_of(model, threads, places, tolerance)
         _kept.clear()
         _kept[key] = made
     return _kept[key]

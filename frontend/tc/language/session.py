@@ -11,7 +11,7 @@ from ..state import read_state, write_state
 _MIN_ROOM = 256
 # A run reads at most so many tokens. It keeps the scores of each of them with all tokens before it,
 # and computes them for those behind it too, which longer runs have more of.
-_PART = 256
+_PART = 128
 _TOKENS = "tokens"  # the array of them in a file
 
 

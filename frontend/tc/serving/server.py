@@ -68,12 +68,13 @@ class _Server(SignalServer):
         await super().shutdown(sockets)
 
 
-def application(model, token, limits=Limits(), threads=None, name=None, hosts=()):
+def application(model, token, limits=Limits(), name=None, hosts=(), **compiling):
     """A model as an ASGI application, also for other servers than uvicorn. Compiles the model and
     starts the thread that runs it. A token of None lets everybody ask; `hosts` are names that Host
-    headers may have in addition to localhost and addresses."""
+    headers may have in addition to localhost and addresses. `threads` and `tolerance` as
+    tc.generate has them."""
     places = limits.places if limits.batching else 1
-    language, counts = language_for(model, threads, places), Metrics()
+    language, counts = language_for(model, places=places, **compiling), Metrics()
     engine = Engine(language, limits, counts)
     engine.start()
     service = Service(engine, counts, printable(name or language.name), int(time.time()))
@@ -96,7 +97,13 @@ def serve(options):
         stack.callback(own.close)
         _check_options(options, is_local)
         guard = application(
-            options.model, token, limits, options.threads, options.name, options.allow_host
+            options.model,
+            token,
+            limits,
+            options.name,
+            options.allow_host,
+            threads=options.threads,
+            tolerance=options.tolerance,
         )
         service = guard.service
         config = uvicorn.Config(
