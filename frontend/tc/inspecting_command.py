@@ -164,6 +164,11 @@ def _inspect(arguments):
         rounding=arguments.rounding,
         **bounds(arguments),
     )
+    if arguments.place:
+        from .placement import placement
+
+        rows, lines = placement(found, arguments.target)
+        return {"placement": rows}, lines_text(lines)
     rows = [
         {
             "label": kernel.label,
@@ -208,5 +213,10 @@ def add_command(command):
         metavar="WHAT",
         help="a graph pass, all of them, or plan (steps and memory); with --kernel "
         "one of its texts or all",
+    )
+    added.add_argument(
+        "--place",
+        action="store_true",
+        help="which kernels run on the target's accelerator, and why the others run on the core",
     )
     added.add_argument("--no-time", action="store_true", help="do not time the kernel")

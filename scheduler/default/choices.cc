@@ -416,7 +416,7 @@ bool sums_fill_vectors(const ReductionFacts& facts, const Choice& choice) {
     return false;
   if (facts.reduction().epilogue.empty()) return false;
   const Statement& last = facts.reduction().builder.statement(facts.reduction().epilogue.back());
-  return element_stride(facts.kernel(), last.write, facts.same_result(last, choice.columns)) == 1;
+  return element_stride(facts.kernel(), last.write, same_result(facts, last, choice.columns)) == 1;
 }
 
 Choice with_tile(const ReductionFacts& facts, const ReductionChoice& choice) {

@@ -29,6 +29,16 @@ bool is_computed(const Subscript& subscript) {
   return !loads;
 }
 
+std::string same_result(const ReductionFacts& facts, const Statement& other, const std::string& iterator) {
+  const auto dimension = facts.dimension_of(iterator);
+  std::set<std::string> found;
+  visit_accesses(other, [&](const Access& access, bool) {
+    if (dimension && access.buffer == facts.sum().write.buffer)
+      found.insert(access.index[*dimension].affine.as_variable());
+  });
+  return found.size() == 1 ? *found.begin() : "";
+}
+
 std::vector<std::string> ReductionFacts::outputs() const {
   std::vector<std::string> result;
   for (const Iterator& iterator : sum().iterators) {
@@ -141,16 +151,6 @@ std::optional<size_t> ReductionFacts::dimension_of(const std::string& iterator) 
     result = d;
   }
   return result;
-}
-
-std::string ReductionFacts::same_result(const Statement& other, const std::string& iterator) const {
-  const auto dimension = dimension_of(iterator);
-  std::set<std::string> found;
-  visit_accesses(other, [&](const Access& access, bool) {
-    if (dimension && access.buffer == sum().write.buffer)
-      found.insert(access.index[*dimension].affine.as_variable());
-  });
-  return found.size() == 1 ? *found.begin() : "";
 }
 
 const BlockedDim* ReductionFacts::blocked_dim(const Access& access, size_t inner) const {

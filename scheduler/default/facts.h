@@ -56,9 +56,6 @@ class ReductionFacts {
   // Dimension of the accumulators' buffer that the iterator indexes alone, with coefficient 1 or as the
   // finest of several; nothing where there is none.
   std::optional<size_t> dimension_of(const std::string& iterator) const;
-  // The iterator of another statement that counts the results which `iterator` of the sum counts, as the
-  // statement's only access of the accumulators has it; empty where there is none.
-  std::string same_result(const Statement& other, const std::string& iterator) const;
   // The blocked dimension of the buffer whose lanes are dimension `inner`; null where there is none.
   const BlockedDim* blocked_dim(const Access& access, size_t inner) const;
   bool is_blocked(int buffer) const;
@@ -95,6 +92,9 @@ class ReductionFacts {
 bool may_widen(const ReductionFacts& facts, const std::string& lane, const std::string& columns);
 // Instructions of the epilogue per accumulator, roughly.
 double epilogue_weight(const ReductionFacts& facts);
+// The iterator of another statement that counts the results which `iterator` of the sum counts, as the
+// statement's only access of the accumulators has it; empty where there is none.
+std::string same_result(const ReductionFacts& facts, const Statement& other, const std::string& iterator);
 // Whether the subscript has a part that is computed from iterators alone, as `join` makes them.
 bool is_computed(const Subscript& subscript);
 

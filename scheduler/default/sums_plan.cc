@@ -17,8 +17,8 @@ int64_t rows_of_tile(const ReductionFacts& facts, const std::string& rows, int64
   return std::min(wanted, facts.extent(rows, kAssumedSymbolic));
 }
 
-// Whether each row reads again what the columns read, from beyond the first cache: then the loop over tiles of
-// columns goes around the one over rows. Where the number of columns is open, there may be many.
+// Whether each row reads again what the columns read, from beyond the first cache: then the loop over tiles
+// of columns goes around the one over rows. Where the number of columns is open, there may be many.
 bool rereads_columns(const ReductionFacts& facts, const std::string& columns, const std::string& rows) {
   if (columns.empty() || rows.empty()) return false;
   for (const Access& load : loads_of(facts.sum())) {

@@ -79,7 +79,7 @@ void write_results(ReductionKernel& reduction, const std::string& name, const st
                    int64_t lanes) {
   TraceBuilder& builder = reduction.builder;
   const ReductionFacts facts(reduction);
-  const std::string along = columns.empty() ? "" : facts.same_result(builder.statement(name), columns);
+  const std::string along = columns.empty() ? "" : same_result(facts, builder.statement(name), columns);
   std::vector<std::string> order;
   std::string last;
   for (const TraceBuilder::Loop& loop : builder.own_loops(name)) {

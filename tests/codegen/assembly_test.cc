@@ -309,8 +309,8 @@ TEST(CodegenAssembly, ReluIsOneInstruction) {
 }
 
 TEST(CodegenAssembly, SumsOfColumnsAreAddedUpTogether) {
-  // 16 sums of 16 parts: 15 additions of vectors, and one store of them all. One after the other they take four
-  // additions each.
+  // 16 sums of 16 parts: 15 additions of vectors, and one store of them all. One after the other they take
+  // four additions each.
   const Kernel kernel = parse_kernel(
       "kernel \"scores\"\n  parameter p0 = keys in [1, 8192]\n  parameter p1 = rows in [1, 64]\n  input A f32[p1, 64]\n  input B f32[p0, 64]\n"
       "  output C f32[p1, p0]\n  local D f32[p1, p0]\n  init[m:p1, n:p0]: D[m, n] = 0\n"

@@ -1,9 +1,12 @@
 """Models on simulated accelerators: the same bits as on the core, cycles, and what is refused."""
 
+import json
 import os
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -287,3 +290,32 @@ def test_a_file_of_the_working_folder_is_taken_by_its_name(tmp_path, monkeypatch
     assert not (tmp_path / "ran").exists()
     assert tc.compile(model, "rv64gc+accel:local", log=False).target == "rv64gc+accel:local"
     assert (tmp_path / "ran").exists()
+
+
+def inspect(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tc", "inspect", *arguments, "--place"],
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_who_runs_what(tmp_path):
+    model = os.path.join(models_folder(), "mlperf_tiny", "pretrainedResnet_quant.tflite")
+    if not os.path.exists(model):
+        pytest.skip("the models are not here: see $TC_MODELS")
+    rows = json.loads(inspect(model, "--target", TARGET, "--json").stdout)["placement"]
+    placed = [row for row in rows if row["unit"] == "accelerator"]
+    assert len(placed) >= 9 and all(row["multiply_adds"] for row in placed)
+    work = sum(row["multiply_adds"] for row in rows)
+    assert sum(row["multiply_adds"] for row in placed) >= 0.999 * work
+    assert all(row["accelerator_cycles"] < row["core_cycles"] for row in placed)
+    assert all(row["why"] for row in rows if row["unit"] == "core")
+    head, *lines, total = inspect(model, "--target", TARGET).stdout.splitlines()
+    assert head.split() == ["kernel", "runs", "on", "systolic16", "core", "label"]
+    assert len(lines) == len(rows)
+    assert total.startswith(f"{len(placed)} of {len(rows)} kernels run on systolic16, with 100.0 %")
+    assert inspect(model, "--target", "rv64gc").stderr == (
+        "tc: --place: target 'rv64gc' has no accelerator; name one (--target rv64gc+accel:NAME), or "
+        "give its file by --accelerator\n"
+    )

@@ -412,8 +412,8 @@ llvm::Value* Arithmetic::reduce(Reduction reduction, DType dtype, llvm::Value* v
   return rest == nullptr ? result : combine(reduction, dtype, result, rest);
 }
 
-llvm::Value* Arithmetic::reduce_each(Reduction reduction, DType dtype,
-                                     llvm::SmallVector<llvm::Value*, 16> vectors) {
+llvm::Value* reduce_each(Arithmetic& arithmetic, Builder& builder, Reduction reduction, DType dtype,
+                         llvm::SmallVector<llvm::Value*, 16> vectors) {
   const int lanes = lanes_of(vectors[0]);
   TC_CHECK(vectors.size() == static_cast<size_t>(lanes) && (lanes & (lanes - 1)) == 0,
            "in a reduction of each of several vectors");
@@ -435,9 +435,9 @@ llvm::Value* Arithmetic::reduce_each(Reduction reduction, DType dtype,
     }
     llvm::SmallVector<llvm::Value*, 16> pairs;
     for (size_t i = 0; i < vectors.size(); i += 2) {
-      pairs.push_back(combine(reduction, dtype,
-                              builder_.CreateShuffleVector(vectors[i], vectors[i + 1], even),
-                              builder_.CreateShuffleVector(vectors[i], vectors[i + 1], odd)));
+      pairs.push_back(arithmetic.combine(reduction, dtype,
+                                         builder.CreateShuffleVector(vectors[i], vectors[i + 1], even),
+                                         builder.CreateShuffleVector(vectors[i], vectors[i + 1], odd)));
     }
     vectors = pairs;
   }

@@ -24,9 +24,6 @@ class Arithmetic {
   llvm::Constant* identity(Reduction reduction, DType dtype, int lanes);
   // All lanes of a vector combined; reassociates.
   llvm::Value* reduce(Reduction reduction, DType dtype, llvm::Value* vector);
-  // A vector whose lane i is vectors[i], reduced; there are as many vectors as lanes, a power of two.
-  // Reassociates. Each step combines two vectors, where `reduce` would combine parts of one.
-  llvm::Value* reduce_each(Reduction reduction, DType dtype, llvm::SmallVector<llvm::Value*, 16> vectors);
 
   // Max or min where a NaN operand gives NaN.
   llvm::Value* extremum(bool maximum, DType dtype, llvm::Value* a, llvm::Value* b);
@@ -65,5 +62,10 @@ class Arithmetic {
   const Target& target_;
   bool bfloats_flush_ = false;
 };
+
+// A vector whose lane i is vectors[i], reduced; there are as many vectors as lanes, a power of two.
+// Reassociates. Each step combines two vectors, where Arithmetic::reduce would combine parts of one.
+llvm::Value* reduce_each(Arithmetic& arithmetic, Builder& builder, Reduction reduction, DType dtype,
+                         llvm::SmallVector<llvm::Value*, 16> vectors);
 
 }  // namespace tc

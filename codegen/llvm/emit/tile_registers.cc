@@ -255,7 +255,7 @@ void TileEmitter::end_partial_sums(AccumulatorRegion& region, DType dtype) {
       const Accumulator& accumulator = region.accumulators.at(name);
       vectors[static_cast<size_t>(lane)] = region.in_blocks ? with_total(accumulator) : accumulator.value;
     }
-    llvm::Value* sums = arithmetic_.reduce_each(statement_->reduction, dtype, vectors);
+    llvm::Value* sums = reduce_each(arithmetic_, builder_, statement_->reduction, dtype, vectors);
     Element& result = registers_.at(holder);
     result.value = arithmetic_.combine(statement_->reduction, dtype, result.value, sums);
     for (const auto& [lane, name] : parts) region.accumulators.erase(name);

@@ -37,7 +37,7 @@ def generate(model, prompt, max_tokens=64, temperature=0.0, stream=False, **opti
     seed         of the random draws, default 0: the same seed gives the same text
     stop         a text or several; the result ends before the first of them
     threads      threads of a run, for a model given by its path; None takes all cores
-    tolerance    largest error of the logits, for a model given by its path (docs/language_models.md)
+    tolerance    largest error of the logits, for a model given by its path: docs/language_models.md
     """
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
