@@ -1,6 +1,6 @@
 // Code without branches at borders.
 #include "codegen/llvm/passes/branchless_borders.h"
-#include "codegen/llvm/passes/run_through_borders.h"
+#include "codegen/llvm/passes/if_convert_borders.h"
 
 #include <gtest/gtest.h>
 #include <llvm/Analysis/ValueTracking.h>
@@ -87,7 +87,7 @@ std::string stores_at_a_border(int count, const std::string& inside = "") {
 
 TEST(RunThroughBorders, WhatBranchesLeaveOutRunsAlways) {
   // 17 vectors of two registers do not fit.
-  const std::string text = after(run_through_borders, stores_at_a_border(17));
+  const std::string text = after(if_convert_borders, stores_at_a_border(17));
   EXPECT_EQ(count_of(text, "br "), 0) << text;
   EXPECT_EQ(count_of(text, "store <16 x float>"), 17) << text;
   EXPECT_EQ(count_of(text, "alloca"), 1) << text;
@@ -98,13 +98,13 @@ TEST(RunThroughBorders, WhatBranchesLeaveOutRunsAlways) {
 }
 
 TEST(RunThroughBorders, VectorsThatFitKeepTheirBranches) {
-  EXPECT_EQ(count_of(after(run_through_borders, stores_at_a_border(16)), "br "), 3);
+  EXPECT_EQ(count_of(after(if_convert_borders, stores_at_a_border(16)), "br "), 3);
 }
 
 TEST(RunThroughBorders, WhatMayNotRunAlwaysKeepsItsBranch) {
-  EXPECT_EQ(count_of(after(run_through_borders, stores_at_a_border(17, "  %d = udiv i64 1, %row\n")), "br "),
+  EXPECT_EQ(count_of(after(if_convert_borders, stores_at_a_border(17, "  %d = udiv i64 1, %row\n")), "br "),
             2);
-  EXPECT_EQ(count_of(after(run_through_borders, stores_at_a_border(17), "rv64gcv_zvl256b+zicond"), "br "), 3);
+  EXPECT_EQ(count_of(after(if_convert_borders, stores_at_a_border(17), "rv64gcv_zvl256b+zicond"), "br "), 3);
 }
 
 }  // namespace

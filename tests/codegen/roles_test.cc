@@ -60,7 +60,7 @@ struct Counts {
 Counts count(const std::string& kernel, const std::string& word, const char* target = "rv64gcv_zvl256b") {
   const Target processor = parse_target(target);
   const std::string code = kernel_after_pass(default_schedule(parse_kernel(kernel), processor, 1).finish(),
-                                             processor, "kernel", "spill_sums");
+                                             processor, "kernel", "spill_accumulators_early");
   std::istringstream lines(code);
   Counts result;
   for (std::string line; std::getline(lines, line);) {

@@ -108,6 +108,6 @@ def test_texts_of_a_kernel(tmp_path):
     assert "void kernel(" in kernel.code_text("c")
     with pytest.raises(
         tc.ModelError,
-        match="unknown text of a kernel's code 'poem'; there are llvm, assembly, expand_maxima, ",
+        match="unknown text of a kernel's code 'poem'; there are llvm, assembly, lower_maximum_chains, ",
     ):
         kernel.code_text("poem")

@@ -65,10 +65,10 @@ def short_sums_of_bytes():
 
 # The pass, and a kernel that it changes, for which target.
 CASES = {
-    "overlap_epilogues": (short_sums_of_bytes, AVX512),
-    "fit_registers": (functools.partial(product, 16, 64, 64), IN_ORDER),
-    "interleave": (functools.partial(exponentials, 512), IN_ORDER),
-    "preload_operands": (functools.partial(product, 1, 64, 64), IN_ORDER),
+    "pipeline_epilogues": (short_sums_of_bytes, AVX512),
+    "reduce_register_pressure": (functools.partial(product, 16, 64, 64), IN_ORDER),
+    "interleave_chains": (functools.partial(exponentials, 512), IN_ORDER),
+    "pipeline_operand_loads": (functools.partial(product, 1, 64, 64), IN_ORDER),
     "order_instructions": (functools.partial(exponentials, 512), IN_ORDER),
 }
 STAGES = {name: stage for name, _, _, stage in compiler.code_texts() if stage}
@@ -84,7 +84,7 @@ def after(name, pass_name):
 @pytest.mark.parametrize("name", CASES)
 def test_a_pass_changes_its_kernel(name):
     text, rows = after(name, name), list(STAGES)
-    if name == "overlap_epilogues":  # the first one for its target
+    if name == "pipeline_epilogues":  # the first one for its target
         assert ".both:" in text
         return
     before = [row for row in rows[: rows.index(name)] if STAGES[row] == STAGES[name]]
@@ -103,11 +103,13 @@ def test_machine_instructions_behind_a_pass():
         -1
     ].schedule()
     # LLVM selects the form that overwrites a factor.
-    before, behind = (kernel.after_pass(name) for name in ("loop_invariants", "sums_in_place"))
+    before, behind = (
+        kernel.after_pass(name) for name in ("hoist_machine_invariants", "tie_accumulators")
+    )
     assert "PseudoVFMADD" in before and "PseudoVFMACC" not in before
     assert "PseudoVFMACC" in behind and "PseudoVFMADD" not in behind
     with pytest.raises(
         tc.ModelError,
-        match="there is no pass over code that is called 'poem'; the passes are expand_maxima, expand_rounding, sink_extensions, ",
+        match="there is no pass over code that is called 'poem'; the passes are lower_maximum_chains, expand_rounding, sink_extensions, ",
     ):
         kernel.after_pass("poem")

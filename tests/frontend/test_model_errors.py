@@ -159,7 +159,7 @@ def test_kernels_that_inspect_cannot_show(tmp_path, capsys):
     said = answer("--kernel=0", "--dump=poem")
     assert "--dump=poem: a kernel's texts are statements, default, trace, " in said
     assert (
-        ", or all; and its code behind a pass: expand_maxima, expand_rounding, sink_extensions, "
+        ", or all; and its code behind a pass: lower_maximum_chains, expand_rounding, sink_extensions, "
         in said
     )
 

@@ -1,5 +1,5 @@
 """Maximum pooling on vectors of RISC-V keeps NaN, infinities and large numbers apart
-(codegen/llvm/passes/expand_maxima.h)."""
+(codegen/llvm/passes/lower_maximum_chains.h)."""
 
 import subprocess
 

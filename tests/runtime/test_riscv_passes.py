@@ -32,8 +32,9 @@ def widths_of_products(text):
     return widths
 
 
-# expand_maxima (codegen/llvm/passes/expand_maxima.h): two instructions for an element of a window
-# of nine. A comparison for each would be there without it, as `llvm.maximum` is expanded.
+# lower_maximum_chains (codegen/llvm/passes/lower_maximum_chains.h): two instructions for an element
+# of a window of nine. A comparison for each would be there without it, as `llvm.maximum` is
+# expanded.
 def test_maxima_of_windows_compare_once(tmp_path):
     text = assembly_of(tmp_path, pooling("MaxPool", 3, 2))
     maxima, comparisons = (
@@ -106,7 +107,7 @@ def test_a_block_of_channels_is_one_stretch(tmp_path, target, block):
     assert any(f"unroll macc_c_i {block}" in trace for trace in traces), traces
 
 
-# create_sums_in_place (codegen/llvm/passes/sums_in_place.h): no multiply-add overwrites its
+# create_tie_accumulators (codegen/llvm/passes/tie_accumulators.h): no multiply-add overwrites its
 # weights.
 def test_sums_stay_in_their_registers(tmp_path):
     text = assembly_of(tmp_path, convolution(128, 128, 56, 3, groups=128))

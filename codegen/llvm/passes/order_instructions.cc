@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/passes/preload_operands.h"
+#include "codegen/llvm/passes/pipeline_operand_loads.h"
 #include "codegen/llvm/pass_support/register_pressure.h"
 #include "ir/loop.h"
 #include "ir/target/register_groups.h"

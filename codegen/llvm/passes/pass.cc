@@ -5,22 +5,22 @@
 
 #include "codegen/llvm/module_compiler.h"
 #include "codegen/llvm/passes/branchless_borders.h"
-#include "codegen/llvm/passes/run_through_borders.h"
+#include "codegen/llvm/passes/if_convert_borders.h"
 #include "codegen/llvm/passes/expand_rounding.h"
 #include "codegen/llvm/passes/encode_products.h"
-#include "codegen/llvm/passes/finish_lane_by_lane.h"
-#include "codegen/llvm/passes/fit_registers.h"
+#include "codegen/llvm/passes/scalarise_epilogues.h"
+#include "codegen/llvm/passes/reduce_register_pressure.h"
 #include "codegen/llvm/passes/order_instructions.h"
-#include "codegen/llvm/passes/interleave.h"
+#include "codegen/llvm/passes/interleave_chains.h"
 #include "codegen/llvm/passes/join_vectors.h"
-#include "codegen/llvm/passes/loop_invariants.h"
+#include "codegen/llvm/passes/hoist_machine_invariants.h"
 #include "codegen/llvm/passes/split_masked_by_register.h"
-#include "codegen/llvm/passes/expand_maxima.h"
-#include "codegen/llvm/passes/overlap_epilogues.h"
+#include "codegen/llvm/passes/lower_maximum_chains.h"
+#include "codegen/llvm/passes/pipeline_epilogues.h"
 #include "codegen/llvm/passes/sink_extensions.h"
-#include "codegen/llvm/passes/spill_sums.h"
-#include "codegen/llvm/passes/preload_operands.h"
-#include "codegen/llvm/passes/sums_in_place.h"
+#include "codegen/llvm/passes/spill_accumulators_early.h"
+#include "codegen/llvm/passes/pipeline_operand_loads.h"
+#include "codegen/llvm/passes/tie_accumulators.h"
 #include "ir/error.h"
 
 namespace tc {
@@ -58,21 +58,21 @@ void for_target(Function& function, PassContext& context) {
 
 const std::vector<CodePass>& code_pass_table() {
   static const std::vector<CodePass> table = {
-      {"expand_maxima",
+      {"lower_maximum_chains",
        "Carries the largest number and a sum of squares in place of each maximum in which NaN has to win.",
-       kRiscv, riscv_ordered, Stage::First, on_function<expand_maxima>},
+       kRiscv, riscv_ordered, Stage::First, on_function<lower_maximum_chains>},
       {"expand_rounding",
        "Rounds floats to whole numbers by sums where there is no instruction, which needs no function of a library.",
        "Cortex-M", is_cortex_m, Stage::First, for_target<expand_rounding>},
       {"sink_extensions",
        "Extends the factors of a long product where the product is, so that it is one instruction.",
        "Cortex-M", is_cortex_m, Stage::Last, on_function<sink_extensions>},
-      {"finish_lane_by_lane",
+      {"scalarise_epilogues",
        "Computes and stores what follows a sum one lane after the other, so that few results wait in registers.",
-       "Cortex-M without vectors", is_scalar_cortex_m, Stage::Last, on_function<finish_lane_by_lane>},
-      {"overlap_epilogues",
+       "Cortex-M without vectors", is_scalar_cortex_m, Stage::Last, on_function<scalarise_epilogues>},
+      {"pipeline_epilogues",
        "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
-       "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<overlap_epilogues>},
+       "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<pipeline_epilogues>},
       {"split_masked_by_register",
        "Splits masked loads and stores of two registers into one for each, and leaves out one without lanes.",
        "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_by_register>},
@@ -81,34 +81,35 @@ const std::vector<CodePass>& code_pass_table() {
       {"branchless_borders",
        "Makes the address of a load at a border, its buffer's or that of zeros, by a mask in place of a branch.",
        kRiscv, riscv_ordered, Stage::Last, for_target<branchless_borders>},
-      {"run_through_borders",
+      {"if_convert_borders",
        "Where vectors do not fit the registers, runs what a branch leaves out at a border as well, on unused memory.",
-       kOrdered, orders_code, Stage::Last, for_target<run_through_borders>},
-      {"spill_sums",
+       kOrdered, orders_code, Stage::Last, for_target<if_convert_borders>},
+      {"spill_accumulators_early",
        "Stores the sums of a tile where their results go, and loads each before its long epilogue.", kOrdered,
-       orders_code, Stage::Last, for_target<spill_sums>},
-      {"fit_registers",
+       orders_code, Stage::Last, for_target<spill_accumulators_early>},
+      {"reduce_register_pressure",
        "Computes or loads values again where they would not fit the vector registers until their last use.",
-       kOrdered, orders_code, Stage::Last, for_target<fit_registers>},
-      {"interleave", "Interleaves chains of operations of which each waits for the one before it.", kOrdered,
-       orders_code, Stage::Last,
+       kOrdered, orders_code, Stage::Last, for_target<reduce_register_pressure>},
+      {"interleave_chains", "Interleaves chains of operations of which each waits for the one before it.",
+       kOrdered, orders_code, Stage::Last,
        [](Function& function, PassContext& context) {
          context.interleaved = interleave_chains(function, context.target);
        }},
-      {"preload_operands", "Has each trip of a sum's loop load what the next trip reads first.", kOrdered,
-       orders_code, Stage::Last, for_target<preload_operands>},
+      {"pipeline_operand_loads", "Has each trip of a sum's loop load what the next trip reads first.",
+       kOrdered, orders_code, Stage::Last, for_target<pipeline_operand_loads>},
       {"order_instructions",
        "Moves loads ahead of their use as far as registers allow, and spreads prefetches.", kOrdered,
        orders_code, Stage::Last,
        [](Function& function, PassContext& context) {
          order_instructions(function, context.target, context.interleaved);
        }},
-      {"loop_invariants", "Takes computations out of loops where the registers have room for their results.",
-       kRiscv, riscv_ordered, Stage::Machine, nullptr,
-       [](const Target& target) { return create_loop_invariants(target.vector_registers); },
+      {"hoist_machine_invariants",
+       "Takes computations out of loops where the registers have room for their results.", kRiscv,
+       riscv_ordered, Stage::Machine, nullptr,
+       [](const Target& target) { return create_hoist_machine_invariants(target.vector_registers); },
        &llvm::MachineCSEID, &llvm::EarlyMachineLICMID},
-      {"sums_in_place", "Lets each multiply-add overwrite the sum that it adds to.", kRiscv, riscv_ordered,
-       Stage::Machine, nullptr, [](const Target&) { return create_sums_in_place(); },
+      {"tie_accumulators", "Lets each multiply-add overwrite the sum that it adds to.", kRiscv, riscv_ordered,
+       Stage::Machine, nullptr, [](const Target&) { return create_tie_accumulators(); },
        &llvm::PeepholeOptimizerID},
       {"encode_products", "Writes vendors' instructions in place of those of LLVM's that stand for them.",
        "RISC-V vectors", riscv_ordered, Stage::Machine, nullptr,
