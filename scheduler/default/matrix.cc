@@ -10,7 +10,7 @@
 
 #include "ir/target/register_groups.h"
 #include "scheduler/algebra/algorithms.h"
-#include "scheduler/default/band_plan.h"
+#include "scheduler/default/matrix_plan.h"
 #include "scheduler/default/matrix_cost.h"
 #include "scheduler/legality/legality.h"
 #include "scheduler/legality/trust.h"
@@ -55,7 +55,7 @@ class MatrixScheduler {
 
   // The schedule with all lines.
   TraceBuilder run(const MatrixKnobs& knobs) const {
-    const BandPlan plan = knobs.bands > 0 ? plan_of(knobs) : best_;
+    const MatrixUnitPlan plan = knobs.bands > 0 ? plan_of(knobs) : best_;
     if (plan.cycles == INFINITY) throw NotApplicable{"sizes that do not fit"};
     TraceBuilder result = problem_.builder();
     {
@@ -68,10 +68,10 @@ class MatrixScheduler {
 
  private:
   // The bands and panels with the least cycles.
-  BandPlan choose() const {
+  MatrixUnitPlan choose() const {
     const int64_t blocks = parts(static_cast<int64_t>(problem_.features()), problem_.unit().columns);
     const int64_t lines = problem_.banded_extent(problem_.whole());
-    BandPlan best;
+    MatrixUnitPlan best;
     int64_t best_bands = 1;
     // Far more bands than in the best plan so far do not pay.
     const bool even = problem_.target().constants == ConstantMemory::Flash;
@@ -80,7 +80,7 @@ class MatrixScheduler {
       if (best.cycles < INFINITY && bands > 4 * best_bands) break;
       // Conditions on the last band's rows would be as many instructions as a microcontroller's products.
       if (even && problem_.kernel().parameters.empty() && lines % bands != 0) continue;
-      BandPlan plan = problem_.whole();
+      MatrixUnitPlan plan = problem_.whole();
       plan.band = parts(lines, bands);
       plan.knobs.bands = bands;
       const auto sizes = problem_.try_plan(plan);
@@ -115,7 +115,7 @@ class MatrixScheduler {
 
   // The numbers of tiles at a time to compare, where there are at least so many: as many as the registers
   // hold and, of tiles with several rows in several registers, fewer, which may leave fewer rows empty.
-  std::vector<int64_t> tile_counts(const BandPlan& plan, int64_t least) const {
+  std::vector<int64_t> tile_counts(const MatrixUnitPlan& plan, int64_t least) const {
     if (!problem_.unit().vectors || problem_.is_row()) return {plan.tiles};
     const int64_t most = parts(least, parts(least, std::max<int64_t>(1, most_tiles(plan.blocks))));
     std::vector<int64_t> result = {most};
@@ -140,7 +140,7 @@ class MatrixScheduler {
   // Whether the vector registers hold what the digits of a single row need: their sums, what is read of the
   // input, and a part of the constant. The input has twice as many registers and one more, for instructions
   // that take signed numbers as unsigned.
-  bool row_fits(int64_t blocks, const BandSizes& sizes) const {
+  bool row_fits(int64_t blocks, const MatrixUnitSizes& sizes) const {
     const MatrixUnit& unit = problem_.unit();
     const int64_t inputs = sizes.digits_are_rows ? 1 : problem_.algorithm().terms;
     const int64_t sums = unit.parts * of_a_sum() * blocks * problem_.algorithm().sums();
@@ -149,7 +149,8 @@ class MatrixScheduler {
 
   // Whether the plan, with some number of panels for all pairs, needs fewer cycles than `best`; if so, it
   // replaces `best`.
-  bool choose_panel(BandPlan plan, const BandSizes& sizes, int64_t pairs, BandPlan& best) const {
+  bool choose_panel(MatrixUnitPlan plan, const MatrixUnitSizes& sizes, int64_t pairs,
+                    MatrixUnitPlan& best) const {
     bool found = false;
     for (int64_t panels : {1, 2, 4, 8}) {
       if (panels > pairs || (panels > 1 && problem_.builder().threads() == 1)) break;
@@ -166,7 +167,7 @@ class MatrixScheduler {
     return parts(flat, tiles * parts(parts(flat, problem_.unit().rows), tiles));
   }
 
-  void set_panels(BandPlan& plan, const BandSizes& sizes, int64_t pairs, int64_t panels) const {
+  void set_panels(MatrixUnitPlan& plan, const MatrixUnitSizes& sizes, int64_t pairs, int64_t panels) const {
     plan.panel = parts(pairs, panels);
     plan.cycles = cost().cycles(plan);
     // Weights that are read once are prefetched where they do not stay in the cache from run to run and the
@@ -179,7 +180,7 @@ class MatrixScheduler {
   }
 
   // Whether the unit's registers hold the plan's accumulators.
-  bool fits(const BandPlan& plan, const BandSizes& sizes) const {
+  bool fits(const MatrixUnitPlan& plan, const MatrixUnitSizes& sizes) const {
     if (problem_.unit().vectors) {
       return plan.blocks <= static_cast<int64_t>(kBlocksOfVectors.size()) &&
              (problem_.is_row() ? plan.tiles == 1 && row_fits(plan.blocks, sizes)
@@ -191,8 +192,8 @@ class MatrixScheduler {
   }
 
   // The plan with these knobs; its cycles are infinite where they do not fit the kernel or the unit.
-  BandPlan plan_of(const MatrixKnobs& knobs) const {
-    BandPlan plan = problem_.whole();
+  MatrixUnitPlan plan_of(const MatrixKnobs& knobs) const {
+    MatrixUnitPlan plan = problem_.whole();
     plan.knobs = knobs;
     const int64_t blocks = parts(static_cast<int64_t>(problem_.features()), problem_.unit().columns),
                   lines = problem_.banded_extent(plan);
@@ -211,7 +212,7 @@ class MatrixScheduler {
   MatrixCost cost() const { return MatrixCost(problem_); }
 
   MatrixProblem problem_;
-  BandPlan best_;  // after find_best()
+  MatrixUnitPlan best_;  // after find_best()
 };
 
 // The algorithms that the unit has a format for and the tolerance allows, by their number from 1.

@@ -32,24 +32,24 @@ double MatrixCost::caches() const {
   return problem_.unit().vectors && problem_.is_row() ? one * problem_.builder().threads() : one;
 }
 
-double MatrixCost::pair_bytes(const BandPlan& plan, const BandSizes& sizes) const {
+double MatrixCost::pair_bytes(const MatrixUnitPlan& plan, const MatrixUnitSizes& sizes) const {
   const int64_t of_a_step = plan.blocks * problem_.unit().columns * problem_.depth() *
                             problem_.algorithm().terms * size_of(problem_.algorithm().operand);
   return static_cast<double>(of_a_step) * sizes.sums;
 }
 
-bool MatrixCost::stays_near(const BandSizes& sizes) const {
+bool MatrixCost::stays_near(const MatrixUnitSizes& sizes) const {
   const double element_bytes =
       problem_.algorithm().terms * static_cast<double>(size_of(problem_.algorithm().operand));
   return sizes.sums * problem_.depth() * problem_.unit().columns * element_bytes <=
          static_cast<double>(problem_.target().l1_bytes);
 }
 
-bool MatrixCost::pays_in_pairs(const BandSizes& sizes) const {
+bool MatrixCost::pays_in_pairs(const MatrixUnitSizes& sizes) const {
   return sizes.sums <= calibration::kFewSums || (sizes.taps > 1 && !stays_near(sizes));
 }
 
-double MatrixCost::cycles(const BandPlan& plan) const {
+double MatrixCost::cycles(const MatrixUnitPlan& plan) const {
   const auto sizes = problem_.try_plan(plan);
   if (!sizes) return INFINITY;
   const auto pairs = static_cast<double>(sizes->panels * sizes->pairs);

@@ -15,7 +15,7 @@ class MatrixCost {
 
   // Cycles of all threads together; infinite where the rewrite is refused or a band does not fit the second
   // cache.
-  double cycles(const BandPlan& plan) const;
+  double cycles(const MatrixUnitPlan& plan) const;
   // Cycles of the products alone, with accumulators that are all full: no plan has fewer.
   double least_cycles() const;
   // Cycles of the same sums in f32, on vectors.
@@ -31,9 +31,9 @@ class MatrixCost {
   // but each operand has only one register. That pays where the constant comes from the second cache each
   // time and the input does not, as taps read it again, or where sums are so short that storing results
   // delays the next accumulator.
-  bool pays_in_pairs(const BandSizes& sizes) const;
+  bool pays_in_pairs(const MatrixUnitSizes& sizes) const;
   // Bytes of all weights of a pair: the blocks of features that are computed at a time.
-  double pair_bytes(const BandPlan& plan, const BandSizes& sizes) const;
+  double pair_bytes(const MatrixUnitPlan& plan, const MatrixUnitSizes& sizes) const;
 
  private:
   // The part of direct_cycles() in which weights come from beyond the second cache.
@@ -41,8 +41,8 @@ class MatrixCost {
   // Bytes of the second caches that weights may stay in. One row's features are divided among all threads.
   double caches() const;
   // Whether the constant's part of a block stays in the first cache from one accumulator to the next.
-  bool stays_near(const BandSizes& sizes) const;
-  bool reads_weights_once(const BandSizes& sizes) const {
+  bool stays_near(const MatrixUnitSizes& sizes) const;
+  bool reads_weights_once(const MatrixUnitSizes& sizes) const {
     return sizes.digits_are_rows || (problem_.unit().vectors && problem_.is_row());
   }
   // Factor on the cycles stated for vector instructions, which are those of cores with two multiply-adds a

@@ -2,7 +2,7 @@
 // are in memory until their rows are complete, and the epilogue follows each tile where its rows are counted
 // in the same way as the tiles'.
 #include "scheduler/algebra/algorithms.h"
-#include "scheduler/default/band_plan.h"
+#include "scheduler/default/matrix_plan.h"
 #include "scheduler/default/builder.h"
 
 namespace tc {
@@ -24,7 +24,7 @@ class BandLoops {
   BandLoops(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm)
       : b_(builder), macc_(sum), algorithm_(algorithm) {}
 
-  void rewrite(const BandPlan& plan) {
+  void rewrite(const MatrixUnitPlan& plan) {
     pad_constants(b_, macc_, b_.target().matrix.columns);
     for (const Access& load : loads_of(b_.statement(macc_))) {
       const Buffer& buffer = kernel().buffers[static_cast<size_t>(load.buffer)];
@@ -33,7 +33,7 @@ class BandLoops {
     b_.apply(plan.line(macc_, algorithm_));
   }
 
-  void order(const BandPlan& plan) {
+  void order(const MatrixUnitPlan& plan) {
     const auto sum = static_cast<size_t>(b_.index_of(macc_));
     const size_t band = band_position(kernel().statements.at(sum - 1));
     if (sum + 1 == kernel().statements.size()) throw NotApplicable{"no epilogue"};
@@ -179,7 +179,7 @@ class BandLoops {
     }
   }
 
-  void order_products(const BandPlan& plan, size_t sum, size_t band) {
+  void order_products(const MatrixUnitPlan& plan, size_t sum, size_t band) {
     for (size_t i = sum - 1; i <= sum; ++i) {
       Loops loops;
       const Statement statement = kernel().statements[i];
@@ -221,7 +221,7 @@ class BandLoops {
   }
 
   // Orders the epilogues: directly after each tile, where their rows are counted in the same way.
-  void order_tails(const BandPlan& plan, size_t sum, size_t band) {
+  void order_tails(const MatrixUnitPlan& plan, size_t sum, size_t band) {
     const std::vector<Statement> statements = kernel().statements;
     for (size_t i = sum + 1; i < statements.size(); ++i) {
       Loops loops;
@@ -266,7 +266,7 @@ class BandLoops {
   }
 
   // Leaves and marks.
-  void mark(const BandPlan& plan) {
+  void mark(const MatrixUnitPlan& plan) {
     b_.apply("register_tile ",
              inputs_.size() > 1 ? text("term_", inputs_[0].rows.size() - 1) : inputs_[0].rows.back());
     b_.apply("register_tile product");
@@ -313,7 +313,7 @@ class BandLoops {
 
 }  // namespace
 
-std::string BandPlan::line(const std::string& sum, const TermsAlgorithm& algorithm) const {
+std::string MatrixUnitPlan::line(const std::string& sum, const TermsAlgorithm& algorithm) const {
   return text("algorithm ", sum, " ", algorithm.name, " ", band, " ", panel, " ", blocks, " ", tiles, " ",
               rows);
 }
@@ -326,7 +326,7 @@ size_t band_position(const Statement& start) {
 }
 
 void apply_plan(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm,
-                const BandPlan& plan) {
+                const MatrixUnitPlan& plan) {
   BandLoops order(builder, sum, algorithm);
   order.rewrite(plan);
   order.order(plan);

@@ -73,10 +73,10 @@ size_t MatrixProblem::feature_dimension() const {
   throw NotApplicable{"no features"};
 }
 
-std::optional<BandSizes> MatrixProblem::try_plan(const BandPlan& plan) const {
+std::optional<MatrixUnitSizes> MatrixProblem::try_plan(const MatrixUnitPlan& plan) const {
   TraceBuilder trial = b_;
   if (!trial.attempt(plan.line(macc_, *algorithm_))) return std::nullopt;
-  BandSizes sizes;
+  MatrixUnitSizes sizes;
   const Statement& start = trial.statement(start_of(trial));
   const size_t band = band_position(start);
   auto extent = [&](size_t position) {
@@ -116,7 +116,7 @@ std::string MatrixProblem::start_of(const TraceBuilder& builder) const {
   return builder.kernel().statements.at(static_cast<size_t>(builder.index_of(macc_)) - 1).name;
 }
 
-int64_t MatrixProblem::banded_extent(const BandPlan& plan) const {
+int64_t MatrixProblem::banded_extent(const MatrixUnitPlan& plan) const {
   TraceBuilder trial = b_;
   trial.apply(plan.line(macc_, *algorithm_));
   const Statement& tail = trial.kernel().statements.back();

@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
-#include "scheduler/default/band_plan.h"
+#include "scheduler/default/matrix_plan.h"
 
 namespace tc {
 
 // What a plan's rewrite makes of the statement.
-struct BandSizes {
+struct MatrixUnitSizes {
   int64_t images = 1, bands = 1, panels = 1, pairs = 1, blocks = 1, lines = 1, tiles = 1, rows = 1;
   bool digits_are_rows = false;  // digits of the only row are the rows of an accumulator
   double sums = 1, taps = 1;     // the unit's steps per accumulator; of these, the taps of one depth
@@ -38,11 +38,11 @@ class MatrixProblem {
   bool is_row() const { return all_rows_ == 1; }
 
   // The plan with a single band and panel, as far as sizes are known.
-  const BandPlan& whole() const { return whole_; }
+  const MatrixUnitPlan& whole() const { return whole_; }
   // The sizes that follow from the plan; nothing where its rewrite is refused.
-  std::optional<BandSizes> try_plan(const BandPlan& plan) const;
+  std::optional<MatrixUnitSizes> try_plan(const MatrixUnitPlan& plan) const;
   // Rows that are divided into bands.
-  int64_t banded_extent(const BandPlan& plan) const;
+  int64_t banded_extent(const MatrixUnitPlan& plan) const;
 
  private:
   const Statement& macc() const { return b_.statement(macc_); }
@@ -56,7 +56,7 @@ class MatrixProblem {
   TraceBuilder b_;
   const TermsAlgorithm* algorithm_;
   MatrixUnit::Format format_;
-  BandPlan whole_;
+  MatrixUnitPlan whole_;
   std::string macc_;
   double steps_ = 1, features_ = 1, all_rows_ = 1;
 };

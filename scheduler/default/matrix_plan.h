@@ -11,7 +11,7 @@
 
 namespace tc {
 
-struct BandPlan {
+struct MatrixUnitPlan {
   int64_t band = 1, panel = 1, blocks = 1, tiles = 1, rows = 1;
   double cycles = INFINITY;
   bool prefetch = true;
@@ -29,6 +29,6 @@ inline size_t loops_over_orders(const TermsAlgorithm& algorithm) { return algori
 
 // Rewrites the sum, orders the loops of all statements and marks them; does not check legality.
 void apply_plan(TraceBuilder& builder, const std::string& sum, const TermsAlgorithm& algorithm,
-                const BandPlan& plan);
+                const MatrixUnitPlan& plan);
 
 }  // namespace tc
