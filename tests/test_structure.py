@@ -24,7 +24,7 @@ OPERATORS = "a value with the operators of arithmetic"
 EXCEPTIONS = {
     "frontend/tc/compiling.py compile: parameters": CONTRACT,
     "frontend/tc/tuning.py tune: parameters": CONTRACT,
-    "codegen/llvm/emit/value_operators.h Number: methods": OPERATORS,
+    "codegen/llvm/emit/number.h Number: methods": OPERATORS,
     "codegen/llvm/emit/tile_emitter.h TileEmitter: methods": "one leaf's state, divided over seven files by subject",
 }
 MAX_EXCEPTIONS = 4

@@ -20,7 +20,7 @@ namespace tc {
 
 using Bytes = std::vector<uint8_t>;
 
-// The packed constants of a model, in a file rather than in memory (codegen/backend/temporary_constants.h).
+// The packed constants of a model, in a file rather than in memory (codegen/backend/packed_constants_file.h).
 class ConstantsFile;
 
 // What a back end compiles a plan to; its artefacts are written from it.

@@ -7,8 +7,8 @@
 
 #include "codegen/backend/artefact_files.h"
 #include "codegen/backend/c_names.h"
-#include "codegen/backend/temporary_constants.h"
-#include "codegen/backend/bare_header.h"
+#include "codegen/backend/packed_constants_file.h"
+#include "codegen/backend/run_interface.h"
 #include "codegen/c/commands.h"
 #include "codegen/c/model_source.h"
 #include "ir/error.h"

@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "codegen/llvm/artefact/link.h"
-#include "codegen/llvm/probe/limit_probes.h"
+#include "codegen/llvm/probe/roofline_probes.h"
 #include "ir/error.h"
 #include "ir/temporary_folder.h"
 #include "runtime/machine.h"

@@ -12,7 +12,7 @@ namespace tc {
 // Rates are those of all threads together.
 struct MachineLimits {
   struct Peak {
-    std::string instructions, types;  // as codegen/llvm/probe/limit_probes.h names them
+    std::string instructions, types;  // as codegen/llvm/probe/roofline_probes.h names them
     int vector_bits = 0;
     double multiply_adds = 0;  // per second
   };

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "codegen/backend/backend.h"
-#include "codegen/backend/temporary_constants.h"
+#include "codegen/backend/packed_constants_file.h"
 
 namespace tc {
 

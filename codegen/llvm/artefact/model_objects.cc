@@ -9,8 +9,8 @@
 #include "codegen/llvm/artefact/model_objects.h"
 #include "codegen/backend/backend.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
-#include "codegen/backend/temporary_constants.h"
-#include "codegen/backend/workers.h"
+#include "codegen/backend/packed_constants_file.h"
+#include "codegen/backend/parallel_for.h"
 #include "codegen/llvm/emit/kernel_emitter.h"
 #include "ir/scratch.h"
 

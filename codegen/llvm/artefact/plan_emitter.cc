@@ -6,7 +6,7 @@
 
 #include "codegen/llvm/artefact/constants.h"
 #include "codegen/llvm/artefact/step_emitter.h"
-#include "codegen/llvm/artefact/dim_values.h"
+#include "codegen/llvm/artefact/dim_emitter.h"
 #include "ir/error.h"
 #include "ir/in_place.h"
 #include "ir/plan_steps.h"

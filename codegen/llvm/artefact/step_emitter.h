@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "codegen/llvm/artefact/dim_values.h"
+#include "codegen/llvm/artefact/dim_emitter.h"
 #include "codegen/llvm/module_compiler.h"
 #include "codegen/llvm/artefact/plan_emitter.h"
-#include "codegen/llvm/artefact/frame_access.h"
-#include "codegen/llvm/artefact/steps_as_rows.h"
+#include "codegen/llvm/artefact/run_frame.h"
+#include "codegen/llvm/artefact/step_table.h"
 #include "ir/plan.h"
 
 namespace tc {

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "codegen/llvm/emit/arithmetic.h"
-#include "codegen/llvm/emit/float8_float4.h"
+#include "codegen/llvm/emit/narrow_float_conversions.h"
 #include "codegen/llvm/units/riscv_vector_instructions.h"
 
 namespace tc {

@@ -9,7 +9,7 @@
 #include "codegen/llvm/emit/matrix_plan.h"
 #include "codegen/llvm/emit/narrower_tiles.h"
 #include "codegen/llvm/emit/tile_emitter.h"
-#include "codegen/llvm/emit/widen_once.h"
+#include "codegen/llvm/emit/prewidened_words.h"
 #include "ir/error.h"
 #include "ir/tile.h"
 

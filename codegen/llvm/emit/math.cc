@@ -12,8 +12,8 @@
 #include <limits>
 #include <vector>
 
-#include "codegen/llvm/emit/angle_reduction.h"
-#include "codegen/llvm/emit/value_operators.h"
+#include "codegen/llvm/emit/range_reduction.h"
+#include "codegen/llvm/emit/number.h"
 #include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "ir/error.h"
 #include "ir/math_tables.h"

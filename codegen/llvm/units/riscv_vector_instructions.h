@@ -3,7 +3,7 @@
 #pragma once
 
 #include "codegen/llvm/emit/kernel_context.h"
-#include "codegen/llvm/emit/rounded_byte_pattern.h"
+#include "codegen/llvm/emit/requantise_pattern.h"
 
 namespace tc {
 

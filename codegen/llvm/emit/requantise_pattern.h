@@ -1,5 +1,5 @@
-// Recognises expressions that round floats to bytes, as in the epilogue of a sum of bytes, with what bounds
-// the floats.
+// Recognises expressions that requantise: they round floats to bytes and clamp them to bounds, as the
+// epilogue of a sum of bytes does.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // Steps of a plan as rows of a table.
-#include "codegen/llvm/artefact/steps_as_rows.h"
+#include "codegen/llvm/artefact/step_table.h"
 
 #include <algorithm>
 #include <cstddef>

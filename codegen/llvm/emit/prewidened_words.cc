@@ -1,4 +1,4 @@
-#include "codegen/llvm/emit/widen_once.h"
+#include "codegen/llvm/emit/prewidened_words.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // LLVM values that read like numbers: operators for code that generates arithmetic.
-#include "codegen/llvm/emit/value_operators.h"
+#include "codegen/llvm/emit/number.h"
 
 #include <llvm/IR/Intrinsics.h>
 

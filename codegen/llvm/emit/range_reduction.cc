@@ -1,5 +1,5 @@
 // Reduction of the arguments of sin, cos and tan to an octant around a multiple of a right angle.
-#include "codegen/llvm/emit/angle_reduction.h"
+#include "codegen/llvm/emit/range_reduction.h"
 
 #include <cmath>
 #include <functional>

@@ -1,5 +1,5 @@
 // Constants as a file.
-#include "codegen/backend/temporary_constants.h"
+#include "codegen/backend/packed_constants_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "codegen/backend/workers.h"
+#include "codegen/backend/parallel_for.h"
 #include "ir/error.h"
 #include "ir/scratch.h"
 #include "ir/temporary_folder.h"

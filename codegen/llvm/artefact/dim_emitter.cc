@@ -1,5 +1,5 @@
 // Dim expressions as i64 code.
-#include "codegen/llvm/artefact/dim_values.h"
+#include "codegen/llvm/artefact/dim_emitter.h"
 
 #include <llvm/IR/Intrinsics.h>
 

@@ -1,7 +1,7 @@
 // Conversions between f32 and floats of 8 and 4 bits on LLVM values, by integer arithmetic on the bits.
 #include <cmath>
 
-#include "codegen/llvm/emit/float8_float4.h"
+#include "codegen/llvm/emit/narrow_float_conversions.h"
 #include "ir/narrow_float.h"
 
 namespace tc {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen/llvm/emit/kernel_context.h"
-#include "codegen/llvm/emit/value_operators.h"
+#include "codegen/llvm/emit/number.h"
 
 namespace tc {
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "codegen/llvm/emit/tile_emitter.h"
-#include "codegen/llvm/emit/widen_once.h"
+#include "codegen/llvm/emit/prewidened_words.h"
 #include "codegen/llvm/units/cortex_m_products.h"
 #include "codegen/llvm/units/matrix_unit.h"
 #include "ir/error.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/llvm/emit/kernel_context.h"
-#include "codegen/llvm/artefact/dim_values.h"
+#include "codegen/llvm/artefact/dim_emitter.h"
 #include "ir/plan.h"
 #include "ir/scratch.h"
 

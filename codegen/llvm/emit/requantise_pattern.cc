@@ -1,4 +1,4 @@
-#include "codegen/llvm/emit/rounded_byte_pattern.h"
+#include "codegen/llvm/emit/requantise_pattern.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
 

@@ -1,5 +1,5 @@
 // The header's part that tells how to run a model without a runtime.
-#include "codegen/backend/bare_header.h"
+#include "codegen/backend/run_interface.h"
 
 #include <ostream>
 #include <set>

@@ -1,5 +1,5 @@
 // The frame of runtime/abi.h, in LLVM IR.
-#include "codegen/llvm/artefact/frame_access.h"
+#include "codegen/llvm/artefact/run_frame.h"
 
 #include <cstddef>
 

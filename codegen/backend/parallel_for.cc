@@ -1,5 +1,5 @@
 // Divides the parts of a compilation among threads.
-#include "codegen/backend/workers.h"
+#include "codegen/backend/parallel_for.h"
 
 #include <algorithm>
 #include <atomic>

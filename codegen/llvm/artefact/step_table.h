@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/llvm/artefact/frame_access.h"
+#include "codegen/llvm/artefact/run_frame.h"
 #include "codegen/llvm/module_compiler.h"
 #include "ir/plan.h"
 

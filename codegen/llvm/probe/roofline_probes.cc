@@ -1,5 +1,5 @@
 // Code that is limited by one property of a machine.
-#include "codegen/llvm/probe/limit_probes.h"
+#include "codegen/llvm/probe/roofline_probes.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
 
