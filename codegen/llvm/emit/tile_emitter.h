@@ -224,7 +224,7 @@ class TileEmitter {
   // Adds what is not in the accumulators yet: sums of 16 bits, and products of words (below).
   void add_waiting_products();
 
-  // tile_scalar_products.cc: the same on general-purpose registers. Products wait for those of other columns
+  // tile_dsp_products.cc: the same on general-purpose registers. Products wait for those of other columns
   // and steps; add_word_products() emits them, before anything else reads the accumulators.
   void add_word_product(const WordProduct& product, const Constraints& needed);
   void add_word_products();
