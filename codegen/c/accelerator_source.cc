@@ -1,8 +1,9 @@
-// The driver's interface of an accelerator, and a driver that simulates it: C99, from its description.
-#include "codegen/c/commands.h"
+// Both are C99, made from the description of the accelerator.
+#include "codegen/c/accelerator_source.h"
 
 #include <algorithm>
 
+#include "codegen/c/commands.h"
 #include "ir/error.h"
 
 namespace tc::c {

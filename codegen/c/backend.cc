@@ -9,7 +9,7 @@
 #include "codegen/backend/c_names.h"
 #include "codegen/backend/packed_constants_file.h"
 #include "codegen/backend/run_interface.h"
-#include "codegen/c/commands.h"
+#include "codegen/c/accelerator_source.h"
 #include "codegen/c/model_source.h"
 #include "ir/error.h"
 #include "ir/scratch.h"

@@ -1,4 +1,4 @@
-// Commands for an accelerator: calls of its driver in the functions of kernels, and the driver's header.
+// Commands for an accelerator: calls of its driver in the functions of kernels.
 #pragma once
 
 #include <map>
@@ -38,10 +38,5 @@ struct CommandParameter {
   std::string type, name;
 };
 std::vector<CommandParameter> command_parameters(const AcceleratorInstruction& instruction);
-
-// NAME.h: the functions that a driver of the accelerator has to define, and those that write commands.
-std::string driver_header(const Accelerator& accelerator);
-// NAME_simulator.c: a driver that executes the commands itself and counts the accelerator's cycles.
-std::string simulator_source(const Accelerator& accelerator);
 
 }  // namespace tc::c
