@@ -1,5 +1,6 @@
 // Products of bytes, of which each step adds up four in each lane of 32 bits: one instruction where the
 // machine that a compiler compiles for has one.
+#include "codegen/backend/byte_expr_matchers.h"
 #include "codegen/c/tile_writer.h"
 #include "codegen/c/spelling.h"
 #include "codegen/backend/c_names.h"
@@ -11,13 +12,11 @@ namespace {
 
 constexpr int64_t kBytes = 4;  // in a lane
 
-// The load, if the expression is a byte of memory as an integer of 32 bits; else null.
-const Expr* loaded_byte(const KernelContext& context, const ExprPtr& expr) {
-  if (expr->kind != Expr::Kind::Cast || expr->dtype != DType::I32) return nullptr;
-  const Expr* load = expr->operands[0].get();
-  if (load->kind != Expr::Kind::Load || (load->dtype != DType::I8 && load->dtype != DType::U8))
-    return nullptr;
-  return context.buffer(load->access.buffer).scope == Scope::Register ? nullptr : load;
+// The load, if the expression is a byte of memory, not of a register, as an integer of 32 bits; else null.
+const Expr* byte_of_memory(const KernelContext& context, const ExprPtr& expr) {
+  const Expr* load = loaded_byte(expr);
+  const bool is_memory = load != nullptr && context.buffer(load->access.buffer).scope != Scope::Register;
+  return is_memory ? load : nullptr;
 }
 
 // The four products of a lane. A_BYTE and B_BYTE are byte number n / 8 of each word.
@@ -228,8 +227,8 @@ bool TileWriter::sum_bytes(size_t position, const Constraints& pending) {
       !has_vectors(state_.lanes) || statement.reduction != Reduction::Sum || written_type() != DType::I32 ||
       statement.value->kind != Expr::Kind::Binary || statement.value->binary != BinaryOp::Mul)
     return false;
-  const Expr* a = loaded_byte(state_.context, statement.value->operands[0]);
-  const Expr* b = loaded_byte(state_.context, statement.value->operands[1]);
+  const Expr* a = byte_of_memory(state_.context, statement.value->operands[0]);
+  const Expr* b = byte_of_memory(state_.context, statement.value->operands[1]);
   if (a == nullptr || b == nullptr) return false;
   for (const Affine& constraint : pending) {
     if (constraint.coefficient(bytes.name) != 0) return false;

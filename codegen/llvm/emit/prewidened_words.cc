@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/backend/byte_expr_matchers.h"
 #include "codegen/llvm/units/cortex_m_products.h"
 #include "ir/access.h"
 #include "ir/target/narrow_product.h"
@@ -10,14 +11,6 @@ namespace tc {
 namespace {
 
 constexpr int64_t kWord = 4;
-
-// The load of a byte, if the expression is that byte as an integer of 32 bits; else null.
-const Expr* byte_load(const Expr& expr) {
-  if (expr.kind != Expr::Kind::Cast || expr.dtype != DType::I32) return nullptr;
-  const Expr* load = expr.operands[0].get();
-  const bool byte = load->kind == Expr::Kind::Load && (load->dtype == DType::I8 || load->dtype == DType::U8);
-  return byte ? load : nullptr;
-}
 
 // The bytes from the start of the buffer to what the access reads; nothing where that is not affine.
 std::optional<Affine> bytes_of(const KernelContext& context, const Access& access,
@@ -64,9 +57,13 @@ std::optional<WidenedSum> sum_of(const KernelContext& context, const TileStateme
       value.kind != Expr::Kind::Binary || value.binary != BinaryOp::Mul || !has_loops(tile.loops))
     return std::nullopt;
   const std::vector<TileLoop>& loops = tile.loops;
-  WidenedSum sum{
-      tile.statement,  &tile, byte_load(*value.operands[0]), byte_load(*value.operands[1]), loops.size() - 3,
-      kWidenedColumns, 1};
+  WidenedSum sum{tile.statement,
+                 &tile,
+                 loaded_byte(value.operands[0]),
+                 loaded_byte(value.operands[1]),
+                 loops.size() - 3,
+                 kWidenedColumns,
+                 1};
   if (sum.shared == nullptr || sum.weights == nullptr) return std::nullopt;
   auto words = bytes_of(context, sum.shared->access, tile.iterators),
        weights = bytes_of(context, sum.weights->access, tile.iterators);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "codegen/llvm/emit/byte_patterns.h"
+#include "codegen/backend/byte_expr_matchers.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "codegen/llvm/role_metadata.h"
 #include "codegen/llvm/units/riscv_vector_instructions.h"

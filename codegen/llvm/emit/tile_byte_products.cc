@@ -1,10 +1,10 @@
 // Products of bytes, of which each step adds up four in each lane of 32 bits, by one instruction or several.
 #include <algorithm>
 
+#include "codegen/backend/byte_expr_matchers.h"
 #include "codegen/llvm/units/matrix_unit.h"
 #include "codegen/llvm/units/riscv_vector_instructions.h"
 #include "codegen/llvm/role_metadata.h"
-#include "codegen/llvm/emit/byte_patterns.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "ir/access.h"
 #include "ir/error.h"

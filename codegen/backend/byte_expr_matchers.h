@@ -1,4 +1,5 @@
-// Expressions of integers of 32 bits that are bytes, or are made of them by bitwise operations.
+// Matchers of expressions of the loop IR: integers of 32 bits that are bytes, or are made of bytes by bitwise
+// operations.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 
 namespace tc {
 
-// The load of a byte, if the expression is that byte as an integer of 32 bits; else null.
+// The load, if the expression is a loaded byte as an integer of 32 bits; else null.
 inline const Expr* loaded_byte(const ExprPtr& expr) {
   if (expr->kind != Expr::Kind::Cast || expr->dtype != DType::I32) return nullptr;
   const Expr* load = expr->operands[0].get();
