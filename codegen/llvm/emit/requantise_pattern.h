@@ -27,9 +27,4 @@ bool keeps_number(const Expr& cast);
 // Whether constants bound the magnitude of the f32: it is clamped from both sides.
 bool is_bounded_float(const Expr& expr);
 
-// For vectors of 512 bits on x86, where the narrowing instruction clamps at the upper bound. Null where the
-// expression has another upper bound.
-llvm::Value* round_to_bytes_x86(Builder& builder, const Target& target, const RoundedByte& how,
-                                llvm::Value* numbers);
-
 }  // namespace tc

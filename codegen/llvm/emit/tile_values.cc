@@ -7,6 +7,7 @@
 #include "codegen/llvm/emit/never_positive.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "codegen/llvm/units/matrix_unit.h"
+#include "codegen/llvm/units/x86_vector_instructions.h"
 #include "ir/error.h"
 #include "ir/narrow_float.h"
 
