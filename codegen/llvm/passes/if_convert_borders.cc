@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codegen/llvm/pass_support/branchless_address.h"
-#include "codegen/llvm/pass_support/register_pressure.h"
+#include "codegen/llvm/pass_support/straight_line.h"
 
 namespace tc {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/pass_support/register_pressure.h"
+#include "codegen/llvm/pass_support/straight_line.h"
 
 namespace tc {
 namespace {

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/llvm/role_metadata.h"
+#include "codegen/llvm/pass_support/dependences.h"
 #include "codegen/llvm/pass_support/register_pressure.h"
 
 namespace tc {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codegen/llvm/passes/pipeline_operand_loads.h"
-#include "codegen/llvm/pass_support/register_pressure.h"
+#include "codegen/llvm/pass_support/straight_line.h"
 #include "ir/loop.h"
 #include "ir/target/register_groups.h"
 

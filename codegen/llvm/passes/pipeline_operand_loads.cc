@@ -24,7 +24,7 @@
 #include <set>
 #include <vector>
 
-#include "codegen/llvm/pass_support/register_pressure.h"
+#include "codegen/llvm/pass_support/straight_line.h"
 
 namespace tc {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "codegen/llvm/opaque_value.h"
-#include "codegen/llvm/pass_support/register_pressure.h"
+#include "codegen/llvm/pass_support/straight_line.h"
 
 namespace tc {
 namespace {

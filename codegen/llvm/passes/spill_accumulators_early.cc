@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "codegen/llvm/opaque_value.h"
-#include "codegen/llvm/pass_support/register_pressure.h"
+#include "codegen/llvm/pass_support/straight_line.h"
 #include "ir/error.h"
 
 namespace tc {

@@ -6,8 +6,8 @@
 
 namespace tc {
 
-// The bytes that the expression `how` makes of these numbers. For vectors of 512 bits on x86, where the narrowing instruction clamps at the upper bound. Null where the
-// expression has another upper bound.
+// The bytes that the expression `how` makes of these numbers, for vectors of 512 bits, where the narrowing
+// instruction clamps at the upper bound. Null where the expression has another upper bound.
 llvm::Value* round_to_bytes_x86(Builder& builder, const Target& target, const RoundedByte& how,
                                 llvm::Value* numbers);
 
