@@ -318,7 +318,7 @@ Bytes ModuleCompiler::emit_once(bool assembly, int& spills) {
     fail(ErrorKind::Internal, "internal error: LLVM cannot emit code for ", target_.triple);
   }
   passes.add(llvm::createFreeMachineFunctionPass());
-  const LocalValues local_values(any_function("tc-preloaded") != attempt_.inverted_assignment);
+  const LocalValues local_values(any_function("tc-pipelined-loads") != attempt_.inverted_assignment);
   passes.run(*module_);
   return Bytes(buffer.begin(), buffer.end());
 }

@@ -54,7 +54,7 @@ struct Result {
   std::string text, problem;
 };
 
-Result preloaded(const std::string& body, const char* target = "rv64gcv_zvl256b") {
+Result pipelined(const std::string& body, const char* target = "rv64gcv_zvl256b") {
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
   const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(body, error, context);
@@ -89,9 +89,9 @@ Result preloaded(const std::string& body, const char* target = "rv64gcv_zvl256b"
 
 // In the 14 cycles of a load from the second cache, at two for each product, there are products of seven
 // elements.
-TEST(Preload, TheFirstElementsAndWeightsAreLoadedByTheTripBefore) {
+TEST(PipelineOperandLoads, TheFirstElementsAndWeightsAreLoadedByTheTripBefore) {
   for (const char* last : {"5", "15", "%last"}) {
-    const Result result = preloaded(sums(14, last));
+    const Result result = pipelined(sums(14, last));
     EXPECT_EQ(result.problem, "");
     EXPECT_EQ(result.before, 8);
     EXPECT_EQ(result.next, 8);
@@ -100,8 +100,8 @@ TEST(Preload, TheFirstElementsAndWeightsAreLoadedByTheTripBefore) {
   }
 }
 
-TEST(Preload, TheLastOfFewTripsLoadsNothingForANextOne) {
-  const Result result = preloaded(sums(14, "5"));
+TEST(PipelineOperandLoads, TheLastOfFewTripsLoadsNothingForANextOne) {
+  const Result result = pipelined(sums(14, "5"));
   EXPECT_TRUE(result.loops);
   EXPECT_EQ(result.behind, 7);
   EXPECT_NE(result.text.find("icmp ult i64 %next, 5\n"), std::string::npos) << result.text;
@@ -110,22 +110,22 @@ TEST(Preload, TheLastOfFewTripsLoadsNothingForANextOne) {
       << result.text;
 }
 
-TEST(Preload, TheLastOfManyTripsLoadsItsOwnAgain) {
-  const Result result = preloaded(sums(14, "15"));
+TEST(PipelineOperandLoads, TheLastOfManyTripsLoadsItsOwnAgain) {
+  const Result result = pipelined(sums(14, "15"));
   EXPECT_EQ(result.next, 8);
   EXPECT_EQ(result.behind, 0);
   EXPECT_NE(result.text.find(" = sext i1 %more to i64"), std::string::npos) << result.text;
 }
 
-TEST(Preload, TwoTripsAreNoLoop) {
-  const Result result = preloaded(sums(14, "1"));
+TEST(PipelineOperandLoads, TwoTripsAreNoLoop) {
+  const Result result = pipelined(sums(14, "1"));
   EXPECT_EQ(result.problem, "");
   EXPECT_FALSE(result.loops);
   EXPECT_EQ(result.text.find("phi"), std::string::npos) << result.text;
 }
 
-TEST(Preload, TheOnlyTripOfAnUnknownNumberIsTheLastOne) {
-  const Result result = preloaded(sums(14, "%last"));
+TEST(PipelineOperandLoads, TheOnlyTripOfAnUnknownNumberIsTheLastOne) {
+  const Result result = pipelined(sums(14, "%last"));
   EXPECT_EQ(result.behind, 7);
   EXPECT_NE(result.text.find("icmp ult i64 0, %last\n"), std::string::npos) << result.text;
   EXPECT_NE(result.text.find("label %trip, label %trip.last\n"), std::string::npos) << result.text;
@@ -134,18 +134,18 @@ TEST(Preload, TheOnlyTripOfAnUnknownNumberIsTheLastOne) {
 
 // As where a window's row fits a border's map once: the trip ran twice, and the second one read beyond its
 // operands.
-TEST(Preload, TheOnlyTripOfAKnownNumberIsTheLastOne) {
-  const Result result = preloaded(sums(14, "0"));
+TEST(PipelineOperandLoads, TheOnlyTripOfAKnownNumberIsTheLastOne) {
+  const Result result = pipelined(sums(14, "0"));
   EXPECT_EQ(result.problem, "");
   EXPECT_NE(result.text.find("br i1 false, label %trip, label %trip.last\n"), std::string::npos)
       << result.text;
 }
 
-TEST(Preload, TheLastTripOfLongCodeLoadsItsOwnAgain) {
+TEST(PipelineOperandLoads, TheLastTripOfLongCodeLoadsItsOwnAgain) {
   std::string more;
   for (int i = 0; i < 1600; ++i)
     more += "  %n" + std::to_string(i) + " = add i64 %i, " + std::to_string(i) + "\n";
-  const Result result = preloaded(sums(14, "%last", more));
+  const Result result = pipelined(sums(14, "%last", more));
   EXPECT_EQ(result.problem, "");
   EXPECT_EQ(result.next, 8);
   EXPECT_EQ(result.behind, 0);
@@ -154,33 +154,33 @@ TEST(Preload, TheLastTripOfLongCodeLoadsItsOwnAgain) {
   EXPECT_EQ(result.text.find("select"), std::string::npos);
 }
 
-TEST(Preload, VectorsThatFindNoRegistersAreLoadedByTheirOwnTrip) {
+TEST(PipelineOperandLoads, VectorsThatFindNoRegistersAreLoadedByTheirOwnTrip) {
   // 15 sums of two registers each leave two, and those of one group stay free.
-  const Result result = preloaded(sums(15, "%last"));
+  const Result result = pipelined(sums(15, "%last"));
   EXPECT_EQ(result.next, 7);
   EXPECT_EQ(result.own, 9);
 }
 
-TEST(Preload, SingleRegistersLeaveThreeFree) {
+TEST(PipelineOperandLoads, SingleRegistersLeaveThreeFree) {
   // Of 32: with the weights 28 sums take 29, and those of one more leave two.
-  EXPECT_EQ(preloaded(sums(28, "%last"), "rv64gcv_zvl1024b").own + 1,
-            preloaded(sums(29, "%last"), "rv64gcv_zvl1024b").own - 1);
+  EXPECT_EQ(pipelined(sums(28, "%last"), "rv64gcv_zvl1024b").own + 1,
+            pipelined(sums(29, "%last"), "rv64gcv_zvl1024b").own - 1);
 }
 
-TEST(Preload, NoLoadPassesAWriteOfItsBuffer) {
-  const Result result = preloaded(sums(14, "%last", "  store float 1.0, ptr %row\n"));
+TEST(PipelineOperandLoads, NoLoadPassesAWriteOfItsBuffer) {
+  const Result result = pipelined(sums(14, "%last", "  store float 1.0, ptr %row\n"));
   EXPECT_EQ(result.problem, "");
   EXPECT_EQ(result.next, 1) << "the weights alone";
   EXPECT_EQ(result.own, 14);
 }
 
-TEST(Preload, WhatIsNoSumStaysAsItIs) {
+TEST(PipelineOperandLoads, WhatIsNoSumStaysAsItIs) {
   std::string copy =
       "define void @kernel(ptr noalias %in, ptr noalias %weights, ptr noalias %out) {\nentry:\n  br label %trip\n"
       "trip:\n  %i = phi i64 [ 0, %entry ], [ %next, %trip ]\n  %c = shl nsw i64 %i, 6\n  %from = getelementptr i8, ptr %in, i64 %c\n"
       "  %a = load <16 x float>, ptr %from\n  %to = getelementptr i8, ptr %out, i64 %c\n  store <16 x float> %a, ptr %to\n"
       "  %next = add nuw nsw i64 %i, 1\n  %more = icmp ult i64 %i, 15\n  br i1 %more, label %trip, label %end\nend:\n  ret void\n}\n";
-  const Result result = preloaded(copy);
+  const Result result = pipelined(copy);
   EXPECT_TRUE(result.loops);
   EXPECT_EQ(result.next, 0);
   EXPECT_EQ(result.own, 1);

@@ -1,6 +1,7 @@
-// Where a load reads either an element of a buffer or, at the border of a padded tensor, a block of zeros,
-// computes the address with a mask, for in-order RISC-V processors without Zicond: LLVM would turn the
-// choice into a branch, which splits the code into blocks too short to reorder.
+// Chooses the address of a load without a branch, on RISC-V cores with vectors but without Zicond. At the
+// border of a padded tensor a load reads either an element of a buffer or a block of zeros. This pass
+// computes the address with a mask: LLVM would lower the `select` of the address to a branch, and the basic
+// blocks between branches are too short to schedule.
 #pragma once
 
 #include <llvm/IR/Function.h>

@@ -1,6 +1,7 @@
-// Writes a vendor's instructions that LLVM does not know. Until here an instruction that LLVM knows, of the
-// same shape and with the same registers, stood for each, so that LLVM orders it, allocates its registers and
-// sets the vector unit's length and type as for its own.
+// Replaces machine instructions that stand for a vendor's instructions which LLVM does not know. Until this
+// pass, an instruction that LLVM knows, with operands of the same shape in the same registers, stands for
+// each of them, so that LLVM schedules it, allocates its registers and inserts `vsetvli` as for any other
+// instruction.
 #pragma once
 
 #include <llvm/Pass.h>

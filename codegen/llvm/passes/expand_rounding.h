@@ -1,4 +1,4 @@
-// Rounding of floats to whole numbers on Arm's microcontrollers.
+// Rounding of floats to integers on Arm's microcontrollers.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -7,10 +7,11 @@
 
 namespace tc {
 
-// Replaces LLVM's roundings of f32 (to even, down, up, towards zero), which would call a function of the C
-// library where the target has no instructions for them, by sums that have the same result for every number.
-// On targets that do have such instructions (Cortex-M33 and later), LLVM selects only the one that rounds by
-// the current mode, which is to even; the other roundings become sums there as well.
+// Lowers LLVM's roundings of f32 (to nearest even, down, up, towards zero) to additions and subtractions that
+// give the same result for every operand. Where the target has no instructions for them, LLVM would call
+// functions of the C library. Where it has such instructions (Cortex-M33 and later), LLVM selects only the
+// one that rounds in the current mode, which is to nearest even; the other roundings are lowered on these
+// targets, too.
 void expand_rounding(llvm::Function& function, const Target& target);
 
 }  // namespace tc

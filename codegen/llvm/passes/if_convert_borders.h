@@ -1,8 +1,8 @@
-// Removes the branches that test a padded tensor's border where vectors do not fit the registers, for
-// in-order processors (but RISC-V ones with Zicond): the code that a branch would skip is always executed,
-// and where it should be skipped its loads and stores use memory that nothing else uses. The block becomes
-// long enough to reorder, and what one block loads stays in registers through the next ones, since
-// reduce_register_pressure loads again only within a block.
+// If-converts the branches that test the border of a padded tensor, where vectors do not fit the registers,
+// on in-order cores with vectors and on all RISC-V cores with vectors, except RISC-V cores with Zicond. The
+// code that a branch would skip is always executed; when it would have been skipped, its loads and stores
+// access memory that nothing else uses. The resulting block is long enough to schedule, and what one block
+// loads stays in registers for the next ones, since reduce_register_pressure loads again only within a block.
 #pragma once
 
 #include <llvm/IR/Function.h>

@@ -1,4 +1,5 @@
-// Interleaves chains of dependent operations.
+// Interleaves chains of dependent operations, on in-order cores with vectors and on all RISC-V cores with
+// vectors.
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -8,11 +9,10 @@
 
 namespace tc {
 
-// On an in-order core an operation that uses the result of the one before it waits for that one's latency.
-// Long functions of vectors, such as an exponential, are chains of such operations. Where a block computes
-// several chains one after the other, this puts one operation of each after the other. It takes as many
-// chains together as keep each of them from waiting (two or more), and no more than fit the vector registers.
-// Returns the blocks that it changed.
+// Each operation of a chain uses the result of the operation before it, so that an in-order core stalls for
+// its latency. Long functions of vectors, such as an exponential, are chains. Where a block computes several
+// chains one after the other, this pass interleaves as many of them as are needed to hide the latency, at
+// least two, as far as their values fit the vector registers. Returns the blocks that it changed.
 llvm::SmallPtrSet<const llvm::BasicBlock*, 4> interleave_chains(llvm::Function& function,
                                                                 const Target& target);
 

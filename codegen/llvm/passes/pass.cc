@@ -29,7 +29,7 @@ namespace {
 using llvm::Function;
 using Stage = CodePass::Stage;
 
-constexpr const char* kOrdered = "vectors, in order or RISC-V's";
+constexpr const char* kOrdered = "in-order cores with vectors; RISC-V vectors";
 constexpr const char* kRiscv = "RISC-V vectors";
 constexpr int kRegistersOfAvx512 = 32;
 
@@ -59,60 +59,61 @@ void for_target(Function& function, PassContext& context) {
 const std::vector<CodePass>& code_pass_table() {
   static const std::vector<CodePass> table = {
       {"lower_maximum_chains",
-       "Carries the largest number and a sum of squares in place of each maximum in which NaN has to win.",
+       "Lowers chains of maxima that propagate NaN to maxima that ignore it and a sum of squares that keeps it.",
        kRiscv, riscv_ordered, Stage::First, on_function<lower_maximum_chains>},
       {"expand_rounding",
-       "Rounds floats to whole numbers by sums where there is no instruction, which needs no function of a library.",
+       "Lowers roundings of floats to integers to additions, where LLVM would call a function of a library.",
        "Cortex-M", is_cortex_m, Stage::First, for_target<expand_rounding>},
       {"sink_extensions",
-       "Extends the factors of a long product where the product is, so that it is one instruction.",
+       "Sinks the extensions of a 64-bit product's factors to the product, so that both are one instruction.",
        "Cortex-M", is_cortex_m, Stage::Last, on_function<sink_extensions>},
       {"scalarise_epilogues",
-       "Computes and stores what follows a sum one lane after the other, so that few results wait in registers.",
+       "Scalarises the epilogues of sums lane by lane, so that few results are live in registers.",
        "Cortex-M without vectors", is_scalar_cortex_m, Stage::Last, on_function<scalarise_epilogues>},
       {"pipeline_epilogues",
-       "Lets the short sums of bytes of one tile run beside the scaling and the stores of the tile before.",
+       "Software-pipelines loops over tiles with short sums of bytes: epilogues overlap the next sums.",
        "x86-64 with AVX-512", has_avx512_registers, Stage::Last, on_function<pipeline_epilogues>},
       {"split_masked_by_register",
-       "Splits masked loads and stores of two registers into one for each, and leaves out one without lanes.",
+       "Splits masked loads and stores of two registers into one for each, and omits those without active lanes.",
        "x86-64 with AVX2", has_avx2_registers, Stage::Last, on_function<split_masked_by_register>},
-      {"join_vectors", "Joins two vectors of a tile whose sums are multiplied by the same elements.", kRiscv,
+      {"join_vectors", "Joins two vector accumulators that are multiplied by the same elements.", kRiscv,
        joins_vectors, Stage::Last, for_target<join_vectors>},
       {"branchless_borders",
-       "Makes the address of a load at a border, its buffer's or that of zeros, by a mask in place of a branch.",
+       "Chooses the address of a load at a border, in its buffer or in zeros, by a mask instead of a branch.",
        kRiscv, riscv_ordered, Stage::Last, for_target<branchless_borders>},
       {"if_convert_borders",
-       "Where vectors do not fit the registers, runs what a branch leaves out at a border as well, on unused memory.",
+       "If-converts branches at borders where vectors do not fit the registers, with unused memory for skipped accesses.",
        kOrdered, orders_code, Stage::Last, for_target<if_convert_borders>},
       {"spill_accumulators_early",
-       "Stores the sums of a tile where their results go, and loads each before its long epilogue.", kOrdered,
-       orders_code, Stage::Last, for_target<spill_accumulators_early>},
+       "Stores the accumulators of a tile where their results go, and reloads each before its long epilogue.",
+       kOrdered, orders_code, Stage::Last, for_target<spill_accumulators_early>},
       {"reduce_register_pressure",
-       "Computes or loads values again where they would not fit the vector registers until their last use.",
+       "Moves computations next to their stores, and loads values again, where they do not fit the vector registers.",
        kOrdered, orders_code, Stage::Last, for_target<reduce_register_pressure>},
       {"interleave_chains", "Interleaves chains of operations of which each waits for the one before it.",
        kOrdered, orders_code, Stage::Last,
        [](Function& function, PassContext& context) {
          context.interleaved = interleave_chains(function, context.target);
        }},
-      {"pipeline_operand_loads", "Has each trip of a sum's loop load what the next trip reads first.",
+      {"pipeline_operand_loads",
+       "Software-pipelines the loads of a sum's loop: each iteration loads the next one's first operands.",
        kOrdered, orders_code, Stage::Last, for_target<pipeline_operand_loads>},
       {"order_instructions",
-       "Moves loads ahead of their use as far as registers allow, and spreads prefetches.", kOrdered,
+       "Moves loads ahead of their uses as far as registers allow, and spreads prefetches.", kOrdered,
        orders_code, Stage::Last,
        [](Function& function, PassContext& context) {
          order_instructions(function, context.target, context.interleaved);
        }},
       {"hoist_machine_invariants",
-       "Takes computations out of loops where the registers have room for their results.", kRiscv,
+       "Hoists loop-invariant instructions as far as the registers have room for their results.", kRiscv,
        riscv_ordered, Stage::Machine, nullptr,
        [](const Target& target) { return create_hoist_machine_invariants(target.vector_registers); },
        &llvm::MachineCSEID, &llvm::EarlyMachineLICMID},
-      {"tie_accumulators", "Lets each multiply-add overwrite the sum that it adds to.", kRiscv, riscv_ordered,
+      {"tie_accumulators", "Has each multiply-add overwrite its accumulator.", kRiscv, riscv_ordered,
        Stage::Machine, nullptr, [](const Target&) { return create_tie_accumulators(); },
        &llvm::PeepholeOptimizerID},
-      {"encode_products", "Writes vendors' instructions in place of those of LLVM's that stand for them.",
-       "RISC-V vectors", riscv_ordered, Stage::Machine, nullptr,
+      {"encode_products", "Replaces the instructions that stand for a vendor's by the vendor's.", kRiscv,
+       riscv_ordered, Stage::Machine, nullptr,
        [](const Target& target) { return create_encode_products(target); }, &llvm::PatchableFunctionID},
   };
   return table;

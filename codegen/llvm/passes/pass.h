@@ -25,7 +25,7 @@ struct CodePass {
   enum class Stage : uint8_t {
     First,    // over LLVM IR as the emitter wrote it; LLVM's own simplifications follow
     Last,     // over LLVM IR after these simplifications
-    Machine,  // over machine instructions, mostly before register allocation
+    Machine,  // over machine instructions, usually before register allocation
   };
   const char* name;
   const char* doc;   // one sentence

@@ -1,16 +1,16 @@
-// Overlaps short sums of bytes with the epilogue of the tile before.
+// Software-pipelines loops over tiles with short sums of bytes, on x86-64 with AVX-512.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace tc {
 
-// Works on each loop over tiles in which the sums are one inner loop of few trips, with products by
-// `vpdpbusd`: the epilogue (scaling, additions, rounding, stores) then takes a good part of the time. A
-// tile's sums are interleaved with the epilogue of the tile before: the loop over the sum is unrolled, the
-// first tile's sums come before the loop over tiles and the last tile's epilogue after it, and in the loop
-// instructions of both alternate. Products use only two of a Zen 4 core's four pipes, and the epilogue mostly
-// the other two; an out-of-order processor does not look ahead as far as a tile is long.
+// Changes each loop over tiles whose sums are one inner loop of few iterations, with products by `vpdpbusd`:
+// the epilogue (scaling, additions, rounding, stores) then takes much of the time. The inner loop is
+// unrolled. The sums of the first tile are moved before the loop over tiles, and the epilogue of the last
+// tile after it; in the loop, the instructions of a tile's epilogue alternate with those of the next tile's
+// sums. Products use only two of the four vector pipes of a Zen 4 core, and the epilogue usually the other
+// two; the window of an out-of-order core is shorter than the code of a tile.
 void pipeline_epilogues(llvm::Function& function);
 
 }  // namespace tc

@@ -35,11 +35,12 @@ using llvm::Value;
 
 // The attribute of functions with a loop that this pass has changed, so that registers of weights alternate
 // from trip to trip.
-constexpr const char* kPreloaded = "tc-preloaded";
+constexpr const char* kPipelined = "tc-pipelined-loads";
 
-class Preload : public StraightLine {
+class LoadPipeliner : public StraightLine {
  public:
-  Preload(llvm::Loop& loop, const Pressure& pressure, const Target& target, llvm::ScalarEvolution& evolution)
+  LoadPipeliner(llvm::Loop& loop, const Pressure& pressure, const Target& target,
+                llvm::ScalarEvolution& evolution)
       : StraightLine(*loop.getHeader(), pressure, target), loop_(loop), evolution_(evolution) {}
 
   void run() {
@@ -54,7 +55,7 @@ class Preload : public StraightLine {
                    counts(*end_->getCondition());
     if (divides && trips == 2 && begins_sums()) {
       divide();
-      block_.getParent()->addFnAttr(kPreloaded);
+      block_.getParent()->addFnAttr(kPipelined);
       return;
     }
     divides = divides && trips != 2;
@@ -68,7 +69,7 @@ class Preload : public StraightLine {
     for (const Load& each : chosen_) load_ahead(each);
     move_other_pointers();
     if (divides) divide();
-    block_.getParent()->addFnAttr(kPreloaded);
+    block_.getParent()->addFnAttr(kPipelined);
     llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(dead_);
   }
 
@@ -346,7 +347,7 @@ class Preload : public StraightLine {
 
 // Changes one loop, of one block. The analyses are made anew for each loop, since they may not hold after a
 // change.
-static void preload_sum(llvm::Function& function, const Target& target, BasicBlock& header) {
+static void pipeline_loads(llvm::Function& function, const Target& target, BasicBlock& header) {
   llvm::TargetLibraryInfoImpl library{llvm::Triple(function.getParent()->getTargetTriple())};
   library.disableAllFunctions();
   llvm::TargetLibraryInfo functions(library);
@@ -355,7 +356,7 @@ static void preload_sum(llvm::Function& function, const Target& target, BasicBlo
   llvm::LoopInfo loops(dominators);
   llvm::ScalarEvolution evolution(function, functions, assumptions, dominators, loops);
   const Pressure pressure(function, target);
-  Preload(*loops.getLoopFor(&header), pressure, target, evolution).run();
+  LoadPipeliner(*loops.getLoopFor(&header), pressure, target, evolution).run();
 }
 
 void pipeline_operand_loads(llvm::Function& function, const Target& target) {
@@ -363,7 +364,7 @@ void pipeline_operand_loads(llvm::Function& function, const Target& target) {
   for (BasicBlock& block : function) {
     if (llvm::is_contained(llvm::successors(&block), &block)) headers.push_back(&block);
   }
-  for (BasicBlock* each : headers) preload_sum(function, target, *each);
+  for (BasicBlock* each : headers) pipeline_loads(function, target, *each);
 }
 
 }  // namespace tc

@@ -1,4 +1,5 @@
-// Loads what a trip of a sum's loop reads first at the end of the trip before.
+// Software-pipelines the first loads of a sum's loop, on in-order cores with vectors and on all RISC-V cores
+// with vectors.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -7,12 +8,13 @@
 
 namespace tc {
 
-// On an in-order core each trip of a sum's loop begins by waiting for its first elements and weights:
-// nothing of the trip can come before them. This pass has each trip end with these loads of the next one, as
-// far as registers, counted in groups, allow; those of the first trip come before the loop. So that no load
-// leaves its buffer, the last trip is peeled off where trips are few and code is short; elsewhere the last
-// trip loads from its own addresses again. Addresses that each trip computes by multiplying its number
-// become pointers that move by an addition.
+// Each iteration of a sum's loop begins with loads of elements and weights, for which an in-order core
+// stalls, since nothing of the iteration can be executed before them. After this pass each iteration ends
+// with these loads of the next iteration, as far as registers, counted in groups, allow; the loads of the
+// first iteration precede the loop. So that no load leaves its buffer, the last iteration is peeled if
+// iterations are few and the code is short; otherwise the last iteration loads from its own addresses again.
+// Addresses that are computed from the number of the iteration by a multiplication become pointers that are
+// incremented.
 void pipeline_operand_loads(llvm::Function& function, const Target& target);
 
 }  // namespace tc

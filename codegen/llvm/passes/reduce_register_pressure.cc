@@ -26,7 +26,7 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Value;
 
-class FitBlock : public StraightLine {
+class PressureReducer : public StraightLine {
  public:
   using StraightLine::StraightLine;
 
@@ -449,7 +449,7 @@ void reduce_register_pressure(llvm::Function& function, const Target& target) {
   for (BasicBlock& block : function) ReloadElements(block, before, target).run();
   const Pressure pressure(function, target);
   for (BasicBlock& block : function) {
-    FitBlock fit(block, pressure, target);
+    PressureReducer fit(block, pressure, target);
     if (!fit.fits()) fit.run();
   }
 }

@@ -1,4 +1,5 @@
-// Reorders straight-line code whose values do not fit the vector registers, for in-order processors.
+// Reorders basic blocks whose values do not fit the vector registers, on in-order cores with vectors and on
+// all RISC-V cores with vectors.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -7,9 +8,10 @@
 
 namespace tc {
 
-// In each block that needs more vector registers than there are (counted in groups, LMUL), computes what a
-// store needs right before the store, and loads a value again where it would have to wait in a register for
-// a late use. Such a load costs no more than the reload of a spilled value, and saves the spill.
+// Changes each block that needs more vector registers than there are (counted in groups, LMUL): moves the
+// computation of a stored value next to its store, and loads a value again where it would have to stay in a
+// register until a late use. Such a load costs no more than the reload of a spilled value, and the spill is
+// saved.
 void reduce_register_pressure(llvm::Function& function, const Target& target);
 
 }  // namespace tc

@@ -1,13 +1,13 @@
-// Extensions of the factors of long products on Arm's microcontrollers.
+// Sinks the extensions of the factors of long products, on Arm's microcontrollers.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace tc {
 
-// Extends the factors of a product of 64 bits from 32 bits in the block of the product, whatever block
-// extended them before. LLVM selects instructions block by block: only where it sees both extensions is the
-// product one instruction (`smull`, `smmul`, `smmla`), and only factors of 32 bits wait in registers.
+// Extends the 32-bit factors of a 64-bit product in the block of the product, wherever they were extended
+// before. LLVM selects instructions block by block: only if both extensions are in the product's block does
+// it select one instruction (`smull`, `smmul`, `smmla`), and only then are the live values 32 bits wide.
 void sink_extensions(llvm::Function& function);
 
 }  // namespace tc
