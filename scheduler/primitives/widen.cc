@@ -19,8 +19,9 @@ Primitive widen_primitive() {
       "widen",
       PrimitiveKind::Mark,
       {loop("LOOP")},
-      "Each trip of LOOP widens the bytes that sums of products in the register tiles below share to 16 bits, once "
-      "for all these tiles. Changes no value. Only where code for the target multiplies pairs of numbers of 16 bits "
+      "Each trip of LOOP widens to 16 bits, once for all register tiles below, the bytes that their sums of products "
+      "read again and again: words that blocks of channels share, or rows under a window of three columns. Changes "
+      "no value. Only where code for the target multiplies pairs of numbers of 16 bits "
       "on general-purpose registers; elsewhere nothing is done."};
   primitive.row.mark = kMark;
   primitive.apply = [](ScheduleState& state, const Arguments& given) {

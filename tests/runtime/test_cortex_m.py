@@ -6,7 +6,7 @@ import subprocess
 
 import numpy
 import pytest
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import TensorProto, helper, load, numpy_helper, save
 from onnx.reference import ReferenceEvaluator
 
 import tc
@@ -61,6 +61,57 @@ PRODUCTS = {
     "stride 2": ("ConvInteger", [1, 3, 9, 9], [8, 3, 3, 3], {"strides": [2, 2]}),
     "one channel": ("ConvInteger", [1, 1, 20, 12], [16, 1, 10, 4], {"strides": [2, 2]}),
     "depthwise": ("ConvInteger", [1, 8, 9, 8], [8, 1, 3, 3], {"group": 8, "pads": [1, 1, 1, 1]}),
+    # Channel by channel over widened rows: tiles of 2 to 7 columns, padding at any border, several
+    # bands of rows, rows of the window that are apart; and windows that are not.
+    "depthwise, stride 2": (
+        "ConvInteger",
+        [1, 4, 9, 12],
+        [4, 1, 3, 3],
+        {"group": 4, "strides": [2, 2], "pads": [0, 0, 1, 1]},
+    ),
+    "depthwise, one tile": (
+        "ConvInteger",
+        [1, 4, 5, 7],
+        [4, 1, 3, 3],
+        {"group": 4, "pads": [1, 1, 1, 1]},
+    ),
+    "depthwise, seven columns of stride 2": (
+        "ConvInteger",
+        [1, 8, 3, 14],
+        [8, 1, 3, 3],
+        {"group": 8, "strides": [1, 2], "pads": [2, 1, 0, 0]},
+    ),
+    "depthwise, bands": (
+        "ConvInteger",
+        [1, 8, 31, 24],
+        [8, 1, 3, 3],
+        {"group": 8, "pads": [1, 1, 1, 1]},
+    ),
+    "depthwise, dilated rows": (
+        "ConvInteger",
+        [1, 4, 9, 10],
+        [4, 1, 5, 3],
+        {"group": 4, "dilations": [2, 1], "pads": [4, 1, 4, 1]},
+    ),
+    "depthwise, inside": ("ConvInteger", [1, 12, 6, 6], [12, 1, 3, 3], {"group": 12}),
+    "depthwise, wide window": (
+        "ConvInteger",
+        [1, 8, 9, 8],
+        [8, 1, 3, 5],
+        {"group": 8, "pads": [1, 2, 1, 2]},
+    ),
+    "depthwise, eleven columns": (
+        "ConvInteger",
+        [1, 8, 9, 11],
+        [8, 1, 3, 3],
+        {"group": 8, "pads": [1, 1, 1, 1]},
+    ),
+    "depthwise, batch": (
+        "ConvInteger",
+        [2, 8, 6, 6],
+        [8, 1, 3, 3],
+        {"group": 8, "pads": [1, 1, 1, 1]},
+    ),
     # Widened once for several blocks of channels: sums of 3 and 5 words, maps of whole tiles and
     # others, padding at all borders; and sums that are not.
     "1x1, wide": ("ConvInteger", [1, 12, 4, 6], [16, 12, 1, 1], {}),
@@ -97,7 +148,13 @@ def test_products_of_bytes(name, x_type, w_type, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, instruction", [("product", "smlad"), ("1x1", "smlad"), ("depthwise", "smlatt")]
+    "name, instruction",
+    [
+        ("product", "smlad"),
+        ("1x1", "smlad"),
+        ("depthwise", "smlatb"),
+        ("depthwise, wide window", "smlatt"),
+    ],
 )
 @pytest.mark.parametrize("feature", ["", ",-dsp"])
 def test_uses_the_dsp_instructions(name, instruction, feature, tmp_path):
@@ -128,6 +185,52 @@ def test_widens_once_what_blocks_of_channels_share(name, tmp_path):
     assert widens("cortex-m4") and widens("cortex-m33")
     assert not widens("cortex-m33,-dsp") and not widens("cortex-m0plus")
     assert not widens("rv32imfc") and not widens("native")
+
+
+WINDOWS = {
+    "depthwise": 4,
+    "depthwise, stride 2": 6,
+    "depthwise, one tile": 7,
+    "depthwise, seven columns of stride 2": 7,
+    "depthwise, bands": 6,
+    "depthwise, dilated rows": 2,
+    "depthwise, inside": 4,
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_widens_the_rows_under_windows_once(name, tmp_path):
+    """Channel by channel: a pair of neighbouring columns is one operand of a product."""
+    op, x_shape, w_shape, attributes = PRODUCTS[name]
+    path = tmp_path / "model.onnx"
+    of_bytes(op, x_shape, w_shape, numpy.int8, numpy.int8, path, **attributes)
+
+    def kernels_that_widen(target):
+        kernels = [kernel for kernel in tc.kernels(path, target) if kernel.multiply_adds]
+        return [kernel for kernel in kernels if "\nwiden " in "\n".join(kernel.schedule().trace)]
+
+    (kernel,) = kernels_that_widen("cortex-m4")
+    assert f"tiles of {WINDOWS[name]} columns" in kernel.default_report()[0]
+    for target in ("cortex-m33,-dsp", "cortex-m0plus", "rv32imfc", "native"):
+        assert not kernels_that_widen(target)
+
+
+def test_windows_over_padding_alone(tmp_path):
+    """Results of the first and the last column, and of the first row, read no pixel."""
+    path = tmp_path / "model.onnx"
+    pads = {"group": 8, "pads": [3, 3, 0, 3]}
+    x = of_bytes("ConvInteger", [1, 8, 5, 2], [8, 1, 3, 3], numpy.uint8, numpy.int8, path, **pads)
+    weights = numpy_helper.to_array(load(path).graph.initializer[0]).astype(numpy.int32)
+    padded = numpy.pad(x.astype(numpy.int32), ((0, 0), (0, 0), (3, 0), (3, 3)))
+    expected = numpy.zeros((1, 8, 6, 6), numpy.int32)
+    for row in range(3):
+        for column in range(3):
+            taps = weights[None, :, 0, row, column, None, None]
+            expected += padded[:, :, row : row + 6, column : column + 6] * taps
+    tc.compile(path, target="cortex-m4", log=False).export(tmp_path / "model.o", kind="bare")
+    assert "smlatb" in run_tool("llvm-objdump", "-d", "--mcpu=cortex-m4", tmp_path / "model.o")
+    (found,) = run_arrays(tmp_path, "cortex-m4", [x], [expected])
+    numpy.testing.assert_array_equal(found, expected)
 
 
 def roundings(path):

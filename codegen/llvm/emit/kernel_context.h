@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +37,8 @@ struct BufferSlot {
   std::vector<llvm::Value*> symbolic_stride;
   std::vector<Affine> shape;
 };
+
+struct WidenedRows;  // codegen/llvm/emit/prewidened_rows.h
 
 class KernelContext {
  public:
@@ -69,6 +72,8 @@ class KernelContext {
 
   // By leaf: the address of the words that a loop around it widened for its sum (mark "widen").
   std::map<const LoopNode*, llvm::Value*> widened;
+  // By leaf: the rows of a map that a loop around it widened for its windows.
+  std::map<const LoopNode*, std::shared_ptr<const WidenedRows>> widened_rows;
 
   // A block of zero bytes of at least this size, that guarded loads read instead.
   llvm::Value* zero_block(int64_t bytes);

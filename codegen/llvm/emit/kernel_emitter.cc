@@ -9,6 +9,7 @@
 #include "codegen/llvm/emit/matrix_plan.h"
 #include "codegen/llvm/emit/narrower_tiles.h"
 #include "codegen/llvm/emit/tile_emitter.h"
+#include "codegen/llvm/emit/prewidened_rows.h"
 #include "codegen/llvm/emit/prewidened_words.h"
 #include "ir/error.h"
 #include "ir/tile.h"
@@ -150,12 +151,26 @@ class KernelEmitter {
     }
   }
 
-  // Widens what the leaves below the node read, where it is bound by now.
-  void widen_below(const LoopNode& node) {
+  // Widens what the leaves below the node read, where it is bound by now. `inner` has the ranges of the loops
+  // between the one that widens and the node.
+  void widen_below(const LoopNode& node, const Ranges& inner) {
     if (node.kind == Kind::Leaf) {
-      if (const auto sum = widened_sum(context_, node)) context_.widened[&node] = widen_words(context_, *sum);
+      if (const auto sum = widened_sum(context_, node)) {
+        context_.widened[&node] = widen_words(context_, *sum);
+      } else if (const auto rows = widened_rows(context_, node, inner)) {
+        widen_rows(context_, *rows);
+        context_.widened_rows[&node] = rows;
+      }
     }
-    for (const LoopNodePtr& child : node.children) widen_below(*child);
+    for (const LoopNodePtr& child : node.children) {
+      Ranges ranges = inner;
+      if (child->kind == Kind::For) {
+        Ranges around = context_.ranges;
+        around.insert(inner.begin(), inner.end());
+        ranges[child->variable] = {range_of(*child->lower, around).low, range_of(*child->upper, around).high};
+      }
+      widen_below(*child, ranges);
+    }
   }
 
   // The loop over lower .. upper, which lie within `range`. With `part` it may be empty whatever the bounds'
@@ -169,9 +184,12 @@ class KernelEmitter {
     auto bind = [&](llvm::Value* value, Interval interval) {
       context_.variables[node.variable] = value;
       context_.ranges[node.variable] = interval;
-      if (node.mark("widen") != nullptr) widen_below(node);
+      if (node.mark("widen") != nullptr) widen_below(node, {});
       conditionally(node, body);
-      if (node.mark("widen") != nullptr) context_.widened.clear();
+      if (node.mark("widen") != nullptr) {
+        context_.widened.clear();
+        context_.widened_rows.clear();
+      }
       context_.variables.erase(node.variable);
       context_.ranges.erase(node.variable);
     };

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "codegen/llvm/emit/tile_emitter.h"
+#include "codegen/llvm/emit/prewidened_rows.h"
 #include "codegen/llvm/emit/prewidened_words.h"
 #include "codegen/llvm/units/cortex_m_products.h"
 #include "codegen/llvm/units/matrix_unit.h"
@@ -210,6 +211,42 @@ bool TileEmitter::add_widened_words() {
                   columns[column].begin() + static_cast<std::ptrdiff_t>(first));
   }
   for (size_t column = 0; column < names.size(); ++column) set_lanes_of_sum(names[column], columns[column]);
+  return true;
+}
+
+bool TileEmitter::add_widened_rows() {
+  const auto found = context_.widened_rows.find(&leaf_);
+  if (found == context_.widened_rows.end() || region_position_ != 0) return false;
+  const WidenedRows& rows = *found->second;
+  if (rows.statement != tile_->statement) return false;
+  const std::vector<TileLoop>& loops = tile_->loops;
+  std::vector<std::string> names;
+  const auto saved = values_;
+  for (const TileLoop& loop : loops) values_[loop.name] = Affine(0);
+  for (int64_t column = 0; column < rows.columns; ++column) {
+    values_[loops.back().name] = Affine(column);
+    evaluated_.clear();
+    iterators_.clear();
+    for (const auto& [name, affine] : tile_->iterators) iterators_[name] = with_values(affine);
+    names.push_back(accumulator_key());
+  }
+  values_ = saved;
+  std::vector<llvm::Value*> sums;
+  // A column under whose window there is only padding has no accumulator.
+  for (const std::string& name : names) {
+    const auto sum = region_.accumulators.find(name);
+    sums.push_back(sum == region_.accumulators.end() ? builder_.getInt32(0) : sum->second.value);
+  }
+  const auto place = [&](const Affine& bytes) {
+    return builder_.CreatePtrAdd(rows.start, context_.value_of(bytes));
+  };
+  add_window_rows(builder_, sums,
+                  {place(rows.offset), place(rows.offset_of_weights), rows.stride, rows.taps,
+                   rows.dilation * rows.row_bytes()});
+  for (size_t column = 0; column < names.size(); ++column) {
+    const auto sum = region_.accumulators.find(names[column]);
+    if (sum != region_.accumulators.end()) sum->second.value = sums[column];
+  }
   return true;
 }
 

@@ -140,7 +140,7 @@ void TileEmitter::nest(size_t position, Constraints pending) {
       return;
     }
   }
-  if (position == region_position_ && region_.active && add_widened_words()) return;
+  if (position == region_position_ && region_.active && (add_widened_words() || add_widened_rows())) return;
   if (position == loops.size()) {
     instance(pending);
     return;

@@ -231,6 +231,8 @@ class TileEmitter {
   void add_one_word_product(const WordProduct& product);
   // Adds the whole sum, where a loop around the leaf has widened its words; else returns false.
   bool add_widened_words();
+  // The same where it has widened the rows of a map, over which a window slides.
+  bool add_widened_rows();
   std::vector<llvm::Value*> lanes_of_sum(const std::string& name);
   void set_lanes_of_sum(const std::string& name, const std::vector<llvm::Value*>& lanes);
   // Adds products of two bytes in each of four lanes, of which one operand may be the same in all lanes.

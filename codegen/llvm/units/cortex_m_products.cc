@@ -150,6 +150,50 @@ class WidenedWriter {
   std::string text_;
 };
 
+// Writes the sums of windows. Operands: the sums, the pairs of weights of a row, three pairs of pixels, the
+// sums again as inputs, the addresses of pixels and weights.
+class WindowWriter {
+ public:
+  WindowWriter(int64_t columns, int64_t stride) : columns_(columns), stride_(stride) {}
+
+  static constexpr int64_t kPixels = 3, kTemporaries = 2 + kPixels;
+
+  // Products of a row. A column that begins with a pair takes this pair and the first half of the next one;
+  // another column takes the second half of a pair and the whole next one.
+  void row(int64_t pixels, int64_t weights) {
+    line(tc::text("ldrd ", weight(0), ", ", weight(1), ", [$", address(1), ", #", weights, "]"));
+    const int64_t pairs = ((columns_ - 1) * stride_ + kTapsOfWindow - 1) / 2 + 1;
+    int64_t loaded = 0;
+    for (int64_t column = 0; column < columns_; ++column) {
+      const int64_t first = column * stride_, pair = first / 2;
+      // Two pairs at a time: the register of the one before `pair` is free.
+      for (; loaded <= pair + 1; loaded += 2) load(loaded, loaded + 1 < pairs, pixels + 4 * loaded);
+      const bool whole = first % 2 == 0;
+      multiply(column, whole ? "smlad" : "smlatb", pair, 0);
+      multiply(column, whole ? "smlabt" : "smlad", pair + 1, 1);
+    }
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string operand(int64_t number) const { return tc::text("$", number); }
+  std::string weight(int64_t pair) const { return operand(columns_ + pair); }
+  std::string pixel(int64_t pair) const { return operand(columns_ + 2 + pair % kPixels); }
+  int64_t address(int64_t which) const { return 2 * columns_ + kTemporaries + which; }
+  void line(const std::string& instruction) { text_ += instruction + "\n"; }
+  void load(int64_t pair, bool two, int64_t offset) {
+    const std::string from = tc::text(", [$", address(0), ", #", offset, "]");
+    line(two ? "ldrd " + pixel(pair) + ", " + pixel(pair + 1) + from : "ldr " + pixel(pair) + from);
+  }
+  void multiply(int64_t column, const char* with, int64_t pair, int64_t weights) {
+    line(tc::text(with, " ", operand(column), ", ", pixel(pair), ", ", weight(weights), ", ",
+                  operand(column)));
+  }
+
+  const int64_t columns_, stride_;
+  std::string text_;
+};
+
 int64_t first_word(const WordStep& step) {
   return *std::min_element(step.columns.begin(), step.columns.end());
 }
@@ -251,6 +295,34 @@ void add_widened_steps(Builder& builder, std::vector<llvm::Value*>& sums, const 
   auto* type = llvm::FunctionType::get(result, types, false);
   auto* loop = llvm::InlineAsm::get(type, writer.text(steps.steps), constraints, /*hasSideEffects=*/true);
   llvm::Value* outcome = builder.CreateCall(type, loop, inputs);
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] = builder.CreateExtractValue(outcome, {static_cast<unsigned>(i)});
+}
+
+bool reaches_window(int64_t rows, int64_t row_bytes) {
+  constexpr int64_t kPairs = kMostColumnsOfWindow + 1;
+  return (rows - 1) * row_bytes + 4 * kPairs <= kReachOfPair;
+}
+
+void add_window_rows(Builder& builder, std::vector<llvm::Value*>& sums, const WindowRows& window) {
+  const auto columns = static_cast<int64_t>(sums.size());
+  WindowWriter writer(columns, window.stride);
+  for (int64_t row = 0; row < window.rows; ++row) writer.row(row * window.row_bytes, 8 * row);
+  std::string constraints;
+  const int64_t outputs = columns + WindowWriter::kTemporaries;
+  for (int64_t i = 0; i < outputs; ++i) constraints += "=&r,";
+  for (int64_t i = 0; i < columns; ++i) constraints += text(i, ",");
+  constraints += "r,r,~{memory}";
+  std::vector<llvm::Value*> inputs = sums;
+  inputs.push_back(window.pixels);
+  inputs.push_back(window.weights);
+  std::vector<llvm::Type*> types;
+  for (const llvm::Value* input : inputs) types.push_back(input->getType());
+  llvm::Type* result = llvm::StructType::get(
+      builder.getContext(), std::vector<llvm::Type*>(static_cast<size_t>(outputs), builder.getInt32Ty()));
+  auto* type = llvm::FunctionType::get(result, types, false);
+  auto* piece = llvm::InlineAsm::get(type, writer.text(), constraints, /*hasSideEffects=*/true);
+  llvm::Value* outcome = builder.CreateCall(type, piece, inputs);
   for (size_t i = 0; i < sums.size(); ++i)
     sums[i] = builder.CreateExtractValue(outcome, {static_cast<unsigned>(i)});
 }

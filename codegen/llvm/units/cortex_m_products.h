@@ -40,4 +40,17 @@ struct WidenedSteps {
 constexpr int kLanesOfHalf = kLanesOfStep / 2;
 void add_widened_steps(Builder& builder, std::vector<llvm::Value*>& sums, const WidenedSteps& steps);
 
+// Sums of windows of three columns over rows of numbers of 16 bits, one for each of a few columns that are
+// `stride` numbers from each other. Weights are two words for each row of the window: its columns 0 and 1,
+// then 1 and 2. Both addresses are multiples of 4.
+struct WindowRows {
+  llvm::Value *pixels = nullptr, *weights = nullptr;  // of the first row
+  int64_t stride = 1, rows = 0;                       // 1 or 2; rows of the window
+  int64_t row_bytes = 0;                              // from one row to the next
+};
+constexpr int64_t kTapsOfWindow = 3, kMostColumnsOfWindow = 7;
+void add_window_rows(Builder& builder, std::vector<llvm::Value*>& sums, const WindowRows& window);
+// Whether the loads of so many rows reach them from the address of the first one.
+bool reaches_window(int64_t rows, int64_t row_bytes);
+
 }  // namespace tc
