@@ -16,6 +16,8 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
@@ -180,6 +182,9 @@ void ModuleCompiler::optimise() {
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
+  // Not everywhere: what leaves a loop takes registers in it.
+  llvm::FunctionPassManager hoist;
+  hoist.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   for (llvm::Function& function : *module_) {
     if (function.isDeclaration()) continue;
     interruption_point();
@@ -188,6 +193,7 @@ void ModuleCompiler::optimise() {
       if (pass.stage == CodePass::Stage::First) run(pass, function, context);
     }
     passes.run(function, functions);
+    if (function.hasFnAttribute("tc-hoists-invariants")) hoist.run(function, functions);
   }
   if (orders_code(target_)) before_ = llvm::CloneModule(*module_);
   transform();

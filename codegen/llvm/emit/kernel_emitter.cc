@@ -160,6 +160,8 @@ class KernelEmitter {
       } else if (const auto rows = widened_rows(context_, node, inner)) {
         widen_rows(context_, *rows);
         context_.widened_rows[&node] = rows;
+        // All registers are taken in these tiles: LLVM's code generator would compute addresses in each.
+        context_.function->addFnAttr("tc-hoists-invariants");
       }
     }
     for (const LoopNodePtr& child : node.children) {
@@ -350,7 +352,7 @@ class KernelEmitter {
   }
 
   // A leaf with guards on copies or lanes is emitted twice: without the guards, for where all of them hold,
-  // and with them.
+  // and with them. Not where its rows were widened, since these have zeros in place of what guards exclude.
   void leaf(const LoopNode& node) {
     std::set<std::string> outer;
     for (const auto& [name, value] : context_.variables) outer.insert(name);
@@ -364,7 +366,7 @@ class KernelEmitter {
         conditions.push_back(*worst);
       }
     }
-    if (conditions.empty() || !possible) {
+    if (conditions.empty() || !possible || context_.widened_rows.count(&node) > 0) {
       TileEmitter(context_, node, {}).emit();
       return;
     }

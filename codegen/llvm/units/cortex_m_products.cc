@@ -312,7 +312,7 @@ void add_window_rows(Builder& builder, std::vector<llvm::Value*>& sums, const Wi
   const int64_t outputs = columns + WindowWriter::kTemporaries;
   for (int64_t i = 0; i < outputs; ++i) constraints += "=&r,";
   for (int64_t i = 0; i < columns; ++i) constraints += text(i, ",");
-  constraints += "r,r,~{memory}";
+  constraints += "r,r";
   std::vector<llvm::Value*> inputs = sums;
   inputs.push_back(window.pixels);
   inputs.push_back(window.weights);
@@ -322,7 +322,11 @@ void add_window_rows(Builder& builder, std::vector<llvm::Value*>& sums, const Wi
       builder.getContext(), std::vector<llvm::Type*>(static_cast<size_t>(outputs), builder.getInt32Ty()));
   auto* type = llvm::FunctionType::get(result, types, false);
   auto* piece = llvm::InlineAsm::get(type, writer.text(), constraints, /*hasSideEffects=*/true);
-  llvm::Value* outcome = builder.CreateCall(type, piece, inputs);
+  llvm::CallInst* outcome = builder.CreateCall(type, piece, inputs);
+  // Loads of a channel's constants may leave the loops over its tiles.
+  outcome->setOnlyReadsMemory();
+  outcome->setDoesNotThrow();
+  outcome->addFnAttr(llvm::Attribute::WillReturn);
   for (size_t i = 0; i < sums.size(); ++i)
     sums[i] = builder.CreateExtractValue(outcome, {static_cast<unsigned>(i)});
 }
