@@ -5,6 +5,7 @@ import ast
 import glob
 import os
 import re
+from pathlib import Path
 
 import lizard
 
@@ -162,6 +163,24 @@ def test_the_page_of_code_generation_names_every_file():
         if name.startswith("codegen/") and not name.startswith(PASSES)
     }
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+
+
+# Headers of others that comments name.
+FOREIGN_HEADERS = {"string.h", "stdint.h", "common.h", "asm/hwcap.h"}
+
+
+def test_files_that_comments_name_exist():
+    files = {os.path.basename(name) for _, name in sources()}
+    files |= {path.name for path in (Path(ROOT) / "tests").rglob("*.cc")}
+    unknown = [
+        f"{name}:{number} {other}"
+        for path, name in sources()
+        if name.endswith((".cc", ".h"))
+        for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1)
+        for other in re.findall(r"[\w/]*\b[a-z]\w*\.(?:cc|h)\b", line.partition("// ")[2])
+        if os.path.basename(other) not in files and other not in FOREIGN_HEADERS
+    ]
+    assert unknown == []
 
 
 def test_each_file_of_passes_is_a_row_of_their_page():

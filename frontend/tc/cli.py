@@ -332,7 +332,7 @@ def _add_compile(command):
         choices=KindNames(),
         default="shared",
         metavar="KIND",
-        help="of artefact: shared (default), static, executable, object, bare or c",
+        help="of artefact: shared (default), static, executable, object, bare, c or loops",
     )
     added.add_argument(
         "--max-flash",

@@ -88,8 +88,8 @@ llvm::Value* Arithmetic::extremum(bool maximum, DType dtype, llvm::Value* a, llv
   return builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), a, best);
 }
 
-// On in-order cores a maximum may be a link of a chain: codegen/llvm/passes/expand_maxima.h turns a whole
-// chain into instructions.
+// On in-order cores a maximum may be a link of a chain: codegen/llvm/passes/lower_maximum_chains.h turns a
+// whole chain into instructions.
 llvm::Value* Arithmetic::max_of_many(DType dtype, llvm::Value* value, llvm::Value* accumulator) {
   const bool plain = !orders_code(target_) || !is_float(dtype) || !value->getType()->isVectorTy();
   if (plain || is_constant_number(value) || is_constant_number(accumulator))

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "codegen/llvm/emit/matrix_plan.h"
-#include "codegen/llvm/emit/narrower_tiles.h"
+#include "codegen/llvm/emit/open_extent_tails.h"
 #include "codegen/llvm/emit/tile_emitter.h"
 #include "codegen/llvm/emit/prewidened_rows.h"
 #include "codegen/llvm/emit/prewidened_words.h"

@@ -185,7 +185,7 @@ class TileEmitter {
   llvm::Value* lane_mask(const Affine& constraint);
   Guard guard_for(const Constraints& constraints);
 
-  // tile_bytes.cc: products of bytes, several of which an instruction sums up. False, and nothing is
+  // tile_byte_products.cc: products of bytes, several of which an instruction sums up. False, and nothing is
   // emitted, where the loop at this position does not run over such products.
   bool sum_bytes(size_t position, const Constraints& pending);
   // An operand of a product of bytes: the elements of each lane are the bytes of a number of 32 bits.
@@ -207,7 +207,7 @@ class TileEmitter {
   llvm::Value* add_bytes(llvm::Value* sums, const ByteOperand& a, llvm::Value* a_bytes, const ByteOperand& b,
                          llvm::Value* b_bytes);
 
-  // tile_short_sums.cc: products of bytes that are summed up in 16 bits before they are added to an
+  // tile_16_bit_sums.cc: products of bytes that are summed up in 16 bits before they are added to an
   // accumulator. False, and nothing is emitted, where the value is no product of such bytes.
   bool add_to_short_sum(Accumulator& accumulator, const Guard& guard);
   // A byte in each lane, or one for all lanes; `most` is its largest magnitude.
@@ -239,7 +239,7 @@ class TileEmitter {
   llvm::Value* add_products_of_lanes(llvm::Value* sums, std::pair<Value, DType> first,
                                      std::pair<Value, DType> second);
 
-  // tile_transpose.cc: stores whose lanes are far apart while the copies write adjacent elements.
+  // tile_transposed_stores.cc: stores whose lanes are far apart while the copies write adjacent elements.
   bool stores_across(size_t position) const;
   void store_transposed();
   void store_interleaved();
@@ -251,7 +251,7 @@ class TileEmitter {
   // together, and takes their accumulators out of the region.
   void end_partial_sums(AccumulatorRegion& region, DType dtype);
 
-  // tile_sums.cc: sums in blocks.
+  // tile_blocked_sums.cc: sums in blocks.
   void begin_blocks(size_t position);
   void sum_in_blocks(size_t position, const SerialBounds& bounds, Interval trips);
   // Trips that are whole blocks, whose sums are added to the totals.

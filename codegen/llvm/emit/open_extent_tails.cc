@@ -1,4 +1,4 @@
-#include "codegen/llvm/emit/narrower_tiles.h"
+#include "codegen/llvm/emit/open_extent_tails.h"
 
 #include <algorithm>
 
