@@ -86,6 +86,8 @@ const std::vector<Pass>& pass_table() {
       {"repeat_dequantisation", "Dequantises a value for each node that reads it.", repeat_dequantisation},
       {"quantised_units", "Computes what becomes an integer in units of its scale.", quantised_units},
       {"bind_sizes_again", "Makes one of sizes that are computed from the same value.", bind_sizes},
+      // Such as masks by lengths, which each layer computes from a size of its own.
+      {"merge_duplicates_again", "Computes once what equal sizes have made the same.", merge_duplicates},
       {"recover_normalizations", "Recognises layer and local response normalisation spelled out.",
        recover_normalizations},
       {"divide_joins", "Joins, adds up and compares many tensors in several steps.", divide_joins},
