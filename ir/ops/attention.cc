@@ -496,6 +496,7 @@ class RotaryBuilder {
           {{"shape", Shape{shape[0], shape[1], rotation_.heads, rotation_.size}}, {"allowzero", int64_t{1}}});
     }
     const bool interleaved = int_attribute(node_, "interleaved") != 0;
+    if (!interleaved && rotation_.size == Dim(2 * rotation_.half)) return turned(x, shape);
     const int64_t half = rotation_.half, step = interleaved ? 2 : 1;
     const ValueId a = slice(x, 0, interleaved ? Dim(2 * half) : Dim(half), step);
     const ValueId b = slice(x, interleaved ? 1 : half, Dim(2 * half), step);
@@ -516,6 +517,20 @@ class RotaryBuilder {
   }
 
  private:
+  // All elements of the heads are rotated, each with the one half a head away: one node.
+  std::vector<Node> turned(ValueId x, const Shape& shape) {
+    Shape halves = build_.shape(x);
+    halves.back() = Dim(2);
+    halves.push_back(Dim(rotation_.half));
+    const ValueId pairs = build_.add("Reshape", {x}, {{"shape", halves}, {"allowzero", int64_t{1}}});
+    auto signs = std::make_shared<Tensor>(build_.dtype(x), std::vector<int64_t>{2});
+    signs->set(0, -1);
+    signs->set(1, 1);
+    const ValueId rotated = build_.add("RotateHalves", {pairs, cache(1), build_.constant(signs), cache(2)});
+    build_.add_to("Reshape", {rotated}, node_.outputs, {{"shape", shape}, {"allowzero", int64_t{1}}});
+    return build_.take();
+  }
+
   ValueId slice(ValueId value, int64_t first, const Dim& end, int64_t step) {
     return build_.add("Slice", {value},
                       {{"starts", std::vector<Dim>{first}},
@@ -590,11 +605,42 @@ OpRow rotary_row() {
   return row;
 }
 
+void lower_halves(LowerContext& context) {
+  const auto space = context.space("i", *context.output_value(0).shape);
+  const std::vector<Affine>& at = space.position;
+  const size_t part = at.size() - 2;
+  std::vector<Affine> other = at, angle = at;
+  other[part] = Affine(1) - at[part];
+  angle.erase(angle.begin() + static_cast<std::ptrdiff_t>(part));
+  const auto turned = [&](int input, const std::vector<Affine>& element) {
+    return binary(BinaryOp::Mul, context.read(0, element),
+                  context.read(input, context.broadcast_index(context.shape(input), angle)));
+  };
+  const ExprPtr sign = context.read(2, std::vector<Affine>{at[part]});
+  context.assign("rotated", space.iterators, context.output(0), at,
+                 binary(BinaryOp::Add, turned(1, at), binary(BinaryOp::Mul, sign, turned(3, other))));
+}
+
+// Of pairs (X[..., 0, i], X[..., 1, i]), turned by angles whose cosine and sine are C and S; G is -1, 1.
+OpRow halves_row() {
+  OpRow row;
+  row.name = "RotateHalves";
+  row.kind = OpRow::Kind::Compute;
+  row.category = "attention";
+  row.doc = "Pairs of elements half a head apart, rotated by angles that depend on the position.";
+  row.minimum_inputs = row.maximum_inputs = 4;
+  row.equation = "O[...,j,i] = X[...,j,i] * C[...,i] + G[j] * (X[...,1-j,i] * S[...,i])";
+  row.infer = infer_same;
+  row.lower = lower_halves;
+  return row;
+}
+
 }  // namespace
 
 void register_attention_ops(OpTable& table) {
   table.add(attention_row());
   table.add(rotary_row());
+  table.add(halves_row());
 }
 
 }  // namespace tc

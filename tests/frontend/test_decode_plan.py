@@ -91,7 +91,7 @@ def test_at_4096_tokens_only_scores_are_moved_more_than_once(decode):
 
 
 def test_masks_of_a_prompt_are_computed_once(decode):
-    """Attention's steps besides its products and its softmax: the first layer's are those of all."""
+    """Attention's steps besides its products and its softmax are in the first layer alone."""
     work = compiler.step_work(decode._compiled, {"capacity": CAPACITY, "seq": 5})
     labels = [row["label"] for row in work if row["runs"] and row["kind"] == "kernel"]
     steps = [labels.count(f"blk.{layer}.attention") for layer in range(LAYERS)]

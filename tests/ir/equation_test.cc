@@ -86,6 +86,7 @@ const std::map<std::string, HandWritten> kHandWritten = {
     {"ReduceSumSquare", {"infer, lower", kAxes}},
     {"Resize", {"infer, lower", kTables}},
     {"RoiAlign", {"infer, lower", kTables}},
+    {"RotateHalves", {"infer, lower", "a subscript falls where another one rises"}},
     {"Softmax", {"infer, lower", kAxes}},
 };
 
