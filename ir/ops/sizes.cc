@@ -54,6 +54,14 @@ int64_t need_number(const InferContext& context, const Dim& size, const std::str
   return size.constant();
 }
 
+Dim head_size(const Node& node, const Dim& hidden, int64_t heads) {
+  if (heads < 1 || (hidden.is_constant() && hidden.constant() % heads != 0)) {
+    fail(ErrorKind::Shape, node.origin.str(), ": ", hidden.str(), " elements do not divide into ", heads,
+         " heads");
+  }
+  return floor_div(hidden, Dim(heads));
+}
+
 std::string how_to_bind(const Graph& graph, const Shape& sizes) {
   std::set<std::string> mentioned;
   for (const Dim& size : sizes) size.collect_symbols(mentioned);

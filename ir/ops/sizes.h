@@ -26,6 +26,10 @@ void need_broadcast(const InferContext& context, int input, const Shape& shape, 
 // kernel's size", names it.
 int64_t need_number(const InferContext& context, const Dim& size, const std::string& what);
 
+// The size of each of `heads` heads that are concatenated in `hidden` elements; a Shape error where they do
+// not divide them.
+Dim head_size(const Node& node, const Dim& hidden, int64_t heads);
+
 // `; bind the symbols to numbers: shapes={"n": …}` for those symbols of the sizes that are symbols of the
 // model's inputs; empty where there are none.
 std::string how_to_bind(const Graph& graph, const Shape& sizes);
