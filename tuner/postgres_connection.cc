@@ -17,7 +17,10 @@ namespace tc {
 namespace {
 
 constexpr int kConnectSeconds = 10;
-constexpr int kReconnectSeconds = 10;
+// A server that was killed replays its log before it lets anyone in.
+constexpr int kReconnectSeconds = 30;
+// For the server to say what became of a transaction.
+constexpr int kOutcomeSeconds = 10;
 constexpr int kStatementSeconds = 60;
 constexpr int kLockSeconds = 20;
 // How long tc waits for the end of a statement by its own clock, since a server may ignore its limit.
@@ -413,7 +416,7 @@ void PostgresConnection::transact(const std::function<void()>& action, bool once
 bool PostgresConnection::was_committed(const std::string& transaction) {
   std::string status = "in progress";
   try {
-    for (const double end = now() + kReconnectSeconds; status == "in progress" && now() < end; sleep_for(0.1))
+    for (const double end = now() + kOutcomeSeconds; status == "in progress" && now() < end; sleep_for(0.1))
       run_once("SELECT pg_xact_status($1::xid8)", {transaction},
                [&](const PostgresRow& row) { status = row.text(0); });
   } catch (const Failure& failure) {

@@ -126,7 +126,7 @@ def tune_through(tmp_path, model, seed, programs, kills, disturb, names, new_log
             random_moment(moments, tuner)
             if tuner.process.poll() is not None:
                 # Without its only device, or its database, for too long (on a busy machine a server
-                # needs more than the ten seconds), or with no schedule left to try.
+                # needs more than tc waits), or with no schedule left to try.
                 last = tuner.rows()[-1]
                 known = [None, "DeviceError"] + (["LogError"] if new_log else [])
                 assert last.get("error") in known, last
